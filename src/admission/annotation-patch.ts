@@ -1,26 +1,26 @@
-/** Sets and removes annotations of an object that is under review, in one patch. */
+/** Builds the patch that sets and removes annotations of an object under review. */
 import type { PatchOperation } from '#admission/review.ts';
 import { formatPointer } from '#kube/json-pointer.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 
-/** The value of each annotation after the patch; undefined where it is to be absent. */
-export type Notes = readonly (readonly [key: string, value: unknown])[];
+/** The value of each annotation after the patch; undefined if it is to be absent. */
+export type AnnotationValues = readonly (readonly [key: string, value: unknown])[];
 
-export function noteOf(object: KubeObject | undefined, key: string): unknown {
+export function readAnnotation(object: KubeObject | undefined, key: string): unknown {
   const annotations: unknown = object?.metadata.annotations;
   return isRecord(annotations) ? annotations[key] : undefined;
 }
 
-/** Changes only what differs. Annotations of another type are left for the server to refuse. */
-export function patchNotes({ metadata }: KubeObject, notes: Notes): PatchOperation[] {
+/** Patches only annotations that differ. If the map has a wrong type, the server refuses it. */
+export function patchAnnotations({ metadata }: KubeObject, values: AnnotationValues): PatchOperation[] {
   const present: unknown = metadata.annotations;
   if (present === undefined || present === null) {
-    const wanted = notes.filter(([, value]) => value !== undefined);
+    const wanted = values.filter(([, value]) => value !== undefined);
     if (wanted.length === 0) return [];
     return [{ op: 'add', path: '/metadata/annotations', value: Object.fromEntries(wanted) }];
   }
   if (!isRecord(present)) return [];
-  return notes
+  return values
     .filter(([key, value]) => present[key] !== value)
     .map(([key, value]) => {
       const path = formatPointer(['metadata', 'annotations', key]);

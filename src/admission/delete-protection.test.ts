@@ -1,9 +1,9 @@
-/** The webhook about delete protection: who is noted, and what a live look refuses. */
+/** Tests the webhooks of the delete protection: the recorded annotations, and the refused deletes. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { patchNotes } from '#admission/annotation-patch.ts';
+import { patchAnnotations } from '#admission/annotation-patch.ts';
 import { reviewProtectedDelete, type ProtectionLookup } from '#admission/protected-deletes.ts';
-import { protectionNotes } from '#admission/protection-notes.ts';
+import { recordProtection } from '#admission/protection-annotations.ts';
 import { aVm } from '#api/validation/testing/valid-objects.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { applyJsonPatch } from '#kube/json-patch.ts';
@@ -13,7 +13,7 @@ const LABEL = 'kubevirt.io/vm-delete-protection';
 const BY = 'selfsame.io/delete-protection-by';
 const AT = 'selfsame.io/delete-protection-at';
 const REASON = 'selfsame.io/delete-protection-reason';
-const ASKED = { uid: 'u', namespace: '', name: '', dryRun: false, isReplace: false } as const;
+const REQUEST = { uid: 'u', namespace: '', name: '', dryRun: false, isReplace: false } as const;
 const NOW = '2026-02-02T00:00:00Z';
 const THEN = '2026-01-01T00:00:00Z';
 
@@ -24,7 +24,7 @@ function vm(label: string | undefined, annotations?: Annotations): KubeObject {
   return { kind: 'VirtualMachine', metadata: { name: 'db', labels, annotations } } as unknown as KubeObject;
 }
 
-interface NoteCase {
+interface AnnotationCase {
   readonly old?: KubeObject;
   readonly object: KubeObject;
   /** The annotations afterwards; absent: nothing is patched. */
@@ -34,22 +34,22 @@ interface NoteCase {
 const eve = { [BY]: 'eve', [AT]: THEN };
 const now = { [BY]: 'alice', [AT]: NOW };
 
-const notes: Record<string, NoteCase> = {
-  'made protected': { object: vm('true'), want: now },
-  'made protected, with annotations': {
+const annotationCases: Record<string, AnnotationCase> = {
+  'created with protection': { object: vm('true'), want: now },
+  'created with protection and annotations': {
     object: vm('True', { a: 'b', [REASON]: 'gold' }),
     want: { a: 'b', [REASON]: 'gold', ...now },
   },
-  'made protected, with null for annotations': { object: vm('true', null), want: now },
-  'made protected by somebody who says it was another': { object: vm('true', eve), want: now },
-  'made without protection': { object: vm(undefined, { a: 'b' }) },
-  'made without protection, with forged notes': { object: vm('yes', { a: 'b', ...eve }), want: { a: 'b' } },
-  'made without protection, with a reason': { object: vm(undefined, { [REASON]: 'later' }) },
+  'created with protection and null annotations': { object: vm('true', null), want: now },
+  'created with protection and forged annotations': { object: vm('true', eve), want: now },
+  'created without protection': { object: vm(undefined, { a: 'b' }) },
+  'created without protection and with forged annotations': { object: vm('yes', { a: 'b', ...eve }), want: { a: 'b' } },
+  'created without protection and with a reason': { object: vm(undefined, { [REASON]: 'later' }) },
   'labels of another type are left to the server': { object: { metadata: { labels: 3 } } as unknown as KubeObject },
   'annotations of another type are left to the server': { object: vm('true', 3 as unknown as Annotations) },
   'protection begins': { old: vm(undefined, { a: 'b' }), object: vm('true', { a: 'b' }), want: { a: 'b', ...now } },
   'protection begins again': { old: vm('false', eve), object: vm('true', eve), want: now },
-  'protection begins with another spelling of nothing': { old: vm('TRUE'), object: vm('True'), want: now },
+  'protection begins after an invalid value': { old: vm('TRUE'), object: vm('True'), want: now },
   'protection ends': { old: vm('true', eve), object: vm(undefined, eve), want: now },
   'protection ends with the reason': {
     old: vm('true', { ...eve, [REASON]: 'gold' }),
@@ -64,28 +64,28 @@ const notes: Record<string, NoteCase> = {
   'protection ends together with all annotations': { old: vm('true', eve), object: vm(undefined), want: now },
   'true becomes True': { old: vm('true', eve), object: vm('True', eve) },
   'nothing about it changes': { old: vm('true', eve), object: vm('true', { ...eve, a: 'b' }) },
-  'somebody else is named': { old: vm('true', eve), object: vm('true', { [BY]: 'bob', [AT]: THEN }), want: eve },
-  'the time is moved': { old: vm('true', eve), object: vm('true', { [BY]: 'eve', [AT]: NOW }), want: eve },
-  'the notes are removed': { old: vm('true', eve), object: vm('true', { a: 'b' }), want: { a: 'b', ...eve } },
+  'the user is changed': { old: vm('true', eve), object: vm('true', { [BY]: 'bob', [AT]: THEN }), want: eve },
+  'the time is changed': { old: vm('true', eve), object: vm('true', { [BY]: 'eve', [AT]: NOW }), want: eve },
+  'the annotations are removed': { old: vm('true', eve), object: vm('true', { a: 'b' }), want: { a: 'b', ...eve } },
   'all annotations are removed': { old: vm('true', eve), object: vm('true'), want: eve },
-  'notes are forged where there were none': { old: vm(undefined), object: vm(undefined, eve), want: {} },
-  'the reason is the business of people': {
+  'annotations are forged if there were none': { old: vm(undefined), object: vm(undefined, eve), want: {} },
+  'the reason is changed': {
     old: vm('true', { ...eve, [REASON]: 'a' }),
     object: vm('true', { ...eve, [REASON]: 'b' }),
   },
 };
 
-describe('who and when', () => {
-  for (const [name, { old, object, want }] of Object.entries(notes)) {
+describe('records user and time', () => {
+  for (const [name, { old, object, want }] of Object.entries(annotationCases)) {
     test(name, () => {
       const operation = old === undefined ? 'CREATE' : 'UPDATE';
-      const request = { ...ASKED, operation, user: 'alice', object, oldObject: old } as const;
-      const patch = patchNotes(object, protectionNotes(request, NOW));
+      const request = { ...REQUEST, operation, user: 'alice', object, oldObject: old } as const;
+      const patch = patchAnnotations(object, recordProtection(request, NOW));
       if (want === undefined) return assert.deepEqual(patch, []);
       const after = applyJsonPatch(object, patch) as KubeObject;
       assert.deepEqual(after.metadata.annotations, want);
-      // Asked again about what it made, it has nothing to add.
-      const again = patchNotes(after, protectionNotes({ ...request, object: after, oldObject: old }, NOW));
+      // A second review of the result changes nothing.
+      const again = patchAnnotations(after, recordProtection({ ...request, object: after, oldObject: old }, NOW));
       assert.deepEqual(again, []);
     });
   }
@@ -100,22 +100,22 @@ function stored(namespace: string, name: string, patch: object = {}): Stored<Vir
   return { ...base, metadata: { ...base.metadata, namespace, name, uid: `${name}-uid` } };
 }
 
-const GONE = { metadata: { deletionTimestamp: THEN } };
+const DELETING = { metadata: { deletionTimestamp: THEN } };
 const VMS = [
   stored('blue', 'api', withDisk('api-root')),
   stored('golden', 'db', withDisk('root')),
   stored('golden', 'web', withDisk('web-root')),
-  stored('leaving', 'old', { ...GONE, ...withDisk('root') }),
+  stored('leaving', 'old', { ...DELETING, ...withDisk('root') }),
   ...['a', 'b', 'c', 'd', 'e'].map((name) => stored('many', name, withDisk('shared'))),
 ];
 
-/** Like the API: the first ones, of one namespace or of all. */
+/** Like the API: returns the first VMs of one namespace or of all. */
 const lookup: ProtectionLookup = {
   protectedVms: async ({ namespace, limit }) =>
     VMS.filter(({ metadata }) => namespace === undefined || metadata.namespace === namespace).slice(0, limit),
 };
 
-interface LookCase {
+interface DeleteCase {
   readonly object: { readonly kind: string; readonly metadata: object; readonly [field: string]: unknown };
   readonly user?: string;
   readonly vms?: ProtectionLookup;
@@ -139,33 +139,35 @@ const owned = (uid: string, controller: boolean) => ({
   ownerReferences: [{ apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name: 'db', uid, controller }],
 });
 
-const looks: Record<string, LookCase> = {
+const deleteCases: Record<string, DeleteCase> = {
   'a namespace with protected VMs': {
     object: namespace('golden'),
     want: `Namespace "golden" cannot be deleted: it holds the protected VirtualMachine db, web; ${first}`,
   },
-  'a namespace with many': {
+  'a namespace with many protected VMs': {
     object: namespace('many'),
     want: `Namespace "many" cannot be deleted: it holds the protected VirtualMachine a, b, c and others; ${first}`,
   },
-  'a namespace without': { object: namespace('empty') },
+  'a namespace without protected VMs': { object: namespace('empty') },
   'a namespace whose protected VM is being deleted': { object: namespace('leaving') },
   'a disk of a protected VM': {
     object: claim('golden', 'root'),
     want: `PersistentVolumeClaim "root" cannot be deleted: it is a disk of the protected VirtualMachine db; ${first}`,
   },
-  'a disk of that name elsewhere': { object: claim('blue', 'root') },
+  'a disk of the same name in another namespace': { object: claim('blue', 'root') },
   'a disk of a VM that is being deleted': { object: claim('leaving', 'root') },
   'a claim that a protected VM controls': {
     object: claim('golden', 'state', owned('db-uid', true)),
     want: `PersistentVolumeClaim "state" cannot be deleted: it is a disk of the protected VirtualMachine db; ${first}`,
   },
-  'a claim that a protected VM owns like others': { object: claim('golden', 'state', owned('db-uid', false)) },
-  'state of a protected VM that nobody owns': {
+  'a claim that a protected VM owns without controlling it': {
+    object: claim('golden', 'state', owned('db-uid', false)),
+  },
+  'state of a protected VM without an owner': {
     object: claim('golden', 'kept', { labels: { 'persistent-state-for': 'db' } }),
     want: `PersistentVolumeClaim "kept" cannot be deleted: it is a disk of the protected VirtualMachine db; ${first}`,
   },
-  'state of another VM that nobody owns': {
+  'state of another VM without an owner': {
     object: claim('golden', 'kept', { labels: { 'persistent-state-for': 'dbx' } }),
   },
   'a claim of another owner': { object: claim('golden', 'state', owned('x-uid', true)) },
@@ -173,46 +175,46 @@ const looks: Record<string, LookCase> = {
     object: claim('golden', 'root'),
     user: 'system:serviceaccount:selfsame-system:restore-controller',
   },
-  'a namespace, whoever asks': {
+  'a namespace, also for the restore controller': {
     object: namespace('blue'),
     user: 'system:serviceaccount:selfsame-system:restore-controller',
     want: `Namespace "blue" cannot be deleted: it holds the protected VirtualMachine api; ${first}`,
   },
-  'a volume that holds a disk': {
+  'a volume with a disk': {
     object: volume('Bound', { namespace: 'golden', name: 'root' }),
     want: `PersistentVolume "pv" cannot be deleted: it holds a disk of the protected VirtualMachine golden/db; ${first}`,
   },
-  'a volume that was released': { object: volume('Released', { namespace: 'golden', name: 'root' }) },
-  'a volume of nobody': { object: volume('Bound') },
+  'a released volume': { object: volume('Released', { namespace: 'golden', name: 'root' }) },
+  'a volume without a claim': { object: volume('Bound') },
   'the definition of VMs': {
     object: definition('virtualmachines.kubevirt.io'),
     want: `CustomResourceDefinition "virtualmachines.kubevirt.io" cannot be deleted: it defines the protected VirtualMachine blue/api, golden/db, golden/web and others; ${first}`,
   },
-  'the definition of identity records, whose VMs would lose their addresses': {
+  'the definition of identity records': {
     object: definition('virtualmachineidentities.identity.selfsame.io'),
     want: `CustomResourceDefinition "virtualmachineidentities.identity.selfsame.io" cannot be deleted: it defines the identity record of the protected VirtualMachine blue/api, golden/db, golden/web and others; ${first}`,
   },
   'another definition': { object: definition('virtualmachines.example.com') },
   'another kind': { object: { kind: 'ConfigMap', metadata: { namespace: 'golden', name: 'root' } } },
-  'a kind by the name of what all objects have': { object: { kind: 'toString', metadata: { name: 'golden' } } },
+  'a kind with a name of Object.prototype': { object: { kind: 'toString', metadata: { name: 'golden' } } },
 };
 
-describe('a live look before a delete', () => {
-  for (const [name, { object, user = 'alice', want }] of Object.entries(looks)) {
-    test(`${want === undefined ? 'allows' : 'refuses'}: ${name}`, async () => {
-      const request = { ...ASKED, operation: 'DELETE', user, oldObject: object as KubeObject } as const;
-      assert.deepEqual(await reviewProtectedDelete(request, lookup), want === undefined ? {} : { denied: want });
+describe('the webhook for deletes', () => {
+  for (const [name, { object, user = 'alice', want }] of Object.entries(deleteCases)) {
+    test(`${want === undefined ? 'allows' : 'refuses'} ${name}`, async () => {
+      const request = { ...REQUEST, operation: 'DELETE', user, oldObject: object as KubeObject } as const;
+      assert.deepEqual(await reviewProtectedDelete(request, lookup), want === undefined ? {} : { forbidden: want });
     });
   }
 
-  test('asks only where something is deleted', async () => {
-    const never: ProtectionLookup = { protectedVms: () => Promise.reject(new Error('nobody was to ask')) };
+  test('reads no VMs unless an object is deleted', async () => {
+    const never: ProtectionLookup = { protectedVms: () => Promise.reject(new Error('unexpected call')) };
     const object = namespace('golden') as KubeObject;
-    const request = { ...ASKED, operation: 'UPDATE', user: 'alice', object, oldObject: object } as const;
+    const request = { ...REQUEST, operation: 'UPDATE', user: 'alice', object, oldObject: object } as const;
     assert.deepEqual(await reviewProtectedDelete(request, never), {});
   });
 
-  test('never asks for all that there are', async () => {
+  test('limits the number of VMs that it reads', async () => {
     const limits: number[] = [];
     const counting: ProtectionLookup = {
       protectedVms: async ({ limit }) => {
@@ -227,7 +229,7 @@ describe('a live look before a delete', () => {
       definition('virtualmachines.kubevirt.io'),
     ]) {
       await reviewProtectedDelete(
-        { ...ASKED, operation: 'DELETE', user: '', oldObject: object as KubeObject },
+        { ...REQUEST, operation: 'DELETE', user: '', oldObject: object as KubeObject },
         counting,
       );
     }

@@ -1,32 +1,32 @@
-/** Two machines with one identity are allowed, for somebody may want just that; but whoever makes them is told. */
+/** Warns about duplicate firmware UUIDs. They are allowed, because a user may want them. */
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 
-/** Nobody reads more. */
+/** Maximum number of VMs in the warnings. */
 const MAX_NAMED = 3;
 
-export interface VmName {
+export interface UuidHolder {
   readonly namespace: string;
   readonly name: string;
 }
 
 export interface UuidLookup {
-  vmsWithUuid(uuid: string): readonly VmName[];
+  vmsWithUuid(uuid: string): readonly UuidHolder[];
 }
 
-/** Names of other namespaces are not everybody's to know. */
-export function duplicateWarnings({ metadata, spec }: VirtualMachine, lookup: UuidLookup): string[] {
+/** Names VMs of the same namespace only: the user may not be allowed to see others. */
+export function warnAboutDuplicates({ metadata, spec }: VirtualMachine, lookup: UuidLookup): string[] {
   const uuid = spec.template?.spec?.domain?.firmware?.uuid;
   if (!uuid || metadata.deletionTimestamp !== undefined) return [];
   const others = lookup
     .vmsWithUuid(uuid)
     .filter(({ namespace, name }) => namespace !== metadata.namespace || name !== metadata.name);
-  const near = others.filter(({ namespace }) => namespace === metadata.namespace).map(({ name }) => name);
+  const inNamespace = others.filter(({ namespace }) => namespace === metadata.namespace).map(({ name }) => name);
   return [
-    ...near
+    ...inNamespace
       .toSorted()
       .slice(0, MAX_NAMED)
       .map((name) => `firmware uuid ${uuid} is also that of VirtualMachine "${name}"`),
-    ...(near.length < others.length
+    ...(inNamespace.length < others.length
       ? [`firmware uuid ${uuid} is also that of a VirtualMachine in another namespace`]
       : []),
   ];

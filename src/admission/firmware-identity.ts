@@ -1,10 +1,10 @@
-/** Gives a machine its identity when it is created: a random uuid and a random serial. Updates are left to keep-identity.ts. */
+/** Gives a new machine a random firmware UUID and serial. keep-identity.ts handles updates. */
 import type { PatchOperation } from '#admission/review.ts';
 import { isRecord } from '#kube/meta.ts';
 
 /**
- * Returns the patch that fills in what `firmware` below `domain` lacks. `path` is the JSON pointer of the domain. Values
- * of a wrong type are left for the schema to refuse.
+ * Returns the patch that fills in missing fields of `domain.firmware`. `path` is the JSON pointer of the domain. Values
+ * of a wrong type are left unchanged: the schema refuses them.
  */
 export function fillFirmware(
   domain: unknown,

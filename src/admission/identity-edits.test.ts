@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { patchNotes } from '#admission/annotation-patch.ts';
-import { editNotes } from '#admission/identity-edits.ts';
+import { patchAnnotations } from '#admission/annotation-patch.ts';
+import { recordIdentityEdits } from '#admission/identity-edits.ts';
 import { ACTING_FOR_ANNOTATION, IDENTITY_EDITS_ANNOTATION, MAX_EDITS, readEdits } from '#api/identity-edits.ts';
 import { LEGACY_RULE, legacyUuid } from '#api/legacy-uuid.ts';
 import { LAST_RESTORE_ANNOTATION } from '#api/names.ts';
@@ -30,38 +30,38 @@ function aVm(domain: Template, annotations?: Record<string, string>): KubeObject
   };
 }
 
-const noted = (edits: object) => ({ [IDENTITY_EDITS_ANNOTATION]: JSON.stringify(edits) });
+const withEdits = (edits: object) => ({ [IDENTITY_EDITS_ANNOTATION]: JSON.stringify(edits) });
 
 interface Case {
   readonly user?: string;
   readonly object: KubeObject;
-  /** A VM that alice has created, unless it says otherwise; null: the VM is created. */
+  /** Defaults to a VM that alice has created; null if the VM is created. */
   readonly oldObject?: KubeObject | null;
   readonly want: Record<string, object>;
 }
 
 const RESTORE = 'back-0c53b12d-8ce6-44d9-9e1b-6b1a0a3b2a10';
-const OURS = accountOf('vm-controller');
+const OWN_ACCOUNT = accountOf('vm-controller');
 const BOB = { at: NOW, by: 'bob' };
 
 const cases: Record<string, Case> = {
-  'who creates a VM is noted': { object: aVm({}), oldObject: null, want: { created: BOB } },
-  'notes that a new VM brings do not count': {
-    object: aVm({}, noted(CREATED)),
+  'records who creates a VM': { object: aVm({}), oldObject: null, want: { created: BOB } },
+  'ignores the annotation of a new VM': {
+    object: aVm({}, withEdits(CREATED)),
     oldObject: null,
     want: { created: BOB },
   },
-  'who changes the uuid is noted': {
+  'records who changes the uuid': {
     object: aVm({ firmware: { uuid: 'u2', serial: 's1' } }),
     want: { 'firmware.uuid': BOB },
   },
-  'a write without uuid and serial does not remove them': { object: aVm({ firmware: {} }), want: {} },
-  'an unchanged VM keeps its notes, whatever the writer sends': {
-    object: aVm({}, noted({ created: { at: NOW, by: 'mallory' } })),
+  'a write without uuid and serial is not recorded': { object: aVm({ firmware: {} }), want: {} },
+  'an unchanged VM keeps its annotation, whatever the request has': {
+    object: aVm({}, withEdits({ created: { at: NOW, by: 'mallory' } })),
     want: {},
   },
-  'a write without annotations keeps the notes': { object: aVm({}), want: {} },
-  'a MAC address, a boot order, a disk and an interface are parts of their own': {
+  'a write without annotations keeps the annotation': { object: aVm({}), want: {} },
+  'records MAC address, boot order, disk and interface separately': {
     object: aVm({
       devices: {
         disks: [{ name: 'root', bootOrder: 1 }, { name: 'data' }],
@@ -70,65 +70,65 @@ const cases: Record<string, Case> = {
     }),
     want: { 'disks.data': BOB, 'interfaces.lan.macAddress': BOB, 'interfaces.wan': BOB, bootOrder: BOB },
   },
-  'a disk that goes is noted': {
+  'records the removal of a disk': {
     object: aVm({ devices: { disks: [], interfaces: [NIC] } }),
     want: { 'disks.root': BOB, bootOrder: BOB },
   },
-  'another device is noted as a device': {
+  'records another device as a device': {
     object: aVm({ devices: { disks: [{ name: 'root' }], interfaces: [NIC], rng: {} } }),
     want: { devices: BOB },
   },
-  'a controller of ours that follows the legacy rule': {
-    user: OURS,
+  'records the legacy rule for our controller': {
+    user: OWN_ACCOUNT,
     object: aVm({ firmware: { uuid: legacyUuid('db'), serial: 's1' } }),
     want: { 'firmware.uuid': { at: NOW, cause: LEGACY_RULE } },
   },
-  'a restore is known by its mark': {
+  'records a restore by its annotation': {
     user: accountOf('restore-controller'),
     object: aVm({ firmware: { uuid: 'u0', serial: 's1' } }, { [LAST_RESTORE_ANNOTATION]: RESTORE }),
     want: { 'firmware.uuid': { at: NOW, cause: 'VirtualMachineRestore back' } },
   },
-  'nobody else is known by the mark of a restore': {
+  'ignores the restore annotation of a user': {
     object: aVm({ firmware: { uuid: 'u0', serial: 's1' } }, { [LAST_RESTORE_ANNOTATION]: RESTORE }),
     want: { 'firmware.uuid': BOB },
   },
-  'our parts say for whom they write': {
-    user: OURS,
+  'records the cause that our component names': {
+    user: OWN_ACCOUNT,
     object: aVm({ machine: { type: 'q35' } }, { [ACTING_FOR_ANNOTATION]: '{"cause":"transition by Job j"}' }),
-    oldObject: aVm({ machine: { type: 'pc' } }, noted(CREATED)),
+    oldObject: aVm({ machine: { type: 'pc' } }, withEdits(CREATED)),
     want: { 'machine.type': { at: NOW, cause: 'transition by Job j' } },
   },
-  'nobody else writes for others': {
+  'ignores the cause that a user names': {
     object: aVm({ machine: { type: 'q35' } }, { [ACTING_FOR_ANNOTATION]: '{"by":"alice"}' }),
     want: { 'machine.type': BOB },
   },
-  'the default in the place of a type that somebody cleared is theirs': {
-    user: OURS,
+  'keeps the author of a cleared type when the default is filled in': {
+    user: OWN_ACCOUNT,
     object: aVm({ machine: { type: 'q35' } }),
-    oldObject: aVm({}, noted({ ...CREATED, 'machine.type': { at: BEFORE, cause: 'transition by Job j' } })),
+    oldObject: aVm({}, withEdits({ ...CREATED, 'machine.type': { at: BEFORE, cause: 'transition by Job j' } })),
     want: { 'machine.type': { at: BEFORE, cause: 'transition by Job j' } },
   },
 };
-for (const [title, { user = 'bob', object, oldObject = aVm({}, noted(CREATED)), want }] of Object.entries(cases)) {
+for (const [title, { user = 'bob', object, oldObject = aVm({}, withEdits(CREATED)), want }] of Object.entries(cases)) {
   test(title, () => {
     const old = oldObject ?? undefined;
     const about = { uid: '1', namespace: 'ns', name: 'db', dryRun: false, isReplace: false, user };
     const request = { ...about, operation: old === undefined ? 'CREATE' : 'UPDATE', object, oldObject: old } as const;
-    const after = applyJsonPatch(object, patchNotes(object, editNotes(request, NOW))) as KubeObject;
+    const after = applyJsonPatch(object, patchAnnotations(object, recordIdentityEdits(request, NOW))) as KubeObject;
     const { annotations = {} } = after.metadata;
     const edits = Object.fromEntries(readEdits(annotations[IDENTITY_EDITS_ANNOTATION]));
     assert.deepEqual(edits, old === undefined ? want : { ...CREATED, ...want });
     assert.ok(!(ACTING_FOR_ANNOTATION in annotations));
-    const again = editNotes({ ...request, user: 'carol', object: after, oldObject: after }, 'later');
-    assert.deepEqual(patchNotes(after, again), [], 'the same again is no change');
+    const again = recordIdentityEdits({ ...request, user: 'carol', object: after, oldObject: after }, 'later');
+    assert.deepEqual(patchAnnotations(after, again), [], 'a second write changes nothing');
   });
 }
 
-test('the notes are bounded: the oldest go first', () => {
+test('drops the oldest edits', () => {
   const many = Object.fromEntries(
     Array.from({ length: MAX_EDITS }, (_, n) => [`disks.d${n}`, { at: BEFORE, by: 'x' }]),
   );
-  const old = aVm({}, noted({ ...many, 'disks.d0': { at: '2025-01-01T00:00:00Z', by: 'x' } }));
+  const old = aVm({}, withEdits({ ...many, 'disks.d0': { at: '2025-01-01T00:00:00Z', by: 'x' } }));
   const object = aVm({ machine: { type: 'q35' } });
   const about = {
     uid: '1',
@@ -139,7 +139,7 @@ test('the notes are bounded: the oldest go first', () => {
     user: 'bob',
     operation: 'UPDATE',
   } as const;
-  const [[, text] = []] = editNotes({ ...about, object, oldObject: old }, NOW);
+  const [[, text] = []] = recordIdentityEdits({ ...about, object, oldObject: old }, NOW);
   const edits = readEdits(text);
   assert.deepEqual([edits.size, edits.has('disks.d0'), edits.has('machine.type')], [MAX_EDITS, false, true]);
 });

@@ -1,16 +1,16 @@
 /**
- * Notes in every write of a VM who changed which identity-relevant part of its template (api/identity-edits.ts). What the
- * writer sends as notes does not count: they can be neither forged nor removed. A write that changes no such part leaves
- * them as they are.
+ * Records on a VM who changed which identity-relevant part of its template (api/identity-edits.ts). The annotation in
+ * the request is ignored, so that it can be neither forged nor removed. A write that changes no such part leaves it
+ * unchanged.
  */
-import { noteOf, type Notes } from '#admission/annotation-patch.ts';
-import type { AdmissionRequest } from '#admission/review.ts';
+import { readAnnotation, type AnnotationValues } from '#admission/annotation-patch.ts';
+import type { ReviewRequest } from '#admission/review.ts';
 import {
   ACTING_FOR_ANNOTATION,
   type Edit,
   IDENTITY_EDITS_ANNOTATION,
   identityParts,
-  printEdits,
+  formatEdits,
   readActingFor,
   readEdits,
 } from '#api/identity-edits.ts';
@@ -19,32 +19,35 @@ import { LAST_RESTORE_ANNOTATION } from '#api/names.ts';
 import { isOwnAccount } from '#api/own-accounts.ts';
 import { deepEqual } from '#kube/deep.ts';
 
-/** Never removed: a write without one keeps what there is, or is refused. */
+/** Parts that cannot be removed: a write without them keeps the stored value or is refused. */
 const KEPT: ReadonlySet<string> = new Set(['firmware.uuid', 'firmware.serial']);
 
-export function editNotes(request: AdmissionRequest, now: string): Notes {
+export function recordIdentityEdits(request: ReviewRequest, now: string): AnnotationValues {
   const { object, oldObject } = request;
   if (object === undefined) return [];
-  const edits = new Map<string, Edit>(readEdits(noteOf(oldObject, IDENTITY_EDITS_ANNOTATION)));
+  const edits = new Map<string, Edit>(readEdits(readAnnotation(oldObject, IDENTITY_EDITS_ANNOTATION)));
   const changed = changedParts(request).filter((part) => !isFilledIn(request, part));
   for (const part of changed) {
     edits.delete(part);
     edits.set(part, { at: now, ...authorOf(request, part) });
   }
-  const hasNews = oldObject === undefined || changed.length > 0;
-  const notes = hasNews ? printEdits(edits) : noteOf(oldObject, IDENTITY_EDITS_ANNOTATION);
+  const isChanged = oldObject === undefined || changed.length > 0;
+  const notes = isChanged ? formatEdits(edits) : readAnnotation(oldObject, IDENTITY_EDITS_ANNOTATION);
   return [
     [IDENTITY_EDITS_ANNOTATION, notes],
     [ACTING_FOR_ANNOTATION, undefined],
   ];
 }
 
-/** The default machine type takes the place of one that is empty: whoever cleared it, if anybody, has changed it. */
-function isFilledIn({ user, oldObject }: AdmissionRequest, part: string): boolean {
+/**
+ * Reports whether our controller filled in the default machine type. The change was made by the user who cleared the
+ * type.
+ */
+function isFilledIn({ user, oldObject }: ReviewRequest, part: string): boolean {
   return part === 'machine.type' && isOwnAccount(user) && !identityParts(oldObject).has(part);
 }
 
-function changedParts({ object, oldObject }: AdmissionRequest): string[] {
+function changedParts({ object, oldObject }: ReviewRequest): string[] {
   if (oldObject === undefined) return ['created'];
   const [before, after] = [identityParts(oldObject), identityParts(object)];
   const parts = new Set([...after.keys(), ...before.keys()]);
@@ -53,17 +56,17 @@ function changedParts({ object, oldObject }: AdmissionRequest): string[] {
   );
 }
 
-/** People are named. Our own parts say for whom they write, or are known by what they write. */
-function authorOf({ user, object, oldObject, name }: AdmissionRequest, part: string): Pick<Edit, 'by' | 'cause'> {
+/** Returns the user. For our own components, returns the user on whose behalf they write, or the cause. */
+function authorOf({ user, object, oldObject, name }: ReviewRequest, part: string): Pick<Edit, 'by' | 'cause'> {
   if (!isOwnAccount(user)) return { by: user };
-  const actingFor = readActingFor(noteOf(object, ACTING_FOR_ANNOTATION));
+  const actingFor = readActingFor(readAnnotation(object, ACTING_FOR_ANNOTATION));
   if (actingFor !== undefined) return actingFor;
-  const [restore, earlier] = [object, oldObject].map((one) => noteOf(one, LAST_RESTORE_ANNOTATION));
+  const [restore, earlier] = [object, oldObject].map((one) => readAnnotation(one, LAST_RESTORE_ANNOTATION));
   if (typeof restore === 'string' && restore !== earlier)
     return { cause: `VirtualMachineRestore ${restoreName(restore)}` };
   if (part === 'firmware.uuid' && identityParts(object).get(part) === legacyUuid(name)) return { cause: LEGACY_RULE };
   return { cause: `a write of ${user}` };
 }
 
-/** The mark of a restore is `<name>-<uid>`. */
+/** Returns the name of a restore from LAST_RESTORE_ANNOTATION, `<name>-<uid>`. */
 const restoreName = (mark: string) => mark.replace(/-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, '');

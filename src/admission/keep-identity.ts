@@ -1,10 +1,10 @@
 /**
- * Keeps what a VirtualMachine is known by when it is replaced (PUT) by a manifest that omits it: firmware uuid, serial and
- * machine type. The manifest that created the VM often names none of them; replacing the VM by it must not make it another
- * machine. Patches and applies say what they remove, so they are left alone: the policy of
+ * Keeps the firmware uuid, serial and machine type of a VirtualMachine that is replaced (PUT) by a manifest that omits
+ * them. The manifest that created the VM often has none of them; replacing the VM by it must not make it another
+ * machine. Patches and applies remove fields explicitly, so they are not changed: the policy of
  * operator/objects/firmware-policy.ts refuses those that remove uuid or serial, and empty values in any request.
  */
-import type { AdmissionRequest, PatchOperation } from '#admission/review.ts';
+import type { ReviewRequest, PatchOperation } from '#admission/review.ts';
 import { formatPointer } from '#kube/json-pointer.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 
@@ -17,8 +17,8 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const DOMAIN = ['spec', 'template', 'spec', 'domain'];
 
-/** Returns the patch that carries over what a replacement omits, and warnings that name it. */
-export function keepIdentity({ isReplace, object, oldObject }: AdmissionRequest): KeptIdentity {
+/** Returns the patch that carries over the omitted fields, and warnings that name them. */
+export function keepIdentity({ isReplace, object, oldObject }: ReviewRequest): KeptIdentity {
   const domain = domainOf(object);
   const before = domainOf(oldObject);
   if (!isReplace || domain === undefined || before === undefined) return { patch: [], warnings: [] };
@@ -31,10 +31,10 @@ export function keepIdentity({ isReplace, object, oldObject }: AdmissionRequest)
   };
 }
 
-/** Returns those of the fields below `part` that `before` has and `domain` omits, with their values of `before`. */
+/** Returns the fields of `part` that `before` has and `domain` omits, with their values in `before`. */
 function omittedFields(domain: Fields, before: Fields, part: string, fields: readonly string[]): Fields {
   const [sent, stored] = [domain[part], before[part]];
-  // Null, or a value of a wrong type, was sent on purpose: the policy or the schema decides about it.
+  // Null, or a value of a wrong type, was sent explicitly: the policy or the schema decides about it.
   if (!isRecord(stored) || (sent !== undefined && !isRecord(sent))) return {};
   const omitted = fields.filter(
     (field) => isText(stored[field]) && (sent === undefined || !Object.hasOwn(sent, field)),
@@ -62,9 +62,9 @@ function machineWarnings(name: string, type: unknown): string[] {
 }
 
 function domainOf(vm: KubeObject | undefined): Fields | undefined {
-  let here: unknown = vm;
-  for (const field of DOMAIN) here = isRecord(here) ? here[field] : undefined;
-  return isRecord(here) ? here : undefined;
+  let value: unknown = vm;
+  for (const field of DOMAIN) value = isRecord(value) ? value[field] : undefined;
+  return isRecord(value) ? value : undefined;
 }
 
 const isText = (value: unknown) => typeof value === 'string' && value !== '';

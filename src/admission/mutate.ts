@@ -1,10 +1,12 @@
-/** What we write into objects ourselves. They come before their schema was asked: nothing about them is certain. */
-import { patchNotes } from '#admission/annotation-patch.ts';
+/**
+ * The mutating webhooks. Objects have not been validated by their schema yet, so nothing about their shape is certain.
+ */
+import { patchAnnotations } from '#admission/annotation-patch.ts';
 import { fillFirmware } from '#admission/firmware-identity.ts';
-import { editNotes } from '#admission/identity-edits.ts';
+import { recordIdentityEdits } from '#admission/identity-edits.ts';
 import { keepIdentity } from '#admission/keep-identity.ts';
-import { protectionNotes } from '#admission/protection-notes.ts';
-import type { AdmissionRequest, Answer, PatchOperation } from '#admission/review.ts';
+import { recordProtection } from '#admission/protection-annotations.ts';
+import type { ReviewRequest, AdmissionDecision, PatchOperation } from '#admission/review.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { MIGRATION_FINALIZER, VMI_FINALIZER, VMI_NAME_LABEL } from '#api/names.ts';
 import { applyJsonPatch } from '#kube/json-patch.ts';
@@ -13,15 +15,15 @@ import { isRecord, type KubeObject } from '#kube/meta.ts';
 import { labelValueErrors } from '#kube/names.ts';
 
 export interface MutationParts {
-  /** A random one (v4). */
+  /** Returns a random UUID (version 4). */
   newUuid(): string;
-  /** As in objects: `2026-01-01T00:00:00Z`. */
+  /** Returns the current time as in objects: `2026-01-01T00:00:00Z`. */
   now(): string;
   readonly lookup: { configuration(): Pick<Configuration, 'defaultMachineType'> };
 }
 
-export function mutateVirtualMachine(request: AdmissionRequest, { newUuid, now }: MutationParts): Answer {
-  const domain = at(newObject(request), 'spec', 'template', 'spec', 'domain');
+export function mutateVirtualMachine(request: ReviewRequest, { newUuid, now }: MutationParts): AdmissionDecision {
+  const domain = valueAt(newObject(request), 'spec', 'template', 'spec', 'domain');
   const kept = keepIdentity(request);
   return {
     patch: [
@@ -33,44 +35,50 @@ export function mutateVirtualMachine(request: AdmissionRequest, { newUuid, now }
   };
 }
 
-/** Returns the request with its object as it is after the patch: a replacement that omits a field does not change it. */
-function withPatch(request: AdmissionRequest, patch: readonly PatchOperation[]): AdmissionRequest {
+/**
+ * Returns the request with its object after the patch, so that a field that a replacement omits does not count as
+ * changed.
+ */
+function withPatch(request: ReviewRequest, patch: readonly PatchOperation[]): ReviewRequest {
   if (patch.length === 0) return request;
   return { ...request, object: applyJsonPatch(request.object, patch) as KubeObject };
 }
 
-/** One patch for all annotations: two that add the missing map would undo each other. */
-function annotate(request: AdmissionRequest, now: string): PatchOperation[] {
+/** Builds one patch for all annotations: two patches that add a missing map would undo each other. */
+function annotate(request: ReviewRequest, now: string): PatchOperation[] {
   if (request.object === undefined) return [];
-  return patchNotes(request.object, [...protectionNotes(request, now), ...editNotes(request, now)]);
+  return patchAnnotations(request.object, [...recordProtection(request, now), ...recordIdentityEdits(request, now)]);
 }
 
-/** Those of VMs come with all of it. KubeVirt gives stand-alone instances no serial. */
-export function mutateVirtualMachineInstance(request: AdmissionRequest, { newUuid, lookup }: MutationParts): Answer {
+/** Fills in missing fields; instances of VMs have them already. As in KubeVirt, stand-alone instances get no serial. */
+export function mutateVirtualMachineInstance(
+  request: ReviewRequest,
+  { newUuid, lookup }: MutationParts,
+): AdmissionDecision {
   const vmi = newObject(request);
   if (vmi === undefined) return {};
   return {
     patch: [
       ...addFinalizer(vmi, VMI_FINALIZER),
-      ...fillFirmware(at(vmi, 'spec', 'domain'), '/spec/domain', ['uuid'], newUuid),
-      ...fillMachineType(at(vmi, 'spec', 'domain'), lookup.configuration().defaultMachineType),
+      ...fillFirmware(valueAt(vmi, 'spec', 'domain'), '/spec/domain', ['uuid'], newUuid),
+      ...fillMachineType(valueAt(vmi, 'spec', 'domain'), lookup.configuration().defaultMachineType),
     ],
   };
 }
 
-export function mutateVirtualMachineInstanceMigration(request: AdmissionRequest): Answer {
+export function mutateVirtualMachineInstanceMigration(request: ReviewRequest): AdmissionDecision {
   const migration = newObject(request);
   if (migration === undefined) return {};
-  return { patch: [...addFinalizer(migration, MIGRATION_FINALIZER), ...nameInstance(migration)] };
+  return { patch: [...addFinalizer(migration, MIGRATION_FINALIZER), ...labelInstance(migration)] };
 }
 
-/** One that is being deleted, or changed, stays as it is. */
-function newObject({ operation, object }: AdmissionRequest): KubeObject | undefined {
+/** Returns the object of a create request; undefined for updates and for objects that are being deleted. */
+function newObject({ operation, object }: ReviewRequest): KubeObject | undefined {
   if (operation !== 'CREATE' || object?.metadata.deletionTimestamp !== undefined) return undefined;
   return object;
 }
 
-/** Null, "" and absent mean the same. What has another shape is left to its schema. */
+/** Fills in a type that is null, empty or absent. Values of a wrong type are left for the schema to refuse. */
 function fillMachineType(domain: unknown, type: string): PatchOperation[] {
   if (!isRecord(domain)) return [];
   const machine = domain['machine'] ?? undefined;
@@ -86,9 +94,11 @@ function addFinalizer({ metadata }: KubeObject, finalizer: string): PatchOperati
   return [{ op: 'add', path: '/metadata/finalizers/-', value: finalizer }];
 }
 
-/** Whoever asks for the migrations of an instance finds them by its name; names may be longer than labels. */
-function nameInstance(migration: KubeObject): PatchOperation[] {
-  const name = at(migration, 'spec', 'vmiName');
+/**
+ * Adds the label with the name of the instance, by which its migrations are found. Names may be too long for a label.
+ */
+function labelInstance(migration: KubeObject): PatchOperation[] {
+  const name = valueAt(migration, 'spec', 'vmiName');
   if (typeof name !== 'string' || name === '' || labelValueErrors(name).length > 0) return [];
   const labels: unknown = migration.metadata.labels ?? undefined;
   if (labels === undefined) return [{ op: 'add', path: '/metadata/labels', value: { [VMI_NAME_LABEL]: name } }];
@@ -96,8 +106,8 @@ function nameInstance(migration: KubeObject): PatchOperation[] {
   return [{ op: 'add', path: formatPointer(['metadata', 'labels', VMI_NAME_LABEL]), value: name }];
 }
 
-function at(value: unknown, ...path: readonly string[]): unknown {
-  let here = value;
-  for (const field of path) here = isRecord(here) ? here[field] : undefined;
-  return here;
+function valueAt(value: unknown, ...path: readonly string[]): unknown {
+  let current = value;
+  for (const field of path) current = isRecord(current) ? current[field] : undefined;
+  return current;
 }

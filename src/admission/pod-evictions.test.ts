@@ -1,8 +1,8 @@
-/** Evictions of launcher pods: which guests go elsewhere instead, and who is told to come again. */
+/** Tests evictions of launcher pods: which guests are migrated instead, and which evictions are refused. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { reviewPodEviction, type EvictionLookup } from '#admission/pod-evictions.ts';
-import type { AdmissionRequest } from '#admission/review.ts';
+import type { ReviewRequest } from '#admission/review.ts';
 import type { EvictionStrategy } from '#api/kubevirt/kind.ts';
 import { aVmi, CONFIGURATION } from '#api/validation/testing/valid-objects.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -22,11 +22,15 @@ const POD = {
   spec: { nodeName: 'node-1', containers: [] },
   status: { phase: 'Running' },
 };
-const GO = { type: 'LiveMigratable', status: 'True' };
-const STAY = { type: 'LiveMigratable', status: 'False', message: 'volume d: a hostDisk is a file of its node' };
-const STATUS = { phase: 'Running', nodeName: 'node-1', conditions: [GO] };
+const MIGRATABLE = { type: 'LiveMigratable', status: 'True' };
+const NOT_MIGRATABLE = {
+  type: 'LiveMigratable',
+  status: 'False',
+  message: 'volume d: a hostDisk is a file of its node',
+};
+const STATUS = { phase: 'Running', nodeName: 'node-1', conditions: [MIGRATABLE] };
 const INSTANCE = { metadata: { uid: 'vmi-uid' }, status: STATUS };
-const moves = (more: object = {}) => ({ migrationState: { migrationUid: 'm', sourceNode: 'node-1', ...more } });
+const migrating = (more: object = {}) => ({ migrationState: { migrationUid: 'm', sourceNode: 'node-1', ...more } });
 
 const TRIGGERED = 'Eviction triggered evacuation of VMI "golden/db"';
 const FIXED = 'VMI db is configured with an eviction strategy but is not live-migratable';
@@ -35,83 +39,83 @@ interface Case {
   readonly strategy?: EvictionStrategy;
   readonly pod?: object | 'none';
   readonly vmi?: object | 'none';
-  readonly request?: Partial<AdmissionRequest>;
-  /** The refusal; undefined where it may be evicted. */
+  readonly request?: Partial<ReviewRequest>;
+  /** The refusal; undefined if the pod may be evicted. */
   readonly want?: string;
   /** The node that the instance is marked with. */
   readonly marked?: string;
 }
 
 const cases: Record<string, Case> = {
-  'a guest that can go is sent away': { want: TRIGGERED, marked: 'node-1' },
-  'a dry run marks nothing': { request: { dryRun: true }, want: TRIGGERED },
-  'nor does the dry run of kubectl drain': {
+  'marks a migratable guest': { want: TRIGGERED, marked: 'node-1' },
+  'does not mark the guest in a dry run': { request: { dryRun: true }, want: TRIGGERED },
+  'does not mark the guest in a dry run of kubectl drain': {
     request: { object: { metadata: {}, deleteOptions: { dryRun: ['All'] } } as unknown as KubeObject },
     want: TRIGGERED,
   },
-  'a guest that is marked already is not marked again': {
+  'does not mark a guest again': {
     vmi: { status: { evacuationNodeName: 'node-1' } },
     want: `Evacuation in progress: ${TRIGGERED}`,
   },
-  'an old mark of another node is replaced': {
+  'replaces an old mark of another node': {
     vmi: { status: { evacuationNodeName: 'node-2' } },
     want: TRIGGERED,
     marked: 'node-1',
   },
-  'a guest that cannot go stays, and so does its pod': {
-    vmi: { status: { conditions: [STAY] } },
+  'refuses to evict a guest that is not migratable': {
+    vmi: { status: { conditions: [NOT_MIGRATABLE] } },
     want: `${FIXED}: volume d: a hostDisk is a file of its node`,
   },
-  'a guest of which nobody knows yet whether it can go stays': { vmi: { status: { conditions: null } }, want: FIXED },
-  'if possible: a guest that can go is sent away': {
+  'refuses to evict a guest that is not known to be migratable': { vmi: { status: { conditions: null } }, want: FIXED },
+  'LiveMigrateIfPossible: marks a migratable guest': {
     strategy: 'LiveMigrateIfPossible',
     want: TRIGGERED,
     marked: 'node-1',
   },
-  'if possible: a guest that cannot go is shut down': {
+  'LiveMigrateIfPossible: evicts a guest that is not migratable': {
     strategy: 'LiveMigrateIfPossible',
-    vmi: { status: { conditions: [STAY] } },
+    vmi: { status: { conditions: [NOT_MIGRATABLE] } },
   },
-  'external: somebody else is told by the mark': {
+  'External: marks the guest for an external controller': {
     strategy: 'External',
-    vmi: { status: { conditions: [STAY] } },
+    vmi: { status: { conditions: [NOT_MIGRATABLE] } },
     want: TRIGGERED,
     marked: 'node-1',
   },
-  'none: it is shut down': { strategy: 'None' },
-  'its own strategy counts more than that of all': {
+  'None: evicts the guest': { strategy: 'None' },
+  'the strategy of the instance overrides the default': {
     strategy: 'None',
     vmi: { spec: { evictionStrategy: 'LiveMigrate' } },
     want: TRIGGERED,
     marked: 'node-1',
   },
-  'its own none counts, too': { vmi: { spec: { evictionStrategy: 'None' } } },
-  'a guest on its way is not cut off, whatever is said of it meanwhile': {
+  'None of the instance overrides the default': { vmi: { spec: { evictionStrategy: 'None' } } },
+  'does not evict a migrating guest, even if it is not migratable now': {
     strategy: 'LiveMigrateIfPossible',
-    vmi: { status: { conditions: [STAY], ...moves() } },
+    vmi: { status: { conditions: [NOT_MIGRATABLE], ...migrating() } },
     want: TRIGGERED,
     marked: 'node-1',
   },
-  'a guest on its way to the node is not cut off, either': {
+  'does not evict the target pod of a migration': {
     pod: { spec: { nodeName: 'node-2' } },
-    vmi: { status: moves({ targetNode: 'node-2' }) },
+    vmi: { status: migrating({ targetNode: 'node-2' }) },
     want: 'VMI "golden/db" is migrating to this node',
   },
-  'the pod that a guest has left may go': {
-    vmi: { status: { nodeName: 'node-2', ...moves({ completed: true }) } },
+  'evicts the source pod of a finished migration': {
+    vmi: { status: { nodeName: 'node-2', ...migrating({ completed: true }) } },
   },
-  'a pod that waits for a node may go': { pod: { spec: { nodeName: null } }, vmi: { status: { nodeName: null } } },
-  'a pod that has ended may go': { pod: { status: { phase: 'Failed' } } },
-  'a pod that is going anyway may go': { pod: { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } } },
-  'the pod of an earlier instance may go': { vmi: { metadata: { uid: 'another' } } },
-  'the pod of an instance that has ended may go': { vmi: { status: { phase: 'Succeeded' } } },
-  'the pod of an instance that is being deleted may go': {
+  'evicts a pod without a node': { pod: { spec: { nodeName: null } }, vmi: { status: { nodeName: null } } },
+  'evicts a pod that has ended': { pod: { status: { phase: 'Failed' } } },
+  'evicts a pod that is being deleted': { pod: { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } } },
+  'evicts the pod of an earlier instance': { vmi: { metadata: { uid: 'another' } } },
+  'evicts the pod of an instance that has ended': { vmi: { status: { phase: 'Succeeded' } } },
+  'evicts the pod of an instance that is being deleted': {
     vmi: { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } },
   },
-  'the pod of nobody may go': { vmi: 'none' },
-  'other pods may go': { pod: { metadata: { labels: { 'kubevirt.io': 'virt-handler' } } } },
-  'a pod that is not there is left to others': { pod: 'none' },
-  'other operations are not asked about': { request: { operation: 'DELETE' } },
+  'evicts a pod without an instance': { vmi: 'none' },
+  'evicts other pods': { pod: { metadata: { labels: { 'kubevirt.io': 'virt-handler' } } } },
+  'ignores a missing pod': { pod: 'none' },
+  'ignores other operations': { request: { operation: 'DELETE' } },
 };
 
 function lookupOf({ strategy = 'LiveMigrate', pod = {}, vmi = {} }: Case): EvictionLookup {
@@ -127,7 +131,7 @@ function lookupOf({ strategy = 'LiveMigrate', pod = {}, vmi = {} }: Case): Evict
   };
 }
 
-const REQUEST: AdmissionRequest = {
+const REQUEST: ReviewRequest = {
   uid: 'u',
   operation: 'CREATE',
   user: 'alice',
@@ -148,15 +152,15 @@ describe('an eviction', () => {
           markForEvacuation: async ({ metadata }, node) => void marks.push(`${metadata.uid} ${node}`),
         },
       );
-      assert.deepEqual(answer, one.want === undefined ? {} : { notNow: one.want });
+      assert.deepEqual(answer, one.want === undefined ? {} : { tooManyRequests: one.want });
       assert.deepEqual(marks, one.marked === undefined ? [] : [`vmi-uid ${one.marked}`]);
     });
   }
 
-  test('waits where the instance cannot be marked', async () => {
+  test('refuses the eviction if the instance cannot be marked', async () => {
     const markForEvacuation = () => Promise.reject(new Error('the store is full'));
     assert.deepEqual(await reviewPodEviction(REQUEST, { lookup: lookupOf({}), markForEvacuation }), {
-      notNow: 'kubevirt failed marking the vmi for eviction: the store is full',
+      tooManyRequests: 'kubevirt failed marking the vmi for eviction: the store is full',
     });
   });
 });

@@ -1,9 +1,10 @@
 /**
- * Somebody wants a launcher pod to go, as `kubectl drain` does. Where its guest can go to another node instead, the
- * eviction is refused for now (429: whoever drains asks again), and the instance is marked: a controller then migrates
- * it. Everything else is evicted as pods are. Asked about all evictions: without an answer of ours they go on.
+ * Reviews evictions of launcher pods, for example by `kubectl drain`. If the guest can be migrated instead, the
+ * eviction is refused with 429, so that the client retries, and the instance is marked; a controller then migrates it.
+ * All other pods are evicted as usual. The webhook is called for all evictions; without a response from it they
+ * proceed.
  */
-import type { AdmissionRequest, Answer } from '#admission/review.ts';
+import type { ReviewRequest, AdmissionDecision } from '#admission/review.ts';
 import { isFinal } from '#api/can.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import type { EvictionStrategy } from '#api/kubevirt/kind.ts';
@@ -14,7 +15,7 @@ import { findCondition } from '#kube/conditions.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 import { isDeleting, isRecord, type Stored } from '#kube/meta.ts';
 
-/** All are live reads: what is refused wrongly stays refused, and what goes wrongly is gone. */
+/** Reads from the API, not from a cache: a wrong refusal would block the drain, and a wrong eviction stops a guest. */
 export interface EvictionLookup {
   configuration(): Configuration;
   pod(namespace: string, name: string): Promise<Stored<Pod> | undefined>;
@@ -23,14 +24,14 @@ export interface EvictionLookup {
 
 export interface EvictionParts {
   readonly lookup: EvictionLookup;
-  /** Writes `status.evacuationNodeName` of this very instance. */
+  /** Writes `status.evacuationNodeName` of this instance. */
   markForEvacuation(vmi: Stored<VirtualMachineInstance>, nodeName: string): Promise<void>;
 }
 
 export async function reviewPodEviction(
-  request: AdmissionRequest,
+  request: ReviewRequest,
   { lookup, markForEvacuation }: EvictionParts,
-): Promise<Answer> {
+): Promise<AdmissionDecision> {
   const { operation, namespace, name } = request;
   if (operation !== 'CREATE' || name === '') return {};
   const pod = await lookup.pod(namespace, name);
@@ -44,42 +45,42 @@ export async function reviewPodEviction(
     try {
       await markForEvacuation(vmi, decision.mark);
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      return { notNow: `kubevirt failed marking the vmi for eviction: ${why}` };
+      const cause = error instanceof Error ? error.message : String(error);
+      return { tooManyRequests: `kubevirt failed marking the vmi for eviction: ${cause}` };
     }
   }
-  return { notNow: decision.refusal };
+  return { tooManyRequests: decision.refusal };
 }
 
-export interface Refused {
+export interface EvictionRefusal {
   readonly refusal: string;
-  /** The node that the instance is to leave, where that is not written yet. */
+  /** The node that the instance must leave, if that is not written yet. */
   readonly mark?: string;
 }
 
-/** Undefined: the pod may be evicted. Pure. */
+/** Returns undefined if the pod may be evicted. Pure. */
 export function decideEviction(
   pod: Stored<Pod>,
   vmi: Stored<VirtualMachineInstance>,
   strategy: EvictionStrategy,
-): Refused | undefined {
+): EvictionRefusal | undefined {
   const { nodeName } = pod.spec;
   if (strategy === 'None' || hasNoGuest(pod, vmi) || !nodeName) return undefined;
   const { namespace = '', name } = vmi.metadata;
   const { status } = vmi;
-  const moving = isMigrating(status?.migrationState);
+  const isMoving = isMigrating(status?.migrationState);
   if (status?.nodeName !== nodeName) {
-    // Where a guest comes to, it must first be; one that has left, or never came, needs its pod no more.
-    return moving ? { refusal: `VMI "${namespace}/${name}" is migrating to this node` } : undefined;
+    // The target pod of a migration is needed until the migration ends; any other pod without the guest is not.
+    return isMoving ? { refusal: `VMI "${namespace}/${name}" is migrating to this node` } : undefined;
   }
   const migratable = findCondition(status.conditions, 'LiveMigratable');
-  const mayGo = strategy === 'External' || moving || migratable?.status === 'True';
-  if (!mayGo && strategy === 'LiveMigrateIfPossible') return undefined;
-  if (!mayGo) {
-    const why = migratable?.message ? `: ${migratable.message}` : '';
-    return { refusal: `VMI ${name} is configured with an eviction strategy but is not live-migratable${why}` };
+  const canLeave = strategy === 'External' || isMoving || migratable?.status === 'True';
+  if (!canLeave && strategy === 'LiveMigrateIfPossible') return undefined;
+  if (!canLeave) {
+    const cause = migratable?.message ? `: ${migratable.message}` : '';
+    return { refusal: `VMI ${name} is configured with an eviction strategy but is not live-migratable${cause}` };
   }
-  // The descheduler looks for these words.
+  // The descheduler matches this text.
   const refusal = `Eviction triggered evacuation of VMI "${namespace}/${name}"`;
   if (status.evacuationNodeName === nodeName) return { refusal: `Evacuation in progress: ${refusal}` };
   return { refusal, mark: nodeName };
@@ -91,8 +92,8 @@ function hasNoGuest(pod: Stored<Pod>, vmi: Stored<VirtualMachineInstance>): bool
   return pod.metadata.labels?.[CREATED_BY_LABEL] !== vmi.metadata.uid || isFinal(vmi) || isDeleting(vmi);
 }
 
-/** `kubectl drain --dry-run=server` says it in the object only. */
-function isDryRun({ dryRun, object }: AdmissionRequest): boolean {
+/** Also checks the object: `kubectl drain --dry-run=server` sets dryRun there only. */
+function isDryRun({ dryRun, object }: ReviewRequest): boolean {
   const options = object?.['deleteOptions'];
   const stages = isRecord(options) ? options['dryRun'] : undefined;
   return dryRun || (Array.isArray(stages) && stages.length > 0);

@@ -1,82 +1,85 @@
 /**
- * A live look before something goes that protected VMs need. The API server refuses by marks (operator/objects/), which
- * follow the labels a moment later; this closes that moment. It is asked in addition: without an answer of ours a delete
- * goes on, as the marks allow.
+ * Reviews deletes of objects that protected VMs need. The policies (operator/objects/) refuse them by annotations,
+ * which follow the labels of VMs with a delay; this webhook covers the delay by reading the VMs. Without a response
+ * from it, the policies alone decide.
  */
-import type { AdmissionRequest, Answer } from '#admission/review.ts';
+import type { ReviewRequest, AdmissionDecision } from '#admission/review.ts';
 import { claimNamesOf } from '#api/claim-names.ts';
 import { namesOfProtected } from '#api/delete-protection.ts';
 import { CLAIM_REPLACERS } from '#api/own-accounts.ts';
 import { isUnownedStateOf } from '#api/persistent-state.ts';
-import { bondOf, deleteRefusal, isGuardedDefinition, type GuardedKind } from '#api/protected-deletes.ts';
+import { relationOf, describeDeleteRefusal, isGuardedDefinition, type GuardedKind } from '#api/protected-deletes.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type KubeObject, type Stored } from '#kube/meta.ts';
 
 export interface ProtectionLookup {
-  /** VMs that are protected now: the first in order, of that namespace or of all. Asks the API, not a cache. */
+  /** Returns the first protected VMs of the namespace, or of all namespaces. Reads from the API, not from a cache. */
   protectedVms(query: { namespace?: string; limit: number }): Promise<readonly Stored<VirtualMachine>[]>;
 }
 
-/** More than a refusal lists, and room for some that are being deleted. */
-const ANY = 20;
-/** Among which the VM of a disk is looked for. Where more are protected in one namespace, the marks have to do. */
-const OF_A_DISK = 500;
+/** More than a refusal lists, because some VMs may be being deleted. */
+const ANY_VM_LIMIT = 20;
+/** Limit of the search for the VM of a disk. If a namespace has more protected VMs, only the annotations count. */
+const DISK_SEARCH_LIMIT = 500;
 
-type Look = (object: KubeObject, request: AdmissionRequest, lookup: ProtectionLookup) => Promise<readonly string[]>;
+type FindVms = (object: KubeObject, request: ReviewRequest, lookup: ProtectionLookup) => Promise<readonly string[]>;
 
-/** By kind: the names of the VMs that would be lost. */
-const LOOKS: Readonly<Record<GuardedKind, Look>> = {
+/** By kind: finds the names of the VMs that would be lost. */
+const FINDERS: Readonly<Record<GuardedKind, FindVms>> = {
   async Namespace({ metadata }, _, lookup) {
-    const vms = await lookup.protectedVms({ namespace: metadata.name, limit: ANY });
-    return vms.filter(stays).map(nameOf);
+    const vms = await lookup.protectedVms({ namespace: metadata.name, limit: ANY_VM_LIMIT });
+    return vms.filter(isKept).map(nameOf);
   },
   async PersistentVolumeClaim(claim, { user }, lookup) {
     if (CLAIM_REPLACERS.includes(user)) return [];
     const { metadata } = claim;
     const owner = controllerUid(claim);
-    const vms = await lookup.protectedVms({ namespace: metadata.namespace ?? '', limit: OF_A_DISK });
-    const isOf = (vm: Stored<VirtualMachine>) =>
-      has(vm, metadata.name) ||
+    const vms = await lookup.protectedVms({ namespace: metadata.namespace ?? '', limit: DISK_SEARCH_LIMIT });
+    const isUsedBy = (vm: Stored<VirtualMachine>) =>
+      usesClaim(vm, metadata.name) ||
       vm.metadata.uid === owner ||
       isUnownedStateOf(claim as PersistentVolumeClaim, vm.metadata.name);
-    return vms.filter((vm) => stays(vm) && isOf(vm)).map(nameOf);
+    return vms.filter((vm) => isKept(vm) && isUsedBy(vm)).map(nameOf);
   },
   async PersistentVolume(volume, _, lookup) {
     const { spec, status } = volume as PersistentVolume;
     const { namespace, name } = spec?.claimRef ?? {};
     if (namespace === undefined || status?.phase !== 'Bound') return [];
-    const vms = await lookup.protectedVms({ namespace, limit: OF_A_DISK });
-    return vms.filter((vm) => stays(vm) && has(vm, name)).map(fullNameOf);
+    const vms = await lookup.protectedVms({ namespace, limit: DISK_SEARCH_LIMIT });
+    return vms.filter((vm) => isKept(vm) && usesClaim(vm, name)).map(fullNameOf);
   },
   async CustomResourceDefinition({ metadata }, _, lookup) {
     if (!isGuardedDefinition(metadata.name ?? '')) return [];
-    const vms = await lookup.protectedVms({ limit: ANY });
-    return vms.filter(stays).map(fullNameOf);
+    const vms = await lookup.protectedVms({ limit: ANY_VM_LIMIT });
+    return vms.filter(isKept).map(fullNameOf);
   },
 };
 
-export async function reviewProtectedDelete(request: AdmissionRequest, lookup: ProtectionLookup): Promise<Answer> {
+export async function reviewProtectedDelete(
+  request: ReviewRequest,
+  lookup: ProtectionLookup,
+): Promise<AdmissionDecision> {
   const { operation, oldObject } = request;
   const kind = oldObject?.kind ?? '';
   if (operation !== 'DELETE' || oldObject === undefined || !isGuarded(kind)) return {};
-  const names = await LOOKS[kind](oldObject, request, lookup);
+  const names = await FINDERS[kind](oldObject, request, lookup);
   if (names.length === 0) return {};
   const vms = namesOfProtected(names.toSorted());
   const { name = '' } = oldObject.metadata;
-  return { denied: deleteRefusal({ kind, name, bond: bondOf(kind, name), vms }) };
+  return { forbidden: describeDeleteRefusal({ kind, name, relation: relationOf(kind, name), vms }) };
 }
 
 function isGuarded(kind: string): kind is GuardedKind {
-  return Object.hasOwn(LOOKS, kind);
+  return Object.hasOwn(FINDERS, kind);
 }
 
-/** One that is being deleted cannot be protected any more. */
-function stays(vm: Stored<VirtualMachine>): boolean {
+/** A VM that is being deleted is no longer protected. */
+function isKept(vm: Stored<VirtualMachine>): boolean {
   return !isDeleting(vm);
 }
 
-function has({ spec }: Stored<VirtualMachine>, claim: string | undefined): boolean {
+function usesClaim({ spec }: Stored<VirtualMachine>, claim: string | undefined): boolean {
   return claim !== undefined && claimNamesOf(spec.template.spec ?? {}).includes(claim);
 }
 

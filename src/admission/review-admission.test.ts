@@ -1,4 +1,4 @@
-/** The webhook by itself: reviews in, answers out. */
+/** Tests the webhook as a function of reviews. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { reviewAdmission } from '#admission/review-admission.ts';
@@ -59,7 +59,7 @@ async function ask({ path, object, oldObject, operation = 'CREATE', user = ADMIN
 
 const vmFirmware = (firmware: unknown) => aVm({ spec: { template: { spec: { domain: { firmware } } } } });
 const vmiFirmware = (firmware: unknown, metadata: object = {}) => aVmi({ metadata, spec: { domain: { firmware } } });
-/** With all that is filled in besides. */
+/** Has all other fields that the webhook fills in. */
 const vmiMachine = (machine: unknown) => ({
   metadata: { name: 'vmi', finalizers: [FINALIZER] },
   spec: { domain: { firmware: { uuid: 'a' }, ...(machine === undefined ? {} : { machine }) } },
@@ -82,7 +82,7 @@ const mutations: Record<string, Request & { want: unknown[] }> = {
     object: vmFirmware({ uuid: 'a', serial: null, bootloader: {} }),
     want: [{ op: 'add', path: `${AT_VM}/serial`, value: 'uuid-1' }],
   },
-  'an empty uuid is none': {
+  'an empty uuid is filled in': {
     path: VM,
     object: vmFirmware({ uuid: '', serial: 'b' }),
     want: [{ op: 'add', path: `${AT_VM}/uuid`, value: 'uuid-1' }],
@@ -94,7 +94,7 @@ const mutations: Record<string, Request & { want: unknown[] }> = {
     oldObject: vmFirmware(null),
     want: [],
   },
-  'a VM that is being deleted stays as it is': {
+  'a VM that is being deleted is unchanged': {
     path: VM,
     object: { ...vmFirmware(null), metadata: { name: 'db', deletionTimestamp: '2026-01-01T00:00:00Z' } },
     want: [],
@@ -121,9 +121,17 @@ const mutations: Record<string, Request & { want: unknown[] }> = {
     object: vmiMachine(undefined),
     want: [{ op: 'add', path: AT_MACHINE, value: { type: 'q35' } }],
   },
-  'also one that says null': { path: VMI, object: vmiMachine({ type: null }), want: [TYPED] },
-  'also one that says nothing in it': { path: VMI, object: vmiMachine({ type: '' }), want: [TYPED] },
-  'a machine type of its own stays': { path: VMI, object: vmiMachine({ type: 'pc-q35-7.1' }), want: [] },
+  'an instance with a null machine type gets the default': {
+    path: VMI,
+    object: vmiMachine({ type: null }),
+    want: [TYPED],
+  },
+  'an instance with an empty machine type gets the default': {
+    path: VMI,
+    object: vmiMachine({ type: '' }),
+    want: [TYPED],
+  },
+  'an instance keeps its machine type': { path: VMI, object: vmiMachine({ type: 'pc-q35-7.1' }), want: [] },
   'a machine of another type is left to its schema': { path: VMI, object: vmiMachine('q35'), want: [] },
   'a migration gets a finalizer and the name of its instance': {
     path: VMIM,
@@ -133,24 +141,24 @@ const mutations: Record<string, Request & { want: unknown[] }> = {
       { op: 'add', path: '/metadata/labels', value: { [VMI_NAME_LABEL]: 'db' } },
     ],
   },
-  'a migration that says it is of another instance is corrected': {
+  'a wrong instance label of a migration is corrected': {
     path: VMIM,
     object: aMigration({ metadata: { finalizers: [MIGRATION_FINALIZER], labels: { [VMI_NAME_LABEL]: 'web' } } }),
     want: [{ op: 'add', path: '/metadata/labels/kubevirt.io~1vmi-name', value: 'db' }],
   },
-  'a migration of an instance whose name is longer than a label gets none': {
+  'a migration gets no label if the name of its instance is too long': {
     path: VMIM,
     object: aMigration({ spec: { vmiName: 'x'.repeat(64) }, metadata: { finalizers: [MIGRATION_FINALIZER] } }),
     want: [],
   },
-  'a migration that changes stays as it is': {
+  'an update of a migration is unchanged': {
     path: VMIM,
     operation: 'UPDATE',
     object: aMigration(),
     oldObject: aMigration(),
     want: [],
   },
-  'an instance that has everything gets nothing': {
+  'an instance with all fields is unchanged': {
     path: VMI,
     object: vmiFirmware({ uuid: 'a' }, { finalizers: [FINALIZER] }),
     want: [],
@@ -161,10 +169,10 @@ for (const [name, { want, ...request }] of Object.entries(mutations)) {
   test(name, async () => {
     const { allowed, patch } = await ask(request);
     assert.equal(allowed, true);
-    // Who made a VM is noted in its annotations (identity-edits.test.ts).
+    // identity-edits.test.ts tests the annotations.
     const others = patch.filter(({ path }: { path: string }) => path !== '/metadata/annotations');
     assert.deepEqual(others, want);
-    // It applies to what it was made for.
+    // The patch applies to the object.
     assert.ok(isRecord(applyJsonPatch(request.object, patch)));
   });
 }
@@ -174,7 +182,7 @@ test('a valid VM is allowed', async () => {
   assert.deepEqual({ allowed, warnings, status }, { allowed: true, warnings: undefined, status: undefined });
 });
 
-test('a VM is refused with everything that is wrong, and warned of', async () => {
+test('a VM is refused with all errors and warnings', async () => {
   const object = aVm({ spec: { running: true, instancetype: {} } });
   const { allowed, status, warnings } = await ask({ path: '/validate-virtualmachines', object });
   assert.equal(allowed, false);
@@ -183,7 +191,7 @@ test('a VM is refused with everything that is wrong, and warned of', async () =>
   assert.equal(status.reason, 'Invalid');
   assert.equal(
     status.message,
-    'spec.instancetype: Forbidden: is not supported yet; write cpu and memory into spec.template.spec.domain, spec.running: Forbidden: Running and RunStrategy are mutually exclusive. Note that Running is deprecated, please use RunStrategy instead',
+    'spec.instancetype: Forbidden: is not supported yet; set cpu and memory in spec.template.spec.domain, spec.running: Forbidden: Running and RunStrategy are mutually exclusive. Note that Running is deprecated, please use RunStrategy instead',
   );
   assert.equal(status.details.causes.length, 2);
 });
@@ -214,18 +222,21 @@ const others = (...keys: string[]) =>
     return { namespace, name };
   });
 
-/** By `namespace/name` of those that have the uuid; the VM is golden/db. */
+/** The VMs with the same uuid, as `namespace/name`; the VM under review is golden/db. */
 const duplicates: Record<string, { same: string[]; vm?: unknown; want?: string[] }> = {
-  'nobody else has its uuid': { same: [] },
-  'it has its uuid itself': { same: ['golden/db'] },
-  'another of the namespace has it': { same: ['golden/db', 'golden/web'], want: [`${SHARED} VirtualMachine "web"`] },
-  'one of the same name elsewhere has it': { same: ['golden/db', 'blue/db'], want: [ELSEWHERE] },
-  'many have it': {
+  'no VM has its uuid': { same: [] },
+  'only the VM itself has its uuid': { same: ['golden/db'] },
+  'another VM of the namespace has its uuid': {
+    same: ['golden/db', 'golden/web'],
+    want: [`${SHARED} VirtualMachine "web"`],
+  },
+  'a VM of the same name in another namespace has its uuid': { same: ['golden/db', 'blue/db'], want: [ELSEWHERE] },
+  'many VMs have its uuid': {
     same: ['golden/d', 'golden/c', 'blue/x', 'red/y', 'golden/b', 'golden/a'],
     want: [...['a', 'b', 'c'].map((name) => `${SHARED} VirtualMachine "${name}"`), ELSEWHERE],
   },
-  'it has none': { same: ['golden/web'], vm: { spec: { template: { spec: { domain: { firmware: null } } } } } },
-  'it is being deleted': { same: ['golden/web'], vm: { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } } },
+  'the VM has no uuid': { same: ['golden/web'], vm: { spec: { template: { spec: { domain: { firmware: null } } } } } },
+  'the VM is being deleted': { same: ['golden/web'], vm: { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } } },
 };
 
 for (const [name, { same, vm = {}, want }] of Object.entries(duplicates)) {
@@ -280,7 +291,7 @@ for (const [user, want] of [
   });
 }
 
-test('a change of the chipset is allowed, and warned of', async () => {
+test('a change of the chipset is allowed with a warning', async () => {
   const configuration = () => ({ ...CONFIGURATION, emulatedMachines: ['*'] });
   const change = { domain: { machine: { type: 'pc' }, devices: { disks: null } }, volumes: null };
   const { allowed, warnings } = await ask({
@@ -294,7 +305,7 @@ test('a change of the chipset is allowed, and warned of', async () => {
   assert.match(warnings?.join() ?? '', /^spec.*the chipset changes from q35 to i440fx: .* virtctl identity diff db/);
 });
 
-test('a restore is refused while another one of its target is not finished; it may be the one itself', async () => {
+test('a restore is refused while another restore of its target is unfinished', async () => {
   const path = '/validate-virtualmachinerestores';
   const lookup = (name: string): Partial<Lookup> => ({
     restoresOf: (namespace, vm) => (namespace === 'golden' && vm === 'db' ? [{ name }] : []),
@@ -307,7 +318,7 @@ test('a restore is refused while another one of its target is not finished; it m
   assert.equal((await ask({ path, object: elsewhere, lookup: lookup('r0') })).allowed, true);
 });
 
-test('a snapshot that is wrong is refused', async () => {
+test('an invalid snapshot is refused', async () => {
   const path = '/validate-virtualmachinesnapshots';
   assert.equal((await ask({ path, object: aSnapshot() })).allowed, true);
   const object = aSnapshot({ spec: { failureDeadline: 'soon' } });
@@ -315,11 +326,11 @@ test('a snapshot that is wrong is refused', async () => {
 });
 
 for (const [name, path, review] of [
-  ['a path that is none', '/validate-nothing', { request: { uid: 'u', operation: 'CREATE' } }],
-  ['no request', VM, {}],
-  ['an operation that is none', VM, { request: { uid: 'u', operation: 'LOOK' } }],
+  ['an unknown path', '/validate-nothing', { request: { uid: 'u', operation: 'CREATE' } }],
+  ['a review without a request', VM, {}],
+  ['an unknown operation', VM, { request: { uid: 'u', operation: 'LOOK' } }],
 ] as const) {
-  test(`cannot answer ${name}`, async () => {
+  test(`refuses ${name}`, async () => {
     const parts = { newUuid: () => '', now: () => NOW, lookup: LOOKUP, markForEvacuation };
     await assert.rejects(reviewAdmission(path, review, parts), { code: 400 });
   });

@@ -1,6 +1,6 @@
 /**
- * Our webhook as a function: (path, review, what it may look up) → answer. Whoever serves it, in this process or over
- * HTTPS, brings the lookup. The paths are those of the webhook configurations (operator/objects/).
+ * The webhook as a function of path, review and lookup. The server, in this process or over HTTPS, provides the lookup.
+ * The paths are those of the webhook configurations (operator/objects/).
  */
 import {
   mutateVirtualMachine,
@@ -10,8 +10,8 @@ import {
 } from '#admission/mutate.ts';
 import { reviewPodEviction, type EvictionParts } from '#admission/pod-evictions.ts';
 import { reviewProtectedDelete } from '#admission/protected-deletes.ts';
-import { readRequest, reviewOf } from '#admission/review.ts';
-import type { AdmissionRequest, AdmissionReview, Answer } from '#admission/review.ts';
+import { parseReview, buildReviewResponse } from '#admission/review.ts';
+import type { ReviewRequest, ReviewResponse, AdmissionDecision } from '#admission/review.ts';
 import {
   reviewVirtualMachine,
   reviewVirtualMachineInstance,
@@ -22,11 +22,11 @@ import {
 } from '#admission/validate.ts';
 import { badRequest } from '#kube/api-error.ts';
 
-export interface AdmissionParts extends MutationParts, EvictionParts {
+export interface ReviewParts extends MutationParts, EvictionParts {
   readonly lookup: Lookup;
 }
 
-type Reviewer = (request: AdmissionRequest, parts: AdmissionParts) => Answer | Promise<Answer>;
+type Reviewer = (request: ReviewRequest, parts: ReviewParts) => AdmissionDecision | Promise<AdmissionDecision>;
 
 const REVIEWERS: ReadonlyMap<string, Reviewer> = new Map<string, Reviewer>([
   ['/mutate-virtualmachines', mutateVirtualMachine],
@@ -40,17 +40,17 @@ const REVIEWERS: ReadonlyMap<string, Reviewer> = new Map<string, Reviewer>([
   ],
   ['/validate-virtualmachinesnapshots', reviewVirtualMachineSnapshot],
   ['/validate-virtualmachinerestores', (request, { lookup }) => reviewVirtualMachineRestore(request, lookup)],
-  // Webhook configurations of older versions name this path until the operator has replaced them; a policy validates now.
+  // Configurations of older versions use this path until the operator has replaced them; now a policy validates.
   ['/validate-kubevirts', () => ({})],
   ['/validate-protected-deletes', (request, { lookup }) => reviewProtectedDelete(request, lookup)],
   ['/validate-pod-evictions', reviewPodEviction],
 ]);
 
-/** Throws ApiError for what is no review, or a path that is none of ours. */
-export async function reviewAdmission(path: string, review: unknown, parts: AdmissionParts): Promise<AdmissionReview> {
-  const request = readRequest(review);
+/** Throws ApiError if the review is invalid or the path is unknown. */
+export async function reviewAdmission(path: string, review: unknown, parts: ReviewParts): Promise<ReviewResponse> {
+  const request = parseReview(review);
   if (request === undefined) throw badRequest('expected an AdmissionReview of admission.k8s.io/v1 with a request');
   const reviewer = REVIEWERS.get(path.split('?', 1)[0] ?? '');
   if (reviewer === undefined) throw badRequest(`there is no webhook at ${path}`);
-  return reviewOf(request.uid, await reviewer(request, parts));
+  return buildReviewResponse(request.uid, await reviewer(request, parts));
 }

@@ -1,21 +1,21 @@
-/** AdmissionReview of admission.k8s.io/v1 as values, and the answers that we give. Pure. */
+/** Parses AdmissionReview requests of admission.k8s.io/v1 and builds the responses. Pure. */
 import type { FieldError } from '#kube/field-error.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 
-export type Operation = 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
+export type ReviewOperation = 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
 
-export interface AdmissionRequest {
+export interface ReviewRequest {
   readonly uid: string;
-  readonly operation: Operation;
+  readonly operation: ReviewOperation;
   readonly user: string;
-  /** '' where the kind has none. */
+  /** '' if the kind is not namespaced. */
   readonly namespace: string;
-  /** '' where the server is yet to make one. */
+  /** '' if the server has yet to generate the name. */
   readonly name: string;
   readonly dryRun: boolean;
   /** True for a PUT, which sends the whole object; false for patches and server-side applies. */
   readonly isReplace: boolean;
-  /** As asked for; its kind has not been checked when it may still be changed. */
+  /** The object in the request. In mutating webhooks it has not been validated yet. */
   readonly object?: KubeObject;
   readonly oldObject?: KubeObject;
 }
@@ -24,26 +24,26 @@ export type PatchOperation =
   | { readonly op: 'add'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string };
 
-export interface Answer {
-  /** Why it may not be done at all, whatever the object says. */
-  readonly denied?: string;
-  /** Why it cannot be done, given what there is beside the object. */
-  readonly impossible?: string;
-  /** Why it is to be tried again later. */
-  readonly notNow?: string;
+export interface AdmissionDecision {
+  /** The request is refused with 403 and this message. */
+  readonly forbidden?: string;
+  /** The request is refused with 400 and this message, because of the state of other objects. */
+  readonly badRequest?: string;
+  /** The request is refused with 429 and this message: the client should retry. */
+  readonly tooManyRequests?: string;
   readonly errors?: readonly FieldError[];
   readonly patch?: readonly PatchOperation[];
   readonly warnings?: readonly string[];
 }
 
-export interface AdmissionReview {
+export interface ReviewResponse {
   readonly apiVersion: 'admission.k8s.io/v1';
   readonly kind: 'AdmissionReview';
   readonly response: Readonly<Record<string, unknown>>;
 }
 
-/** undefined where it is no review. */
-export function readRequest(review: unknown): AdmissionRequest | undefined {
+/** Returns undefined if the value is not a review. */
+export function parseReview(review: unknown): ReviewRequest | undefined {
   const request = isRecord(review) ? review['request'] : undefined;
   if (!isRecord(request)) return undefined;
   const { uid, operation, userInfo, options, object, oldObject } = request;
@@ -61,7 +61,7 @@ export function readRequest(review: unknown): AdmissionRequest | undefined {
 
 const text = (value: unknown) => (typeof value === 'string' ? value : '');
 
-function isOperation(value: unknown): value is Operation {
+function isOperation(value: unknown): value is ReviewOperation {
   return value === 'CREATE' || value === 'UPDATE' || value === 'DELETE' || value === 'CONNECT';
 }
 
@@ -69,9 +69,9 @@ function asObject(value: unknown): KubeObject | undefined {
   return isRecord(value) && isRecord(value['metadata']) ? (value as KubeObject) : undefined;
 }
 
-export function reviewOf(uid: string, answer: Answer): AdmissionReview {
+export function buildReviewResponse(uid: string, answer: AdmissionDecision): ReviewResponse {
   const { errors = [], patch = [], warnings = [] } = answer;
-  const status = denial(answer) ?? refusal(errors);
+  const status = refusalStatus(answer) ?? invalidStatus(errors);
   return {
     apiVersion: 'admission.k8s.io/v1',
     kind: 'AdmissionReview',
@@ -85,15 +85,15 @@ export function reviewOf(uid: string, answer: Answer): AdmissionReview {
   };
 }
 
-function denial({ denied, impossible, notNow }: Answer) {
+function refusalStatus({ forbidden, badRequest, tooManyRequests }: AdmissionDecision) {
   const failure = (code: number, reason: string, message: string) => ({ status: 'Failure', code, reason, message });
-  if (denied !== undefined) return failure(403, 'Forbidden', denied);
-  if (impossible !== undefined) return failure(400, 'BadRequest', impossible);
-  return notNow === undefined ? undefined : failure(429, 'TooManyRequests', notNow);
+  if (forbidden !== undefined) return failure(403, 'Forbidden', forbidden);
+  if (badRequest !== undefined) return failure(400, 'BadRequest', badRequest);
+  return tooManyRequests === undefined ? undefined : failure(429, 'TooManyRequests', tooManyRequests);
 }
 
-/** The texts of all, as KubeVirt joins them; the causes say the same to programs. */
-function refusal(errors: readonly FieldError[]) {
+/** Joins all messages as KubeVirt does; the causes have the same content for programs. */
+function invalidStatus(errors: readonly FieldError[]) {
   if (errors.length === 0) return undefined;
   return {
     status: 'Failure',

@@ -1,12 +1,12 @@
-/** What we refuse. Objects come after their schema was asked: they have the shape of their kind. */
-import { duplicateWarnings, type VmName } from '#admission/duplicate-uuid.ts';
+/** The validating webhooks. Objects have been validated by their schema. */
+import { warnAboutDuplicates, type UuidHolder } from '#admission/duplicate-uuid.ts';
 import type { EvictionLookup } from '#admission/pod-evictions.ts';
 import type { ProtectionLookup } from '#admission/protected-deletes.ts';
-import type { AdmissionRequest, Answer } from '#admission/review.ts';
+import type { ReviewRequest, AdmissionDecision } from '#admission/review.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { accountOf } from '#api/own-accounts.ts';
 import {
-  migrationObstacle,
+  findMigrationRefusal,
   validateVirtualMachineInstanceMigration,
 } from '#api/validation/validate-virtual-machine-instance-migration.ts';
 import { validateVirtualMachineInstance } from '#api/validation/validate-virtual-machine-instance.ts';
@@ -20,53 +20,53 @@ import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts
 import type { VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 
-/** What the answers depend on beside the review; the server reads it. */
+/** State that the decisions depend on besides the review; the server provides it. */
 export interface Lookup extends ProtectionLookup, EvictionLookup {
   configuration(): Configuration;
-  /** VMs of all namespaces that have this firmware uuid, in whatever case, and are not being deleted. */
-  vmsWithUuid(uuid: string): readonly VmName[];
-  /** The VirtualMachineRestores of that VM that are not finished. */
+  /** Returns the VMs of all namespaces that have this firmware uuid, ignoring case, and are not being deleted. */
+  vmsWithUuid(uuid: string): readonly UuidHolder[];
+  /** Returns the unfinished VirtualMachineRestores of the VM. */
   restoresOf(namespace: string, vmName: string): readonly { readonly name: string }[];
-  /** The migrations of that instance that are not final, as they are now. */
+  /** Returns the unfinished migrations of the instance, read from the API. */
   activeMigrationsOf(namespace: string, vmiName: string): Promise<readonly Stored<VirtualMachineInstanceMigration>[]>;
 }
 
-/** Who may do to instances what people may not. */
+/** Accounts that may make changes to instances which users may not. */
 const TRUSTED = new Set(['vm-controller', 'vmi-controller', 'selfsame-subresources'].map(accountOf));
 
-/** Who plugs devices into instances that run: what the VM says, and what somebody asked of the instance itself. */
+/** Accounts that may hotplug devices: for changes of the VM, and for the verbs of instances. */
 const HOTPLUGGERS = new Set(['vm-controller', 'selfsame-subresources'].map(accountOf));
 
-/** Who may do to VMs that are held what people may not. */
+/** Accounts that may change VMs that a snapshot or restore holds. */
 const WRITERS = ['vm-controller', 'restore-controller'] as const;
 
-export function reviewVirtualMachine(request: AdmissionRequest, lookup: Lookup): Answer {
-  const { object: vm, old } = written<VirtualMachine>(request);
+export function reviewVirtualMachine(request: ReviewRequest, lookup: Lookup): AdmissionDecision {
+  const { object: vm, old } = writtenObjects<VirtualMachine>(request);
   if (vm === undefined) return {};
   const writer = WRITERS.find((account) => accountOf(account) === request.user);
   const configuration = lookup.configuration();
   const errors = validateVirtualMachine(vm, { old, configuration, writer });
   return {
     errors,
-    warnings: [...virtualMachineWarnings(vm, { old, configuration }), ...duplicateWarnings(vm, lookup)],
+    warnings: [...virtualMachineWarnings(vm, { old, configuration }), ...warnAboutDuplicates(vm, lookup)],
   };
 }
 
-export function reviewVirtualMachineSnapshot(request: AdmissionRequest): Answer {
-  const { object: snapshot, old } = written<VirtualMachineSnapshot>(request);
+export function reviewVirtualMachineSnapshot(request: ReviewRequest): AdmissionDecision {
+  const { object: snapshot, old } = writtenObjects<VirtualMachineSnapshot>(request);
   return snapshot === undefined ? {} : { errors: validateVirtualMachineSnapshot(snapshot, { old }) };
 }
 
-export function reviewVirtualMachineRestore(request: AdmissionRequest, lookup: Lookup): Answer {
-  const { object: restore, old } = written<VirtualMachineRestore>(request);
+export function reviewVirtualMachineRestore(request: ReviewRequest, lookup: Lookup): AdmissionDecision {
+  const { object: restore, old } = writtenObjects<VirtualMachineRestore>(request);
   if (restore === undefined) return {};
   const { metadata, spec } = restore;
   const unfinished = old === undefined ? lookup.restoresOf(metadata.namespace ?? '', spec.target.name) : [];
   return { errors: validateVirtualMachineRestore(restore, { old, unfinished }) };
 }
 
-export function reviewVirtualMachineInstance(request: AdmissionRequest, lookup: Lookup): Answer {
-  const { object: vmi, old } = written<VirtualMachineInstance>(request);
+export function reviewVirtualMachineInstance(request: ReviewRequest, lookup: Lookup): AdmissionDecision {
+  const { object: vmi, old } = writtenObjects<VirtualMachineInstance>(request);
   if (vmi === undefined) return {};
   const { user } = request;
   const context = {
@@ -79,24 +79,28 @@ export function reviewVirtualMachineInstance(request: AdmissionRequest, lookup: 
 }
 
 export async function reviewVirtualMachineInstanceMigration(
-  request: AdmissionRequest,
+  request: ReviewRequest,
   lookup: Lookup,
-): Promise<Answer> {
-  const { object: migration, old } = written<VirtualMachineInstanceMigration>(request);
+): Promise<AdmissionDecision> {
+  const { object: migration, old } = writtenObjects<VirtualMachineInstanceMigration>(request);
   if (migration === undefined) return {};
   const errors = validateVirtualMachineInstanceMigration(migration, { old });
   if (errors.length > 0 || old !== undefined) return { errors };
   const { metadata, spec } = migration;
   const [namespace, vmiName] = [metadata.namespace ?? request.namespace, spec.vmiName ?? ''];
   const vmi = await lookup.instance(namespace, vmiName);
-  // Two at the same moment pass; their controller lets the older one go first.
+  // Two concurrent requests both pass; the controller starts the older migration first.
   const active = vmi === undefined ? [] : await lookup.activeMigrationsOf(namespace, vmiName);
-  const impossible = migrationObstacle(migration, { vmi, active });
-  return impossible === undefined ? {} : { impossible };
+  const refusal = findMigrationRefusal(migration, { vmi, active });
+  return refusal === undefined ? {} : { badRequest: refusal };
 }
 
-/** Nothing for a delete. */
-function written<T extends KubeObject>({ operation, object, oldObject }: AdmissionRequest): { object?: T; old?: T } {
+/** Returns the objects of a create or update; nothing for other operations. */
+function writtenObjects<T extends KubeObject>({
+  operation,
+  object,
+  oldObject,
+}: ReviewRequest): { object?: T; old?: T } {
   if (operation !== 'CREATE' && operation !== 'UPDATE') return {};
   return { object: object as T | undefined, old: oldObject as T | undefined };
 }

@@ -1,6 +1,7 @@
 /**
- * How a node on a cluster gets the certificate by which our other parts, and the agents of other nodes, know it: it posts its
- * public key to our aggregated API, and who it is says the API server.
+ * The AgentCertificate resource of our aggregated API. A node on an existing cluster posts its public key and gets the
+ * certificate that identifies it to our components and to the agents of other nodes. The API server authenticates the
+ * node.
  */
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
@@ -11,13 +12,13 @@ export interface AgentCertificate extends KubeObject {
   spec: {
     /** PEM of the SubjectPublicKeyInfo. */
     publicKey: string;
-    /** IP addresses and names under which the agent is reached. */
+    /** IP addresses and DNS names of the agent. */
     hosts: string[];
   };
   status?: {
     /** PEM. */
     certificate: string;
-    /** PEM of all whose certificates the agent should trust. */
+    /** PEM of the certificate authorities that the agent should trust. */
     authorities: string;
   };
 }

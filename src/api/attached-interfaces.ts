@@ -1,4 +1,7 @@
-/** The interfaces of an instance: those that its spec names, or the one that is attached where it names none. Pure. */
+/**
+ * Lists the interfaces and networks of an instance: those in its spec, or the default pod interface if there are none.
+ * Pure.
+ */
 import type { Interface, Network } from '#api/domain/interface.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 

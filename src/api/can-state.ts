@@ -1,11 +1,12 @@
 /**
- * adoptstate and releasestate: the two ways out where a claim is marked as the persistent state of a VM and belongs to
- * somebody else (state-conflict.ts). Part of the table in can.ts; docs/persistent-state.md has it in words. Pure.
+ * Decides the verbs adoptstate and releasestate, which resolve a state conflict: a claim is marked as the persistent
+ * state of a VM and has another owner (state-conflict.ts). Part of the table in decide-verb.ts; see
+ * docs/persistent-state.md. Pure.
  *
- * Adopting takes the claim from whoever owns it, but never from a VM, an instance or a pod that uses it. Releasing takes
- * off the marks of this VM and nothing else.
+ * Adopting takes the claim from its owner, but never from a VM, an instance or a pod that uses it. Releasing removes
+ * the marks of this VM and nothing else.
  */
-import type { Answer, CanWorld, Denied, JsonPatchOperation } from '#api/can.ts';
+import type { Answer, CanWorld, RefusedDecision, JsonPatchOperation } from '#api/can.ts';
 import { claimNamesOf } from '#api/claim-names.ts';
 import { MIGRATION_NAME_LABEL } from '#api/names.ts';
 import {
@@ -34,13 +35,16 @@ type Claim = Stored<PersistentVolumeClaim>;
 type Vm = Stored<VirtualMachine>;
 type Vmi = Stored<VirtualMachineInstance>;
 
-/** The claim that a verb is about: both must fit, so that nobody changes another claim than the one he looked at. */
+/**
+ * The claim that a verb is about. Name and uid must both match, so that users change the very claim that they
+ * inspected.
+ */
 export interface NamedClaim {
   readonly name: string;
   readonly uid: string;
 }
 
-/** Everything in the namespace of the VM that may use its claims. */
+/** All objects in the namespace of the VM that may use its claims. */
 export interface StateWorld {
   readonly claims: readonly Claim[];
   readonly pods: readonly Stored<Pod>[];
@@ -48,7 +52,7 @@ export interface StateWorld {
   readonly vmis: readonly Vmi[];
 }
 
-interface Asked {
+interface ClaimRequest {
   readonly vm: Vm;
   readonly owner: StateOwner;
   readonly claim: Claim;
@@ -56,47 +60,47 @@ interface Asked {
   readonly vmi: Vmi | undefined;
 }
 
-/** A repeated call changes nothing. */
-export function adoptState(world: CanWorld): Answer {
-  const asked = findAsked(world);
-  if ('denied' in asked) return asked;
-  const { vm, owner, claim, state } = asked;
-  const cannot = (why: string) =>
-    denied(world, `cannot hand over PersistentVolumeClaim "${claim.metadata.name}": ${why}`);
+/** Decides adoptstate. A repeated call changes nothing. */
+export function decideAdoptState(world: CanWorld): Answer {
+  const request = findClaimRequest(world);
+  if ('denied' in request) return request;
+  const { vm, owner, claim, state } = request;
+  const cannot = (reason: string) =>
+    refuse(world, `cannot hand over PersistentVolumeClaim "${claim.metadata.name}": ${reason}`);
   if (isDeleting(vm)) return cannot('VM is being deleted');
   const own = findState(state.claims, owner);
   if (own?.metadata.uid === claim.metadata.uid && controllerUid(own) === owner.ownerUid)
     return { code: 200, allowed: [] };
   if (own !== undefined) return cannot(`the VM has its state in PersistentVolumeClaim "${own.metadata.name}"`);
-  const why = explainNoConflict(asked) ?? findUser(asked);
-  return why === undefined ? patchClaim(claim, buildAdoption(asked)) : cannot(why);
+  const reason = explainNoConflict(request) ?? findClaimUser(request);
+  return reason === undefined ? patchClaim(claim, buildAdoption(request)) : cannot(reason);
 }
 
-export function releaseState(world: CanWorld): Answer {
-  const asked = findAsked(world);
-  if ('denied' in asked) return asked;
-  const { claim } = asked;
-  const why = explainNoConflict(asked);
-  if (why === undefined) return patchClaim(claim, buildRelease(asked));
-  return denied(world, `cannot release PersistentVolumeClaim "${claim.metadata.name}": ${why}`);
+export function decideReleaseState(world: CanWorld): Answer {
+  const request = findClaimRequest(world);
+  if ('denied' in request) return request;
+  const { claim } = request;
+  const reason = explainNoConflict(request);
+  if (reason === undefined) return patchClaim(claim, buildRelease(request));
+  return refuse(world, `cannot release PersistentVolumeClaim "${claim.metadata.name}": ${reason}`);
 }
 
-function findAsked(world: CanWorld): Asked | Denied {
+function findClaimRequest(world: CanWorld): ClaimRequest | RefusedDecision {
   const { name, vm, vmi, state, options } = world;
   if (vm === undefined) return { denied: { code: 404, message: 'not found', on: 'virtualmachine', name } };
   const named = options?.stateClaim ?? { name: '', uid: '' };
   const claim = state?.claims.find(({ metadata }) => metadata.name === named.name);
   if (state === undefined || claim === undefined) {
-    return denied(world, `PersistentVolumeClaim "${named.name}" does not exist`);
+    return refuse(world, `PersistentVolumeClaim "${named.name}" does not exist`);
   }
   if (claim.metadata.uid !== named.uid) {
-    return denied(world, `PersistentVolumeClaim "${named.name}" has the uid ${claim.metadata.uid}, not ${named.uid}`);
+    return refuse(world, `PersistentVolumeClaim "${named.name}" has the uid ${claim.metadata.uid}, not ${named.uid}`);
   }
   return { vm, owner: stateOwnerOf(vm), claim, state, vmi };
 }
 
-/** Returns why the VM is not kept from starting by this claim, or undefined if it is. */
-function explainNoConflict({ owner, claim, state }: Asked): string | undefined {
+/** Returns why the claim does not prevent the VM from starting, or undefined if it does. */
+function explainNoConflict({ owner, claim, state }: ClaimRequest): string | undefined {
   const { vmName, ownerUid } = owner;
   const { uid } = claim.metadata;
   if (!isMarkedFor(claim, vmName) && !hasLegacyNameOf(claim, vmName)) return 'it is not marked as the state of this VM';
@@ -107,37 +111,39 @@ function explainNoConflict({ owner, claim, state }: Asked): string | undefined {
   }
   if (listConflictingClaims(state.claims, owner).some(({ metadata }) => metadata.uid === uid)) return undefined;
   const isMarkedForOthers = listOtherMarks(claim, vmName).length > 0;
-  if (hasNoOwner(claim) && !isMarkedForOthers) return 'nobody else has it, so that the VM can use it';
+  if (hasNoOwner(claim) && !isMarkedForOthers) return 'it has no other owner, so the VM can use it already';
   return isMarkedForOthers || !isMarkedFor(claim, vmName)
     ? 'it is the state of another VM'
     : 'another claim has taken its place';
 }
 
-/** Returns who would lose the claim, or undefined if nobody uses it. Owning it is no use. */
-function findUser(asked: Asked): string | undefined {
+/**
+ * Describes the object that uses the claim, or returns undefined if none does. Owning the claim does not count as use.
+ */
+function findClaimUser(request: ClaimRequest): string | undefined {
   return (
-    findMigration(asked) ??
-    findStateUser(asked) ??
-    findMarkedMachine(asked) ??
-    findDiskUser(asked) ??
-    findPodUser(asked)
+    findMigration(request) ??
+    findStateUser(request) ??
+    findMarkedMachine(request) ??
+    findDiskUser(request) ??
+    findPodUser(request)
   );
 }
 
-function findMigration({ claim }: Asked): string | undefined {
+function findMigration({ claim }: ClaimRequest): string | undefined {
   const migration = claim.metadata.labels?.[MIGRATION_NAME_LABEL];
-  return migration === undefined ? undefined : `the migration "${migration}" is filling it`;
+  return migration === undefined ? undefined : `migration "${migration}" is copying data into it`;
 }
 
-/** Marks of VMs that are gone do not count. */
-function findMarkedMachine({ owner, claim, state }: Asked): string | undefined {
+/** Describes another machine that the claim is marked for. Marks of deleted VMs do not count. */
+function findMarkedMachine({ owner, claim, state }: ClaimRequest): string | undefined {
   const keys = listOtherMarks(claim, owner.vmName);
   const other = [...state.vms, ...state.vmis].find(({ metadata }) => keys.includes(stateKeyOf(metadata.name)));
   return other && `it is marked for ${other.kind} "${other.metadata.name}", too; release it there first`;
 }
 
-/** A VM whose persistence is switched off keeps its state. */
-function findStateUser({ vm, claim, state }: Asked): string | undefined {
+/** Describes another machine whose state is in the claim, also one whose persistence is switched off. */
+function findStateUser({ vm, claim, state }: ClaimRequest): string | undefined {
   const { uid, name } = claim.metadata;
   const keys = stateKeysOfClaim(claim);
   const others = [...state.vms, ...state.vmis].filter((one) => stateOwnerOf(one).ownerUid !== vm.metadata.uid);
@@ -154,7 +160,7 @@ function stateClaimOf({ status }: Vm | Vmi): string | undefined {
   return volumes?.find(({ name }) => name === STATE_VOLUME)?.persistentVolumeClaimInfo?.claimName;
 }
 
-function findDiskUser({ claim, state }: Asked): string | undefined {
+function findDiskUser({ claim, state }: ClaimRequest): string | undefined {
   const { name } = claim.metadata;
   const vm = state.vms.find(({ spec }) => claimNamesOf(spec.template.spec ?? {}).includes(name));
   const user =
@@ -166,8 +172,8 @@ function isFinal(phase: string | undefined): boolean {
   return phase === 'Succeeded' || phase === 'Failed';
 }
 
-/** The guest of this VM may have it: somebody has put it under another owner since. */
-function findPodUser({ vm, vmi, claim, state }: Asked): string | undefined {
+/** Describes a pod that mounts the claim. The launcher pod of this VM does not count: it may use the claim already. */
+function findPodUser({ vm, vmi, claim, state }: ClaimRequest): string | undefined {
   const own = vmi !== undefined && controllerUid(vmi) === vm.metadata.uid ? vmi.metadata.uid : undefined;
   const pod = state.pods.find(
     (one) => !hasEnded(one) && (own === undefined || controllerUid(one) !== own) && mounts(one, claim.metadata.name),
@@ -181,33 +187,35 @@ function mounts({ spec }: Pod, claimName: string): boolean {
 
 type Metadata = Pick<PersistentVolumeClaim['metadata'], 'labels' | 'annotations' | 'ownerReferences'>;
 
-/** The marks of VMs that are gone go: the claim is this VM's alone. */
-function buildAdoption({ vm, owner, claim }: Asked): Metadata {
-  const gone = listOtherMarks(claim, owner.vmName).map((key) => `${STATE_LABEL}-${key}`);
+/**
+ * Returns the metadata of the adopted claim. Marks of deleted VMs are removed, so that the claim is this VM's alone.
+ */
+function buildAdoption({ vm, owner, claim }: ClaimRequest): Metadata {
+  const outdated = listOtherMarks(claim, owner.vmName).map((key) => `${STATE_LABEL}-${key}`);
   const { labels = {}, annotations = {} } = claim.metadata;
   return {
     labels: { ...labels, [STATE_LABEL]: stateKeyOf(owner.vmName) },
-    annotations: { ...without(annotations, gone), [stateAnnotationOf(owner.vmName)]: 'true' },
+    annotations: { ...without(annotations, outdated), [stateAnnotationOf(owner.vmName)]: 'true' },
     ownerReferences: [ownedByVm(vm)],
   };
 }
 
-function buildRelease({ owner, claim }: Asked): Metadata {
+function buildRelease({ owner, claim }: ClaimRequest): Metadata {
   const { vmName } = owner;
   const { labels = {}, annotations = {} } = claim.metadata;
   const annotation = stateAnnotationOf(vmName);
-  const note = hasLegacyNameOf(claim, vmName) ? { [annotation]: RELEASED } : {};
+  const releaseMark = hasLegacyNameOf(claim, vmName) ? { [annotation]: RELEASED } : {};
   return {
     labels: labels[STATE_LABEL] === stateKeyOf(vmName) ? without(labels, [STATE_LABEL]) : labels,
-    annotations: { ...without(annotations, [annotation]), ...note },
+    annotations: { ...without(annotations, [annotation]), ...releaseMark },
   };
 }
 
-function without(notes: Readonly<Record<string, string>>, keys: readonly string[]): Record<string, string> {
-  return Object.fromEntries(Object.entries(notes).filter(([key]) => !keys.includes(key)));
+function without(map: Readonly<Record<string, string>>, keys: readonly string[]): Record<string, string> {
+  return Object.fromEntries(Object.entries(map).filter(([key]) => !keys.includes(key)));
 }
 
-/** Whole fields are written, on the very revision that was decided on. */
+/** Replaces whole fields, and only on the revision that the decision is based on. */
 function patchClaim({ metadata }: Claim, changed: Metadata): Answer {
   const { name, uid, resourceVersion } = metadata;
   const patch: JsonPatchOperation[] = [
@@ -217,6 +225,6 @@ function patchClaim({ metadata }: Claim, changed: Metadata): Answer {
   return { code: 200, allowed: [{ do: 'patchClaim', name, uid, patch }] };
 }
 
-function denied({ name }: CanWorld, message: string): Denied {
+function refuse({ name }: CanWorld, message: string): RefusedDecision {
   return { denied: { code: 409, message, on: 'virtualmachine', name } };
 }

@@ -1,13 +1,35 @@
 /**
- * Which verb is allowed when, and what it then does, as data: the subresources execute it, and whoever only wants to know
- * (a CLI, a dashboard) asks the same table. Codes and messages are KubeVirt's own, because its clients look for them.
- * Pure; reading the objects and writing are left to the caller.
+ * The table of all verbs: when each is allowed, and the steps that it consists of, as data. The subresources execute
+ * the steps; a CLI or a dashboard can ask the same table beforehand. Codes and messages are KubeVirt's own, because its
+ * clients match them. Pure: the caller reads the objects and writes the changes.
  */
-import { display, instanceToForwardTo, portForward } from '#api/can-access.ts';
-import { askAgent, console, pause, reset, softreboot, unpause, type Refusal } from '#api/can-instance.ts';
-import { migrate } from '#api/can-migrate.ts';
-import { adoptState, releaseState, type NamedClaim, type StateWorld } from '#api/can-state.ts';
-import { addVolume, addVolumeToInstance, removeVolume, removeVolumeFromInstance } from '#api/can-volumes.ts';
+import { checkDisplay, checkForwardTarget, checkPortForward } from '#api/verbs/check-access.ts';
+import {
+  checkGuestAgent,
+  checkConsole,
+  checkPause,
+  checkReset,
+  checkSoftReboot,
+  checkUnpause,
+  unlessMigrating,
+  type InstanceRefusal,
+} from '#api/verbs/check-instance.ts';
+import { decideMigrateVerb } from '#api/verbs/decide-migrate.ts';
+import { decideAdoptState, decideReleaseState, type NamedClaim, type StateWorld } from '#api/can-state.ts';
+import {
+  decideAddVolume,
+  decideAddVolumeToInstance,
+  decideRemoveVolume,
+  decideRemoveVolumeFromInstance,
+} from '#api/verbs/decide-volumes.ts';
+import {
+  buildGracePatch,
+  prependSteps,
+  queueRequests,
+  refuseOnVm,
+  switchRunState,
+  type RunStateWorld,
+} from '#api/verbs/run-state-steps.ts';
 import type { Disk } from '#api/domain/disk.ts';
 import type { Volume } from '#api/domain/volume.ts';
 import { GUEST_READS } from '#api/guest-info.ts';
@@ -33,13 +55,13 @@ export const VMI_VERBS = [
 export type VmVerb = (typeof VM_VERBS)[number];
 export type VmiVerb = (typeof VMI_VERBS)[number];
 export type Verb = VmVerb | VmiVerb;
-/** Whose verb it is; some are of both. */
-export type Target = 'virtualmachine' | 'virtualmachineinstance';
+/** The kind that a verb is called on. Some verbs exist on both. */
+export type VerbTarget = 'virtualmachine' | 'virtualmachineinstance';
 
 export interface CanWorld {
-  /** Of the VM and of its instance. */
+  /** Name of the VM and of its instance. */
   readonly name: string;
-  /** Absent where there is none of that name. Most verbs of instances look at the instance only. */
+  /** Absent if there is no VM of that name. Most verbs of instances depend on the instance only. */
   readonly vm?: Stored<VirtualMachine>;
   readonly vmi?: Stored<VirtualMachineInstance>;
   /** For STATE_VERBS only. */
@@ -47,7 +69,7 @@ export interface CanWorld {
   readonly options?: VerbOptions;
 }
 
-/** What the bodies of all verbs may say; each verb looks at its own. dryRun is the caller's. */
+/** The options of all verbs; each verb reads its own. The caller handles dryRun. */
 export interface VerbOptions {
   /** start */
   readonly paused?: boolean;
@@ -55,11 +77,11 @@ export interface VerbOptions {
   readonly gracePeriod?: number;
   /** restart */
   readonly gracePeriodSeconds?: number;
-  /** migrate: what the next node must have. */
+  /** migrate: labels that the target node must have. */
   readonly addedNodeSelector?: Readonly<Record<string, string>>;
   /** addvolume */
   readonly added?: AddedVolume;
-  /** freeze: when it thaws by itself. */
+  /** freeze: time after which the guest thaws by itself. */
   readonly unfreezeSeconds?: number;
   /** removevolume: the name of the volume, or of its claim. */
   readonly removed?: string;
@@ -67,7 +89,7 @@ export interface VerbOptions {
   readonly stateClaim?: NamedClaim;
 }
 
-/** A volume with the disk of its name, as they are to stand in the spec. */
+/** A volume and the disk of the same name, as they are added to the spec. */
 export interface AddedVolume {
   readonly volume: Volume & { readonly persistentVolumeClaim: NonNullable<Volume['persistentVolumeClaim']> };
   readonly disk: Disk;
@@ -79,7 +101,10 @@ export interface JsonPatchOperation {
   readonly value?: unknown;
 }
 
-/** Done in this order. A JSON patch whose test fails is a conflict (409) for the client. With dryRun, nodes are not called. */
+/**
+ * One step of an allowed verb; steps are executed in order. A JSON patch whose test fails is a conflict (409) for the
+ * client. With dryRun, nodes are not called.
+ */
 export type Step =
   | { readonly do: 'patchVm'; readonly uid: string; readonly patch: readonly JsonPatchOperation[] }
   | { readonly do: 'patchVmStatus'; readonly uid: string; readonly patch: readonly JsonPatchOperation[] }
@@ -90,42 +115,42 @@ export type Step =
       readonly uid: string;
       readonly patch: readonly JsonPatchOperation[];
     }
-  /** The running launcher pod of the instance (label CREATED_BY_LABEL); none is fine. */
+  /** Deletes the running launcher pod of the instance (label CREATED_BY_LABEL), if there is one. */
   | { readonly do: 'deletePod'; readonly vmiUid: string; readonly gracePeriodSeconds: number }
-  /** With a name that the server makes. */
+  /** The server generates the name. */
   | {
       readonly do: 'createMigration';
       readonly generateName: string;
       readonly spec: VirtualMachineInstanceMigration['spec'];
     }
-  /** The agent of the node that `vmi.status.nodeName` names. */
+  /** Calls the agent of the node in `vmi.status.nodeName`. */
   | { readonly do: 'callNode'; readonly verb: VmiVerb; readonly nodeName: string };
 
-export interface Allowed {
+export interface AllowedDecision {
   readonly allowed: readonly Step[];
-  /** The HTTP code of the answer, whose body is empty. */
+  /** HTTP code of the response, whose body is empty. */
   readonly code: 200 | 202;
 }
 
-export interface Denied {
-  readonly denied: Denial;
+export interface RefusedDecision {
+  readonly denied: Refusal;
 }
 
-export interface Denial {
+export interface Refusal {
   readonly code: 400 | 403 | 404 | 409 | 500;
-  /** As KubeVirt says it, without the words that Kubernetes puts around it. */
+  /** KubeVirt's message, without the prefix that Kubernetes adds. */
   readonly message: string;
-  readonly on: Target;
+  readonly on: VerbTarget;
   readonly name: string;
 }
 
-export type Answer = Allowed | Denied;
+export type Answer = AllowedDecision | RefusedDecision;
 
-/** `on` has to be told for verbs that both have; without it they are the VM's. */
-export function can(verb: Verb, world: CanWorld, on?: Target): Answer {
-  const ofVm = isVmVerb(verb) && on !== 'virtualmachineinstance' ? OF_VMS[verb] : undefined;
-  const decide = ofVm ?? (isVmiVerb(verb) ? OF_INSTANCES[verb] : undefined);
-  invariant(decide !== undefined, `${verb} is a verb of ${on ?? 'somebody'}`);
+/** Decides whether a verb is allowed. `on` selects the kind for verbs that exist on both; the default is the VM. */
+export function can(verb: Verb, world: CanWorld, on?: VerbTarget): Answer {
+  const ofVm = isVmVerb(verb) && on !== 'virtualmachineinstance' ? VM_DECISIONS[verb] : undefined;
+  const decide = ofVm ?? (isVmiVerb(verb) ? VMI_DECISIONS[verb] : undefined);
+  invariant(decide !== undefined, `${verb} is a verb of ${on ?? 'a VM or an instance'}`);
   return decide(world);
 }
 
@@ -133,8 +158,8 @@ export const isStateVerb = (verb: Verb): boolean => (STATE_VERBS as readonly Ver
 const isVmVerb = (verb: Verb): verb is VmVerb => (VM_VERBS as readonly Verb[]).includes(verb);
 const isVmiVerb = (verb: Verb): verb is VmiVerb => (VMI_VERBS as readonly Verb[]).includes(verb);
 
-/** The refusal as the API answers it. */
-export function denialError({ code, message, on, name }: Denial): ApiError {
+/** Returns the ApiError for a refusal. */
+export function denialError({ code, message, on, name }: Refusal): ApiError {
   // KubeVirt names the resources in the singular here.
   const resource = { group: KUBEVIRT_GROUP, plural: on };
   switch (code) {
@@ -151,7 +176,10 @@ export function denialError({ code, message, on, name }: Denial): ApiError {
   }
 }
 
-/** What the VM wants; undefined where it says nothing, both at once, or a word that is none. An empty word says nothing. */
+/**
+ * Returns the run strategy of the VM. Undefined if neither field is set, if both are, or if the strategy is unknown. An
+ * empty strategy counts as unset.
+ */
 export function runStrategyOf({ spec }: Pick<VirtualMachine, 'spec'>): RunStrategy | undefined {
   const { running, runStrategy } = spec;
   if (running !== undefined && runStrategy) return undefined;
@@ -159,12 +187,12 @@ export function runStrategyOf({ spec }: Pick<VirtualMachine, 'spec'>): RunStrate
   return RUN_STRATEGIES.find((strategy) => strategy === runStrategy);
 }
 
-/** The instance has come to its end and will not run again. */
+/** Reports whether the instance has ended and will not run again. */
 export function isFinal(vmi: Pick<VirtualMachineInstance, 'status'>): boolean {
   return vmi.status?.phase === 'Succeeded' || vmi.status?.phase === 'Failed';
 }
 
-/** Why something cannot be done to a VM now, given the snapshot or restore that holds it. */
+/** Messages that refuse a change because a snapshot or restore holds the VM. */
 export const HELD = {
   runStateBySnapshot: (name: string) => `Cannot update vm running state until snapshot "${name}" completes`,
   disks: (name: string) => `Cannot update vm disks or volumes until snapshot "${name}" completes`,
@@ -172,74 +200,60 @@ export const HELD = {
   template: (name: string) => `Cannot update VM template until restore "${name}" completes`,
 } as const;
 
-/** Makes the VM want to run, or not to, in the field in which it says so today. */
-function runPatch({ spec }: Pick<VirtualMachine, 'spec'>, run: boolean): JsonPatchOperation[] {
-  const [path, from, to] = !spec.runStrategy
-    ? ['/spec/running', spec.running, run]
-    : ['/spec/runStrategy', spec.runStrategy, run ? 'Always' : 'Halted'];
-  return [
-    { op: 'test', path, value: from },
-    { op: 'replace', path, value: to },
-  ];
-}
-
 type Decide = (world: CanWorld) => Answer;
 
-const OF_VMS: Readonly<Record<VmVerb, Decide>> = {
-  start: (world) => held(world, { stops: false }) ?? onVm(world, start),
-  stop: (world) => held(world, { stops: true }) ?? onVm(world, stop),
-  restart: (world) => badGrace(world) ?? held(world, { stops: false }) ?? onVm(world, restart),
-  migrate,
-  addvolume: (world) => heldDisks(world, 'virtualmachine') ?? addVolume(world),
-  removevolume: (world) => heldDisks(world, 'virtualmachine') ?? removeVolume(world),
-  portforward: (world) => instanceToForwardTo(world) ?? onVmi(world, 'portforward', portForward),
-  adoptstate: (world) => heldDisks(world, 'virtualmachine') ?? adoptState(world),
-  releasestate: (world) => heldDisks(world, 'virtualmachine') ?? releaseState(world),
+const VM_DECISIONS: Readonly<Record<VmVerb, Decide>> = {
+  start: (world) => checkHold(world, { stops: false }) ?? decideOnVm(world, decideStart),
+  stop: (world) => checkHold(world, { stops: true }) ?? decideOnVm(world, decideStop),
+  restart: (world) => checkGracePeriod(world) ?? checkHold(world, { stops: false }) ?? decideOnVm(world, decideRestart),
+  migrate: decideMigrateVerb,
+  addvolume: (world) => checkDiskHold(world, 'virtualmachine') ?? decideAddVolume(world),
+  removevolume: (world) => checkDiskHold(world, 'virtualmachine') ?? decideRemoveVolume(world),
+  portforward: (world) => checkForwardTarget(world) ?? decideOnVmi(world, 'portforward', checkPortForward),
+  adoptstate: (world) => checkDiskHold(world, 'virtualmachine') ?? decideAdoptState(world),
+  releasestate: (world) => checkDiskHold(world, 'virtualmachine') ?? decideReleaseState(world),
 };
 
-const OF_INSTANCES: Readonly<Record<VmiVerb, Decide>> = {
-  pause: (world) => onVmi(world, 'pause', inPlace(pause)),
-  unpause: (world) => onVmi(world, 'unpause', inPlace(unpause)),
-  freeze: (world) => onVmi(world, 'freeze', inPlace(askAgent)),
-  unfreeze: (world) => onVmi(world, 'unfreeze', inPlace(askAgent)),
-  guestosinfo: (world) => onVmi(world, 'guestosinfo', askAgent),
-  userlist: (world) => onVmi(world, 'userlist', askAgent),
-  filesystemlist: (world) => onVmi(world, 'filesystemlist', askAgent),
-  softreboot: (world) => onVmi(world, 'softreboot', inPlace(softreboot)),
-  reset: (world) => onVmi(world, 'reset', inPlace(reset)),
-  console: (world) => onVmi(world, 'console', console),
-  addvolume: (world) => heldDisks(world, 'virtualmachineinstance') ?? addVolumeToInstance(world),
-  removevolume: (world) => heldDisks(world, 'virtualmachineinstance') ?? removeVolumeFromInstance(world),
-  vnc: (world) => onVmi(world, 'vnc', display),
-  'vnc/screenshot': (world) => onVmi(world, 'vnc/screenshot', display),
-  portforward: (world) => onVmi(world, 'portforward', portForward),
+const VMI_DECISIONS: Readonly<Record<VmiVerb, Decide>> = {
+  pause: (world) => decideOnVmi(world, 'pause', unlessMigrating(checkPause)),
+  unpause: (world) => decideOnVmi(world, 'unpause', unlessMigrating(checkUnpause)),
+  freeze: (world) => decideOnVmi(world, 'freeze', unlessMigrating(checkGuestAgent)),
+  unfreeze: (world) => decideOnVmi(world, 'unfreeze', unlessMigrating(checkGuestAgent)),
+  guestosinfo: (world) => decideOnVmi(world, 'guestosinfo', checkGuestAgent),
+  userlist: (world) => decideOnVmi(world, 'userlist', checkGuestAgent),
+  filesystemlist: (world) => decideOnVmi(world, 'filesystemlist', checkGuestAgent),
+  softreboot: (world) => decideOnVmi(world, 'softreboot', unlessMigrating(checkSoftReboot)),
+  reset: (world) => decideOnVmi(world, 'reset', unlessMigrating(checkReset)),
+  console: (world) => decideOnVmi(world, 'console', checkConsole),
+  addvolume: (world) => checkDiskHold(world, 'virtualmachineinstance') ?? decideAddVolumeToInstance(world),
+  removevolume: (world) => checkDiskHold(world, 'virtualmachineinstance') ?? decideRemoveVolumeFromInstance(world),
+  vnc: (world) => decideOnVmi(world, 'vnc', checkDisplay),
+  'vnc/screenshot': (world) => decideOnVmi(world, 'vnc/screenshot', checkDisplay),
+  portforward: (world) => decideOnVmi(world, 'portforward', checkPortForward),
 };
 
-interface VmWorld extends CanWorld {
-  readonly vm: Stored<VirtualMachine>;
-  readonly strategy: RunStrategy;
-}
-
-function onVm(world: CanWorld, decide: (world: VmWorld) => Answer): Answer {
+function decideOnVm(world: CanWorld, decide: (world: RunStateWorld) => Answer): Answer {
   const { vm, name } = world;
   if (vm === undefined) return { denied: { code: 404, message: 'not found', on: 'virtualmachine', name } };
   const strategy = runStrategyOf(vm);
-  if (strategy === undefined) return vmDenied(world, 500, `Invalid RunStrategy (${vm.spec.runStrategy ?? ''})`);
+  if (strategy === undefined) return refuseOnVm(world, 500, `Invalid RunStrategy (${vm.spec.runStrategy ?? ''})`);
   return decide({ ...world, vm, strategy });
 }
 
-/** A snapshot holds the VM as it is; a restore keeps it from running, for it may wait until somebody stops it. */
-function held(world: CanWorld, { stops }: { readonly stops: boolean }): Denied | undefined {
+/**
+ * Refuses changes of the running state. A restore still allows stopping: it may be waiting until the user stops the VM.
+ */
+function checkHold(world: CanWorld, { stops }: { readonly stops: boolean }): RefusedDecision | undefined {
   const { snapshotInProgress, restoreInProgress } = world.vm?.status ?? {};
-  if (snapshotInProgress) return vmDenied(world, 409, HELD.runStateBySnapshot(snapshotInProgress));
-  return restoreInProgress && !stops ? vmDenied(world, 409, HELD.runStateByRestore(restoreInProgress)) : undefined;
+  if (snapshotInProgress) return refuseOnVm(world, 409, HELD.runStateBySnapshot(snapshotInProgress));
+  return restoreInProgress && !stops ? refuseOnVm(world, 409, HELD.runStateByRestore(restoreInProgress)) : undefined;
 }
 
 /**
- * The disks that a snapshot takes stay as they are, also those that only the instance has; and those of a guest on its
- * way, for both sides must have the same.
+ * Refuses changes of disks during a snapshot, including disks that only the instance has, and during a migration,
+ * because source and target must have the same disks.
  */
-function heldDisks({ name, vm, vmi }: CanWorld, on: Target): Denied | undefined {
+function checkDiskHold({ name, vm, vmi }: CanWorld, on: VerbTarget): RefusedDecision | undefined {
   const related = vmi !== undefined && vm?.metadata.uid === controllerUid(vmi);
   const concerned = on === 'virtualmachine' || related;
   if (isMigrating(vmi?.status?.migrationState) && (on === 'virtualmachineinstance' || related)) {
@@ -251,50 +265,54 @@ function heldDisks({ name, vm, vmi }: CanWorld, on: Target): Denied | undefined 
   return { denied: { code: 409, message: HELD.template(restoreInProgress), on, name } };
 }
 
-function start(world: VmWorld): Answer {
+function decideStart(world: RunStateWorld): Answer {
   const { vm, vmi, strategy, options } = world;
   const phase = vmi?.status?.phase;
   if (vmi !== undefined && phase !== undefined && phase !== 'Unknown' && !isFinal(vmi)) {
-    return vmDenied(world, 409, 'VM is already running');
+    return refuseOnVm(world, 409, 'VM is already running');
   }
   const request: StateChangeRequest =
     options?.paused === true ? { action: 'Start', data: { paused: 'true' } } : { action: 'Start' };
   switch (strategy) {
     case 'Halted':
-      // A paused start needs a place to be remembered; the VM controller changes the strategy then.
-      return options?.paused === true ? ask(world, [request]) : flip(vm, true);
+      // Only a request can record that the start is paused; the VM controller then changes the strategy.
+      return options?.paused === true ? queueRequests(world, [request]) : switchRunState(vm, true);
     case 'Always':
     case 'Once':
-      return vmDenied(world, 409, `${strategy} does not support manual start requests`);
+      return refuseOnVm(world, 409, `${strategy} does not support manual start requests`);
     case 'RerunOnFailure':
-      if (phase === 'Failed') return vmDenied(world, 409, `${strategy} does not support starting VM from failed state`);
-      return ask(world, restartOf(vmi, request));
+      if (phase === 'Failed')
+        return refuseOnVm(world, 409, `${strategy} does not support starting VM from failed state`);
+      return queueRequests(world, startRequests(vmi, request));
     case 'Manual':
-      return ask(world, restartOf(vmi, request));
+      return queueRequests(world, startRequests(vmi, request));
   }
 }
 
-/** A finished instance has the name: it goes first. */
-function restartOf(vmi: CanWorld['vmi'], request: StateChangeRequest): StateChangeRequest[] {
+/** Requests the removal of a finished instance first: it has the name that the new instance needs. */
+function startRequests(vmi: CanWorld['vmi'], request: StateChangeRequest): StateChangeRequest[] {
   return vmi !== undefined && isFinal(vmi) ? [{ action: 'Stop', uid: vmi.metadata.uid }, request] : [request];
 }
 
-/** Undefined for one that only has the VM's name: whoever may stop the VM may not stop that. */
-function ownInstance({ vm, vmi }: VmWorld): CanWorld['vmi'] {
+/**
+ * Returns the VM's own instance. Undefined for one that only shares the name: permission to stop the VM does not cover
+ * it.
+ */
+function findOwnInstance({ vm, vmi }: RunStateWorld): CanWorld['vmi'] {
   return vmi !== undefined && controllerUid(vmi) === vm.metadata.uid ? vmi : undefined;
 }
 
-function stop(world: VmWorld): Answer {
+function decideStop(world: RunStateWorld): Answer {
   const { vm, strategy, options } = world;
-  const vmi = ownInstance(world);
+  const vmi = findOwnInstance(world);
   const runs = vmi !== undefined && !isFinal(vmi);
-  const shorter = runs && options?.gracePeriod !== undefined ? [gracePatch(vmi, options.gracePeriod)] : [];
-  if (strategy === 'Always' || strategy === 'Once') return then(shorter, flip(vm, false));
-  if (!runs) return vmDenied(world, 409, 'VM is not running');
+  const shorter = runs && options?.gracePeriod !== undefined ? [buildGracePatch(vmi, options.gracePeriod)] : [];
+  if (strategy === 'Always' || strategy === 'Once') return prependSteps(shorter, switchRunState(vm, false));
+  if (!runs) return refuseOnVm(world, 409, 'VM is not running');
   if (strategy === 'Halted' && !isShorter(vmi, options?.gracePeriod)) {
-    return vmDenied(world, 409, `${strategy} only supports manual stop requests with a shorter graceperiod`);
+    return refuseOnVm(world, 409, `${strategy} only supports manual stop requests with a shorter graceperiod`);
   }
-  return then(shorter, ask(world, [{ action: 'Stop', uid: vmi.metadata.uid }]));
+  return prependSteps(shorter, queueRequests(world, [{ action: 'Stop', uid: vmi.metadata.uid }]));
 }
 
 function isShorter({ spec }: VirtualMachineInstance, seconds: number | undefined): boolean {
@@ -302,82 +320,31 @@ function isShorter({ spec }: VirtualMachineInstance, seconds: number | undefined
   return seconds !== undefined && (now === undefined || seconds < now);
 }
 
-function gracePatch(vmi: Stored<VirtualMachineInstance>, seconds: number): Step {
-  const path = '/spec/terminationGracePeriodSeconds';
-  const patch: JsonPatchOperation[] = [
-    { op: 'test', path, value: vmi.spec.terminationGracePeriodSeconds ?? null },
-    { op: 'replace', path, value: seconds },
-  ];
-  return { do: 'patchVmi', uid: vmi.metadata.uid, patch };
-}
-
-function badGrace(world: CanWorld): Denied | undefined {
+function checkGracePeriod(world: CanWorld): RefusedDecision | undefined {
   const seconds = world.options?.gracePeriodSeconds ?? 0;
-  if (seconds > 0) return vmDenied(world, 400, 'For force restart, only gracePeriod=0 is supported for now');
-  return seconds < 0 ? vmDenied(world, 400, 'gracePeriod has to be greater or equal to 0') : undefined;
+  if (seconds > 0) return refuseOnVm(world, 400, 'For force restart, only gracePeriod=0 is supported for now');
+  return seconds < 0 ? refuseOnVm(world, 400, 'gracePeriod has to be greater or equal to 0') : undefined;
 }
 
-/** KubeVirt's shortest restart: the pod is given one second. */
+/** KubeVirt's forced restart gives the pod one second. */
 const FORCED_RESTART_GRACE_SECONDS = 1;
 
-function restart(world: VmWorld): Answer {
+function decideRestart(world: RunStateWorld): Answer {
   const { strategy, options } = world;
-  const vmi = ownInstance(world);
+  const vmi = findOwnInstance(world);
   if (strategy === 'Halted' || strategy === 'Once') {
-    return vmDenied(world, 409, `RunStategy ${strategy} does not support manual restart requests`);
+    return refuseOnVm(world, 409, `RunStategy ${strategy} does not support manual restart requests`);
   }
-  if (vmi === undefined) return vmDenied(world, 409, 'VM is not running: Halted');
-  const asked = ask(world, [{ action: 'Stop', uid: vmi.metadata.uid }, { action: 'Start' }]);
-  if ('denied' in asked || options?.gracePeriodSeconds === undefined) return asked;
+  if (vmi === undefined) return refuseOnVm(world, 409, 'VM is not running: Halted');
+  const queued = queueRequests(world, [{ action: 'Stop', uid: vmi.metadata.uid }, { action: 'Start' }]);
+  if ('denied' in queued || options?.gracePeriodSeconds === undefined) return queued;
   const gracePeriodSeconds = FORCED_RESTART_GRACE_SECONDS;
   const force: Step = { do: 'deletePod', vmiUid: vmi.metadata.uid, gracePeriodSeconds };
-  // Our agent takes the guest's time from the instance, as it does for a stop.
-  return { code: 202, allowed: [gracePatch(vmi, 0), ...asked.allowed, force] };
+  // The node agent reads the grace period from the instance, as for a stop.
+  return { code: 202, allowed: [buildGracePatch(vmi, 0), ...queued.allowed, force] };
 }
 
-function flip(vm: Stored<VirtualMachine>, run: boolean): Allowed {
-  return { code: 202, allowed: [{ do: 'patchVm', uid: vm.metadata.uid, patch: runPatch(vm, run) }] };
-}
-
-/** Queues requests; a stop takes the place of what is queued, anything else has to wait. Asking ends a backoff. */
-function ask(world: VmWorld, requests: readonly StateChangeRequest[]): Answer {
-  const { vm } = world;
-  const { status } = vm;
-  const queued = status?.stateChangeRequests ?? [];
-  const stops = requests.length === 1 && requests[0]?.action === 'Stop';
-  if (queued.length > 0 && !stops) {
-    return vmDenied(world, 500, 'unable to complete request: stop/start already underway');
-  }
-  const path = '/status/stateChangeRequests';
-  const patch: JsonPatchOperation[] =
-    status === undefined
-      ? [
-          { op: 'test', path: '/status', value: null },
-          { op: 'add', path: '/status', value: { stateChangeRequests: requests } },
-        ]
-      : [
-          { op: 'test', path, value: status.stateChangeRequests ?? null },
-          { op: 'add', path, value: requests },
-          ...(status.startFailure === undefined ? [] : [{ op: 'remove', path: '/status/startFailure' } as const]),
-        ];
-  return { code: 202, allowed: [{ do: 'patchVmStatus', uid: vm.metadata.uid, patch }] };
-}
-
-function then(first: readonly Step[], next: Answer): Answer {
-  return 'denied' in next ? next : { ...next, allowed: [...first, ...next.allowed] };
-}
-
-function vmDenied({ name }: CanWorld, code: Denial['code'], message: string): Denied {
-  return { denied: { code, message, on: 'virtualmachine', name } };
-}
-
-/** A guest on its way is left alone: what is done to it here might be lost there. */
-function inPlace(refuse: (vmi: VirtualMachineInstance) => Refusal): (vmi: VirtualMachineInstance) => Refusal {
-  return (vmi) =>
-    refuse(vmi) ?? (isMigrating(vmi.status?.migrationState) ? { code: 409, message: 'VMI is migrating' } : undefined);
-}
-
-function onVmi(world: CanWorld, verb: VmiVerb, refuse: (vmi: VirtualMachineInstance) => Refusal): Answer {
+function decideOnVmi(world: CanWorld, verb: VmiVerb, refuse: (vmi: VirtualMachineInstance) => InstanceRefusal): Answer {
   const { vmi, name } = world;
   const on = 'virtualmachineinstance';
   if (vmi === undefined) return { denied: { code: 404, message: 'not found', on, name } };

@@ -17,7 +17,7 @@ const cases: Record<string, ReturnType<typeof chipsetOf>> = {
 };
 
 for (const [type, chipset] of Object.entries(cases)) {
-  test(`${type || 'no machine type'} is ${chipset ?? 'of no chipset that we know'}`, () => {
+  test(`${type || 'no machine type'} has ${chipset ?? 'no known chipset'}`, () => {
     assert.equal(chipsetOf(type), chipset);
   });
 }

@@ -1,4 +1,4 @@
-/** The claims that the volumes of an instance name. Pure. */
+/** Names of the claims that the volumes of an instance use. Pure. */
 import type { Volume } from '#api/domain/volume.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 
@@ -6,7 +6,7 @@ export function claimNameOf({ persistentVolumeClaim, ephemeral }: Volume): strin
   return persistentVolumeClaim?.claimName ?? ephemeral?.persistentVolumeClaim?.claimName;
 }
 
-/** Each once, in the order of the volumes. */
+/** Returns each name once, in the order of the volumes. */
 export function claimNamesOf({ volumes = [] }: Pick<VmiSpec, 'volumes'>): string[] {
   return [...new Set(volumes.map(claimNameOf).filter((name) => name !== undefined))];
 }

@@ -1,6 +1,6 @@
 import { int64, obj, oneOf, str, time } from '#kube/schema-dsl.ts';
 
-export const condition = obj(
+export const conditionSchema = obj(
   {
     type: str(),
     status: oneOf(['True', 'False', 'Unknown']),

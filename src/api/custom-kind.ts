@@ -1,9 +1,9 @@
-/** A kind of ours as one value, and the CustomResourceDefinition that tells any Kubernetes of it. */
+/** Defines a custom kind as one value, and builds its CustomResourceDefinition. */
 import { groupResource, type KubeObject, type ResourceType } from '#kube/meta.ts';
 import { isQuantity } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 
-export interface Column {
+export interface PrinterColumn {
   readonly name: string;
   readonly type: 'string' | 'integer' | 'boolean' | 'date';
   readonly jsonPath: string;
@@ -17,10 +17,10 @@ export interface CustomKind<T extends KubeObject = KubeObject> {
   readonly singular: string;
   readonly shortNames: readonly string[];
   readonly categories?: readonly string[];
-  readonly columns: readonly Column[];
-  /** What people write. Fields that it does not name are kept, for admission to refuse them by name: never pruned. */
+  readonly columns: readonly PrinterColumn[];
+  /** Schema of the spec, which users write. Unknown fields are not pruned: admission refuses them by name. */
   readonly spec: Schema;
-  /** What our parts write, through the status subresource. */
+  /** Schema of the status, which our components write through the status subresource. */
   readonly status?: Schema;
   readonly specRequired?: boolean;
   readonly description: string;
@@ -30,7 +30,7 @@ export function crdNameOf({ type }: CustomKind): string {
   return groupResource(type);
 }
 
-/** The definition as the operator applies it; pure, so that tests and documents read the same. */
+/** Builds the definition that the operator applies. Tests and the API reference use it as well. */
 export function crdOf(kind: CustomKind): KubeObject {
   const { type, singular, shortNames, categories, columns } = kind;
   return {
@@ -53,16 +53,16 @@ export function crdOf(kind: CustomKind): KubeObject {
           name: type.version,
           served: true,
           storage: true,
-          schema: { openAPIV3Schema: rootSchema(kind) },
+          schema: { openAPIV3Schema: buildRootSchema(kind) },
           ...(kind.status === undefined ? {} : { subresources: { status: {} } }),
-          additionalPrinterColumns: columns.map(printerColumn),
+          additionalPrinterColumns: columns.map(buildPrinterColumn),
         },
       ],
     },
   };
 }
 
-function rootSchema({ description, spec, status, specRequired = true }: CustomKind): Schema {
+function buildRootSchema({ description, spec, status, specRequired = true }: CustomKind): Schema {
   return {
     type: 'object',
     description,
@@ -70,18 +70,18 @@ function rootSchema({ description, spec, status, specRequired = true }: CustomKi
       apiVersion: { type: 'string' },
       kind: { type: 'string' },
       metadata: { type: 'object' },
-      spec: structural(spec, { open: true }),
-      ...(status === undefined ? {} : { status: structural(status, { open: false }) }),
+      spec: toStructuralSchema(spec, { open: true }),
+      ...(status === undefined ? {} : { status: toStructuralSchema(status, { open: false }) }),
     },
     ...(specRequired ? { required: ['spec'] } : {}),
   };
 }
 
 /**
- * The schema as a definition may have it. Quantities are strings or whole numbers there, without types in alternatives;
- * admission checks their grammar. With `open` no object loses fields that the schema does not know.
+ * Converts to a structural schema, as definitions require. Quantities become int-or-string, because alternatives may
+ * not have types; admission checks their syntax. With `open`, objects keep fields that the schema does not know.
  */
-function structural(schema: Schema, how: { readonly open: boolean }): Schema {
+function toStructuralSchema(schema: Schema, how: { readonly open: boolean }): Schema {
   if (isQuantity(schema)) {
     const { oneOf: _, ...rest } = schema;
     return { ...rest, 'x-kubernetes-int-or-string': true };
@@ -89,21 +89,21 @@ function structural(schema: Schema, how: { readonly open: boolean }): Schema {
   const { properties, items, additionalProperties } = schema;
   return {
     ...schema,
-    ...(items === undefined ? {} : { items: structural(items, how) }),
+    ...(items === undefined ? {} : { items: toStructuralSchema(items, how) }),
     ...(typeof additionalProperties === 'object'
-      ? { additionalProperties: structural(additionalProperties, how) }
+      ? { additionalProperties: toStructuralSchema(additionalProperties, how) }
       : {}),
     ...(properties === undefined
       ? {}
       : {
           ...(how.open ? { 'x-kubernetes-preserve-unknown-fields': true } : {}),
           properties: Object.fromEntries(
-            Object.entries(properties).map(([name, child]) => [name, structural(child, how)]),
+            Object.entries(properties).map(([name, child]) => [name, toStructuralSchema(child, how)]),
           ),
         }),
   };
 }
 
-function printerColumn({ name, type, jsonPath, description, wide }: Column) {
+function buildPrinterColumn({ name, type, jsonPath, description, wide }: PrinterColumn) {
   return { name, type, jsonPath, ...(description && { description }), ...(wide === true ? { priority: 1 } : {}) };
 }

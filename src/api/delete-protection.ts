@@ -1,44 +1,50 @@
 /**
- * Delete protection of VMs: the label that asks for it, and what is written beside it. The one place that knows the label;
- * policies, webhook, controllers and virtctl read it here. Pure.
+ * Delete protection of VMs: its label and annotations. Policies, webhook, controllers and virtctl take them from here.
+ * Pure.
  */
 import type { KubeObject } from '#kube/meta.ts';
 
 export const PROTECTION_LABEL = 'kubevirt.io/vm-delete-protection';
-/** The policy and its binding, as upstream's operator names them. */
+/** Name of the policy and of its binding, as in KubeVirt. */
 export const PROTECTION_POLICY = 'kubevirt-vm-deletion-protection';
-/** For label selectors of lists: exactly what isProtected says. */
+/** Label selector that matches exactly the VMs for which isProtected is true. */
 export const PROTECTED_SELECTOR = `${PROTECTION_LABEL} in (true,True)`;
 
-/** On VMs: why they are protected; written by who protects them. */
+/** On VMs: the reason for the protection, written by the user. */
 export const PROTECTION_REASON_ANNOTATION = 'selfsame.io/delete-protection-reason';
-/** On VMs: who has last protected or unprotected them, and when; written by admission, by nobody else. */
+/** On VMs: the user who last protected or unprotected them, and the time. Only admission writes these. */
 export const PROTECTION_BY_ANNOTATION = 'selfsame.io/delete-protection-by';
 export const PROTECTION_AT_ANNOTATION = 'selfsame.io/delete-protection-at';
 
-/** On namespaces, claims, volumes and the definitions of VMs and records: the protected VMs that would be lost with them. */
+/**
+ * On namespaces, claims, volumes, and the definitions of VMs and records: the protected VMs that would be lost with
+ * them.
+ */
 export const PROTECTED_VMS_ANNOTATION = 'selfsame.io/protected-vms';
 
-/** Longer reasons are refused. */
+/** Admission refuses longer reasons. */
 export const MAX_REASON_LENGTH = 1024;
 
-const PROTECTING: ReadonlySet<string | undefined> = new Set(['true', 'True']);
+const PROTECTING_VALUES: ReadonlySet<string | undefined> = new Set(['true', 'True']);
 
 export function isProtected({ metadata }: Pick<KubeObject, 'metadata'>): boolean {
-  return PROTECTING.has(metadata.labels?.[PROTECTION_LABEL]);
+  return PROTECTING_VALUES.has(metadata.labels?.[PROTECTION_LABEL]);
 }
 
-/** Words of people who believe that they protect; labels hold no others. */
-const MEANT = /^(true|t|yes|y|on|1|enabled?|protect(ed)?)$/i;
+/** Values that were probably meant to protect, limited to what a label can hold. */
+const PROBABLY_PROTECTING = /^(true|t|yes|y|on|1|enabled?|protect(ed)?)$/i;
 
-/** Whether the value does not protect, but looks as if it were meant to. */
-export function looksMeant(value: string | undefined): boolean {
-  return value !== undefined && !PROTECTING.has(value) && MEANT.test(value);
+/** Reports whether the value does not protect but was probably meant to. */
+export function looksLikeProtection(value: string | undefined): boolean {
+  return value !== undefined && !PROTECTING_VALUES.has(value) && PROBABLY_PROTECTING.test(value);
 }
 
 const MAX_NAMES = 3;
 
-/** `db, web and others`: stays the same while further ones come, so that it is not written again for each. */
+/**
+ * Returns `db, web and others`. More than three names give the same text, so that annotations are not rewritten for
+ * each VM.
+ */
 export function namesOfProtected(sortedNames: readonly string[]): string {
   const listed = sortedNames.slice(0, MAX_NAMES).join(', ');
   return sortedNames.length > MAX_NAMES ? `${listed} and others` : listed;

@@ -27,8 +27,8 @@ const same: Record<string, readonly LearnedDevice[]> = {
   'in another order': [disk, nic],
   'with the keys of an address in another order': [{ ...nic, address: reversed(nic.address!) }, disk],
   'with keys in another order': [reversed(nic), reversed(disk)],
-  'with what goes without saying': [{ ...nic, plugged: true, readonly: false }, disk],
-  'with keys that say nothing': [
+  'with explicit default values': [{ ...nic, plugged: true, readonly: false }, disk],
+  'with empty and undefined values': [
     { ...nic, specParams: {} },
     { ...disk, readonly: undefined },
   ],
@@ -49,7 +49,7 @@ const others: Record<string, readonly LearnedDevice[]> = {
   'without an address': [{ ...nic, address: undefined }, disk],
   unplugged: [{ ...nic, plugged: false }, disk],
   'read-only': [nic, { ...disk, readonly: true }],
-  'booted from later': [nic, { ...disk, bootOrder: 2 }],
+  'with another boot order': [nic, { ...disk, bootOrder: 2 }],
   'with other parameters': [nic, { ...disk, specParams: { bus: 'scsi' } }],
   'fewer of them': [nic],
   'one of them twice': [nic, disk, disk],
@@ -57,15 +57,15 @@ const others: Record<string, readonly LearnedDevice[]> = {
 };
 
 for (const [what, devices] of Object.entries(others)) {
-  test(`${what} is another hash`, () => assert.notEqual(deviceHash(devices), deviceHash([nic, disk])));
+  test(`other devices have another hash: ${what}`, () => assert.notEqual(deviceHash(devices), deviceHash([nic, disk])));
 }
 
-test('it is the same in every process: a value that other agents have computed', () => {
+test('the hash is the same in every process and version', () => {
   const expected = 'b86e82b99f8bfb0a37e12c81530e3b77d8a8fefdd7129657bea623f05e26b34c';
   assert.equal(deviceHash([nic, disk]), expected);
 });
 
-test('no text of a device can be taken for another device', () => {
+test('devices with different ids and types have different hashes', () => {
   const text = fc.string({ unit: 'binary', maxLength: 12 });
   fc.assert(
     fc.property(text, text, (left, right) => {

@@ -5,12 +5,12 @@ import { busOf, isMovable } from '#api/disk-bus.ts';
 import type { Disk } from '#api/domain/disk.ts';
 
 const buses: Record<string, [Partial<Disk>, Chipset | undefined, string]> = {
-  'a disk that says nothing': [{}, 'q35', 'virtio'],
-  'a disk that names it': [{ disk: { bus: 'sata' } }, 'q35', 'sata'],
+  'a disk without a bus': [{}, 'q35', 'virtio'],
+  'a disk with a bus': [{ disk: { bus: 'sata' } }, 'q35', 'sata'],
   'a CD-ROM on q35': [{ cdrom: {} }, 'q35', 'sata'],
   'a CD-ROM on i440fx': [{ cdrom: {} }, 'i440fx', 'ide'],
-  'a CD-ROM of a machine that nobody knows': [{ cdrom: {} }, undefined, 'sata'],
-  'a CD-ROM that names it': [{ cdrom: { bus: 'scsi' } }, 'i440fx', 'scsi'],
+  'a CD-ROM of an unknown chipset': [{ cdrom: {} }, undefined, 'sata'],
+  'a CD-ROM with a bus': [{ cdrom: { bus: 'scsi' } }, 'i440fx', 'scsi'],
   'a floppy': [{ floppy: {} }, 'i440fx', 'fdc'],
   'a LUN': [{ lun: {} }, 'q35', 'scsi'],
 };
@@ -19,22 +19,22 @@ for (const [what, [disk, chipset, bus]] of Object.entries(buses)) {
   test(`${what} is on ${bus}`, () => assert.equal(busOf({ name: 'd', ...disk }, chipset), bus));
 }
 
-const moves: Record<string, [Partial<Disk>, hotpluggable: boolean, boolean]> = {
-  'a virtio disk on a hotpluggable claim comes and goes': [{}, true, true],
-  'so does a SCSI disk': [{ disk: { bus: 'scsi' } }, true, true],
-  'and a LUN': [{ lun: {} }, true, true],
-  'not where the claim is not hotpluggable': [{}, false, false],
-  'not on SATA': [{ disk: { bus: 'sata' } }, true, false],
-  'not where it is booted from': [{ bootOrder: 1 }, true, false],
-  'no CD-ROM': [{ cdrom: { bus: 'scsi' } }, true, false],
-  'no floppy': [{ floppy: {} }, true, false],
+const hotplugCases: Record<string, [Partial<Disk>, hotpluggable: boolean, boolean]> = {
+  'a virtio disk on a hotpluggable claim can be hotplugged': [{}, true, true],
+  'a SCSI disk on a hotpluggable claim can be hotplugged': [{ disk: { bus: 'scsi' } }, true, true],
+  'a LUN on a hotpluggable claim can be hotplugged': [{ lun: {} }, true, true],
+  'a disk on a claim that is not hotpluggable cannot be hotplugged': [{}, false, false],
+  'a SATA disk cannot be hotplugged': [{ disk: { bus: 'sata' } }, true, false],
+  'a boot disk cannot be hotplugged': [{ bootOrder: 1 }, true, false],
+  'a CD-ROM cannot be hotplugged': [{ cdrom: { bus: 'scsi' } }, true, false],
+  'a floppy cannot be hotplugged': [{ floppy: {} }, true, false],
 };
 
-for (const [sentence, [disk, hotpluggable, want]] of Object.entries(moves)) {
+for (const [sentence, [disk, hotpluggable, want]] of Object.entries(hotplugCases)) {
   test(sentence, () => {
     const volume = { name: 'd', persistentVolumeClaim: { claimName: 'c', hotpluggable } };
     assert.equal(isMovable({ name: 'd', ...disk }, volume), want);
   });
 }
 
-test('a disk without its volume stays', () => assert.equal(isMovable({ name: 'd' }, undefined), false));
+test('a disk without a volume cannot be hotplugged', () => assert.equal(isMovable({ name: 'd' }, undefined), false));

@@ -1,21 +1,21 @@
-/** On which bus a disk is, and whether it can come and go while its guest runs: one rule for all who ask. Pure. */
+/** The bus of a disk, and whether the disk can be hotplugged: one rule for validation, controllers and nodes. Pure. */
 import type { Chipset } from '#api/chipset.ts';
 import { HOTPLUG_BUSES, type Disk, type DiskBus } from '#api/domain/disk.ts';
 import type { Volume } from '#api/domain/volume.ts';
 
-/** `fdc` for floppies, which is no bus that anybody names. A CD-ROM is by itself where its chipset has drives. */
+/** Returns the bus, or `fdc` for floppies, which specs cannot name. The default for CD-ROMs depends on the chipset. */
 export function busOf({ disk, cdrom, floppy, lun }: Disk, chipset: Chipset | undefined): DiskBus | 'fdc' {
   if (cdrom !== undefined) return cdrom.bus ?? (chipset === 'i440fx' ? 'ide' : 'sata');
   if (floppy !== undefined) return 'fdc';
   return lun === undefined ? (disk?.bus ?? 'virtio') : (lun.bus ?? 'scsi');
 }
 
-/** Whether there is a device for it in the guest. */
+/** Reports whether the guest has a device for the disk. */
 export function isPlugged({ plugged }: Disk): boolean {
   return plugged !== false;
 }
 
-/** Whether it comes and goes while the guest runs. What is booted from stays, and so do drives. */
+/** Reports whether the disk can be hotplugged. Boot disks and drives cannot. */
 export function isMovable(disk: Disk, volume: Volume | undefined): boolean {
   const isFixed = disk.cdrom !== undefined || disk.floppy !== undefined || disk.bootOrder !== undefined;
   if (isFixed || volume?.persistentVolumeClaim?.hotpluggable !== true) return false;

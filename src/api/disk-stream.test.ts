@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { diskLine, DiskReader, diskStream } from '#api/disk-stream.ts';
 
-async function* inPieces(text: Buffer, size: number) {
+async function* inChunks(text: Buffer, size: number) {
   for (let at = 0; at < text.length; at += size) yield text.subarray(at, at + size);
 }
-async function collected(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
+async function collect(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
   const pieces: Buffer[] = [];
   for await (const piece of chunks) pieces.push(piece);
   return Buffer.concat(pieces);
@@ -15,57 +15,60 @@ const content = Buffer.from('{"looks":"like a line"}\n\n\0 and more');
 const header = { size: content.length, format: 'raw', virtualSize: 4096 } as const;
 
 for (const size of [1, 3, 7, 64, 10_000]) {
-  test(`what is sent is what comes, in pieces of ${size}`, async () => {
-    const sent = await collected(diskStream(header, inPieces(content, 5)));
-    const reader = new DiskReader(inPieces(sent, size));
+  test(`the reader returns header and content in chunks of ${size} bytes`, async () => {
+    const sent = await collect(diskStream(header, inChunks(content, 5)));
+    const reader = new DiskReader(inChunks(sent, size));
     assert.deepEqual(await reader.header(), header);
-    assert.deepEqual(await collected(reader.verified(header)), content);
+    assert.deepEqual(await collect(reader.verified(header)), content);
   });
 }
 
-test('an empty disk is one, too', async () => {
+test('an empty disk is transferred', async () => {
   const empty = { size: 0, format: 'qcow2' } as const;
-  const reader = new DiskReader(diskStream(empty, inPieces(Buffer.alloc(0), 1)));
-  assert.deepEqual(await collected(reader.verified(await reader.header())), Buffer.alloc(0));
+  const reader = new DiskReader(diskStream(empty, inChunks(Buffer.alloc(0), 1)));
+  assert.deepEqual(await collect(reader.verified(await reader.header())), Buffer.alloc(0));
 });
 
 const sha256 = createHash('sha256').update('abc').digest('hex');
 const broken: Record<string, { sent: (string | Buffer)[]; message: RegExp }> = {
-  'nothing at all': { sent: [], message: /ended too early/ },
-  'a header that is none': { sent: ['raw\n'], message: /no JSON object/ },
-  'a header without a size': { sent: ['{"format":"raw"}\n'], message: /no size/ },
-  'a size below zero': { sent: ['{"format":"raw","size":-1}\n'], message: /no size/ },
-  'a size that is not whole': { sent: ['{"format":"raw","size":1.5}\n'], message: /no size/ },
-  'a format of others': { sent: ['{"format":"vmdk","size":3}\n'], message: /no format/ },
-  'a line without an end': { sent: ['x'.repeat(5000)], message: /too long/ },
-  'fewer bytes than promised': { sent: ['{"format":"raw","size":3}\n', 'ab'], message: /ended too early/ },
+  'an empty stream': { sent: [], message: /ended too early/ },
+  'a header that is not JSON': { sent: ['raw\n'], message: /not a JSON object/ },
+  'a header without a size': { sent: ['{"format":"raw"}\n'], message: /no valid size/ },
+  'a negative size': { sent: ['{"format":"raw","size":-1}\n'], message: /no valid size/ },
+  'a fractional size': { sent: ['{"format":"raw","size":1.5}\n'], message: /no valid size/ },
+  'an unsupported format': { sent: ['{"format":"vmdk","size":3}\n'], message: /no valid size and format/ },
+  'a line without an end': { sent: ['x'.repeat(5000)], message: /longer than 4096 bytes/ },
+  'fewer bytes than announced': { sent: ['{"format":"raw","size":3}\n', 'ab'], message: /ended too early/ },
   'no trailer': { sent: ['{"format":"raw","size":3}\n', 'abc'], message: /ended too early/ },
-  'a trailer without a digest': { sent: ['{"format":"raw","size":3}\n', 'abc{}\n'], message: /no sha256/ },
-  'other bytes': {
+  'a trailer without a digest': { sent: ['{"format":"raw","size":3}\n', 'abc{}\n'], message: /no valid sha256/ },
+  'bytes that do not match the hash': {
     sent: ['{"format":"raw","size":3}\n', 'abd', diskLine({ sha256 })],
-    message: /not those that were sent/,
+    message: /do not match the sha256/,
   },
-  'a fault of who sends': {
+  'an error of the sender': {
     sent: ['{"format":"raw","size":3}\n', 'abc', diskLine({ error: 'the disk broke' })],
     message: /the disk broke/,
   },
 };
 for (const [title, { sent, message }] of Object.entries(broken)) {
   test(`refuses ${title}`, async () => {
-    const reader = new DiskReader(inPieces(Buffer.concat(sent.map((part) => Buffer.from(part))), 2));
-    await assert.rejects(async () => await collected(reader.verified(await reader.header())), {
+    const reader = new DiskReader(inChunks(Buffer.concat(sent.map((part) => Buffer.from(part))), 2));
+    await assert.rejects(async () => await collect(reader.verified(await reader.header())), {
       name: 'DiskStreamError',
       message,
     });
   });
 }
 
-test('who sends other than promised is stopped', async () => {
-  const chunks = () => inPieces(Buffer.from('abcd'), 2);
-  await assert.rejects(collected(diskStream({ size: 3, format: 'raw' }, chunks())), /more than 3 bytes/);
-  await assert.rejects(collected(diskStream({ size: 5, format: 'raw' }, chunks())), /there are 4 bytes; expected 5/);
+test('sending more or fewer bytes than announced fails', async () => {
+  const chunks = () => inChunks(Buffer.from('abcd'), 2);
+  await assert.rejects(collect(diskStream({ size: 3, format: 'raw' }, chunks())), /more than 3 bytes/);
+  await assert.rejects(
+    collect(diskStream({ size: 5, format: 'raw' }, chunks())),
+    /the content has 4 bytes; expected 5/,
+  );
 });
 
-test('a long fault is cut', () => {
+test('a long error is truncated', () => {
   assert.ok(diskLine({ error: '"'.repeat(10_000) }).length <= 4096);
 });

@@ -1,67 +1,69 @@
 /**
- * The content of a disk on its way out of a node, or into one, as bytes of one connection. Lines are JSON:
+ * The protocol that transfers the content of a disk from or to a node over one connection. Lines are JSON:
  *
  *   exportdisk   node: header line, `size` bytes, trailer line
  *   importdisk   client: header line, `size` bytes, trailer line; node: answer line
- *   upload       client: header line; node: how far an earlier try came; client: from where it goes on, the bytes from
- *                there, trailer line (of all of them); node: answer line
+ *   upload       client: header line; node: progress of an earlier attempt; client: offset at which it resumes, the
+ *                bytes from there, trailer line (with the hash of all bytes); node: answer line
  *
- * What arrives counts when the trailer fits it. Both ends read by the same rules: this file.
+ * The receiver accepts the bytes only if their hash matches the trailer. Both ends use this module.
  */
 import { createHash, type Hash } from 'node:crypto';
 import { isRecord } from '#kube/meta.ts';
 
-/** Verbs of VMs whose requests become such a connection; which volume is meant stands in the query (`volume`). */
+/** Verbs of VMs that open such a connection. The query parameter `volume` names the volume. */
 export const DISK_VERBS = ['exportdisk', 'importdisk'] as const;
 export type DiskVerb = (typeof DISK_VERBS)[number];
 
-/** The verb of claims by which images come in; below persistentvolumeclaims. */
+/** The verb that uploads an image: a subresource of persistentvolumeclaims. */
 export const UPLOAD_VERB = 'upload';
 
-/** The WebSocket protocol. */
+/** The WebSocket subprotocol. */
 export const DISK_PROTOCOL = 'disk.selfsame.io';
 
-/** On claims that wait for their content: `true`. Only such a claim takes an upload, and no guest is given it before. */
+/**
+ * On claims that wait for an upload: `true`. Only these accept an upload, and no guest uses them until it is complete.
+ */
 export const UPLOAD_ANNOTATION = 'selfsame.io/upload';
 
 export const DISK_STREAM_FORMATS = ['raw', 'qcow2'] as const;
 export type DiskStreamFormat = (typeof DISK_STREAM_FORMATS)[number];
 
 export interface DiskHeader {
-  /** How many bytes follow. */
+  /** Number of bytes that follow. */
   readonly size: number;
   readonly format: DiskStreamFormat;
-  /** What a guest sees of it; told by who sends out. */
+  /** Size that the guest sees; set by a node that exports. */
   readonly virtualSize?: number;
-  /** Of an upload: what is there already may go. */
+  /** Uploads only: true if existing content may be replaced. */
   readonly replace?: boolean;
 }
 
-/** How far an upload came, in bytes, and the sha256 of these: only who has the same may go on there. */
+/** The bytes of an upload that the node has, and their sha256. Only a client with the same bytes may resume there. */
 export interface UploadProgress {
   readonly offset: number;
   readonly sha256: string;
 }
 
-/** Bytes that were there before, as many as are in the hash. */
+/** The bytes of an earlier attempt; `hash` covers the first `offset` bytes. */
 export interface Begun {
   readonly offset: number;
   readonly hash: Hash;
 }
 
 export interface DiskTrailer {
-  /** Of the bytes, in hex. */
+  /** Hash of the bytes, in hex. */
   readonly sha256: string;
 }
 
 export type DiskAnswer = DiskTrailer | { readonly error: string };
 
-/** What came is not what was promised. */
+/** The received data is not what the header or the protocol requires. */
 export class DiskStreamError extends Error {
   override name = 'DiskStreamError';
 }
 
-/** Nothing was wrong with what came, but there is more of it. */
+/** The connection ended early; the data received so far is valid, so that an upload can be resumed. */
 export class DiskStreamBroken extends DiskStreamError {}
 
 const MAX_LINE_BYTES = 4096;
@@ -73,7 +75,7 @@ export function diskLine(value: DiskHeader | DiskAnswer | UploadProgress | { rea
   return diskLine({ error: value.error.slice(0, MAX_LINE_BYTES / 8) });
 }
 
-/** One direction of the connection. Everything throws DiskStreamError for what is wrong, or cut off. */
+/** Reads one direction of the connection. Its methods throw DiskStreamError if the data is invalid or incomplete. */
 export class DiskReader {
   readonly #chunks: AsyncIterator<Buffer>;
   #rest: Buffer = Buffer.alloc(0);
@@ -87,37 +89,37 @@ export class DiskReader {
     const { size, virtualSize } = line;
     const format = DISK_STREAM_FORMATS.find((one) => one === line['format']);
     if (!isSize(size) || format === undefined || (virtualSize !== undefined && !isSize(virtualSize))) {
-      throw new DiskStreamError('the first line says no size and no format that we know');
+      throw new DiskStreamError('the header line has no valid size and format');
     }
     const replace = line['replace'] === true;
     return { size, format, ...(virtualSize !== undefined && { virtualSize }), ...(replace && { replace }) };
   }
 
-  /** What the node says about an earlier try. */
+  /** Reads the node's report on an earlier attempt. */
   async progress(): Promise<UploadProgress | { readonly error: string }> {
     const { offset, sha256, error } = await this.#line();
     if (typeof error === 'string') return { error };
     if (!isSize(offset) || !SHA256.test(String(sha256)))
-      throw new DiskStreamError('a line says no offset and no sha256');
+      throw new DiskStreamError('the progress line has no valid offset and sha256');
     return { offset, sha256: String(sha256) };
   }
 
-  /** From where the client goes on: there, or from the beginning. */
-  async start(most: number): Promise<number> {
+  /** Reads the offset at which the client resumes: 0, or the number of bytes that the node has. */
+  async start(received: number): Promise<number> {
     const { offset } = await this.#line();
-    if (offset === 0 || offset === most) return offset;
-    throw new DiskStreamError(`a line says another offset than 0 and ${most}`);
+    if (offset === 0 || offset === received) return offset;
+    throw new DiskStreamError(`the client resumes at another offset than 0 or ${received}`);
   }
 
   async answer(): Promise<DiskAnswer> {
     const line = await this.#line();
     if (typeof line['error'] === 'string') return { error: line['error'] };
     const sha256 = String(line['sha256']);
-    if (!SHA256.test(sha256)) throw new DiskStreamError('the last line says no sha256');
+    if (!SHA256.test(sha256)) throw new DiskStreamError('the last line has no valid sha256');
     return { sha256 };
   }
 
-  /** To be walked to its end: only there it is known whether they are the ones that were sent. */
+  /** Yields the bytes. The caller must read to the end: the hash is verified after the last byte. */
   async *verified(
     { size }: DiskHeader,
     onDigest?: (sha256: string) => void,
@@ -133,7 +135,7 @@ export class DiskReader {
     if ('error' in answer) throw new DiskStreamError(answer.error);
     const sha256 = hash.digest('hex');
     if (answer.sha256 !== sha256) {
-      throw new DiskStreamError(`the bytes are not those that were sent: their sha256 is ${sha256}`);
+      throw new DiskStreamError(`the received bytes do not match the sha256 of the sender: theirs is ${sha256}`);
     }
     onDigest?.(sha256);
   }
@@ -144,11 +146,11 @@ export class DiskReader {
       const piece = await this.#some(MAX_LINE_BYTES);
       const end = piece.indexOf(0x0a);
       bytes += end < 0 ? piece.length : end;
-      if (bytes > MAX_LINE_BYTES) throw new DiskStreamError('a line is too long');
+      if (bytes > MAX_LINE_BYTES) throw new DiskStreamError(`a line is longer than ${MAX_LINE_BYTES} bytes`);
       pieces.push(end < 0 ? piece : piece.subarray(0, end));
       if (end < 0) continue;
       this.#rest = Buffer.concat([piece.subarray(end + 1), this.#rest]);
-      return parsed(Buffer.concat(pieces).toString('utf8'));
+      return parseLine(Buffer.concat(pieces).toString('utf8'));
     }
   }
 
@@ -164,7 +166,7 @@ export class DiskReader {
   }
 }
 
-/** The bytes as they are sent, with the header before and the trailer after them. Exactly `size` bytes, or it throws. */
+/** Yields header, bytes and trailer. Throws if the content does not have exactly `size` bytes. */
 export async function* diskStream(
   header: DiskHeader,
   chunks: AsyncIterable<Uint8Array>,
@@ -173,7 +175,7 @@ export async function* diskStream(
   return yield* contentStream(header, chunks);
 }
 
-/** The bytes from where it goes on, and the trailer after them. */
+/** Yields the bytes from the offset on, and the trailer. */
 export async function* contentStream(
   header: DiskHeader,
   chunks: AsyncIterable<Uint8Array>,
@@ -182,24 +184,24 @@ export async function* contentStream(
   let sent = offset;
   for await (const chunk of chunks) {
     sent += chunk.length;
-    if (sent > header.size) throw new DiskStreamError(`there are more than ${header.size} bytes`);
+    if (sent > header.size) throw new DiskStreamError(`the content has more than ${header.size} bytes`);
     hash.update(chunk);
     yield Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
   }
-  if (sent !== header.size) throw new DiskStreamError(`there are ${sent} bytes; expected ${header.size}`);
+  if (sent !== header.size) throw new DiskStreamError(`the content has ${sent} bytes; expected ${header.size}`);
   const trailer = { sha256: hash.digest('hex') };
   yield diskLine(trailer);
   return trailer;
 }
 
-function parsed(text: string): Record<string, unknown> {
+function parseLine(text: string): Record<string, unknown> {
   try {
     const line: unknown = JSON.parse(text);
     if (isRecord(line)) return line;
   } catch {
-    // Told below.
+    // Reported below.
   }
-  throw new DiskStreamError('a line is no JSON object');
+  throw new DiskStreamError('a line is not a JSON object');
 }
 
 function isSize(value: unknown): value is number {

@@ -1,13 +1,13 @@
-/** Volumes that an instance got for this run only (addvolume of the instance), by name. The VM knows nothing of them. */
+/** Names of the volumes that were added to an instance for this run only. They are not in the spec of the VM. */
 import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
-/** What cannot be read names nobody. */
+/** Returns no names if the annotation cannot be read. */
 export function ephemeralVolumesOf(vmi: Pick<KubeObject, 'metadata'>): readonly string[] {
   return readEphemeralVolumes(vmi) ?? [];
 }
 
-/** Undefined where the annotation cannot be read: then nothing is known of what was plugged in by hand. */
+/** Returns undefined if the annotation cannot be read: then it is unknown which volumes were added. */
 export function readEphemeralVolumes({ metadata }: Pick<KubeObject, 'metadata'>): readonly string[] | undefined {
   const text = metadata.annotations?.[EPHEMERAL_HOTPLUG_ANNOTATION];
   if (text === undefined || text === '') return [];
@@ -19,7 +19,7 @@ export function readEphemeralVolumes({ metadata }: Pick<KubeObject, 'metadata'>)
   }
 }
 
-/** The annotation; each name once. */
+/** Returns the value of the annotation, with each name once. */
 export function formatEphemeralVolumes(names: readonly string[]): string {
   return JSON.stringify([...new Set(names)]);
 }

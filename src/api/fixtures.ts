@@ -1,6 +1,6 @@
 /**
- * Devices besides disks and interfaces that a spec can ask for, by the ids that they have in a guest. Their rows are no
- * hardware that was found: they go when the spec no longer asks for them. Pure.
+ * Devices other than disks and interfaces that a spec can ask for, with their ids in the guest. Their rows are removed
+ * from the record when the spec no longer asks for them. Pure.
  */
 import type { Devices } from '#api/domain/devices.ts';
 import { REDIRECTION_SLOTS, type Input } from '#api/domain/hardware.ts';
@@ -9,7 +9,7 @@ import type { LearnedDevice } from '#api/learned-device.ts';
 export const VIDEO_ID = 'display0';
 export const SOUND_ID = 'audio0';
 export const WATCHDOG_ID = 'wdt0';
-/** Comes with what needs it, and stays; as scsi0 does. */
+/** Added with the first device that needs it, and kept, like scsi0. */
 export const USB_ID = 'xhci0';
 
 const IDS = /^(?:display0|audio0|wdt0|input-.+|redir-\d+)$/;
@@ -18,9 +18,12 @@ export function isFixtureId(id: string): boolean {
   return IDS.test(id);
 }
 
-export type Fixed = Pick<LearnedDevice, 'id' | 'type' | 'device' | 'name' | 'specParams'>;
+export type FixedDevice = Pick<LearnedDevice, 'id' | 'type' | 'device' | 'name' | 'specParams'>;
 
-/** Whether a guest may have a video card: it has one where the spec asks for it, where it had one, and at its first start. */
+/**
+ * Reports whether the spec allows a video card. The guest has one if the spec asks for it, if it had one, or at its
+ * first start.
+ */
 export function allowsVideo({
   video,
   autoattachGraphicsDevice,
@@ -35,15 +38,18 @@ export function asksForVideo({
   return allowsVideo({ video, autoattachGraphicsDevice }) && (video !== undefined || autoattachGraphicsDevice === true);
 }
 
-/** As in KubeVirt: a tablet on USB where the spec wants an input and names none. */
+/** Returns the inputs of the spec, or a USB tablet if the spec wants an input and names none, as in KubeVirt. */
 export function inputsOf({ inputs = [], autoattachInputDevice }: Devices): readonly Input[] {
   return autoattachInputDevice === true && inputs.length === 0
     ? [{ name: 'default-0', type: 'tablet', bus: 'usb' }]
     : inputs;
 }
 
-/** What the spec asks for beyond doubt, as rows have it. The video card is not among them: it may be there unasked. */
-export function fixedDevices(devices: Devices): Fixed[] {
+/**
+ * Returns the devices that the spec asks for explicitly, as rows. Excludes the video card, which a guest may have by
+ * default.
+ */
+export function fixedDevices(devices: Devices): FixedDevice[] {
   const { sound, watchdog, clientPassthrough } = devices;
   return [
     ...(sound === undefined ? [] : [{ id: SOUND_ID, type: 'sound', device: sound.model ?? 'ich9', name: sound.name }]),
@@ -70,7 +76,7 @@ export function fixedDevices(devices: Devices): Fixed[] {
   ];
 }
 
-/** Whether something of it is plugged into a USB controller. */
+/** Reports whether a device needs a USB controller. */
 export function needsUsb(devices: Devices): boolean {
   const { disks = [], clientPassthrough } = devices;
   return (

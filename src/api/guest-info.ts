@@ -1,4 +1,4 @@
-/** What a guest agent tells of its guest: KubeVirt's answers to guestosinfo, userlist and filesystemlist. */
+/** Guest information from the guest agent: KubeVirt's responses to guestosinfo, userlist and filesystemlist. */
 
 export interface GuestOsInfo {
   readonly id?: string;
@@ -38,9 +38,9 @@ export interface GuestAgentInfo {
   readonly fsFreezeStatus?: string;
 }
 
-/** What can be read of a guest through its agent, by the names of the subresources. */
+/** Subresources that read information from the guest agent. */
 export const GUEST_READS = ['guestosinfo', 'userlist', 'filesystemlist'] as const;
 export type GuestRead = (typeof GUEST_READS)[number];
 
-/** KubeVirt's default: it thaws by itself after that. */
+/** KubeVirt's default time after which a frozen guest thaws by itself. */
 export const DEFAULT_UNFREEZE_SECONDS = 300;

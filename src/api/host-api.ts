@@ -1,6 +1,6 @@
 /**
- * The host API as values: verbs, codes and shapes that a node's agent answers to, as the seed's hosts did. The agent serves
- * it (node/host-api/), the device-map controller and `selfsame host` ask. Keys and texts are the originals'. Pure.
+ * The host API as values: verbs, codes and message shapes. The node agent serves it (node/host-api/); the device-map
+ * controller and `selfsame host` call it. Keys and texts are those of the original hosts (VDSM). Pure.
  */
 import type { DeviceAddress, LearnedDevice, SpecParams } from '#api/learned-device.ts';
 
@@ -16,13 +16,15 @@ export const HOST_WRITE_VERBS = [
 export const HOST_VERBS = [...HOST_READ_VERBS, ...HOST_WRITE_VERBS] as const;
 export type HostVerb = (typeof HOST_VERBS)[number];
 
-/** Common names of certificates: who may read, and who may do everything. */
+/** Common names of client certificates: the reader may read, the operator may do everything. */
 export const HOST_READER = 'selfsame-device-map';
 export const HOST_OPERATOR = 'selfsame-host-operator';
 
-/** POST; the body is the parameters as JSON, the answer a HostAnswer with HTTP code 200 whatever its own code is. */
+/**
+ * Path of a POST request. The body has the parameters as JSON; the response is a HostAnswer, always with HTTP code 200.
+ */
 export const hostPath = (verb: HostVerb) => `/host/v1/${verb}`;
-/** In the directory of the node; whoever may open it may do everything. */
+/** Socket in the directory of the node. Every process that can open it may do everything. */
 export const HOST_SOCKET = 'host.sock';
 
 export const HOST_CODES = {
@@ -44,14 +46,14 @@ export interface HostStatus {
   readonly message: string;
 }
 
-/** A device in the new format. Keys that we do not know are echoed as they are. */
+/** A device in the new format. Unknown keys are echoed unchanged. */
 export interface HostDevice {
   readonly type: string;
   readonly device: string;
-  /** Our own id; made up where a create sends none. */
+  /** Our own id; generated if `create` sends none. */
   readonly deviceId?: string;
   readonly alias?: string;
-  /** Empty: unknown, the host allocates. */
+  /** Empty if unknown: the host assigns one. */
   readonly address?: DeviceAddress | '';
   readonly bootOrder?: number | string;
   readonly specParams?: SpecParams;
@@ -61,7 +63,7 @@ export interface HostDevice {
   readonly [key: string]: unknown;
 }
 
-/** A VM as `list` with view long tells it; short ones have vmId and status only. */
+/** A VM as the long form of `list` reports it; the short form has vmId and status only. */
 export interface HostVm {
   readonly vmId: string;
   readonly vmName: string;
@@ -74,11 +76,11 @@ export interface HostVm {
   readonly smp: string;
   /** The firmware uuid. */
   readonly uuid: string;
-  /** Absent until the devices were read from the hypervisor; these two and the devices are of one and the same reading. */
+  /** Absent until the devices were read from the hypervisor. Hash, revision and devices belong to the same reading. */
   readonly hash?: string;
   readonly deviceRevision?: number;
   readonly devices: readonly HostDevice[];
-  /** Of VMs of the host API: what else was sent with `create`. */
+  /** Other keys that `create` sent. */
   readonly [key: string]: unknown;
 }
 
@@ -87,16 +89,18 @@ export interface HostVmStats {
   readonly status: HostVm['status'];
   readonly pid?: number;
   readonly hash?: string;
-  /** '0': its hypervisor answers; '-1': it does not, and the rest may be old. Absent for a guest that has ended. */
+  /**
+   * '0': the hypervisor answers; '-1': it does not, and the other values may be old. Absent for a guest that has ended.
+   */
   readonly monitorResponse?: string;
-  /** IPv4 addresses that its guest agent reports, with blanks between them; empty where no agent answers. */
+  /** IPv4 addresses from the guest agent, separated by blanks; empty if no agent answers. */
   readonly guestIPs?: string;
 }
 
 export interface ListParameters {
-  /** Otherwise vmId and status only. */
+  /** False or absent: vmId and status only. */
   readonly fullStatus?: boolean;
-  /** Empty or absent: all. Unknown ones are left out of the answer. */
+  /** Empty or absent: all VMs. Unknown ids are left out of the response. */
   readonly vmList?: readonly string[];
   readonly onlyUUID?: boolean;
 }
@@ -105,7 +109,7 @@ export interface HostAnswer {
   readonly status: HostStatus;
   readonly vmList?: readonly (HostVm | Pick<HostVm, 'vmId' | 'status'> | string)[];
   readonly statsList?: readonly HostVmStats[];
-  /** What was asked for and is not there, although the call went well. */
+  /** Requested features that are not available, although the call succeeded. */
   readonly notes?: readonly string[];
 }
 
@@ -113,7 +117,7 @@ export function hostDeviceOf({ id, ...device }: LearnedDevice): HostDevice {
   return { ...device, deviceId: id, alias: id };
 }
 
-/** Undefined for what has no id, type or device: nobody could tell it from another. */
+/** Returns undefined for a device without id, type or device: it could not be identified. */
 export function learnedDeviceOf(device: HostDevice): LearnedDevice | undefined {
   const { type, device: kind, deviceId, address, bootOrder, specParams, name, managed } = device;
   if (!deviceId || !type || !kind) return undefined;

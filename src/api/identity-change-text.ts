@@ -1,4 +1,4 @@
-/** Changes of an identity record as text: sentences for its history, and rows for a table of it. Pure. */
+/** Renders changes of an identity record: sentences for its history, and rows for a table. Pure. */
 import { chipsetOf } from '#api/chipset.ts';
 import { addressText } from '#api/device-address.ts';
 import { devicePartOf } from '#api/identity-changes.ts';
@@ -7,9 +7,9 @@ import type { HistoryEntry, IdentityChange } from '#api/virtual-machine-identity
 
 const NO_ADDRESS = 'no address';
 const NONE = '<none>';
-/** Values of any length stand in the changes; a table shows the beginning. */
+/** Changes hold values of any length; a table shows the beginning. */
 const MAX_VALUE = 80;
-/** A table shows more devices of one entry as a number. */
+/** If one entry has more devices, a table shows only their number. */
 const MAX_DEVICE_ROWS = 12;
 
 const NAMES: Readonly<Record<string, string>> = {
@@ -28,14 +28,14 @@ export function changeTexts(changes: readonly IdentityChange[]): string[] {
     const [first] = group;
     if (first === undefined) return [];
     const device = devicePartOf(first);
-    return device === undefined ? group.flatMap(plainTexts) : deviceTexts(device.id, group);
+    return device === undefined ? group.flatMap(renderPlainChange) : renderDeviceChanges(device.id, group);
   });
 }
 
-/** Returns the number of devices of which changeTexts says nothing. */
-export function silentDevices(changes: readonly IdentityChange[]): number {
+/** Returns the number of devices whose changes have no sentence in renderChanges. */
+export function countSilentDevices(changes: readonly IdentityChange[]): number {
   const groups = Map.groupBy(changes, (change) => devicePartOf(change)?.id);
-  return [...groups].filter(([id, group]) => id !== undefined && deviceTexts(id, group).length === 0).length;
+  return [...groups].filter(([id, group]) => id !== undefined && renderDeviceChanges(id, group).length === 0).length;
 }
 
 function subjectOf(change: IdentityChange): string {
@@ -43,7 +43,7 @@ function subjectOf(change: IdentityChange): string {
   return device === undefined ? change.field : `device ${device.id}`;
 }
 
-function plainTexts({ field, from, to }: IdentityChange): string[] {
+function renderPlainChange({ field, from, to }: IdentityChange): string[] {
   const name = nameOf(field);
   if (to === undefined) return [`${name} ${valueText(from)} is gone`];
   if (from === undefined) return [`${name} is ${valueText(to)}`];
@@ -60,22 +60,22 @@ function nameOf(field: string): string {
   return Object.hasOwn(NAMES, field) ? (NAMES[field] ?? field) : field;
 }
 
-function deviceTexts(id: string, changes: readonly IdentityChange[]): string[] {
-  const whole = changes.find((change) => devicePartOf(change)?.name === undefined);
-  if (whole !== undefined) return rowTexts(id, whole);
+function renderDeviceChanges(id: string, changes: readonly IdentityChange[]): string[] {
+  const wholeRow = changes.find((change) => devicePartOf(change)?.name === undefined);
+  if (wholeRow !== undefined) return renderWholeRow(id, wholeRow);
   const parts = partsOf(changes);
   const [address, plugged, order] = [parts.get('address'), parts.get('plugged'), parts.get('bootOrder')];
   const special = parts.get('specialManaged');
   return [
-    ...(plugged === undefined ? moveTexts(id, address) : [plugText(id, plugged, address)]),
-    ...(special === undefined ? [] : [specialText(id, special)]),
+    ...(plugged === undefined ? renderMove(id, address) : [renderPlug(id, plugged, address)]),
+    ...(special === undefined ? [] : [renderSpecialManaged(id, special)]),
     ...(order === undefined
       ? []
       : [`boot order of ${id} changed from ${valueText(order.from ?? 'none')} to ${valueText(order.to ?? 'none')}`]),
   ];
 }
 
-function rowTexts(id: string, { from, to }: IdentityChange): string[] {
+function renderWholeRow(id: string, { from, to }: IdentityChange): string[] {
   const row = (to ?? from) as LearnedDevice;
   if (isRootPort(row)) return [];
   const place = placeOf(row);
@@ -83,12 +83,12 @@ function rowTexts(id: string, { from, to }: IdentityChange): string[] {
   return [`${id} is new at ${place}${row.plugged === false ? ', unplugged' : ''}`];
 }
 
-function moveTexts(id: string, address: IdentityChange | undefined): string[] {
+function renderMove(id: string, address: IdentityChange | undefined): string[] {
   if (address === undefined) return [];
   return [`${id} moved from ${addressOf(address.from)} to ${addressOf(address.to)}`];
 }
 
-function plugText(id: string, { to }: IdentityChange, address: IdentityChange | undefined): string {
+function renderPlug(id: string, { to }: IdentityChange, address: IdentityChange | undefined): string {
   if (to === false) {
     return address === undefined
       ? `${id} is unplugged and keeps its address`
@@ -97,7 +97,7 @@ function plugText(id: string, { to }: IdentityChange, address: IdentityChange | 
   return address === undefined ? `${id} is plugged in` : `${id} is plugged in at ${addressOf(address.to)}`;
 }
 
-function specialText(id: string, { to }: IdentityChange): string {
+function renderSpecialManaged(id: string, { to }: IdentityChange): string {
   return to === true
     ? `${id} is managed now: specialManagedDevices lists it`
     : `${id} is no longer managed: specialManagedDevices does not list it`;
@@ -116,7 +116,7 @@ export interface ChangeRow {
   readonly to: string;
 }
 
-/** Returns what a table shows of an entry. Entries of older versions have no changes, only their text. */
+/** Returns the table rows of an entry. Entries of older versions have no changes, only their text. */
 export function changeRows({ what = '', changes = [] }: HistoryEntry): ChangeRow[] {
   if (changes.length === 0) return [{ what, from: '', to: '' }];
   const smbios = changes.filter(({ field }) => field.startsWith(SMBIOS));
@@ -126,7 +126,7 @@ export function changeRows({ what = '', changes = [] }: HistoryEntry): ChangeRow
     (change) => devicePartOf(change)?.id ?? '',
   );
   return [
-    ...plain.map(({ field, from, to }) => ({ what: nameOf(field), from: shown(from), to: shown(to) })),
+    ...plain.map(({ field, from, to }) => ({ what: nameOf(field), from: shortenValue(from), to: shortenValue(to) })),
     ...(smbios.length === 0 ? [] : [smbiosRow(smbios)]),
     ...deviceRows(devices),
   ];
@@ -134,35 +134,35 @@ export function changeRows({ what = '', changes = [] }: HistoryEntry): ChangeRow
 
 function smbiosRow(changes: readonly IdentityChange[]): ChangeRow {
   const strings = (side: 'from' | 'to') =>
-    shown(changes.flatMap((change) => (change[side] === undefined ? [] : [valueText(change[side])])).join(', '));
+    shortenValue(changes.flatMap((change) => (change[side] === undefined ? [] : [valueText(change[side])])).join(', '));
   return { what: 'SMBIOS strings', from: strings('from'), to: strings('to') };
 }
 
 function deviceRows(devices: ReadonlyMap<string, readonly IdentityChange[]>): ChangeRow[] {
   const all = [...devices];
-  const listed = all.filter(([id, changes]) => deviceTexts(id, changes).length > 0);
+  const listed = all.filter(([id, changes]) => renderDeviceChanges(id, changes).length > 0);
   const silent = all.filter((device) => !listed.includes(device)).map(([, changes]) => changes);
-  const isCame = listed.every(([, changes]) => changes.every(({ from }) => from === undefined));
+  const isAdded = listed.every(([, changes]) => changes.every(({ from }) => from === undefined));
   const rows =
     listed.length > MAX_DEVICE_ROWS
-      ? [countRow(`${listed.length} devices`, isCame)]
+      ? [countRow(`${listed.length} devices`, isAdded)]
       : listed.flatMap(([id, changes]) => changes.flatMap((change) => deviceRow(id, change)));
-  const whole = silent.flat().filter((change) => devicePartOf(change)?.name === undefined);
-  const minor = silent.filter((changes) => !changes.some((change) => whole.includes(change))).length;
+  const wholeRows = silent.flat().filter((change) => devicePartOf(change)?.name === undefined);
+  const minor = silent.filter((changes) => !changes.some((change) => wholeRows.includes(change))).length;
   return [
     ...rows,
-    ...portsRow(whole.filter(({ from }) => from === undefined).length, NONE, 'new'),
-    ...portsRow(whole.filter(({ to }) => to === undefined).length, 'there', NONE),
-    ...(minor === 0 ? [] : [{ what: counted(minor, 'device'), from: '', to: 'minor properties' }]),
+    ...portsRow(wholeRows.filter(({ from }) => from === undefined).length, NONE, 'new'),
+    ...portsRow(wholeRows.filter(({ to }) => to === undefined).length, 'there', NONE),
+    ...(minor === 0 ? [] : [{ what: countText(minor, 'device'), from: '', to: 'minor properties' }]),
   ];
 }
 
-/** Whole devices without a sentence of their own are root ports: places for what comes later. */
+/** Added or removed devices without a sentence are root ports, which are spares for hotplug. */
 const portsRow = (count: number, from: string, to: string): ChangeRow[] =>
-  count === 0 ? [] : [{ what: counted(count, 'root port'), from, to }];
+  count === 0 ? [] : [{ what: countText(count, 'root port'), from, to }];
 
-const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
-const countRow = (what: string, isCame: boolean): ChangeRow => ({ what, from: isCame ? NONE : '', to: '' });
+const countText = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
+const countRow = (what: string, isAdded: boolean): ChangeRow => ({ what, from: isAdded ? NONE : '', to: '' });
 
 function deviceRow(id: string, change: IdentityChange): ChangeRow[] {
   const { from, to } = change;
@@ -171,13 +171,13 @@ function deviceRow(id: string, change: IdentityChange): ChangeRow[] {
   if (name === 'address') return [{ what: `${id} address`, from: addressOf(from), to: addressOf(to) }];
   if (name === 'plugged') return [{ what: `${id} plugged`, from: pluggedText(from), to: pluggedText(to) }];
   const what = name === 'bootOrder' ? `${id} boot order` : `${id} ${name}`;
-  return [{ what, from: shown(from), to: shown(to) }];
+  return [{ what, from: shortenValue(from), to: shortenValue(to) }];
 }
 
 const rowPlace = (row: unknown) => (row === undefined ? NONE : placeOf(row as LearnedDevice));
 const pluggedText = (value: unknown) => (value === false ? 'no' : 'yes');
 
-function shown(value: unknown): string {
+function shortenValue(value: unknown): string {
   const text = valueText(value);
   if (text === '') return NONE;
   return text.length <= MAX_VALUE ? text : `${text.slice(0, MAX_VALUE - 1)}…`;

@@ -16,7 +16,7 @@ const FULL: [IdentitySpec, IdentityStatus] = [
 ];
 
 const cases: Record<string, { before: [IdentitySpec, IdentityStatus]; after: typeof FULL; want: IdentityChange[] }> = {
-  'a record that is new': {
+  'a new record': {
     before: [{}, {}],
     after: FULL,
     want: [
@@ -37,7 +37,7 @@ const cases: Record<string, { before: [IdentitySpec, IdentityStatus]; after: typ
       { field: 'devices.disk-a.b.plugged', to: false },
     ],
   },
-  'a device that went, and a claim that was replaced': {
+  'a removed device and a replaced claim': {
     before: FULL,
     after: [FULL[0], { machine: { type: 'pc-q35-7.2' }, stateClaim: 'claim-2' }],
     want: [
@@ -45,7 +45,7 @@ const cases: Record<string, { before: [IdentitySpec, IdentityStatus]; after: typ
       { field: 'devices.disk-a.b', from: disk },
     ],
   },
-  'nothing where only the order of keys and rows differs': {
+  'no changes if only the order of keys and rows differs': {
     before: [{}, { devices: [disk, { id: 'x', type: 't', device: 'd' }] }],
     after: [{}, { devices: [{ id: 'x', device: 'd', type: 't' }, disk] }],
     want: [],

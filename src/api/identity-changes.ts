@@ -1,10 +1,11 @@
 /**
- * The state of an identity record as a flat map of fields, the changes between two states, and their replay. The history
- * of a record is made of such changes: replayed in order they lead from state to state, reverted they lead back. Pure.
+ * The state of an identity record as a flat map of fields, the changes between two states, and their replay. The
+ * history of a record consists of such changes: replayed in order they lead from state to state, reverted they lead
+ * back. Pure.
  *
  *   firmware.uuid  firmware.serial  smbios.<string>  interfaces.<name>.macAddress  machine.type  stateClaim
- *   devices.<id>           a whole row: in `to` of a device that came, in `from` of one that went
- *   devices.<id>.<part>    address, bootOrder, plugged ... of a device that stays
+ *   devices.<id>           a whole row: in `to` if the device was added, in `from` if it was removed
+ *   devices.<id>.<part>    address, bootOrder, plugged ... of a device in both states
  */
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { IdentityChange, IdentitySpec, IdentityStatus } from '#api/virtual-machine-identity/kind.ts';
@@ -33,7 +34,7 @@ export function identityState(spec: IdentitySpec, status: IdentityStatus = {}): 
 
 export const macField = (name: string) => `interfaces.${name}.macAddress`;
 
-/** Returns the changes that lead from one state to the other, in a fixed order; none where the states are the same. */
+/** Returns the changes that lead from one state to the other, in a fixed order; none if the states are equal. */
 export function identityChanges(before: IdentityState, after: IdentityState): IdentityChange[] {
   const fields = [...after.keys(), ...[...before.keys()].filter((field) => !after.has(field))];
   return fields.flatMap((field) => {
@@ -62,7 +63,7 @@ export function replayChanges(state: IdentityState, changes: readonly IdentityCh
     const { field, to } = change;
     const part = devicePartOf(change);
     if (part?.name === undefined) {
-      put(next, field, to);
+      setOrDelete(next, field, to);
       continue;
     }
     const key = `${DEVICE_PREFIX}${part.id}`;
@@ -82,15 +83,15 @@ export function revertChanges(state: IdentityState, changes: readonly IdentityCh
 
 export interface DevicePart {
   readonly id: string;
-  /** The part of the row, such as `address`; absent where the whole row came or went. */
+  /** The part of the row, such as `address`; absent if the whole row was added or removed. */
   readonly name?: string;
 }
 
-/** Returns the device that a change is about, or undefined where it is about something else. */
+/** Returns the device that a change is about, or undefined if it is about something else. */
 export function devicePartOf({ field, from, to }: IdentityChange): DevicePart | undefined {
   if (!field.startsWith(DEVICE_PREFIX)) return undefined;
   const rest = field.slice(DEVICE_PREFIX.length);
-  // Ids may contain dots; a whole row says which id it has.
+  // Ids may contain dots; a whole row contains its id.
   if (idOf(to ?? from) === rest) return { id: rest };
   const dot = rest.lastIndexOf('.');
   return dot < 0 ? { id: rest } : { id: rest.slice(0, dot), name: rest.slice(dot + 1) };
@@ -111,7 +112,7 @@ function idOf(value: unknown): string | undefined {
   return typeof id === 'string' ? id : undefined;
 }
 
-function put(state: Map<string, unknown>, field: string, value: unknown): void {
+function setOrDelete(state: Map<string, unknown>, field: string, value: unknown): void {
   if (value === undefined) state.delete(field);
   else state.set(field, value);
 }

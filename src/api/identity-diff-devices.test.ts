@@ -1,4 +1,4 @@
-/** What the next start changes of the devices of a VM. */
+/** Tests the predicted changes of the devices of a VM. */
 import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
 import {
   root,
@@ -18,26 +18,26 @@ import {
   replaced,
   aVmi,
   type Case,
-  SAYS_SO,
-  proveDiffs,
+  TEMPLATE_CHANGED,
+  testDiffs,
 } from '#api/testing/diff-cases.ts';
 
 const cases: Record<string, Case> = {
-  'no video card where nobody asks for one': { spec: aSpec({ autoattachGraphicsDevice: undefined }), want: [] },
-  'a video card, sound and a tablet that are asked for, with what they need': {
+  'no video card if the spec does not ask for one': { spec: aSpec({ autoattachGraphicsDevice: undefined }), want: [] },
+  'a requested video card, sound card and tablet, with their controller': {
     spec: aSpec({
       autoattachGraphicsDevice: true,
       sound: { name: 's', model: 'ac97' },
       inputs: [{ name: 'pen', type: 'tablet' }],
     }),
     want: [
-      'xhci0: not there -> usb, address given at the start (what is on the bus usb needs it)',
-      `display0: not there -> vga, address given at the start (${SAYS_SO})`,
-      `audio0: not there -> ac97, address given at the start (${SAYS_SO})`,
-      `input-pen: not there -> tablet, address given at the start (${SAYS_SO})`,
+      'xhci0: not present -> usb, address assigned at the start (a device on the usb bus needs it)',
+      `display0: not present -> vga, address assigned at the start (${TEMPLATE_CHANGED})`,
+      `audio0: not present -> ac97, address assigned at the start (${TEMPLATE_CHANGED})`,
+      `input-pen: not present -> tablet, address assigned at the start (${TEMPLATE_CHANGED})`,
     ],
   },
-  'a video card that is refused, and sound of another model': {
+  'an excluded video card, and another sound model': {
     spec: aSpec({ autoattachGraphicsDevice: false, sound: { name: 's', model: 'ac97' } }),
     record: aRecord({
       devices: [
@@ -47,11 +47,11 @@ const cases: Record<string, Case> = {
       ],
     }),
     want: [
-      `audio0: ich9, address 0000:00:1b.0 -> ac97, address 0000:00:1b.0 (${SAYS_SO})`,
-      'display0: vga, address 0000:00:01.0 -> not there (the template no longer has it)',
+      `audio0: ich9, address 0000:00:1b.0 -> ac97, address 0000:00:1b.0 (${TEMPLATE_CHANGED})`,
+      'display0: vga, address 0000:00:01.0 -> not present (the template no longer has it)',
     ],
   },
-  'a new disk, a new interface': {
+  'a new disk and a new interface': {
     spec: aSpec({
       disks: [root, data, { name: 'more', disk: {} }],
       interfaces: [
@@ -60,34 +60,34 @@ const cases: Record<string, Case> = {
       ],
     }),
     want: [
-      'nic-lan: not there -> e1000e, address given at the start (new in the template)',
-      'disk-more: not there -> disk on virtio, address given at the start (new in the template)',
+      'nic-lan: not present -> e1000e, address assigned at the start (new in the template)',
+      'disk-more: not present -> disk on virtio, address assigned at the start (new in the template)',
     ],
   },
-  'a new disk at an address of its own': {
+  'a new disk with an explicit address': {
     spec: aSpec({ disks: [root, data, { name: 'more', disk: { pciAddress: '0000:09:00.0' } }] }),
-    want: ['disk-more: not there -> disk on virtio, address 0000:09:00.0 (new in the template)'],
+    want: ['disk-more: not present -> disk on virtio, address 0000:09:00.0 (new in the template)'],
   },
-  'a new disk that is to be booted first': {
+  'a new disk that boots first': {
     spec: aSpec({ disks: [{ name: 'more', disk: {} }, root, data] }),
     want: [
-      'disk-more: not there -> disk on virtio, address given at the start (new in the template)',
-      'boot order: disk-root, disk-data -> disk-more, disk-root, disk-data (disks boot in the order in which the template has them)',
+      'disk-more: not present -> disk on virtio, address assigned at the start (new in the template)',
+      'boot order: disk-root, disk-data -> disk-more, disk-root, disk-data (disks boot in the order of the template)',
     ],
   },
-  'a disk that the template has no more': {
+  'a disk that the template no longer has': {
     spec: aSpec({ disks: [root] }),
-    want: ['disk-data: disk on scsi, address scsi 0:0:0:0 -> not there (the template no longer has it)'],
+    want: ['disk-data: disk on scsi, address scsi 0:0:0:0 -> not present (the template no longer has it)'],
   },
-  'a disk that the record has forgotten already': {
+  'a disk that the record no longer has': {
     spec: aSpec({ disks: [root] }),
     record: aRecord({
       devices: without('disk-data'),
       history: [{ at: LATER, changes: [{ field: 'devices.disk-data', from: dataRow }] }],
     }),
-    want: ['disk-data: disk on scsi, address scsi 0:0:0:0 -> not there (the template no longer has it)'],
+    want: ['disk-data: disk on scsi, address scsi 0:0:0:0 -> not present (the template no longer has it)'],
   },
-  'nothing that had gone before the guest was looked at': {
+  'nothing that was removed before the devices were read': {
     spec: aSpec({ disks: [root] }),
     record: aRecord({
       devices: without('disk-data'),
@@ -95,7 +95,7 @@ const cases: Record<string, Case> = {
     }),
     want: [],
   },
-  'a disk that went and came back': {
+  'a disk that was removed and added again': {
     record: aRecord({
       devices: replaced({ ...rootRow, address: {} }),
       history: [
@@ -116,64 +116,66 @@ const cases: Record<string, Case> = {
       ],
     }),
     want: [
-      'disk-root: 0000:02:00.0 -> given at the start (it was detached or unplugged meanwhile, and its place was released)',
+      'disk-root: 0000:02:00.0 -> assigned at the start (it was detached or unplugged in the meantime, and its address was released)',
     ],
   },
-  'a disk that is unplugged': {
+  'an unplugged disk': {
     spec: aSpec({ disks: [root, { ...data, plugged: false }] }),
     want: [
-      'disk-data: disk on scsi, address scsi 0:0:0:0 -> unplugged (the template has it unplugged; its place is released)',
+      'disk-data: disk on scsi, address scsi 0:0:0:0 -> unplugged (the template unplugs it; its address is released)',
     ],
   },
-  'an interface that is absent': {
+  'an absent interface': {
     spec: aSpec({ interfaces: [{ name: 'default', masquerade: {}, state: 'absent' }] }),
-    want: ['nic-default: virtio, address 0000:01:00.0 -> unplugged (the template has it absent)'],
+    want: ['nic-default: virtio, address 0000:01:00.0 -> unplugged (the template sets its state to absent)'],
   },
-  'nothing of one that was absent before': {
+  'nothing for an interface that was absent before': {
     spec: aSpec({ interfaces: [{ name: 'default', masquerade: {}, state: 'absent' }] }),
     record: aRecord({ devices: replaced({ ...nicRow, plugged: false }) }),
     want: [],
   },
-  'an interface that comes back to its place': {
+  'an interface that returns to its address': {
     record: aRecord({ devices: replaced({ ...nicRow, plugged: false }) }),
-    want: ['nic-default: unplugged -> virtio, address 0000:01:00.0 (the template has it plugged in)'],
+    want: ['nic-default: unplugged -> virtio, address 0000:01:00.0 (the template plugs it in)'],
   },
-  'a device that is pinned elsewhere': {
+  'a device with another explicit address': {
     spec: aSpec({ interfaces: [{ name: 'default', masquerade: {}, pciAddress: '0000:07:00.0' }] }),
-    want: ['nic-default: 0000:01:00.0 -> 0000:07:00.0 (the template names this address)'],
+    want: ['nic-default: 0000:01:00.0 -> 0000:07:00.0 (the template sets this address)'],
   },
-  'nothing of one that is pinned where it is': {
+  'nothing for a device whose explicit address is its own': {
     spec: aSpec({ interfaces: [{ name: 'default', masquerade: {}, pciAddress: '0000:01:00.0' }] }),
     want: [],
   },
-  'another bus': {
+  'another disk bus': {
     spec: aSpec({ disks: [root, { name: 'data', disk: { bus: 'sata' } }] }),
-    want: [`disk-data: disk on scsi, address scsi 0:0:0:0 -> disk on sata, address given at the start (${SAYS_SO})`],
+    want: [
+      `disk-data: disk on scsi, address scsi 0:0:0:0 -> disk on sata, address assigned at the start (${TEMPLATE_CHANGED})`,
+    ],
   },
-  'another model': {
+  'another interface model': {
     spec: aSpec({ interfaces: [{ name: 'default', masquerade: {}, model: 'e1000e' }] }),
-    want: [`nic-default: virtio, address 0000:01:00.0 -> e1000e, address 0000:01:00.0 (${SAYS_SO})`],
+    want: [`nic-default: virtio, address 0000:01:00.0 -> e1000e, address 0000:01:00.0 (${TEMPLATE_CHANGED})`],
   },
-  'a first SCSI disk, with its controller': {
+  'the first SCSI disk, with its controller': {
     record: aRecord({ devices: without('scsi0', 'disk-data') }),
     want: [
-      'disk-data: not there -> disk on scsi, address given at the start (new in the template)',
-      'scsi0: not there -> virtio-scsi, address given at the start (a disk on the bus scsi needs it)',
+      'disk-data: not present -> disk on scsi, address assigned at the start (new in the template)',
+      'scsi0: not present -> virtio-scsi, address assigned at the start (a disk on the scsi bus needs it)',
     ],
   },
-  'a TPM, and no balloon': {
+  'a TPM that is added, and a balloon that is removed': {
     spec: aSpec({ tpm: {}, autoattachMemBalloon: false }),
     want: [
-      `tpm0: not there -> crb (${SAYS_SO})`,
-      'balloon0: memballoon, address 0000:00:08.0 -> not there (the template no longer has it)',
+      `tpm0: not present -> crb (${TEMPLATE_CHANGED})`,
+      'balloon0: memballoon, address 0000:00:08.0 -> not present (the template no longer has it)',
     ],
   },
-  'a TPM that goes, of which only the instance tells': {
+  'a removed TPM, which only the instance shows': {
     vmi: aVmi(aSpec({ tpm: {} })),
     record: aRecord({ devices: [...rows, { id: 'tpm0', type: 'tpm', device: 'crb' }] }),
-    want: [`tpm0: crb -> not there (${SAYS_SO})`],
+    want: [`tpm0: crb -> not present (${TEMPLATE_CHANGED})`],
   },
-  'nothing of the row of a TPM that went long ago': {
+  'nothing for the row of a TPM that was removed long ago': {
     record: aRecord({ devices: [...rows, { id: 'tpm0', type: 'tpm', device: 'crb' }] }),
     want: [],
   },
@@ -185,9 +187,9 @@ const cases: Record<string, Case> = {
         { id: 'disk-late', type: 'disk', device: 'disk', address: drive('1'), specParams: { bus: 'scsi' } },
       ],
     }),
-    want: ['disk-late: disk on scsi, address scsi 0:0:0:1 -> not there (it was plugged in for this run only)'],
+    want: ['disk-late: disk on scsi, address scsi 0:0:0:1 -> not present (it was plugged in for this run only)'],
   },
-  'no boot order of what was plugged in while it ran': {
+  'no change of the boot order for hotplugged disks': {
     spec: aSpec({ disks: [root, data, { name: 'late', disk: { bus: 'scsi' } }] }),
     record: aRecord({
       devices: [
@@ -202,29 +204,29 @@ const cases: Record<string, Case> = {
       disks: [root, { ...data, bootOrder: 2 }],
       interfaces: [{ name: 'default', masquerade: {}, bootOrder: 1 }],
     }),
-    want: ['boot order: disk-root, disk-data -> nic-default, disk-data (the template names this order)'],
+    want: ['boot order: disk-root, disk-data -> nic-default, disk-data (the template sets this order)'],
   },
-  'what is in a disk, its serial, and whether it can be written': {
+  'serial, access and content of a disk': {
     vmi: aVmi(aSpec({ disks: [root, { name: 'data', disk: { bus: 'scsi' }, serial: 'a' }] })),
     spec: {
       ...aSpec({ disks: [root, { name: 'data', disk: { bus: 'scsi', readonly: true }, serial: 'b' }] }),
       volumes: [claim('root'), { name: 'data', persistentVolumeClaim: { claimName: 'other' } }],
     },
     want: [
-      `serial of disk-data: a -> b (${SAYS_SO})`,
-      `access of disk-data: read-write -> read-only (${SAYS_SO})`,
-      `content of disk-data: claim data -> claim other (${SAYS_SO})`,
+      `serial of disk-data: a -> b (${TEMPLATE_CHANGED})`,
+      `access of disk-data: read-write -> read-only (${TEMPLATE_CHANGED})`,
+      `content of disk-data: claim data -> claim other (${TEMPLATE_CHANGED})`,
     ],
   },
-  'a new disk of a guest whose devices nobody has read yet': {
+  'a new disk of a guest whose devices were not read yet': {
     vmi: aVmi(aSpec({ disks: [root] })),
     record: aRecord({ devices: undefined, learnedAt: undefined }),
-    want: ['disk-data: not there -> disk on scsi, address given at the start (new in the template)'],
+    want: ['disk-data: not present -> disk on scsi, address assigned at the start (new in the template)'],
   },
-  'what an imported machine will have besides': {
+  'devices that an imported machine gets': {
     record: aRecord({ devices: without('serial0'), learnedAt: undefined }),
-    want: [`serial0: not there -> serial (${SAYS_SO})`],
+    want: [`serial0: not present -> serial (${TEMPLATE_CHANGED})`],
   },
 };
 
-proveDiffs(cases);
+testDiffs(cases);

@@ -1,4 +1,4 @@
-/** Which devices a guest will find new, gone, elsewhere or changed at its next start. Pure. */
+/** Predicts which devices will be added, removed, moved or changed at the next start of a guest. Pure. */
 import { chipsetOf, type Chipset } from '#api/chipset.ts';
 import { addressText, driveBusOf, isSamePci } from '#api/device-address.ts';
 import type { Disk } from '#api/domain/disk.ts';
@@ -10,15 +10,15 @@ import { nextDevices, SCSI, USB, type NextDevice } from '#api/next-devices.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { deepEqual } from '#kube/deep.ts';
 
-export const GIVEN = 'given at the start';
-const NOT_THERE = 'not there';
+export const ASSIGNED_AT_START = 'assigned at the start';
+const ABSENT = 'not present';
 const UNPLUGGED = 'unplugged';
-const TEMPLATE = 'the template of the VM says so';
+const TEMPLATE = 'the template of the VM changed';
 
-/** Types of rows that go when the template no longer asks for them; others stay on record whatever the guest has. */
-const GOES: ReadonlySet<string> = new Set(['disk', 'interface', 'rng', 'balloon']);
+/** Types of rows that are removed when the template no longer asks for them; other rows stay in the record. */
+const REMOVABLE: ReadonlySet<string> = new Set(['disk', 'interface', 'rng', 'balloon']);
 
-/** What is other hardware where the model is another one. */
+/** Types for which another model is other hardware. */
 const HAS_MODELS: ReadonlySet<string> = new Set(['interface', 'video', 'sound', 'watchdog']);
 
 export function deviceDifferences(next: VmiSpec, seen: LastSeen, machine: string): Difference[] {
@@ -28,9 +28,9 @@ export function deviceDifferences(next: VmiSpec, seen: LastSeen, machine: string
   const last = seen.devices ?? rowsOf(seen.spec, before ?? after);
   const ids = new Set(devices.map(({ id }) => id));
   return [
-    ...devices.flatMap((device) => difference(device, { seen, last, moves })),
-    ...[...last.values()].flatMap((row) => (ids.has(row.id) ? [] : gone(row, seen))),
-    ...goneBesides(next, seen, after),
+    ...devices.flatMap((device) => deviceDifference(device, { seen, last, changesChipset: moves })),
+    ...[...last.values()].flatMap((row) => (ids.has(row.id) ? [] : removedDifference(row, seen))),
+    ...removedByInstance(next, seen, after),
     ...diskDifferences(next, seen.spec),
   ];
 }
@@ -38,72 +38,76 @@ export function deviceDifferences(next: VmiSpec, seen: LastSeen, machine: string
 interface Context {
   readonly seen: LastSeen;
   readonly last: ReadonlyMap<string, LearnedDevice>;
-  /** To another chipset. */
-  readonly moves: boolean;
+  /** True if the machine gets another chipset. */
+  readonly changesChipset: boolean;
 }
 
-function difference(device: NextDevice, { seen, last, moves }: Context): Difference[] {
+function deviceDifference(device: NextDevice, { seen, last, changesChipset }: Context): Difference[] {
   const { id, plugged, pin, onlyKept } = device;
-  const was = last.get(id);
-  const wasIn = was !== undefined && was.plugged !== false;
-  if (!plugged) return wasIn ? [{ what: id, from: standing(was), to: UNPLUGGED, why: unplugWhy(device) }] : [];
-  const isOther = was !== undefined && !isSameKind(was, device);
-  const kept = moves || (was !== undefined && !isSameBus(was, device)) ? '' : addressText(seen.rows.get(id) ?? {});
-  const place = pin ?? (kept === '' ? GIVEN : kept);
+  const lastRow = last.get(id);
+  const wasPlugged = lastRow !== undefined && lastRow.plugged !== false;
+  if (!plugged)
+    return wasPlugged ? [{ what: id, from: describeRow(lastRow), to: UNPLUGGED, why: unplugReason(device) }] : [];
+  const isOtherKind = lastRow !== undefined && !isSameKind(lastRow, device);
+  const kept =
+    changesChipset || (lastRow !== undefined && !isSameBus(lastRow, device))
+      ? ''
+      : addressText(seen.rows.get(id) ?? {});
+  const place = pin ?? (kept === '' ? ASSIGNED_AT_START : kept);
   const to = hasNoAddress(device) ? device.device : `${kindText(device)}, address ${place}`;
-  if (was === undefined && onlyKept === true) return [];
-  if (was === undefined) return [{ what: id, from: NOT_THERE, to, why: newWhy(device) }];
-  if (!wasIn) return [{ what: id, from: UNPLUGGED, to, why: 'the template has it plugged in' }];
-  if (isOther) return [{ what: id, from: standing(was), to, why: TEMPLATE }];
-  const from = addressText(was);
-  // Before the addresses were read, nothing is known that could change.
-  if (moves || from === '' || hasNoAddress(device)) return [];
+  if (lastRow === undefined && onlyKept === true) return [];
+  if (lastRow === undefined) return [{ what: id, from: ABSENT, to, why: addedReason(device) }];
+  if (!wasPlugged) return [{ what: id, from: UNPLUGGED, to, why: 'the template plugs it in' }];
+  if (isOtherKind) return [{ what: id, from: describeRow(lastRow), to, why: TEMPLATE }];
+  const from = addressText(lastRow);
+  // Without a recorded address there is nothing to compare.
+  if (changesChipset || from === '' || hasNoAddress(device)) return [];
   if (pin !== undefined && !isSamePci(pin, from)) {
-    return [{ what: id, from, to: pin, why: 'the template names this address' }];
+    return [{ what: id, from, to: pin, why: 'the template sets this address' }];
   }
   if (pin === undefined && kept !== from) {
-    const why = 'it was detached or unplugged meanwhile, and its place was released';
+    const why = 'it was detached or unplugged in the meantime, and its address was released';
     return [{ what: id, from, to: place, why }];
   }
   return [];
 }
 
-function unplugWhy({ type }: NextDevice): string {
-  return type === 'disk' ? 'the template has it unplugged; its place is released' : 'the template has it absent';
+function unplugReason({ type }: NextDevice): string {
+  return type === 'disk' ? 'the template unplugs it; its address is released' : 'the template sets its state to absent';
 }
 
-function newWhy({ id, type }: NextDevice): string {
-  if (id === SCSI.id) return 'a disk on the bus scsi needs it';
-  if (id === USB.id) return 'what is on the bus usb needs it';
+function addedReason({ id, type }: NextDevice): string {
+  if (id === SCSI.id) return 'a disk on the scsi bus needs it';
+  if (id === USB.id) return 'a device on the usb bus needs it';
   return type === 'disk' || type === 'interface' ? 'new in the template' : TEMPLATE;
 }
 
-function gone(row: LearnedDevice, { ephemeral }: LastSeen): Difference[] {
-  if ((!GOES.has(row.type) && !isFixtureId(row.id)) || row.plugged === false) return [];
+function removedDifference(row: LearnedDevice, { ephemeral }: LastSeen): Difference[] {
+  if ((!REMOVABLE.has(row.type) && !isFixtureId(row.id)) || row.plugged === false) return [];
   const isForThisRun = row.type === 'disk' && ephemeral.has(row.id.replace(/^disk-/, ''));
   const why = isForThisRun ? 'it was plugged in for this run only' : 'the template no longer has it';
-  return [{ what: row.id, from: standing(row), to: NOT_THERE, why }];
+  return [{ what: row.id, from: describeRow(row), to: ABSENT, why }];
 }
 
-/** Of these only the instance tells that the guest has them: their rows stay. */
-function goneBesides(next: VmiSpec, { spec, devices }: LastSeen, chipset: Chipset | undefined): Difference[] {
+/** Compares devices whose rows are never removed: only the instance shows whether the guest has them. */
+function removedByInstance(next: VmiSpec, { spec, devices }: LastSeen, chipset: Chipset | undefined): Difference[] {
   if (spec === undefined || devices === undefined) return [];
   const ids = new Set(nextDevices(next, chipset).map(({ id }) => id));
   return nextDevices(spec, chipset)
     .filter(({ id, type }) => (type === 'tpm' || type === 'console') && !ids.has(id))
-    .map(({ id, device }) => ({ what: id, from: device, to: NOT_THERE, why: TEMPLATE }));
+    .map(({ id, device }) => ({ what: id, from: device, to: ABSENT, why: TEMPLATE }));
 }
 
-/** What only the specs tell of disks that are in both. */
+/** Compares properties of disks that only the specs contain. */
 function diskDifferences(next: VmiSpec, last: VmiSpec | undefined): Difference[] {
   if (last === undefined) return [];
   const before = new Map(last.domain.devices?.disks?.map((disk) => [disk.name, disk]));
   return (next.domain.devices?.disks ?? []).flatMap((disk) => {
-    const was = before.get(disk.name);
-    if (was === undefined || disk.plugged === false || was.plugged === false) return [];
+    const lastDisk = before.get(disk.name);
+    if (lastDisk === undefined || disk.plugged === false || lastDisk.plugged === false) return [];
     const facts: [string, string, string][] = [
-      ['serial', was.serial || 'none', disk.serial || 'none'],
-      ['access', accessText(was), accessText(disk)],
+      ['serial', lastDisk.serial || 'none', disk.serial || 'none'],
+      ['access', accessText(lastDisk), accessText(disk)],
       ['content', contentText(last, disk.name), contentText(next, disk.name)],
     ];
     return facts.flatMap(([fact, from, to]) =>
@@ -120,28 +124,28 @@ function contentText({ volumes = [] }: VmiSpec, name: string): string {
   const { name: _, ...source } = volumes.find((volume) => volume.name === name) ?? { name };
   const { claimName } = source.persistentVolumeClaim ?? {};
   if (claimName !== undefined) return `claim ${claimName}`;
-  // What a user may have put into cloud-init is nobody else's business.
+  // The content of cloud-init may be confidential: only its kind is shown.
   return deepEqual(source, {}) ? 'none' : Object.keys(source).join(', ');
 }
 
-function isSameKind(was: LearnedDevice, { type, device, bus, onlyKept }: NextDevice): boolean {
-  if (type === 'disk' || type === 'input') return was.device === device && isSameBus(was, { bus });
-  // A row that is gone leaves its type only.
+function isSameKind(lastRow: LearnedDevice, { type, device, bus, onlyKept }: NextDevice): boolean {
+  if (type === 'disk' || type === 'input') return lastRow.device === device && isSameBus(lastRow, { bus });
+  // Only the type of a removed row is known.
   if (onlyKept === true) return true;
-  return !HAS_MODELS.has(type) || was.device === device || was.device === type;
+  return !HAS_MODELS.has(type) || lastRow.device === device || lastRow.device === type;
 }
 
-/** A place is one on a bus, whatever stands there. */
-function isSameBus(was: LearnedDevice, { bus }: { readonly bus?: string | undefined }): boolean {
-  const wasBus = driveBusOf(was) || (was.address?.['type'] === 'pci' ? 'virtio' : '');
-  return bus === undefined || wasBus === '' || wasBus === bus;
+/** Reports whether both are on the same bus, or one bus is unknown. */
+function isSameBus(lastRow: LearnedDevice, { bus }: { readonly bus?: string | undefined }): boolean {
+  const lastBus = driveBusOf(lastRow) || (lastRow.address?.['type'] === 'pci' ? 'virtio' : '');
+  return bus === undefined || lastBus === '' || lastBus === bus;
 }
 
 function kindText({ type, device, bus }: NextDevice): string {
   return type === 'disk' ? `${device} on ${bus}` : device;
 }
 
-function standing(row: LearnedDevice): string {
+function describeRow(row: LearnedDevice): string {
   const place = addressText(row);
   const bus = driveBusOf(row);
   const kind = row.type === 'disk' && bus !== '' ? `${row.device} on ${bus}` : row.device;
@@ -152,9 +156,9 @@ function hasNoAddress({ type }: NextDevice): boolean {
   return type === 'tpm' || type === 'console';
 }
 
-/** As long as nobody has read them: what the instance asked for. */
+/** Returns the devices that the instance asked for, as rows; used until the devices were read. */
 function rowsOf(spec: VmiSpec | undefined, chipset: Chipset | undefined): ReadonlyMap<string, LearnedDevice> {
-  // Guests that start for the first time have the SCSI controller, whether or not a disk needs it.
+  // Guests get the SCSI controller at their first start, whether or not a disk needs it.
   const devices = spec === undefined ? [] : [...nextDevices(spec, chipset), { ...SCSI, plugged: true }];
   return new Map(
     devices.map(({ id, type, device, bus, plugged }) => [

@@ -1,4 +1,4 @@
-/** What the next start changes of who a VM is: uuid, serial, machine, MACs, memory. */
+/** Tests the predicted changes of uuid, serial, machine type, MACs and memory of a VM. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { derivedMac } from '#api/derived-mac.ts';
@@ -15,64 +15,64 @@ import {
   aRecord,
   aVmi,
   type Case,
-  SAYS_SO,
-  proveDiffs,
+  TEMPLATE_CHANGED,
+  testDiffs,
 } from '#api/testing/diff-cases.ts';
 
 const cases: Record<string, Case> = {
-  'nothing, when nothing changed': { want: [] },
-  'nothing, when nothing changed and it runs': { vmi: aVmi(aSpec()), want: [] },
-  'nothing of a VM that never ran': { spec: aSpec({ disks: [] }), record: aRecord({ devices: undefined }), want: [] },
+  'nothing if nothing changed': { want: [] },
+  'nothing if nothing changed while it runs': { vmi: aVmi(aSpec()), want: [] },
+  'nothing for a VM that never ran': { spec: aSpec({ disks: [] }), record: aRecord({ devices: undefined }), want: [] },
   'nothing without a record': { record: undefined, spec: aSpec({}, { firmware: { uuid: OTHER } }), want: [] },
-  'nothing of the record of another VM': {
+  'nothing from the record of another VM': {
     spec: aSpec({}, { firmware: { uuid: OTHER } }),
     record: { ...aRecord(), metadata: { name: 'db', ownerReferences: [{ ...owner, uid: 'other' }] } },
     want: [],
   },
-  'nothing of an instance of another VM': {
+  'nothing from an instance of another VM': {
     spec: aSpec({}, { memory: { guest: '2Gi' } }),
     vmi: aVmi(aSpec(), { ownerReferences: [] }),
     want: [],
   },
-  'features of the processor, clock and chassis, against the instance': {
+  'CPU features, clock and chassis that differ from the instance': {
     vmi: aVmi(aSpec()),
     spec: aSpec({}, { cpu: { features: [{ name: 'avx2' }] }, clock: { timezone: 'UTC' }, chassis: { asset: 'a' } }),
     want: [
-      `cpu features: "none" -> [{"name":"avx2"}] (${SAYS_SO})`,
-      `chassis: "none" -> {"asset":"a"} (${SAYS_SO})`,
-      `clock: "none" -> {"timezone":"UTC"} (${SAYS_SO})`,
+      `cpu features: "none" -> [{"name":"avx2"}] (${TEMPLATE_CHANGED})`,
+      `chassis: "none" -> {"asset":"a"} (${TEMPLATE_CHANGED})`,
+      `clock: "none" -> {"timezone":"UTC"} (${TEMPLATE_CHANGED})`,
     ],
   },
   'another uuid': {
     spec: aSpec({}, { firmware: { uuid: OTHER } }),
-    want: [`uuid: ${UUID} -> ${OTHER} (${SAYS_SO})`],
+    want: [`uuid: ${UUID} -> ${OTHER} (${TEMPLATE_CHANGED})`],
   },
-  'no other uuid in capitals': { spec: aSpec({}, { firmware: { uuid: UUID.toUpperCase() } }), want: [] },
-  'a serial, where there was none': {
+  'nothing for the same uuid in capitals': { spec: aSpec({}, { firmware: { uuid: UUID.toUpperCase() } }), want: [] },
+  'a serial if there was none': {
     spec: aSpec({}, { firmware: { uuid: UUID, serial: 's-1' } }),
-    want: [`serial: none -> s-1 (${SAYS_SO})`],
+    want: [`serial: none -> s-1 (${TEMPLATE_CHANGED})`],
   },
-  'no loss of a serial that the record keeps': {
+  'nothing for a serial that the record keeps': {
     record: aRecord({}, { firmware: { uuid: UUID, serial: 's-1' } }),
     want: [],
   },
   'another machine type of the same chipset': {
     spec: aSpec({}, { machine: { type: 'pc-q35-6.2' } }),
-    want: [`machine type: pc-q35-7.2 -> pc-q35-6.2 (${SAYS_SO})`],
+    want: [`machine type: pc-q35-7.2 -> pc-q35-6.2 (${TEMPLATE_CHANGED})`],
   },
-  'an alias in place of a machine type, while it runs': {
+  'an alias instead of a machine type while it runs': {
     vmi: aVmi(aSpec({}, { machine: { type: 'pc-q35-6.2' } }), {}, { machine: { type: 'pc-q35-6.2' } }),
     record: aRecord({ machine: { type: 'pc-q35-6.2' } }),
-    want: [`machine type: pc-q35-6.2 -> q35 (resolved at the start) (${SAYS_SO})`],
+    want: [`machine type: pc-q35-6.2 -> q35 (resolved at the start) (${TEMPLATE_CHANGED})`],
   },
-  'another chipset, and so all addresses': {
+  'another chipset, and all addresses with it': {
     spec: aSpec({}, { machine: { type: 'pc' } }),
     want: [
-      `machine type: pc-q35-7.2 -> pc (resolved at the start) (${SAYS_SO})`,
-      'addresses of all devices: of q35 -> of i440fx (addresses of the chipset q35 mean nothing on i440fx: every device gets a new one)',
+      `machine type: pc-q35-7.2 -> pc (resolved at the start) (${TEMPLATE_CHANGED})`,
+      'addresses of all devices: of q35 -> of i440fx (addresses of the chipset q35 are not valid on i440fx: every device gets a new one)',
     ],
   },
-  'memory, CPUs and firmware, against the instance': {
+  'memory, CPUs and firmware that differ from the instance': {
     vmi: aVmi(aSpec()),
     spec: aSpec(
       {},
@@ -83,35 +83,39 @@ const cases: Record<string, Case> = {
       },
     ),
     want: [
-      `cpu topology: 1 sockets, 1 cores, 1 threads -> 1 sockets, 4 cores, 1 threads (${SAYS_SO})`,
-      `memory: 1Gi -> 2Gi (${SAYS_SO})`,
-      `firmware: BIOS -> EFI (${SAYS_SO})`,
+      `cpu topology: 1 sockets, 1 cores, 1 threads -> 1 sockets, 4 cores, 1 threads (${TEMPLATE_CHANGED})`,
+      `memory: 1Gi -> 2Gi (${TEMPLATE_CHANGED})`,
+      `firmware: BIOS -> EFI (${TEMPLATE_CHANGED})`,
     ],
   },
-  'secure boot with what it stands on': {
+  'secure boot, with SMM': {
     vmi: aVmi(aSpec()),
     spec: aSpec({}, { firmware: { uuid: UUID, bootloader: { efi: {} } } }),
-    want: [`firmware: BIOS -> EFI with secure boot (${SAYS_SO})`, `smm: off -> on (${SAYS_SO})`],
+    want: [`firmware: BIOS -> EFI with secure boot (${TEMPLATE_CHANGED})`, `smm: off -> on (${TEMPLATE_CHANGED})`],
   },
-  'no other memory in other units': { vmi: aVmi(aSpec()), spec: aSpec({}, { memory: { guest: '1024Mi' } }), want: [] },
-  'a MAC that the template names now': {
+  'nothing for the same memory in other units': {
+    vmi: aVmi(aSpec()),
+    spec: aSpec({}, { memory: { guest: '1024Mi' } }),
+    want: [],
+  },
+  'a MAC that the template sets': {
     spec: aSpec({ interfaces: [{ name: 'default', masquerade: {}, macAddress: 'de:ad:00:00:be:ef' }] }),
-    want: [`MAC of nic-default: ${MADE_MAC} -> de:ad:00:00:be:ef (${SAYS_SO})`],
+    want: [`MAC of nic-default: ${MADE_MAC} -> de:ad:00:00:be:ef (${TEMPLATE_CHANGED})`],
   },
-  'a MAC that the template names no more': {
+  'a MAC that the template no longer sets': {
     vmi: aVmi(aSpec({ interfaces: [{ name: 'default', masquerade: {}, macAddress: 'de:ad:00:00:be:ef' }] })),
     record: aRecord({}, { interfaces: [] }),
     want: [
-      `MAC of nic-default: de:ad:00:00:be:ef -> ${derivedMac(UID, 'default')} (the template names no MAC address any more: one is made and kept)`,
+      `MAC of nic-default: de:ad:00:00:be:ef -> ${derivedMac(UID, 'default')} (the template no longer names a MAC address: one is derived and kept)`,
     ],
   },
-  'no other MAC, written otherwise': {
+  'nothing for the same MAC in another notation': {
     spec: aSpec({ interfaces: [{ name: 'default', masquerade: {}, macAddress: '02-11-22-33-44-55' }] }),
     want: [],
   },
 };
 
-proveDiffs(cases);
+testDiffs(cases);
 
 test('a template without a machine type has the default of the KubeVirt object', () => {
   const configuration = configurationOf({ spec: { configuration: { machineType: 'pc-q35-6.2' } } });
@@ -121,7 +125,7 @@ test('a template without a machine type has the default of the KubeVirt object',
       what: 'machine type',
       from: 'pc-q35-7.2',
       to: 'pc-q35-6.2',
-      why: 'the template names no machine type: the default of the KubeVirt object counts',
+      why: 'the template names no machine type: the default of the KubeVirt object applies',
     },
   ]);
 });

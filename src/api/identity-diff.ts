@@ -1,7 +1,7 @@
 /**
- * What a guest will see differently at its next start, and why: the template of its VM against what it saw last, which is
- * its instance, as long as there is one, and its identity record. A VM that never ran has seen nothing yet. Pure, and
- * only what can be known before a start: what an alias of a machine type stands for, the node decides.
+ * Predicts what a guest will see differently at its next start, and why: compares the template of its VM with what the
+ * guest saw last, taken from its instance, if there is one, and its identity record. A VM that never ran has no
+ * differences. Pure. Limited to what is known before a start: the node resolves aliases of machine types.
  */
 import { chipsetOf } from '#api/chipset.ts';
 import { topologyOf } from '#api/domain/cpu.ts';
@@ -32,7 +32,7 @@ export interface Difference {
 
 export interface DiffInput {
   readonly vm: Stored<VirtualMachine>;
-  /** Those of another VM of the same name say nothing. */
+  /** Ignored if it belongs to an earlier VM of the same name. */
   readonly record?: VirtualMachineIdentity | undefined;
   readonly vmi?: VirtualMachineInstance | undefined;
   readonly configuration: Configuration;
@@ -48,7 +48,7 @@ export function identityDiff({ vm, record, vmi, configuration }: DiffInput): Dif
   const next: VmiSpec = vm.spec.template.spec ?? { domain: {} };
   const machine = next.domain.machine?.type || configuration.defaultMachineType;
   return [
-    ...firmwareIds(vm, next, seen),
+    ...firmwareDifferences(vm, next, seen),
     ...machineDifferences(machine, next.domain.machine?.type ? TEMPLATE : DEFAULT_MACHINE, seen),
     ...hardwareDifferences(next.domain, seen),
     ...macDifferences(vm, next, seen),
@@ -58,21 +58,23 @@ export function identityDiff({ vm, record, vmi, configuration }: DiffInput): Dif
   ];
 }
 
-const TEMPLATE = 'the template of the VM says so';
-const DEFAULT_MACHINE = 'the template names no machine type: the default of the KubeVirt object counts';
+const TEMPLATE = 'the template of the VM changed';
+const DEFAULT_MACHINE = 'the template names no machine type: the default of the KubeVirt object applies';
 
-/** A record that is on its way out is somebody else's past; an instance may be the one that ran a moment ago. */
+/**
+ * A record that is being deleted belongs to an earlier VM; an instance that is being deleted may have run until now.
+ */
 function isDeletingRecord(object: VirtualMachineIdentity | VirtualMachineInstance): boolean {
   return object.kind === 'VirtualMachineIdentity' && isDeleting(object);
 }
 
-function firmwareIds(vm: Stored<VirtualMachine>, { domain }: VmiSpec, { firmware }: LastSeen): Difference[] {
+function firmwareDifferences(vm: Stored<VirtualMachine>, { domain }: VmiSpec, { firmware }: LastSeen): Difference[] {
   const { uuid: from, serial: fromSerial = '' } = firmware;
   const uuid = domain.firmware?.uuid || from || legacyUuid(vm.metadata.name);
   const serial = domain.firmware?.serial || fromSerial;
   return [
     ...(from && uuid.toLowerCase() !== from.toLowerCase() ? [{ what: 'uuid', from, to: uuid, why: TEMPLATE }] : []),
-    ...(serial === fromSerial ? [] : [{ what: 'serial', from: orNone(fromSerial), to: serial, why: TEMPLATE }]),
+    ...(serial === fromSerial ? [] : [{ what: 'serial', from: textOrNone(fromSerial), to: serial, why: TEMPLATE }]),
   ];
 }
 
@@ -80,7 +82,7 @@ function machineDifferences(to: string, why: string, { machine, wanted }: LastSe
   const [before, after] = [chipsetOf(machine), chipsetOf(to)];
   const changed = before !== undefined && after !== undefined && before !== after;
   const isAlias = !to.includes('.');
-  // Whatever it stood for at the last start, it is the same word now; without an instance nobody knows the word.
+  // The same alias counts as unchanged, whatever it resolved to; without an instance the last alias is unknown.
   const isSame = to === machine || to === wanted || (isAlias && wanted === undefined && !changed);
   if (machine === undefined || isSame) return [];
   return [
@@ -90,11 +92,11 @@ function machineDifferences(to: string, why: string, { machine, wanted }: LastSe
 }
 
 function chipsetDifference(from: string, to: string): Difference {
-  const why = `addresses of the chipset ${from} mean nothing on ${to}: every device gets a new one`;
+  const why = `addresses of the chipset ${from} are not valid on ${to}: every device gets a new one`;
   return { what: 'addresses of all devices', from: `of ${from}`, to: `of ${to}`, why };
 }
 
-/** Only an instance tells what they were. */
+/** Compares hardware that only an instance shows. */
 function hardwareDifferences(next: Domain, { spec }: LastSeen): Difference[] {
   if (spec === undefined) return [];
   const facts: Readonly<Record<string, (domain: Domain) => string>> = {
@@ -119,7 +121,7 @@ function hardwareDifferences(next: Domain, { spec }: LastSeen): Difference[] {
   });
 }
 
-/** Those that are compared as what they say, in whatever order. */
+/** Facts that are compared as JSON values, ignoring the order of keys. */
 const JSON_FACTS: ReadonlySet<string> = new Set(['kernel', 'cpu features', 'chassis', 'clock', 'hyperv', 'kvm']);
 
 function partText(part: unknown): string {
@@ -154,14 +156,14 @@ function smmOf({ features, firmware }: Pick<Domain, 'features' | 'firmware'>): b
 function macDifferences({ metadata }: Stored<VirtualMachine>, next: VmiSpec, { macs }: LastSeen): Difference[] {
   return interfacesOf(next).flatMap(({ name, macAddress }) => {
     const { mac: from, made } = macs.get(name) ?? {};
-    // Of one that was the template's own, nobody knows any more what it was.
+    // The record does not keep addresses that the template had set itself.
     if (from === undefined) return [];
     const to = macAddress || (made === true ? from : derivedMac(metadata.uid, name));
     if (plainMac(to) === plainMac(from)) return [];
-    const why = macAddress ? TEMPLATE : 'the template names no MAC address any more: one is made and kept';
+    const why = macAddress ? TEMPLATE : 'the template no longer names a MAC address: one is derived and kept';
     return [{ what: `MAC of nic-${name}`, from, to, why }];
   });
 }
 
 const plainMac = (text: string) => text.toLowerCase().replaceAll('-', ':');
-const orNone = (text: string) => (text === '' ? 'none' : text);
+const textOrNone = (text: string) => (text === '' ? 'none' : text);

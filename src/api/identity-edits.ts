@@ -1,12 +1,12 @@
 /**
- * Notes on a VM of who last changed which identity-relevant part of its template, and when. Admission writes them
- * (admission/identity-edits.ts); controllers/device-map reads them to say in the history of the record who asked for a
+ * Notes on a VM: who last changed each identity-relevant part of its template, and when. Admission writes them
+ * (admission/identity-edits.ts); controllers/device-map reads them to record in the history of the record who made a
  * change. Pure.
  *
  *   created                        the VM itself
  *   firmware.uuid, firmware.serial, machine.type, interfaces.<name>.macAddress
  *   bootOrder                      the boot order of all disks and interfaces
- *   disks.<name>, interfaces.<name>   a disk or an interface came, went or changed
+ *   disks.<name>, interfaces.<name>   a disk or an interface was added, removed or changed
  *   devices                        any other device, and the firmware
  */
 import type { JsonPatchOperation } from '#api/can.ts';
@@ -14,9 +14,12 @@ import { macField } from '#api/identity-changes.ts';
 import { formatPointer } from '#kube/json-pointer.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 
-/** On VMs: the notes, as JSON. Nobody but admission sets it. */
+/** On VMs: the notes, as JSON. Only admission sets it. */
 export const IDENTITY_EDITS_ANNOTATION = 'identity.selfsame.io/edits';
-/** In writes of our own parts: for whom they write, as JSON (Edit). Admission takes it off: it is never stored. */
+/**
+ * Names the user on whose behalf one of our components writes, as JSON (Edit). Admission removes it: it is never
+ * stored.
+ */
 export const ACTING_FOR_ANNOTATION = 'identity.selfsame.io/acting-for';
 
 export const MAX_EDITS = 64;
@@ -25,15 +28,15 @@ const MAX_TEXT = 256;
 export interface Edit {
   /** RFC 3339. */
   readonly at: string;
-  /** The user; absent where one of our own parts made the change. */
+  /** The user; absent if one of our own components made the change. */
   readonly by?: string;
-  /** Absent where a user edited the VM. */
+  /** Absent if a user edited the VM. */
   readonly cause?: string;
 }
 
 export type Edits = ReadonlyMap<string, Edit>;
 
-/** Returns the notes by part; none where they cannot be read. */
+/** Returns the notes by part; none if they cannot be read. */
 export function readEdits(text: unknown): Edits {
   const edits = new Map<string, Edit>();
   for (const [part, value] of Object.entries(parse(text) ?? {})) {
@@ -43,15 +46,15 @@ export function readEdits(text: unknown): Edits {
   return edits;
 }
 
-/** Returns who a write is made for, or undefined where it does not say so. */
+/** Returns the user on whose behalf a write is made, or undefined if the annotation is absent. */
 export function readActingFor(text: unknown): Pick<Edit, 'by' | 'cause'> | undefined {
   const value = parse(text);
-  return value === undefined ? undefined : partsOf(value);
+  return value === undefined ? undefined : readAuthor(value);
 }
 
-/** Returns the part of a patch of a VM by which one of our parts says for whom it writes. */
+/** Builds the part of a VM patch by which one of our components names the user on whose behalf it writes. */
 export function actingForPatch({ metadata }: KubeObject, edit: Pick<Edit, 'by' | 'cause'>): JsonPatchOperation[] {
-  const text = JSON.stringify(partsOf({ ...edit }));
+  const text = JSON.stringify(readAuthor({ ...edit }));
   if (metadata.annotations !== undefined) {
     return [{ op: 'add', path: formatPointer(['metadata', 'annotations', ACTING_FOR_ANNOTATION]), value: text }];
   }
@@ -62,8 +65,8 @@ export function actingForPatch({ metadata }: KubeObject, edit: Pick<Edit, 'by' |
   ];
 }
 
-/** Returns the notes as text, without the oldest where there are too many; undefined where there are none. */
-export function printEdits(edits: Edits): string | undefined {
+/** Returns the notes as text, without the oldest if there are too many; undefined if there are none. */
+export function formatEdits(edits: Edits): string | undefined {
   if (edits.size === 0) return undefined;
   const newest = [...edits].toSorted(([, a], [, b]) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0)).slice(0, MAX_EDITS);
   const kept = new Set(newest.map(([part]) => part));
@@ -72,10 +75,10 @@ export function printEdits(edits: Edits): string | undefined {
 
 function readEdit(value: unknown): Edit | undefined {
   if (!isRecord(value) || typeof value['at'] !== 'string') return undefined;
-  return { at: value['at'], ...partsOf(value) };
+  return { at: value['at'], ...readAuthor(value) };
 }
 
-function partsOf({ by, cause }: Record<string, unknown>): Pick<Edit, 'by' | 'cause'> {
+function readAuthor({ by, cause }: Record<string, unknown>): Pick<Edit, 'by' | 'cause'> {
   return {
     ...(typeof by === 'string' && by !== '' && { by: by.slice(0, MAX_TEXT) }),
     ...(typeof cause === 'string' && cause !== '' && { cause: cause.slice(0, MAX_TEXT) }),
@@ -92,18 +95,18 @@ function parse(text: unknown): Record<string, unknown> | undefined {
   }
 }
 
-/** Returns the values of the parts of a VM's template. The VM may be one that no schema has seen yet. */
+/** Returns the values of the parts of a VM's template. The VM may not have been validated yet. */
 export function identityParts(vm: unknown): Map<string, unknown> {
-  const domain = at(vm, 'spec', 'template', 'spec', 'domain');
-  const { disks, interfaces, ...others } = recordOf(at(domain, 'devices'));
-  const { uuid, serial, ...firmware } = recordOf(at(domain, 'firmware'));
+  const domain = valueAt(vm, 'spec', 'template', 'spec', 'domain');
+  const { disks, interfaces, ...others } = recordOf(valueAt(domain, 'devices'));
+  const { uuid, serial, ...firmware } = recordOf(valueAt(domain, 'firmware'));
   const parts = new Map<string, unknown>();
   const set = (part: string, value: unknown) => {
     if (value !== undefined && value !== null && value !== '') parts.set(part, value);
   };
   set('firmware.uuid', uuid);
   set('firmware.serial', serial);
-  set('machine.type', at(domain, 'machine', 'type'));
+  set('machine.type', valueAt(domain, 'machine', 'type'));
   set('devices', { ...others, bootloader: firmware['bootloader'] });
   const order: unknown[] = [];
   for (const disk of namedIn(disks)) {
@@ -130,8 +133,8 @@ function namedIn(list: unknown): (Record<string, unknown> & { readonly name: str
 
 const recordOf = (value: unknown) => (isRecord(value) ? value : {});
 
-function at(value: unknown, ...path: readonly string[]): unknown {
-  let here = value;
-  for (const field of path) here = isRecord(here) ? here[field] : undefined;
-  return here;
+function valueAt(value: unknown, ...path: readonly string[]): unknown {
+  let current = value;
+  for (const field of path) current = isRecord(current) ? current[field] : undefined;
+  return current;
 }

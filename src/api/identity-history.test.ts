@@ -14,36 +14,36 @@ const pci = (bus: string) => ({ type: 'pci', domain: '0x0000', bus, slot: '0x00'
 const disk: LearnedDevice = { id: 'disk-a', type: 'disk', device: 'disk', address: pci('0x02') };
 const port: LearnedDevice = { id: 'rp0', type: 'controller', device: 'pcie-root-port', address: pci('0x00') };
 
-test('changes of one cause are one entry, and minor ones join those that they came with', () => {
+test('changes with the same cause are one entry, and minor changes join the main change', () => {
   const uuid = { field: 'firmware.uuid', from: 'a', to: 'b' };
-  const came = { field: 'devices.disk-a', to: disk };
+  const added = { field: 'devices.disk-a', to: disk };
   const silent = { field: 'devices.rp0', to: port };
   const caused = [
     { change: uuid, cause: EDIT },
-    { change: came, cause: EDIT },
+    { change: added, cause: EDIT },
     { change: silent, cause: START },
   ];
   const what = 'firmware uuid changed from a to b; disk-a is new at 0000:02:00.0';
-  assert.deepEqual(historyEntries(AT, caused), [{ at: AT, what, ...EDIT, changes: [uuid, came, silent] }]);
+  assert.deepEqual(historyEntries(AT, caused), [{ at: AT, what, ...EDIT, changes: [uuid, added, silent] }]);
   const alone = historyEntries(AT, [{ change: silent, cause: START }]);
   assert.deepEqual(alone, [{ at: AT, what: 'minor properties of 1 device changed', ...START, changes: [silent] }]);
 });
 
 const texts: Record<string, [IdentityChange[], string]> = {
-  'a device that went': [[{ field: 'devices.disk-a', from: disk }], 'disk-a is gone from 0000:02:00.0'],
-  'one that is unplugged': [
+  'a removed device': [[{ field: 'devices.disk-a', from: disk }], 'disk-a is gone from 0000:02:00.0'],
+  'an unplugged device': [
     [{ field: 'devices.disk-a.plugged', to: false }],
     'disk-a is unplugged and keeps its address',
   ],
-  'one that releases its address': [
+  'a device that releases its address': [
     [
       { field: 'devices.disk-a.address', from: pci('0x02') },
       { field: 'devices.disk-a.plugged', to: false },
     ],
     'disk-a is unplugged; 0000:02:00.0 is released',
   ],
-  'one that returns': [[{ field: 'devices.disk-a.plugged', from: false }], 'disk-a is plugged in'],
-  'one that moved': [
+  'a device that is plugged in again': [[{ field: 'devices.disk-a.plugged', from: false }], 'disk-a is plugged in'],
+  'a device with a new address': [
     [{ field: 'devices.disk-a.address', from: pci('0x02'), to: pci('0x03') }],
     'disk-a moved from 0000:02:00.0 to 0000:03:00.0',
   ],
@@ -64,7 +64,7 @@ for (const [title, [changes, want]] of Object.entries(texts)) {
   });
 }
 
-test('a large write is split into entries that are each bounded, and loses no change', () => {
+test('a large write is split into bounded entries without losing a change', () => {
   const specParams = { text: 'x'.repeat(1000) };
   const changes = Array.from({ length: 120 }, (_, n) => {
     const id = `disk-${n}`;
@@ -83,7 +83,7 @@ test('a large write is split into entries that are each bounded, and loses no ch
   assert.match(entries[1]?.what ?? '', new RegExp(` \\(part 2 of ${entries.length}\\)$`));
 });
 
-test('a history is cut at its oldest entries, by number and by size, and always keeps the newest', () => {
+test('a history drops its oldest entries by number and by size, and keeps the newest', () => {
   const entry = (what: string): HistoryEntry => ({ at: AT, what, cause: 'x' });
   const full = Array.from({ length: MAX_HISTORY }, (_, n) => entry(`${n}`));
   const longer = appendHistory(full, [entry('new')]);

@@ -1,14 +1,14 @@
 /**
- * Builds and bounds the history of an identity record. One entry holds the changes of one write that have one cause; one
- * that would be too large is split. The oldest entries are dropped first, and never the newest. Pure.
+ * Builds and bounds the history of an identity record. One entry holds the changes of one write with the same cause; an
+ * entry that would be too large is split. The oldest entries are dropped first; the newest is always kept. Pure.
  */
-import { changeTexts, silentDevices } from '#api/identity-change-text.ts';
+import { changeTexts, countSilentDevices } from '#api/identity-change-text.ts';
 import { MAX_HISTORY, type HistoryEntry, type IdentityChange } from '#api/virtual-machine-identity/kind.ts';
 
-/** Of an entry that has more than one change. The largest single change is one row of a device, which is bounded by itself. */
+/** Limit of an entry with more than one change. A single change is at most one device row, whose size is bounded. */
 export const MAX_ENTRY_BYTES = 48 * 1024;
 export const MAX_HISTORY_BYTES = 256 * 1024;
-/** An entry lists more sentences only as changes. */
+/** Further sentences are not listed; the changes are. */
 const MAX_TEXTS = 10;
 const MAX_TEXT = 1024;
 
@@ -26,12 +26,12 @@ export interface CausedChange {
 
 /** Returns entries for the changes of one write, one for each cause, in the order of the changes. */
 export function historyEntries(at: string, changes: readonly CausedChange[], summary = textOf): HistoryEntry[] {
-  const groups = Map.groupBy(withMinor(changes), ({ cause }) =>
+  const groups = Map.groupBy(mergeMinorChanges(changes), ({ cause }) =>
     JSON.stringify([cause.cause, cause.by, cause.instance]),
   );
   return [...groups.values()].flatMap((group) => {
     const [{ cause } = { cause: { cause: '' } }] = group;
-    const parts = split(group.map(({ change }) => change));
+    const parts = splitBySize(group.map(({ change }) => change));
     return parts.map((part, i) => ({
       at,
       what: summary(part) + (parts.length === 1 ? '' : ` (part ${i + 1} of ${parts.length})`),
@@ -42,7 +42,7 @@ export function historyEntries(at: string, changes: readonly CausedChange[], sum
 }
 
 /** Minor changes, such as empty root ports, join the entry of the change that came with them. */
-function withMinor(changes: readonly CausedChange[]): CausedChange[] {
+function mergeMinorChanges(changes: readonly CausedChange[]): CausedChange[] {
   const isMinor = ({ change }: CausedChange) => changeTexts([change]).length === 0;
   const leading = changes.findLast((one) => !isMinor(one) && one.change.field.startsWith('devices.'));
   return leading === undefined
@@ -50,7 +50,7 @@ function withMinor(changes: readonly CausedChange[]): CausedChange[] {
     : changes.map((one) => (isMinor(one) ? { ...one, cause: leading.cause } : one));
 }
 
-function split(changes: readonly IdentityChange[]): IdentityChange[][] {
+function splitBySize(changes: readonly IdentityChange[]): IdentityChange[][] {
   const parts: IdentityChange[][] = [];
   let bytes = Infinity;
   for (const change of changes) {
@@ -68,7 +68,7 @@ function split(changes: readonly IdentityChange[]): IdentityChange[][] {
 /** Returns the changes as one line. */
 export function textOf(changes: readonly IdentityChange[]): string {
   const texts = changeTexts(changes);
-  if (texts.length === 0) return `minor properties of ${countText(silentDevices(changes), 'device')} changed`;
+  if (texts.length === 0) return `minor properties of ${countText(countSilentDevices(changes), 'device')} changed`;
   const more = texts.length - MAX_TEXTS;
   const listed = more > 0 ? [...texts.slice(0, MAX_TEXTS), countText(more, 'more change')] : texts;
   const text = listed.join('; ');

@@ -1,6 +1,6 @@
 /**
- * What a guest saw when it ran last, or sees now: gathered from its identity record and, where there is one, its instance.
- * The record follows the template also while the VM is stopped; its history tells what it was before. Pure.
+ * Collects what a guest saw when it ran last, or sees now, from its identity record and its instance, if there is one.
+ * The record follows the template even while the VM is stopped; its history has the earlier values. Pure.
  */
 import { interfacesOf } from '#api/attached-interfaces.ts';
 import { ephemeralVolumesOf } from '#api/ephemeral-volumes.ts';
@@ -12,24 +12,24 @@ import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 
 export interface LastSeen {
   readonly firmware: { readonly uuid?: string; readonly serial?: string };
-  /** The canonical machine type; undefined where it is unknown. */
+  /** The canonical machine type; undefined if it is unknown. */
   readonly machine?: string;
-  /** What the instance asked for, which may be an alias. */
+  /** The machine type in the spec of the instance, which may be an alias. */
   readonly wanted?: string;
   readonly spec?: VmiSpec;
-  /** By the name of the interface. */
+  /** By name of the interface; `made` is true for a derived address. */
   readonly macs: ReadonlyMap<string, { readonly mac: string; readonly made: boolean }>;
-  /** Rows of the record as they were then, by id; undefined where nothing was learned yet. */
+  /** Rows of the record as they were then, by id; undefined if no devices were learned yet. */
   readonly devices?: ReadonlyMap<string, LearnedDevice>;
-  /** The same rows as the record has them now: whose places are kept. */
+  /** The rows of the record now, by id: their addresses are kept. */
   readonly rows: ReadonlyMap<string, LearnedDevice>;
-  /** It was brought from another manager, and has not run here yet. */
+  /** True if the VM was imported and has not run here yet. */
   readonly imported: boolean;
   /** Volumes that were plugged in for this run only. */
   readonly ephemeral: ReadonlySet<string>;
 }
 
-/** Undefined where it never ran, and was not imported either. */
+/** Returns undefined if the VM never ran and was not imported. */
 export function lastSeen(
   record: VirtualMachineIdentity | undefined,
   vmi: VirtualMachineInstance | undefined,
@@ -47,7 +47,7 @@ export function lastSeen(
     ...(wanted && { wanted }),
     ...(vmi && { spec: vmi.spec }),
     macs: macsOf(record, vmi),
-    ...(devices && { devices: before(record?.status ?? {}) }),
+    ...(devices && { devices: revertTemplateChanges(record?.status ?? {}) }),
     rows,
     imported: record?.status?.learnedAt === undefined && (devices?.length ?? 0) > 0,
     ephemeral: new Set(vmi === undefined ? [] : ephemeralVolumesOf(vmi)),
@@ -65,8 +65,12 @@ function macsOf(record: VirtualMachineIdentity | undefined, vmi: VirtualMachineI
   return macs;
 }
 
-/** Takes back what the template has done to the rows since the guest was last looked at. */
-function before({ history = [], learnedAt = '', devices }: IdentityStatus): ReadonlyMap<string, LearnedDevice> {
+/** Reverts the changes that the template has made to the rows since the devices were last read. */
+function revertTemplateChanges({
+  history = [],
+  learnedAt = '',
+  devices,
+}: IdentityStatus): ReadonlyMap<string, LearnedDevice> {
   const since = history.filter(({ at = '' }) => at > learnedAt).flatMap(({ changes = [] }) => changes);
   return devicesIn(revertChanges(identityState({}, { devices }), since));
 }

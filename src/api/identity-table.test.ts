@@ -98,7 +98,7 @@ const trees: Record<string, { machine: string; devices: LearnedDevice[]; want: s
       '└─ 0:0:0:0 disk-f (disk, floppy)',
     ],
   },
-  'ports of another manager, and a bus whose port nobody knows': {
+  'imported ports, and a bus whose port is unknown': {
     machine: 'pc-q35-rhel8.6.0',
     devices: [
       { id: 'port0', type: 'controller', device: 'pcie-root-port', address: pci(0, 2), specParams: { index: '1' } },
@@ -113,13 +113,13 @@ const trees: Record<string, { machine: string; devices: LearnedDevice[]; want: s
       '   └─ 09:00.0 disk-far (disk)',
     ],
   },
-  'SCSI disks whose controller is not known': {
+  'SCSI disks whose controller is unknown': {
     machine: '',
     devices: [
       disk('a', 'scsi', drive(0)),
       { id: 'x', type: 'odd', device: 'thing', address: { type: 'isa', irq: '4' } },
     ],
-    want: ['SCSI', '└─ 0:0:0:0 disk-a (disk)', 'elsewhere', '└─ isa irq=4 x (odd, thing)'],
+    want: ['SCSI', '└─ 0:0:0:0 disk-a (disk)', 'on other buses', '└─ isa irq=4 x (odd, thing)'],
   },
   'USB and virtio-serial below their controllers': {
     machine: 'pc-q35-7.2',
@@ -142,9 +142,9 @@ const trees: Record<string, { machine: string; devices: LearnedDevice[]; want: s
   'USB without a controller': {
     machine: '',
     devices: [{ id: 'pen', type: 'input', device: 'tablet', address: onBus('usb', '2') }],
-    want: ['elsewhere', '└─ usb 0:2 pen (input, tablet)'],
+    want: ['on other buses', '└─ usb 0:2 pen (input, tablet)'],
   },
-  nothing: { machine: '', devices: [], want: [] },
+  'no devices': { machine: '', devices: [], want: [] },
 };
 for (const [title, { machine, devices, want }] of Object.entries(trees)) {
   test(`tree: ${title}`, () => {
@@ -152,7 +152,7 @@ for (const [title, { machine, devices, want }] of Object.entries(trees)) {
   });
 }
 
-test('the table is in the order of places and leaves ports out', () => {
+test('the table is sorted by address and leaves out root ports', () => {
   const rows = deviceRows([
     { id: 'tpm0', type: 'tpm', device: 'crb', managed: true },
     disk('b', 'scsi', drive(10), { bootOrder: 1 }),
@@ -180,7 +180,7 @@ const aRecord = (status?: VirtualMachineIdentity['status']): VirtualMachineIdent
   ...(status && { status }),
 });
 
-test('a summary has MACs of both, and is unchanged since the last change', () => {
+test('the summary has MACs from record and template, and the time of the last change', () => {
   const history = [
     { at: '2026-01-02T00:00:00Z', what: 'first seen', cause: 'a start' },
     { at: '2026-01-03T00:00:00Z', what: 'nic-a moved', cause: 'a start' },
@@ -198,13 +198,13 @@ test('a summary has MACs of both, and is unchanged since the last change', () =>
   });
 });
 
-test('the record counts for MACs, not what the template says by now', () => {
+test('the summary takes MACs from the record, not from the current template', () => {
   const record = aRecord();
   record.spec.interfaces = [{ name: 'b', macAddress: '02:00:00:00:00:0c', fromTemplate: true }];
   assert.deepEqual(identitySummary(vm, record).macs[1], { name: 'b', mac: '02:00:00:00:00:0c' });
 });
 
-test('without a history, nobody knows since when it is unchanged', () => {
+test('the summary of a record without history has no time of the last change', () => {
   const { unchangedSince, lastChange } = identitySummary(vm, aRecord());
   assert.deepEqual([unchangedSince, lastChange], ['', '']);
 });

@@ -1,6 +1,6 @@
-/** The identity of a VM for people: who it is, its devices as a table, and as a tree of buses. Pure. */
+/** Renders the identity of a VM: a summary, its devices as a table, and as a tree of buses. Pure. */
 import { chipsetOf } from '#api/chipset.ts';
-import { addressText, driveBusOf, printDrive, printNumbered } from '#api/device-address.ts';
+import { addressText, driveBusOf, formatDrive, formatNumbered } from '#api/device-address.ts';
 import { pciAddressFromMap, printPciAddress, type PciAddress } from '#api/pci-address.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -12,14 +12,14 @@ export interface IdentitySummary {
   readonly serial: string;
   /** '' before the first start. */
   readonly machine: string;
-  /** '' where nobody made one and the template names none. */
+  /** `mac` is '' if neither the record nor the template has one. */
   readonly macs: readonly { readonly name: string; readonly mac: string }[];
-  /** RFC 3339: the time of the last entry of the history; '' where there is none. */
+  /** RFC 3339: the time of the last entry of the history; '' if there is none. */
   readonly unchangedSince: string;
   readonly lastChange: string;
 }
 
-/** Returns who the VM is, as its record says. Records of older versions leave out MACs that the template names itself. */
+/** Summarizes the record of the VM. Records of older versions leave out MACs that the template sets. */
 export function identitySummary(vm: Pick<VirtualMachine, 'spec'>, record: VirtualMachineIdentity): IdentitySummary {
   const template = vm.spec.template.spec ?? { domain: {} };
   const { uuid, serial } = record.spec.firmware ?? {};
@@ -41,7 +41,7 @@ export function identitySummary(vm: Pick<VirtualMachine, 'spec'>, record: Virtua
 
 export const DEVICE_COLUMNS = ['DEVICE', 'TYPE', 'ADDRESS', 'BOOT', 'PLUGGED', 'MANAGED'] as const;
 
-/** Empty ports are places for later, and stand in the tree only. */
+/** Returns the rows of the table. Root ports are shown in the tree only. */
 export function deviceRows(devices: readonly LearnedDevice[]): string[][] {
   return devices
     .filter((device) => !isPort(device))
@@ -61,7 +61,7 @@ export interface BusNode {
   readonly children: readonly BusNode[];
 }
 
-/** Roots: the PCI bus of the machine, what is on it below; then what has another kind of address, or none. */
+/** Returns the PCI bus with its devices, then the devices that have another kind of address, then those without one. */
 export function busTree({ machine, devices = [] }: IdentityStatus): BusNode[] {
   const placed = devices.flatMap((device) => {
     const pci = pciAddressFromMap(device.address ?? {});
@@ -75,7 +75,7 @@ export function busTree({ machine, devices = [] }: IdentityStatus): BusNode[] {
   );
   const scsi = root.find(({ device }) => device.device === 'virtio-scsi')?.device.id;
   const controllerOf = ({ address }: LearnedDevice) =>
-    root.find(({ device }) => BEHIND[address?.['type'] ?? '']?.(device) === true)?.device;
+    root.find(({ device }) => CONTROLLER_MATCHERS[address?.['type'] ?? '']?.(device) === true)?.device;
   const others = devices.filter(
     ({ address }) => address?.['type'] !== 'drive' && pciAddressFromMap(address ?? {}) === undefined,
   );
@@ -83,44 +83,49 @@ export function busTree({ machine, devices = [] }: IdentityStatus): BusNode[] {
   const name = chipsetOf(machine?.type) === 'i440fx' ? 'pci.0' : 'pcie.0';
   const nodes = root.map(({ device, pci }): BusNode => {
     const bus = isPort(device) ? busBehind(device) : undefined;
-    const plugged = bus === undefined ? [] : take(behind, bus);
+    const plugged = bus === undefined ? [] : takeDevicesOnBus(behind, bus);
     const disks = device.id === scsi ? drives.filter((drive) => driveBusOf(drive) === 'scsi').toSorted(byPlace) : [];
     const numbered = others.filter((other) => controllerOf(other) === device).toSorted(byPlace);
     const children = [...plugged.map(pciNode), ...disks.map(driveNode), ...numbered.map(numberedNode)];
-    return { text: `${shortPci(pci)} ${title(device)}`, children };
+    return { text: `${shortPci(pci)} ${describeDevice(device)}`, children };
   });
-  const strays = [...behind].map(([bus, there]): BusNode => ({ text: `bus ${bus}`, children: there.map(pciNode) }));
+  const orphans = [...behind].map(([bus, onBus]): BusNode => ({ text: `bus ${bus}`, children: onBus.map(pciNode) }));
   return [
-    ...(nodes.length + strays.length > 0 ? [{ text: name, children: [...nodes, ...strays] }] : []),
+    ...(nodes.length + orphans.length > 0 ? [{ text: name, children: [...nodes, ...orphans] }] : []),
     ...driveBuses(scsi === undefined ? drives : drives.filter((drive) => driveBusOf(drive) !== 'scsi')),
-    ...heading('elsewhere', rest.filter(hasAddress)),
-    ...heading(
+    ...groupNode('on other buses', rest.filter(hasAddress)),
+    ...groupNode(
       'without an address',
       rest.filter((device) => !hasAddress(device)),
     ),
   ];
 }
 
-/** By the type of an address: whether this controller has the bus that it is on. We give a machine one of each. */
-const BEHIND: Readonly<Record<string, (controller: LearnedDevice) => boolean>> = {
+/**
+ * By type of an address: whether a controller has the bus of that address. A machine has one controller of each type.
+ */
+const CONTROLLER_MATCHERS: Readonly<Record<string, (controller: LearnedDevice) => boolean>> = {
   usb: ({ type, device }) => type === 'controller' && device === 'usb',
   'virtio-serial': ({ device }) => device === 'virtio-serial',
 };
 
 const hasAddress = (device: LearnedDevice) => addressText(device) !== '';
 
-const heading = (text: string, devices: readonly LearnedDevice[]): BusNode[] =>
+const groupNode = (text: string, devices: readonly LearnedDevice[]): BusNode[] =>
   devices.length === 0 ? [] : [{ text, children: devices.map(restNode) }];
 
-/** One line each; children below their parents. */
+/** Returns one line for each node, with children below their parents. */
 export function treeLines(nodes: readonly BusNode[]): string[] {
-  return nodes.flatMap(({ text, children }) => [text, ...branches(children, '')]);
+  return nodes.flatMap(({ text, children }) => [text, ...renderBranches(children, '')]);
 }
 
-function branches(nodes: readonly BusNode[], indent: string): string[] {
+function renderBranches(nodes: readonly BusNode[], indent: string): string[] {
   return nodes.flatMap(({ text, children }, i) => {
     const isLast = i === nodes.length - 1;
-    return [`${indent}${isLast ? '└─' : '├─'} ${text}`, ...branches(children, `${indent}${isLast ? '   ' : '│  '}`)];
+    return [
+      `${indent}${isLast ? '└─' : '├─'} ${text}`,
+      ...renderBranches(children, `${indent}${isLast ? '   ' : '│  '}`),
+    ];
   });
 }
 
@@ -135,13 +140,16 @@ const BUS_TITLES: Readonly<Record<string, string>> = {
 
 function driveBuses(drives: readonly LearnedDevice[]): BusNode[] {
   const buses = [...Map.groupBy(drives, (drive) => driveBusOf(drive))];
-  return buses.map(([bus, there]) => ({
+  return buses.map(([bus, onBus]) => ({
     text: Object.hasOwn(BUS_TITLES, bus) ? (BUS_TITLES[bus] ?? bus) : bus || 'drives',
-    children: there.toSorted(byPlace).map(driveNode),
+    children: onBus.toSorted(byPlace).map(driveNode),
   }));
 }
 
-/** The ports of our own layout are numbered (ADR 10); those of others say their index. */
+/**
+ * Returns the number of the bus behind a root port. Ports of our layout are numbered by id (ADR 10); imported ones have
+ * an index.
+ */
 function busBehind({ id, specParams }: LearnedDevice): number | undefined {
   const index = specParams?.['index'];
   if (typeof index === 'string' && /^[0-9]{1,3}$/.test(index)) return Number(index);
@@ -149,31 +157,34 @@ function busBehind({ id, specParams }: LearnedDevice): number | undefined {
   return port === undefined ? undefined : Number(port) + 1;
 }
 
-function take(behind: Map<number, Placed[]>, bus: number): Placed[] {
-  const there = behind.get(bus) ?? [];
+function takeDevicesOnBus(behind: Map<number, Placed[]>, bus: number): Placed[] {
+  const onBus = behind.get(bus) ?? [];
   behind.delete(bus);
-  return there;
+  return onBus;
 }
 
-const pciNode = ({ device, pci }: Placed): BusNode => ({ text: `${shortPci(pci)} ${title(device)}`, children: [] });
+const pciNode = ({ device, pci }: Placed): BusNode => ({
+  text: `${shortPci(pci)} ${describeDevice(device)}`,
+  children: [],
+});
 const driveNode = (device: LearnedDevice): BusNode => ({
-  text: `${printDrive(device.address ?? {})} ${title(device)}`,
+  text: `${formatDrive(device.address ?? {})} ${describeDevice(device)}`,
   children: [],
 });
 const numberedNode = (device: LearnedDevice): BusNode => ({
-  text: `${printNumbered(device.address ?? {})} ${title(device)}`,
+  text: `${formatNumbered(device.address ?? {})} ${describeDevice(device)}`,
   children: [],
 });
 const restNode = (device: LearnedDevice): BusNode => ({
-  text: [addressText(device), title(device)].filter((part) => part !== '').join(' '),
+  text: [addressText(device), describeDevice(device)].filter((part) => part !== '').join(' '),
   children: [],
 });
 
-/** Without the domain, which is always the first. */
+/** Formats without the domain if it is 0, as it usually is. */
 const shortPci = (pci: PciAddress) =>
   pci.domain === 0 ? printPciAddress(pci).slice('0000:'.length) : printPciAddress(pci);
 
-function title({ id, type, device, plugged }: LearnedDevice): string {
+function describeDevice({ id, type, device, plugged }: LearnedDevice): string {
   return `${id} (${type === device ? type : `${type}, ${device}`}${plugged === false ? ', unplugged' : ''})`;
 }
 

@@ -17,9 +17,9 @@ const cases: Record<string, [header: Buffer, want: string | undefined]> = {
   gzip: [at(0, '\x1f\x8b'), 'gzip'],
   xz: [at(0, '\xfd7zXZ\0'), 'xz'],
   'a boot sector': [at(0, '\xeb\x63\x90'), undefined],
-  'a disk that its guest has encrypted': [at(0, 'LUKS\xba\xbe'), undefined],
+  'a disk that its guest has encrypted with LUKS': [at(0, 'LUKS\xba\xbe'), undefined],
   'a qcow2': [at(0, 'QFI\xfb'), undefined],
-  'nothing at all': [Buffer.alloc(0), undefined],
+  'an empty file': [Buffer.alloc(0), undefined],
 };
 for (const [title, [header, want]] of Object.entries(cases)) {
   test(title, () => assert.equal(foreignFormat(header), want));

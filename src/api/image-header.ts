@@ -1,6 +1,7 @@
 /**
- * What an image is, by its first bytes. We read them ourselves: programs that open an image to tell about it follow what
- * it names. An image may not name other files, because these would be opened with the rights of the hypervisor. Pure.
+ * Detects the format of an image by its first bytes. We parse them ourselves, because tools that inspect an image open
+ * the files that it refers to. An image that refers to other files is refused: the hypervisor would open these with its
+ * own rights. Pure.
  */
 export const HEADER_BYTES = 104;
 
@@ -14,26 +15,28 @@ const MIN_LENGTH = 72;
 
 export type ImageHeader =
   | { readonly is: 'raw' }
-  /** As large as the guest sees it. */
+  /** `virtualBytes` is the size that the guest sees. */
   | { readonly is: 'qcow2'; readonly virtualBytes: number }
   | { readonly is: 'refused'; readonly why: string };
 
-/** What is nothing else is raw: a guest may write anything to its disk. */
+/** Everything that is not qcow2 is raw: a guest may write anything to its disk. */
 export function readImageHeader(header: Buffer): ImageHeader {
   if (header.length < 4 || header.readUInt32BE(0) !== QCOW2_MAGIC) return { is: 'raw' };
-  if (header.length < MIN_LENGTH) return refused('its qcow2 header is cut off');
+  if (header.length < MIN_LENGTH) return refuseImage('its qcow2 header is cut off');
   const version = header.readUInt32BE(4);
-  if (version !== 2 && version !== 3) return refused(`its qcow2 version is ${version}; expected 2 or 3`);
-  if (version === 3 && header.length < HEADER_BYTES) return refused('its qcow2 header is cut off');
-  if (header.readBigUInt64BE(BACKING_FILE_OFFSET) !== 0n) return refused('it names a backing file');
-  if (header.readUInt32BE(CRYPT_METHOD) !== 0) return refused('it is encrypted');
+  if (version !== 2 && version !== 3) return refuseImage(`its qcow2 version is ${version}; expected 2 or 3`);
+  if (version === 3 && header.length < HEADER_BYTES) return refuseImage('its qcow2 header is cut off');
+  if (header.readBigUInt64BE(BACKING_FILE_OFFSET) !== 0n) return refuseImage('it names a backing file');
+  if (header.readUInt32BE(CRYPT_METHOD) !== 0) return refuseImage('it is encrypted');
   const features = version === 3 ? header.readBigUInt64BE(INCOMPATIBLE_FEATURES) : 0n;
-  if ((features & EXTERNAL_DATA_FILE) !== 0n) return refused('it keeps its data in another file');
+  if ((features & EXTERNAL_DATA_FILE) !== 0n) return refuseImage('it keeps its data in another file');
   return { is: 'qcow2', virtualBytes: Number(header.readBigUInt64BE(VIRTUAL_SIZE)) };
 }
 
-/** `magic` stands at `at`. Luks is not among them: a raw disk that its guest has encrypted begins so. */
-const FOREIGN: readonly { readonly name: string; readonly at: number; readonly magic: Buffer }[] = [
+/**
+ * Formats with `magic` at offset `at`. LUKS is not listed: a raw disk that its guest has encrypted begins the same way.
+ */
+const UNSUPPORTED_FORMATS: readonly { readonly name: string; readonly at: number; readonly magic: Buffer }[] = [
   { name: 'vmdk', at: 0, magic: Buffer.from('KDMV') },
   { name: 'vmdk', at: 0, magic: Buffer.from('COWD') },
   { name: 'vmdk', at: 0, magic: Buffer.from('# Disk DescriptorFile') },
@@ -49,11 +52,11 @@ const FOREIGN: readonly { readonly name: string; readonly at: number; readonly m
 ];
 
 /**
- * The format of others that it is in, if any. Only for what somebody brings as an image: as the disk of a guest it would
- * be raw, and of no use.
+ * Returns the name of an unsupported image format or compression, or undefined. Only for images that users upload: as a
+ * disk, such an image would be treated as raw and be of no use.
  */
 export function foreignFormat(header: Buffer): string | undefined {
-  return FOREIGN.find(({ at, magic }) => header.subarray(at, at + magic.length).equals(magic))?.name;
+  return UNSUPPORTED_FORMATS.find(({ at, magic }) => header.subarray(at, at + magic.length).equals(magic))?.name;
 }
 
-const refused = (why: string): ImageHeader => ({ is: 'refused', why });
+const refuseImage = (why: string): ImageHeader => ({ is: 'refused', why });

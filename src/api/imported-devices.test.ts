@@ -36,9 +36,9 @@ const WHOLE = {
 } satisfies ImportedDevices;
 
 const good: Record<string, unknown> = {
-  'all that there can be': WHOLE,
-  'next to nothing': { from: 'libvirt', devices: [] },
-  'one unit of two buses': {
+  'all fields': WHOLE,
+  'an empty list of devices': { from: 'libvirt', devices: [] },
+  'the same unit on different buses': {
     from: 'x',
     devices: [
       aDevice('a', { address: drive('0'), specParams: { bus: 'ide' } }),
@@ -46,10 +46,10 @@ const good: Record<string, unknown> = {
       aDevice('c', { device: 'floppy', address: drive('0') }),
     ],
   },
-  'as many as there may be': { from: 'x', devices: Array.from({ length: 200 }, (_, i) => aDevice(`d${i}`)) },
+  'the maximum number of devices': { from: 'x', devices: Array.from({ length: 200 }, (_, i) => aDevice(`d${i}`)) },
 };
 for (const [name, value] of Object.entries(good)) {
-  test(`takes ${name}`, () => assert.deepEqual(parseImportedDevices(JSON.stringify(value)), value));
+  test(`accepts ${name}`, () => assert.deepEqual(parseImportedDevices(JSON.stringify(value)), value));
 }
 
 const devices = (...list: unknown[]) => JSON.stringify({ from: 'x', devices: list });
@@ -57,88 +57,91 @@ let deep: object = { a: 'x' };
 for (let i = 0; i < 20; i++) deep = { a: deep };
 
 const bad: Record<string, { text: string; fault: string }> = {
-  'no JSON': { text: '{', fault: 'is no JSON' },
-  'a list': { text: '[]', fault: 'is no object' },
-  nothing: { text: 'null', fault: 'is no object' },
-  'no source': { text: '{"devices":[]}', fault: 'from is missing' },
-  'a source of two lines': {
+  'invalid JSON': { text: '{', fault: 'is not JSON' },
+  'a list': { text: '[]', fault: 'is not an object' },
+  null: { text: 'null', fault: 'is not an object' },
+  'a missing origin': { text: '{"devices":[]}', fault: 'from is missing' },
+  'an origin of two lines': {
     text: JSON.stringify({ from: 'a\nb', devices: [] }),
-    fault: 'from is no short text of one line',
+    fault: 'from is not a single line of at most 256 characters',
   },
-  'no devices': { text: '{"from":"x"}', fault: 'devices is missing' },
-  'devices by name': { text: '{"from":"x","devices":{}}', fault: 'devices is no list' },
-  'a machine type that says more than its name': {
+  'missing devices': { text: '{"from":"x"}', fault: 'devices is missing' },
+  'devices that are not a list': { text: '{"from":"x","devices":{}}', fault: 'devices is not a list' },
+  'a machine type with options': {
     text: '{"from":"x","machine":"q35,smm=off","devices":[]}',
-    fault: 'machine is no machine type',
+    fault: 'machine is not a valid machine type',
   },
-  'a field that nobody knows': {
+  'an unknown field': {
     text: '{"from":"x","devices":[],"uuid":"y"}',
-    fault: '"uuid" is no field that we know',
+    fault: '"uuid" is not a known field',
   },
-  'a device that is none': { text: devices('disk'), fault: 'devices[0] is no object' },
+  'a device that is not an object': { text: devices('disk'), fault: 'devices[0] is not an object' },
   'a device without an id': { text: devices({ type: 'disk', device: 'disk' }), fault: 'devices[0].id is missing' },
-  'an id that is none': {
+  'an invalid id': {
     text: devices(aDevice('a,b')),
-    fault: 'devices[0].id is no id: it must consist of letters, digits, ".", "_", ":" and "-"',
+    fault: 'devices[0].id is not a valid id: it must consist of letters, digits, ".", "_", ":" and "-"',
   },
-  'a device of no type': { text: devices(aDevice('a', { type: '' })), fault: 'devices[0].type is empty' },
-  'a device with more': {
+  'a device with an empty type': { text: devices(aDevice('a', { type: '' })), fault: 'devices[0].type is empty' },
+  'a device with an unknown field': {
     text: devices(aDevice('a'), aDevice('b', { alias: 'ua-b' })),
-    fault: 'devices[1]."alias" is no field that we know',
+    fault: 'devices[1]."alias" is not a known field',
   },
-  'an address that is a text': {
+  'an address that is a string': {
     text: devices(aDevice('a', { address: '0000:05:00.0' })),
-    fault: 'devices[0].address is no map',
+    fault: 'devices[0].address is not a map',
   },
   'an address with a number': {
     text: devices(aDevice('a', { address: { type: 'pci', slot: 5 } })),
-    fault: 'devices[0].address.slot is no text',
+    fault: 'devices[0].address.slot is not a string',
   },
-  'an address that never ends': {
+  'an address with a very long value': {
     text: devices(aDevice('a', { address: { type: 'x'.repeat(257) } })),
-    fault: 'devices[0].address.type is no short text of one line',
+    fault: 'devices[0].address.type is not a single line of at most 256 characters',
   },
-  'a place in the boot order that is none': {
+  'an invalid boot order': {
     text: devices(aDevice('a', { bootOrder: 0.5 })),
-    fault: 'devices[0].bootOrder is no place in a boot order',
+    fault: 'devices[0].bootOrder is not a valid boot order',
   },
-  'a flag that is a text': {
+  'a flag that is a string': {
     text: devices(aDevice('a', { plugged: 'true' })),
     fault: 'devices[0].plugged is neither true nor false',
   },
   'parameters that are a list': {
     text: devices(aDevice('a', { specParams: { a: [] } })),
-    fault: 'devices[0].specParams.a is no text',
+    fault: 'devices[0].specParams.a is not a string',
   },
-  'parameters that are too deep': {
+  'parameters that are nested too deeply': {
     text: devices(aDevice('a', { specParams: deep })),
-    fault: `devices[0].specParams${'.a'.repeat(9)} is too deep`,
+    fault: `devices[0].specParams${'.a'.repeat(9)} is nested too deeply`,
   },
-  'a prototype': {
+  'a prototype key': {
     text: '{"from":"x","devices":[{"id":"a","type":"t","device":"d","specParams":{"__proto__":{"b":"c"}}}]}',
-    fault: 'devices[0].specParams has a key that is none: "__proto__"',
+    fault: 'devices[0].specParams has an invalid key: "__proto__"',
   },
-  'two of one id': { text: devices(aDevice('a'), aDevice('b'), aDevice('a')), fault: 'two devices have the id a' },
-  'two at one address': {
+  'two devices with the same id': {
+    text: devices(aDevice('a'), aDevice('b'), aDevice('a')),
+    fault: 'two devices have the id a',
+  },
+  'two devices with the same address': {
     text: devices(
       aDevice('a', { address: pci('0x05') }),
       aDevice('b', { address: pci('0x5', { domain: '0', multifunction: 'on' }) }),
     ),
-    fault: 'the devices a and b have one address: pci 0:0:5:0',
+    fault: 'the devices a and b have the same address: pci 0:0:5:0',
   },
-  'two at one unit of one bus': {
+  'two devices with the same unit of the same bus': {
     text: devices(
       aDevice('a', { address: drive('1'), specParams: { bus: 'scsi' } }),
       aDevice('b', { address: drive('0x1'), specParams: { bus: 'scsi' } }),
     ),
-    fault: 'the devices a and b have one address: drive scsi bus=0 controller=0 target=0 unit=1',
+    fault: 'the devices a and b have the same address: drive scsi bus=0 controller=0 target=0 unit=1',
   },
-  'too many': {
+  'too many devices': {
     text: devices(...Array.from({ length: 201 }, (_, i) => aDevice(`d${i}`))),
-    fault: 'devices are 201, more than 200',
+    fault: 'devices has 201 entries, more than 200',
   },
-  'too much': { text: `"${'x'.repeat(102_400)}"`, fault: 'has 102402 bytes, more than 102400' },
-  'too deep for anybody': { text: '['.repeat(100_000), fault: 'is no JSON' },
+  'too many bytes': { text: `"${'x'.repeat(102_400)}"`, fault: 'has 102402 bytes, more than 102400' },
+  'deeply nested JSON': { text: '['.repeat(100_000), fault: 'is not JSON' },
 };
 for (const [name, { text, fault }] of Object.entries(bad)) {
   test(`refuses ${name}`, () => assert.deepEqual(parseImportedDevices(text), { fault }));

@@ -1,16 +1,16 @@
 /**
- * What an import knows of the machine that it brings: written on the VM when it is created (as JSON, in the annotation
- * IMPORTED_DEVICES_ANNOTATION), taken into its identity record before its first start. Whoever writes it may be anybody:
- * it is read strictly, and whole or not at all. Pure.
+ * The machine type and devices of an imported machine: written to the VM at creation as JSON
+ * (IMPORTED_DEVICES_ANNOTATION), and copied into its identity record before the first start. Any user can write the
+ * annotation, so it is parsed strictly, and either completely or not at all. Pure.
  */
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 
 export interface ImportedDevices {
-  /** Where it comes from, for the history: `OVF of oVirt 4.1`. */
+  /** Origin, for the history: `OVF of oVirt 4.1`. */
   readonly from: string;
-  /** The machine type that it ran on, where that is known. */
+  /** The machine type that it ran on, if known. */
   readonly machine?: string;
   readonly devices: readonly LearnedDevice[];
 }
@@ -26,7 +26,7 @@ const DEVICE_ID = /^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$/;
 // oxlint-disable-next-line no-control-regex
 const TEXT = /^[^\u0000-\u001f\u007f]*$/;
 
-/** Undefined where nothing was imported. Admission has looked at it, but was perhaps not asked. */
+/** Returns undefined if nothing was imported. Parses again, because the VM may have been stored without admission. */
 export function importedDevicesOf({
   metadata,
 }: Pick<KubeObject, 'metadata'>): ReturnType<typeof parseImportedDevices> | undefined {
@@ -34,7 +34,7 @@ export function importedDevicesOf({
   return text === undefined ? undefined : parseImportedDevices(text);
 }
 
-/** What is wrong says which device and which field: `devices[3].address.slot is no text`. */
+/** The error names the device and the field: `devices[3].address.slot is not a string`. */
 export function parseImportedDevices(text: string): ImportedDevices | { readonly fault: string } {
   const bytes = Buffer.byteLength(text);
   if (bytes > MAX_IMPORTED_BYTES) return { fault: `has ${bytes} bytes, more than ${MAX_IMPORTED_BYTES}` };
@@ -42,41 +42,45 @@ export function parseImportedDevices(text: string): ImportedDevices | { readonly
   try {
     value = JSON.parse(text);
   } catch {
-    return { fault: 'is no JSON' };
+    return { fault: 'is not JSON' };
   }
-  const fault = faultOf(value);
+  const fault = checkImport(value);
   return fault === undefined ? (value as ImportedDevices) : { fault };
 }
 
-/** What is wrong with one value, given where it stands; undefined where nothing is. */
+/** Returns the error of a value at a path, or undefined if it is valid. */
 type Check = (value: unknown, path: string) => string | undefined;
 
-function faultOf(value: unknown): string | undefined {
-  if (!isRecord(value)) return 'is no object';
+function checkImport(value: unknown): string | undefined {
+  if (!isRecord(value)) return 'is not an object';
   const { devices } = value;
   return (
-    fieldFault(value, '', { from: required(text), machine: optional(machineType), devices: required(list) }) ??
-    (devices as unknown[]).map((device, i) => deviceFault(device, `devices[${i}]`)).find(isFault) ??
-    duplicateFault(devices as LearnedDevice[])
+    checkFields(value, '', {
+      from: required(checkText),
+      machine: optional(checkMachineType),
+      devices: required(checkList),
+    }) ??
+    (devices as unknown[]).map((device, i) => checkDevice(device, `devices[${i}]`)).find(isError) ??
+    findDuplicate(devices as LearnedDevice[])
   );
 }
 
-const deviceFault: Check = (device, path) =>
-  isRecord(device) ? fieldFault(device, `${path}.`, DEVICE_FIELDS) : `${path} is no object`;
+const checkDevice: Check = (device, path) =>
+  isRecord(device) ? checkFields(device, `${path}.`, DEVICE_FIELDS) : `${path} is not an object`;
 
-function fieldFault(
+function checkFields(
   object: Record<string, unknown>,
   prefix: string,
   fields: Readonly<Record<string, Check>>,
 ): string | undefined {
   const unknown = Object.keys(object).find((key) => !Object.hasOwn(fields, key));
-  if (unknown !== undefined) return `${prefix}${shown(unknown)} is no field that we know`;
+  if (unknown !== undefined) return `${prefix}${quoteKey(unknown)} is not a known field`;
   return Object.entries(fields)
     .map(([key, check]) => check(object[key], `${prefix}${key}`))
-    .find(isFault);
+    .find(isError);
 }
 
-const isFault = (fault: string | undefined) => fault !== undefined;
+const isError = (fault: string | undefined) => fault !== undefined;
 const optional =
   (check: Check): Check =>
   (value, path) =>
@@ -86,62 +90,65 @@ const required =
   (value, path) =>
     value === undefined ? `${path} is missing` : check(value, path);
 
-const text: Check = (value, path) => {
-  if (typeof value !== 'string') return `${path} is no text`;
-  return value.length <= MAX_TEXT && TEXT.test(value) ? undefined : `${path} is no short text of one line`;
+const checkText: Check = (value, path) => {
+  if (typeof value !== 'string') return `${path} is not a string`;
+  return value.length <= MAX_TEXT && TEXT.test(value)
+    ? undefined
+    : `${path} is not a single line of at most ${MAX_TEXT} characters`;
 };
-const word: Check = (value, path) => text(value, path) ?? (value === '' ? `${path} is empty` : undefined);
-const matching =
+const checkWord: Check = (value, path) => checkText(value, path) ?? (value === '' ? `${path} is empty` : undefined);
+const checkPattern =
   (pattern: RegExp, what: string): Check =>
   (value, path) =>
-    typeof value === 'string' && pattern.test(value) ? undefined : `${path} is no ${what}`;
-const machineType = matching(MACHINE_TYPE, 'machine type');
-const flag: Check = (value, path) => (typeof value === 'boolean' ? undefined : `${path} is neither true nor false`);
-const order: Check = (value, path) =>
+    typeof value === 'string' && pattern.test(value) ? undefined : `${path} is not a valid ${what}`;
+const checkMachineType = checkPattern(MACHINE_TYPE, 'machine type');
+const checkFlag: Check = (value, path) =>
+  typeof value === 'boolean' ? undefined : `${path} is neither true nor false`;
+const checkOrder: Check = (value, path) =>
   Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 1_000_000
     ? undefined
-    : `${path} is no place in a boot order`;
+    : `${path} is not a valid boot order`;
 
-const list: Check = (value, path) => {
-  if (!Array.isArray(value)) return `${path} is no list`;
+const checkList: Check = (value, path) => {
+  if (!Array.isArray(value)) return `${path} is not a list`;
   if (value.length <= MAX_IMPORTED_DEVICES) return undefined;
-  return `${path} are ${value.length}, more than ${MAX_IMPORTED_DEVICES}`;
+  return `${path} has ${value.length} entries, more than ${MAX_IMPORTED_DEVICES}`;
 };
 
-const mapOf =
+const checkMapOf =
   (check: Check): Check =>
   (value, path) => {
-    if (!isRecord(value)) return `${path} is no map`;
+    if (!isRecord(value)) return `${path} is not a map`;
     const entries = Object.entries(value);
     if (entries.length > MAX_KEYS) return `${path} has more than ${MAX_KEYS} keys`;
-    const strange = entries.find(([key]) => key === '__proto__' || word(key, '') !== undefined);
-    if (strange !== undefined) return `${path} has a key that is none: ${shown(strange[0])}`;
-    return entries.map(([key, child]) => check(child, `${path}.${key}`)).find(isFault);
+    const invalid = entries.find(([key]) => key === '__proto__' || checkWord(key, '') !== undefined);
+    if (invalid !== undefined) return `${path} has an invalid key: ${quoteKey(invalid[0])}`;
+    return entries.map(([key, child]) => check(child, `${path}.${key}`)).find(isError);
   };
 
-const params =
+const checkParams =
   (depth: number): Check =>
   (value, path) => {
-    if (!isRecord(value)) return text(value, path);
-    return depth > MAX_DEPTH ? `${path} is too deep` : mapOf(params(depth + 1))(value, path);
+    if (!isRecord(value)) return checkText(value, path);
+    return depth > MAX_DEPTH ? `${path} is nested too deeply` : checkMapOf(checkParams(depth + 1))(value, path);
   };
 
 const DEVICE_FIELDS: Readonly<Record<string, Check>> = {
-  id: required(matching(DEVICE_ID, 'id: it must consist of letters, digits, ".", "_", ":" and "-"')),
-  type: required(word),
-  device: required(word),
-  name: optional(text),
-  address: optional(mapOf(text)),
-  bootOrder: optional(order),
-  managed: optional(flag),
-  plugged: optional(flag),
-  readonly: optional(flag),
-  specParams: optional(mapOf(params(1))),
+  id: required(checkPattern(DEVICE_ID, 'id: it must consist of letters, digits, ".", "_", ":" and "-"')),
+  type: required(checkWord),
+  device: required(checkWord),
+  name: optional(checkText),
+  address: optional(checkMapOf(checkText)),
+  bootOrder: optional(checkOrder),
+  managed: optional(checkFlag),
+  plugged: optional(checkFlag),
+  readonly: optional(checkFlag),
+  specParams: optional(checkMapOf(checkParams(1))),
 } satisfies Record<Exclude<keyof LearnedDevice, 'specialManaged'>, Check>;
 
-const shown = (key: string) => JSON.stringify(key.length > MAX_TEXT ? `${key.slice(0, MAX_TEXT)}…` : key);
+const quoteKey = (key: string) => JSON.stringify(key.length > MAX_TEXT ? `${key.slice(0, MAX_TEXT)}…` : key);
 
-function duplicateFault(devices: readonly LearnedDevice[]): string | undefined {
+function findDuplicate(devices: readonly LearnedDevice[]): string | undefined {
   const ids = new Set<string>();
   const places = new Map<string, string>();
   for (const device of devices) {
@@ -151,15 +158,15 @@ function duplicateFault(devices: readonly LearnedDevice[]): string | undefined {
     const place = placeOf(device);
     if (place === undefined) continue;
     const other = places.get(place);
-    if (other !== undefined) return `the devices ${other} and ${id} have one address: ${place}`;
+    if (other !== undefined) return `the devices ${other} and ${id} have the same address: ${place}`;
     places.set(place, id);
   }
   return undefined;
 }
 
 /**
- * One word for the address; undefined where there is none. The address of a drive does not say on which controller: the
- * bus does, and where that is unknown only drives of one kind are compared.
+ * Returns the address as text for comparison; undefined if there is none. The address of a drive does not identify its
+ * controller; the bus does. If the bus is unknown, only drives of the same kind are compared.
  */
 function placeOf({ address = {}, specParams = {}, device }: LearnedDevice): string | undefined {
   const { type, ...parts } = address;
@@ -173,7 +180,7 @@ function placeOf({ address = {}, specParams = {}, device }: LearnedDevice): stri
   return [type, ...on, ...rest.toSorted()].join(' ');
 }
 
-/** `0x01`, `0x1` and `1` are one. */
+/** Normalizes numbers: `0x01`, `0x1` and `1` are equal. */
 function plainNumber(value: string): string {
   const number = value.trim() === '' ? Number.NaN : Number(value);
   return Number.isSafeInteger(number) ? number.toString(16) : value;

@@ -1,4 +1,4 @@
-/** Every kind of ours. */
+/** The list of all custom kinds of Selfsame. */
 import type { CustomKind } from '#api/custom-kind.ts';
 import { kubevirt } from '#api/kubevirt/kind.ts';
 import { virtualMachine } from '#api/virtual-machine/kind.ts';

@@ -1,21 +1,21 @@
 /**
- * The firmware uuid of VMs that were made without one: it follows from the bare name, in every namespace and every
- * cluster, as KubeVirt has it. Kept apart so that it can be dropped one day.
+ * The firmware UUID of VMs that were stored without one. It depends on the bare name only, in every namespace and every
+ * cluster, as in KubeVirt. In a module of its own, so that it can be removed one day.
  */
 import { createHash } from 'node:crypto';
 
-/** Counts each time that it was written, by what wrote it (`use`): who sees no more of them can do without it. */
+/** Counts writes of legacy UUIDs, by writer (`use`). If it stays at zero, the legacy rule is no longer needed. */
 export const LEGACY_UUID_METRIC = {
   name: 'selfsame_legacy_firmware_uuid_total',
-  help: 'How often the firmware uuid of the old, name-based rule was written.',
+  help: 'Number of times that a legacy firmware UUID, derived from the name of the VM, was written.',
 } as const;
 
 /** The cause of the uuid in the history of an identity record. */
-export const LEGACY_RULE = 'legacy rule: the uuid follows from the name of the VM';
+export const LEGACY_RULE = 'legacy rule: the uuid is derived from the name of the VM';
 
 const NAMESPACE = Buffer.from('6a1a24a1406146078bf4a3963d0c5895', 'hex');
 
-/** A version 5 uuid (RFC 4122). */
+/** Returns a version 5 UUID (RFC 4122). */
 export function legacyUuid(vmName: string): string {
   const bytes = createHash('sha1').update(NAMESPACE).update(vmName).digest().subarray(0, 16);
   bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x50, 6);

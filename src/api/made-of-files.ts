@@ -2,7 +2,7 @@ import type { Volume } from '#api/domain/volume.ts';
 
 const SOURCES = ['cloudInitNoCloud', 'configMap', 'secret', 'serviceAccount', 'downwardAPI'] as const;
 
-/** Whether its content is made at the start, of what the API has. */
+/** Reports whether the content of the volume is generated from API objects when the guest starts. */
 export function isMadeOfFiles(volume: Volume): boolean {
   return SOURCES.some((source) => volume[source] !== undefined);
 }

@@ -1,4 +1,4 @@
-/** Fields of an object's metadata by the paths that the downward API knows. Pure. */
+/** Reads fields of an object's metadata by their downward API paths. Pure. */
 import type { ObjectMeta } from '#kube/meta.ts';
 
 export const METADATA_PATHS = [
@@ -17,7 +17,7 @@ export function isMetadataPath(path: string): boolean {
   return METADATA_PATHS.slice(0, 5).includes(path) || KEYED.test(path);
 }
 
-/** '' where there is no such key, as in a pod. Maps are lines of `key="value"`. */
+/** Returns '' if there is no such key, as in a pod. Maps become lines of `key="value"`. */
 export function readMetadataPath(metadata: ObjectMeta, path: string): string {
   const [, field, key = ''] = KEYED.exec(path) ?? [];
   if (field === 'annotations' || field === 'labels') {

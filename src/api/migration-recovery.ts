@@ -1,6 +1,7 @@
 /**
- * How people decide where the guest of a migration is when no node can say so: by an annotation, which is heeded only
- * while the migration asks for it. Whoever decides has to make sure that the other node does not run the guest. Pure.
+ * Manual recovery of a migration: if no node can report where the guest is, an administrator decides with an
+ * annotation, which counts only while the migration asks for it. The administrator must make sure that the other node
+ * does not run the guest. Pure.
  */
 import { MANUAL_RECOVERY_CONDITION, RECOVERY_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
@@ -9,17 +10,17 @@ import { forbiddenField, unsupportedValue, type FieldError } from '#kube/field-e
 
 type Migration = Pick<VirtualMachineInstanceMigration, 'metadata' | 'status'>;
 
-/** The node that the guest is at. */
+/** The node that has the guest. */
 export const RECOVERIES = ['source', 'target'] as const;
 export type Recovery = (typeof RECOVERIES)[number];
 
-/** What people have decided, and were asked for. */
+/** Returns the decision of the administrator, if the migration asks for one. */
 export function recoveryOf(migration: Migration): Recovery | undefined {
-  const asked = isTrue(migration.status?.conditions, MANUAL_RECOVERY_CONDITION);
-  return asked ? RECOVERIES.find((one) => one === annotationOf(migration)) : undefined;
+  const isRequested = isTrue(migration.status?.conditions, MANUAL_RECOVERY_CONDITION);
+  return isRequested ? RECOVERIES.find((one) => one === annotationOf(migration)) : undefined;
 }
 
-/** Taking it back, and leaving it as it is, is always right. */
+/** Removing the annotation and leaving it unchanged are always allowed. */
 export function checkRecovery(migration: Migration, old: Migration | undefined): FieldError[] {
   const value = annotationOf(migration);
   if (value === undefined || value === (old && annotationOf(old))) return [];

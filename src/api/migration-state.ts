@@ -1,21 +1,21 @@
 /**
- * What is told of a migration, in the status of the migration and of the instance that it moves. Who writes what:
+ * Status fields of a migration and of its instance. Writers:
  *
- *   migrationState      controllers/migration: where from, where to, which claims, how it may go, how it ended
- *   migrationProgress   the agent of the node that has the guest: how far it is, and that it gave up or that the guest left
+ *   migrationState      controllers/migration: source, target, claims, settings and result
+ *   migrationProgress   the agent of the source node: progress, and whether the migration failed or was committed
  */
 import { bool, int64, list, obj, oneOf, quantity, str, time, type Infer } from '#kube/schema-dsl.ts';
 
-/** How a migration may go: the settings of the KubeVirt object at the moment at which it began. */
+/** Settings of a migration, copied from the KubeVirt object when it began. */
 export const migrationConfiguration = obj({
-  bandwidthPerMigration: quantity({ description: 'Bytes per second; 0 is unlimited.' }),
-  completionTimeoutPerGiB: int64({ description: 'Seconds for each GiB of memory and of disks that are copied.' }),
-  progressTimeout: int64({ description: 'Seconds without any progress.' }),
-  allowAutoConverge: bool({ description: 'Slows a guest down that writes faster than can be copied.' }),
+  bandwidthPerMigration: quantity({ description: 'Bytes per second; 0 means unlimited.' }),
+  completionTimeoutPerGiB: int64({ description: 'Timeout in seconds for each GiB of memory and of copied disks.' }),
+  progressTimeout: int64({ description: 'The migration fails after this many seconds without progress.' }),
+  allowAutoConverge: bool({ description: 'Slows the guest down if it changes memory faster than it can be copied.' }),
 });
 export type MigrationConfiguration = Infer<typeof migrationConfiguration>;
 
-export const migrationState = obj({
+export const migrationStateSchema = obj({
   migrationUid: str(),
   mode: oneOf(['PreCopy']),
   sourceNode: str(),
@@ -26,45 +26,45 @@ export const migrationState = obj({
   sourcePersistentStatePVCName: str(),
   targetPersistentStatePVCName: str(),
   mirroredVolumes: list(str(), {
-    description: 'Claims whose data lies on the source and moves with the guest, by name of the volume.',
+    description: 'Names of the volumes whose data is on the source node and is copied to the target.',
   }),
   migrationConfiguration,
   startTimestamp: time(),
   endTimestamp: time(),
-  targetNodeDomainReadyTimestamp: time({ description: 'When the guest went on at the target.' }),
+  targetNodeDomainReadyTimestamp: time({ description: 'The time at which the guest resumed on the target.' }),
   abortRequested: bool(),
   abortStatus: oneOf(['Aborting', 'Succeeded', 'Failed']),
-  completed: bool({ description: 'It is over, one way or the other; see failed.' }),
+  completed: bool({ description: 'True if the migration has ended, whether it succeeded or failed; see failed.' }),
   failed: bool(),
   failureReason: str(),
 });
-export type MigrationState = Infer<typeof migrationState>;
+export type MigrationState = Infer<typeof migrationStateSchema>;
 
 /**
- *   Connecting ─► Copying ─► Switching ─► Committed: the guest belongs to the target, whatever happens now
- *        └───────────┴───────────┴──────► Failed: the guest stays where it is
+ *   Connecting ─► Copying ─► Switching ─► Committed: the guest belongs to the target, whatever happens next
+ *        └───────────┴───────────┴──────► Failed: the guest stays on the source
  */
 export const PROGRESS_PHASES = ['Connecting', 'Copying', 'Switching', 'Committed', 'Failed'] as const;
 
-export const migrationProgress = obj(
+export const migrationProgressSchema = obj(
   {
     migrationUid: str(),
     phase: oneOf(PROGRESS_PHASES),
-    message: str({ description: 'Why it failed.' }),
+    message: str({ description: 'The reason for the failure.' }),
     startTimestamp: time(),
     endTimestamp: time(),
-    dataTotalBytes: int64({ description: 'Memory and mirrored disks.' }),
+    dataTotalBytes: int64({ description: 'Size of memory and mirrored disks.' }),
     dataProcessedBytes: int64(),
     dataRemainingBytes: int64(),
     bytesPerSecond: int64(),
-    memoryRounds: int64({ description: 'How often changed memory was sent again.' }),
-    downtimeMs: int64({ description: 'How long the guest stood still.' }),
+    memoryRounds: int64({ description: 'Number of times that changed memory was sent again.' }),
+    downtimeMs: int64({ description: 'Time for which the guest was stopped.' }),
   },
   { required: ['migrationUid', 'phase'] },
 );
-export type MigrationProgress = Infer<typeof migrationProgress>;
+export type MigrationProgress = Infer<typeof migrationProgressSchema>;
 
-/** Whether the guest of the instance is on its way, or may be: from the first word to the agents until it is over. */
+/** Reports whether a migration of the instance is running: from the first message to the node agents until the end. */
 export function isMigrating(state: MigrationState | undefined): boolean {
   return state?.migrationUid !== undefined && state.completed !== true;
 }

@@ -1,4 +1,4 @@
-/** The devices that a spec asks for, by the ids and kinds that they have in a guest. Pure. */
+/** Lists the devices that a spec asks for, with their ids and kinds in the guest. Pure. */
 import { interfacesOf } from '#api/attached-interfaces.ts';
 import type { Chipset } from '#api/chipset.ts';
 import type { Devices } from '#api/domain/devices.ts';
@@ -11,15 +11,15 @@ export interface NextDevice {
   readonly id: string;
   /** disk, interface, rng, balloon, tpm, console, controller, video, sound ... */
   readonly type: string;
-  /** As rows have it: disk, cdrom, virtio, e1000e ... */
+  /** The kind within the type, as in rows: disk, cdrom, virtio, e1000e ... */
   readonly device: string;
-  /** Of a disk. */
+  /** The bus of a disk or an input. */
   readonly bus?: string;
-  /** Whether it will be in the guest. */
+  /** True if the device will be present in the guest. */
   readonly plugged: boolean;
-  /** Only where the guest had it already: nobody asked for it, and nobody refused it. */
+  /** True if the guest keeps the device only if it had it: the spec neither asks for it nor excludes it. */
   readonly onlyKept?: boolean;
-  /** A PCI address that the spec names. */
+  /** The PCI address in the spec. */
   readonly pin?: string;
 }
 
@@ -33,7 +33,7 @@ export function nextDevices(spec: VmiSpec, chipset: Chipset | undefined): NextDe
     [autoattachMemBalloon !== false, { id: 'balloon0', type: 'balloon', device: 'memballoon' }],
     [autoattachSerialConsole !== false, { id: 'serial0', type: 'console', device: 'serial' }],
   ];
-  const video = videoWish(spec.domain.devices ?? {});
+  const video = nextVideo(spec.domain.devices ?? {});
   return [
     ...interfacesOf(spec).map(({ name, model = 'virtio', state, pciAddress }): NextDevice => ({
       id: `nic-${name}`,
@@ -50,7 +50,7 @@ export function nextDevices(spec: VmiSpec, chipset: Chipset | undefined): NextDe
       plugged: isPlugged(disk),
       ...(disk.disk?.pciAddress && { pin: disk.disk.pciAddress }),
     })),
-    ...fixed.flatMap(([isThere, device]) => (isThere ? [{ ...device, plugged: true }] : [])),
+    ...fixed.flatMap(([isPresent, device]) => (isPresent ? [{ ...device, plugged: true }] : [])),
     ...(video === undefined ? [] : [{ ...video, plugged: true }]),
     ...fixedDevices(spec.domain.devices ?? {}).map(({ id, type, device, specParams }): NextDevice => ({
       ...{ id, type, device, plugged: true },
@@ -59,17 +59,17 @@ export function nextDevices(spec: VmiSpec, chipset: Chipset | undefined): NextDe
   ];
 }
 
-/** Undefined where the spec refuses it. */
-function videoWish({ video, autoattachGraphicsDevice }: Devices): Omit<NextDevice, 'plugged'> | undefined {
+/** Returns undefined if the spec excludes a video card. */
+function nextVideo({ video, autoattachGraphicsDevice }: Devices): Omit<NextDevice, 'plugged'> | undefined {
   if (!allowsVideo({ video, autoattachGraphicsDevice })) return undefined;
-  const isAsked = asksForVideo({ video, autoattachGraphicsDevice });
-  return { id: VIDEO_ID, type: 'video', device: video?.type ?? 'vga', ...(!isAsked && { onlyKept: true }) };
+  const isRequested = asksForVideo({ video, autoattachGraphicsDevice });
+  return { id: VIDEO_ID, type: 'video', device: video?.type ?? 'vga', ...(!isRequested && { onlyKept: true }) };
 }
 
-/** It stays once it was there, whether or not a disk needs it. */
+/** Kept once the guest has had it, whether or not a disk needs it. */
 export const SCSI = { id: 'scsi0', type: 'controller', device: 'virtio-scsi' } as const;
 
-/** So does this one. */
+/** Kept like the SCSI controller. */
 export const USB = { id: USB_ID, type: 'controller', device: 'usb' } as const;
 
 function mediaOf({ cdrom, floppy, lun }: Disk): string {

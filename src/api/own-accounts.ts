@@ -1,16 +1,16 @@
-/** How the API server names our parts when they ask it for something. */
+/** User names of our own components at the API server. */
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 
 export const accountOf = (name: string) => `system:serviceaccount:${SYSTEM_NAMESPACE}:${name}`;
 
-/** Reports whether a user of the API server is one of our parts. */
+/** Reports whether a user of the API server is one of our components. */
 export const isOwnAccount = (user: string) => user.startsWith(accountOf(''));
 
-/** The only writer of marks (PROTECTED_VMS_ANNOTATION). */
+/** The only user that writes PROTECTED_VMS_ANNOTATION. */
 export const PROTECTION_ACCOUNT = accountOf('protection-controller');
 
 const kubeSystem = (name: string) => `system:serviceaccount:kube-system:${name}`;
-/** The user of all built-in controllers where kube-controller-manager runs without --use-service-account-credentials. */
+/** The user of all built-in controllers if kube-controller-manager runs without --use-service-account-credentials. */
 const CONTROLLER_MANAGER = 'system:kube-controller-manager';
 const GARBAGE_COLLECTOR = kubeSystem('generic-garbage-collector');
 
@@ -22,8 +22,8 @@ export const RECORD_WRITERS: readonly string[] = [
 ];
 
 /**
- * Users that may delete identity records of VMs: they delete what belongs to something that is gone. Only the embedded
- * engine has a crd-controller; a kube-apiserver deletes the objects of a definition without asking admission.
+ * Users that may delete identity records of VMs: they delete dependents of deleted objects. Only the embedded engine
+ * has a crd-controller; a kube-apiserver deletes the objects of a definition without calling admission.
  */
 export const RECORD_DELETERS: readonly string[] = [
   GARBAGE_COLLECTOR,
@@ -31,5 +31,5 @@ export const RECORD_DELETERS: readonly string[] = [
   CONTROLLER_MANAGER,
 ];
 
-/** Who puts other claims in the place of those of a VM: protected VMs are restored, and migrated, too. */
+/** Users that may replace claims of protected VMs: those can be restored and migrated as well. */
 export const CLAIM_REPLACERS: readonly string[] = [accountOf('restore-controller'), accountOf('migration-controller')];

@@ -1,6 +1,6 @@
 /**
- * PCI addresses between their two shapes: `0000:05:00.0`, as people and the guest write them, and the map in libvirt's
- * shape, as the identity record keeps them. What stands where in a guest is the node's to say. Pure.
+ * Converts PCI addresses between text, `0000:05:00.0`, and the map in libvirt's shape that identity records store. The
+ * node assigns the addresses of a guest. Pure.
  */
 import type { DeviceAddress } from '#api/learned-device.ts';
 
@@ -13,7 +13,7 @@ export interface PciAddress {
 
 const TEXT = /^([0-9a-f]{4}):([0-9a-f]{2}):([0-1][0-9a-f])\.([0-7])$/i;
 
-/** Undefined where it is no PCI address. */
+/** Returns undefined if the text is not a PCI address. */
 export function parsePciAddress(text: string): PciAddress | undefined {
   const parts = TEXT.exec(text);
   if (parts === null) return undefined;
@@ -35,7 +35,7 @@ export function pciAddressToMap({ domain, bus, slot, function: fn }: PciAddress)
   };
 }
 
-/** Undefined where the map is the address of something else, or damaged. */
+/** Returns undefined if the map is not a valid PCI address. */
 export function pciAddressFromMap(map: DeviceAddress): PciAddress | undefined {
   if (map['type'] !== 'pci') return undefined;
   const domain = numberIn(map['domain'], 0xffff);
@@ -46,7 +46,7 @@ export function pciAddressFromMap(map: DeviceAddress): PciAddress | undefined {
   return { domain, bus, slot, function: fn };
 }
 
-/** Any address, for people. */
+/** Formats any address for display. */
 export function printAddress(map: DeviceAddress): string {
   const pci = pciAddressFromMap(map);
   return pci === undefined ? JSON.stringify(map) : printPciAddress(pci);

@@ -1,4 +1,7 @@
-/** Who needs persistent state, how its claims are named, and which of them is found (facts/kubevirt.md 7.2, S11 to S18). */
+/**
+ * Tests which VMs need persistent state, the names of its claims, and the search for them (facts/kubevirt.md 7.2, S11
+ * to S18).
+ */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import {
@@ -23,20 +26,20 @@ const NOW = '2026-01-01T00:00:00Z';
 const OLDER = '2025-01-01T00:00:00Z';
 const LABEL = 'persistent-state-for';
 
-describe('state is needed', () => {
+describe('persistent state is needed', () => {
   const tpm = (value: NonNullable<VmiSpec['domain']['devices']>['tpm']) => ({ devices: { tpm: value } });
   const efi = (persistent?: boolean) => ({ firmware: { bootloader: { efi: { persistent } } } });
   const cases: Record<string, { domain: VmiSpec['domain']; want: boolean }> = {
-    'by nothing': { domain: {}, want: false },
-    'not by a TPM': { domain: tpm({}), want: false },
+    'not by an empty domain': { domain: {}, want: false },
+    'not by a TPM that is not persistent': { domain: tpm({}), want: false },
     'by a persistent TPM': { domain: tpm({ persistent: true }), want: true },
-    'by a persistent TPM that is on': { domain: tpm({ persistent: true, enabled: true }), want: true },
-    'not by one that is off': { domain: tpm({ persistent: true, enabled: false }), want: false },
-    'not by EFI': { domain: efi(), want: false },
-    'not by EFI that says so': { domain: efi(false), want: false },
+    'by a persistent TPM that is enabled': { domain: tpm({ persistent: true, enabled: true }), want: true },
+    'not by a persistent TPM that is disabled': { domain: tpm({ persistent: true, enabled: false }), want: false },
+    'not by EFI without persistence': { domain: efi(), want: false },
+    'not by EFI with persistence false': { domain: efi(false), want: false },
     'by persistent EFI': { domain: efi(true), want: true },
-    'by both': { domain: { ...efi(true), ...tpm({ persistent: true }) }, want: true },
-    'by EFI beside a TPM that is off': {
+    'by persistent EFI and a persistent TPM': { domain: { ...efi(true), ...tpm({ persistent: true }) }, want: true },
+    'by persistent EFI with a disabled TPM': {
       domain: { ...efi(true), ...tpm({ persistent: true, enabled: false }) },
       want: true,
     },
@@ -51,16 +54,16 @@ describe('names', () => {
   /** `printf <name> | sha256sum`. */
   const cases: Record<string, { vmName: string; want: string }> = {
     'a short name is its key': { vmName: 'db', want: 'db' },
-    'so is one with dots': { vmName: 'db.eu.example.com', want: 'db.eu.example.com' },
-    'so is one of 42 characters': { vmName: 'a'.repeat(42), want: 'a'.repeat(42) },
-    'one of 43 is cut': { vmName: 'a'.repeat(43), want: `${'a'.repeat(33)}-66d34fba` },
-    'one of 63 is cut': { vmName: LONG, want: `${'a'.repeat(33)}-7d3e74a0` },
-    'none is cut to a dot': {
+    'a short name with dots is its key': { vmName: 'db.eu.example.com', want: 'db.eu.example.com' },
+    'a name of 42 characters is its key': { vmName: 'a'.repeat(42), want: 'a'.repeat(42) },
+    'a name of 43 characters is shortened': { vmName: 'a'.repeat(43), want: `${'a'.repeat(33)}-66d34fba` },
+    'a name of 63 characters is shortened': { vmName: LONG, want: `${'a'.repeat(33)}-7d3e74a0` },
+    'a shortened name does not end with a dot': {
       vmName: `${'a'.repeat(32)}.${'b'.repeat(20)}`,
       want: `${'a'.repeat(32)}-f227bfa6`,
     },
   };
-  /** A DNS name, as claims have it. */
+  /** Valid names of claims. */
   const DNS = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
   for (const [sentence, { vmName, want }] of Object.entries(cases)) {
     test(sentence, () => {
@@ -73,7 +76,7 @@ describe('names', () => {
     });
   }
 
-  test('names that begin alike have other keys', () => {
+  test('long names with the same beginning have different keys', () => {
     assert.notEqual(stateKeyOf(LONG), stateKeyOf(`${LONG.slice(1)}b`));
   });
 
@@ -89,8 +92,8 @@ const owned = (uid: string, more: Partial<OwnerReference> = {}): OwnerReference[
 ];
 const annotated = (vmName = 'db') => ({ annotations: { [`persistent-state-for-${stateKeyOf(vmName)}`]: 'true' } });
 const labelled = (vmName = 'db') => ({ labels: { [LABEL]: stateKeyOf(vmName) } });
-const OURS = { ownerReferences: owned('db-uid') };
-const GOING = { deletionTimestamp: NOW };
+const OWN = { ownerReferences: owned('db-uid') };
+const DELETING = { deletionTimestamp: NOW };
 const superseding = (uid: string) => ({
   annotations: { ...annotated().annotations, 'selfsame.io/supersedes': uid },
 });
@@ -115,138 +118,135 @@ const LEGACY = 'persistent-state-for-db';
 const LONG_VM = 'a'.repeat(63);
 
 const cases: Record<string, Case> = {
-  'nothing among none': { claims: [] },
-  'nothing among disks': { claims: [aClaim('root', OURS), aClaim('db')] },
-  'the one with the annotation': {
-    claims: [aClaim('root', OURS), aClaim('a', { ...OURS, ...annotated() })],
+  'no claim without candidates': { claims: [] },
+  'no claim among disks': { claims: [aClaim('root', OWN), aClaim('db')] },
+  'the claim with the annotation': {
+    claims: [aClaim('root', OWN), aClaim('a', { ...OWN, ...annotated() })],
     want: 'a',
   },
-  'the one with the label': { claims: [aClaim('a', { ...OURS, ...labelled() })], want: 'a' },
-  'none whose annotation says no': {
-    claims: [aClaim('a', { ...OURS, annotations: { 'persistent-state-for-db': 'false' } })],
+  'the claim with the label': { claims: [aClaim('a', { ...OWN, ...labelled() })], want: 'a' },
+  'no claim whose annotation is false': {
+    claims: [aClaim('a', { ...OWN, annotations: { 'persistent-state-for-db': 'false' } })],
   },
-  'one without an owner': { claims: [aClaim('a', annotated())], want: 'a' },
-  'one whose owners are an empty list': { claims: [aClaim('a', { ...annotated(), ownerReferences: [] })], want: 'a' },
-  'none of a VM of that name that is no more': {
+  'a claim without an owner': { claims: [aClaim('a', annotated())], want: 'a' },
+  'a claim with an empty list of owners': { claims: [aClaim('a', { ...annotated(), ownerReferences: [] })], want: 'a' },
+  'no claim of an earlier VM of the same name': {
     claims: [aClaim('a', { ...annotated(), ...labelled(), ownerReferences: owned('old-uid') })],
   },
-  'none that the VM owns without controlling it': {
+  'no claim that the VM owns without controlling it': {
     claims: [aClaim('a', { ...annotated(), ownerReferences: owned('db-uid', { controller: false }) })],
   },
-  'none without an owner that another VM has marked': {
+  'no claim without an owner that is marked for another VM': {
     claims: [aClaim('a', { ...annotated(), ...labelled('web') }), aClaim('b', { ...annotated('web'), ...labelled() })],
   },
-  'its own, also where another VM has marked it': {
-    claims: [aClaim('a', { ...OURS, ...annotated(), ...labelled('web') })],
+  'its own claim, even if it is marked for another VM': {
+    claims: [aClaim('a', { ...OWN, ...annotated(), ...labelled('web') })],
     want: 'a',
   },
-  'none of another VM': { claims: [aClaim('a', annotated('web')), aClaim('b', labelled('web'))] },
-  'the newest of several': {
+  'no claim of another VM': { claims: [aClaim('a', annotated('web')), aClaim('b', labelled('web'))] },
+  'the newest of several claims': {
+    claims: [aClaim('a', { ...OWN, ...annotated(), creationTimestamp: OLDER }), aClaim('b', { ...OWN, ...labelled() })],
+    want: 'b',
+  },
+  'the first by name of claims of the same age': {
+    claims: [aClaim('b', { ...OWN, ...annotated() }), aClaim('a', { ...OWN, ...annotated() })],
+    want: 'a',
+  },
+  'no claim that is being deleted': { claims: [aClaim('a', { ...OWN, ...annotated(), ...DELETING })] },
+  'another claim if the newest is being deleted': {
     claims: [
-      aClaim('a', { ...OURS, ...annotated(), creationTimestamp: OLDER }),
-      aClaim('b', { ...OURS, ...labelled() }),
+      aClaim('a', { ...OWN, ...annotated(), ...DELETING }),
+      aClaim('b', { ...OWN, ...annotated(), creationTimestamp: OLDER }),
     ],
     want: 'b',
   },
-  'of several as old the first by name': {
-    claims: [aClaim('b', { ...OURS, ...annotated() }), aClaim('a', { ...OURS, ...annotated() })],
+  'the claim with the legacy name': { claims: [aClaim(LEGACY, OWN)], want: LEGACY },
+  'the claim with the legacy name and no owner': { claims: [aClaim(LEGACY)], want: LEGACY },
+  'a marked claim before the legacy name': {
+    claims: [aClaim(LEGACY, OWN), aClaim('a', { ...OWN, ...annotated(), creationTimestamp: OLDER })],
     want: 'a',
   },
-  'none that is being deleted': { claims: [aClaim('a', { ...OURS, ...annotated(), ...GOING })] },
-  'the other one, where the first is being deleted': {
-    claims: [
-      aClaim('a', { ...OURS, ...annotated(), ...GOING }),
-      aClaim('b', { ...OURS, ...annotated(), creationTimestamp: OLDER }),
-    ],
-    want: 'b',
-  },
-  'the one of the legacy name': { claims: [aClaim(LEGACY, OURS)], want: LEGACY },
-  'the one of the legacy name that nobody owns': { claims: [aClaim(LEGACY)], want: LEGACY },
-  'a marked one before the legacy name': {
-    claims: [aClaim(LEGACY, OURS), aClaim('a', { ...OURS, ...annotated(), creationTimestamp: OLDER })],
-    want: 'a',
-  },
-  'no legacy name of a VM that is no more': { claims: [aClaim(LEGACY, { ownerReferences: owned('old-uid') })] },
-  'no legacy name that is being deleted': { claims: [aClaim(LEGACY, { ...OURS, ...GOING })] },
-  'no new name of another VM, which looks like a legacy name': {
+  'no claim with the legacy name of an earlier VM': { claims: [aClaim(LEGACY, { ownerReferences: owned('old-uid') })] },
+  'no claim with the legacy name that is being deleted': { claims: [aClaim(LEGACY, { ...OWN, ...DELETING })] },
+  'no claim of another VM whose current name looks like the legacy name': {
     vmName: 'db-x4b2z',
     claims: [
       aClaim('persistent-state-for-db-x4b2z', { ...annotated('db'), ownerReferences: owned('other-uid') }),
       aClaim('persistent-state-for-db-x4b2z', annotated('db')),
     ],
   },
-  'no target of a migration, which has no mark': { claims: [aClaim('persistent-state-for-db-x4b2z', OURS)] },
-  'none that another one supersedes': {
+  'no unmarked target claim of a migration': { claims: [aClaim('persistent-state-for-db-x4b2z', OWN)] },
+  'the superseding claim instead of the superseded one': {
     claims: [
-      aClaim('old', { ...OURS, ...annotated() }),
-      aClaim('new', { ...OURS, ...superseding('old-uid'), creationTimestamp: OLDER }),
+      aClaim('old', { ...OWN, ...annotated() }),
+      aClaim('new', { ...OWN, ...superseding('old-uid'), creationTimestamp: OLDER }),
     ],
     want: 'new',
   },
-  'no legacy name that another one supersedes, although that one is going': {
-    claims: [aClaim(LEGACY, OURS), aClaim('new', { ...OURS, ...superseding(`${LEGACY}-uid`), ...GOING })],
+  'no claim that is superseded by one that is being deleted': {
+    claims: [aClaim(LEGACY, OWN), aClaim('new', { ...OWN, ...superseding(`${LEGACY}-uid`), ...DELETING })],
   },
-  'one that says it supersedes itself': {
-    claims: [aClaim('a', { ...OURS, ...superseding('a-uid') })],
+  'a claim that supersedes itself': {
+    claims: [aClaim('a', { ...OWN, ...superseding('a-uid') })],
     want: 'a',
   },
-  'one that only a claim of somebody else supersedes': {
+  'a claim that is superseded only by a claim of another owner': {
     claims: [
-      aClaim('a', { ...OURS, ...annotated() }),
+      aClaim('a', { ...OWN, ...annotated() }),
       aClaim('b', { ...superseding('a-uid'), ownerReferences: owned('old-uid') }),
     ],
     want: 'a',
   },
-  'one that only an unmarked claim supersedes': {
+  'a claim that is superseded only by an unmarked claim': {
     claims: [
-      aClaim('a', { ...OURS, ...annotated() }),
-      aClaim('b', { ...OURS, annotations: { 'selfsame.io/supersedes': 'a-uid' } }),
+      aClaim('a', { ...OWN, ...annotated() }),
+      aClaim('b', { ...OWN, annotations: { 'selfsame.io/supersedes': 'a-uid' } }),
     ],
     want: 'a',
   },
-  'that of a long name': {
+  'the claim of a VM with a long name': {
     vmName: LONG_VM,
-    claims: [aClaim('a', { ...OURS, ...annotated(LONG_VM) })],
+    claims: [aClaim('a', { ...OWN, ...annotated(LONG_VM) })],
     want: 'a',
   },
-  'the legacy name of a long name': {
+  'the claim with the legacy name of a VM with a long name': {
     vmName: LONG_VM,
-    claims: [aClaim(legacyStateClaimName(LONG_VM), OURS)],
+    claims: [aClaim(legacyStateClaimName(LONG_VM), OWN)],
     want: legacyStateClaimName(LONG_VM),
   },
-  'that of a name with dots': {
+  'the claim of a VM with dots in its name': {
     vmName: 'db.eu',
-    claims: [aClaim('a', { ...OURS, ...labelled('db.eu') }), aClaim('b', { ...OURS, ...annotated() })],
+    claims: [aClaim('a', { ...OWN, ...labelled('db.eu') }), aClaim('b', { ...OWN, ...annotated() })],
     want: 'a',
   },
 };
 
-describe('of the claims is found', () => {
+describe('findStateClaim returns', () => {
   for (const [sentence, { claims, vmName = 'db', want }] of Object.entries(cases)) {
     test(sentence, () => {
       const owner = { vmName, ownerUid: 'db-uid' };
       assert.equal(findState(claims, owner)?.metadata.name, want);
-      // Whoever looks them up by key finds the same.
+      // A lookup by key gives the same result.
       const indexed = claims.filter((claim) => stateKeysOfClaim(claim).includes(stateKeyOf(vmName)));
       assert.equal(findState(indexed, owner)?.metadata.name, want);
     });
   }
 });
 
-describe('without an owner it is the state of the VM', () => {
+describe('a claim without an owner is the state of the VM', () => {
   const unowned: Record<string, { claim: Stored<PersistentVolumeClaim>; want: boolean }> = {
     'by a mark': { claim: aClaim('a', annotated()), want: true },
     'by its legacy name': { claim: aClaim(LEGACY), want: true },
-    'not where it has an owner': { claim: aClaim(LEGACY, OURS), want: false },
-    'not where it has the mark of another': { claim: aClaim(LEGACY, labelled('web')), want: false },
-    'not where it is any claim': { claim: aClaim('db'), want: false },
+    'not if it has an owner': { claim: aClaim(LEGACY, OWN), want: false },
+    'not if it is marked for another VM': { claim: aClaim(LEGACY, labelled('web')), want: false },
+    'not without a mark': { claim: aClaim('db'), want: false },
   };
   for (const [sentence, { claim, want }] of Object.entries(unowned)) {
     test(sentence, () => assert.equal(isUnownedStateOf(claim, 'db'), want));
   }
 });
 
-describe('its owner is', () => {
+describe('the owner of the state is', () => {
   const identity = { namespace: 'ns', name: 'db', resourceVersion: '1', creationTimestamp: NOW };
   const aVm = (ownerReferences?: OwnerReference[]): Stored<VirtualMachine> => ({
     apiVersion: 'kubevirt.io/v1',
@@ -262,10 +262,13 @@ describe('its owner is', () => {
   });
   const owners: Record<string, { owner: Parameters<typeof stateOwnerOf>[0]; want: string }> = {
     'the VM': { owner: aVm(), want: 'vm-uid' },
-    'the VM, whoever made it': { owner: aVm(owned('pool-uid', { kind: 'VirtualMachinePool' })), want: 'vm-uid' },
+    'the VM, even if it has an owner': {
+      owner: aVm(owned('pool-uid', { kind: 'VirtualMachinePool' })),
+      want: 'vm-uid',
+    },
     'the VM of an instance': { owner: aVmi(owned('vm-uid')), want: 'vm-uid' },
-    'an instance that stands alone': { owner: aVmi(), want: 'vmi-uid' },
-    'an instance that somebody else controls': {
+    'an instance without a VM': { owner: aVmi(), want: 'vmi-uid' },
+    'an instance that a replica set controls': {
       owner: aVmi(owned('set-uid', { kind: 'VirtualMachineInstanceReplicaSet' })),
       want: 'vmi-uid',
     },

@@ -1,6 +1,6 @@
 /**
- * The state of a VM that outlives its restarts, its TPM and its EFI variables: who needs it, and which claim holds it.
- * How the claim is made is in controllers/persistent-state/, what lies in it is the node's. Pure.
+ * The persistent state of a VM, its TPM and its EFI variables: which VMs need it, and which claim holds it.
+ * controllers/persistent-state/ creates the claim; the node owns its content. Pure.
  */
 import { createHash } from 'node:crypto';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
@@ -17,19 +17,21 @@ import {
   type Stored,
 } from '#kube/meta.ts';
 
-/** Its name in an instance's volumeStatus; always the same, for names of VMs may be too long for one. */
+/**
+ * Name of the volume in volumeStatus of an instance. Constant, because names of VMs may be too long for a volume name.
+ */
 export const STATE_VOLUME = 'persistent-state-for-this-vm';
-/** Its name in the launcher pod. */
+/** Name of the volume in the launcher pod. */
 export const STATE_POD_VOLUME = 'vm-state';
-/** On claims: the key of the VM whose state they hold, as upstream selects them. */
+/** On claims: the key of the VM whose state they hold. KubeVirt selects by this label. */
 export const STATE_LABEL = 'persistent-state-for';
-/** The value of a VM's annotation on a claim of its legacy name that is not its state. */
+/** Value of a VM's annotation on a claim that has the VM's legacy name but is not its state. */
 export const RELEASED = 'false';
-/** On claims: the uid of the claim whose place they took. */
+/** On claims: the uid of the claim that they replace. */
 export const SUPERSEDES_ANNOTATION = 'selfsame.io/supersedes';
 
 const PREFIX = `${STATE_LABEL}-`;
-/** With the prefix it is as long as the name of an annotation, and the value of a label, may be. */
+/** With the prefix, the longest name of an annotation or value of a label. */
 const MAX_KEY_LENGTH = 42;
 const CUT_LENGTH = 33;
 const HASH_LENGTH = 8;
@@ -37,10 +39,10 @@ const SUFFIX_LENGTH = 5;
 
 type Claim = Stored<PersistentVolumeClaim>;
 
-/** Whose state it is. */
+/** The VM, or the instance without a VM, that owns the state. */
 export interface StateOwner {
   readonly vmName: string;
-  /** Of the VM; of the instance where there is none. */
+  /** uid of the VM, or of an instance without a VM. */
   readonly ownerUid: string;
 }
 
@@ -50,23 +52,23 @@ export function needsState({ domain }: Pick<VmiSpec, 'domain'>): boolean {
   return keepsTpm || domain.firmware?.bootloader?.efi?.persistent === true;
 }
 
-/** An instance of a VM has no state of its own: it is the VM's. */
+/** Returns the owner of the state. The state of an instance belongs to its VM, if there is one. */
 export function stateOwnerOf(owner: Stored<VirtualMachine> | Stored<VirtualMachineInstance>): StateOwner {
   const { name, uid } = vmOf(owner) ?? owner.metadata;
   return { vmName: name, ownerUid: uid };
 }
 
-/** VMs may have owners, too, who do not count. */
+/** Returns the owner reference of an instance to its VM. Owners of VMs themselves do not count. */
 function vmOf(owner: KubeObject): OwnerReference | undefined {
   const controller = owner.kind === VIRTUAL_MACHINE_INSTANCES.kind ? controllerOf(owner) : undefined;
   const isVm = controller?.kind === VIRTUAL_MACHINES.kind && controller.apiVersion.startsWith(`${KUBEVIRT_GROUP}/`);
   return isVm ? controller : undefined;
 }
 
-/** The name of the VM as it stands in names, annotations and labels of claims. */
+/** Returns the key of a VM: its name, shortened for use in names, annotations and labels of claims. */
 export function stateKeyOf(vmName: string): string {
   if (vmName.length <= MAX_KEY_LENGTH) return vmName;
-  // A dot before a dash would be no name of a claim.
+  // A dot before a dash is not valid in the name of a claim.
   return `${vmName.slice(0, CUT_LENGTH).replace(/\.$/, '')}-${hashOf(vmName, HASH_LENGTH)}`;
 }
 
@@ -74,17 +76,20 @@ export function stateClaimName(vmName: string, suffix: string): string {
   return `${PREFIX}${stateKeyOf(vmName)}-${suffix}`;
 }
 
-/** The end of the claim's name, from the uid of who needs it first: making it twice makes one. */
+/**
+ * Derives the end of the claim's name from the uid of the first user, so that a repeated create does not make a second
+ * claim.
+ */
 export function stateSuffixOf(uid: string): string {
   return hashOf(uid, SUFFIX_LENGTH);
 }
 
-/** How the one claim of a VM was named before there could be several. */
+/** Returns the name that older versions gave to the only claim of a VM. */
 export function legacyStateClaimName(vmName: string): string {
   return `${PREFIX}${vmName}`;
 }
 
-/** On claims: `true` on the one that holds the VM's state. */
+/** Returns the annotation that is `true` on the claim with the VM's state. */
 export function stateAnnotationOf(vmName: string): string {
   return `${PREFIX}${stateKeyOf(vmName)}`;
 }
@@ -97,44 +102,51 @@ export function stateKeysOfClaim(claim: PersistentVolumeClaim): string[] {
 }
 
 /**
- * Returns the claim that holds the state of the VM now. `claims` are those of the namespace, or at least all of them that
- * have the key of the VM (stateKeysOfClaim).
+ * Returns the claim that holds the state of the VM now. `claims` are those of the namespace, or at least all of them
+ * that have the key of the VM (stateKeysOfClaim).
  *
- * Claims that the VM controls come first, then those without an owner; in each group those with a mark before the legacy
- * name, and the newest of several. So nobody puts a claim in the place of the VM's own by marking it. What belongs to
- * somebody else is never returned (state-conflict.ts), and that includes an earlier VM of the name, which had another uid.
+ * Prefers claims that the VM controls to those without an owner, then marked claims to those with the legacy name, then
+ * the newest. Thus marking another claim cannot replace the VM's own. Claims of other owners are never returned
+ * (state-conflict.ts); these include an earlier VM of the same name, which had another uid.
  */
 export function findState(claims: Iterable<Claim>, owner: StateOwner): Claim | undefined {
   const all = [...claims].filter((claim) => isMarkedFor(claim, owner.vmName) || hasLegacyNameOf(claim, owner.vmName));
   const own = all.filter((claim) => controllerUid(claim) === owner.ownerUid);
-  const free = all.filter((claim) => hasNoOwner(claim) && isMarkedForNoOther(claim, stateKeyOf(owner.vmName)));
+  const free = all.filter((claim) => hasNoOwner(claim) && isNotMarkedForOthers(claim, stateKeyOf(owner.vmName)));
   return newestCurrent(own, own, owner) ?? newestCurrent(free, [...own, ...free], owner);
 }
 
-/** `beside`: the claims that may say whose place they have taken. */
-function newestCurrent(claims: readonly Claim[], beside: readonly Claim[], { vmName }: StateOwner): Claim | undefined {
-  const current = withoutSuperseded(claims, beside, vmName);
+/** Returns the newest claim that is not superseded by one of `candidates`. */
+function newestCurrent(
+  claims: readonly Claim[],
+  candidates: readonly Claim[],
+  { vmName }: StateOwner,
+): Claim | undefined {
+  const current = withoutSuperseded(claims, candidates, vmName);
   return current.find((claim) => isMarkedFor(claim, vmName)) ?? current[0];
 }
 
-/** Returns the claims that stay and that no other has taken the place of, the newest first. */
-export function withoutSuperseded(claims: readonly Claim[], beside: readonly Claim[], vmName: string): Claim[] {
-  // Those that are being deleted count, too: old state never comes back in place of newer.
-  const superseded = new Set(beside.filter((claim) => isMarkedFor(claim, vmName)).flatMap(supersededBy));
+/** Returns the claims that are neither being deleted nor superseded, the newest first. */
+export function withoutSuperseded(claims: readonly Claim[], candidates: readonly Claim[], vmName: string): Claim[] {
+  // Claims that are being deleted still supersede: old state must never replace newer state.
+  const superseded = new Set(candidates.filter((claim) => isMarkedFor(claim, vmName)).flatMap(supersededBy));
   return claims.filter((claim) => !isDeleting(claim) && !superseded.has(claim.metadata.uid)).toSorted(newestFirst);
 }
 
-/** Reports whether a claim without an owner would be taken for the state of the VM: it is marked for no other. */
+/** Reports whether the claim has no owner and is marked for this VM only, so that the VM would use it. */
 export function isUnownedStateOf(claim: PersistentVolumeClaim, vmName: string): boolean {
   const isNamed = isMarkedFor(claim, vmName) || hasLegacyNameOf(claim, vmName);
-  return hasNoOwner(claim) && isMarkedForNoOther(claim, stateKeyOf(vmName)) && isNamed;
+  return hasNoOwner(claim) && isNotMarkedForOthers(claim, stateKeyOf(vmName)) && isNamed;
 }
 
 export function isMarkedFor(claim: PersistentVolumeClaim, vmName: string): boolean {
   return markedKeysOf(claim).includes(stateKeyOf(vmName));
 }
 
-/** Reports whether the name of the claim marks it for the VM. A name cannot be taken off: the annotation `false` does. */
+/**
+ * Reports whether the claim is marked by its legacy name. Names cannot be changed: the annotation `false` removes the
+ * mark.
+ */
 export function hasLegacyNameOf({ metadata }: PersistentVolumeClaim, vmName: string): boolean {
   const isReleased = metadata.annotations?.[stateAnnotationOf(vmName)] === RELEASED;
   return metadata.name === legacyStateClaimName(vmName) && !isReleased;
@@ -144,15 +156,15 @@ export function hasNoOwner({ metadata }: PersistentVolumeClaim): boolean {
   return (metadata.ownerReferences ?? []).length === 0;
 }
 
-function isMarkedForNoOther(claim: PersistentVolumeClaim, key: string): boolean {
+function isNotMarkedForOthers(claim: PersistentVolumeClaim, key: string): boolean {
   return markedKeysOf(claim).every((marked) => marked === key);
 }
 
 /** Returns the keys of the VMs that a label or an annotation of the claim names. */
 export function markedKeysOf({ metadata: { annotations = {}, labels = {} } }: PersistentVolumeClaim): string[] {
-  const noted = Object.keys(annotations).filter((name) => name.startsWith(PREFIX) && annotations[name] === 'true');
+  const annotated = Object.keys(annotations).filter((name) => name.startsWith(PREFIX) && annotations[name] === 'true');
   const label = labels[STATE_LABEL];
-  return [...noted.map((name) => name.slice(PREFIX.length)), ...(label === undefined ? [] : [label])];
+  return [...annotated.map((name) => name.slice(PREFIX.length)), ...(label === undefined ? [] : [label])];
 }
 
 function supersededBy({ metadata: { uid, annotations } }: Claim): string[] {
@@ -169,7 +181,7 @@ function hashOf(text: string, length: number): string {
   return createHash('sha256').update(text).digest('hex').slice(0, length);
 }
 
-/** As the controller of instances has named it in the launcher pod. */
+/** Returns the state claim of a launcher pod. */
 export function stateClaimIn({ spec }: Pod): string | undefined {
   return spec.volumes?.find(({ name }) => name === STATE_POD_VOLUME)?.persistentVolumeClaim?.claimName;
 }

@@ -1,4 +1,4 @@
-/** What cannot be deleted while protected VMs would be lost with it, and in which words that is refused. Pure. */
+/** Objects that cannot be deleted while protected VMs depend on them, and the message of the refusal. Pure. */
 import { PROTECTION_LABEL } from '#api/delete-protection.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
@@ -6,39 +6,39 @@ import { groupResource } from '#kube/meta.ts';
 
 export type GuardedKind = 'Namespace' | 'PersistentVolumeClaim' | 'PersistentVolume' | 'CustomResourceDefinition';
 
-/** Describes what an object of the kind is to the VMs. */
-export const BONDS: Readonly<Record<GuardedKind, string>> = {
+/** Describes the relation of an object of the kind to the VMs. */
+export const RELATIONS: Readonly<Record<GuardedKind, string>> = {
   Namespace: 'it holds',
   PersistentVolumeClaim: 'it is a disk of',
   PersistentVolume: 'it holds a disk of',
   CustomResourceDefinition: 'it defines',
 };
 
-/** The definitions that protected VMs would be lost with, by name: what each is to the VMs. */
+/** The definitions that protected VMs depend on, by name, with their relation to the VMs. */
 export const DEFINITION_BONDS: Readonly<Record<string, string>> = {
-  [groupResource(VIRTUAL_MACHINES)]: BONDS.CustomResourceDefinition,
+  [groupResource(VIRTUAL_MACHINES)]: RELATIONS.CustomResourceDefinition,
   [groupResource(VIRTUAL_MACHINE_IDENTITIES)]: 'it defines the identity record of',
 };
 
-/** Reports whether protected VMs would be lost with the definition. */
+/** Reports whether VMs depend on the definition. */
 export function isGuardedDefinition(name: string): boolean {
   return Object.hasOwn(DEFINITION_BONDS, name);
 }
 
-/** Returns what the object is to the VMs. */
-export function bondOf(kind: GuardedKind, name: string): string {
+/** Returns the relation of the object to the VMs. */
+export function relationOf(kind: GuardedKind, name: string): string {
   const isDefinition = kind === 'CustomResourceDefinition' && isGuardedDefinition(name);
-  return (isDefinition ? DEFINITION_BONDS[name] : undefined) ?? BONDS[kind];
+  return (isDefinition ? DEFINITION_BONDS[name] : undefined) ?? RELATIONS[kind];
 }
 
 export interface ProtectedDelete {
   readonly kind: string;
   readonly name: string;
-  readonly bond: string;
-  /** As marks name them. */
+  readonly relation: string;
+  /** Names of the VMs, as in PROTECTED_VMS_ANNOTATION. */
   readonly vms: string;
 }
 
-export function deleteRefusal({ kind, name, bond, vms }: ProtectedDelete): string {
-  return `${kind} "${name}" cannot be deleted: ${bond} the protected VirtualMachine ${vms}; remove the label ${PROTECTION_LABEL} from them first`;
+export function describeDeleteRefusal({ kind, name, relation, vms }: ProtectedDelete): string {
+  return `${kind} "${name}" cannot be deleted: ${relation} the protected VirtualMachine ${vms}; remove the label ${PROTECTION_LABEL} from them first`;
 }

@@ -1,11 +1,11 @@
-/** What the identity record of a VM will say when it is made, which is before the first start: for people who ask earlier. Pure. */
+/** Predicts the identity record of a VM that has none yet; the record is created before the first start. Pure. */
 import { importedDevicesOf } from '#api/imported-devices.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { ownedByVm } from '#api/virtual-machine/owner.ts';
 import { VIRTUAL_MACHINE_IDENTITIES, type VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { apiVersionOf, type Stored } from '#kube/meta.ts';
 
-/** With the devices of the machine that was imported, where one was. */
+/** Includes the devices of an imported machine. */
 export function recordBeforeStart(vm: Stored<VirtualMachine>): VirtualMachineIdentity {
   const { namespace, name, creationTimestamp } = vm.metadata;
   const { uuid, serial } = vm.spec.template.spec?.domain.firmware ?? {};

@@ -1,6 +1,6 @@
 /**
- * What a guest says of its maker travels with its instance: written by us when the instance is made, from the record of
- * the VM, so that it stays what it was whatever the KubeVirt object says later. Pure.
+ * The SMBIOS manufacturer strings of a guest, as an annotation of its instance. Copied from the identity record when
+ * the instance is created, so that later changes of the KubeVirt object do not affect existing VMs. Pure.
  */
 import type { Smbios } from '#api/domain/chassis.ts';
 
@@ -9,14 +9,14 @@ export const SMBIOS_ANNOTATION = 'selfsame.io/smbios';
 const FIELDS = ['manufacturer', 'product', 'version', 'sku', 'family'] as const;
 const LINE = /^[ -~]{1,256}$/;
 
-/** Only what can be said in SMBIOS; undefined where nothing is left. */
+/** Returns the valid SMBIOS strings, or undefined if there are none. */
 export function readableSmbios(value: unknown): Smbios | undefined {
   const known = (typeof value === 'object' && value !== null ? value : {}) as Readonly<Record<string, unknown>>;
-  const told = FIELDS.flatMap((field) => {
+  const valid = FIELDS.flatMap((field) => {
     const text = Object.hasOwn(known, field) ? known[field] : undefined;
     return typeof text === 'string' && LINE.test(text) ? [[field, text] as const] : [];
   });
-  return told.length === 0 ? undefined : Object.fromEntries(told);
+  return valid.length === 0 ? undefined : Object.fromEntries(valid);
 }
 
 export function readSmbios(annotations: Readonly<Record<string, string>> = {}): Smbios | undefined {
@@ -30,6 +30,6 @@ export function readSmbios(annotations: Readonly<Record<string, string>> = {}): 
 }
 
 export function smbiosAnnotation(smbios: Smbios | undefined): Readonly<Record<string, string>> {
-  const told = readableSmbios(smbios);
-  return told === undefined ? {} : { [SMBIOS_ANNOTATION]: JSON.stringify(told) };
+  const valid = readableSmbios(smbios);
+  return valid === undefined ? {} : { [SMBIOS_ANNOTATION]: JSON.stringify(valid) };
 }

@@ -1,18 +1,18 @@
-/** The handle of a volume snapshot of ours says where its data lies: on one node, or where all nodes reach it. Pure. */
+/** The handle of our volume snapshots encodes where the data is: on one node, or on shared storage. Pure. */
 
 export type SnapshotPlace =
   | { readonly scope: 'node'; readonly node: string; readonly id: string }
   | { readonly scope: 'shared'; readonly id: string };
 
-/** Of nodes and of snapshots, as Kubernetes names objects: no slash, nothing that leads elsewhere. */
+/** Valid names of nodes and snapshots. They become paths, so slashes and leading dots are excluded. */
 const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 
-/** `node/node-1/snapcontent-…`, `shared/snapcontent-…`. */
+/** Returns `node/node-1/snapcontent-…` or `shared/snapcontent-…`. */
 export function formatSnapshotHandle(place: SnapshotPlace): string {
   return place.scope === 'node' ? `node/${place.node}/${place.id}` : `shared/${place.id}`;
 }
 
-/** Undefined for what is none of ours. */
+/** Returns undefined if the handle is not one of ours. */
 export function parseSnapshotHandle(handle: string): SnapshotPlace | undefined {
   const [scope, ...names] = handle.split('/');
   if (!names.every((name) => NAME.test(name))) return undefined;

@@ -1,17 +1,19 @@
-/** How snapshots of the state of a VM are told from snapshots of disks: the two are copied in different ways. Pure. */
+/** Distinguishes snapshots of persistent state from snapshots of disks, which are copied differently. Pure. */
 import { stateKeysOfClaim } from '#api/persistent-state.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 
-/** On VolumeSnapshots and their contents: `true` where the claim holds the state of a VM and no disk. */
+/** On VolumeSnapshots and their contents: `true` if the claim holds persistent state. */
 export const SNAPSHOT_STATE_ANNOTATION = 'selfsame.io/snapshot-state';
 
-/** On contents, and from there on VolumeSnapshots: `true` where the guest's agent was to freeze its file systems and did not. */
+/** On contents, copied to their VolumeSnapshots: `true` if the guest agent failed to freeze the file systems. */
 export const NOT_QUIESCED_ANNOTATION = 'selfsame.io/snapshot-not-quiesced';
 
-/** By a mark, never by its name: anybody may call the claim of a disk what he likes. */
+/**
+ * Reports whether the claim is marked as persistent state. Its name does not count: users may give any name to a disk.
+ */
 export function isMarkedAsState(claim: PersistentVolumeClaim): boolean {
   return stateKeysOfClaim({ ...claim, metadata: { ...claim.metadata, name: '' } }).length > 0;
 }
 
-/** Of the one file that holds it, in snapshots and on its way out of the cluster and in. */
+/** Limit for the archive of persistent state, in snapshots, exports and imports. */
 export const MAX_STATE_ARCHIVE_BYTES = 16 * 2 ** 20;

@@ -20,7 +20,7 @@ const ownedBy = (
   const apiVersion = kind.startsWith('VirtualMachine') ? 'kubevirt.io/v1' : 'v1';
   return { ownerReferences: [{ apiVersion, kind, name, uid: `${name}-uid`, controller: true, ...more }] };
 };
-const OURS = ownedBy('VirtualMachine', 'db');
+const OWN = ownedBy('VirtualMachine', 'db');
 const BACKUP = ownedBy('ConfigMap', 'backup');
 const annotated = (vmName = 'db') => ({ annotations: { [`persistent-state-for-${vmName}`]: 'true' } });
 const labelled = (vmName = 'db') => ({ labels: { 'persistent-state-for': vmName } });
@@ -38,17 +38,17 @@ interface Case {
 }
 
 const cases: Record<string, Case> = {
-  'nothing among none': { claims: [] },
-  'a claim that an annotation marks and somebody else owns': {
+  'no claim without candidates': { claims: [] },
+  'a claim with the annotation and another owner': {
     claims: [aClaim('a', { ...annotated(), ...BACKUP })],
     want: ['a'],
   },
-  'a claim that a label marks and somebody else owns': {
+  'a claim with the label and another owner': {
     claims: [aClaim('a', { ...labelled(), ...BACKUP })],
     want: ['a'],
   },
-  'a claim of the legacy name that somebody else owns': { claims: [aClaim(LEGACY, BACKUP)], want: [LEGACY] },
-  'a claim that somebody else owns without controlling it': {
+  'a claim with the legacy name and another owner': { claims: [aClaim(LEGACY, BACKUP)], want: [LEGACY] },
+  'a claim with another owner that does not control it': {
     claims: [aClaim('a', { ...annotated(), ...ownedBy('ConfigMap', 'backup', { controller: false }) })],
     want: ['a'],
   },
@@ -56,28 +56,28 @@ const cases: Record<string, Case> = {
     claims: [aClaim('a', { ...annotated(), ...ownedBy('VirtualMachine', 'db', { controller: false }) })],
     want: ['a'],
   },
-  'a claim of an earlier VM of the name': {
+  'a claim of an earlier VM of the same name': {
     claims: [aClaim('a', { ...annotated(), ...ownedBy('VirtualMachine', 'db', { uid: 'old-uid' }) })],
     want: ['a'],
   },
-  'a claim without an owner that is marked for another VM, too': {
+  'a claim without an owner that is also marked for another VM': {
     claims: [aClaim('a', { ...annotated(), ...labelled('web') })],
     want: ['a'],
   },
-  'no claim that the VM may take': { claims: [aClaim('a', annotated())] },
-  'no claim of others beside one of its own': {
+  'no claim that the VM may use': { claims: [aClaim('a', annotated())] },
+  'no claim of another owner if the VM has its own': {
     claims: [
-      aClaim('own', { ...OURS, ...annotated(), creationTimestamp: OLDER }),
+      aClaim('own', { ...OWN, ...annotated(), creationTimestamp: OLDER }),
       aClaim('a', { ...annotated(), ...BACKUP }),
     ],
   },
-  'no claim of others beside one without an owner': {
+  'no claim of another owner if there is one without an owner': {
     claims: [aClaim('free', annotated()), aClaim('a', { ...annotated(), ...BACKUP })],
   },
-  'no claim of others without a mark': {
+  'no unmarked claim of another owner': {
     claims: [aClaim('a', BACKUP), aClaim('b', { ...annotated('web'), ...BACKUP })],
   },
-  'no claim whose mark says no': {
+  'no claim whose annotation is false': {
     claims: [
       aClaim('a', { ...BACKUP, annotations: { [LEGACY]: 'false' } }),
       aClaim(LEGACY, { ...BACKUP, annotations: { [LEGACY]: 'false' } }),
@@ -91,20 +91,20 @@ const cases: Record<string, Case> = {
       }),
     ],
   },
-  'a claim of another kind of that name': {
+  'a claim of a third-party kind named VirtualMachineRestore': {
     claims: [
       aClaim('a', { ...annotated(), ...ownedBy('VirtualMachineRestore', 'r', { apiVersion: 'example.com/v1' }) }),
     ],
     want: ['a'],
   },
   'no claim that is being deleted': { claims: [aClaim('a', { ...annotated(), ...BACKUP, deletionTimestamp: NOW })] },
-  'no claim that another one supersedes': {
+  'no superseded claim': {
     claims: [
       aClaim('a', { ...annotated(), ...BACKUP }),
-      aClaim('b', { ...OURS, ...superseding('a-uid'), deletionTimestamp: NOW }),
+      aClaim('b', { ...OWN, ...superseding('a-uid'), deletionTimestamp: NOW }),
     ],
   },
-  'all of them, the newest first': {
+  'all conflicting claims, the newest first': {
     claims: [
       aClaim('b', { ...annotated(), ...BACKUP }),
       aClaim('old', { ...labelled(), ...BACKUP, creationTimestamp: OLDER }),
@@ -112,13 +112,13 @@ const cases: Record<string, Case> = {
     ],
     want: ['a', 'b', 'old'],
   },
-  'no claim of another VM, whose new name looks like a legacy name': {
+  'no claim of another VM whose current name looks like the legacy name': {
     vmName: 'db-x4b2z',
-    claims: [aClaim('persistent-state-for-db-x4b2z', { ...annotated('db'), ...OURS })],
+    claims: [aClaim('persistent-state-for-db-x4b2z', { ...annotated('db'), ...OWN })],
   },
-  'no target of a migration of another VM, which has no mark': {
+  'no unmarked target claim of a migration of another VM': {
     vmName: 'db-x4b2z',
-    claims: [aClaim('persistent-state-for-db-x4b2z', OURS)],
+    claims: [aClaim('persistent-state-for-db-x4b2z', OWN)],
   },
 };
 
@@ -134,31 +134,31 @@ describe('the VM does not start because of', () => {
   }
 });
 
-describe('of several claims that the VM may take it takes', () => {
+describe('of several usable claims, the VM uses', () => {
   const several: Record<string, { claims: readonly Claim[]; want?: string }> = {
-    'its own before a newer one without an owner': {
-      claims: [aClaim('own', { ...OURS, ...annotated(), creationTimestamp: OLDER }), aClaim('free', annotated())],
+    'its own before a newer claim without an owner': {
+      claims: [aClaim('own', { ...OWN, ...annotated(), creationTimestamp: OLDER }), aClaim('free', annotated())],
       want: 'own',
     },
-    'its own of the legacy name before a marked one without an owner': {
-      claims: [aClaim(LEGACY, OURS), aClaim('free', annotated())],
+    'its own with the legacy name before a marked claim without an owner': {
+      claims: [aClaim(LEGACY, OWN), aClaim('free', annotated())],
       want: LEGACY,
     },
-    'its own, whatever one without an owner says to supersede': {
-      claims: [aClaim('own', { ...OURS, ...annotated() }), aClaim('free', superseding('own-uid'))],
+    'its own, even if a claim without an owner supersedes it': {
+      claims: [aClaim('own', { ...OWN, ...annotated() }), aClaim('free', superseding('own-uid'))],
       want: 'own',
     },
-    'one without an owner where its own is being deleted': {
-      claims: [aClaim('own', { ...OURS, ...annotated(), deletionTimestamp: NOW }), aClaim('free', annotated())],
+    'a claim without an owner if its own is being deleted': {
+      claims: [aClaim('own', { ...OWN, ...annotated(), deletionTimestamp: NOW }), aClaim('free', annotated())],
       want: 'free',
     },
-    'none that its own has superseded': {
+    'no claim that its own has superseded': {
       claims: [
-        aClaim('own', { ...OURS, ...superseding('free-uid'), deletionTimestamp: NOW }),
+        aClaim('own', { ...OWN, ...superseding('free-uid'), deletionTimestamp: NOW }),
         aClaim('free', annotated()),
       ],
     },
-    'the newest without an owner': {
+    'the newest claim without an owner': {
       claims: [aClaim('a', { ...annotated(), creationTimestamp: OLDER }), aClaim('b', labelled())],
       want: 'b',
     },
@@ -201,7 +201,7 @@ describe('the holder', () => {
   }
 });
 
-test('the message names the claim, its owner and both ways out, and further claims', () => {
+test('the message names the claim, its owner, both remedies, and further claims', () => {
   const claims = ['a', 'b', 'c', 'd', 'e'].map((name) => aClaim(name, { ...annotated(), ...BACKUP }));
   const subject = { ...OWNER, namespace: 'prod' };
   const one =
@@ -209,7 +209,7 @@ test('the message names the claim, its owner and both ways out, and further clai
     'ConfigMap "backup"; hand it over to this VM with "virtctl state adopt db --claim a -n prod", or remove the mark ' +
     'with "virtctl state release db --claim a -n prod"';
   assert.equal(describeConflicts(claims.slice(0, 1), subject), one);
-  assert.equal(describeConflicts(claims, subject), `${one}; the same holds for "b", "c", "d" and others`);
+  assert.equal(describeConflicts(claims, subject), `${one}; the same applies to "b", "c", "d" and others`);
   assert.match(
     describeConflicts(claims.slice(0, 1), { ...subject, isAlone: true }),
     /^Cannot start VirtualMachineInstance "db": .*; remove the ownerReferences of the claim/,

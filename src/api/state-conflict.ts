@@ -1,6 +1,7 @@
 /**
- * Claims that are marked as the persistent state of a VM and belong to somebody else. Without them the guest would start
- * with an empty TPM although its state may be there, so that the VM does not start until somebody decides. Pure.
+ * State conflicts: claims that are marked as the persistent state of a VM and have another owner. Without them the
+ * guest would start with an empty TPM although its state may exist, so the VM does not start until a user decides.
+ * Pure.
  */
 import { KUBEVIRT_GROUP, SNAPSHOT_GROUP } from '#api/names.ts';
 import {
@@ -26,13 +27,13 @@ type Claim = Stored<PersistentVolumeClaim>;
 export const STATE_CONFLICT = 'PersistentStateConflict';
 const MAX_NAMED = 3;
 
-/** Returns the claims that keep the VM from starting, the newest first; none where it has state that it may use. */
+/** Returns the claims that prevent the VM from starting, the newest first; none if it has state that it may use. */
 export function findStateConflicts(claims: Iterable<Claim>, owner: StateOwner): Claim[] {
   const all = [...claims];
   return findState(all, owner) === undefined ? listConflictingClaims(all, owner) : [];
 }
 
-/** Returns all claims that are marked for the VM and belong to somebody else, whatever else the VM has. */
+/** Returns all claims that are marked for the VM and have another owner, even if the VM has a claim of its own. */
 export function listConflictingClaims(claims: Iterable<Claim>, owner: StateOwner): Claim[] {
   const { vmName, ownerUid } = owner;
   const marked = [...claims].filter((claim) => isMarkedFor(claim, vmName) || isNamedOnlyFor(claim, vmName));
@@ -43,18 +44,21 @@ export function listConflictingClaims(claims: Iterable<Claim>, owner: StateOwner
   return withoutSuperseded(foreign, marked, vmName);
 }
 
-/** Returns the keys of other VMs that the claim is marked for, too. */
+/** Returns the keys of other VMs that the claim is marked for. */
 export function listOtherMarks(claim: PersistentVolumeClaim, vmName: string): string[] {
   return markedKeysOf(claim).filter((key) => key !== stateKeyOf(vmName));
 }
 
-/** Reports whether a restore has the claim for a while: it hands it over to the VM, or deletes it when it fails. */
+/** Reports whether a restore owns the claim. It hands the claim over to the VM, or deletes it on failure. */
 export function isRestoring(claim: PersistentVolumeClaim): boolean {
   const { kind, apiVersion = '' } = controllerOf(claim) ?? {};
   return kind === VIRTUAL_MACHINE_RESTORES.kind && apiVersion.startsWith(`${SNAPSHOT_GROUP}/`);
 }
 
-/** The new names of one VM look like the legacy names of others: db-x4b2z has no claim on the state of db. */
+/**
+ * Reports whether the claim is marked only by its legacy name. A current name of one VM may look like the legacy name
+ * of another: `persistent-state-for-db-x4b2z` belongs to db, not to a VM db-x4b2z.
+ */
 function isNamedOnlyFor(claim: Claim, vmName: string): boolean {
   if (!hasLegacyNameOf(claim, vmName) || markedKeysOf(claim).length > 0) return false;
   const owners = (claim.metadata.ownerReferences ?? []).filter(isMachine);
@@ -66,7 +70,7 @@ function isMachine({ kind, apiVersion }: OwnerReference): boolean {
   return isKind && apiVersion.startsWith(`${KUBEVIRT_GROUP}/`);
 }
 
-/** Names who has the claim: `ConfigMap "backup"`, or the VM that it is marked for, too. */
+/** Describes the holder of the claim: its owner, or another VM that it is marked for. */
 export function describeHolder(claim: Claim, { vmName, ownerUid }: StateOwner): string {
   const [first] = claim.metadata.ownerReferences ?? [];
   const owner = controllerOf(claim) ?? first;
@@ -76,27 +80,27 @@ export function describeHolder(claim: Claim, { vmName, ownerUid }: StateOwner): 
   return isMachine(owner) && owner.name === vmName ? `${holder} of another uid (${owner.uid})` : holder;
 }
 
-/** Whose start it is about. */
+/** The VM or instance that cannot start. */
 export interface ConflictSubject extends StateOwner {
   readonly namespace: string | undefined;
-  /** An instance without a VM: no verb changes whose claims its are. */
+  /** True for an instance without a VM: it has no verb that changes the owner of its claims. */
   readonly isAlone?: boolean;
 }
 
-/** Returns the message of the condition and the Event: what is in the way, and the two ways out. */
+/** Returns the message of the condition and the Event: the conflict, and the two ways to resolve it. */
 export function describeConflicts(conflicts: readonly Claim[], subject: ConflictSubject): string {
   const { vmName, namespace = '', isAlone = false } = subject;
   const [first, ...more] = conflicts;
   if (first === undefined) return '';
   const { name } = first.metadata;
   const kind = isAlone ? VIRTUAL_MACHINE_INSTANCES.kind : VIRTUAL_MACHINES.kind;
-  const what = `PersistentVolumeClaim "${name}" is marked as its persistent state, but ${describeHolder(first, subject)}`;
-  const verb = (word: string) => `"virtctl state ${word} ${vmName} --claim ${name} -n ${namespace}"`;
-  const ways = isAlone
+  const conflict = `PersistentVolumeClaim "${name}" is marked as its persistent state, but ${describeHolder(first, subject)}`;
+  const command = (verb: string) => `"virtctl state ${verb} ${vmName} --claim ${name} -n ${namespace}"`;
+  const remedy = isAlone
     ? 'remove the ownerReferences of the claim to use it, or its label and annotation persistent-state-for to start with empty state'
-    : `hand it over to this VM with ${verb('adopt')}, or remove the mark with ${verb('release')}`;
+    : `hand it over to this VM with ${command('adopt')}, or remove the mark with ${command('release')}`;
   const others = more.slice(0, MAX_NAMED).map(({ metadata }) => `"${metadata.name}"`);
   const rest = more.length > MAX_NAMED ? ' and others' : '';
-  const also = others.length === 0 ? '' : `; the same holds for ${others.join(', ')}${rest}`;
-  return `Cannot start ${kind} "${vmName}": ${what}; ${ways}${also}`;
+  const also = others.length === 0 ? '' : `; the same applies to ${others.join(', ')}${rest}`;
+  return `Cannot start ${kind} "${vmName}": ${conflict}; ${remedy}${also}`;
 }

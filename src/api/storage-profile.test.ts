@@ -16,18 +16,18 @@ function aProfile(fields: Partial<StorageProfile>, annotations?: Record<string, 
   };
 }
 
-describe('what claims may ask for', () => {
+describe('the property sets of a profile are', () => {
   const files: ClaimPropertySet[] = [{ volumeMode: 'Filesystem', accessModes: ['ReadWriteOnce'] }];
   const blocks: ClaimPropertySet[] = [{ volumeMode: 'Block', accessModes: ['ReadWriteMany'] }];
   const cases: Record<string, { profile: Partial<StorageProfile>; want: ClaimPropertySet[] }> = {
-    'nothing is known': { profile: {}, want: [] },
-    'the status tells it': { profile: { status: { claimPropertySets: files } }, want: files },
-    'the status before the spec': {
+    'empty without spec and status': { profile: {}, want: [] },
+    'those of the status': { profile: { status: { claimPropertySets: files } }, want: files },
+    'those of the status rather than those of the spec': {
       profile: { spec: { claimPropertySets: files }, status: { claimPropertySets: blocks } },
       want: blocks,
     },
-    'the spec, where nobody writes a status': { profile: { spec: { claimPropertySets: files } }, want: files },
-    'the spec, where the status tells other things': {
+    'those of the spec without a status': { profile: { spec: { claimPropertySets: files } }, want: files },
+    'those of the spec if the status has none': {
       profile: { spec: { claimPropertySets: files }, status: { provisioner: 'x' } },
       want: files,
     },
@@ -37,13 +37,18 @@ describe('what claims may ask for', () => {
   }
 });
 
-describe('the smallest volume', () => {
+describe('the minimum size of a volume', () => {
   const cases: Record<string, { annotations?: Record<string, string>; want?: string }> = {
-    'is not told': {},
-    'is not told among other things': { annotations: { other: '1Gi' } },
-    'is told': { annotations: { 'cdi.kubevirt.io/minimumSupportedPvcSize': '4Gi' }, want: '4Gi' },
-    'is no quantity': { annotations: { 'cdi.kubevirt.io/minimumSupportedPvcSize': 'large' } },
-    'is empty': { annotations: { 'cdi.kubevirt.io/minimumSupportedPvcSize': '' } },
+    'is unknown without annotations': {},
+    'is unknown without the annotation': { annotations: { other: '1Gi' } },
+    'is the value of the annotation': {
+      annotations: { 'cdi.kubevirt.io/minimumSupportedPvcSize': '4Gi' },
+      want: '4Gi',
+    },
+    'is unknown if the value is not a quantity': {
+      annotations: { 'cdi.kubevirt.io/minimumSupportedPvcSize': 'large' },
+    },
+    'is unknown if the value is empty': { annotations: { 'cdi.kubevirt.io/minimumSupportedPvcSize': '' } },
   };
   for (const [sentence, { annotations, want }] of Object.entries(cases)) {
     test(sentence, () => assert.equal(minimumSizeOf(aProfile({}, annotations)), want));

@@ -1,13 +1,13 @@
 /**
- * StorageProfiles: what the volumes of the StorageClass of the same name can be. The kind is CDI's, which fills in their
- * status; where there is no CDI, they say what an administrator says. Pure.
+ * StorageProfiles: the capabilities of the StorageClass of the same name. The kind belongs to CDI, which fills in the
+ * status; without CDI, only the spec that an administrator wrote counts. Pure.
  */
 import type { AccessMode, VolumeMode } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { quantityFault } from '#kube/quantity.ts';
 import { list, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
 
-/** On profiles: no volume of the class is smaller. */
+/** On profiles: the smallest volume of the class. */
 export const MINIMUM_SIZE_ANNOTATION = 'cdi.kubevirt.io/minimumSupportedPvcSize';
 
 const claimPropertySet = obj(
@@ -20,9 +20,12 @@ const claimPropertySet = obj(
 
 export type ClaimPropertySet = Infer<typeof claimPropertySet>;
 
-/** Beside the first, for CDI alone. */
+/** Only claimPropertySets is used here; the other fields are for CDI. */
 const recommended = {
-  claimPropertySets: list(claimPropertySet, { maxItems: 8, description: 'What claims of the class may ask for.' }),
+  claimPropertySets: list(claimPropertySet, {
+    maxItems: 8,
+    description: 'Access modes and volume modes that claims of the class may use.',
+  }),
   cloneStrategy: str(),
   dataImportCronSourceFormat: str(),
   snapshotClass: str(),
@@ -44,25 +47,25 @@ export const STORAGE_PROFILES: ResourceType<StorageProfile> = {
   namespaced: false,
 };
 
-/** What CDI found out; where it did not, or is not there, what was asked of it. */
+/** Returns what CDI found out, or else what the spec says. */
 export function claimPropertySetsOf({ spec, status }: StorageProfile): readonly ClaimPropertySet[] {
   return status?.claimPropertySets ?? spec?.claimPropertySets ?? [];
 }
 
-/** How a claim of persistent state uses its volume. */
+/** The modes of a claim of persistent state. */
 export interface StateModes {
   readonly volumeMode: VolumeMode;
   readonly accessMode: AccessMode;
 }
 
 const DEFAULT_MODES: StateModes = { volumeMode: 'Filesystem', accessMode: 'ReadWriteOnce' };
-/** The first that a class offers is taken. State is written, so that ReadOnlyMany is of no use. */
+/** In order of preference. State is written, so ReadOnlyMany cannot be used. */
 const VOLUME_MODES: readonly VolumeMode[] = ['Filesystem', 'Block'];
 const ACCESS_MODES: readonly AccessMode[] = ['ReadWriteOnce', 'ReadWriteMany', 'ReadWriteOncePod'];
 
 /**
- * Returns the modes of a claim of persistent state in the class of the profile. After the seed, which differs from
- * upstream: ReadWriteOnce is preferred, and Block is taken where a class offers nothing else.
+ * Returns the modes of a claim of persistent state in the class of the profile. Differs from KubeVirt: ReadWriteOnce is
+ * preferred, and Block is used if the class offers nothing else.
  */
 export function stateModesOf(profile: StorageProfile | undefined): StateModes {
   const sets = profile === undefined ? [] : claimPropertySetsOf(profile);
@@ -74,7 +77,7 @@ export function stateModesOf(profile: StorageProfile | undefined): StateModes {
   return DEFAULT_MODES;
 }
 
-/** A quantity; undefined where the profile tells none, or something else. */
+/** Returns a quantity, or undefined if the profile has no valid one. */
 export function minimumSizeOf({ metadata }: StorageProfile): string | undefined {
   const size = metadata.annotations?.[MINIMUM_SIZE_ANNOTATION];
   return quantityFault(size) === undefined ? size : undefined;

@@ -1,4 +1,4 @@
-/** Which uuid a VM gets that was stored without one. */
+/** Tests the uuid of VMs that were stored without one. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { legacyUuid } from '#api/legacy-uuid.ts';
@@ -19,30 +19,30 @@ function aVm(creationTimestamp: string, uid = 'u1'): Stored<VirtualMachine> {
   return { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', metadata, spec: { template: {} } };
 }
 
-const ages: Record<string, { created: string; since?: string; isYounger: boolean }> = {
-  'an older VM': { created: '2026-01-01T11:59:59Z', since: SINCE, isYounger: false },
-  'a VM of the same second': { created: SINCE, since: SINCE, isYounger: true },
-  'a younger VM': { created: '2026-01-01T12:00:01Z', since: SINCE, isYounger: true },
-  'a VM where no stamp is known': { created: SINCE, isYounger: false },
-  'a VM where the stamp cannot be read': { created: SINCE, since: 'yesterday', isYounger: false },
-  'a VM without a time': { created: '', since: SINCE, isYounger: false },
+const ages: Record<string, { created: string; since?: string; isNewer: boolean }> = {
+  'an older VM': { created: '2026-01-01T11:59:59Z', since: SINCE, isNewer: false },
+  'a VM of the same second': { created: SINCE, since: SINCE, isNewer: true },
+  'a newer VM': { created: '2026-01-01T12:00:01Z', since: SINCE, isNewer: true },
+  'a VM without a known start of uuid admission': { created: SINCE, isNewer: false },
+  'a VM with an invalid start of uuid admission': { created: SINCE, since: 'yesterday', isNewer: false },
+  'a VM without a creation time': { created: '', since: SINCE, isNewer: false },
 };
 
-for (const [name, { created, since, isYounger }] of Object.entries(ages)) {
-  test(`${name} gets a ${isYounger ? 'random uuid' : 'uuid of its name'}`, () => {
+for (const [name, { created, since, isNewer }] of Object.entries(ages)) {
+  test(`${name} gets a ${isNewer ? 'random uuid' : 'legacy uuid'}`, () => {
     const vm = aVm(created);
-    assert.equal(isYoungerThanAdmission(vm, since), isYounger);
-    if (isYounger) assert.match(uuidOfUnseen(vm, since), V4);
+    assert.equal(isYoungerThanAdmission(vm, since), isNewer);
+    if (isNewer) assert.match(uuidOfUnseen(vm, since), V4);
     else assert.equal(uuidOfUnseen(vm, since), legacyUuid('db'));
   });
 }
 
-test('a random uuid is the same each time for one VM, and another one for another VM of the name', () => {
+test('a random uuid is always the same for one VM, and differs for another VM of the same name', () => {
   assert.equal(uuidOfUnseen(aVm(SINCE), SINCE), uuidOfUnseen(aVm(SINCE), SINCE));
   assert.notEqual(uuidOfUnseen(aVm(SINCE), SINCE), uuidOfUnseen(aVm(SINCE, 'u2'), SINCE));
 });
 
-test('the stamp is read from the definition', () => {
+test('the start of uuid admission is read from the definition', () => {
   const metadata = { name: 'virtualmachines.kubevirt.io', annotations: { [UUID_ADMISSION_ANNOTATION]: SINCE } };
   assert.equal(uuidAdmissionSince({ metadata }), SINCE);
   assert.equal(uuidAdmissionSince({ metadata: { name: 'x' } }), undefined);

@@ -1,11 +1,11 @@
 /**
- * The moment since which every VirtualMachine gets a random firmware uuid when it is created: an annotation of the
- * definition of VirtualMachines. The operator writes it once, when the mutating webhook configuration stands, and never
- * changes or removes it. It goes with the definition, and then all VMs are gone as well.
+ * The time since which every VirtualMachine gets a random firmware UUID at creation: an annotation of the definition of
+ * VirtualMachines. The operator writes it once, when the mutating webhook configuration exists, and never changes or
+ * removes it. It is deleted only with the definition, and then all VMs are gone as well.
  *
- * A VM that is stored without a uuid is older than that moment, and keeps the uuid of the old, name-based rule; or it is
- * younger, and no webhook has seen it (an API server that did not know the configuration yet, or somebody who removed it):
- * then it gets a random one.
+ * A VM that is stored without a UUID is either older than that time, and keeps its legacy UUID; or it is newer, and the
+ * webhook was bypassed (an API server that did not know the configuration yet, or a user who removed it): then it gets
+ * a random one.
  */
 import { createHash } from 'node:crypto';
 import { legacyUuid } from '#api/legacy-uuid.ts';
@@ -16,22 +16,22 @@ export const UUID_ADMISSION_ANNOTATION = 'selfsame.io/uuid-admission-since';
 /** The name of the definition that has the annotation. */
 export const VM_DEFINITION = groupResource(VIRTUAL_MACHINES);
 
-/** Returns the annotation of the definition of VirtualMachines, as a timestamp of an object. */
+/** Returns the annotation of the definition of VirtualMachines, in RFC 3339. */
 export function uuidAdmissionSince(definition: Pick<KubeObject, 'metadata'> | undefined): string | undefined {
   return definition?.metadata.annotations?.[UUID_ADMISSION_ANNOTATION];
 }
 
-/** Reports whether the VM was created when uuids were random already. False where either time cannot be read. */
+/** Reports whether the VM was created after UUIDs became random. False if either time cannot be parsed. */
 export function isYoungerThanAdmission({ metadata }: Stored<VirtualMachine>, since: string | undefined): boolean {
   return Date.parse(metadata.creationTimestamp) >= Date.parse(since ?? '');
 }
 
-/** Returns the firmware uuid of a VM that was stored without one and has not run yet. Always the same for one VM. */
+/** Returns the firmware UUID of a VM that was stored without one and has not run yet. Always the same for one VM. */
 export function uuidOfUnseen(vm: Stored<VirtualMachine>, since: string | undefined): string {
   return isYoungerThanAdmission(vm, since) ? uuidFromUid(vm.metadata.uid) : legacyUuid(vm.metadata.name);
 }
 
-/** Returns a version 4 uuid that follows from the uid, which the API server made at random. */
+/** Derives a version 4 UUID from the uid, which the API server generated at random. */
 function uuidFromUid(uid: string): string {
   const bytes = createHash('sha256').update(`firmware uuid of ${uid}`).digest().subarray(0, 16);
   bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x40, 6);

@@ -8,8 +8,8 @@ import type { PersistentVolume } from '#kube/core-kinds.ts';
 
 type AccessMode = PersistentVolume['spec']['accessModes'][number];
 
-/** `node`: where the data lies; undefined where every node reaches it. */
-function ours(node: string | undefined): PersistentVolume {
+/** `node` has the data; undefined for a shared volume. */
+function ownVolume(node: string | undefined): PersistentVolume {
   return {
     apiVersion: 'v1',
     kind: 'PersistentVolume',
@@ -18,11 +18,11 @@ function ours(node: string | undefined): PersistentVolume {
   };
 }
 
-function foreign(...accessModes: AccessMode[]): PersistentVolume {
+function foreignVolume(...accessModes: AccessMode[]): PersistentVolume {
   return {
     apiVersion: 'v1',
     kind: 'PersistentVolume',
-    // What others write there means nothing.
+    // The annotation counts only on our own volumes.
     metadata: { name: 'pv-1', annotations: { [VOLUME_NODE_ANNOTATION]: 'node-1' } },
     spec: { capacity: { storage: '1Gi' }, accessModes, nfs: { server: 's', path: '/' } },
   };
@@ -38,73 +38,89 @@ interface Case {
   readonly volume: Omit<Volume, 'name'>;
   readonly disk?: Omit<Disk, 'name'> | 'none';
   readonly bound?: PersistentVolume;
-  /** `stays: why`, or what becomes of it; undefined where nobody is told of it. */
+  /** `stays: why`, or the kind of move; undefined if the volume has no move. */
   readonly want: string | undefined;
 }
 
-const UNREACHED = 'stays: its volume pv-1 cannot be used by two nodes';
+const NOT_SHARED = 'stays: its volume pv-1 cannot be used by two nodes';
 
 const cases: Record<string, Case> = {
-  'a seed is sent as it is': { volume: { cloudInitNoCloud: { userData: '' } }, disk: CDROM, want: 'content' },
-  'a seed that the guest may have written to goes along': {
+  'the content of a cloud-init CD-ROM is sent': {
+    volume: { cloudInitNoCloud: { userData: '' } },
+    disk: CDROM,
+    want: 'content',
+  },
+  'a writable cloud-init disk is copied': {
     volume: { cloudInitNoCloud: { userData: '' } },
     want: 'moves',
   },
-  'an empty disk goes along': { volume: { emptyDisk: { capacity: '1Gi' } }, want: 'moves' },
-  'a file of the node stays': {
+  'an emptyDisk is copied': { volume: { emptyDisk: { capacity: '1Gi' } }, want: 'moves' },
+  'a hostDisk cannot be migrated': {
     volume: { hostDisk: { path: '/d.img', type: 'Disk' } },
     want: 'stays: a hostDisk is a file of its node',
   },
-  'a device of the node stays': {
+  'a directLun cannot be migrated': {
     volume: { directLun: { guid: 'g' } },
     want: 'stays: a directLun is a device of its node',
   },
-  'a claim without a volume stays': { volume: CLAIM, want: 'stays: the claim data has no volume' },
-  'a claim on the node goes along': { volume: CLAIM, bound: ours('node-1'), want: 'moves' },
-  'a claim that every node reaches is shared': { volume: CLAIM, bound: ours(undefined), want: 'shared' },
-  'a claim on the node that is only read stays': {
+  'a claim without a volume cannot be migrated': { volume: CLAIM, want: 'stays: the claim data has no volume' },
+  'a claim on one node is copied': { volume: CLAIM, bound: ownVolume('node-1'), want: 'moves' },
+  'a claim on shared storage is shared': { volume: CLAIM, bound: ownVolume(undefined), want: 'shared' },
+  'a CD-ROM on one node cannot be migrated': {
     volume: CLAIM,
     disk: CDROM,
-    bound: ours('node-1'),
-    want: 'stays: it is only read, and lies on its node',
+    bound: ownVolume('node-1'),
+    want: 'stays: it is read-only and on one node only',
   },
-  'a claim on the node that is a disk to read only stays': {
+  'a read-only disk on one node cannot be migrated': {
     volume: CLAIM,
     disk: READ_ONLY_DISK,
-    bound: ours('node-1'),
-    want: 'stays: it is only read, and lies on its node',
+    bound: ownVolume('node-1'),
+    want: 'stays: it is read-only and on one node only',
   },
-  'a claim on the node that its volume lets be read only stays': {
+  'a read-only claim on one node cannot be migrated': {
     volume: { persistentVolumeClaim: { claimName: 'data', readOnly: true } },
-    bound: ours('node-1'),
-    want: 'stays: it is only read, and lies on its node',
+    bound: ownVolume('node-1'),
+    want: 'stays: it is read-only and on one node only',
   },
-  'a medium that every node reaches is shared': { volume: CLAIM, disk: CDROM, bound: ours(undefined), want: 'shared' },
-  'a foreign volume that many write is shared': { volume: CLAIM, bound: foreign('ReadWriteMany'), want: 'shared' },
-  'a foreign volume of one node stays': { volume: CLAIM, bound: foreign('ReadWriteOnce'), want: UNREACHED },
-  'a foreign volume that many may read is shared where it is only read': {
+  'a CD-ROM on shared storage is shared': { volume: CLAIM, disk: CDROM, bound: ownVolume(undefined), want: 'shared' },
+  'a ReadWriteMany volume of another driver is shared': {
     volume: CLAIM,
-    disk: CDROM,
-    bound: foreign('ReadWriteOnce', 'ReadOnlyMany'),
+    bound: foreignVolume('ReadWriteMany'),
     want: 'shared',
   },
-  'a foreign volume that many may read stays where it is written': {
+  'a ReadWriteOnce volume of another driver cannot be migrated': {
     volume: CLAIM,
-    bound: foreign('ReadWriteOnce', 'ReadOnlyMany'),
-    want: UNREACHED,
+    bound: foreignVolume('ReadWriteOnce'),
+    want: NOT_SHARED,
   },
-  'what is above a shared base goes along': { volume: EPHEMERAL, bound: ours(undefined), want: 'moves above a base' },
-  'what is above a base on the node stays': {
+  'a ReadOnlyMany volume of another driver is shared if it is read-only': {
+    volume: CLAIM,
+    disk: CDROM,
+    bound: foreignVolume('ReadWriteOnce', 'ReadOnlyMany'),
+    want: 'shared',
+  },
+  'a ReadOnlyMany volume of another driver cannot be migrated if it is writable': {
+    volume: CLAIM,
+    bound: foreignVolume('ReadWriteOnce', 'ReadOnlyMany'),
+    want: NOT_SHARED,
+  },
+  'an ephemeral volume on a shared base is copied': {
     volume: EPHEMERAL,
-    bound: ours('node-1'),
-    want: 'stays: the volume below it lies on its node',
+    bound: ownVolume(undefined),
+    want: 'moves above a base',
   },
-  'what is above a foreign base of one node stays': {
+  'an ephemeral volume on a base on one node cannot be migrated': {
     volume: EPHEMERAL,
-    bound: foreign('ReadWriteOnce'),
-    want: 'stays: the volume below it lies on its node',
+    bound: ownVolume('node-1'),
+    want: 'stays: the volume below it is on one node only',
   },
-  'a volume without a disk is not in the guest': { volume: CLAIM, disk: 'none', want: undefined },
+  'an ephemeral volume on a ReadWriteOnce base of another driver cannot be migrated': {
+    volume: EPHEMERAL,
+    bound: foreignVolume('ReadWriteOnce'),
+    want: 'stays: the volume below it is on one node only',
+  },
+  'a volume without a disk has no move': { volume: CLAIM, disk: 'none', want: undefined },
 };
 
 for (const [name, { volume, disk = DISK, bound, want }] of Object.entries(cases)) {
@@ -125,6 +141,10 @@ for (const [name, { volume, disk = DISK, bound, want }] of Object.entries(cases)
   });
 }
 
-test('only volumes of ours lie on a node', () => {
-  assert.deepEqual([ours('node-1'), ours(undefined), foreign('ReadWriteOnce')].map(liesOnNode), [true, false, false]);
+test('only our own volumes are on one node', () => {
+  assert.deepEqual([ownVolume('node-1'), ownVolume(undefined), foreignVolume('ReadWriteOnce')].map(liesOnNode), [
+    true,
+    false,
+    false,
+  ]);
 });

@@ -1,4 +1,4 @@
-/** What becomes of each volume of an instance when its guest goes to another node: one rule for all who ask. Pure. */
+/** Decides how each volume of an instance is migrated: one rule for admission, controllers and nodes. Pure. */
 import { claimNameOf } from '#api/claim-names.ts';
 import type { Disk } from '#api/domain/disk.ts';
 import type { Volume } from '#api/domain/volume.ts';
@@ -9,15 +9,18 @@ import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 
 export type VolumeMove =
-  /** Both nodes reach it. */
+  /** Both nodes can access it. */
   | { readonly is: 'shared' }
-  /** Its data lies on the node and goes along; `overlay`: what is above a base that both reach. */
+  /**
+   * Its data is on the source node and is copied. `overlay`: only the overlay is copied; both nodes can access its
+   * base.
+   */
   | { readonly is: 'moves'; readonly overlay: boolean }
-  /** Small, and nobody can write it: it is sent as it is. */
+  /** Small and read-only: its content is sent as it is. */
   | { readonly is: 'content' }
   | { readonly is: 'stays'; readonly why: string };
 
-/** By name of the volume; only those that are in the guest. `volumeOf`: the PersistentVolume of a claim, by its name. */
+/** Returns the moves of all plugged volumes, by name. `volumeOf` returns the PersistentVolume of a claim. */
 export function volumeMoves(
   spec: VmiSpec,
   volumeOf: (claimName: string) => PersistentVolume | undefined,
@@ -26,50 +29,54 @@ export function volumeMoves(
   const moves = new Map<string, VolumeMove>();
   for (const volume of spec.volumes ?? []) {
     const disk = disks.get(volume.name);
-    if (disk !== undefined && isPlugged(disk)) moves.set(volume.name, moveOf(volume, disk, volumeOf));
+    if (disk !== undefined && isPlugged(disk)) moves.set(volume.name, decideMove(volume, disk, volumeOf));
   }
   return moves;
 }
 
-function moveOf(volume: Volume, disk: Disk, volumeOf: (claimName: string) => PersistentVolume | undefined): VolumeMove {
-  // On a disk that is not only read the guest may have written.
+function decideMove(
+  volume: Volume,
+  disk: Disk,
+  volumeOf: (claimName: string) => PersistentVolume | undefined,
+): VolumeMove {
+  // The guest may have written to a disk that is not read-only.
   if (isMadeOfFiles(volume)) {
-    return isOnlyRead(volume, disk) ? { is: 'content' } : { is: 'moves', overlay: false };
+    return isReadOnly(volume, disk) ? { is: 'content' } : { is: 'moves', overlay: false };
   }
   if (volume.emptyDisk !== undefined) return { is: 'moves', overlay: false };
-  if (volume.hostDisk !== undefined) return stays(volume, 'a hostDisk is a file of its node');
-  if (volume.directLun !== undefined) return stays(volume, 'a directLun is a device of its node');
+  if (volume.hostDisk !== undefined) return refuseMove(volume, 'a hostDisk is a file of its node');
+  if (volume.directLun !== undefined) return refuseMove(volume, 'a directLun is a device of its node');
   const claimName = claimNameOf(volume);
   const bound = claimName === undefined ? undefined : volumeOf(claimName);
-  if (bound === undefined) return stays(volume, `the claim ${claimName ?? ''} has no volume`);
-  const isShared = isReachedEverywhere(bound, volume, disk);
+  if (bound === undefined) return refuseMove(volume, `the claim ${claimName ?? ''} has no volume`);
+  const isShared = isAccessibleEverywhere(bound, volume, disk);
   if (volume.ephemeral !== undefined) {
-    return isShared ? { is: 'moves', overlay: true } : stays(volume, 'the volume below it lies on its node');
+    return isShared ? { is: 'moves', overlay: true } : refuseMove(volume, 'the volume below it is on one node only');
   }
   if (isShared) return { is: 'shared' };
-  if (!liesOnNode(bound)) return stays(volume, `its volume ${bound.metadata.name} cannot be used by two nodes`);
-  // What nobody writes could only be copied as a whole before, and no hypervisor does.
-  if (isOnlyRead(volume, disk)) return stays(volume, 'it is only read, and lies on its node');
+  if (!liesOnNode(bound)) return refuseMove(volume, `its volume ${bound.metadata.name} cannot be used by two nodes`);
+  // A read-only disk would have to be copied in advance; the hypervisor does not do that.
+  if (isReadOnly(volume, disk)) return refuseMove(volume, 'it is read-only and on one node only');
   return { is: 'moves', overlay: false };
 }
 
-function stays({ name }: Volume, why: string): VolumeMove {
+function refuseMove({ name }: Volume, why: string): VolumeMove {
   return { is: 'stays', why: `cannot migrate VMI: volume ${name}: ${why}` };
 }
 
-/** Of ours, on one node. */
+/** Reports whether it is one of our volumes with its data on one node. */
 export function liesOnNode({ spec, metadata }: PersistentVolume): boolean {
   return spec.csi?.driver === LOCAL_DRIVER && metadata.annotations?.[VOLUME_NODE_ANNOTATION] !== undefined;
 }
 
-function isReachedEverywhere(bound: PersistentVolume, volume: Volume, disk: Disk): boolean {
+function isAccessibleEverywhere(bound: PersistentVolume, volume: Volume, disk: Disk): boolean {
   if (bound.spec.csi?.driver === LOCAL_DRIVER) return !liesOnNode(bound);
   const { accessModes } = bound.spec;
-  const manyMayRead = accessModes.includes('ReadOnlyMany') && isOnlyRead(volume, disk);
-  return accessModes.includes('ReadWriteMany') || manyMayRead;
+  const isSharedReadOnly = accessModes.includes('ReadOnlyMany') && isReadOnly(volume, disk);
+  return accessModes.includes('ReadWriteMany') || isSharedReadOnly;
 }
 
-function isOnlyRead(volume: Volume, { disk, cdrom, floppy, lun }: Disk): boolean {
+function isReadOnly(volume: Volume, { disk, cdrom, floppy, lun }: Disk): boolean {
   if (cdrom !== undefined || volume.persistentVolumeClaim?.readOnly === true) return true;
   return disk?.readonly === true || floppy?.readonly === true || lun?.readonly === true;
 }

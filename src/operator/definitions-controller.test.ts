@@ -1,7 +1,7 @@
-/** When the stamp of uuid admission is written into the definition of VirtualMachines. */
+/** Tests when the annotation of uuid admission is written to the definition of VirtualMachines. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { UUID_ADMISSION_ANNOTATION as STAMP, VM_DEFINITION } from '#api/uuid-admission.ts';
+import { UUID_ADMISSION_ANNOTATION as SINCE_ANNOTATION, VM_DEFINITION } from '#api/uuid-admission.ts';
 import type { Stored } from '#kube/meta.ts';
 import { decideDefinition } from '#operator/definitions-controller.ts';
 import type { Desired } from '#operator/desired.ts';
@@ -12,9 +12,9 @@ const EARLIER = '2025-01-01T12:00:00Z';
 const named = (name: string): Desired => definitions.find(({ object }) => object.metadata.name === name)!;
 const vms = named(VM_DEFINITION);
 
-function stored({ object }: Desired, stamp?: string): Stored {
+function stored({ object }: Desired, since?: string): Stored {
   const { metadata } = object;
-  const annotations = { ...metadata.annotations, ...(stamp && { [STAMP]: stamp }) };
+  const annotations = { ...metadata.annotations, ...(since && { [SINCE_ANNOTATION]: since }) };
   const server = { name: metadata.name!, uid: 'u', resourceVersion: '1', creationTimestamp: EARLIER };
   return { ...object, metadata: { ...metadata, annotations, ...server } };
 }
@@ -23,18 +23,22 @@ interface Case {
   readonly wanted?: Desired;
   readonly present?: Stored;
   readonly admissionSince?: string;
-  /** The stamp that is written; undefined where none is. */
+  /** The annotation that is written; undefined if none is. */
   readonly want?: string;
   readonly changes: 0 | 1;
 }
 
 const cases: Record<string, Case> = {
-  'a new definition is created with it': { admissionSince: NOW, want: NOW, changes: 1 },
-  'a definition without it gets it': { present: stored(vms), admissionSince: NOW, want: NOW, changes: 1 },
-  'it is never moved': { present: stored(vms, EARLIER), admissionSince: NOW, changes: 0 },
-  'it stays where the configuration is gone': { present: stored(vms, EARLIER), changes: 0 },
-  'it is not made up': { present: stored(vms), changes: 0 },
-  'other kinds get none': { wanted: named('kubevirts.kubevirt.io'), admissionSince: NOW, changes: 1 },
+  'a new definition is created with the annotation': { admissionSince: NOW, want: NOW, changes: 1 },
+  'a definition without the annotation gets it': { present: stored(vms), admissionSince: NOW, want: NOW, changes: 1 },
+  'the annotation is never changed': { present: stored(vms, EARLIER), admissionSince: NOW, changes: 0 },
+  'the annotation is kept if the webhook configuration is gone': { present: stored(vms, EARLIER), changes: 0 },
+  'the annotation is not written without a webhook configuration': { present: stored(vms), changes: 0 },
+  'other definitions do not get the annotation': {
+    wanted: named('kubevirts.kubevirt.io'),
+    admissionSince: NOW,
+    changes: 1,
+  },
 };
 
 for (const [name, { wanted = vms, present, admissionSince, want, changes: count }] of Object.entries(cases)) {
@@ -45,7 +49,10 @@ for (const [name, { wanted = vms, present, admissionSince, want, changes: count 
     const text = JSON.stringify(
       change?.do === 'create' ? change.object.metadata : change?.do === 'patch' ? change.patch : '',
     );
-    assert.equal(text.includes(STAMP) || text.includes(STAMP.replace('/', '~1')), want !== undefined);
+    assert.equal(
+      text.includes(SINCE_ANNOTATION) || text.includes(SINCE_ANNOTATION.replace('/', '~1')),
+      want !== undefined,
+    );
     if (want !== undefined) assert.ok(text.includes(want));
   });
 }

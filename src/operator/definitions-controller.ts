@@ -1,38 +1,38 @@
 /**
- * Keeps the definitions of our kinds in place, and writes into the one of VirtualMachines since when uuid admission
- * stands (api/uuid-admission.ts). It is started when admission is in place, or the kinds are served already.
+ * Maintains the definitions of our kinds, and records in the definition of VirtualMachines since when uuid admission is
+ * active (api/uuid-admission.ts). It starts when admission is in place or the kinds are served already.
  */
 import { UUID_ADMISSION_ANNOTATION, uuidAdmissionSince, VM_DEFINITION } from '#api/uuid-admission.ts';
 import type { Informer } from '#client/informer.ts';
 import { isTrue } from '#kube/conditions.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 import { repair, type Desired } from '#operator/desired.ts';
-import { DEFINITIONS, type Reporting } from '#operator/kinds.ts';
+import { DEFINITIONS, type ConditionedObject } from '#operator/kinds.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { MUTATING_CONFIGURATION, webhookObjects } from '#operator/objects/webhooks.ts';
-import { watched } from '#operator/watched.ts';
+import { watchDesired } from '#operator/watch-desired.ts';
 import { defineController, type ControllerDefinition } from '#runtime/controller.ts';
 import { NOTHING, type Plan } from '#runtime/plan.ts';
 
 interface DefinitionWorld {
   readonly wanted: Desired;
   readonly present: Stored | undefined;
-  /** When the configuration of the mutating webhooks was created, by the clock of the API server. */
+  /** Creation time of the mutating webhook configuration, by the clock of the API server. */
   readonly admissionSince: string | undefined;
 }
 
 const byName = new Map(definitions.map((wanted) => [wanted.object.metadata.name ?? '', wanted]));
 
 export function definitionsController(
-  present: Informer<Reporting>,
+  present: Informer<ConditionedObject>,
   mutatingWebhooks: Informer<KubeObject>,
 ): ControllerDefinition<DefinitionWorld> {
   return defineController<DefinitionWorld>({
     name: 'operator-definitions',
     type: DEFINITIONS,
     sources: [
-      watched(present, definitions, (name) => name),
-      watched(mutatingWebhooks, webhookObjects, () => VM_DEFINITION),
+      watchDesired(present, definitions, (name) => name),
+      watchDesired(mutatingWebhooks, webhookObjects, () => VM_DEFINITION),
     ],
     observe(name) {
       const wanted = byName.get(name);
@@ -47,17 +47,17 @@ export function definitionsController(
 export function decideDefinition({ wanted, present, admissionSince }: DefinitionWorld): Plan {
   const since = uuidAdmissionSince(present) ?? admissionSince;
   const isVm = wanted.object.metadata.name === VM_DEFINITION;
-  const change = repair(isVm && since !== undefined ? annotated(wanted, since) : wanted, present);
+  const change = repair(isVm && since !== undefined ? annotateSince(wanted, since) : wanted, present);
   return change === undefined ? NOTHING : { changes: [change] };
 }
 
-function annotated(wanted: Desired, since: string): Desired {
+function annotateSince(wanted: Desired, since: string): Desired {
   const { metadata } = wanted.object;
   const annotations = { ...metadata.annotations, [UUID_ADMISSION_ANNOTATION]: since };
   return { ...wanted, object: { ...wanted.object, metadata: { ...metadata, annotations } } };
 }
 
-/** Reports whether all of our kinds are served. Who watches them earlier only gets errors. */
-export function definitionsEstablished(present: Informer<Reporting>): boolean {
+/** Reports whether all of our kinds are served. Watching them earlier fails. */
+export function definitionsEstablished(present: Informer<ConditionedObject>): boolean {
   return [...byName.keys()].every((name) => isTrue(present.get(name)?.status?.conditions, 'Established'));
 }

@@ -1,4 +1,4 @@
-/** An object that is to be there, and the smallest change that makes it so. Pure. */
+/** A desired object, and the smallest change that brings the stored object to the desired state. Pure. */
 import { createHash } from 'node:crypto';
 import { deepEqual } from '#kube/deep.ts';
 import { formatPointer } from '#kube/json-pointer.ts';
@@ -9,22 +9,24 @@ import type { Change, PatchChange } from '#runtime/plan.ts';
 export interface Desired {
   readonly type: ResourceType;
   readonly object: KubeObject;
-  /** Made where it is missing, and then other people's: settings. */
+  /** True if the object is only created, and belongs to the administrator afterwards: settings. */
   readonly once?: boolean;
-  /** Set when it is made, and then other people's. */
+  /** Set at creation only; the administrator may change them afterwards. */
   readonly initialAnnotations?: Readonly<Record<string, string>>;
-  /** Another controller writes the object, too: ours are the fields that `object` names, at any depth, and no labels. */
+  /** True if another controller writes the object as well: then we own only the fields in `object`, and no labels. */
   readonly isShared?: boolean;
 }
 
-/** What is wanted, and what there is of it. */
-export type Present = readonly (readonly [Desired, Stored | undefined])[];
+/** The desired objects with their stored state. */
+export type PresentObjects = readonly (readonly [Desired, Stored | undefined])[];
 
-/** Which version of ours an object was written from. What we do not ask for any more is gone with the next one. */
+/**
+ * Hash of the desired state that an object was written from. If it differs, fields that we no longer want are removed.
+ */
 const HASH_ANNOTATION = 'operator.selfsame.io/hash';
 const MANAGED_BY = { 'app.kubernetes.io/managed-by': 'selfsame-operator' };
 
-export function desired(
+export function desiredObject(
   type: ResourceType,
   metadata: ObjectMeta & { name: string },
   fields: Readonly<Record<string, unknown>> = {},
@@ -40,12 +42,15 @@ export function desired(
   return { type, object: { ...kind, metadata: { ...metadata, labels, annotations }, ...fields }, ...options };
 }
 
-/** `clusterroles.rbac.authorization.k8s.io/selfsame:node`; with the namespace where there is one. */
+/** Returns `clusterroles.rbac.authorization.k8s.io/selfsame:node`, with the namespace if there is one. */
 export function idOf({ type, object: { metadata } }: Pick<Desired, 'type' | 'object'>): string {
   return [groupResource(type), metadata.namespace, metadata.name].filter((part) => part !== undefined).join('/');
 }
 
-/** Returns the change that makes the object as wanted, or undefined if it is so, or is still being deleted. */
+/**
+ * Returns the change that restores the desired state; undefined if there is no difference or the object is being
+ * deleted.
+ */
 export function repair(wanted: Desired, present: Stored | undefined): Change | undefined {
   const { type, object, once = false, initialAnnotations, isShared = false } = wanted;
   if (present === undefined) {
@@ -57,57 +62,57 @@ export function repair(wanted: Desired, present: Stored | undefined): Change | u
   const patch = isShared ? buildSharedPatch(object, present) : buildOwnPatch(object, present);
   if (patch === undefined) return undefined;
   const { namespace, name, uid } = present.metadata;
-  const why = `${idOf(wanted)} was not as it should be`;
+  const why = `${idOf(wanted)} differed from its desired state`;
   return { do: 'patch', type, name: { namespace, name }, uid, patch, reason: 'Restored', why };
 }
 
 function buildOwnPatch(wanted: KubeObject, present: Stored): PatchChange['patch'] | undefined {
-  const body = difference(wanted, present);
+  const body = buildDifference(wanted, present);
   return body.length === 0 ? undefined : { type: 'json', body };
 }
 
-/** Merges our fields into theirs, whichever version of ours wrote them before. */
+/** Merges our fields into the stored object, whichever version wrote them before. */
 function buildSharedPatch(wanted: KubeObject, present: Stored): PatchChange['patch'] | undefined {
-  const fields = Object.entries(wanted).filter(([field]) => !OURS_ALWAYS.has(field));
-  const body = Object.fromEntries(fields.filter(([field, value]) => !holds(present[field], value)));
+  const fields = Object.entries(wanted).filter(([field]) => !IDENTIFYING_FIELDS.has(field));
+  const body = Object.fromEntries(fields.filter(([field, value]) => !isSatisfied(present[field], value)));
   return Object.keys(body).length === 0 ? undefined : { type: 'merge', body };
 }
 
-/** Whole fields are written, so that nothing that somebody put into them is left; labels of others stay. */
-function difference(wanted: KubeObject, present: Stored): unknown[] {
+/** Replaces whole fields, so that additions of users are removed; other labels are kept. */
+function buildDifference(wanted: KubeObject, present: Stored): unknown[] {
   const outdated = present.metadata.annotations?.[HASH_ANNOTATION] !== wanted.metadata.annotations?.[HASH_ANNOTATION];
   const fields = Object.entries(wanted).filter(
-    ([field, value]) => !OURS_ALWAYS.has(field) && (outdated || !holds(present[field], value)),
+    ([field, value]) => !IDENTIFYING_FIELDS.has(field) && (outdated || !isSatisfied(present[field], value)),
   );
   return [
-    ...notes('labels', wanted, present),
-    ...notes('annotations', wanted, present),
+    ...metadataPatches('labels', wanted, present),
+    ...metadataPatches('annotations', wanted, present),
     ...fields.map(([field, value]) => ({ op: 'add', path: formatPointer([field]), value })),
   ];
 }
 
-const OURS_ALWAYS = new Set(['apiVersion', 'kind', 'metadata']);
+const IDENTIFYING_FIELDS = new Set(['apiVersion', 'kind', 'metadata']);
 
-function notes(part: 'labels' | 'annotations', wanted: KubeObject, present: Stored): unknown[] {
-  const [ours, theirs] = [wanted.metadata[part] ?? {}, present.metadata[part]];
-  const missing = Object.entries(ours).filter(([key, value]) => theirs?.[key] !== value);
+function metadataPatches(part: 'labels' | 'annotations', wanted: KubeObject, present: Stored): unknown[] {
+  const [own, stored] = [wanted.metadata[part] ?? {}, present.metadata[part]];
+  const missing = Object.entries(own).filter(([key, value]) => stored?.[key] !== value);
   if (missing.length === 0) return [];
-  if (theirs === undefined) return [{ op: 'add', path: formatPointer(['metadata', part]), value: ours }];
+  if (stored === undefined) return [{ op: 'add', path: formatPointer(['metadata', part]), value: own }];
   return missing.map(([key, value]) => ({ op: 'add', path: formatPointer(['metadata', part, key]), value }));
 }
 
 /**
- * Whether `present` says all that `wanted` says. Fields that the server fills in do not count; what we want to be empty,
- * or not to be there (null), must be so, and lists are as long as ours.
+ * Reports whether `present` has everything that `wanted` has. Fields that the server fills in do not count. Values that
+ * are wanted empty or absent (null) must be so, and lists must have the same length.
  */
-function holds(present: unknown, wanted: unknown): boolean {
+function isSatisfied(present: unknown, wanted: unknown): boolean {
   if (wanted === null || isEmpty(wanted)) return present === undefined || present === null || isEmpty(present);
   if (Array.isArray(wanted)) {
     if (!Array.isArray(present) || present.length !== wanted.length) return false;
-    return wanted.every((item, i) => holds(present[i], item));
+    return wanted.every((item, i) => isSatisfied(present[i], item));
   }
   if (!isRecord(wanted)) return deepEqual(present, wanted);
-  return isRecord(present) && Object.entries(wanted).every(([key, value]) => holds(present[key], value));
+  return isRecord(present) && Object.entries(wanted).every(([key, value]) => isSatisfied(present[key], value));
 }
 
 function isEmpty(value: unknown): boolean {

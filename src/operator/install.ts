@@ -1,7 +1,7 @@
 /**
- * Everything of ours as an administrator applies it to a cluster: printed, or applied under a field manager of its own. What
- * others have written beside it stays; what an older version of ours had and this one has not goes. Applied again it changes
- * nothing. Kinds of others are made only where they are missing.
+ * Installs Selfsame on an existing cluster: prints a manifest, or applies all objects with a field manager of its own.
+ * Fields of other managers are kept; fields of an older version that this one does not have are removed. A repeated
+ * installation changes nothing. Third-party kinds are created only if they are missing.
  */
 import { stringify } from 'yaml';
 import { delay } from '#client/abort.ts';
@@ -18,61 +18,68 @@ import { idOf, type Desired } from '#operator/desired.ts';
 import { DEFINITIONS, POLICIES, POLICY_BINDINGS } from '#operator/kinds.ts';
 import { clusterObjects, CSI_DRIVERS } from '#operator/objects/cluster.ts';
 import { definitions } from '#operator/objects/definitions.ts';
-import { afterKinds, beforeKinds } from '#operator/objects/installation.ts';
-import { missingWithoutPolicies } from '#operator/policy-support.ts';
+import { objectsAfterKinds, objectsBeforeKinds } from '#operator/objects/installation.ts';
+import { POLICIES_MISSING_MESSAGE } from '#operator/policy-support.ts';
 
 export const INSTALL_MANAGER = 'selfsame-install';
-/** Of what is only to begin with so. */
+/** The field manager of values that are set at creation only. */
 const INITIAL_MANAGER = 'selfsame-initial';
-const ESTABLISHED_MS = 60_000;
-const LOOK_MS = 200;
+const ESTABLISHED_TIMEOUT_MS = 60_000;
+const POLL_MS = 200;
 const DEFAULT_CLASS = 'storageclass.kubernetes.io/is-default-class';
 
-/** In the order in which they are applied. */
+/** Returns all objects in the order of creation. */
 export function installObjects(): readonly Desired[] {
-  return [...bootstrapObjects(), ...clusterObjects(), ...beforeKinds, ...definitions, ...afterKinds];
+  return [...bootstrapObjects(), ...clusterObjects(), ...objectsBeforeKinds, ...definitions, ...objectsAfterKinds];
 }
 
 /**
- * Returns the manifest for kubectl apply. The operator makes what is made only where it is missing, and with it objects of
- * those kinds: kubectl refuses objects of kinds that the cluster does not serve yet.
+ * Returns the manifest for kubectl apply. It leaves out objects that are created only if they are missing, and objects
+ * of such kinds, because kubectl refuses objects of kinds that the cluster does not serve yet. The operator creates
+ * them.
  */
 export function installYaml(): string {
   const documents = installObjects()
     .filter((wanted) => wanted.once !== true && !isOfForeignKind(wanted))
-    .map(({ object }) => stringify(said(object), { lineWidth: 0 }));
+    .map(({ object }) => stringify(dropEmptyFields(object), { lineWidth: 0 }));
   const head = [
     `# Selfsame ${VERSION}: apply with kubectl apply --server-side --force-conflicts -f -`,
-    '# The KubeVirt object, and kinds of others that the cluster lacks, are made by the controllers.',
+    '# The controllers create the KubeVirt object and third-party kinds that the cluster lacks.',
   ];
   return `${head.join('\n')}\n${documents.map((text) => `---\n${text}`).join('')}`;
 }
 
 const FOREIGN_KINDS = new Set(definitions.filter(({ once }) => once).map(({ object }) => object.metadata.name));
 
-/** Reports whether the kind of the object belongs to somebody else, and may be missing (foreign-definition.ts). */
+/** Reports whether the object is of a third-party kind, which may be missing (foreign-definition.ts). */
 export function isOfForeignKind({ type }: Desired): boolean {
   return FOREIGN_KINDS.has(groupResource(type));
 }
 
 export interface InstallParts {
-  /** As an administrator. */
+  /** A client with the permissions of an administrator. */
   readonly client: Client;
   readonly clock: Clock;
   readonly dryRun: boolean;
-  /** A line for each object, and what is missing. */
+  /** Prints a line for each object, and warnings. */
   say(line: string): void;
 }
 
-export type Outcome = 'created' | 'configured' | 'unchanged';
+export type ApplyResult = 'created' | 'configured' | 'unchanged';
 
-/** How many objects were changed. Throws ApiError at the first that cannot be applied; applied again it goes on. */
+/**
+ * Returns the number of changed objects. Throws ApiError at the first object that cannot be applied; a repeated call
+ * continues.
+ */
 export async function applyInstallation(parts: InstallParts): Promise<number> {
   const { client, say } = parts;
-  const hasPolicies = await serves(client, POLICIES);
-  const hasDrivers = await serves(client, CSI_DRIVERS);
-  if (!hasPolicies) say(`warning: ${missingWithoutPolicies}`);
-  if (!hasDrivers) say('note: this API server has no CSIDrivers; volumes are attached by nobody, and that is fine');
+  const hasPolicies = await isKindServed(client, POLICIES);
+  const hasDrivers = await isKindServed(client, CSI_DRIVERS);
+  if (!hasPolicies) say(`warning: ${POLICIES_MISSING_MESSAGE}`);
+  if (!hasDrivers)
+    say(
+      'note: this API server does not serve CSIDrivers; volumes of Selfsame need not be attached, so this has no effect',
+    );
   const isServed = ({ type }: Desired) =>
     (hasPolicies || (type !== POLICIES && type !== POLICY_BINDINGS)) && (hasDrivers || type !== CSI_DRIVERS);
   let changed = 0;
@@ -83,15 +90,15 @@ export async function applyInstallation(parts: InstallParts): Promise<number> {
       say(`${idOf(wanted)} ${outcome}${parts.dryRun ? ' (dry run)' : ''}`);
     }
   };
-  await apply([...bootstrapObjects(), ...clusterObjects(), ...beforeKinds, ...definitions]);
-  // Nothing of a kind can be made before it is served; in a dry run it may never be.
-  if (!parts.dryRun) await established(parts);
+  await apply([...bootstrapObjects(), ...clusterObjects(), ...objectsBeforeKinds, ...definitions]);
+  // Objects of a kind can be created only when it is served; in a dry run it may never be.
+  if (!parts.dryRun) await waitUntilEstablished(parts);
   const isOfNewKind = ({ once }: Desired) => parts.dryRun && once === true;
-  await apply(afterKinds.filter((wanted) => !isOfNewKind(wanted)));
+  await apply(objectsAfterKinds.filter((wanted) => !isOfNewKind(wanted)));
   return changed;
 }
 
-async function serves(client: Pick<Client, 'list'>, type: Desired['type']): Promise<boolean> {
+async function isKindServed(client: Pick<Client, 'list'>, type: Desired['type']): Promise<boolean> {
   try {
     await client.list(type, { limit: 1 });
     return true;
@@ -101,36 +108,36 @@ async function serves(client: Pick<Client, 'list'>, type: Desired['type']): Prom
   }
 }
 
-async function applyOne(wanted: Desired, { client, dryRun }: InstallParts): Promise<Outcome> {
+async function applyOne(wanted: Desired, { client, dryRun }: InstallParts): Promise<ApplyResult> {
   const { type, object, once = false } = wanted;
   const present = await find(client, wanted);
   const options = { fieldManager: INSTALL_MANAGER, dryRun };
   if (present !== undefined && once) return 'unchanged';
   try {
     if (present === undefined && (once || wanted.initialAnnotations !== undefined)) {
-      await client.create(type, await complete(wanted, client), { ...options, fieldManager: INITIAL_MANAGER });
-      // What is not to be kept is another manager's: applied again, it stays.
-      if (!once && !dryRun) await client.apply(type, said(object), { ...options, force: true });
+      await client.create(type, await completeObject(wanted, client), { ...options, fieldManager: INITIAL_MANAGER });
+      // Initial values have another field manager, so that later applies do not remove them.
+      if (!once && !dryRun) await client.apply(type, dropEmptyFields(object), { ...options, force: true });
       return 'created';
     }
-    const applied = await client.apply(type, said(object), { ...options, force: true });
+    const applied = await client.apply(type, dropEmptyFields(object), { ...options, force: true });
     if (present === undefined) return 'created';
     return deepEqual(contentOf(applied), contentOf(present)) ? 'unchanged' : 'configured';
   } catch (error) {
-    // In a dry run the namespace or the kind of what is to be made may be missing.
+    // In a dry run the namespace or the kind of a new object may be missing.
     if (dryRun && isApiError(error, 'NotFound')) return 'created';
     throw error;
   }
 }
 
-/** Others report how it goes meanwhile. */
+/** Returns the object without its status, which other components update. */
 function contentOf(object: Stored): unknown {
   const { labels, annotations } = object.metadata;
   return { ...object, metadata: { labels, annotations }, status: undefined };
 }
 
-/** As it is made: our class is the default where there is none yet. */
-async function complete({ type, object, initialAnnotations }: Desired, client: Client): Promise<KubeObject> {
+/** Returns the object to create. Our StorageClass becomes the default if there is no default yet. */
+async function completeObject({ type, object, initialAnnotations }: Desired, client: Client): Promise<KubeObject> {
   const isDefault = ({ metadata }: KubeObject) => metadata.annotations?.[DEFAULT_CLASS] === 'true';
   const hasDefault = type === STORAGE_CLASSES && (await client.list(STORAGE_CLASSES)).items.some(isDefault);
   const added = hasDefault ? {} : initialAnnotations;
@@ -138,10 +145,10 @@ async function complete({ type, object, initialAnnotations }: Desired, client: C
 }
 
 /**
- * What an object says, without what it says by being empty: kube-apiserver drops that, and would find a change in it each
- * time. That nothing is there that should not be, the operator sees to.
+ * Removes empty fields: kube-apiserver drops them, so that each apply would find a change. The operator ensures that
+ * fields which should be empty are.
  */
-export function said<T extends KubeObject>(object: T): T {
+export function dropEmptyFields<T extends KubeObject>(object: T): T {
   return withoutEmpty(object) as T;
 }
 
@@ -154,8 +161,8 @@ function withoutEmpty(value: unknown): unknown {
   return Object.fromEntries(kept.map(([key, field]) => [key, withoutEmpty(field)]));
 }
 
-async function established({ client, clock }: InstallParts): Promise<void> {
-  const late = clock.elapsed() + ESTABLISHED_MS;
+async function waitUntilEstablished({ client, clock }: InstallParts): Promise<void> {
+  const deadline = clock.elapsed() + ESTABLISHED_TIMEOUT_MS;
   const names = definitions.map(({ object }) => object.metadata.name ?? '');
   for (;;) {
     const { items } = await client.list(DEFINITIONS);
@@ -164,8 +171,12 @@ async function established({ client, clock }: InstallParts): Promise<void> {
     );
     const missing = names.filter((name) => !served.has(name));
     if (missing.length === 0) return;
-    if (clock.elapsed() > late) throw new Error(`Cannot install: ${missing.join(', ')} are not established in time`);
-    await delay(clock, LOOK_MS, new AbortController());
+    if (clock.elapsed() > deadline) {
+      throw new Error(
+        `Cannot install: ${missing.join(', ')} not established after ${ESTABLISHED_TIMEOUT_MS / 1000} s; check the conditions of these CustomResourceDefinitions`,
+      );
+    }
+    await delay(clock, POLL_MS, new AbortController());
   }
 }
 

@@ -1,7 +1,7 @@
 /**
- * Keeps everything but the definitions in place once our kinds are served, and reports on it in the status of the KubeVirt
- * object. There is one key, the whole installation: all of it is compared at each change of one of its objects, which are
- * few. What comes before the kinds is made by admission-controller.ts.
+ * Maintains all objects except the definitions once our kinds are served, and reports on them in the status of the
+ * KubeVirt object. There is one key, the whole installation: each change of one of its few objects reconciles all of
+ * them. admission-controller.ts creates the objects that come before the kinds.
  */
 import type { Informer } from '#client/informer.ts';
 import { objectKey } from '#client/object-key.ts';
@@ -9,14 +9,14 @@ import { KUBEVIRTS, type KubeVirt } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { groupResource, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
 import { timestamp, type Clock } from '#lib/clock.ts';
-import { idOf, repair, type Desired, type Present } from '#operator/desired.ts';
+import { idOf, repair, type Desired, type PresentObjects } from '#operator/desired.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { installation } from '#operator/objects/installation.ts';
 import { POLICIES, POLICY_BINDINGS } from '#operator/kinds.ts';
 import type { PolicySupport } from '#operator/policy-support.ts';
 import { installationStatus } from '#operator/status.ts';
 import { withTrust, type Trust } from '#operator/trust.ts';
-import { watched } from '#operator/watched.ts';
+import { watchDesired } from '#operator/watch-desired.ts';
 import { defineController, type ControllerDefinition, type Source } from '#runtime/controller.ts';
 import type { Plan } from '#runtime/plan.ts';
 
@@ -24,7 +24,7 @@ const KEY = `${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`;
 
 export interface InstallationWorld {
   readonly kubevirt: Stored<KubeVirt> | undefined;
-  readonly present: Present;
+  readonly present: PresentObjects;
   readonly policies: PolicySupport;
   readonly now: string;
 }
@@ -32,7 +32,7 @@ export interface InstallationWorld {
 export interface InstallationParts {
   informer<T extends KubeObject>(type: ResourceType<T>): Informer<T>;
   readonly clock: Clock;
-  /** Where policies are not served nothing may look for them: it would never find out that there are none. */
+  /** If policies are not served, there must be no informer for them: it would never sync. */
   readonly policies: PolicySupport;
   readonly trust?: Trust | undefined;
 }
@@ -52,8 +52,8 @@ export function installationController({
     name: 'operator',
     type: KUBEVIRTS,
     sources: [
-      ...[...informers.values()].map((one) => watched(one, all, () => KEY)),
-      ...(trust === undefined ? [] : [newTrust(kubevirts, trust)]),
+      ...[...informers.values()].map((one) => watchDesired(one, all, () => KEY)),
+      ...(trust === undefined ? [] : [trustSource(kubevirts, trust)]),
     ],
     observe: () => ({
       kubevirt: kubevirts.get(KEY),
@@ -68,15 +68,20 @@ export function installationController({
 }
 
 const POLICY_TYPES: ReadonlySet<ResourceType> = new Set([POLICIES, POLICY_BINDINGS]);
-const kept = new Set(installation.map(idOf));
+const maintainedIds = new Set(installation.map(idOf));
 
-/** Whoever serves them has other certificates from now on. */
-function newTrust(cache: Informer<KubeVirt>, trust: Trust): Source {
+/** Reconciles when the certificate authorities of our services change. */
+function trustSource(cache: Informer<KubeVirt>, trust: Trust): Source {
   return { cache, subscribe: (add) => trust.onChange(() => add(KEY)) };
 }
 
-/** The definitions have a controller of their own; here only their state counts. */
+/**
+ * Repairs all objects except the definitions, which have a controller of their own; here they only count for the
+ * status.
+ */
 export function decideInstallation({ present }: InstallationWorld): Plan {
-  const changes = present.flatMap(([wanted, object]) => (kept.has(idOf(wanted)) ? (repair(wanted, object) ?? []) : []));
+  const changes = present.flatMap(([wanted, object]) =>
+    maintainedIds.has(idOf(wanted)) ? (repair(wanted, object) ?? []) : [],
+  );
   return { changes, goOn: true };
 }

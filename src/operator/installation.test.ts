@@ -1,4 +1,4 @@
-/** All that we install, as one value: names, order, rights; and how its state is told. */
+/** Tests the installed objects: names, order and permissions; and the status of the installation. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { KubeVirt } from '#api/kubevirt/kind.ts';
@@ -17,7 +17,7 @@ import { MAX_CHANGES } from '#runtime/plan.ts';
 const everything = [...bootstrapObjects(), ...definitions, ...installation];
 const rulesOf = ({ object }: Desired) => (object['rules'] ?? []) as PolicyRule[];
 
-test('no object is there twice, and one plan makes them all', () => {
+test('no object occurs twice, and one plan creates all of them', () => {
   assert.equal(new Set(everything.map(idOf)).size, everything.length);
   const present = installation.map((wanted) => [wanted, undefined] as const);
   const { changes } = decideInstallation({ kubevirt: undefined, present, policies: 'served', now: '' });
@@ -34,7 +34,7 @@ test('every binding follows the role that it binds', () => {
   }
 });
 
-test('nobody of ours may do everything, read secrets, or write roles, but the operator', () => {
+test('no role has wildcards or reads secrets, and only the operator writes roles', () => {
   for (const wanted of everything.filter(({ type }) => type.kind.endsWith('Role'))) {
     for (const { apiGroups = [], resources = [], verbs } of rulesOf(wanted)) {
       const words = [...apiGroups, ...resources, ...verbs];
@@ -46,7 +46,7 @@ test('nobody of ours may do everything, read secrets, or write roles, but the op
   }
 });
 
-test('the operator may bind and change only what is ours', () => {
+test('the operator may bind and change only our own objects', () => {
   const role = everything.find(
     (wanted) => idOf(wanted) === 'clusterroles.rbac.authorization.k8s.io/selfsame:selfsame-operator',
   );
@@ -58,15 +58,15 @@ test('the operator may bind and change only what is ours', () => {
     ['events'],
   );
   assert.ok(!rules.some(({ resourceNames = [] }) => resourceNames.includes('cluster-admin')));
-  // No names at all would be all names.
+  // An empty list would mean all names.
   assert.ok(!rules.some(({ resourceNames }) => resourceNames?.length === 0));
-  // What others may have brought along.
-  for (const theirs of ['volumesnapshots.snapshot.storage.k8s.io', 'storageprofiles.cdi.kubevirt.io']) {
-    assert.ok(!rules.some(({ resourceNames = [] }) => resourceNames.includes(theirs)));
+  // Third-party definitions.
+  for (const foreign of ['volumesnapshots.snapshot.storage.k8s.io', 'storageprofiles.cdi.kubevirt.io']) {
+    assert.ok(!rules.some(({ resourceNames = [] }) => resourceNames.includes(foreign)));
   }
 });
 
-test('in its own namespace, too, the operator may bind and change only what is ours', () => {
+test('in its own namespace, the operator may bind and change only our own objects', () => {
   const role = everything.find(({ type, object }) => type === ROLES && object.metadata.name === 'selfsame-operator');
   assert.ok(role);
   const rules = rulesOf(role).filter(({ verbs }) => verbs.includes('patch') || verbs.includes('bind'));
@@ -82,23 +82,23 @@ test('in its own namespace, too, the operator may bind and change only what is o
   );
 });
 
-test('definitions in the groups of Kubernetes say who agreed to them, or a server would refuse them', () => {
-  const theirs = definitions.filter(({ object }) => object.metadata.name?.endsWith('.k8s.io'));
-  assert.equal(theirs.length, 3);
-  for (const { object, once } of theirs) {
+test('definitions in groups of k8s.io have the approval annotation that servers require', () => {
+  const foreign = definitions.filter(({ object }) => object.metadata.name?.endsWith('.k8s.io'));
+  assert.equal(foreign.length, 3);
+  for (const { object, once } of foreign) {
     assert.match(object.metadata.annotations?.['api-approved.kubernetes.io'] ?? '', /^https:\/\//);
     assert.equal(once, true);
   }
 });
 
-test('storage profiles are there for clusters without CDI, and never taken from it', () => {
+test('the definition of storage profiles is created once, for clusters without CDI', () => {
   const profiles = definitions.find(({ object }) => object.metadata.name === 'storageprofiles.cdi.kubevirt.io');
   assert.equal(profiles?.once, true);
   const { scope, versions } = profiles.object['spec'] as { scope: string; versions: { name: string }[] };
   assert.deepEqual([scope, versions.map(({ name }) => name)], ['Cluster', ['v1beta1']]);
 });
 
-test('every storage class of ours comes after its profile, which names one combination of modes', () => {
+test('each of our storage classes follows its profile, which has one combination of modes', () => {
   const ids = installation.map(idOf);
   const classes = installation.filter(({ type }) => type === STORAGE_CLASSES);
   const modes = classes.map((wanted) => {
@@ -126,17 +126,17 @@ function aKubeVirt(status: KubeVirt['status'] = {}): Stored<KubeVirt> {
 interface StatusCase {
   readonly phase?: 'Deployed';
   readonly failing?: boolean;
-  /** The status of an APIService of ours. */
+  /** The condition Available of our APIService. */
   readonly available?: 'True' | 'False';
   readonly want: { phase: string; conditions: string[]; message?: RegExp };
 }
 
-const FINE = ['Available=True', 'Progressing=False', 'Degraded=False'];
+const HEALTHY = ['Available=True', 'Progressing=False', 'Degraded=False'];
 
 const statuses: Record<string, StatusCase> = {
-  'all is well': { available: 'True', want: { phase: 'Deployed', conditions: FINE } },
-  'a service was not asked yet': { want: { phase: 'Deployed', conditions: FINE } },
-  'a service does not answer': {
+  'everything is healthy': { available: 'True', want: { phase: 'Deployed', conditions: HEALTHY } },
+  'the service was not checked yet': { want: { phase: 'Deployed', conditions: HEALTHY } },
+  'the service is not available': {
     available: 'False',
     want: {
       phase: 'Deployed',
@@ -144,7 +144,7 @@ const statuses: Record<string, StatusCase> = {
       message: /^apiservices\.apiregistration\.k8s\.io\/v1\.subresources\.kubevirt\.io is not Available: gone$/,
     },
   },
-  'the first time fails': {
+  'the first installation fails': {
     failing: true,
     want: {
       phase: 'Deploying',
@@ -152,7 +152,7 @@ const statuses: Record<string, StatusCase> = {
       message: /^cannot create: it is missing: forbidden$/,
     },
   },
-  'something fails that was there before': {
+  'a repair of a deployed installation fails': {
     failing: true,
     phase: 'Deployed',
     want: { phase: 'Deployed', conditions: ['Available=True', 'Progressing=True', 'Degraded=True'] },
@@ -175,7 +175,7 @@ for (const [name, { phase, failing = false, available, want }] of Object.entries
       now: NOW,
     });
     assert.equal(status?.phase, want.phase);
-    // The fourth is about delete protection: protection-health.test.ts.
+    // protection-health.test.ts tests the fourth condition.
     assert.deepEqual(
       status.conditions?.slice(0, 3).map(({ type, status: holds }) => `${type}=${holds}`),
       want.conditions,
@@ -184,7 +184,7 @@ for (const [name, { phase, failing = false, available, want }] of Object.entries
   });
 }
 
-test('the same state again is the same status', () => {
+test('the same state gives the same status', () => {
   const first = installationStatus({ kubevirt: aKubeVirt(), present: [], policies: 'served', failures: [], now: NOW });
   const later = {
     kubevirt: aKubeVirt(first),

@@ -1,4 +1,4 @@
-/** The kinds of a cluster that the operator writes. */
+/** Kubernetes' kinds that the operator writes. */
 import type { Condition } from '#kube/conditions.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 
@@ -13,8 +13,8 @@ export interface Role extends KubeObject {
   readonly rules: readonly PolicyRule[];
 }
 
-/** As far as the state of what we made can be read from it: definitions, API services. */
-export interface Reporting extends KubeObject {
+/** An object with conditions in its status: definitions, API services. */
+export interface ConditionedObject extends KubeObject {
   readonly status?: { readonly conditions?: readonly Condition[]; readonly [field: string]: unknown };
 }
 
@@ -34,9 +34,8 @@ const namespaced = <T extends KubeObject = KubeObject>(
 const RBAC = 'rbac.authorization.k8s.io';
 export const ADMISSION_GROUP = 'admissionregistration.k8s.io';
 
-export const NAMESPACES = cluster('', 'Namespace', 'namespaces');
 export const SERVICE_ACCOUNTS = namespaced('', 'ServiceAccount', 'serviceaccounts');
-export const DEFINITIONS = cluster<Reporting>(
+export const DEFINITIONS = cluster<ConditionedObject>(
   'apiextensions.k8s.io',
   'CustomResourceDefinition',
   'customresourcedefinitions',
@@ -55,10 +54,14 @@ export const VALIDATING_WEBHOOKS = cluster(
   'ValidatingWebhookConfiguration',
   'validatingwebhookconfigurations',
 );
-export const POLICIES = cluster<Reporting>(ADMISSION_GROUP, 'ValidatingAdmissionPolicy', 'validatingadmissionpolicies');
+export const POLICIES = cluster<ConditionedObject>(
+  ADMISSION_GROUP,
+  'ValidatingAdmissionPolicy',
+  'validatingadmissionpolicies',
+);
 export const POLICY_BINDINGS = cluster(
   ADMISSION_GROUP,
   'ValidatingAdmissionPolicyBinding',
   'validatingadmissionpolicybindings',
 );
-export const API_SERVICES = cluster<Reporting>('apiregistration.k8s.io', 'APIService', 'apiservices');
+export const API_SERVICES = cluster<ConditionedObject>('apiregistration.k8s.io', 'APIService', 'apiservices');

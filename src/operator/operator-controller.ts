@@ -1,22 +1,22 @@
 /**
- * The operator: keeps our definitions, roles, policies, webhook configurations and classes in place. What somebody
- * changes or deletes is put right again; labels and annotations of others stay, and so do settings.
+ * The operator maintains our definitions, roles, policies, webhook configurations and classes. It reverts changes and
+ * deletions by users, but keeps other labels and annotations, and the settings.
  *
  *   are policies served? ──► accounts, policies, webhooks ──► definitions ──► Established
  *                        ──► everything else, and the status of the KubeVirt object
  *
- * Its own account and rights must be there before: bootstrap.ts.
+ * Its own account and permissions must exist before (bootstrap.ts).
  */
 import { uuidAdmissionSince, VM_DEFINITION } from '#api/uuid-admission.ts';
 import { objectKey } from '#client/object-key.ts';
-import type { Present } from '#operator/desired.ts';
+import type { PresentObjects } from '#operator/desired.ts';
 import { admissionController, admissionInPlace } from '#operator/admission-controller.ts';
 import { definitionsController, definitionsEstablished } from '#operator/definitions-controller.ts';
 import { installationController } from '#operator/installation-controller.ts';
 import { DEFINITIONS, MUTATING_WEBHOOKS } from '#operator/kinds.ts';
-import { startLate } from '#operator/late-controller.ts';
-import { deleteProtection } from '#operator/objects/delete-protection.ts';
-import { findPolicySupport, missingWithoutPolicies } from '#operator/policy-support.ts';
+import { startWhenReady } from '#operator/start-when-ready.ts';
+import { deleteProtectionPolicies } from '#operator/objects/delete-protection.ts';
+import { findPolicySupport, POLICIES_MISSING_MESSAGE } from '#operator/policy-support.ts';
 import { protectionHealth } from '#operator/protection-health.ts';
 import type { Trust } from '#operator/trust.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
@@ -30,60 +30,61 @@ export const operatorController = (trust?: Trust) => ({
   eventSource: OPERATOR_ACCOUNT,
   start(parts: ControllerParts): readonly RunningController[] {
     const { informer, signal } = parts;
-    tellProtection(parts, () => false);
-    // Asked once: a cluster that is upgraded later gets the policies when the operator starts anew.
+    exposeProtectionGauge(parts, () => false);
+    // Checked once: a cluster that is upgraded later gets the policies when the operator restarts.
     const support = findPolicySupport(parts);
-    const taken = new AbortController();
-    const admission = startLate('operator-admission', support, (policies) =>
+    const handover = new AbortController();
+    const admission = startWhenReady('operator-admission', support, (policies) =>
       startController(admissionController({ informer, policies, trust }), {
         ...parts,
-        signal: AbortSignal.any([signal, taken.signal]),
+        signal: AbortSignal.any([signal, handover.signal]),
       }),
     );
     const inPlace = support.then(
       async (policies) => policies !== undefined && (await admissionInPlace({ informer, policies, trust }, { signal })),
     );
     const mayDefine = Promise.race([inPlace, served(parts)]).then((may) => may || undefined);
-    // Two controllers must not keep the same objects.
+    // Two controllers must not maintain the same objects.
     const takenOver = served(parts).then(async (isServed) => {
       if (!isServed) return undefined;
       const policies = await support;
-      taken.abort();
+      handover.abort();
       await admission.stopped;
       return policies;
     });
     return [
       admission,
-      startLate('operator-definitions', mayDefine, () =>
+      startWhenReady('operator-definitions', mayDefine, () =>
         startController(definitionsController(informer(DEFINITIONS), informer(MUTATING_WEBHOOKS)), parts),
       ),
-      startLate('operator', takenOver, (policies) => {
+      startWhenReady('operator', takenOver, (policies) => {
         const { log } = parts;
-        if (policies === 'missing') log.warn({}, missingWithoutPolicies);
-        else tellProtection(parts, () => protectionHealth(policies, presentRules(informer)).isAvailable);
+        if (policies === 'missing') log.warn({}, POLICIES_MISSING_MESSAGE);
+        else exposeProtectionGauge(parts, () => protectionHealth(policies, presentPolicies(informer)).isAvailable);
         return startController(installationController({ ...parts, policies, trust }), parts);
       }),
     ];
   },
 });
 
-/** Looked up at each reading: it falls at once when a rule goes, also where the operator cannot put it back. */
-function tellProtection({ metrics }: ControllerParts, isAvailable: () => boolean): void {
-  const help = 'Whether protected VirtualMachines cannot be deleted: 1 while the policies are in place, else 0.';
+/** Evaluated at each scrape: the gauge drops at once if a policy is removed, even if the operator cannot restore it. */
+function exposeProtectionGauge({ metrics }: ControllerParts, isAvailable: () => boolean): void {
+  const help =
+    '1 if the delete protection of VirtualMachines is in effect, 0 if one of its policies is missing or changed.';
   metrics.gauge(PROTECTION_GAUGE, help, () => (isAvailable() ? 1 : 0));
 }
 
-function presentRules(informer: ControllerParts['informer']): Present {
-  return deleteProtection.map((wanted) => [wanted, informer(wanted.type).get(objectKey(wanted.object))]);
+function presentPolicies(informer: ControllerParts['informer']): PresentObjects {
+  return deleteProtectionPolicies.map((wanted) => [wanted, informer(wanted.type).get(objectKey(wanted.object))]);
 }
 
-/** Resolves to true as soon as all of our kinds are served and may be watched, to false when `signal` aborts before. */
+/** Resolves to true once all of our kinds are served and can be watched, to false if `signal` aborts before. */
 export function served({ informer, signal }: Pick<ControllerParts, 'informer' | 'signal'>): Promise<boolean> {
   const present = informer(DEFINITIONS);
   return present.until(() => definitionsEstablished(present), { signal });
 }
 
-/** Resolves to true as soon as it is known since when uuids are random (api/uuid-admission.ts), to false on abort. */
+/** Resolves to true once it is known since when UUIDs are random (api/uuid-admission.ts), to false on abort. */
 export function uuidAdmissionKnown({
   informer,
   signal,

@@ -6,13 +6,13 @@ import { systemClock, type Clock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { findPolicySupport } from '#operator/policy-support.ts';
 
-/** What the server answers, one after another. */
+/** The codes of successive responses. */
 const answers: Record<string, { codes: readonly number[]; want: 'served' | 'missing' | undefined }> = {
-  'a server that lists them serves them': { codes: [200], want: 'served' },
-  'one that does not know the path does not': { codes: [404], want: 'missing' },
-  'one that does not answer yet is asked again': { codes: [503, 500, 403, 200], want: 'served' },
-  'and may turn out to be old': { codes: [503, 404], want: 'missing' },
-  'one that never answers is asked until we end': { codes: [503, 503], want: undefined },
+  'a server that lists policies serves them': { codes: [200], want: 'served' },
+  'a server that responds with 404 does not serve them': { codes: [404], want: 'missing' },
+  'other errors are retried': { codes: [503, 500, 403, 200], want: 'served' },
+  'a 404 after errors means that policies are missing': { codes: [503, 404], want: 'missing' },
+  'retries until the abort': { codes: [503, 503], want: undefined },
 };
 
 for (const [name, { codes, want }] of Object.entries(answers)) {
@@ -23,7 +23,7 @@ for (const [name, { codes, want }] of Object.entries(answers)) {
       list: async () => {
         const code = left.shift() ?? 503;
         if (left.length === 0 && want === undefined) ending.abort();
-        // As Kubernetes says it: no Status.
+        // Kubernetes responds without a Status object.
         if (code !== 200) throw errorOfAnswer(code, '404 page not found\n');
         return { apiVersion: 'v1', kind: 'List', metadata: { resourceVersion: '1' }, items: [] };
       },

@@ -1,4 +1,7 @@
-/** Whether the cluster knows ValidatingAdmissionPolicies: Kubernetes before 1.30 does not, and all else works there, too. */
+/**
+ * Detects whether the cluster serves ValidatingAdmissionPolicies. Kubernetes before 1.30 does not; everything else
+ * works there.
+ */
 import type { Reader } from '#client/client.ts';
 import { delay } from '#client/abort.ts';
 import { isApiError } from '#kube/api-error.ts';
@@ -9,9 +12,9 @@ import { POLICIES } from '#operator/kinds.ts';
 
 export type PolicySupport = 'served' | 'missing';
 
-export const missingWithoutPolicies = [
+export const POLICIES_MISSING_MESSAGE = [
   'This cluster serves no ValidatingAdmissionPolicies of admissionregistration.k8s.io/v1; Kubernetes 1.30 and later do.',
-  'Missing without them: delete protection, the restriction of nodes to what is theirs, the refusal to remove firmware uuids, and the validation of the KubeVirt object beyond its schema.',
+  'Missing without them: delete protection, the restriction of nodes to their own objects, the refusal to remove firmware uuids, and the validation of the KubeVirt object beyond its schema.',
 ].join(' ');
 
 export interface SupportParts {
@@ -23,7 +26,7 @@ export interface SupportParts {
 
 const RETRY = { firstMs: 200, maxMs: 10_000 };
 
-/** Asks until there is an answer; undefined when the signal was aborted before. */
+/** Retries until the API server responds; returns undefined if the signal aborts before. */
 export async function findPolicySupport({
   client,
   clock,
@@ -38,8 +41,7 @@ export async function findPolicySupport({
       if (isApiError(error, 'NotFound')) return 'missing';
       failures++;
       const delayMs = backoffMs(failures, RETRY);
-      if (!signal.aborted)
-        log.warn({ err: error, delayMs }, 'Cannot find out whether policies are served; asking again');
+      if (!signal.aborted) log.warn({ err: error, delayMs }, 'Cannot find out whether policies are served; retrying');
       await delay(clock, delayMs, { signal });
     }
   }

@@ -1,11 +1,11 @@
-/** When we say that protected VMs are protected. */
+/** Tests when the delete protection is reported as available. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { KubeVirt } from '#api/kubevirt/kind.ts';
 import { applyMergePatch } from '#kube/merge-patch.ts';
 import type { Stored } from '#kube/meta.ts';
-import { idOf, type Present } from '#operator/desired.ts';
-import { deleteProtection } from '#operator/objects/delete-protection.ts';
+import { idOf, type PresentObjects } from '#operator/desired.ts';
+import { deleteProtectionPolicies } from '#operator/objects/delete-protection.ts';
 import { installation } from '#operator/objects/installation.ts';
 import { protectionHealth } from '#operator/protection-health.ts';
 import { installationStatus } from '#operator/status.ts';
@@ -14,8 +14,8 @@ const POLICY = 'validatingadmissionpolicies.admissionregistration.k8s.io/kubevir
 const BINDING = 'validatingadmissionpolicybindings.admissionregistration.k8s.io/kubevirt-vm-deletion-protection';
 const OTHER = 'validatingadmissionpolicies.admissionregistration.k8s.io/selfsame-protected-vms';
 
-/** As the server stores what we wrote, changed by merge patches; null is what is not there. */
-function rules(patches: Readonly<Record<string, object | null>> = {}): Present {
+/** Returns the objects as the server stores them, changed by merge patches; null removes an object. */
+function rules(patches: Readonly<Record<string, object | null>> = {}): PresentObjects {
   return installation.map((wanted) => {
     const patch = patches[idOf(wanted)];
     if (patch === null) return [wanted, undefined];
@@ -26,14 +26,14 @@ function rules(patches: Readonly<Record<string, object | null>> = {}): Present {
 }
 
 interface Case {
-  readonly present: Present;
+  readonly present: PresentObjects;
   readonly reason: string;
   readonly message?: string;
 }
 
 const cases: Record<string, Case> = {
-  'all are in place': { present: rules(), reason: 'PoliciesInPlace' },
-  'types were checked, and are right': {
+  'all policies are in place': { present: rules(), reason: 'PoliciesInPlace' },
+  'the policy has no type errors': {
     present: rules({ [POLICY]: { status: { typeChecking: {} } } }),
     reason: 'PoliciesInPlace',
   },
@@ -41,7 +41,7 @@ const cases: Record<string, Case> = {
     present: rules({ 'storageclasses.storage.k8s.io/local': null }),
     reason: 'PoliciesInPlace',
   },
-  'labels and fields of others are no harm': {
+  'labels of other users are ignored': {
     present: rules({ [BINDING]: { metadata: { labels: { team: 'blue' } } } }),
     reason: 'PoliciesInPlace',
   },
@@ -58,22 +58,22 @@ const cases: Record<string, Case> = {
   'the binding only warns': {
     present: rules({ [BINDING]: { spec: { validationActions: ['Warn'] } } }),
     reason: 'PolicyChanged',
-    message: `${BINDING} is not as it should be`,
+    message: `${BINDING} differs from its desired state`,
   },
-  'the binding looks away': {
+  'the binding excludes resources': {
     present: rules({ [BINDING]: { spec: { matchResources: { excludeResourceRules: [{ resources: ['*'] }] } } } }),
     reason: 'PolicyChanged',
-    message: `${BINDING} is not as it should be`,
+    message: `${BINDING} differs from its desired state`,
   },
-  'the binding waits for a parameter': {
+  'the binding has a parameter': {
     present: rules({ [BINDING]: { spec: { paramRef: { name: 'x', parameterNotFoundAction: 'Allow' } } } }),
     reason: 'PolicyChanged',
-    message: `${BINDING} is not as it should be`,
+    message: `${BINDING} differs from its desired state`,
   },
   'the policy fails open': {
     present: rules({ [POLICY]: { spec: { failurePolicy: 'Ignore' } } }),
     reason: 'PolicyChanged',
-    message: `${POLICY} is not as it should be`,
+    message: `${POLICY} differs from its desired state`,
   },
   'the policy is being deleted': {
     present: rules({ [POLICY]: { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } } }),
@@ -87,10 +87,10 @@ const cases: Record<string, Case> = {
     reason: 'PolicyHasTypeErrors',
     message: `${POLICY} has expressions with type errors`,
   },
-  'several are wrong': {
+  'several objects have problems': {
     present: rules({ [BINDING]: null, [OTHER]: { spec: { validations: [] } } }),
     reason: 'PolicyMissing',
-    message: `${BINDING} is missing; ${OTHER} is not as it should be`,
+    message: `${BINDING} is missing; ${OTHER} differs from its desired state`,
   },
 };
 
@@ -103,14 +103,14 @@ for (const [name, { present, reason, message = 'Protected VirtualMachines cannot
   });
 }
 
-test('nothing known is nothing in place', () => {
+test('unknown policies count as missing', () => {
   const { isAvailable, reason, message } = protectionHealth('served', []);
   assert.deepEqual([isAvailable, reason], [false, 'PolicyMissing']);
-  assert.equal(deleteProtection.length, 8);
+  assert.equal(deleteProtectionPolicies.length, 8);
   assert.match(message, /and 3 more$/);
 });
 
-test('on a cluster without policies it says what is missing, and nothing else is worse for it', () => {
+test('a cluster without policies lacks only the delete protection', () => {
   const metadata = { name: 'kubevirt', uid: 'u', resourceVersion: '1', creationTimestamp: '' };
   const kubevirt: Stored<KubeVirt> = { apiVersion: 'kubevirt.io/v1', kind: 'KubeVirt', metadata };
   const status = installationStatus({ kubevirt, present: [], policies: 'missing', failures: [], now: '' });

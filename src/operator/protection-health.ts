@@ -1,10 +1,10 @@
-/** Whether protected VMs are protected: the rules by which the API server does that, as they are right now. Pure. */
+/** Decides whether delete protection is in effect, from the current state of its policies. Pure. */
 import type { Stored } from '#kube/meta.ts';
-import { idOf, repair, type Desired, type Present } from '#operator/desired.ts';
-import type { Reporting } from '#operator/kinds.ts';
-import { deleteProtection } from '#operator/objects/delete-protection.ts';
-import { missingWithoutPolicies, type PolicySupport } from '#operator/policy-support.ts';
-import { toldOf } from '#operator/told.ts';
+import { idOf, repair, type Desired, type PresentObjects } from '#operator/desired.ts';
+import type { ConditionedObject } from '#operator/kinds.ts';
+import { deleteProtectionPolicies } from '#operator/objects/delete-protection.ts';
+import { POLICIES_MISSING_MESSAGE, type PolicySupport } from '#operator/policy-support.ts';
+import { joinProblems } from '#operator/join-problems.ts';
 
 export interface ProtectionHealth {
   readonly isAvailable: boolean;
@@ -12,33 +12,33 @@ export interface ProtectionHealth {
   readonly message: string;
 }
 
-interface Fault {
+interface PolicyProblem {
   readonly reason: string;
   readonly message: string;
 }
 
-/** `present`: of all that the operator keeps, or of these rules alone. */
-export function protectionHealth(policies: PolicySupport, present: Present): ProtectionHealth {
+/** `present` has at least the policies of the delete protection. */
+export function protectionHealth(policies: PolicySupport, present: PresentObjects): ProtectionHealth {
   if (policies === 'missing') {
-    return { isAvailable: false, reason: 'KubernetesTooOld', message: missingWithoutPolicies };
+    return { isAvailable: false, reason: 'KubernetesTooOld', message: POLICIES_MISSING_MESSAGE };
   }
   const found = new Map(present);
-  const faults = deleteProtection.flatMap((wanted) => faultOf(wanted, found.get(wanted)) ?? []);
-  const [first] = faults;
+  const problems = deleteProtectionPolicies.flatMap((wanted) => findProblem(wanted, found.get(wanted)) ?? []);
+  const [first] = problems;
   if (first === undefined) {
     return { isAvailable: true, reason: 'PoliciesInPlace', message: 'Protected VirtualMachines cannot be deleted.' };
   }
-  return { isAvailable: false, reason: first.reason, message: toldOf(faults.map(({ message }) => message)) };
+  return { isAvailable: false, reason: first.reason, message: joinProblems(problems.map(({ message }) => message)) };
 }
 
-function faultOf(wanted: Desired, object: Stored<Reporting> | undefined): Fault | undefined {
+function findProblem(wanted: Desired, object: Stored<ConditionedObject> | undefined): PolicyProblem | undefined {
   const name = idOf(wanted);
   if (object === undefined) return { reason: 'PolicyMissing', message: `${name} is missing` };
   if (object.metadata.deletionTimestamp !== undefined) {
     return { reason: 'PolicyBeingDeleted', message: `${name} is being deleted` };
   }
   if (repair(wanted, object) !== undefined) {
-    return { reason: 'PolicyChanged', message: `${name} is not as it should be` };
+    return { reason: 'PolicyChanged', message: `${name} differs from its desired state` };
   }
   if (hasTypeErrors(object)) {
     return { reason: 'PolicyHasTypeErrors', message: `${name} has expressions with type errors` };
@@ -46,7 +46,7 @@ function faultOf(wanted: Desired, object: Stored<Reporting> | undefined): Fault 
   return undefined;
 }
 
-export function hasTypeErrors(object: Stored<Reporting> | undefined): boolean {
+export function hasTypeErrors(object: Stored<ConditionedObject> | undefined): boolean {
   const { typeChecking } = object?.status ?? {};
   const warnings = (typeChecking as { expressionWarnings?: readonly unknown[] } | undefined)?.expressionWarnings ?? [];
   return warnings.length > 0;

@@ -1,19 +1,19 @@
-/** How the installation is, for the status of the KubeVirt object. Pure; computed whole. */
+/** Computes the status of the KubeVirt object, which reports the state of the installation. Pure. */
 import { textOf } from '#runtime/apply.ts';
 import type { KubeVirt } from '#api/kubevirt/kind.ts';
 import { findCondition, setCondition, type Condition } from '#kube/conditions.ts';
 import type { Stored } from '#kube/meta.ts';
 import { VERSION } from '#lib/version.ts';
-import { idOf, type Desired, type Present } from '#operator/desired.ts';
-import type { Reporting } from '#operator/kinds.ts';
+import { idOf, type Desired, type PresentObjects } from '#operator/desired.ts';
+import type { ConditionedObject } from '#operator/kinds.ts';
 import type { PolicySupport } from '#operator/policy-support.ts';
 import { hasTypeErrors, protectionHealth } from '#operator/protection-health.ts';
-import { toldOf } from '#operator/told.ts';
+import { joinProblems } from '#operator/join-problems.ts';
 import type { Failure } from '#runtime/plan.ts';
 
 export interface InstallationState {
   readonly kubevirt: Stored<KubeVirt>;
-  readonly present: Present;
+  readonly present: PresentObjects;
   readonly policies: PolicySupport;
   readonly failures: readonly Failure[];
   readonly now: string;
@@ -26,24 +26,24 @@ export function installationStatus({
   failures,
   now,
 }: InstallationState): KubeVirt['status'] {
-  const cannot = failures.map(({ change, error }) => `cannot ${change.do}: ${change.why}: ${textOf(error)}`);
-  const ailing = present.flatMap(([wanted, object]) => ailments(wanted, object));
-  const problems = [...cannot, ...ailing];
-  const message = toldOf(problems);
-  const inPlace = cannot.length === 0;
+  const failed = failures.map(({ change, error }) => `cannot ${change.do}: ${change.why}: ${textOf(error)}`);
+  const unhealthy = present.flatMap(([wanted, object]) => findUnhealthy(wanted, object));
+  const problems = [...failed, ...unhealthy];
+  const message = joinProblems(problems);
+  const inPlace = failed.length === 0;
   const protection = protectionHealth(policies, present);
   const wasDeployed = kubevirt.status?.phase === 'Deployed';
   const conditions = [
     inPlace
-      ? said('Available', true, 'AllComponentsReady', 'All components are ready.')
-      : said('Available', wasDeployed, wasDeployed ? 'AllComponentsReady' : 'DeploymentInProgress', message),
+      ? buildCondition('Available', true, 'AllComponentsReady', 'All components are ready.')
+      : buildCondition('Available', wasDeployed, wasDeployed ? 'AllComponentsReady' : 'DeploymentInProgress', message),
     inPlace
-      ? said('Progressing', false, 'AllComponentsReady', 'All components are ready.')
-      : said('Progressing', true, 'DeploymentInProgress', message),
+      ? buildCondition('Progressing', false, 'AllComponentsReady', 'All components are ready.')
+      : buildCondition('Progressing', true, 'DeploymentInProgress', message),
     problems.length === 0
-      ? said('Degraded', false, 'AllComponentsReady', 'All components are ready.')
-      : said('Degraded', true, inPlace ? 'ComponentUnhealthy' : 'CannotKeepObjects', message),
-    said('DeleteProtectionAvailable', protection.isAvailable, protection.reason, protection.message),
+      ? buildCondition('Degraded', false, 'AllComponentsReady', 'All components are ready.')
+      : buildCondition('Degraded', true, inPlace ? 'ComponentUnhealthy' : 'CannotKeepObjects', message),
+    buildCondition('DeleteProtectionAvailable', protection.isAvailable, protection.reason, protection.message),
   ];
   return {
     ...kubevirt.status,
@@ -58,12 +58,12 @@ export function installationStatus({
   };
 }
 
-function said(type: string, holds: boolean, reason: string, message: string) {
-  return { type, status: holds ? ('True' as const) : ('False' as const), reason, message };
+function buildCondition(type: string, isTrue: boolean, reason: string, message: string) {
+  return { type, status: isTrue ? ('True' as const) : ('False' as const), reason, message };
 }
 
-/** What is in place, but does not work. */
-function ailments(wanted: Desired, object: Stored<Reporting> | undefined): string[] {
+/** Describes problems of an object that is in place but does not work. */
+function findUnhealthy(wanted: Desired, object: Stored<ConditionedObject> | undefined): string[] {
   const { conditions } = object?.status ?? {};
   const name = idOf(wanted);
   if (object?.metadata.deletionTimestamp !== undefined) return [`${name} is being deleted`];

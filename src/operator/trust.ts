@@ -1,18 +1,18 @@
 /**
- * By whose certificates the API server knows our services, where it reaches them over HTTPS: the authorities, written into
- * webhook configurations and APIServices. They change while we run, and are no part of what an installation is compared by.
+ * The certificate authorities by which the API server trusts our services over HTTPS. They are added to webhook
+ * configurations and APIServices, can change at run time, and are not part of the hash of desired objects.
  */
 import { isRecord } from '#kube/meta.ts';
 import type { Desired } from '#operator/desired.ts';
 
 export interface Trust {
-  /** PEM of all authorities whose certificates count now. */
+  /** Returns the PEM of all current authorities. */
   bundle(): string;
-  /** Called whenever `bundle` answers otherwise. The result ends it. */
+  /** Calls the listener whenever the bundle changes, until the returned function is called. */
   onChange(listener: () => void): () => void;
 }
 
-/** The object with the authorities in it, where it has a place for them. */
+/** Returns the object with the authorities, if it is a webhook configuration or an APIService. */
 export function withTrust(wanted: Desired, bundle: string | undefined): Desired {
   if (bundle === undefined) return wanted;
   const caBundle = Buffer.from(bundle, 'utf8').toString('base64');
@@ -22,10 +22,10 @@ export function withTrust(wanted: Desired, bundle: string | undefined): Desired 
   }
   const { webhooks } = object;
   if (!Array.isArray(webhooks)) return wanted;
-  return { ...wanted, object: { ...object, webhooks: webhooks.map((hook: unknown) => trusting(hook, caBundle)) } };
+  return { ...wanted, object: { ...object, webhooks: webhooks.map((hook: unknown) => withCaBundle(hook, caBundle)) } };
 }
 
-function trusting(hook: unknown, caBundle: string): unknown {
+function withCaBundle(hook: unknown, caBundle: string): unknown {
   if (!isRecord(hook) || !isRecord(hook['clientConfig'])) return hook;
   return { ...hook, clientConfig: { ...hook['clientConfig'], caBundle } };
 }

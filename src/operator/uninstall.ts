@@ -1,4 +1,4 @@
-/** How to take us off a cluster again: what to delete, in which order. Nothing is deleted here. */
+/** Lists the commands that remove Selfsame from a cluster, in order. Deletes nothing itself. */
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
@@ -12,27 +12,27 @@ import { ADMISSION_GROUP } from '#operator/kinds.ts';
 
 const MAX_NAMED = 5;
 
-export type Uninstallation = { readonly refused: string } | { readonly commands: readonly string[] };
+export type UninstallPlan = { readonly refused: string } | { readonly commands: readonly string[] };
 
 /**
- * Returns what to delete. Refused while there are VMs, which would be gone with their kind, and while there are records:
- * only our controllers take their finalizer off.
+ * Returns the commands. Refuses while there are VMs, which would be deleted with their kind, and while there are
+ * identity records, whose finalizer only our controllers remove.
  */
-export async function uninstallation(client: Client): Promise<Uninstallation> {
+export async function uninstallation(client: Client): Promise<UninstallPlan> {
   for (const type of [VIRTUAL_MACHINES, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINE_IDENTITIES]) {
     const names = await namesOf(client, type);
     if (names.length === 0) continue;
     const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : '';
     const shown = names.slice(0, MAX_NAMED).join(', ');
     return {
-      refused: `Cannot uninstall: there are ${names.length} ${type.plural} (${shown}${more}); delete them first, for they would be lost with their kind`,
+      refused: `Cannot uninstall: there are ${names.length} ${type.plural} (${shown}${more}); delete them first, because they would be lost with their kind`,
     };
   }
-  // Admission first, as nobody may answer for it any more; kinds after what is of them, our namespace at the end. Kinds of
-  // others stay.
-  const ours = installObjects().filter(({ once }) => once !== true);
+  // Admission first, because its webhooks may not be running any more; kinds after their objects; our namespace last.
+  // Third-party kinds are kept.
+  const own = installObjects().filter(({ once }) => once !== true);
   const isRule = ({ type }: Desired) => type.group === ADMISSION_GROUP;
-  const ordered = [...ours.filter((one) => !isRule(one)), ...ours.filter(isRule)];
+  const ordered = [...own.filter((one) => !isRule(one)), ...own.filter(isRule)];
   const commands = ordered.toReversed().map(({ type, object: { metadata } }) => {
     const where = metadata.namespace === undefined ? '' : ` -n ${metadata.namespace}`;
     return `kubectl delete --ignore-not-found ${groupResource(type)} ${metadata.name}${where}`;

@@ -95,7 +95,7 @@ const cases: Record<string, Case> = {
   'a VM whose type a user changed meanwhile is skipped': {
     restartNow: true,
     vm: aVm({ type: NEW }),
-    want: `skipped: its machine type was changed to "${NEW}" meanwhile`,
+    want: `skipped: its machine type was changed to "${NEW}" in the meantime`,
   },
   'a marked VM is followed although its type was changed': {
     vm: aVm({ type: NEW, status: { machineTypeRestartRequired: true } }),

@@ -36,7 +36,7 @@ const MARK_PATH = `/metadata/annotations/${MARK.replace('/', '~1')}`;
 const PUT_BACK = 'the operator puts it back; who may change it may do anything, and needs no way around';
 const ITS_LIFE = 'only the wish is protected: what follows from it comes again';
 const STAYS_WITH_CLAIM = 'whoever gets the volume may do with the data what they like';
-const GIVEN_AWAY = /^403 .*cannot be given to another claim: it holds a disk of the protected VirtualMachine shop\/db/;
+const GIVEN_AWAY = /^403 .*cannot be bound to another claim: it holds a disk of the protected VirtualMachine shop\/db/;
 const RELEASED = /^403 .*cannot be released: it holds a disk of the protected VirtualMachine shop\/db/;
 const OURS_ALONE = 'only the protection controller writes marks';
 

@@ -322,7 +322,7 @@ suite('virtctl with disks', () => {
     assert.equal(code, 0);
     assert.match(
       out,
-      /^serial\n.*\nmachine type\n {2}- pc-q35-7\.2\n {2}\+ pc-q35-6\.2\n {2}# the template of the VM says so\n/s,
+      /^serial\n.*\nmachine type\n {2}- pc-q35-7\.2\n {2}\+ pc-q35-6\.2\n {2}# the template of the VM changed\n/s,
     );
     const flagged = await scene.virtctl('identity', 'diff', 'db', '--exit-code');
     assert.deepEqual([flagged.code, flagged.err, before.code], [1, '', 1]);

@@ -149,7 +149,7 @@ suite('virtctl image-upload', () => {
     assert.equal(code, 1);
     assert.match(
       err,
-      /the bytes are not those that were sent: their sha256 is \w{64}\nPersistentVolumeClaim default\/mixed was created and is waiting/,
+      /the received bytes do not match the sha256 of the sender: theirs is \w{64}\nPersistentVolumeClaim default\/mixed was created and is waiting/,
     );
     assert.equal(existsSync(disks.imageOf('mixed')), false);
     assert.deepEqual(readdirSync(disks.directoryOf('mixed')), []);

@@ -295,7 +295,10 @@ test('what it cannot put right is told of', async () => {
   assert.deepEqual(told(object), { ...FINE, Progressing: 'True', Degraded: 'True' });
   const degraded = object.status.conditions.find(({ type }: Loose) => type === 'Degraded');
   assert.equal(degraded.reason, 'CannotKeepObjects');
-  assert.match(degraded.message, /storageclasses\.storage\.k8s\.io\/shared was not as it should be: .*immutable/);
+  assert.match(
+    degraded.message,
+    /storageclasses\.storage\.k8s\.io\/shared differed from its desired state: .*immutable/,
+  );
 
   await api.ok('DELETE', path);
   await plane.settle();

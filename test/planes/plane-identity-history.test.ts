@@ -160,7 +160,7 @@ test('every change of the identity is in its history', async (t) => {
     assert.equal((await plane.call('PATCH', url, { body: { spec: { source } } })).status, 200);
     await plane.ask('start', 'old');
     const [uuid] = await historyOf(plane, 'old');
-    assert.equal(uuid, 'firmware.uuid: legacy rule: the uuid follows from the name of the VM');
+    assert.equal(uuid, 'firmware.uuid: legacy rule: the uuid is derived from the name of the VM');
     const edited = '44444444-2222-4333-8444-555555555555';
     await edit(plane, 'old', { firmware: { uuid: edited } });
     await plane.ask('restart', 'old');

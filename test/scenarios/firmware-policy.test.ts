@@ -326,10 +326,10 @@ test('a VM that has it may be deleted, and let go', async () => {
 });
 
 const malformed: Record<string, string> = {
-  nope: 'contains "n", which is no hexadecimal digit',
+  nope: 'contains "n", which is not a hexadecimal digit',
   '5d307ca9-b3ef-428c-8861-06e72d69f22': 'has 31 hexadecimal digits instead of 32',
-  '{5d307ca9-b3ef-428c-8861-06e72d69f223}': 'contains "{", which is no hexadecimal digit',
-  '5d307ca9b3ef428c886106e72d69f223': 'has its dashes elsewhere',
+  '{5d307ca9-b3ef-428c-8861-06e72d69f223}': 'contains "{", which is not a hexadecimal digit',
+  '5d307ca9b3ef428c886106e72d69f223': 'has its dashes in the wrong places',
   '00000000-0000-0000-0000-000000000000': 'is the nil UUID',
 };
 

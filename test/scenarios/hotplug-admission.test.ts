@@ -81,7 +81,7 @@ const refusals: Record<string, { disk: object; message: RegExp }> = {
   },
   'as a CD-ROM': {
     disk: { cdrom: { bus: 'scsi' } },
-    message: /disks\[2\]\.cdrom: Forbidden: a hotpluggable volume is only possible as disk or lun$/,
+    message: /disks\[2\]\.cdrom: Forbidden: a hotpluggable volume must be a disk or a lun$/,
   },
   'with a field that we do not have': {
     disk: { disk: { bus: 'scsi' }, io: 'native' },

@@ -108,7 +108,7 @@ test('the refusal says what to do instead', async () => {
   };
   assert.equal(
     await said(api.call('DELETE', `${RECORDS}/${name}`)),
-    `VirtualMachineIdentity "${name}" cannot be deleted: it holds the device addresses of VirtualMachine ${name}; delete the VirtualMachine, and its record goes with it`,
+    `VirtualMachineIdentity "${name}" cannot be deleted: it holds the device addresses of VirtualMachine ${name}; delete the VirtualMachine, and its record is deleted with it`,
   );
   assert.equal(
     await said(api.call('PATCH', `${RECORDS}/${name}`, { body: { spec: { firmware: { serial: 'x' } } } })),

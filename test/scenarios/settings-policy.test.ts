@@ -145,7 +145,7 @@ for (const [name, { spec, want }] of Object.entries(cases)) {
 }
 
 test('refuses a second object, whatever its name and namespace', async () => {
-  const want = 'metadata.name: Forbidden: there is a KubeVirt object already: selfsame-system/kubevirt';
+  const want = 'metadata.name: Forbidden: only one KubeVirt object is allowed, and it exists: selfsame-system/kubevirt';
   assertRefused(await dryCreate({}, SYSTEM, 'another'), want);
   assertRefused(await dryCreate({}, SYSTEM.replace('selfsame-system', 'golden')), want);
 });

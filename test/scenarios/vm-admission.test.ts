@@ -149,7 +149,7 @@ test('machine types follow the KubeVirt object, and what is there already can st
 test('there is one KubeVirt object, and its globs can be read', async () => {
   const body = { apiVersion: 'kubevirt.io/v1', kind: 'KubeVirt', metadata: { name: 'another' }, spec: {} };
   const second = await api.call('POST', '/apis/kubevirt.io/v1/namespaces/golden/kubevirts', { body });
-  assert.match(second.body.message, /there is a KubeVirt object already: selfsame-system\/kubevirt$/);
+  assert.match(second.body.message, /only one KubeVirt object is allowed, and it exists: selfsame-system\/kubevirt$/);
   const edit = { body: { spec: { configuration: { emulatedMachines: ['[--'] } } } };
   assert.match(
     (await api.call('PATCH', KUBEVIRT, edit)).body.message,

@@ -1,12 +1,12 @@
 import { obj, str, type Infer } from '#kube/schema-dsl.ts';
 
-/** A line that firmware shows: printable, and not long. */
+/** An SMBIOS string: printable ASCII of limited length. */
 const line = str({ maxLength: 256, pattern: '^[ -~]*$' });
 
-/** What the guest sees in SMBIOS of the case that it is in. */
+/** SMBIOS strings of the chassis. */
 export const chassis = obj({ manufacturer: line, version: line, serial: line, asset: line, sku: line });
 
-/** What guests see in SMBIOS of their maker; set for all of them by the KubeVirt object. */
+/** SMBIOS strings of the system, set for all guests by the KubeVirt object. */
 export const smbios = obj({ manufacturer: line, product: line, version: line, sku: line, family: line });
 
 export type Chassis = Infer<typeof chassis>;

@@ -1,21 +1,21 @@
-/** The clock of a guest, and the timers that it has. */
+/** Schema of the clock and the timers of a guest. */
 import { bool, int32, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
 
-const present = bool({ description: 'On unless set to false.' });
+const present = bool({ description: 'Defaults to true.' });
 
 export const clock = obj({
   utc: obj(
-    { offsetSeconds: int32({ description: 'How much later than UTC the clock is.' }) },
-    { description: 'The clock runs on UTC; so it is unless timezone is set.' },
+    { offsetSeconds: int32({ description: 'Offset of the clock from UTC in seconds.' }) },
+    { description: 'The clock is in UTC. This is the default unless timezone is set.' },
   ),
-  timezone: str({ maxLength: 64, description: 'The clock runs on the time of this zone: America/New_York.' }),
+  timezone: str({ maxLength: 64, description: 'The clock is in this time zone, for example America/New_York.' }),
   timer: obj({
     hpet: obj({ present, tickPolicy: oneOf(['delay', 'catchup', 'merge', 'discard']) }),
     pit: obj({ present, tickPolicy: oneOf(['delay', 'catchup', 'discard']) }),
     rtc: obj({ present, tickPolicy: oneOf(['delay', 'catchup']), track: oneOf(['guest', 'wall']) }),
-    kvm: obj({ present }, { description: 'The clock of KVM.' }),
-    hyperv: obj({ present }, { description: 'The reference time of Hyper-V, for Windows.' }),
+    kvm: obj({ present }, { description: 'The paravirtual clock of KVM.' }),
+    hyperv: obj({ present }, { description: 'The reference time counter of Hyper-V, for Windows guests.' }),
   }),
 });
 
-export type Clock = Infer<typeof clock>;
+export type GuestClock = Infer<typeof clock>;

@@ -2,24 +2,27 @@ import type { Resources } from '#api/domain/memory.ts';
 import { parseQuantity, quantityFault, quantityToNumber } from '#kube/quantity.ts';
 import { int32, list, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
 
-/** As in libvirt: `optional` only where the node has it; `forbid` refuses nodes that have it, `disable` takes it away. */
+/**
+ * As in libvirt: `optional` uses the feature if the node has it, `forbid` excludes nodes that have it, `disable` hides
+ * it.
+ */
 export const CPU_POLICIES = ['force', 'require', 'optional', 'disable', 'forbid'] as const;
 
 export const cpu = obj({
-  sockets: int32({ minimum: 1, maximum: 512, description: 'Sockets; 1 unless set.' }),
-  cores: int32({ minimum: 1, maximum: 512, description: 'Cores of each socket; 1 unless set.' }),
-  threads: int32({ minimum: 1, maximum: 512, description: 'Threads of each core; 1 unless set.' }),
+  sockets: int32({ minimum: 1, maximum: 512, description: 'Number of sockets. Defaults to 1.' }),
+  cores: int32({ minimum: 1, maximum: 512, description: 'Number of cores per socket. Defaults to 1.' }),
+  threads: int32({ minimum: 1, maximum: 512, description: 'Number of threads per core. Defaults to 1.' }),
   features: list(
     obj(
       {
         name: str({ minLength: 1, maxLength: 63, pattern: '^[a-z0-9][a-z0-9_.-]*$' }),
-        policy: oneOf(CPU_POLICIES, { description: 'require unless set.' }),
+        policy: oneOf(CPU_POLICIES, { description: 'Defaults to require.' }),
       },
       { required: ['name'] },
     ),
-    { maxItems: 256, description: 'What the processor can, beside what its model says: avx2, vmx ...' },
+    { maxItems: 256, description: 'CPU features in addition to those of the model: avx2, vmx ...' },
   ),
-  model: str({ description: 'host-model (unless set), host-passthrough, or a model that QEMU knows by name.' }),
+  model: str({ description: 'host-model, host-passthrough, or the name of a QEMU CPU model. Defaults to host-model.' }),
 });
 
 export type Cpu = Infer<typeof cpu>;
@@ -35,12 +38,12 @@ interface Processors {
   readonly resources?: Resources | undefined;
 }
 
-/** As in KubeVirt: where there is no topology, the CPUs that are asked of the scheduler become sockets. */
-export function topologyOf({ cpu: asked, resources }: Processors): Topology {
-  const { sockets, cores, threads } = asked ?? {};
+/** Returns the topology of the spec. Without one, the CPUs of the resources become sockets, as in KubeVirt. */
+export function topologyOf({ cpu: topology, resources }: Processors): Topology {
+  const { sockets, cores, threads } = topology ?? {};
   const scheduled = resources?.limits?.['cpu'] ?? resources?.requests?.['cpu'];
-  const isOpen = (sockets ?? cores ?? threads) === undefined;
-  if (isOpen && scheduled !== undefined && quantityFault(scheduled) === undefined) {
+  const isUnset = (sockets ?? cores ?? threads) === undefined;
+  if (isUnset && scheduled !== undefined && quantityFault(scheduled) === undefined) {
     return {
       sockets: Math.max(1, Math.ceil(quantityToNumber(parseQuantity(String(scheduled))))),
       cores: 1,

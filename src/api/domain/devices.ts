@@ -8,30 +8,30 @@ export const devices = obj({
   disks: list(disk, { maxItems: 256 }),
   interfaces: list(networkInterface, { maxItems: 256 }),
   tpm: obj({
-    enabled: bool({ description: 'On unless set to false.' }),
-    persistent: bool({ description: 'Whether its content outlives a restart.' }),
+    enabled: bool({ description: 'Defaults to true.' }),
+    persistent: bool({ description: 'True if the content of the TPM is kept across restarts. Defaults to false.' }),
   }),
-  rng: obj({}, { description: 'A source of entropy.' }),
+  rng: obj({}, { description: 'A virtio random number generator.' }),
   video,
   sound,
   watchdog,
   inputs,
   clientPassthrough,
   blockMultiQueue: bool({
-    description: 'Disks on the bus virtio, and the SCSI controller, have a queue for each processor.',
+    description: 'Gives virtio disks and the SCSI controller one queue per vCPU.',
   }),
   networkInterfaceMultiqueue: bool({
-    description: 'Interfaces of the model virtio on a bridge have a queue for each processor.',
+    description: 'Gives virtio interfaces on a bridge one queue per vCPU.',
   }),
-  autoattachInputDevice: bool({ description: 'A tablet where no input is named; off unless set to true.' }),
-  autoattachSerialConsole: bool({ description: 'On unless set to false.' }),
-  autoattachMemBalloon: bool({ description: 'On unless set to false.' }),
+  autoattachInputDevice: bool({ description: 'Adds a tablet if inputs is empty. Defaults to false.' }),
+  autoattachSerialConsole: bool({ description: 'Adds a serial console. Defaults to true.' }),
+  autoattachMemBalloon: bool({ description: 'Adds a memory balloon. Defaults to true.' }),
   autoattachGraphicsDevice: bool({
     description:
-      'A video card and a VNC display. On in new VMs; one that has run without keeps to that unless set to true.',
+      'Adds a video card and a VNC display. Defaults to true for new VMs; a VM that has run without a video card gets one only if this is true.',
   }),
   autoattachPodInterface: bool({
-    description: 'A masquerade interface where no interface and no network is named; on unless set to false.',
+    description: 'Adds a masquerade interface if interfaces and networks are empty. Defaults to true.',
   }),
 });
 

@@ -10,12 +10,12 @@ import { obj, oneOf, type Infer } from '#kube/schema-dsl.ts';
 
 export const IO_THREADS_POLICIES = ['shared', 'auto'] as const;
 
-/** The guest's hardware as people ask for it. */
+/** Schema of the guest's hardware. */
 export const domain = obj({
   ...{ cpu, memory, resources, machine, firmware, features, clock, chassis, devices },
   ioThreadsPolicy: oneOf(IO_THREADS_POLICIES, {
     description:
-      'shared: one thread for all disks on the bus virtio that have none of their own; auto: up to two for each processor.',
+      'shared: one I/O thread for all virtio disks without a thread of their own; auto: up to two I/O threads per vCPU.',
   }),
 });
 

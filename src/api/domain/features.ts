@@ -1,19 +1,19 @@
 import { hyperv } from '#api/domain/hyperv.ts';
 import { bool, obj, type Infer } from '#kube/schema-dsl.ts';
 
-const enabled = bool({ description: 'On unless set to false.' });
+const enabled = bool({ description: 'Defaults to true.' });
 
 export const features = obj({
   acpi: obj(
     { enabled: bool() },
-    { description: 'On unless disabled; without it a guest cannot be asked to shut down.' },
+    { description: 'Defaults to enabled. Without ACPI a guest cannot be asked to shut down.' },
   ),
   apic: obj({ enabled: bool() }, { description: 'Always on.' }),
-  smm: obj({ enabled: bool() }, { description: 'System management mode; what secure boot stands on.' }),
+  smm: obj({ enabled: bool() }, { description: 'System management mode, which secure boot requires.' }),
   hyperv,
-  hypervPassthrough: obj({ enabled }, { description: 'All that the node can do of hyperv.' }),
-  kvm: obj({ hidden: bool({ description: 'Whether the guest is not told that it runs on KVM; false unless set.' }) }),
-  pvspinlock: obj({ enabled }, { description: 'Spin locks that know of the hypervisor.' }),
+  hypervPassthrough: obj({ enabled }, { description: 'Enables all Hyper-V enlightenments that the node supports.' }),
+  kvm: obj({ hidden: bool({ description: 'Hides KVM from the guest. Defaults to false.' }) }),
+  pvspinlock: obj({ enabled }, { description: 'Paravirtual spinlocks.' }),
 });
 
 export type Features = Infer<typeof features>;

@@ -1,7 +1,7 @@
 import { bool, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
 
 export const kernelBoot = obj({
-  kernelArgs: str({ maxLength: 2048, description: 'The command line of the kernel.' }),
+  kernelArgs: str({ maxLength: 2048, description: 'The kernel command line.' }),
   container: obj(
     {
       image: str({ description: 'selfsame/guest: the built-in test guest.' }),
@@ -17,10 +17,10 @@ export const firmware = obj({
   uuid: str({ description: 'The UUID that the guest sees in SMBIOS.' }),
   serial: str({ maxLength: 256, description: 'The serial number that the guest sees in SMBIOS.' }),
   bootloader: obj({
-    bios: obj({}, { description: 'SeaBIOS; what is used unless efi is set.' }),
+    bios: obj({}, { description: 'SeaBIOS. This is the default unless efi is set.' }),
     efi: obj({
-      secureBoot: bool({ description: 'Secure boot, on unless set to false; needs features.smm.' }),
-      persistent: bool({ description: 'Whether EFI variables outlive a restart.' }),
+      secureBoot: bool({ description: 'Enables secure boot, which requires features.smm. Defaults to true.' }),
+      persistent: bool({ description: 'True if EFI variables are kept across restarts. Defaults to false.' }),
     }),
   }),
   kernelBoot,

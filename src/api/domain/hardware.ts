@@ -1,4 +1,4 @@
-/** Devices that a guest has at most a few of: sound, watchdog, inputs, USB redirection. */
+/** Schemas of minor devices: sound, watchdog, inputs, USB redirection. */
 import { int32, list, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
 
 const name = str({ minLength: 1, maxLength: 63, pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$' });
@@ -8,8 +8,8 @@ export const WATCHDOG_ACTIONS = ['poweroff', 'reset', 'shutdown'] as const;
 export const INPUT_BUSES = ['usb', 'virtio'] as const;
 
 export const sound = obj(
-  { name, model: oneOf(SOUND_MODELS, { description: 'ich9 unless set.' }) },
-  { required: ['name'], description: 'A sound card. What it plays nobody hears.' },
+  { name, model: oneOf(SOUND_MODELS, { description: 'Defaults to ich9.' }) },
+  { required: ['name'], description: 'A sound card. Its output is discarded.' },
 );
 
 export const watchdog = obj(
@@ -18,7 +18,7 @@ export const watchdog = obj(
     i6300esb: obj(
       {
         action: oneOf(WATCHDOG_ACTIONS, {
-          description: 'What happens when the guest no longer answers; reset unless set.',
+          description: 'The action if the guest no longer responds. Defaults to reset.',
         }),
       },
       { description: 'A PCI watchdog.' },
@@ -31,19 +31,28 @@ export const inputs = list(
   obj(
     {
       name,
-      type: oneOf(['tablet'], { description: 'tablet: a pointer that is where the mouse of the viewer is.' }),
-      bus: oneOf(INPUT_BUSES, { description: 'usb unless set.' }),
+      type: oneOf(['tablet'], {
+        description: 'tablet: an absolute pointing device, which follows the mouse of the VNC viewer.',
+      }),
+      bus: oneOf(INPUT_BUSES, { description: 'Defaults to usb.' }),
     },
     { required: ['name', 'type'] },
   ),
   { maxItems: 8 },
 );
 
-export const clientPassthrough = obj({}, { description: 'Four slots for USB devices of whoever looks at the VM.' });
+export const clientPassthrough = obj(
+  {},
+  { description: 'Four slots for USB devices that a client redirects to the guest.' },
+);
 export const REDIRECTION_SLOTS = 4;
 
-/** acpi-index of QEMU. */
-export const acpiIndex = int32({ minimum: 1, maximum: 16_383, description: 'What the guest names it after: eno<n>.' });
+/** The acpi-index of QEMU. */
+export const acpiIndex = int32({
+  minimum: 1,
+  maximum: 16_383,
+  description: 'The guest derives the name of the interface from this number: eno<n>.',
+});
 
 export type Sound = Infer<typeof sound>;
 export type Watchdog = Infer<typeof watchdog>;

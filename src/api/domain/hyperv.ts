@@ -1,39 +1,42 @@
-/** What Windows guests know of Hyper-V. Each is on where it is named and not set to false. */
+/** Schema of the Hyper-V enlightenments for Windows guests. Each is on if it is present and not set to false. */
 import { bool, int32, obj, str, type Infer } from '#kube/schema-dsl.ts';
 
-const enabled = bool({ description: 'On unless set to false.' });
+const enabled = bool({ description: 'Defaults to true.' });
 const flag = (description: string) => obj({ enabled }, { description });
 
 export const hyperv = obj(
   {
-    relaxed: flag('No watchdog timeouts where the guest is slow.'),
-    vapic: flag('Interrupts without leaving the guest.'),
+    relaxed: flag('Relaxes the watchdog timeouts of the guest.'),
+    vapic: flag('Virtual APIC, for interrupts without exits to the hypervisor.'),
     spinlocks: obj(
       {
         enabled,
-        spinlocks: int32({ minimum: 4096, description: 'Tries before the hypervisor is told; 4096 unless set.' }),
+        spinlocks: int32({
+          minimum: 4096,
+          description: 'Number of attempts before the hypervisor is notified. Defaults to 4096.',
+        }),
       },
-      { description: 'Spin locks that know of the hypervisor.' },
+      { description: 'Paravirtual spinlocks.' },
     ),
-    vpindex: flag('Processors know their number.'),
-    runtime: flag('Processors know how long they ran.'),
-    synic: flag('Synthetic interrupts; brings vpindex along.'),
+    vpindex: flag('Gives vCPUs their virtual processor index.'),
+    runtime: flag('Gives vCPUs their run time.'),
+    synic: flag('Synthetic interrupt controller. Includes vpindex.'),
     synictimer: obj(
-      { enabled, direct: flag('Timers tell by an interrupt of their own.') },
-      { description: 'Synthetic timers; brings synic and the reference time along.' },
+      { enabled, direct: flag('Timers use direct interrupts.') },
+      { description: 'Synthetic timers. Includes synic and the reference time counter.' },
     ),
-    reset: flag('The guest can be reset by a register.'),
+    reset: flag('Lets the guest reset itself by a register.'),
     vendorid: obj(
       { enabled, vendorid: str({ maxLength: 12, pattern: '^[A-Za-z0-9 ._-]*$', description: 'Up to 12 characters.' }) },
-      { description: 'Under which name the hypervisor is seen.' },
+      { description: 'The vendor id of the hypervisor that the guest sees.' },
     ),
-    frequencies: flag('Frequencies of clocks by registers.'),
-    reenlightenment: flag('The guest is told when the frequency of its clock changes.'),
-    tlbflush: flag('Remote flushes of the TLB; brings vpindex along.'),
-    ipi: flag('Interrupts between processors; brings vpindex along.'),
-    evmcs: flag('Nested virtualization that is told of; brings vapic along.'),
+    frequencies: flag('Provides clock frequencies in registers.'),
+    reenlightenment: flag('Notifies the guest when its TSC frequency changes.'),
+    tlbflush: flag('Paravirtual TLB flushes. Includes vpindex.'),
+    ipi: flag('Paravirtual interprocessor interrupts. Includes vpindex.'),
+    evmcs: flag('Enlightened VMCS, for nested virtualization. Includes vapic.'),
   },
-  { description: 'Enlightenments for Windows guests; they need KVM.' },
+  { description: 'Hyper-V enlightenments for Windows guests. Require KVM.' },
 );
 
 export type Hyperv = Infer<typeof hyperv>;

@@ -4,7 +4,7 @@ export const machine = obj({
   type: str({
     nullable: true,
     description:
-      'A machine type such as pc-q35-7.2, or an alias such as q35. Empty: the default of the KubeVirt object, written here when the VM starts.',
+      'A machine type such as pc-q35-7.2, or an alias such as q35. If empty, the default of the KubeVirt object is written here when the VM starts.',
   }),
 });
 

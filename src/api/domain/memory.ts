@@ -1,14 +1,14 @@
 import { bool, map, obj, quantity, type Infer } from '#kube/schema-dsl.ts';
 
 export const memory = obj({
-  guest: quantity({ description: 'What the guest sees. resources.requests.memory stands in where it is not set.' }),
+  guest: quantity({ description: 'The memory that the guest sees. Defaults to resources.requests.memory.' }),
 });
 
 export const resources = obj({
-  requests: map(quantity(), { description: 'cpu and memory, for the scheduler.' }),
-  limits: map(quantity(), { description: 'cpu and memory, for the scheduler.' }),
+  requests: map(quantity(), { description: 'CPU and memory for the scheduler.' }),
+  limits: map(quantity(), { description: 'CPU and memory for the scheduler.' }),
   overcommitGuestOverhead: bool({
-    description: 'The scheduler is not asked for what it costs to run the guest, beside its memory; false unless set.',
+    description: 'Excludes the overhead of running the guest from the memory request. Defaults to false.',
   }),
 });
 

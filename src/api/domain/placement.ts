@@ -1,4 +1,4 @@
-/** Where an instance may run, as in a Pod; handed on to the launcher pod. A word that a Pod does not know is refused. */
+/** Schemas of scheduling constraints, as in a Pod. They are copied to the launcher pod; unknown values are refused. */
 import { int32, int64, list, map, obj, oneOf, str } from '#kube/schema-dsl.ts';
 
 const nodeRequirement = obj(
@@ -43,7 +43,7 @@ const podRules = obj({
   ),
 });
 
-export const affinity = obj(
+export const affinitySchema = obj(
   {
     nodeAffinity: obj({
       requiredDuringSchedulingIgnoredDuringExecution: obj(
@@ -57,10 +57,10 @@ export const affinity = obj(
     podAffinity: podRules,
     podAntiAffinity: podRules,
   },
-  { description: 'As in a Pod.' },
+  { description: 'Affinity rules, as in a Pod.' },
 );
 
-export const toleration = obj({
+export const tolerationSchema = obj({
   key: str(),
   operator: oneOf(['Exists', 'Equal']),
   value: str(),

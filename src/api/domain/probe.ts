@@ -1,16 +1,16 @@
-/** How a guest is asked whether it lives, or is ready: as a Pod's probes, and by the guest agent. */
+/** Schema of liveness and readiness probes: those of a Pod, and probes by the guest agent. */
 import { int32, intOrString, list, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
 
 const seconds = (description: string) => int32({ minimum: 0, maximum: 86_400, description });
 const count = (description: string) => int32({ minimum: 0, maximum: 10_000, description });
 
-export const probe = obj(
+export const probeSchema = obj(
   {
     exec: obj(
       { command: list(str({ maxLength: 4096 }), { maxItems: 64 }) },
-      { description: 'A program that the guest agent starts in the guest; 0 is success.' },
+      { description: 'The guest agent runs a program in the guest. Exit code 0 is success.' },
     ),
-    guestAgentPing: obj({}, { description: 'The guest agent answers.' }),
+    guestAgentPing: obj({}, { description: 'Succeeds if the guest agent responds.' }),
     httpGet: obj(
       {
         host: str({ maxLength: 253 }),
@@ -19,16 +19,16 @@ export const probe = obj(
         port: intOrString(),
         scheme: oneOf(['HTTP', 'HTTPS']),
       },
-      { required: ['port'], description: 'An answer from 200 to 399 is success.' },
+      { required: ['port'], description: 'A response code from 200 to 399 is success.' },
     ),
     tcpSocket: obj({ host: str({ maxLength: 253 }), port: intOrString() }, { required: ['port'] }),
-    initialDelaySeconds: seconds('From the start of the guest to the first time that it is asked; 0 unless set.'),
-    periodSeconds: seconds('How often it is asked; 10 unless set.'),
-    timeoutSeconds: seconds('How long it may take to answer; 1 unless set.'),
-    successThreshold: count('Answers in a row after a failure that make it good again; 1 unless set.'),
-    failureThreshold: count('Failures in a row that count as one; 3 unless set.'),
+    initialDelaySeconds: seconds('Delay between the start of the guest and the first probe. Defaults to 0.'),
+    periodSeconds: seconds('Interval between probes. Defaults to 10.'),
+    timeoutSeconds: seconds('Timeout of one probe. Defaults to 1.'),
+    successThreshold: count('Consecutive successes after a failure for the probe to succeed. Defaults to 1.'),
+    failureThreshold: count('Consecutive failures for the probe to fail. Defaults to 3.'),
   },
-  { description: 'How the guest is asked.' },
+  { description: 'A probe of the guest.' },
 );
 
-export type Probe = Infer<typeof probe>;
+export type Probe = Infer<typeof probeSchema>;

@@ -3,7 +3,7 @@ import { obj, oneOf, type Infer } from '#kube/schema-dsl.ts';
 export const VIDEO_TYPES = ['vga', 'virtio', 'bochs', 'cirrus'] as const;
 
 export const video = obj({
-  type: oneOf([...VIDEO_TYPES, 'none'], { description: 'vga unless set; none: no video device and no display.' }),
+  type: oneOf([...VIDEO_TYPES, 'none'], { description: 'Defaults to vga. none: no video device and no display.' }),
 });
 
 export type Video = Infer<typeof video>;

@@ -3,11 +3,11 @@ import { bool, list, noted, obj, oneOf, quantity, str, type Infer } from '#kube/
 const secretRef = obj({ name: str({ minLength: 1 }) }, { required: ['name'] });
 
 const objectName = str({ minLength: 1, maxLength: 253 });
-const optional = bool({ description: 'Whether the VM starts without it; then its disk is empty.' });
+const optional = bool({ description: 'If true, the VM starts with an empty disk when the object does not exist.' });
 const volumeLabel = str({
   maxLength: 32,
   pattern: '^[A-Za-z0-9 ._-]*$',
-  description: 'Of the file system of the disk; cfgdata unless set.',
+  description: 'The label of the file system on the disk. Defaults to cfgdata.',
 });
 const configMap = obj({ name: objectName, optional, volumeLabel }, { required: ['name'] });
 
@@ -17,7 +17,7 @@ const diskClaim = obj(
   {
     claimName: str({ minLength: 1 }),
     readOnly: bool(),
-    hotpluggable: bool({ description: 'Whether its disk can come and go while the guest runs.' }),
+    hotpluggable: bool({ description: 'True if the disk can be added and removed while the guest runs.' }),
   },
   { required: ['claimName'] },
 );
@@ -37,14 +37,17 @@ export const volume = obj(
     persistentVolumeClaim: diskClaim,
     ephemeral: obj(
       { persistentVolumeClaim: claim },
-      { description: 'Reads from the claim; what is written is gone when the instance stops.' },
+      { description: 'Reads from the claim; writes are discarded when the instance stops.' },
     ),
-    emptyDisk: obj({ capacity: quantity() }, { required: ['capacity'], description: 'Empty at each start.' }),
+    emptyDisk: obj(
+      { capacity: quantity() },
+      { required: ['capacity'], description: 'A disk that is empty at each start.' },
+    ),
     hostDisk: obj(
       {
         path: str({ minLength: 1, maxLength: 4096 }),
         type: oneOf(['Disk', 'DiskOrCreate']),
-        capacity: quantity({ description: 'How large it is made where it is not there.' }),
+        capacity: quantity({ description: 'The size of the file if it is created.' }),
         shared: bool(),
       },
       { required: ['path', 'type'] },
@@ -59,7 +62,7 @@ export const volume = obj(
       { serviceAccountName: objectName },
       {
         required: ['serviceAccountName'],
-        description: 'A disk with a token of a ServiceAccount, as of the start of the guest.',
+        description: 'A disk with a token of a ServiceAccount, created when the guest starts.',
       },
     ),
     downwardAPI: obj(
@@ -79,12 +82,15 @@ export const volume = obj(
         ),
         volumeLabel,
       },
-      { description: 'A disk with what the metadata of the instance says, as of the start of the guest.' },
+      { description: 'A disk with metadata of the instance, as of the start of the guest.' },
     ),
     directLun: obj(
       {
-        guid: str({ maxLength: 128, description: 'World wide name of a SCSI device of the node: 3600140580e1c....' }),
-        uuid: str({ maxLength: 64, description: 'As /dev/disk/by-uuid has it.' }),
+        guid: str({
+          maxLength: 128,
+          description: 'World wide name of a SCSI device of the node, for example 3600140580e1c....',
+        }),
+        uuid: str({ maxLength: 64, description: 'UUID of the device, as in /dev/disk/by-uuid.' }),
       },
       { description: 'A block device of the node, by its guid or its uuid.' },
     ),

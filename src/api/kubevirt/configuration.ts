@@ -1,22 +1,22 @@
-/** The settings that the KubeVirt object holds, with their defaults filled in. */
+/** The settings of the KubeVirt object, with defaults applied. */
 import type { Smbios } from '#api/domain/chassis.ts';
 import type { EvictionStrategy, KubeVirt } from '#api/kubevirt/kind.ts';
 import type { MigrationConfiguration } from '#api/migration-state.ts';
 
 export interface Configuration {
-  /** For VMs that name no machine type. */
+  /** Machine type of VMs that name none. */
   readonly defaultMachineType: string;
   /** Globs of machine types that VMs may have. */
   readonly emulatedMachines: readonly string[];
-  /** Globs of guids and uuids of block devices that VMs may name. */
+  /** Globs of guids and uuids of block devices that VMs may use. */
   readonly directLuns: readonly string[];
-  /** Devices that count as managed although no spec asks for them. */
+  /** Devices that are managed although no spec asks for them. */
   readonly specialManagedDevices: readonly { readonly type: string; readonly device: string }[];
-  /** Where the persistent state of VMs lies; undefined: in a default class. */
+  /** StorageClass of persistent state; undefined: the default class. */
   readonly vmStateStorageClass: string | undefined;
-  /** What guests say of their maker; undefined: what the hypervisor says. */
+  /** SMBIOS strings of guests; undefined: those of the hypervisor. */
   readonly smbios: Smbios | undefined;
-  /** Of VMs that say nothing themselves. */
+  /** Strategy of VMs that set none. */
   readonly evictionStrategy: EvictionStrategy;
   readonly migrations: Required<MigrationConfiguration> & {
     readonly parallelMigrationsPerCluster: number;

@@ -1,60 +1,64 @@
 import { smbios } from '#api/domain/chassis.ts';
-import { condition } from '#api/condition.ts';
+import { conditionSchema } from '#api/condition.ts';
 import type { CustomKind } from '#api/custom-kind.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { bool, int32, int64, list, noted, obj, oneOf, quantity, str, type Infer } from '#kube/schema-dsl.ts';
 
-/** What becomes of a guest whose pod is evicted; None shuts it down. */
+/** Reactions of a guest to the eviction of its pod; None shuts it down. */
 export const EVICTION_STRATEGIES = ['None', 'LiveMigrate', 'LiveMigrateIfPossible', 'External'] as const;
 export type EvictionStrategy = (typeof EVICTION_STRATEGIES)[number];
 
 export const kubevirtSpec = obj({
   configuration: obj({
     machineType: str({
-      description: 'Deprecated: architectureConfiguration.amd64.machineType; wins where both are set.',
+      description: 'Deprecated: use architectureConfiguration.amd64.machineType. Takes precedence if both are set.',
     }),
     emulatedMachines: list(str(), {
-      description: 'Deprecated: architectureConfiguration.amd64.emulatedMachines; wins where both are set.',
+      description:
+        'Deprecated: use architectureConfiguration.amd64.emulatedMachines. Takes precedence if both are set.',
     }),
     architectureConfiguration: obj({
       amd64: obj({
-        machineType: str({ description: 'For VMs that name none; q35 unless set.' }),
+        machineType: str({ description: 'The machine type of VMs that name none. Defaults to q35.' }),
         emulatedMachines: list(str(), {
-          description: 'Globs of the machine types that VMs may have; q35* and pc-q35* unless set.',
+          description: 'Globs of the machine types that VMs may use. Defaults to q35* and pc-q35*.',
         }),
       }),
     }),
-    evictionStrategy: oneOf(EVICTION_STRATEGIES),
+    evictionStrategy: oneOf(EVICTION_STRATEGIES, { description: 'The eviction strategy of VMs that set none.' }),
     migrations: obj({
-      parallelMigrationsPerCluster: int32({ minimum: 1, description: '5 unless set.' }),
-      parallelOutboundMigrationsPerNode: int32({ minimum: 1, description: '2 unless set.' }),
-      bandwidthPerMigration: quantity({ description: 'Bytes per second; unlimited (0) unless set.' }),
-      completionTimeoutPerGiB: int64({ minimum: 1, description: 'Seconds; 150 unless set.' }),
-      progressTimeout: int64({ minimum: 1, description: 'Seconds; 150 unless set.' }),
-      allowAutoConverge: bool({ description: 'false unless set.' }),
+      parallelMigrationsPerCluster: int32({ minimum: 1, description: 'Defaults to 5.' }),
+      parallelOutboundMigrationsPerNode: int32({ minimum: 1, description: 'Defaults to 2.' }),
+      bandwidthPerMigration: quantity({ description: 'Bytes per second. Defaults to 0, which means unlimited.' }),
+      completionTimeoutPerGiB: int64({ minimum: 1, description: 'Timeout in seconds for each GiB. Defaults to 150.' }),
+      progressTimeout: int64({ minimum: 1, description: 'Timeout in seconds without progress. Defaults to 150.' }),
+      allowAutoConverge: bool({
+        description: 'Slows the guest down if it changes memory faster than it can be copied. Defaults to false.',
+      }),
     }),
     smbios: noted(smbios, {
-      description: 'What new VMs say of their maker; a VM keeps what it was made with. What QEMU says unless set.',
+      description: 'SMBIOS strings of new VMs; a VM keeps those it was created with. Defaults to those of QEMU.',
     }),
     vmStateStorageClass: str({
-      description: 'The StorageClass for the persistent state of VMs (TPM, EFI variables); a default class unless set.',
+      description:
+        'The StorageClass for the persistent state of VMs (TPM, EFI variables). Defaults to the default class.',
     }),
     directLuns: list(str({ minLength: 1, maxLength: 128 }), {
       maxItems: 256,
       description:
-        'Globs of the guids and uuids of block devices of nodes that VMs may name as directLun; none unless set.',
+        'Globs of the guids and uuids of block devices of nodes that VMs may use as directLun. Defaults to none.',
     }),
     specialManagedDevices: list(obj({ type: str(), device: str() }, { required: ['type', 'device'] }), {
       maxItems: 64,
-      description: 'Devices that count as managed although nobody asked for them: what is found of them is kept.',
+      description: 'Devices that are managed although no spec asks for them: they are kept if a guest has them.',
     }),
   }),
 });
 
 export const kubevirtStatus = obj({
   phase: oneOf(['Deploying', 'Deployed', 'Deleting', 'Error']),
-  conditions: list(condition),
+  conditions: list(conditionSchema),
   operatorVersion: str(),
   observedKubeVirtVersion: str(),
   targetKubeVirtVersion: str(),
@@ -78,7 +82,7 @@ export const kubevirt: CustomKind<KubeVirt> = {
   singular: 'kubevirt',
   shortNames: ['kv', 'kvs'],
   categories: ['all'],
-  description: 'How VMs are run here. There is one, and the operator tells in its status how the installation is.',
+  description: 'The settings for all VMs. There is one such object; its status shows the state of the installation.',
   spec: kubevirtSpec,
   specRequired: false,
   status: kubevirtStatus,

@@ -1,11 +1,11 @@
 /**
- * Places of disks on their controllers as libvirt gives them out: by the name of the disk's target, so that hdc is the
- * first unit of the second bus of the IDE controller. Pure.
+ * Assigns units of controllers to disks as libvirt does: by the name of the disk's target, so that hdc is the first
+ * unit of the second bus of the IDE controller. Pure.
  */
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
 import { textIn } from '#api/libvirt-layout/hardware.ts';
 
-/** Names of targets begin with these; sata, scsi and usb disks share one row of names. */
+/** Prefixes of target names; sata, scsi and usb disks share one sequence of names. */
 const PREFIXES: ReadonlyMap<string, string> = new Map([
   ['virtio', 'vd'],
   ['ide', 'hd'],
@@ -18,33 +18,33 @@ const PREFIXES: ReadonlyMap<string, string> = new Map([
 const TARGET = /^(?:fd|hd|vd|sd|xvd)([a-z]{1,4})[0-9]*$/;
 const LETTERS = 26;
 
-/** Returns 1 for `vdb` and 26 for `vdaa`, or undefined for what is no name of a target. */
+/** Returns 1 for `vdb` and 26 for `vdaa`, or undefined if the text is not a target name. */
 export function targetIndex(name: string): number | undefined {
   const letters = TARGET.exec(name)?.[1];
   if (letters === undefined) return undefined;
   return [...letters].reduce((index, letter) => (index + 1) * LETTERS + letter.charCodeAt(0) - 97, -1);
 }
 
-/** Returns the index of every disk: the given one, or the lowest of its row of names that no other disk has. */
+/** Returns the target index of every disk: the given one, or the lowest that is free. */
 export function targetIndexes(
   disks: readonly LearnedDevice[],
   given: ReadonlyMap<string, number> = new Map(),
 ): ReadonlyMap<string, number> {
   const indexes = new Map<string, number>();
   const taken = new Set<string>();
-  const give = (disk: LearnedDevice, index: number) => {
+  const assign = (disk: LearnedDevice, index: number) => {
     indexes.set(disk.id, index);
     taken.add(nameOf(disk, index));
   };
   for (const disk of disks) {
     const index = given.get(disk.id);
-    if (index !== undefined) give(disk, index);
+    if (index !== undefined) assign(disk, index);
   }
   for (const disk of disks) {
     if (indexes.has(disk.id)) continue;
     let index = 0;
     while (taken.has(nameOf(disk, index))) index++;
-    give(disk, index);
+    assign(disk, index);
   }
   return indexes;
 }
@@ -58,7 +58,7 @@ export function diskBusOf(disk: LearnedDevice): string {
   return disk.device === 'floppy' ? 'fdc' : (textIn(disk, 'bus') ?? '');
 }
 
-/** Units of a controller: libvirt leaves the eighth unit of SCSI to the controller itself and uses a second one. */
+/** Units per controller. The eighth SCSI unit is reserved for the controller; libvirt then uses a second controller. */
 const UNITS: ReadonlyMap<string, number> = new Map([
   ['ide', 4],
   ['fdc', 2],
@@ -67,7 +67,7 @@ const UNITS: ReadonlyMap<string, number> = new Map([
 ]);
 const UNITS_PER_IDE_BUS = 2;
 
-/** Returns undefined for buses that are numbered otherwise. */
+/** Returns undefined for buses without units. */
 export function unitAddress(bus: string, index: number): DeviceAddress | undefined {
   const units = UNITS.get(bus);
   if (units === undefined) return undefined;

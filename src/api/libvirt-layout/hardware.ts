@@ -1,12 +1,12 @@
 /**
- * Devices as libvirt sorts them for its layout of PCI addresses: by class, whatever their order in the definition, and by
- * the kind of slot that they need. Rows come from identity records, OVFs, libvirt domains and the host API. Pure.
+ * Classifies devices for libvirt's layout of PCI addresses: by device class, which decides the order, and by the kind
+ * of slot that they need. Rows come from identity records, OVFs, libvirt domains and the host API. Pure.
  */
 import type { Chipset } from '#api/chipset.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { Slot } from '#api/libvirt-layout/pci-buses.ts';
 
-/** In the order in which libvirt gives them addresses. It has been this order since libvirt 0.8 (ADR 19). */
+/** Device classes in the order in which libvirt assigns addresses, unchanged since libvirt 0.8 (ADR 19). */
 const CLASSES = [
   ...['filesystem', 'interface', 'sound', 'controller', 'disk', 'hostdev', 'balloon', 'rng', 'watchdog', 'video'],
   ...['shmem', 'input', 'vsock'],
@@ -27,21 +27,21 @@ export function pciHardwareOf(row: LearnedDevice, chipset: Chipset): PciHardware
   return { class: deviceClass, slot: isExpress && chipset === 'q35' ? 'pcie' : 'pci' };
 }
 
-export function rankOf({ class: deviceClass }: PciHardware): number {
+export function classRankOf({ class: deviceClass }: PciHardware): number {
   return CLASSES.indexOf(deviceClass);
 }
 
-/** By class: whether the device is PCI Express on q35, or undefined where it is no PCI device. */
+/** By class: reports whether the device is PCI Express on q35; undefined if it is not a PCI device. */
 const EXPRESS: Readonly<Record<DeviceClass, (row: LearnedDevice) => boolean | undefined>> = {
   filesystem: () => true,
   interface: ({ device }) => device === 'virtio' || device === 'e1000e',
   sound: ({ device }) => (['sb16', 'pcspk', 'usb'].includes(device) ? undefined : false),
-  controller: (row) => CONTROLLERS.get(row.device)?.(modelOf(row)),
+  controller: (row) => CONTROLLERS.get(row.device)?.(specModelOf(row)),
   disk: (row) => (textIn(row, 'bus') === 'virtio' ? true : undefined),
   hostdev: () => true,
-  balloon: (row) => (modelOf(row) === 'none' ? undefined : true),
+  balloon: (row) => (specModelOf(row) === 'none' ? undefined : true),
   rng: () => true,
-  watchdog: (row) => ((modelOf(row) ?? row.device) === 'ib700' ? undefined : false),
+  watchdog: (row) => ((specModelOf(row) ?? row.device) === 'ib700' ? undefined : false),
   video: ({ device }) => (['none', 'ramfb'].includes(device) ? undefined : ['virtio', 'bochs'].includes(device)),
   shmem: () => false,
   input: (row) => (textIn(row, 'bus') === 'virtio' ? true : undefined),
@@ -64,12 +64,12 @@ const USB2_FUNCTIONS: ReadonlyMap<string, number> = new Map([
   ['ich9-ehci1', 7],
 ]);
 
-/** Returns undefined for every other device. */
+/** Returns undefined for devices that are not part of a USB 2 controller. */
 export function usb2FunctionOf(row: LearnedDevice): number | undefined {
-  return row.type === 'controller' && row.device === 'usb' ? USB2_FUNCTIONS.get(modelOf(row) ?? '') : undefined;
+  return row.type === 'controller' && row.device === 'usb' ? USB2_FUNCTIONS.get(specModelOf(row) ?? '') : undefined;
 }
 
-/** The type of a controller, as libvirt numbers them by type. */
+/** Returns the type of a controller; libvirt numbers controllers by type. */
 export function controllerType({ device }: LearnedDevice): string {
   if (device === 'virtio-scsi') return 'scsi';
   return device === 'pcie-root-port' ? 'pci' : device;
@@ -80,7 +80,7 @@ export function controllerIndex(row: LearnedDevice): number {
   return Number.isSafeInteger(index) && index >= 0 ? index : 0;
 }
 
-export function modelOf(row: LearnedDevice): string | undefined {
+export function specModelOf(row: LearnedDevice): string | undefined {
   return textIn(row, 'model');
 }
 

@@ -1,6 +1,6 @@
 /**
- * Devices that libvirt adds to a definition by itself: controllers that others need, and those that every domain gets. They
- * take part in the layout, so the others only stand where libvirt has them if these are counted. Pure.
+ * Devices that libvirt adds to a definition by itself: controllers that other devices need, and devices that every
+ * domain gets. They take part in the layout, so they must be counted to compute the same addresses as libvirt. Pure.
  */
 import type { Chipset } from '#api/chipset.ts';
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
@@ -11,7 +11,7 @@ export interface ImpliedDevice {
   readonly row: LearnedDevice;
   /** True if the machine gets the device; otherwise its slot is only left free. */
   readonly isKept: boolean;
-  /** Conventional PCI, whatever the row says: libvirt's own choice is another model. */
+  /** True to place the device in a conventional PCI slot, because libvirt would have chosen another model. */
   readonly isConventional?: boolean;
 }
 
@@ -23,8 +23,8 @@ export interface ImpliedOptions {
   readonly hasAgentChannel?: boolean | undefined;
 }
 
-/** `drives` has the places of disks on their controllers, by id. */
-export function impliedDevices(
+/** `drives` has the addresses of disks on their controllers, by id. */
+export function listImpliedDevices(
   rows: readonly LearnedDevice[],
   drives: ReadonlyMap<string, DeviceAddress>,
   { chipset, defaults, hasAgentChannel = false }: ImpliedOptions,
@@ -37,7 +37,7 @@ export function impliedDevices(
   ];
 }
 
-/** i440fx has one with the chipset. */
+/** Only for q35: the i440fx chipset includes a USB controller. */
 const USB: ImpliedDevice = {
   row: {
     ...{ id: 'usb0', type: 'controller', device: 'usb', managed: false },
@@ -52,8 +52,8 @@ const BALLOON: ImpliedDevice = {
 };
 
 /**
- * One for each seven disks. libvirt adds LSI controllers, which are conventional PCI; the one controller of ours takes the
- * place of the first.
+ * Returns one controller for each seven disks. libvirt adds LSI controllers, which are conventional PCI; our only
+ * controller takes the address of the first.
  */
 function scsiControllers(
   rows: readonly LearnedDevice[],

@@ -20,7 +20,7 @@ interface Case extends Partial<LayoutOptions> {
 }
 
 const cases: Record<string, Case> = {
-  'classes in the order of libvirt': {
+  'assigns addresses by class, in the order of libvirt': {
     rows: [
       row('video1', 'video/vga'),
       disk('d'),
@@ -30,7 +30,7 @@ const cases: Record<string, Case> = {
     ],
     want: { video1: '0000:00:02.0', d: '0000:00:05.0', b: '0000:00:06.0', s: '0000:00:04.0', n: '0000:00:03.0' },
   },
-  'disks by the index of their target': {
+  'sorts disks by the index of their target': {
     rows: [disk('a'), disk('b')],
     targets: new Map([
       ['a', 5],
@@ -38,26 +38,29 @@ const cases: Record<string, Case> = {
     ]),
     want: { a: '0000:00:03.0', b: '0000:00:02.0' },
   },
-  'a known address stays, and its slot is left out': {
+  'keeps a known address and skips its slot': {
     rows: [disk('a', 'virtio', { address: pci('0x02') }), row('n', 'interface/virtio')],
     want: { a: '0000:00:02.0', n: '0000:00:03.0' },
   },
-  'an empty address is none': { rows: [row('n', 'interface/virtio', { address: {} })], want: { n: '0000:00:02.0' } },
-  'nothing for what is not plugged': {
+  'treats an empty address as unknown': {
+    rows: [row('n', 'interface/virtio', { address: {} })],
+    want: { n: '0000:00:02.0' },
+  },
+  'assigns no address to an unplugged device': {
     rows: [row('n', 'interface/virtio', { plugged: false }), disk('a')],
     want: { n: '', a: '0000:00:02.0' },
   },
-  'a slot for the agent that no row names': {
+  'leaves a slot free for an agent channel that no row lists': {
     rows: [row('n', 'interface/virtio'), disk('a')],
     hasAgentChannel: true,
     want: { n: '0000:00:02.0', a: '0000:00:04.0' },
   },
-  'a root port of its own for each device of q35': {
+  'gives each device of q35 a root port of its own': {
     chipset: 'q35',
     rows: [disk('a'), row('v', 'video/vga'), row('n', 'interface/e1000e')],
     want: { a: '0000:02:00.0', v: '0000:00:01.0', n: '0000:01:00.0' },
   },
-  'ports that are there are used before new ones': {
+  'uses existing ports before new ones': {
     chipset: 'q35',
     rows: [
       row('rp0', 'controller/pcie-root-port', { address: pci('0x02') }),
@@ -76,7 +79,7 @@ for (const [name, { rows, want, ...options }] of Object.entries(cases)) {
   });
 }
 
-test('names of targets are numbers to the base of 26', () => {
+test('target names are numbers to the base of 26', () => {
   const names = { vda: 0, sdz: 25, vdaa: 26, hdc: 2, vdzz: 701, vda1: 0, nvme0: undefined, vd: undefined };
   for (const [name, index] of Object.entries(names)) assert.equal(targetIndex(name), index, name);
 });
@@ -115,7 +118,7 @@ const anyRows = fc.array(anyRow, { maxLength: 40 }).map((items) => {
   });
 });
 
-test('known addresses stay, no two devices have one address, and a second time changes nothing', () => {
+test('keeps known addresses, assigns unique addresses, and changes nothing the second time', () => {
   fc.assert(
     fc.property(anyRows, fc.constantFrom('i440fx' as const, 'q35' as const), (rows, chipset) => {
       const options = { chipset, defaults: { balloon: true, usb: true } };

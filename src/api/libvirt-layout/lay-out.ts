@@ -1,24 +1,23 @@
 /**
- * Addresses for the devices of a machine that another manager ran on libvirt and whose addresses are not known: those that
- * libvirt gave them, by class and not in the order of the definition (ADR 19). Addresses that are known stay. Proved
- * against libvirt itself in test/libvirt. Pure.
+ * Computes the addresses that libvirt assigned to the devices of an imported machine, by class and not in the order of
+ * the definition (ADR 19). Known addresses are kept. test/libvirt compares the result with libvirt itself. Pure.
  */
 import type { Chipset } from '#api/chipset.ts';
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
 import { diskBusOf, targetIndexes, unitAddress } from '#api/libvirt-layout/drive-units.ts';
-import { impliedDevices, isPortUser, type ImpliedDevice } from '#api/libvirt-layout/implied-devices.ts';
+import { listImpliedDevices, isPortUser, type ImpliedDevice } from '#api/libvirt-layout/implied-devices.ts';
 import { placeOnPci, type PciPlacement } from '#api/libvirt-layout/place-on-pci.ts';
 import { pciAddressToMap, printPciAddress, type PciAddress } from '#api/pci-address.ts';
 
 export interface LayoutOptions {
   readonly chipset: Chipset;
-  /** By id of disk: the index of its target, 1 for vdb. Other disks are numbered in the order of their rows. */
+  /** Target index by disk id, 1 for vdb. Other disks are numbered in the order of their rows. */
   readonly targets?: ReadonlyMap<string, number>;
-  /** The devices that libvirt adds to a domain that says nothing of them. */
+  /** Devices that libvirt adds to a domain that does not mention them. */
   readonly defaults?: { readonly balloon: boolean; readonly usb: boolean };
   /**
-   * Whether the manager gave every machine a channel for its agent that the rows do not tell of: the slot of the
-   * controller is left free where no row has it.
+   * True if the manager gave every machine an agent channel that the rows do not list: the slot of its controller is
+   * then left free, unless a row has it.
    */
   readonly hasAgentChannel?: boolean;
 }
@@ -26,11 +25,11 @@ export interface LayoutOptions {
 export interface LibvirtLayout {
   /** The rows in their order, with addresses, then the devices that libvirt added. */
   readonly rows: readonly LearnedDevice[];
-  /** Devices that cannot stand where libvirt had them. */
+  /** Messages about devices that cannot have the address that libvirt assigned. */
   readonly notes: readonly string[];
 }
 
-/** Devices that are not plugged get no address; libvirt never saw them. */
+/** Computes the layout. Devices that are not plugged get no address: libvirt did not know them. */
 export function layOutAsLibvirt(rows: readonly LearnedDevice[], options: LayoutOptions): LibvirtLayout {
   const { chipset } = options;
   const present = rows.map(withoutEmptyAddress).filter(({ plugged }) => plugged !== false);
@@ -39,12 +38,12 @@ export function layOutAsLibvirt(rows: readonly LearnedDevice[], options: LayoutO
     options.targets,
   );
   const drives = drivePlaces(present, indexes);
-  const implied = impliedDevices(present, drives, options);
+  const implied = listImpliedDevices(present, drives, options);
   const pci = placeOnPci(
-    [...present.map((row) => ({ row, index: indexes.get(row.id) })), ...implied.map(itemOf)],
+    [...present.map((row) => ({ row, index: indexes.get(row.id) })), ...implied.map(toPciItem)],
     chipset,
   );
-  const ports = channelPorts(present);
+  const ports = assignChannelPorts(present);
   const notes: string[] = [];
   const placed = (row: LearnedDevice): LearnedDevice => {
     if (row.plugged === false || hasAddress(row)) return row;
@@ -60,7 +59,7 @@ export function layOutAsLibvirt(rows: readonly LearnedDevice[], options: LayoutO
   return { rows: [...rows.map(placed), ...added], notes };
 }
 
-function itemOf({ row, isConventional }: ImpliedDevice) {
+function toPciItem({ row, isConventional }: ImpliedDevice) {
   return { row, slot: isConventional === true ? ('pci' as const) : undefined, isImplied: true };
 }
 
@@ -73,7 +72,7 @@ function withoutEmptyAddress(row: LearnedDevice): LearnedDevice {
   return hasAddress(row) ? row : rest;
 }
 
-/** The places of all disks on controllers, known or given. */
+/** Returns the addresses of all disks on controllers, known or assigned. */
 function drivePlaces(
   rows: readonly LearnedDevice[],
   indexes: ReadonlyMap<string, number>,
@@ -95,15 +94,15 @@ function drivePlace(
   const place = drives.get(id);
   if (place === undefined || place['controller'] === '0') return place;
   notes.push(
-    `${id}: libvirt has it on controller ${place['controller']}, and this machine has one; it gets another unit`,
+    `${id}: libvirt has it on controller ${place['controller']}, but this machine has only one; it gets another unit`,
   );
   return undefined;
 }
 
 const FIRST_PORT_OF_CHANNELS = 1;
 
-/** Ports of the virtio-serial controller. Consoles count from 0 on and keep no address; channels count from 1 on. */
-function channelPorts(rows: readonly LearnedDevice[]): ReadonlyMap<string, DeviceAddress> {
+/** Assigns ports of the virtio-serial controller. Consoles count from 0 and get no address; channels count from 1. */
+function assignChannelPorts(rows: readonly LearnedDevice[]): ReadonlyMap<string, DeviceAddress> {
   const users = rows.filter(isPortUser);
   const taken = new Set(users.map(({ address }) => Number(address?.['port'] ?? -1)));
   const next = (from: number): number => {
@@ -135,15 +134,15 @@ function pciPlace(
   if (isPossible(address, models, chipset)) return pciAddressToMap(address);
   const why = address.function === 0 ? 'behind a PCI bridge' : 'as one of several functions of a slot';
   notes.push(
-    `${id}: libvirt has it at ${printPciAddress(address)}, ${why}, which is not possible here; it gets another place`,
+    `${id}: libvirt has it at ${printPciAddress(address)}, ${why}, which is not supported; it gets another address`,
   );
   return undefined;
 }
 
-/** The root ports of a guest (ADR 10). */
+/** Number of root ports of a guest (ADR 10). */
 const MAX_PORTS = 32;
 
-/** Reports whether the layouts of ours (ADR 10, ADR 12) have the place. */
+/** Reports whether our layouts (ADR 10, ADR 12) have the address. */
 function isPossible({ bus, function: fn }: PciAddress, models: PciPlacement['models'], chipset: Chipset): boolean {
   if (fn !== 0) return false;
   if (bus === 0) return true;

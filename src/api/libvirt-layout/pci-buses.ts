@@ -1,8 +1,8 @@
 /**
- * The PCI buses of a guest as libvirt fills them: the next device takes the first free slot of the first bus that takes
- * such a device; where there is none, a bus is added. i440fx has one bus and no more. On q35 a PCI Express device gets a
- * root port of its own, and conventional devices share a bridge behind a root port. A bus is numbered by the index of its
- * controller, as in the addresses of libvirt. Holds the state of one layout; place-on-pci.ts decides the order of devices.
+ * Fills the PCI buses of a guest as libvirt does: a device takes the first free slot of the first bus that accepts it;
+ * if there is none, a bus is added. i440fx has a single bus. On q35 a PCI Express device gets a root port of its own,
+ * and conventional devices share a bridge behind a root port. A bus is numbered by the index of its controller, as in
+ * libvirt's addresses. Holds the state of one layout; place-on-pci.ts decides the order of devices.
  */
 import type { Chipset } from '#api/chipset.ts';
 import type { PciAddress } from '#api/pci-address.ts';
@@ -10,7 +10,7 @@ import type { PciAddress } from '#api/pci-address.ts';
 /** The kind of slot that a device needs. */
 export type Slot = 'pci' | 'pcie';
 
-/** `bridge`: pcie-to-pci-bridge. `port-of-bridge`: a root port that nothing but the bridge may have. */
+/** `bridge`: pcie-to-pci-bridge. `port-of-bridge`: a root port that is reserved for the bridge. */
 export type BusModel = 'pci-root' | 'pcie-root' | 'root-port' | 'port-of-bridge' | 'bridge';
 
 const LAST_SLOT = 0x1f;
@@ -56,13 +56,13 @@ export class PciBuses {
   readonly #buses: Bus[];
   readonly #canGrow: boolean;
 
-  /** `models` are the buses besides the root bus, by index from 1 on. */
+  /** `models` are the buses other than the root bus, by index from 1. */
   constructor(chipset: Chipset, models: readonly BusModel[] = []) {
     this.#buses = [new Bus(chipset === 'q35' ? 'pcie-root' : 'pci-root'), ...models.map((model) => new Bus(model))];
     this.#canGrow = chipset === 'q35';
   }
 
-  /** The models of the buses besides the root bus. */
+  /** The models of the buses other than the root bus. */
   get models(): readonly BusModel[] {
     return this.#buses.slice(1).map(({ model }) => model);
   }
@@ -71,14 +71,14 @@ export class PciBuses {
     return this.#buses[bus]?.isTaken(slot) === true;
   }
 
-  /** Marks an address as taken. On q35, buses up to that one are added as root ports. */
+  /** Marks an address as taken. On q35, missing buses up to that one are added as root ports. */
   take({ bus, slot, function: fn }: PciAddress): void {
     if (bus >= MAX_BUSES) return;
     while (this.#canGrow && this.#buses.length <= bus) this.#buses.push(new Bus('root-port'));
     this.#buses[bus]?.take(slot, fn);
   }
 
-  /** Takes the next free slot for a device. Returns undefined where the guest is full. */
+  /** Takes the next free slot for a device. Returns undefined if there is none. */
   takeNext(slot: Slot, fn = 0): PciAddress | undefined {
     const address = this.#find((bus) => bus.accepts(slot)) ?? this.#grow(slot);
     if (address === undefined) return undefined;
@@ -103,7 +103,7 @@ export class PciBuses {
   #grow(slot: Slot): PciAddress | undefined {
     if (!this.#canGrow || this.#buses.length + 2 > MAX_BUSES) return undefined;
     if (slot === 'pcie') this.#buses.push(new Bus('root-port'));
-    // A further bridge would stand behind the first one.
+    // libvirt would put a second bridge behind the first, which is not supported.
     else if (this.#buses.some(({ model }) => model === 'bridge')) return undefined;
     else this.#buses.push(new Bus('port-of-bridge'), new Bus('bridge'));
     const bus = this.#buses.length - 1;

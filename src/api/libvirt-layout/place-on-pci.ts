@@ -1,44 +1,44 @@
 /**
- * PCI addresses for devices that have none, as libvirt gives them out: what the chipset fixes first, then class by class,
- * each in the next free slot. Addresses that are known stay. Pure.
+ * Assigns PCI addresses to devices without one, as libvirt does: first those that the chipset fixes, then class by
+ * class, each in the next free slot. Known addresses are kept. Pure.
  */
 import type { Chipset } from '#api/chipset.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import {
   controllerIndex,
   controllerType,
-  modelOf,
+  specModelOf,
   pciHardwareOf,
-  rankOf,
+  classRankOf,
   usb2FunctionOf,
   type PciHardware,
 } from '#api/libvirt-layout/hardware.ts';
 import { PciBuses, type BusModel, type Slot } from '#api/libvirt-layout/pci-buses.ts';
 import { pciAddressFromMap, type PciAddress } from '#api/pci-address.ts';
 
-/** A row that takes part. */
+/** A row that takes part in the layout. */
 export interface PciItem {
   readonly row: LearnedDevice;
-  /** Of a disk: the index of its target. */
+  /** The target index of a disk. */
   readonly index?: number | undefined;
-  /** The slot that it needs, where that does not follow from the row. */
+  /** The kind of slot, if it does not follow from the row. */
   readonly slot?: Slot | undefined;
   /** True if libvirt adds the device by itself: it then comes after all others of its class. */
   readonly isImplied?: boolean;
 }
 
 export interface PciPlacement {
-  /** By id: of the devices that had no address. Those that found no slot are missing. */
+  /** Addresses of the devices that had none, by id. Devices that found no slot are missing. */
   readonly addresses: ReadonlyMap<string, PciAddress>;
-  /** The buses besides the root bus. */
+  /** The buses other than the root bus. */
   readonly models: readonly BusModel[];
 }
 
 export function placeOnPci(items: readonly PciItem[], chipset: Chipset): PciPlacement {
   const rows = items.map(({ row }) => row);
   const known = rows.flatMap(({ address }) => (address && pciAddressFromMap(address)) ?? []);
-  const open = inOrder(items, chipset).filter(({ row }) => row.address === undefined);
-  // Which buses there are is known only when all devices have been placed once.
+  const open = sortForPlacement(items, chipset).filter(({ row }) => row.address === undefined);
+  // The buses are known only after all devices have been placed once.
   const trial = new PciBuses(chipset, knownBuses(rows));
   place(open, known, trial, chipset);
   const models = trial.models.map((model) => (model === 'port-of-bridge' ? 'root-port' : model));
@@ -61,18 +61,18 @@ function place(
 ): ReadonlyMap<string, PciAddress> {
   const addresses = new Map<string, PciAddress>();
   for (const address of known) buses.take(address);
-  for (const [id, address] of chipsetPlaces(devices, buses, chipset)) addresses.set(id, address);
+  for (const [id, address] of takeChipsetPlaces(devices, buses, chipset)) addresses.set(id, address);
   if (placesBridge) buses.takePortForBridge();
   for (const { row, slot } of devices) {
     if (addresses.has(row.id)) continue;
-    const address = companionPlace(row, devices, addresses, buses) ?? buses.takeNext(slot, usb2FunctionOf(row));
+    const address = placeBesideUsb2(row, devices, addresses, buses) ?? buses.takeNext(slot, usb2FunctionOf(row));
     if (address !== undefined) addresses.set(row.id, address);
   }
   return addresses;
 }
 
-/** Returns the place beside the other functions of a USB 2 controller. */
-function companionPlace(
+/** Returns the address next to the other functions of the same USB 2 controller. */
+function placeBesideUsb2(
   row: LearnedDevice,
   devices: readonly OpenDevice[],
   addresses: ReadonlyMap<string, PciAddress>,
@@ -95,14 +95,14 @@ function companionPlace(
 
 const at = (slot: number, fn = 0): PciAddress => ({ domain: 0, bus: 0, slot, function: fn });
 
-/** Takes and returns the places that the chipset fixes. */
-function chipsetPlaces(devices: readonly OpenDevice[], buses: PciBuses, chipset: Chipset): [string, PciAddress][] {
+/** Takes and returns the addresses that the chipset fixes. */
+function takeChipsetPlaces(devices: readonly OpenDevice[], buses: PciBuses, chipset: Chipset): [string, PciAddress][] {
   const isQ35 = chipset === 'q35';
   for (const place of isQ35 ? [at(0x1f), at(0x1f, 2), at(0x1f, 3)] : [at(1), at(1, 1), at(1, 2), at(1, 3)]) {
     buses.take(place);
   }
   const found: [string, PciAddress][] = [];
-  const give = (row: LearnedDevice | undefined, ...places: readonly PciAddress[]) => {
+  const assign = (row: LearnedDevice | undefined, ...places: readonly PciAddress[]) => {
     const place = places.find((candidate) => !buses.isTaken(candidate));
     if (row === undefined || place === undefined) return;
     buses.take(place);
@@ -110,13 +110,13 @@ function chipsetPlaces(devices: readonly OpenDevice[], buses: PciBuses, chipset:
   };
   const first = (is: (row: LearnedDevice) => boolean) => devices.find(({ row }) => is(row))?.row;
   const uhci1 = devices.filter(({ row }) => usb2FunctionOf(row) === 0).map(({ row }) => row);
-  if (isQ35) for (const row of uhci1) give(row, at(0x1d), at(0x1a));
-  give(
+  if (isQ35) for (const row of uhci1) assign(row, at(0x1d), at(0x1a));
+  assign(
     first(({ type }) => type === 'video'),
     at(isQ35 ? 1 : 2),
   );
   if (isQ35) {
-    give(
+    assign(
       first(({ type, device }) => type === 'sound' && device === 'ich9'),
       at(0x1b),
     );
@@ -124,8 +124,8 @@ function chipsetPlaces(devices: readonly OpenDevice[], buses: PciBuses, chipset:
   return found;
 }
 
-/** The devices that need an address of their own, in the order in which they get it. */
-function inOrder(items: readonly PciItem[], chipset: Chipset): readonly OpenDevice[] {
+/** Returns the devices that need an address of their own, in the order of assignment. */
+function sortForPlacement(items: readonly PciItem[], chipset: Chipset): readonly OpenDevice[] {
   const controllers = items.filter(({ row }) => row.type === 'controller').map(({ row }) => controllerType(row));
   const types = [...new Set(controllers)];
   const orderOf = ({ row, index = 0, isImplied = false }: PciItem): readonly number[] => {
@@ -134,10 +134,10 @@ function inOrder(items: readonly PciItem[], chipset: Chipset): readonly OpenDevi
   };
   return items
     .flatMap((item) => {
-      const hardware = isChipsets(item.row, chipset) ? undefined : pciHardwareOf(item.row, chipset);
+      const hardware = isChipsetDevice(item.row, chipset) ? undefined : pciHardwareOf(item.row, chipset);
       if (hardware === undefined) return [];
       const slot = item.slot ?? hardware.slot;
-      return [{ ...hardware, slot, row: item.row, order: [rankOf(hardware), ...orderOf(item)] }];
+      return [{ ...hardware, slot, row: item.row, order: [classRankOf(hardware), ...orderOf(item)] }];
     })
     .toSorted((a, b) => compare(a.order, b.order));
 }
@@ -150,25 +150,26 @@ function compare(a: readonly number[], b: readonly number[]): number {
   return 0;
 }
 
-/** Reports whether the device is a part of the chipset, with a place of its own. */
-export function isChipsets(row: LearnedDevice, chipset: Chipset): boolean {
+/** Reports whether the device is part of the chipset and has a fixed address. */
+export function isChipsetDevice(row: LearnedDevice, chipset: Chipset): boolean {
   if (row.type !== 'controller' || controllerIndex(row) !== 0) return false;
   if (row.device === 'sata') return chipset === 'q35';
-  return row.device === 'usb' && chipset === 'i440fx' && [undefined, 'piix3-uhci'].includes(modelOf(row));
+  return row.device === 'usb' && chipset === 'i440fx' && [undefined, 'piix3-uhci'].includes(specModelOf(row));
 }
 
-/** The buses that the rows tell of, by index from 1 on. */
+/** Returns the buses that the rows contain, by index from 1. */
 function knownBuses(rows: readonly LearnedDevice[]): readonly BusModel[] {
   const models: BusModel[] = [];
   for (const row of rows) {
     if (row.type !== 'controller' || controllerType(row) !== 'pci') continue;
     const index = controllerIndex(row) || portNumber(row);
-    if (index > 0 && index < 256) models[index - 1] = modelOf(row) === 'pcie-to-pci-bridge' ? 'bridge' : 'root-port';
+    if (index > 0 && index < 256)
+      models[index - 1] = specModelOf(row) === 'pcie-to-pci-bridge' ? 'bridge' : 'root-port';
   }
   return Array.from(models, (model) => model ?? 'root-port');
 }
 
-/** Root ports of ours are rp0, rp1 ... */
+/** Returns the bus number of one of our root ports, rp0, rp1 ..., or 0. */
 function portNumber({ id }: LearnedDevice): number {
   const number = /^rp(\d{1,2})$/.exec(id)?.[1];
   return number === undefined ? 0 : Number(number) + 1;

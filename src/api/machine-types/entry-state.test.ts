@@ -17,7 +17,7 @@ const NEXT = { type: NEW, metadata: { uid: 'next' } };
 interface Case {
   readonly entry?: PlanEntry;
   readonly note?: EntryNote;
-  readonly vm?: VmOverrides | 'gone';
+  readonly vm?: VmOverrides | 'deleted';
   readonly vmi?: VmiOverrides;
   readonly want: EntryNote;
 }
@@ -26,113 +26,124 @@ const restarting: EntryNote = { state: 'restarting', at: '2026-01-01T12:00:00Z' 
 const required: EntryNote = { state: 'restartRequired', at: '2026-01-01T12:00:00Z' };
 const skipped = (type: string): EntryNote => ({
   state: 'skipped',
-  reason: `its machine type was changed to "${type}" meanwhile`,
+  reason: `its machine type was changed to "${type}" in the meantime`,
 });
 
 const cases: Record<string, Case> = {
-  'nothing is done yet': { want: { state: 'pending' } },
-  'a stopped VM is done once it is patched': { vm: CLEARED, want: { state: 'done' } },
-  'so is one that has started since': { vm: { type: NEW }, vmi: NEXT, want: { state: 'done' } },
+  'an unpatched VM': { want: { state: 'pending' } },
+  'a stopped VM that is patched': { vm: CLEARED, want: { state: 'done' } },
+  'a patched VM that has started since': { vm: { type: NEW }, vmi: NEXT, want: { state: 'done' } },
   'a target that is set': { entry: { ...STOPPED, act: 'set' }, vm: { type: NEW }, want: { state: 'done' } },
-  'a type that somebody changed before the job came': { vm: { type: 'q35' }, want: skipped('q35') },
-  'a target that somebody cleared before': { entry: { ...STOPPED, act: 'set' }, vm: CLEARED, want: skipped('') },
-  'what was changed after the patch is not the job’s': {
+  'a type that a user changed before the job': { vm: { type: 'q35' }, want: skipped('q35') },
+  'a target that a user cleared before the job': { entry: { ...STOPPED, act: 'set' }, vm: CLEARED, want: skipped('') },
+  'a type that a user changed after the patch': {
     note: { state: 'updated' },
     vm: { type: OLD },
     want: { state: 'done' },
   },
-  'a running one is patched, not marked': { entry: RAN, vm: CLEARED, vmi: {}, want: { state: 'updated' } },
-  'a running one is marked': {
+  'a running VM that is patched but not marked': { entry: RAN, vm: CLEARED, vmi: {}, want: { state: 'updated' } },
+  'a running VM that is marked': {
     entry: RAN,
     vm: { ...CLEARED, ...MARKED },
     vmi: {},
     want: { state: 'restartRequired' },
   },
-  'a marked one still runs': { entry: RAN, note: required, vm: { ...CLEARED, ...MARKED }, vmi: {}, want: required },
-  'a mark that somebody took off': { entry: RAN, note: required, vm: CLEARED, vmi: {}, want: { state: 'updated' } },
-  'a marked one was stopped': { entry: RAN, note: required, vm: { ...CLEARED, ...MARKED }, want: { state: 'done' } },
-  'a marked one was restarted': {
+  'a marked VM that still runs': { entry: RAN, note: required, vm: { ...CLEARED, ...MARKED }, vmi: {}, want: required },
+  'a mark that a user removed': { entry: RAN, note: required, vm: CLEARED, vmi: {}, want: { state: 'updated' } },
+  'a marked VM that was stopped': {
+    entry: RAN,
+    note: required,
+    vm: { ...CLEARED, ...MARKED },
+    want: { state: 'done' },
+  },
+  'a marked VM that was restarted': {
     entry: RAN,
     note: required,
     vm: { type: NEW, ...MARKED },
     vmi: NEXT,
     want: { state: 'done' },
   },
-  'a guest that ended counts as stopped': {
+  'a marked VM whose guest has ended': {
     entry: RAN,
     note: required,
     vm: CLEARED,
     vmi: { phase: 'Succeeded' },
     want: { state: 'done' },
   },
-  'an alias that is to be marked': {
+  'an alias that is not marked yet': {
     entry: ALIAS,
     vm: { type: 'q35' },
     vmi: { type: 'q35', runs: OLD },
     want: { state: 'pending' },
   },
-  'an alias that was restarted has the same word as before': {
+  'a restarted VM with an alias, which is unchanged': {
     entry: ALIAS,
     note: required,
     vm: { type: 'q35', ...MARKED },
     vmi: { type: 'q35', runs: OLD, metadata: { uid: 'next' } },
     want: { state: 'done' },
   },
-  'it started between the plan and the patch, with the old type': {
+  'a VM that started with the old type between plan and patch': {
     vm: CLEARED,
     vmi: {},
     want: { state: 'updated', vmiUid: 'vmi-uid' },
   },
-  'it restarted between the plan and the patch, with the old type': {
+  'a VM that restarted with the old type between plan and patch': {
     entry: RAN,
     vm: CLEARED,
     vmi: { metadata: { uid: 'between' } },
     want: { state: 'updated', vmiUid: 'between' },
   },
-  'the one that began between has gone': {
+  'a VM whose instance started between plan and patch and has ended': {
     entry: RAN,
     note: { ...required, vmiUid: 'between' },
     vm: { type: NEW },
     vmi: NEXT,
     want: { state: 'done' },
   },
-  'a restart that is asked for': { entry: RAN, note: restarting, vm: CLEARED, vmi: {}, want: restarting },
-  'the old one has gone, and a new one is to come': { entry: RAN, note: restarting, vm: CLEARED, want: restarting },
-  'a new one comes up': {
+  'a requested restart': { entry: RAN, note: restarting, vm: CLEARED, vmi: {}, want: restarting },
+  'a restart whose old instance has ended': { entry: RAN, note: restarting, vm: CLEARED, want: restarting },
+  'a restart whose new instance is starting': {
     entry: RAN,
     note: restarting,
     vm: { type: NEW },
     vmi: { ...NEXT, phase: 'Scheduled' },
     want: restarting,
   },
-  'a new one is up': { entry: RAN, note: restarting, vm: { type: NEW }, vmi: NEXT, want: { state: 'done' } },
-  'a restarted one is never old again, though somebody gave it its type back': {
+  'a restart whose new instance runs': {
+    entry: RAN,
+    note: restarting,
+    vm: { type: NEW },
+    vmi: NEXT,
+    want: { state: 'done' },
+  },
+  'a restarted VM to which a user gave its old type back': {
     entry: RAN,
     note: restarting,
     vm: { type: OLD },
     vmi: { metadata: { uid: 'next' } },
     want: { state: 'done' },
   },
-  'it was to run only once': {
+  'a restart of a VM that runs only once': {
     entry: RAN,
     note: restarting,
     vm: { ...CLEARED, runStrategy: 'Once' },
     want: { state: 'done' },
   },
-  'a manual one that is asked to start': {
+  'a manual VM with a start request': {
     entry: RAN,
     note: restarting,
     vm: { ...CLEARED, runStrategy: 'Manual', status: { stateChangeRequests: [{ action: 'Start' }] } },
     want: restarting,
   },
-  'a manual one that somebody stopped': {
+  'a manual VM that a user stopped': {
     entry: RAN,
     note: restarting,
     vm: { ...CLEARED, runStrategy: 'Manual' },
     want: { state: 'done' },
   },
-  'the VM is gone': { entry: RAN, note: required, vm: 'gone', want: { state: 'done', reason: 'the VM was deleted' } },
-  'another VM has its name': {
+  'a deleted VM': { entry: RAN, note: required, vm: 'deleted', want: { state: 'done', reason: 'the VM was deleted' } },
+  'a VM that was replaced by another of the same name': {
     vm: { metadata: { uid: 'another' } },
     vmi: {},
     want: { state: 'done', reason: 'the VM was deleted' },
@@ -141,19 +152,19 @@ const cases: Record<string, Case> = {
 
 for (const [name, { entry = STOPPED, note, vm, vmi, want }] of Object.entries(cases)) {
   test(`${name}: ${want.state}`, () => {
-    const machine = vm === 'gone' ? undefined : aVm(vm);
+    const machine = vm === 'deleted' ? undefined : aVm(vm);
     assert.deepEqual(stateOf(entry, note, machine, vmi && aVmi(vmi)), want);
   });
 }
 
-test('what the job has decided stays, and so does a note that still holds', () => {
-  const settled: EntryNote[] = (['done', 'failed', 'skipped'] as const).map((state) => ({ state, reason: 'said so' }));
+test('keeps final decisions of the job and notes that are still true', () => {
+  const settled: EntryNote[] = (['done', 'failed', 'skipped'] as const).map((state) => ({ state, reason: 'decided' }));
   for (const note of settled) assert.equal(stateOf(RAN, note, undefined, undefined), note);
   const pending: EntryNote = { state: 'pending', reason: 'the VM is being deleted', at: '2026-01-01T12:00:00Z' };
   assert.equal(stateOf(RAN, pending, aVm(), aVmi()), pending);
 });
 
-test('only what is as planned is still to be patched', () => {
+test('a spec must be patched only if it is as planned', () => {
   assert.equal(specState(RAN, undefined, aVm()), 'asPlanned');
   assert.equal(specState(RAN, { state: 'pending' }, aVm()), 'asPlanned');
   assert.equal(specState(RAN, { state: 'updated' }, aVm()), 'patched');
@@ -161,8 +172,8 @@ test('only what is as planned is still to be patched', () => {
   assert.equal(specState(ALIAS, undefined, aVm({ type: OLD })), 'patched');
 });
 
-test('an instance of somebody else never has to go', () => {
-  const stranger = aVmi({ metadata: { ownerReferences: [] } });
-  assert.equal(oldInstance(RAN, undefined, aVm(), stranger), undefined);
+test('an instance of another owner never has to end', () => {
+  const foreign = aVmi({ metadata: { ownerReferences: [] } });
+  assert.equal(oldInstance(RAN, undefined, aVm(), foreign), undefined);
   assert.equal(oldInstance(RAN, undefined, aVm(), aVmi())?.metadata.uid, 'vmi-uid');
 });

@@ -1,10 +1,10 @@
 /**
- * What is true now of an entry of a plan: for those who list it, and for the job when it starts again. Pure.
+ * Computes the current state of an entry of a plan, for listings and for a job that is restarted. Pure.
  *
- *   pending ─► updated ─► restartRequired ─► done      failed, skipped: what the job has decided stays
+ *   pending ─► updated ─► restartRequired ─► done      failed, skipped: the decision of the job is final
  *         └──────┴──────► restarting ──────► done
  *
- * Whether a VM was restarted is told by the uid of its instance, never by its type: an alias has the same before and after.
+ * A restart is detected by the uid of the instance, never by its type: an alias is the same before and after.
  */
 import { runStrategyOf } from '#api/can.ts';
 import { isSettled, type EntryNote, type EntryState, type PlanEntry } from '#api/machine-types/plan.ts';
@@ -17,8 +17,8 @@ type Vm = Stored<VirtualMachine>;
 type Vmi = Stored<VirtualMachineInstance>;
 
 /**
- * The very note that it was given where that is still so; a new one has no `at`: the caller knows the time. A mark that is
- * still on a VM that is done is the job's to take off, before it notes so.
+ * Returns the same note if it is still true. A new note has no `at`, because the caller knows the time. The job must
+ * remove the mark from a VM before it records the entry as done.
  */
 export function stateOf(
   entry: PlanEntry,
@@ -32,29 +32,37 @@ export function stateOf(
   if (spec === 'changed' && vm.status?.machineTypeRestartRequired !== true) {
     return { state: 'skipped', reason: changedReason(vm) };
   }
-  if (spec === 'asPlanned') return stays(note, 'pending');
+  if (spec === 'asPlanned') return keepOrReplace(note, 'pending');
   const old = oldInstance(entry, note, vm, vmi);
   if (old === undefined) {
-    return note?.state === 'restarting' && isComingUp(vm, vmi) ? note : { state: 'done' };
+    return note?.state === 'restarting' && isStarting(vm, vmi) ? note : { state: 'done' };
   }
   if (note?.state === 'restarting') return note;
   const unmarked = entry.act === 'mark' ? 'pending' : 'updated';
-  return stays(note, vm.status?.machineTypeRestartRequired === true ? 'restartRequired' : unmarked, idOf(entry, old));
+  return keepOrReplace(
+    note,
+    vm.status?.machineTypeRestartRequired === true ? 'restartRequired' : unmarked,
+    newInstanceUid(entry, old),
+  );
 }
 
-/** asPlanned: still to be patched. changed: by somebody else, before the job came to it; what they wrote stays. */
+/**
+ * asPlanned: not patched yet. changed: another user changed the type before the job reached the VM; their change is
+ * kept.
+ */
 export function specState(entry: PlanEntry, note: EntryNote | undefined, vm: Vm): 'asPlanned' | 'patched' | 'changed' {
   const isNoted = note !== undefined && note.state !== 'pending';
   if (entry.act === 'mark' || isNoted) return 'patched';
   const type = specType(vm);
   if (type === entry.from) return 'asPlanned';
-  // One that was cleared has the default as soon as it starts.
+  // A cleared type becomes the default when the VM starts.
   return type === entry.to || (type === '' && entry.act === 'clear') ? 'patched' : 'changed';
 }
 
-export const changedReason = (vm: Vm) => `its machine type was changed to ${JSON.stringify(specType(vm))} meanwhile`;
+export const changedReason = (vm: Vm) =>
+  `its machine type was changed to ${JSON.stringify(specType(vm))} in the meantime`;
 
-/** The instance that has to go before the VM has its new type; undefined once it has gone, or come to its end. */
+/** Returns the instance that must end before the VM gets its new type; undefined once it has ended. */
 export function oldInstance(
   entry: PlanEntry,
   note: EntryNote | undefined,
@@ -65,24 +73,24 @@ export function oldInstance(
   if (running === undefined) return undefined;
   const { uid } = running.metadata;
   if (uid === (note?.vmiUid ?? entry.vmiUid)) return running;
-  // Once the restart is asked for, whatever comes is new: nothing is restarted twice.
+  // After the restart was requested, every other instance is new: nothing is restarted twice.
   const isDecided = note?.state === 'restarting' || note?.state === 'restartRequired';
-  // It began between the plan and the patch.
+  // The instance started between the plan and the patch.
   const fromOldSpec = entry.act !== 'mark' && instanceType(running) === entry.from && entry.from !== '';
   return !isDecided && fromOldSpec ? running : undefined;
 }
 
-/** After the old instance has gone: whether a new one is on its way, and not yet up. */
-function isComingUp(vm: Vm, vmi: Vmi | undefined): boolean {
+/** Reports whether a new instance is starting after the old one has ended. */
+function isStarting(vm: Vm, vmi: Vmi | undefined): boolean {
   const running = runningInstance(vm, vmi);
   if (running !== undefined) return running.status?.phase !== 'Running';
-  const asked = vm.status?.stateChangeRequests?.some(({ action }) => action === 'Start') ?? false;
-  return asked || runStrategyOf(vm) === 'Always';
+  const isStartRequested = vm.status?.stateChangeRequests?.some(({ action }) => action === 'Start') ?? false;
+  return isStartRequested || runStrategyOf(vm) === 'Always';
 }
 
-const idOf = (entry: PlanEntry, { metadata }: Vmi): { vmiUid?: string } =>
+const newInstanceUid = (entry: PlanEntry, { metadata }: Vmi): { vmiUid?: string } =>
   metadata.uid === entry.vmiUid ? {} : { vmiUid: metadata.uid };
 
-function stays(note: EntryNote | undefined, state: EntryState, more: { vmiUid?: string } = {}): EntryNote {
+function keepOrReplace(note: EntryNote | undefined, state: EntryState, more: { vmiUid?: string } = {}): EntryNote {
   return note?.state === state && note.vmiUid === more.vmiUid ? note : { state, ...more };
 }

@@ -1,4 +1,4 @@
-/** Kubernetes' own kinds that a transition is made of, as far as it looks at them. */
+/** The fields of Kubernetes' Job that a transition uses. */
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 
 export interface Job extends KubeObject {
@@ -26,7 +26,7 @@ export const JOBS: ResourceType<Job> = {
   namespaced: true,
 };
 
-/** The Job whose plan it is. */
+/** The Job that owns a plan. */
 export interface JobReference {
   readonly namespace: string;
   readonly name: string;

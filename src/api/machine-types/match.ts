@@ -1,7 +1,7 @@
-/** Which machine types a glob of a transition means. */
+/** Matches machine types with the glob of a transition. */
 import { matchesGlob, parseGlob } from '#api/validation/glob.ts';
 
-/** Of the whole type, or of its dashed form; a malformed glob matches nothing. */
+/** Matches the whole type or its dashed form. A malformed glob matches nothing. */
 export function matchesMachineType(glob: string, type: string): boolean {
   const parsed = parseGlob(glob);
   if (parsed === undefined || type === '') return false;
@@ -11,8 +11,8 @@ export function matchesMachineType(glob: string, type: string): boolean {
 }
 
 /**
- * `pc-q35-rhel8.2.0` as people write it: `pc-q35-rhel-8.2.0`. Undefined where no word stands before the version. Names
- * such as q35 are no versions: they have no dot.
+ * Returns `pc-q35-rhel-8.2.0` for `pc-q35-rhel8.2.0`; users write both. Undefined if no word precedes the version.
+ * Names such as q35 are not versions: they have no dot.
  */
 function dashedForm(type: string): string | undefined {
   const last = type.lastIndexOf('-') + 1;

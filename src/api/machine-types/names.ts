@@ -1,4 +1,4 @@
-/** The words by which virtctl, the Job that changes machine types, and the operator know each other. */
+/** Names that virtctl, the Job that changes machine types, and the operator share. */
 
 /** The service account of the Job, in SYSTEM_NAMESPACE. */
 export const TRANSITION_ACCOUNT = 'convert-machine-type';
@@ -10,5 +10,5 @@ export const TRANSITION_COMMAND = 'update-machine-types';
 export const TRANSITION_CONTAINER = 'machine-types';
 /** The generateName of Jobs. */
 export const JOB_PREFIX = 'convert-machine-type-';
-/** On Nodes: the machine types that the node can run, with alias and whether they are deprecated, as JSON. */
+/** On Nodes: the machine types that the node can run, with their aliases and deprecation, as JSON. */
 export const MACHINE_TYPES_ANNOTATION = 'selfsame.io/machine-types';

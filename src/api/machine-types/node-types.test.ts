@@ -9,7 +9,7 @@ const aNode = (text?: string) => ({
 const offers = (...types: { name: string; alias?: string }[]) => aNode(JSON.stringify(types));
 const NEW = { name: 'pc-q35-9.2', alias: 'q35' };
 
-test('what cannot be read says nothing', () => {
+test('invalid annotations are ignored', () => {
   for (const text of [undefined, '', '{', 'null', '{"name":"x"}', '[3,{"name":4}]']) {
     assert.deepEqual(machineTypesOf(aNode(text)), [], text ?? 'absent');
   }
@@ -21,19 +21,19 @@ test('what cannot be read says nothing', () => {
 });
 
 const cases: Record<string, { nodes: ReturnType<typeof aNode>[]; want: Record<string, string | undefined> }> = {
-  'an alias, and what stands for itself': {
+  'resolves aliases and names': {
     nodes: [offers(NEW, { name: 'pc-q35-8.6' }), offers(NEW), aNode()],
     want: { q35: 'pc-q35-9.2', 'pc-q35-9.2': 'pc-q35-9.2', 'pc-q35-8.6': 'pc-q35-8.6', pc: undefined },
   },
-  'nodes that differ leave it open': {
+  'does not resolve an alias on which nodes disagree': {
     nodes: [offers(NEW), offers({ name: 'pc-q35-8.6', alias: 'q35' })],
     want: { q35: undefined, 'pc-q35-8.6': 'pc-q35-8.6' },
   },
-  'no node tells': { nodes: [aNode()], want: { q35: undefined, constructor: undefined } },
+  'resolves nothing if no node reports types': { nodes: [aNode()], want: { q35: undefined, constructor: undefined } },
 };
 for (const [name, { nodes, want }] of Object.entries(cases)) {
   test(name, () => {
     const canonical = canonicalTypes(nodes);
-    for (const [word, meaning] of Object.entries(want)) assert.equal(canonical(word), meaning, word);
+    for (const [name, type] of Object.entries(want)) assert.equal(canonical(name), type, name);
   });
 }

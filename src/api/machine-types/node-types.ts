@@ -1,4 +1,4 @@
-/** What nodes tell of their machine types in MACHINE_TYPES_ANNOTATION. Pure. */
+/** Reads the machine types of nodes from MACHINE_TYPES_ANNOTATION. Pure. */
 import { MACHINE_TYPES_ANNOTATION } from '#api/machine-types/names.ts';
 import type { Node } from '#kube/core-kinds.ts';
 import { isRecord } from '#kube/meta.ts';
@@ -9,7 +9,7 @@ export interface NodeMachineType {
   readonly deprecated: boolean;
 }
 
-/** What cannot be read says nothing. */
+/** Returns no types if the annotation cannot be read. */
 export function machineTypesOf({ metadata }: Pick<Node, 'metadata'>): NodeMachineType[] {
   let list: unknown;
   try {
@@ -27,16 +27,16 @@ export function machineTypesOf({ metadata }: Pick<Node, 'metadata'>): NodeMachin
     );
 }
 
-/** What a word stands for on every node that knows it; undefined where they differ, or none does. */
-export function canonicalTypes(nodes: readonly Pick<Node, 'metadata'>[]): (word: string) => string | undefined {
-  const meanings = new Map<string, Set<string>>();
+/** Returns a function that resolves a name or alias to its type; undefined if no node knows it or nodes disagree. */
+export function canonicalTypes(nodes: readonly Pick<Node, 'metadata'>[]): (nameOrAlias: string) => string | undefined {
+  const typesByName = new Map<string, Set<string>>();
   for (const { name, alias } of nodes.flatMap(machineTypesOf)) {
-    for (const word of alias === undefined ? [name] : [name, alias]) {
-      meanings.set(word, (meanings.get(word) ?? new Set()).add(name));
+    for (const nameOrAlias of alias === undefined ? [name] : [name, alias]) {
+      typesByName.set(nameOrAlias, (typesByName.get(nameOrAlias) ?? new Set()).add(name));
     }
   }
-  return (word) => {
-    const [meaning, ...others] = meanings.get(word) ?? [];
-    return others.length === 0 ? meaning : undefined;
+  return (nameOrAlias) => {
+    const [type, ...others] = typesByName.get(nameOrAlias) ?? [];
+    return others.length === 0 ? type : undefined;
   };
 }

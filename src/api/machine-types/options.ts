@@ -1,6 +1,6 @@
 /**
- * What a transition is asked to do: virtctl writes it into the environment of the Job's container, and the Job reads it
- * from there. Whatever is wrong is told in terms of the option, so that each side can name its own word for it.
+ * The options of a transition: virtctl writes them to the environment of the Job's container, and the Job reads them
+ * there. Errors name the option, so that virtctl can report the flag and the Job the variable.
  */
 import { parseGlob } from '#api/validation/glob.ts';
 import { isMachineTypeName } from '#api/validation/machine.ts';
@@ -8,40 +8,40 @@ import { parseLabelSelector } from '#kube/label-selector.ts';
 import { nameErrors } from '#kube/names.ts';
 
 export interface TransitionOptions {
-  /** Of the machine types that are to go. */
+  /** Glob of the machine types to replace. */
   readonly glob: string;
-  /** Absent: all. */
+  /** Absent: all namespaces. */
   readonly namespace?: string;
-  /** On the labels of the VM. */
+  /** Selects VMs by their labels. */
   readonly labelSelector?: string;
-  /** Restart those that run, instead of marking them. */
+  /** Restarts running VMs instead of marking them. */
   readonly restartNow: boolean;
-  /** Of the one VM that is meant. */
+  /** Name of a single VM. */
   readonly name?: string;
   readonly state?: 'running' | 'stopped';
-  /** Absent: the type is cleared, and the VM gets the default when it starts. */
+  /** The new machine type. Absent: the type is cleared, and the VM gets the default when it starts. */
   readonly target?: string;
-  /** At the same time. */
+  /** Number of concurrent restarts. */
   readonly maxRestarts: number;
-  /** More than these end the job; Infinity: no limit. */
+  /** The job ends after more failures than this; Infinity: no limit. */
   readonly maxFailures: number;
 }
 
 export const DEFAULT_MAX_RESTARTS = 10;
-/** A job restarts this many at the same time, whatever it is asked: each is a write and a watch of its own. */
-export const MOST_RESTARTS = 1000;
-/** What fits into its variable. */
-const MOST_FAILURES = 999_999_999;
+/** Limit of concurrent restarts: each needs a write and a watch. */
+export const MAX_CONCURRENT_RESTARTS = 1000;
+/** The largest number of failures that can be configured. */
+const MAX_ALLOWED_FAILURES = 999_999_999;
 const MAX_GLOB = 256;
 const MAX_SELECTOR = 4096;
 
-export interface OptionFault {
+export interface OptionError {
   readonly option: keyof TransitionOptions;
-  /** Follows the name of the option and a colon. */
+  /** Text that follows the name of the option and a colon. */
   readonly fault: string;
 }
 
-/** In the order in which they stand in the container. */
+/** Environment variables of the options, in the order of the container. */
 export const ENV_OF_OPTIONS = {
   glob: 'JOB_GLOB',
   namespace: 'JOB_NAMESPACE',
@@ -59,7 +59,7 @@ export interface EnvVariable {
   readonly value: string;
 }
 
-/** What is not asked for is left out. */
+/** Options that are not set are left out. */
 export function optionsToEnv(options: TransitionOptions): EnvVariable[] {
   return (Object.keys(ENV_OF_OPTIONS) as (keyof TransitionOptions)[]).flatMap((option) => {
     const value = options[option];
@@ -68,7 +68,7 @@ export function optionsToEnv(options: TransitionOptions): EnvVariable[] {
   });
 }
 
-/** An empty variable is an absent one. Each fault begins with the name of its variable. */
+/** Empty variables count as absent. Each error begins with the name of its variable. */
 export function optionsFromEnv(
   env: Readonly<Record<string, string | undefined>>,
 ): { options: TransitionOptions } | { faults: string[] } {
@@ -77,19 +77,19 @@ export function optionsFromEnv(
   return { faults: faults.map(({ option, fault }) => `${ENV_OF_OPTIONS[option]}: ${fault}`) };
 }
 
-/** Options as texts, as a person or an environment gives them; absent and empty are the same. */
+/** Parses options from text, as in flags or variables; absent and empty are the same. */
 export function parseOptions(textOf: (option: keyof TransitionOptions) => string | undefined): {
   readonly options: TransitionOptions;
-  readonly faults: readonly OptionFault[];
+  readonly faults: readonly OptionError[];
 } {
-  const faults: OptionFault[] = [];
-  const read = <T>(option: keyof TransitionOptions, otherwise: T, parse: (text: string) => Parsed<T>): T => {
+  const faults: OptionError[] = [];
+  const read = <T>(option: keyof TransitionOptions, fallback: T, parse: (text: string) => Parsed<T>): T => {
     const text = textOf(option);
-    if (!text) return otherwise;
+    if (!text) return fallback;
     const parsed = parse(text);
     if ('value' in parsed) return parsed.value;
     faults.push({ option, fault: parsed.fault });
-    return otherwise;
+    return fallback;
   };
   const options: TransitionOptions = {
     glob: textOf('glob') ?? '',
@@ -111,7 +111,7 @@ function optional<K extends string, T>(key: K, value: T | undefined): { [key in 
   return (value === undefined || value === '' ? {} : { [key]: value }) as { [key in K]?: T };
 }
 
-/** As Go's strconv.ParseBool, and no other spelling. */
+/** The spellings of Go's strconv.ParseBool. */
 const TRUE: ReadonlySet<string> = new Set(['1', 't', 'T', 'TRUE', 'true', 'True']);
 const FALSE: ReadonlySet<string> = new Set(['0', 'f', 'F', 'FALSE', 'false', 'False']);
 
@@ -126,13 +126,13 @@ function parseState(text: string): Parsed<TransitionOptions['state']> {
 }
 
 function parseCount(text: string): Parsed<number> {
-  return /^[0-9]{1,9}$/.test(text) ? { value: Number(text) } : { fault: `${JSON.stringify(text)} is not a count` };
+  return /^[0-9]{1,9}$/.test(text) ? { value: Number(text) } : { fault: `${JSON.stringify(text)} is not a number` };
 }
 
-/** What is wrong with options that have their types. Whether the target is allowed is the KubeVirt object's to say. */
-export function optionFaults(options: TransitionOptions): OptionFault[] {
+/** Validates typed options. The KubeVirt object decides elsewhere whether the target is allowed. */
+export function optionFaults(options: TransitionOptions): OptionError[] {
   const { glob, namespace, labelSelector, name, target, maxRestarts, maxFailures } = options;
-  const faults: OptionFault[] = [];
+  const faults: OptionError[] = [];
   const add = (option: keyof TransitionOptions, ...texts: string[]) => {
     for (const fault of texts) faults.push({ option, fault });
   };
@@ -140,23 +140,26 @@ export function optionFaults(options: TransitionOptions): OptionFault[] {
   else if (glob.length > MAX_GLOB) add('glob', `must be no more than ${MAX_GLOB} characters`);
   else if (parseGlob(glob) === undefined) add('glob', `${JSON.stringify(glob)}: syntax error in pattern`);
   if (namespace !== undefined) add('namespace', ...quoted(namespace, nameErrors('label', namespace)));
-  if (labelSelector !== undefined) add('labelSelector', ...selectorFaults(labelSelector));
+  if (labelSelector !== undefined) add('labelSelector', ...checkSelector(labelSelector));
   if (name !== undefined) add('name', ...quoted(name, nameErrors('subdomain', name)));
   if (target !== undefined && !isMachineTypeName(target)) add('target', ...quoted(target, ['is not a machine type']));
-  if (!(Number.isInteger(maxRestarts) && maxRestarts >= 1 && maxRestarts <= MOST_RESTARTS)) {
-    add('maxRestarts', `must be between 1 and ${MOST_RESTARTS}`);
+  if (!(Number.isInteger(maxRestarts) && maxRestarts >= 1 && maxRestarts <= MAX_CONCURRENT_RESTARTS)) {
+    add('maxRestarts', `must be between 1 and ${MAX_CONCURRENT_RESTARTS}`);
   }
   if (
-    !(maxFailures === Infinity || (Number.isInteger(maxFailures) && maxFailures >= 0 && maxFailures <= MOST_FAILURES))
+    !(
+      maxFailures === Infinity ||
+      (Number.isInteger(maxFailures) && maxFailures >= 0 && maxFailures <= MAX_ALLOWED_FAILURES)
+    )
   ) {
-    add('maxFailures', `must be between 0 and ${MOST_FAILURES}`);
+    add('maxFailures', `must be between 0 and ${MAX_ALLOWED_FAILURES}`);
   }
   return faults;
 }
 
 const quoted = (text: string, errors: readonly string[]) => errors.map((error) => `${JSON.stringify(text)} ${error}`);
 
-function selectorFaults(text: string): string[] {
+function checkSelector(text: string): string[] {
   if (text.length > MAX_SELECTOR) return [`must be no more than ${MAX_SELECTOR} characters`];
   try {
     parseLabelSelector(text);

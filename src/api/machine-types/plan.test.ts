@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { ConfigMap } from '#kube/core-kinds.ts';
 import {
   chunkOf,
-  planComplete,
+  isPlanComplete,
   planConfigMaps,
   progressConfigMap,
   readPlan,
@@ -31,12 +31,12 @@ const bytesOf = ({ data = {} }: ConfigMap) => Buffer.byteLength(Object.values(da
 const names = (maps: readonly ConfigMap[]) => maps.map(({ metadata }) => metadata.name);
 
 const sizes: Record<string, [given: PlanEntry[], chunks: number]> = {
-  'a plan of nothing is a plan': [[], 1],
-  'a small one': [entries(3), 1],
-  'as many as one holds': [entries(400), 1],
-  'one more': [entries(401), 2],
-  thousands: [entries(5000), 13],
-  'long ones are fewer to a part': [entries(400, 2000), 4],
+  'an empty plan': [[], 1],
+  'a small plan': [entries(3), 1],
+  'as many entries as one part holds': [entries(400), 1],
+  'one entry more than a part holds': [entries(401), 2],
+  'thousands of entries': [entries(5000), 13],
+  'long entries': [entries(400, 2000), 4],
 };
 
 for (const [name, [given, chunks]] of Object.entries(sizes)) {
@@ -47,11 +47,11 @@ for (const [name, [given, chunks]] of Object.entries(sizes)) {
     // Lists of the server come in the order of names.
     const listed = maps.toSorted((a, b) => (a.metadata.name! < b.metadata.name! ? -1 : 1));
     assert.deepEqual(readPlan(JOB, listed), given);
-    assert.equal(planComplete(JOB, listed), true);
+    assert.equal(isPlanComplete(JOB, listed), true);
   });
 }
 
-test('a part belongs to its Job, which takes it along when it goes', () => {
+test('a part is owned by its Job', () => {
   const [{ metadata }] = planConfigMaps(JOB, entries(1)) as [ConfigMap];
   assert.deepEqual(metadata, {
     name: 'convert-machine-type-x-plan-0',
@@ -63,31 +63,31 @@ test('a part belongs to its Job, which takes it along when it goes', () => {
   });
 });
 
-test('a plan of which any part is missing does not count', () => {
+test('a plan with a missing part is ignored', () => {
   const maps = planConfigMaps(JOB, entries(1000));
   for (const missing of maps) {
     const rest = maps.filter((map) => map !== missing);
     assert.equal(readPlan(JOB, rest), undefined, `without ${missing.metadata.name}`);
-    assert.equal(planComplete(JOB, rest), false);
+    assert.equal(isPlanComplete(JOB, rest), false);
   }
   assert.equal(readPlan(JOB, []), undefined);
 });
 
-test('parts of two plans are none: one was begun, and made again of another size', () => {
+test('parts of plans of different sizes are ignored', () => {
   const [first, ...others] = planConfigMaps(JOB, entries(1000)) as [ConfigMap, ...ConfigMap[]];
   const again = planConfigMaps(JOB, entries(500));
   assert.equal(readPlan(JOB, [again[0]!, ...others]), undefined);
   assert.equal(readPlan(JOB, [first, again[1]!, others[1]!]), undefined);
 });
 
-test('what a Job of the same name left is not its own', () => {
+test('ConfigMaps of an earlier Job of the same name are ignored', () => {
   const another = { ...JOB, uid: 'another' };
   const maps = planConfigMaps(another, entries(1));
   assert.equal(readPlan(JOB, maps), undefined);
   assert.equal(readProgress(JOB, [progressConfigMap(another, 0, new Map([[0, { state: 'done' }]]))]).size, 0);
 });
 
-test('notes come back by the index of their entry', () => {
+test('notes are read by the index of their entry', () => {
   const notes = new Map<number, EntryNote>([
     [0, { state: 'done' }],
     [399, { state: 'failed', reason: 'cannot start', at: '2026-01-01T12:00:00Z' }],
@@ -102,7 +102,7 @@ test('notes come back by the index of their entry', () => {
 });
 
 for (const [kind, text] of Object.entries({ letters: 'x', 'wide characters': 'â‚¬', 'control characters': '\u0007x' })) {
-  test(`reasons of endless ${kind} do not make a part too large`, () => {
+  test(`long reasons of ${kind} do not make a part too large`, () => {
     const reason = text.repeat(10_000);
     const at = '2026-01-01T12:00:00.000Z';
     const note: EntryNote = { state: 'restartRequired', reason, at, vmiUid: 'f'.repeat(36) };
@@ -114,15 +114,15 @@ for (const [kind, text] of Object.entries({ letters: 'x', 'wide characters': 'â‚
   });
 }
 
-const torn: Record<string, string> = {
-  'no JSON': '[',
-  'no list': '{}',
-  'an act that nobody knows': JSON.stringify([{ ...entries(1)[0], act: 'delete' }]),
+const damaged: Record<string, string> = {
+  'invalid JSON': '[',
+  'not a list': '{}',
+  'an unknown action': JSON.stringify([{ ...entries(1)[0], act: 'delete' }]),
   'an entry without a uid': JSON.stringify([{ ...entries(1)[0], uid: undefined }]),
 };
 
-for (const [name, plan] of Object.entries(torn)) {
-  test(`a plan that somebody has changed is not guessed at: ${name}`, () => {
+for (const [name, plan] of Object.entries(damaged)) {
+  test(`reading a damaged plan fails: ${name}`, () => {
     const [map] = planConfigMaps(JOB, entries(1)) as [ConfigMap];
     assert.throws(() => readPlan(JOB, [{ ...map, data: { ...map.data, plan } }]), {
       message:
@@ -131,7 +131,7 @@ for (const [name, plan] of Object.entries(torn)) {
   });
 }
 
-test('notes that somebody has changed are not guessed at', () => {
+test('reading damaged notes fails', () => {
   const map = progressConfigMap(JOB, 0, new Map());
   for (const notes of ['[]', '{"__proto__":{"state":"done"}}', '{"0":{"state":"odd"}}', '{"x":{"state":"done"}}']) {
     assert.throws(() => readProgress(JOB, [{ ...map, data: { notes } }]), /data\.notes/, notes);

@@ -1,6 +1,6 @@
 /**
- * The plan of a Job and what has come of it, in ConfigMaps that the Job owns: `<job>-plan-<n>`, written once and before
- * anything else, and `<job>-progress-<n>`, written over again. A plan counts when all of its parts are there.
+ * The plan of a Job and its progress, in ConfigMaps that the Job owns: `<job>-plan-<n>`, written once and before any
+ * other change, and `<job>-progress-<n>`, which are overwritten. A plan is valid only if all of its parts exist.
  */
 import { JOBS, type JobReference } from '#api/machine-types/kinds.ts';
 import { CONFIG_MAPS, type ConfigMap } from '#kube/core-kinds.ts';
@@ -14,20 +14,20 @@ export interface PlanEntry {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
-  /** Of the instance that ran when the plan was made. */
+  /** uid of the instance that ran when the plan was made. */
   readonly vmiUid?: string;
   readonly act: PlanAct;
-  /** As in Selection. */
+  /** `from`, `to` and `gives` are those of VmSelection. */
   readonly from: string;
   readonly to?: string;
   readonly gives?: string;
 }
 
 export const ENTRY_STATES = [
-  'pending', // Nothing is done yet.
-  'updated', // The spec is as it is to be; the guest still runs as before.
-  'restartRequired', // So is the mark on the VM.
-  'restarting', // The restart has been asked for, or is about to be.
+  'pending', // Nothing has been changed yet.
+  'updated', // The spec has the new type; the guest still runs with the old one.
+  'restartRequired', // The VM is marked as well.
+  'restarting', // The restart has been requested, or is about to be.
   'done',
   'failed',
   'skipped',
@@ -35,32 +35,32 @@ export const ENTRY_STATES = [
 export type EntryState = (typeof ENTRY_STATES)[number];
 
 const SETTLED: ReadonlySet<EntryState> = new Set(['done', 'failed', 'skipped']);
-/** The job does nothing more about it. */
+/** Reports whether the job is finished with the entry. */
 export const isSettled = ({ state }: Pick<EntryNote, 'state'>): boolean => SETTLED.has(state);
 
 export interface EntryNote {
   readonly state: EntryState;
   readonly reason?: string;
-  /** Since when; RFC 3339. */
+  /** Time at which the state was entered; RFC 3339. */
   readonly at?: string;
-  /** Of the instance that has to go, where it is another than the entry's: it began before the VM was changed. */
+  /** uid of the instance that must end, if it is not the entry's: it started before the VM was changed. */
   readonly vmiUid?: string;
 }
 
-/** Entries of one ConfigMap, of a plan and of its progress alike. */
+/** Entries per ConfigMap, both of a plan and of its progress. */
 export const ENTRIES_PER_CHUNK = 400;
 const MAX_CHUNK_BYTES = 256 * 2 ** 10;
-/** 400 notes of that length stay below MAX_CHUNK_BYTES, whatever their characters. */
+/** Limits the size of 400 notes to MAX_CHUNK_BYTES, whatever their characters. */
 const MAX_REASON = 140;
 
-/** In the order in which they are to be written. There is always one: an empty plan is a plan, too. */
+/** Returns the ConfigMaps in the order of writing. There is at least one, even for an empty plan. */
 export function planConfigMaps(job: JobReference, entries: readonly PlanEntry[]): ConfigMap[] {
-  const chunks = chunked(entries.map((entry) => JSON.stringify(entry)));
+  const chunks = splitIntoChunks(entries.map((entry) => JSON.stringify(entry)));
   const total = String(chunks.length);
-  return chunks.map((chunk, at) => configMap(job, planName(job, at), { plan: `[${chunk.join(',')}]`, total }));
+  return chunks.map((chunk, at) => buildConfigMap(job, planName(job, at), { plan: `[${chunk.join(',')}]`, total }));
 }
 
-function chunked(texts: readonly string[]): string[][] {
+function splitIntoChunks(texts: readonly string[]): string[][] {
   const chunks: string[][] = [[]];
   let bytes = 0;
   for (const text of texts) {
@@ -77,18 +77,21 @@ function chunked(texts: readonly string[]): string[][] {
   return chunks;
 }
 
-/** Whether all parts of the plan are among them. */
-export function planComplete(job: JobReference, configMaps: readonly ConfigMap[]): boolean {
-  return partsOf(job, configMaps) !== undefined;
+/** Reports whether all parts of the plan exist. */
+export function isPlanComplete(job: JobReference, configMaps: readonly ConfigMap[]): boolean {
+  return findPlanParts(job, configMaps) !== undefined;
 }
 
-/** Undefined where a part is missing: then nothing has been done yet, and a new plan may be made. Throws for one that is none. */
+/**
+ * Returns undefined if a part is missing: then nothing was changed yet, and a new plan may be made. Throws if it is
+ * invalid.
+ */
 export function readPlan(job: JobReference, configMaps: readonly ConfigMap[]): PlanEntry[] | undefined {
-  return partsOf(job, configMaps)?.flatMap((part) => parsed(job, part, 'plan', isEntries));
+  return findPlanParts(job, configMaps)?.flatMap((part) => parseData(job, part, 'plan', isEntries));
 }
 
-function partsOf(job: JobReference, configMaps: readonly ConfigMap[]): ConfigMap[] | undefined {
-  const own = ownByName(job, configMaps);
+function findPlanParts(job: JobReference, configMaps: readonly ConfigMap[]): ConfigMap[] | undefined {
+  const own = listOwnByName(job, configMaps);
   const total = Number(own.get(planName(job, 0))?.data?.total);
   if (!Number.isSafeInteger(total) || total < 1 || total > own.size) return undefined;
   const parts = Array.from({ length: total }, (_, at) => own.get(planName(job, at)));
@@ -97,10 +100,10 @@ function partsOf(job: JobReference, configMaps: readonly ConfigMap[]): ConfigMap
     : undefined;
 }
 
-/** Where the note of the entry with that index stands. */
+/** Returns the number of the ConfigMap with the note of an entry. */
 export const chunkOf = (index: number): number => Math.floor(index / ENTRIES_PER_CHUNK);
 
-/** `notes` by the index of their entry: all that the plan has, of which those of the chunk are written. */
+/** Builds one ConfigMap of the progress. `notes` has the notes of the whole plan by index of their entry. */
 export function progressConfigMap(
   job: JobReference,
   chunk: number,
@@ -109,12 +112,12 @@ export function progressConfigMap(
   const written: Record<string, EntryNote> = {};
   for (let index = chunk * ENTRIES_PER_CHUNK; index < (chunk + 1) * ENTRIES_PER_CHUNK; index++) {
     const note = notes.get(index);
-    if (note !== undefined) written[index] = bounded(note);
+    if (note !== undefined) written[index] = shortenReason(note);
   }
-  return configMap(job, progressName(job, chunk), { notes: JSON.stringify(written) });
+  return buildConfigMap(job, progressName(job, chunk), { notes: JSON.stringify(written) });
 }
 
-function bounded(note: EntryNote): EntryNote {
+function shortenReason(note: EntryNote): EntryNote {
   if (note.reason === undefined) return note;
   // Control characters would be six times as long in JSON.
   const reason = note.reason.replace(/\p{Cc}+/gu, ' ').toWellFormed();
@@ -124,13 +127,13 @@ function bounded(note: EntryNote): EntryNote {
   };
 }
 
-/** All notes that have been written, by the index of their entry. Throws for what is none. */
+/** Returns all stored notes, by index of their entry. Throws if one is invalid. */
 export function readProgress(job: JobReference, configMaps: readonly ConfigMap[]): Map<number, EntryNote> {
   const notes = new Map<number, EntryNote>();
   const prefix = `${job.name}-progress-`;
-  for (const [name, part] of ownByName(job, configMaps)) {
+  for (const [name, part] of listOwnByName(job, configMaps)) {
     if (!name.startsWith(prefix)) continue;
-    for (const [index, note] of Object.entries(parsed(job, part, 'notes', isNotes))) notes.set(Number(index), note);
+    for (const [index, note] of Object.entries(parseData(job, part, 'notes', isNotes))) notes.set(Number(index), note);
   }
   return notes;
 }
@@ -138,13 +141,13 @@ export function readProgress(job: JobReference, configMaps: readonly ConfigMap[]
 export const planName = ({ name }: Pick<JobReference, 'name'>, chunk: number) => `${name}-plan-${chunk}`;
 export const progressName = ({ name }: Pick<JobReference, 'name'>, chunk: number) => `${name}-progress-${chunk}`;
 
-/** Those of another Job that had the name do not count. */
-function ownByName(job: JobReference, configMaps: readonly ConfigMap[]): Map<string, ConfigMap> {
+/** Ignores ConfigMaps of an earlier Job of the same name. */
+function listOwnByName(job: JobReference, configMaps: readonly ConfigMap[]): Map<string, ConfigMap> {
   const own = configMaps.filter(({ metadata }) => metadata.labels?.[TRANSITION_LABEL] === job.uid);
   return new Map(own.map((one) => [one.metadata.name ?? '', one]));
 }
 
-function configMap(job: JobReference, name: string, data: Record<string, string>): ConfigMap {
+function buildConfigMap(job: JobReference, name: string, data: Record<string, string>): ConfigMap {
   const owner = { apiVersion: apiVersionOf(JOBS), kind: JOBS.kind, name: job.name, uid: job.uid, controller: true };
   return {
     apiVersion: apiVersionOf(CONFIG_MAPS),
@@ -159,7 +162,7 @@ function configMap(job: JobReference, name: string, data: Record<string, string>
   };
 }
 
-function parsed<T>(
+function parseData<T>(
   job: JobReference,
   { metadata, data }: ConfigMap,
   key: 'plan' | 'notes',

@@ -14,82 +14,82 @@ interface Case {
   readonly vmi?: VmiOverrides;
   readonly want: object;
   /** The mark that the Job leaves, if it differs from the controller's. */
-  readonly judged?: object;
+  readonly decidedByJob?: object;
 }
 
 const cases: Record<string, Case> = {
-  'a VM that was never marked stays so': { vm: { type: '' }, vmi: { type: OLD }, want: {} },
-  'a mark that is off stays so': { vm: { type: '', status: OFF }, vmi: { type: OLD }, want: OFF },
-  'a mark stays with its instance': {
+  'a VM that was never marked stays unmarked': { vm: { type: '' }, vmi: { type: OLD }, want: {} },
+  'a cleared mark stays cleared': { vm: { type: '', status: OFF }, vmi: { type: OLD }, want: OFF },
+  'a mark is kept while its instance runs': {
     vm: { type: '', status: bound('vmi-uid') },
     vmi: { type: OLD },
     want: bound('vmi-uid'),
   },
-  'a mark goes without an instance': { vm: { type: '', status: bound('vmi-uid') }, want: OFF },
-  'a mark goes with an instance that has ended': {
+  'a mark is cleared without an instance': { vm: { type: '', status: bound('vmi-uid') }, want: OFF },
+  'a mark is cleared if its instance has ended': {
     vm: { type: '', status: bound('vmi-uid') },
     vmi: { type: OLD, status: { phase: 'Failed' } },
     want: OFF,
   },
-  'a mark of an instance that is gone goes, whatever the next one runs on': {
+  'a mark of an earlier instance is cleared, whatever type the next one has': {
     vm: { type: '', status: bound('earlier') },
     vmi: { type: OLD },
     want: OFF,
   },
-  'an instance that is not its own is none': {
+  'an instance of another owner does not count': {
     vm: { type: '', status: bound('vmi-uid') },
     vmi: { type: OLD, metadata: { ownerReferences: [] } },
     want: OFF,
   },
-  'a mark without an instance goes where none runs': { vm: { type: '', status: UNBOUND }, want: OFF },
-  'a mark without an instance gets that of a VM whose type was cleared': {
+  'a mark without a uid is cleared if no instance runs': { vm: { type: '', status: UNBOUND }, want: OFF },
+  'a mark without a uid gets the instance of a VM whose type was cleared': {
     vm: { type: '', status: UNBOUND },
     vmi: { type: OLD },
     want: bound('vmi-uid'),
   },
-  'a mark without an instance gets that of a VM whose type was set': {
+  'a mark without a uid gets the instance of a VM whose type was set': {
     vm: { type: NEW, status: UNBOUND },
     vmi: { type: OLD },
     want: bound('vmi-uid'),
   },
-  'a mark without an instance goes where the guest has the type of the spec': {
+  'a mark without a uid is cleared if the guest has the type of the spec': {
     vm: { type: NEW, status: UNBOUND },
     vmi: { type: NEW },
     want: OFF,
   },
-  'a mark without an instance waits until it is known what the guest runs on': {
+  'a mark without a uid is kept until the type of the guest is known': {
     vm: { type: NEW, status: UNBOUND },
     vmi: { type: NEW, status: { phase: 'Scheduling', machine: undefined } },
     want: UNBOUND,
   },
-  'an alias that means another type today keeps its mark': {
+  'an alias that resolves to another type keeps its mark': {
     vm: { type: 'q35', status: UNBOUND },
     vmi: { type: 'q35', status: { phase: 'Running', machine: { type: OLD } } },
     want: bound('vmi-uid'),
   },
-  'an alias that means what the guest runs on loses its mark by the Job, which knows': {
+  'the Job clears the mark if the alias resolves to the type of the guest': {
     vm: { type: 'q35', status: UNBOUND },
     vmi: { type: 'q35', status: { phase: 'Running', machine: { type: NEW } } },
     want: bound('vmi-uid'),
-    judged: OFF,
+    decidedByJob: OFF,
   },
-  'so does a VM without a type that runs on the default': {
+  'the Job clears the mark of a VM without a type that runs with the default': {
     vm: { type: '', status: bound('vmi-uid') },
     vmi: { type: 'q35', status: { phase: 'Running', machine: { type: NEW } } },
     want: bound('vmi-uid'),
-    judged: OFF,
+    decidedByJob: OFF,
   },
 };
 
 const MEANINGS = { defaultType: 'q35', canonical: (type: string) => (type === 'q35' ? NEW : type) };
 
-for (const [name, { vm, vmi, want, judged = want }] of Object.entries(cases)) {
+for (const [name, { vm, vmi, want, decidedByJob = want }] of Object.entries(cases)) {
   test(name, () => {
     const [given, instance] = [aVm(vm), vmi && aVmi(vmi)];
     assert.deepEqual(restartMarkOf(given, instance), want);
-    assert.deepEqual(judgeMark(given, instance, MEANINGS), judged);
+    assert.deepEqual(judgeMark(given, instance, MEANINGS), decidedByJob);
     const settled = aVm({ ...vm, status: want });
-    assert.deepEqual(restartMarkOf(settled, instance), want, 'it comes to rest');
+    assert.deepEqual(restartMarkOf(settled, instance), want, 'a second call changes nothing');
   });
 }
 

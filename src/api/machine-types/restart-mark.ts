@@ -1,10 +1,10 @@
 /**
- * The mark that a VM has to be restarted for its new machine type: status.machineTypeRestartRequired, and beside it the uid
- * of the instance that it is about. The transition Job sets it; it is over when that instance is gone (ADR 18). Pure.
+ * The mark that a VM must be restarted to get its new machine type: status.machineTypeRestartRequired, with the uid of
+ * the instance that must end. The transition Job sets it; it is cleared when that instance is gone (ADR 18). Pure.
  *
- *   true, uid of the instance that runs ──► stays
- *   true, uid of another, or none runs ───► false
- *   true, without a uid (older versions) ─► judged by the types: gets the uid of the instance, or becomes false
+ *   true, uid of the running instance ────────────► kept
+ *   true, uid of another instance, or none runs ──► false
+ *   true, without a uid (older versions) ─────────► decided by the types: gets the uid of the instance, or becomes false
  */
 import { instanceType, runningInstance, specType } from '#api/machine-types/select-vm.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -19,7 +19,7 @@ type Vmi = Stored<VirtualMachineInstance>;
 
 export const UNMARKED: RestartMark = { machineTypeRestartRequired: false };
 
-/** Returns the mark that says that this very instance has to go. */
+/** Returns the mark that requires this instance to end. */
 export function markFor({ metadata }: Vmi): RestartMark {
   return { machineTypeRestartRequired: true, machineTypeRestartInstanceUID: metadata.uid };
 }
@@ -34,8 +34,8 @@ export function isMarkedFor(vm: Pick<VirtualMachine, 'status'>, { metadata }: Vm
 }
 
 /**
- * Returns the mark as it ought to be, for whoever knows the instance of the VM's name. `vmi` is undefined only where there
- * is none for sure.
+ * Returns the correct mark of the VM. `vmi` is the instance of the VM's name; it may be undefined only if it is certain
+ * that there is none.
  */
 export function restartMarkOf(vm: Vm, vmi: Vmi | undefined): RestartMark {
   const { machineTypeRestartRequired: required, machineTypeRestartInstanceUID: uid } = vm.status ?? {};
@@ -44,20 +44,20 @@ export function restartMarkOf(vm: Vm, vmi: Vmi | undefined): RestartMark {
   if (!required || running === undefined) return UNMARKED;
   if (uid) return running.metadata.uid === uid ? markFor(running) : UNMARKED;
   const runs = running.status?.machine?.type;
-  // Not known before it runs; then there is another look.
+  // The type is not known before the guest runs; the mark is decided again then.
   if (runs === undefined) return { machineTypeRestartRequired: true };
-  // Made from what the spec asks for, which is a full type: there is nothing to restart for.
+  // The instance was created from the type in the spec, which is not an alias: a restart would change nothing.
   return specType(vm) === instanceType(running) && runs === specType(vm) ? UNMARKED : markFor(running);
 }
 
 export interface TypeMeanings {
-  /** Of VMs that name no type. */
+  /** Machine type of VMs that name none. */
   readonly defaultType: string;
-  /** Returns what an alias stands for on the nodes of today, or undefined where that is not known. */
+  /** Resolves an alias by the current nodes; returns undefined if it is not known. */
   canonical?(type: string): string | undefined;
 }
 
-/** As restartMarkOf, for the Job, which also knows which type a restart would give. */
+/** Like restartMarkOf, for the Job, which also knows which type a restart would give. */
 export function judgeMark(vm: Vm, vmi: Vmi | undefined, { defaultType, canonical }: TypeMeanings): RestartMark {
   const mark = restartMarkOf(vm, vmi);
   const runs = runningInstance(vm, vmi)?.status?.machine?.type;

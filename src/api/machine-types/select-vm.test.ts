@@ -20,135 +20,135 @@ const MARK: Selection = { act: 'mark', from: OLD };
 const alias = { vm: { type: 'q35' }, vmi: { type: 'q35', runs: OLD } };
 const untyped = { vm: { type: undefined } };
 const TARGET = { target: 'pc-q35-rhel9.0.0' };
-const QEMU_OF_TODAY = { canonical: (type: string) => (type === 'q35' ? NEW : undefined) };
+const CURRENT_TYPES = { canonical: (type: string) => (type === 'q35' ? NEW : undefined) };
 
 const cases: Record<string, Case> = {
-  'a stopped VM of an old type': { want: CLEAR },
-  'a running one': { vmi: {}, want: CLEAR },
-  'one of a newer type': { vm: { type: NEW }, vmi: { type: NEW } },
-  'the glob of the proposal': { options: { glob: '*rhel-8.*' }, want: CLEAR },
-  'a target is set instead': { options: TARGET, want: { act: 'set', from: OLD, to: TARGET.target } },
+  'a stopped VM with an old type': { want: CLEAR },
+  'a running VM with an old type': { vmi: {}, want: CLEAR },
+  'a VM with a newer type': { vm: { type: NEW }, vmi: { type: NEW } },
+  'a glob with a dash': { options: { glob: '*rhel-8.*' }, want: CLEAR },
+  'a VM with an old type, and a target': { options: TARGET, want: { act: 'set', from: OLD, to: TARGET.target } },
 
-  'what an alias gives is told with it': {
+  'a target that is an alias, with the type it resolves to': {
     options: { target: 'q35' },
-    context: QEMU_OF_TODAY,
+    context: CURRENT_TYPES,
     want: { act: 'set', from: OLD, to: 'q35', gives: NEW },
   },
-  'an alias that runs on an old type': { ...alias, want: MARK },
-  'an alias that runs on a new one': { vm: { type: 'q35' }, vmi: { type: 'q35', runs: NEW } },
-  'an alias that does not run': { vm: { type: 'q35' } },
-  'an alias whose guest nobody has asked yet': { vm: { type: 'q35' }, vmi: { type: 'q35', status: { machine: {} } } },
-  'an alias that runs on an old type gets the target': {
+  'an alias whose guest has an old type': { ...alias, want: MARK },
+  'an alias whose guest has a new type': { vm: { type: 'q35' }, vmi: { type: 'q35', runs: NEW } },
+  'an alias of a stopped VM': { vm: { type: 'q35' } },
+  'an alias whose guest has no known type yet': { vm: { type: 'q35' }, vmi: { type: 'q35', status: { machine: {} } } },
+  'an alias whose guest has an old type, and a target': {
     ...alias,
     options: TARGET,
     want: { act: 'set', from: 'q35', to: TARGET.target },
   },
-  'an alias that is the target needs only a restart': { ...alias, options: { target: 'q35' }, want: MARK },
-  'an alias of which nodes say that it stays what it is': {
+  'an alias that is the target, with a guest of an old type': { ...alias, options: { target: 'q35' }, want: MARK },
+  'an alias that still resolves to the type of the guest': {
     ...alias,
     context: { canonical: () => OLD },
   },
-  'an alias whose newest type matches, but a guest on an older one': {
+  'an alias that resolves to a matching type, with a guest of an older type': {
     ...alias,
     context: { canonical: () => 'pc-q35-rhel8.6.0' },
     want: MARK,
   },
-  'an alias whose newest type matches, and runs on it': {
+  'an alias that resolves to a matching type, which the guest has': {
     vm: { type: 'q35' },
     vmi: { type: 'q35', runs: 'pc-q35-rhel8.6.0' },
     context: { canonical: () => 'pc-q35-rhel8.6.0' },
   },
   'a spec that was changed while the guest runs': { vm: { type: NEW }, vmi: {}, want: MARK },
-  'a target does not undo what somebody has decided since': {
+  'a spec that was changed while the guest runs, and a target': {
     vm: { type: NEW },
     vmi: {},
     options: TARGET,
     want: MARK,
   },
 
-  'no type, and the guest runs on an old one': { ...untyped, vmi: {}, want: MARK },
-  'null is no type': { vm: { type: null }, vmi: {}, want: MARK },
-  'an empty one is none': { vm: { type: '' }, vmi: {}, want: MARK },
-  'no type, and a glob that means all': { ...untyped, options: { glob: '*' } },
-  'no type, not running': untyped,
-  'no type, and the guest runs on the default': { ...untyped, vmi: {}, context: { defaultType: OLD } },
+  'no type, with a guest of an old type': { ...untyped, vmi: {}, want: MARK },
+  'a null type, with a guest of an old type': { vm: { type: null }, vmi: {}, want: MARK },
+  'an empty type, with a guest of an old type': { vm: { type: '' }, vmi: {}, want: MARK },
+  'no type, and a glob that matches everything': { ...untyped, options: { glob: '*' } },
+  'no type, and no guest': untyped,
+  'no type, with a guest of the default type': { ...untyped, vmi: {}, context: { defaultType: OLD } },
   'no type, an old default and a target': {
     ...untyped,
     options: TARGET,
     context: { defaultType: OLD },
     want: { act: 'set', from: '', to: TARGET.target },
   },
-  'no type, a guest on an old one, and a target': {
+  'no type, with a guest of an old type, and a target': {
     vm: { type: '' },
     vmi: {},
     options: TARGET,
     want: { act: 'set', from: '', to: TARGET.target },
   },
 
-  'a default that matches is not cleared for itself': { context: { defaultType: OLD } },
-  'nor restarted for itself': { vmi: {}, context: { defaultType: OLD } },
-  'but a guest that runs on an older one is': {
+  'a matching type that is the default': { context: { defaultType: OLD } },
+  'a matching type that is the default, with a guest': { vmi: {}, context: { defaultType: OLD } },
+  'a matching type that is the default, with a guest of an older type': {
     vm: { type: 'pc-q35-rhel8.6.0' },
     vmi: {},
     context: { defaultType: 'pc-q35-rhel8.6.0' },
     want: MARK,
   },
-  'another that matches goes over to it, once': {
+  'another matching type, with a matching default': {
     vm: { type: 'pc-q35-rhel8.0.0' },
     context: { defaultType: OLD },
     want: { act: 'clear', from: 'pc-q35-rhel8.0.0', to: OLD },
   },
-  'a target that matches is not set again': { vmi: {}, options: { target: OLD } },
-  'an alias that is the default and matches, of which nothing is known': {
+  'a target that is the current type': { vmi: {}, options: { target: OLD } },
+  'a matching default alias that cannot be resolved': {
     ...alias,
     options: { glob: '*q35*' },
     context: { defaultType: 'q35' },
   },
-  'an alias that is the default and matches, and is known to be newer': {
+  'a matching default alias that resolves to a newer type': {
     ...alias,
     options: { glob: '*q35*' },
-    context: { defaultType: 'q35', ...QEMU_OF_TODAY },
+    context: { defaultType: 'q35', ...CURRENT_TYPES },
     want: MARK,
   },
-  'an alias that is the default and matches, and runs on the newest': {
+  'a matching default alias whose guest has the newest type': {
     vm: { type: 'q35' },
     vmi: { type: 'q35', runs: NEW },
     options: { glob: '*q35*' },
-    context: { defaultType: 'q35', ...QEMU_OF_TODAY },
+    context: { defaultType: 'q35', ...CURRENT_TYPES },
   },
 
-  'of its namespace': { options: { namespace: 'ns' }, want: CLEAR },
-  'of another namespace': { options: { namespace: 'other' } },
-  'of its name': { options: { name: 'db' }, want: CLEAR },
-  'of another name': { options: { name: 'db2' } },
-  'with the label': {
+  'the namespace of the VM': { options: { namespace: 'ns' }, want: CLEAR },
+  'another namespace': { options: { namespace: 'other' } },
+  'the name of the VM': { options: { name: 'db' }, want: CLEAR },
+  'another name': { options: { name: 'db2' } },
+  'a VM with the label': {
     vm: { metadata: { labels: { k: 'a' } } },
     options: { labelSelector: 'k in (a,b)' },
     want: CLEAR,
   },
-  'without the label': { options: { labelSelector: 'k in (a,b)' } },
-  'with an empty value of the label': {
+  'a VM without the label': { options: { labelSelector: 'k in (a,b)' } },
+  'a VM with an empty value of the label': {
     vm: { metadata: { labels: { k: '' } } },
     options: { labelSelector: 'k=' },
     want: CLEAR,
   },
-  'the labels of the instance do not count': {
+  'a label on the instance only': {
     vmi: { metadata: { labels: { k: 'a' } } },
     options: { labelSelector: 'k=a' },
   },
-  'only running ones, and it runs': { vmi: {}, options: { state: 'running' }, want: CLEAR },
-  'only running ones, and it does not': { options: { state: 'running' } },
-  'only stopped ones, and it runs': { vmi: {}, options: { state: 'stopped' } },
-  'only stopped ones, and its guest has ended': {
+  'only running VMs: a running VM': { vmi: {}, options: { state: 'running' }, want: CLEAR },
+  'only running VMs: a stopped VM': { options: { state: 'running' } },
+  'only stopped VMs: a running VM': { vmi: {}, options: { state: 'stopped' } },
+  'only stopped VMs: a VM whose guest has ended': {
     vmi: { phase: 'Succeeded' },
     options: { state: 'stopped' },
     want: CLEAR,
   },
-  'an instance of somebody else is not its own': {
+  'an instance of another owner': {
     vm: { type: 'q35' },
     vmi: { type: 'q35', runs: OLD, metadata: { ownerReferences: [] } },
   },
-  'one that is being deleted is told of, too': {
+  'a VM that is being deleted': {
     vm: { metadata: { deletionTimestamp: '2026-01-01T12:00:00Z' } },
     want: CLEAR,
   },
@@ -161,7 +161,7 @@ for (const [name, { vm, vmi, options: given, context, want }] of Object.entries(
   });
 }
 
-test('all filters together are an intersection', () => {
+test('a VM must match all filters', () => {
   const labels = { tier: 'a' };
   const given = options({ namespace: 'ns', labelSelector: 'tier=a', name: 'db', state: 'running' });
   const selected = (vm: VmOverrides, vmi?: VmiOverrides) =>
@@ -173,7 +173,7 @@ test('all filters together are an intersection', () => {
   assert.equal(selected({ metadata: { labels } }), false);
 });
 
-test('what a transition has done, it does not select again', () => {
+test('a transition does not select its own results again', () => {
   const context = { defaultType: 'pc-q35-rhel8.6.0' };
   const before = selectVm(aVm(), undefined, options(), context);
   assert.equal(before?.act, 'clear');

@@ -1,9 +1,9 @@
 /**
- * Whether a transition concerns a VM, and what it does about it. Pure.
+ * Decides whether a transition concerns a VM, and the action. Pure.
  *
- *   the spec's type matches           → clear it, or set the target
- *   what the guest runs on matches    → mark: the next start takes another type anyhow
- *   nothing would change              → not selected, so that a job never finds its own work again
+ *   the type in the spec matches      → clear it, or set the target
+ *   the type of the guest matches     → mark: the next start uses another type anyway
+ *   nothing would change              → not selected, so that a job never selects its own results
  */
 import { isFinal } from '#api/can.ts';
 import { matchesMachineType } from '#api/machine-types/match.ts';
@@ -14,17 +14,17 @@ import { matchesLabels, parseLabelSelector } from '#kube/label-selector.ts';
 import { controllerUid, type Stored } from '#kube/meta.ts';
 
 /**
- * `from`: what the spec says, '' for nothing; of a mark: what the guest runs on. `to`: what the VM gets at its next start;
- * `gives`: what that stands for today, where it is an alias.
+ * The action for a VM. `from`: the type in the spec, or '' if unset; for a mark, the type of the guest. `to`: the type
+ * that the VM gets at its next start; `gives`: the type that `to` currently resolves to, if it is an alias.
  */
 export type Selection =
   | { readonly act: 'clear' | 'set'; readonly from: string; readonly to: string; readonly gives?: string }
   | { readonly act: 'mark'; readonly from: string };
 
 export interface SelectContext {
-  /** Of the KubeVirt object. */
+  /** The default machine type of the KubeVirt object. */
   readonly defaultType: string;
-  /** What an alias stands for on the nodes of today; undefined where that is not known. */
+  /** Resolves an alias by the current nodes; returns undefined if it is not known. */
   readonly canonical?: (type: string) => string | undefined;
 }
 
@@ -38,7 +38,7 @@ export function selectVm(
   context: SelectContext,
 ): Selection | undefined {
   const running = runningInstance(vm, vmi);
-  if (!isMeant(vm, running, options)) return undefined;
+  if (!matchesOptions(vm, running, options)) return undefined;
   const { glob, target } = options;
   const spec = specType(vm);
   const runs = running?.status?.machine?.type ?? '';
@@ -49,38 +49,38 @@ export function selectVm(
     return { act: target === undefined ? 'clear' : 'set', from: spec, to, ...(gives !== to && { gives }) };
   }
   if (running === undefined || !matchesMachineType(glob, runs)) return undefined;
-  return restartChanges(running, next, glob, context) ? { act: 'mark', from: runs } : undefined;
+  return restartChangesType(running, next, glob, context) ? { act: 'mark', from: runs } : undefined;
 
-  /** Without a target there is nothing to change about a spec that names no type, or one that does not match. */
+  /** Without a target, a spec that names no type, or one that does not match, is left unchanged. */
   function isChosen(): boolean {
     if (target === undefined) return matchesMachineType(glob, spec);
-    // Not one that was changed while the guest runs: somebody has decided what comes next.
-    const sameWord = spec === '' || spec === instanceType(running);
-    return matchesMachineType(glob, next) || (sameWord && matchesMachineType(glob, runs));
+    // Excludes a type that was changed while the guest runs: the user has chosen the next type already.
+    const isUnchanged = spec === '' || spec === instanceType(running);
+    return matchesMachineType(glob, next) || (isUnchanged && matchesMachineType(glob, runs));
   }
 }
 
-/** A guest that has the new type already has nothing to gain from a restart. */
+/** Reports whether the guest has the new type already, so that a restart is not needed. */
 export function hasNewType({ to, gives = to }: { to?: string; gives?: string }, vmi: VirtualMachineInstance): boolean {
   return gives !== undefined && vmi.status?.machine?.type === gives;
 }
 
-/** Null, "" and absent mean the same: ''. */
+/** Returns the type in the spec; '' if it is null, empty or absent. */
 export function specType({ spec }: Pick<VirtualMachine, 'spec'>): string {
   return spec.template?.spec?.domain?.machine?.type ?? '';
 }
 
-/** The word from which the instance was made; it may be an alias. */
+/** Returns the type from which the instance was created; it may be an alias. */
 export function instanceType(vmi: Pick<VirtualMachineInstance, 'spec'> | undefined): string {
   return vmi?.spec.domain.machine?.type ?? '';
 }
 
-/** The VM's own, unless it has come to its end. */
+/** Returns the VM's own instance, unless it has ended. */
 export function runningInstance(vm: Vm, vmi: Vmi | undefined): Vmi | undefined {
   return vmi !== undefined && controllerUid(vmi) === vm.metadata.uid && !isFinal(vmi) ? vmi : undefined;
 }
 
-function isMeant({ metadata }: Vm, running: Vmi | undefined, options: TransitionOptions): boolean {
+function matchesOptions({ metadata }: Vm, running: Vmi | undefined, options: TransitionOptions): boolean {
   const { namespace, name, labelSelector, state } = options;
   if (namespace !== undefined && metadata.namespace !== namespace) return false;
   if (name !== undefined && metadata.name !== name) return false;
@@ -89,10 +89,10 @@ function isMeant({ metadata }: Vm, running: Vmi | undefined, options: Transition
 }
 
 /**
- * Whether a start with the type `next` gives the guest another one. An alias of which nobody knows what it stands for
- * today counts as changed, unless it matches the glob itself: what it gives then would match again.
+ * Reports whether a start with the type `next` gives the guest another type. An alias that cannot be resolved counts as
+ * a change, unless it matches the glob itself: then its type would match again.
  */
-function restartChanges(running: Vmi, next: string, glob: string, { canonical }: SelectContext): boolean {
+function restartChangesType(running: Vmi, next: string, glob: string, { canonical }: SelectContext): boolean {
   const runs = running.status?.machine?.type;
   if (next === runs) return false;
   const known = canonical?.(next);

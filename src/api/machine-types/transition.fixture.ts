@@ -1,4 +1,4 @@
-/** VMs and instances as a transition meets them. */
+/** Builders of VMs and instances for tests of a transition. */
 import type { TransitionOptions } from '#api/machine-types/options.ts';
 import type { JobReference } from '#api/machine-types/kinds.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -14,7 +14,7 @@ export const JOB: JobReference = { namespace: 'selfsame-system', name: 'convert-
 export const DELETED = { deletionTimestamp: '2026-01-01T12:00:00Z' };
 
 export interface VmOverrides {
-  /** null: said so; undefined: not said. */
+  /** null: the field is null; undefined: the field is absent. */
   readonly type?: string | null | undefined;
   readonly runStrategy?: RunStrategy;
   readonly status?: VmStatus;
@@ -23,7 +23,7 @@ export interface VmOverrides {
 
 export function aVm({ runStrategy = 'Always', status, metadata, ...rest }: VmOverrides = {}): Stored<VirtualMachine> {
   const type = 'type' in rest ? rest.type : 'pc-q35-rhel8.2.0';
-  // The API takes null for a type, which the schema's own type does not say.
+  // The API accepts null for a type; the TypeScript type of the schema does not.
   const domain = (type === undefined ? {} : { machine: { type } }) as { machine?: { type: string } };
   return {
     apiVersion: 'kubevirt.io/v1',
@@ -35,9 +35,9 @@ export function aVm({ runStrategy = 'Always', status, metadata, ...rest }: VmOve
 }
 
 export interface VmiOverrides {
-  /** The word from which it was made. */
+  /** The type in its spec; may be an alias. */
   readonly type?: string;
-  /** What the guest runs on. */
+  /** The type of the guest. */
   readonly runs?: string;
   readonly phase?: VmiPhase;
   readonly status?: VmiStatus;

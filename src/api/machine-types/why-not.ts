@@ -1,15 +1,14 @@
 /**
- * Why a VM cannot be changed, or not restarted, at this moment; each goes by itself or by somebody's hand, and the job
- * waits for it. Pure. What is done in each case:
+ * Decides why a VM cannot be patched or restarted now. Each reason is temporary, and the job waits. Pure. Actions:
  *
- *   being deleted       nothing more; the entry is done when the VM is gone
- *   restore             nothing until it is over: it may bring another type
- *   snapshot            patched at once; restarted after it
- *   migrating           patched at once; restarted after it
- *   paused              patched at once; restarted when somebody unpauses: what waits in memory is theirs
+ *   being deleted       none; the entry is done when the VM is gone
+ *   restore             none until it is finished: it may bring back another type
+ *   snapshot            patched at once; restarted afterwards
+ *   migrating           patched at once; restarted afterwards
+ *   paused              patched at once; restarted after the user unpauses: a restart would lose the paused memory
  *   starting, stopping  patched at once; restarted when it runs
- *   unschedulable       patched and restarted at once: no node may offer the old type
- *   crash-looping       patched at once; the next start takes the new type by itself
+ *   unschedulable       patched and restarted at once: perhaps no node offers the old type
+ *   crash-looping       patched at once; the next start uses the new type anyway
  */
 import { HELD } from '#api/can.ts';
 import { isMigrating } from '#api/migration-state.ts';
@@ -19,14 +18,16 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import { isTrue } from '#kube/conditions.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
 
-/** Why its spec cannot be changed now. */
+/** Returns why the spec cannot be patched now, or undefined if it can. */
 export function patchObstacle(vm: Stored<VirtualMachine>): string | undefined {
   if (isDeleting(vm)) return 'the VM is being deleted';
   const { restoreInProgress } = vm.status ?? {};
   return restoreInProgress ? HELD.template(restoreInProgress) : undefined;
 }
 
-/** Why it cannot be restarted now; whatever keeps it from being changed does, too. */
+/**
+ * Returns why the VM cannot be restarted now, or undefined if it can. A VM that cannot be patched cannot be restarted.
+ */
 export function obstacle(
   vm: Stored<VirtualMachine>,
   vmi: Stored<VirtualMachineInstance> | undefined,

@@ -1,4 +1,4 @@
-/** A VM as it was last seen, and what may be different now. */
+/** Builders and a test driver for identityDiff: a VM as it was last seen, and variations of it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { identityDiff, type DiffInput } from '#api/identity-diff.ts';
@@ -100,11 +100,11 @@ export interface Case {
   want: string[];
 }
 
-export const SAYS_SO = 'the template of the VM says so';
+export const TEMPLATE_CHANGED = 'the template of the VM changed';
 
-export function proveDiffs(cases: Readonly<Record<string, Case>>): void {
+export function testDiffs(cases: Readonly<Record<string, Case>>): void {
   for (const [title, given] of Object.entries(cases)) {
-    test(`tells ${title}`, () => {
+    test(`reports ${title}`, () => {
       const input: DiffInput = {
         vm: aVm(given.spec ?? aSpec()),
         record: 'record' in given ? given.record : aRecord(),

@@ -1,7 +1,9 @@
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
 
-/** Each number once, over disks and interfaces, and none for what is not in the guest. */
+/**
+ * Checks that each number is used once among disks and interfaces, and only for devices that are present in the guest.
+ */
 export function checkBootOrder({ domain }: VmiSpec, path: string): FieldError[] {
   const { disks = [], interfaces = [] } = domain.devices ?? {};
   const field = `${path}.domain.devices`;
@@ -9,18 +11,18 @@ export function checkBootOrder({ domain }: VmiSpec, path: string): FieldError[] 
     ...disks.map(({ bootOrder, plugged }, i) => ({
       bootOrder,
       at: `${field}.disks[${i}].bootOrder`,
-      gone: plugged === false ? 'plugged: false' : undefined,
+      excludedBy: plugged === false ? 'plugged: false' : undefined,
     })),
     ...interfaces.map(({ bootOrder, state }, i) => ({
       bootOrder,
       at: `${field}.interfaces[${i}].bootOrder`,
-      gone: state === 'absent' ? 'state: absent' : undefined,
+      excludedBy: state === 'absent' ? 'state: absent' : undefined,
     })),
   ];
   const seen = new Set<number>();
-  return devices.flatMap(({ bootOrder, at, gone }) => {
+  return devices.flatMap(({ bootOrder, at, excludedBy }) => {
     if (bootOrder === undefined) return [];
-    if (gone !== undefined) return [forbiddenField(at, `may not be set together with ${gone}`)];
+    if (excludedBy !== undefined) return [forbiddenField(at, `may not be set together with ${excludedBy}`)];
     if (seen.has(bootOrder)) {
       return [invalidValue(at, bootOrder, `Boot order for ${at} already set for a different device.`)];
     }

@@ -1,4 +1,4 @@
-/** What only one chipset has is refused with the other: buses, models, and what the firmware needs. */
+/** Checks buses and firmware that exist on one chipset only. */
 import type { Chipset } from '#api/chipset.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { chipsetOfSpec } from '#api/validation/chipset-of-spec.ts';
@@ -7,13 +7,13 @@ import { checkMachine } from '#api/validation/machine.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
 
-interface Need {
+interface Requirement {
   readonly chipset: Chipset;
-  /** What the other one has. */
+  /** The alternative on the other chipset. */
   readonly instead: string;
 }
 
-const BUSES: ReadonlyMap<string, Need> = new Map([
+const BUSES: ReadonlyMap<string, Requirement> = new Map([
   ['ide', { chipset: 'i440fx', instead: 'virtio, scsi or sata' }],
   ['fdc', { chipset: 'i440fx', instead: 'a disk or a cdrom' }],
   ['sata', { chipset: 'q35', instead: 'ide, scsi, or virtio for disks' }],
@@ -21,14 +21,14 @@ const BUSES: ReadonlyMap<string, Need> = new Map([
 
 export function checkChipset(spec: VmiSpec, path: string, configuration: Configuration): FieldError[] {
   const chipset = chipsetOfSpec(spec, configuration);
-  // A machine type that nobody may have is refused as such; what would go with it does not matter.
+  // A machine type that is not allowed has its own error; further ones would only confuse.
   if (chipset === undefined || checkMachine(spec, path, configuration).length > 0) return [];
   const { disks = [] } = spec.domain.devices ?? {};
   const field = `${path}.domain.devices`;
   const errors: FieldError[] = [];
   for (const [i, disk] of disks.entries()) {
     const bus = busOf(disk, chipset);
-    const text = missing(BUSES.get(bus), chipset);
+    const text = describeMissingBus(BUSES.get(bus), chipset);
     if (text === undefined) continue;
     const at = `${field}.disks[${i}]`;
     if (disk.floppy !== undefined) errors.push(forbiddenField(`${at}.floppy`, text));
@@ -37,12 +37,12 @@ export function checkChipset(spec: VmiSpec, path: string, configuration: Configu
   return [...errors, ...checkSecureBoot(spec, path, chipset)];
 }
 
-function missing(need: Need | undefined, chipset: Chipset): string | undefined {
-  if (need === undefined || need.chipset === chipset) return undefined;
-  return `only possible with machine types of the chipset ${need.chipset}, and this one is of ${chipset}; use ${need.instead}`;
+function describeMissingBus(requirement: Requirement | undefined, chipset: Chipset): string | undefined {
+  if (requirement === undefined || requirement.chipset === chipset) return undefined;
+  return `only possible with machine types of the chipset ${requirement.chipset}, and this one is of ${chipset}; use ${requirement.instead}`;
 }
 
-/** OVMF guards its variables by SMM on q35 only. */
+/** OVMF protects its variables with SMM on q35 only. */
 function checkSecureBoot({ domain }: VmiSpec, path: string, chipset: Chipset): FieldError[] {
   const efi = domain.firmware?.bootloader?.efi;
   if (chipset === 'q35' || efi === undefined || efi.secureBoot === false) return [];

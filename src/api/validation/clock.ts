@@ -1,5 +1,8 @@
-/** The clock and its timers: what a PC always has cannot be taken away, and QEMU does not know every policy. */
-import type { Clock } from '#api/domain/clock.ts';
+/**
+ * Checks the clock and its timers. Timers that every PC has cannot be removed, and QEMU does not support every tick
+ * policy.
+ */
+import type { GuestClock } from '#api/domain/clock.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { forbiddenField, invalidValue, unsupportedValue, type FieldError } from '#kube/field-error.ts';
 
@@ -12,12 +15,14 @@ export function checkClock({ domain }: VmiSpec, path: string): FieldError[] {
     errors.push(forbiddenField(field, 'only one of utc, timezone may be set'));
   }
   if (clock.timezone !== undefined && !isTimezone(clock.timezone)) {
-    errors.push(invalidValue(`${field}.timezone`, clock.timezone, 'must be the name of a time zone, as Europe/Vienna'));
+    errors.push(
+      invalidValue(`${field}.timezone`, clock.timezone, 'must be the name of a time zone (e.g. Europe/Vienna)'),
+    );
   }
   return [...errors, ...checkTimers(clock.timer ?? {}, `${field}.timer`)];
 }
 
-function checkTimers({ hpet, pit, rtc }: NonNullable<Clock['timer']>, path: string): FieldError[] {
+function checkTimers({ hpet, pit, rtc }: NonNullable<GuestClock['timer']>, path: string): FieldError[] {
   const errors: FieldError[] = [];
   if (rtc?.present === false) {
     errors.push(forbiddenField(`${path}.rtc.present`, 'may not be false: every PC has this clock'));
@@ -31,7 +36,7 @@ function checkTimers({ hpet, pit, rtc }: NonNullable<Clock['timer']>, path: stri
   return errors;
 }
 
-/** As the data base of time zones has them; neither an offset nor a path. */
+/** Reports whether the name is in the time zone database. Offsets and paths are not. */
 export function isTimezone(name: string): boolean {
   if (!/^[A-Za-z][A-Za-z0-9_+/-]*$/.test(name)) return false;
   try {

@@ -2,7 +2,7 @@ import { vcpusOf } from '#api/domain/cpu.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { duplicateValue, invalidValue, type FieldError } from '#kube/field-error.ts';
 
-/** What a q35 machine takes without an interrupt-remapping unit. */
+/** Limit of a q35 machine without interrupt remapping. */
 const MAX_VCPUS = 255;
 const MODEL = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
 
@@ -14,7 +14,7 @@ export function checkCpu({ domain }: VmiSpec, path: string): FieldError[] {
   if (vcpus > MAX_VCPUS) {
     errors.push(invalidValue(field, vcpus, `sockets * cores * threads must be at most ${MAX_VCPUS}`));
   }
-  // It becomes part of an option of QEMU, where a comma would begin the next one.
+  // The model becomes part of a QEMU option, in which a comma would begin the next property.
   if (model !== undefined && model !== '' && !MODEL.test(model)) {
     errors.push(
       invalidValue(`${field}.model`, model, 'must be host-model, host-passthrough or the name of a CPU model'),

@@ -11,22 +11,22 @@ const explained = (reason: string) => aVm({ metadata: { annotations: { [REASON]:
 
 for (const value of ['TRUE', 'tRue', 'yes', 'Yes', 'y', '1', 'on', 'ON', 'enabled', 'enable', 'protected', 'T']) {
   const want = [`label ${LABEL}: "${value}" does not protect the VirtualMachine; only "true" and "True" do`];
-  test(`"${value}" is warned of when it is set`, () => {
+  test(`warns once when the label is set to "${value}"`, () => {
     assert.deepEqual(protectionWarnings(labelled(value), undefined), want);
     assert.deepEqual(protectionWarnings(labelled(value), labelled(undefined)), want);
     assert.deepEqual(protectionWarnings(labelled(value), labelled('true')), want);
-    assert.deepEqual(protectionWarnings(labelled(value), labelled(value)), [], 'but not again');
+    assert.deepEqual(protectionWarnings(labelled(value), labelled(value)), [], 'no second warning');
   });
 }
 
 for (const value of ['true', 'True', 'false', 'False', '', 'niceValue', 'no', 'off', '0', undefined]) {
-  test(`"${value}" is not warned of`, () => {
+  test(`does not warn about "${value}"`, () => {
     assert.deepEqual(protectionWarnings(labelled(value), labelled('yes')), []);
     assert.deepEqual(protectionWarnings(labelled(value), undefined), []);
   });
 }
 
-test('a reason may be long, but not too long', () => {
+test('refuses a reason of more than 1024 characters', () => {
   assert.deepEqual(checkProtectionReason(aVm(), undefined), []);
   assert.deepEqual(checkProtectionReason(explained('x'.repeat(1024)), undefined), []);
   const [error, ...more] = checkProtectionReason(explained('x'.repeat(1025)), explained('x'));
@@ -38,7 +38,7 @@ test('a reason may be long, but not too long', () => {
   );
 });
 
-test('one that is too long already keeps nobody from changing something else', () => {
+test('a stored reason that is too long does not prevent other changes', () => {
   const vm = explained('x'.repeat(2000));
   assert.deepEqual(checkProtectionReason(vm, vm), []);
 });

@@ -1,6 +1,6 @@
-/** What people write about the protection of a VM: the reason, and values of the label that protect nothing. */
+/** Checks the reason of a protection, and warns about label values that do not protect. */
 import {
-  looksMeant,
+  looksLikeProtection,
   MAX_REASON_LENGTH,
   PROTECTION_LABEL,
   PROTECTION_REASON_ANNOTATION,
@@ -8,7 +8,7 @@ import {
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
 
-/** One that is there already is left alone. */
+/** A reason that is already stored is not checked again. */
 export function checkProtectionReason({ metadata }: VirtualMachine, old: VirtualMachine | undefined): FieldError[] {
   const reason = metadata.annotations?.[PROTECTION_REASON_ANNOTATION] ?? '';
   if (reason.length <= MAX_REASON_LENGTH || reason === old?.metadata.annotations?.[PROTECTION_REASON_ANNOTATION]) {
@@ -19,12 +19,12 @@ export function checkProtectionReason({ metadata }: VirtualMachine, old: Virtual
   return [invalidValue(field, `${reason.slice(0, SHOWN)}…`, detail)];
 }
 
-/** Nobody reads more of it. */
+/** Length of the reason in the error. */
 const SHOWN = 20;
 
-/** Told when the value is set, not at each write after that. */
+/** Warns when the value is set, not on later writes. */
 export function protectionWarnings({ metadata }: VirtualMachine, old: VirtualMachine | undefined): string[] {
   const value = metadata.labels?.[PROTECTION_LABEL];
-  if (!looksMeant(value) || value === old?.metadata.labels?.[PROTECTION_LABEL]) return [];
+  if (!looksLikeProtection(value) || value === old?.metadata.labels?.[PROTECTION_LABEL]) return [];
   return [`label ${PROTECTION_LABEL}: "${value}" does not protect the VirtualMachine; only "true" and "True" do`];
 }

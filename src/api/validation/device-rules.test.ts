@@ -1,4 +1,4 @@
-/** Rules for devices that one chipset has, that come and go, or that are not in the guest: one sentence each. */
+/** Tests the rules for chipset-specific, hotpluggable and unplugged devices. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { configurationOf, type Configuration } from '#api/kubevirt/configuration.ts';
@@ -11,12 +11,12 @@ const DEFAULT_I440FX: Configuration = { ...OPEN, defaultMachineType: 'pc-i440fx-
 interface Case {
   readonly machine?: string | null;
   readonly disks?: readonly object[];
-  /** By the name of the disk; an empty disk where nothing is said. */
+  /** Volumes by name of the disk; an emptyDisk by default. */
   readonly contents?: Readonly<Record<string, object>>;
   readonly nics?: readonly object[];
   readonly domain?: object;
   readonly configuration?: Configuration;
-  /** Without the `spec.domain.devices.` or `spec.` that all begin with; none where it is fine. */
+  /** The errors, without the leading `spec.domain.devices.` or `spec.`; none if the spec is valid. */
   readonly want?: string[];
 }
 
@@ -34,19 +34,19 @@ const DEVICE_NAME = 'must consist of letters, digits, ".", "_", ":" and "-"';
 const lun = (id: object) => ({ disks: [{ name: 'a', lun: {} }], contents: { a: { directLun: id } } });
 
 const cases: Record<string, Case> = {
-  'ide, floppies, and the models of old, on i440fx': {
+  'ide, floppies and old interface models on i440fx': {
     machine: I440FX,
     disks: [...ide('a', 'b', 'c'), { name: 'd', cdrom: { bus: 'ide' } }, ...floppies('e', 'f')],
     nics: [{ model: 'e1000' }, { model: 'rtl8139' }, { model: 'e1000e' }],
   },
-  'an address for a conventional interface on q35, and more of them than it has room for': {
+  'an address for a conventional interface on q35, and too many of them': {
     nics: [{ model: 'e1000', pciAddress: '0000:01:00.0' }, ...Array.from({ length: 8 }, () => ({ model: 'pcnet' }))],
     want: [
-      'interfaces[0].pciAddress: Forbidden: not for the model e1000 on q35, which stands on the root bus, where the machine decides',
-      'interfaces[8].model: Invalid value: "pcnet": a q35 guest has room for 8 interfaces of the models e1000, rtl8139, ne2k_pci and pcnet',
+      'interfaces[0].pciAddress: Forbidden: not supported for the model e1000 on q35, which is on the root bus; its address is assigned automatically',
+      'interfaces[8].model: Invalid value: "pcnet": a q35 guest can have at most 8 interfaces of the models e1000, rtl8139, ne2k_pci and pcnet',
     ],
   },
-  'the same on q35': {
+  'ide, floppies and old interface models on q35': {
     disks: [...ide('a'), { name: 'b', cdrom: { bus: 'ide' } }, ...floppies('c')],
     nics: [{ model: 'e1000' }, { model: 'rtl8139' }],
     want: [
@@ -56,7 +56,7 @@ const cases: Record<string, Case> = {
     ],
   },
   'a CD-ROM without a bus is on ide': { machine: I440FX, disks: [{ name: 'a', cdrom: {} }] },
-  'what only q35 has on i440fx': {
+  'sata on i440fx': {
     machine: 'pc',
     disks: [
       { name: 'a', disk: { bus: 'sata' } },
@@ -78,13 +78,13 @@ const cases: Record<string, Case> = {
     machine: I440FX,
     domain: { firmware: { bootloader: { efi: { secureBoot: false } } } },
   },
-  'no machine type is the default one': { machine: null, disks: ide('a'), configuration: DEFAULT_I440FX },
-  'no machine type is the default one, which is q35 unless set': {
+  'no machine type, with an i440fx default': { machine: null, disks: ide('a'), configuration: DEFAULT_I440FX },
+  'no machine type, with the q35 default': {
     machine: '',
     disks: ide('a'),
     want: [`disks[0].disk.bus: Invalid value: "ide": ${needs('i440fx', 'q35', 'virtio, scsi or sata')}`],
   },
-  'of a machine type that is not allowed nothing else is said': {
+  'a machine type that is not allowed has no further errors': {
     machine: I440FX,
     disks: [{ name: 'a', cdrom: { bus: 'sata' } }],
     configuration: configurationOf(undefined),
@@ -93,12 +93,12 @@ const cases: Record<string, Case> = {
     ],
   },
 
-  'five on ide, a CD-ROM among them': {
+  'five devices on ide, including a CD-ROM': {
     machine: I440FX,
     disks: [...ide('a', 'b', 'c', 'd'), { name: 'e', cdrom: {} }],
-    want: ['disks: Too many: 5: must have at most 4 items on the bus ide'],
+    want: ['disks: Too many: 5: must have at most 4 items on the ide bus'],
   },
-  'five on ide, one of them not plugged': {
+  'five devices on ide, one of them unplugged': {
     machine: I440FX,
     disks: [...ide('a', 'b', 'c', 'd'), { name: 'e', cdrom: { bus: 'ide' }, plugged: false }],
   },
@@ -107,49 +107,52 @@ const cases: Record<string, Case> = {
     disks: floppies('a', 'b', 'c'),
     want: ['disks: Too many: 3: must have at most 2 items that are floppies'],
   },
-  'a floppy that is only read': { machine: I440FX, disks: [{ name: 'a', floppy: { readonly: true } }] },
-  'a floppy that is out': {
+  'a read-only floppy': { machine: I440FX, disks: [{ name: 'a', floppy: { readonly: true } }] },
+  'a floppy drive with an open tray': {
     machine: I440FX,
     disks: [{ name: 'a', floppy: { tray: 'open' } }],
     want: ['disks[0].floppy.tray: Forbidden: open is not supported yet'],
   },
-  'a disk on ide that is only read': {
+  'a read-only disk on ide': {
     machine: I440FX,
     disks: [{ name: 'a', disk: { bus: 'ide', readonly: true } }],
     want: [
-      'disks[0].disk.bus: Invalid value: "ide": ide disks can always be written; take virtio, scsi or a cdrom for what is read-only',
+      'disks[0].disk.bus: Invalid value: "ide": ide disks are always writable; use virtio, scsi or a cdrom for read-only content',
     ],
   },
-  'a disk that is three things': {
+  'a disk with three kinds': {
     machine: I440FX,
     disks: [{ name: 'a', disk: {}, floppy: {}, lun: {} }],
     contents: { a: { directLun: { guid: 'x' } } },
     want: [
       'disks[0].lun: Forbidden: only one of disk and floppy and lun may be set',
-      'disks[0].floppy: Forbidden: a directLun volume is only possible as lun or disk',
+      'disks[0].floppy: Forbidden: a directLun volume must be a lun or a disk',
     ],
   },
 
-  'a LUN by its guid': lun({ guid: '3600140580e1c' }),
-  'a LUN by its uuid': lun({ uuid: '5d307ca9-b3ef-428c-8861-06e72d69f223' }),
-  'a LUN by nothing': {
+  'a LUN with a guid': lun({ guid: '3600140580e1c' }),
+  'a LUN with a uuid': lun({ uuid: '5d307ca9-b3ef-428c-8861-06e72d69f223' }),
+  'a LUN without guid and uuid': {
     ...lun({}),
     want: ['volumes[0].directLun: Required value: one of guid, uuid must be set'],
   },
-  'a LUN by both': {
+  'a LUN with guid and uuid': {
     ...lun({ guid: 'a', uuid: 'b' }),
     want: ['volumes[0].directLun: Forbidden: only one of guid, uuid may be set'],
   },
-  'a LUN by a path': {
+  'a LUN with a path': {
     ...lun({ guid: '../../etc/shadow' }),
     want: [`volumes[0].directLun.guid: Invalid value: "../../etc/shadow": ${DEVICE_NAME}`],
   },
-  'a LUN by dots': { ...lun({ uuid: '..' }), want: [`volumes[0].directLun.uuid: Invalid value: "..": ${DEVICE_NAME}`] },
-  'a LUN by an empty name': {
+  'a LUN with dots': {
+    ...lun({ uuid: '..' }),
+    want: [`volumes[0].directLun.uuid: Invalid value: "..": ${DEVICE_NAME}`],
+  },
+  'a LUN with an empty guid': {
     ...lun({ guid: '' }),
     want: [`volumes[0].directLun.guid: Invalid value: "": ${DEVICE_NAME}`],
   },
-  'one LUN twice': {
+  'the same LUN twice': {
     disks: [
       { name: 'a', lun: {} },
       { name: 'b', disk: {} },
@@ -161,20 +164,20 @@ const cases: Record<string, Case> = {
   'a LUN in a CD-ROM drive': {
     disks: [{ name: 'a', cdrom: {} }],
     contents: { a: { directLun: { guid: 'x' } } },
-    want: ['disks[0].cdrom: Forbidden: a directLun volume is only possible as lun or disk'],
+    want: ['disks[0].cdrom: Forbidden: a directLun volume must be a lun or a disk'],
   },
-  'a claim passed through': {
+  'a claim that is passed through': {
     disks: [{ name: 'a', lun: { bus: 'scsi' } }],
     contents: { a: { persistentVolumeClaim: { claimName: 'c' } } },
   },
-  'a file passed through': {
+  'an emptyDisk that is passed through': {
     disks: [{ name: 'a', lun: {} }],
-    want: ['disks[0].lun: Forbidden: only for a directLun volume, or for a claim of the volume mode Block'],
+    want: ['disks[0].lun: Forbidden: requires a directLun volume, or a claim of volume mode Block'],
   },
   'a LUN with a serial': {
     disks: [{ name: 'a', lun: {}, serial: '1' }],
     contents: { a: { directLun: { guid: 'x' } } },
-    want: ['disks[0].serial: Forbidden: a LUN has the serial of the device that it is'],
+    want: ['disks[0].serial: Forbidden: a LUN has the serial of its device'],
   },
 
   'hotpluggable volumes on scsi and virtio, as disks and as LUN': {
@@ -194,22 +197,22 @@ const cases: Record<string, Case> = {
     contents: { a: HOT },
     want: [`disks[0].disk.bus: Invalid value: "sata": a hotpluggable volume requires bus to be 'scsi' or 'virtio'`],
   },
-  'a hotpluggable volume in a drive that stays': {
+  'a hotpluggable volume in a CD-ROM drive': {
     disks: [{ name: 'a', cdrom: { bus: 'scsi' } }],
     contents: { a: HOT },
-    want: ['disks[0].cdrom: Forbidden: a hotpluggable volume is only possible as disk or lun'],
+    want: ['disks[0].cdrom: Forbidden: a hotpluggable volume must be a disk or a lun'],
   },
-  'a hotpluggable volume to boot from': {
+  'a hotpluggable volume with a boot order': {
     disks: [{ name: 'a', disk: { bus: 'scsi' }, bootOrder: 1 }],
     contents: { a: HOT },
-    want: ['disks[0].bootOrder: Forbidden: a disk with a hotpluggable volume is not booted from'],
+    want: ['disks[0].bootOrder: Forbidden: a disk with a hotpluggable volume cannot be a boot device'],
   },
 
-  'devices that are not in the guest': {
+  'unplugged disks and absent interfaces': {
     disks: [{ name: 'a', plugged: false, optional: true }],
     nics: [{ state: 'absent' }, { state: 'up' }],
   },
-  'devices that are not in the guest to boot from': {
+  'unplugged disks and absent interfaces with a boot order': {
     disks: [{ name: 'a', plugged: false, bootOrder: 1 }],
     nics: [{ state: 'absent', bootOrder: 2 }],
     want: [
@@ -217,20 +220,22 @@ const cases: Record<string, Case> = {
       'interfaces[0].bootOrder: Forbidden: may not be set together with state: absent',
     ],
   },
-  'disks on virtio that are not plugged need no port': {
+  'unplugged virtio disks need no port': {
     disks: many(40).map((disk, i) => (i < 28 ? disk : { ...disk, plugged: false })),
   },
-  'an interface that is absent keeps its port': {
+  'an absent interface keeps its port': {
     disks: many(28),
     nics: [{ state: 'absent' }],
-    want: ['domain.devices: Forbidden: interfaces and disks on the bus virtio are 29, more than 28; use the bus scsi'],
+    want: [
+      'domain.devices: Forbidden: there are 29 interfaces and virtio disks; at most 28 are possible; use the scsi bus for disks',
+    ],
   },
 
   'PCI addresses on i440fx': {
     machine: I440FX,
     nics: [{ pciAddress: '0000:00:02.0' }, { pciAddress: '0000:00:1F.0' }],
   },
-  'PCI addresses on i440fx where nothing can be': {
+  'invalid PCI addresses on i440fx': {
     machine: I440FX,
     nics: [{ pciAddress: '0000:00:01.0' }, { pciAddress: '0000:01:00.0' }, { pciAddress: '0000:00:03.1' }],
     want: [
@@ -243,11 +248,13 @@ const cases: Record<string, Case> = {
     nics: [{ pciAddress: '0000:00:03.0' }],
     want: [`interfaces[0].pciAddress: Invalid value: "0000:00:03.0": ${PORT}`],
   },
-  'as many disks on virtio as there are slots': { machine: I440FX, disks: many(26) },
-  'one more than there are slots': {
+  'as many virtio disks as slots': { machine: I440FX, disks: many(26) },
+  'one virtio disk more than slots': {
     machine: I440FX,
     disks: many(27),
-    want: ['domain.devices: Forbidden: interfaces and disks on the bus virtio are 27, more than 26; use the bus scsi'],
+    want: [
+      'domain.devices: Forbidden: there are 27 interfaces and virtio disks; at most 26 are possible; use the scsi bus for disks',
+    ],
   },
 };
 

@@ -1,4 +1,4 @@
-/** Which block devices of nodes may be named, by whom, and what of a list that is narrower now. */
+/** Tests which block devices of nodes VMs may use, and VMs whose devices are no longer allowed. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
@@ -7,7 +7,7 @@ import { validateVirtualMachineInstance } from '#api/validation/validate-virtual
 import { validateVirtualMachine } from '#api/validation/validate-virtual-machine.ts';
 
 const refused = (field: string, name: string) =>
-  `${field}: Forbidden: VMs may not have the block device "${name}"; whoever runs this cluster allows it by spec.configuration.directLuns of the KubeVirt object selfsame-system/kubevirt`;
+  `${field}: Forbidden: VMs may not use the block device "${name}"; a cluster administrator can allow it in spec.configuration.directLuns of the KubeVirt object selfsame-system/kubevirt`;
 const kubevirt = (directLuns: string[]) => ({
   apiVersion: 'kubevirt.io/v1',
   kind: 'KubeVirt',
@@ -41,39 +41,42 @@ const GUID = '3600140580e1c0001';
 const VOLUMES = 'spec.template.spec.volumes';
 
 const cases: Record<string, Case> = {
-  'none unless set': { luns: { a: { guid: GUID } }, want: [refused(`${VOLUMES}[0].directLun.guid`, GUID)] },
-  'one that the list names': { allowed: [GUID], luns: { a: { guid: GUID } } },
-  'one that a glob of the list fits': { allowed: ['x', '36001405*'], luns: { a: { guid: GUID } } },
-  'a part of a name is not enough': {
+  'refuses all devices by default': {
+    luns: { a: { guid: GUID } },
+    want: [refused(`${VOLUMES}[0].directLun.guid`, GUID)],
+  },
+  'allows a device in the list': { allowed: [GUID], luns: { a: { guid: GUID } } },
+  'allows a device that matches a glob of the list': { allowed: ['x', '36001405*'], luns: { a: { guid: GUID } } },
+  'refuses a device of which the list has only a part': {
     allowed: ['36001405'],
     luns: { a: { guid: GUID } },
     want: [refused(`${VOLUMES}[0].directLun.guid`, GUID)],
   },
-  'a glob that cannot be read allows nothing': {
+  'a malformed glob allows nothing': {
     allowed: ['[', '36001405['],
     luns: { a: { guid: GUID } },
     want: [refused(`${VOLUMES}[0].directLun.guid`, GUID)],
   },
-  'uuids, too': {
+  'checks uuids as well': {
     allowed: ['0b5c-*'],
     luns: { a: { uuid: '0b5c-11' }, b: undefined, c: { uuid: '0b5d-11' } },
     want: [refused(`${VOLUMES}[2].directLun.uuid`, '0b5d-11')],
   },
-  'a VM that is stored with it is changed elsewhere': {
+  'allows other changes of a VM with a device that is no longer allowed': {
     luns: { a: { guid: GUID } },
     old: { a: { guid: GUID } },
     domain: { cpu: { cores: 4 } },
   },
-  'a VM that is stored with it loses another disk, which stands before it': {
+  'allows the removal of an earlier disk of such a VM': {
     luns: { b: { guid: GUID } },
     old: { a: undefined, b: { guid: GUID } },
   },
-  'a VM that is stored with it gets another one': {
+  'refuses another device for such a VM': {
     luns: { a: { guid: 'y' } },
     old: { a: { guid: GUID } },
     want: [refused(`${VOLUMES}[0].directLun.guid`, 'y')],
   },
-  'a VM that is stored with it gets a second one': {
+  'refuses a second device for such a VM': {
     luns: { a: { guid: GUID }, b: { guid: 'y' } },
     old: { a: { guid: GUID } },
     want: [refused(`${VOLUMES}[1].directLun.guid`, 'y')],
@@ -88,7 +91,7 @@ for (const [name, { allowed = [], luns, old, domain, want = [] }] of Object.entr
   });
 }
 
-test('an instance of people is asked as a VM is; one that a stored VM starts has it', () => {
+test('checks instances of users, but not those of stored VMs', () => {
   const configuration = configurationOf(undefined);
   const vmi = aVmi({ spec: specOf({ a: { guid: GUID } }) });
   const errors = (trusted: boolean) => texts(validateVirtualMachineInstance(vmi, { configuration, trusted }));

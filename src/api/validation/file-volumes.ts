@@ -1,4 +1,4 @@
-/** Volumes whose content are a few files that the API has: configMap, secret, serviceAccount, downwardAPI. */
+/** Checks volumes with files from API objects: configMap, secret, serviceAccount, downwardAPI. */
 import type { Volume } from '#api/domain/volume.ts';
 import { isMetadataPath, METADATA_PATHS } from '#api/metadata-path.ts';
 import {
@@ -11,7 +11,7 @@ import {
 } from '#kube/field-error.ts';
 import { nameErrors } from '#kube/names.ts';
 
-/** Undefined where the volume is none of them. */
+/** Returns undefined if the volume has another source. */
 export function checkFiles(
   { configMap, secret, serviceAccount, downwardAPI }: Volume,
   path: string,
@@ -24,7 +24,7 @@ export function checkFiles(
   return downwardAPI === undefined ? undefined : checkDownward(downwardAPI, `${path}.downwardAPI`);
 }
 
-/** The account is the launcher pod's, and a pod has one. */
+/** Allows one account, because it becomes the account of the launcher pod. */
 export function checkAccounts(volumes: readonly Volume[], path: string): FieldError[] {
   const named = volumes.flatMap(({ serviceAccount }, i) => (serviceAccount === undefined ? [] : [i]));
   return named
@@ -44,10 +44,10 @@ function checkDownward({ fields = [] }: NonNullable<Volume['downwardAPI']>, path
     const errors: FieldError[] = [];
     if (seen.has(file)) errors.push(duplicateValue(`${at}.path`, file));
     seen.add(file);
-    // What else it says instead has been refused by its name.
-    const saysOther = Object.keys(field).some((key) => key !== 'path' && key !== 'fieldRef');
+    // An unknown source has been refused by its name already.
+    const hasUnknownSource = Object.keys(field).some((key) => key !== 'path' && key !== 'fieldRef');
     if (fieldRef === undefined)
-      return saysOther ? errors : [...errors, requiredValue(`${at}.fieldRef`, 'what the file says')];
+      return hasUnknownSource ? errors : [...errors, requiredValue(`${at}.fieldRef`, 'the source of the file')];
     const { apiVersion = '' } = fieldRef;
     if (apiVersion !== '' && apiVersion !== 'v1') {
       errors.push(unsupportedValue(`${at}.fieldRef.apiVersion`, apiVersion, ['v1']));

@@ -1,4 +1,4 @@
-/** Identity in SMBIOS, the boot loader, and booting a kernel directly. */
+/** Checks the firmware UUID and serial, the boot loader, and direct kernel boot. */
 import type { Firmware, KernelBoot } from '#api/domain/firmware.ts';
 import { GUEST_IMAGE } from '#api/names.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
@@ -7,7 +7,7 @@ import { forbiddenField, invalidValue, requiredValue, unsupportedValue, type Fie
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 const NIL_UUID = /^[0-]*$/;
 const EXAMPLE = '5d307ca9-b3ef-428c-8861-06e72d69f223';
-/** SMBIOS strings, and everything that goes into a command line. */
+/** Not allowed in SMBIOS strings and command lines. */
 // oxlint-disable-next-line no-control-regex
 const CONTROL_CHARACTERS = /[\u0000-\u001f\u007f]/;
 
@@ -24,29 +24,28 @@ export function checkFirmware({ domain }: VmiSpec, path: string): FieldError[] {
 
 function checkIdentity({ uuid = '', serial = '' }: Firmware, path: string): FieldError[] {
   const errors: FieldError[] = [];
-  if (uuid !== '' && !isUuid(uuid)) errors.push(invalidValue(`${path}.uuid`, uuid, uuidFault(uuid)));
+  if (uuid !== '' && !isUuid(uuid)) errors.push(invalidValue(`${path}.uuid`, uuid, explainInvalidUuid(uuid)));
   if (CONTROL_CHARACTERS.test(serial)) {
     errors.push(invalidValue(`${path}.serial`, serial, 'must not contain control characters'));
   }
   return errors;
 }
 
-/** One that can tell machines apart. */
+/** Reports whether the value is a UUID other than the nil UUID. */
 export function isUuid(value: unknown): boolean {
   return typeof value === 'string' && UUID.test(value) && !NIL_UUID.test(value);
 }
 
-/** What would be right, and what is wrong. */
-function uuidFault(uuid: string): string {
-  return `must be a UUID as of RFC 4122, other than the nil UUID (e.g. ${EXAMPLE}), but ${whatIsWrong(uuid)}`;
+function explainInvalidUuid(uuid: string): string {
+  return `must be a UUID as of RFC 4122, other than the nil UUID (e.g. ${EXAMPLE}), but ${describeUuidError(uuid)}`;
 }
 
-function whatIsWrong(uuid: string): string {
+function describeUuidError(uuid: string): string {
   if (UUID.test(uuid)) return 'is the nil UUID';
-  const strange = /[^0-9a-f-]/iu.exec(uuid)?.[0];
-  if (strange !== undefined) return `contains ${JSON.stringify(strange)}, which is no hexadecimal digit`;
+  const invalid = /[^0-9a-f-]/iu.exec(uuid)?.[0];
+  if (invalid !== undefined) return `contains ${JSON.stringify(invalid)}, which is not a hexadecimal digit`;
   const digits = uuid.replaceAll('-', '').length;
-  return digits === 32 ? 'has its dashes elsewhere' : `has ${digits} hexadecimal digits instead of 32`;
+  return digits === 32 ? 'has its dashes in the wrong places' : `has ${digits} hexadecimal digits instead of 32`;
 }
 
 function checkBootloader({ bootloader }: Firmware, path: string, smm: boolean): FieldError[] {
@@ -74,7 +73,7 @@ function checkKernelBoot(kernelBoot: KernelBoot | undefined, path: string): Fiel
   if (container === undefined) {
     const text = 'kernel arguments cannot be provided without an external kernel';
     if (kernelArgs !== '') return [...errors, invalidValue(`${path}.kernelArgs`, kernelArgs, text)];
-    return [...errors, requiredValue(`${path}.container`, 'the image that has the kernel')];
+    return [...errors, requiredValue(`${path}.container`, 'the image with the kernel')];
   }
   if (container.image !== GUEST_IMAGE) {
     errors.push(unsupportedValue(`${path}.container.image`, container.image, [GUEST_IMAGE]));

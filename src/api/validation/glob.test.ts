@@ -1,4 +1,4 @@
-/** Globs as Go's path.Match has them. */
+/** Tests globs with the semantics of Go's path.Match. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { matchesGlob, parseGlob } from '#api/validation/glob.ts';

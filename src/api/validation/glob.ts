@@ -1,6 +1,6 @@
 /**
- * The globs of emulatedMachines and directLuns: as Go's path.Match, for the whole text. Each character is looked at a
- * bounded number of times.
+ * Globs, as in Go's path.Match, which match the whole text; used for emulatedMachines and directLuns. Matching takes at
+ * most quadratic time.
  */
 
 type Piece =
@@ -11,7 +11,7 @@ type Piece =
 
 export type Glob = readonly Piece[];
 
-/** undefined for a malformed one. */
+/** Returns undefined for a malformed glob. */
 export function parseGlob(text: string): Glob | undefined {
   const pieces: Piece[] = [];
   const chars = [...text];
@@ -33,7 +33,7 @@ export function parseGlob(text: string): Glob | undefined {
   return pieces;
 }
 
-/** From behind `[` to `]`, at which `end` stands. */
+/** Parses a class from the character after `[`; `end` is the index of `]`. */
 function parseClass(chars: readonly string[], from: number): { piece: Piece; end: number } | undefined {
   let at = from;
   const negated = chars[at] === '^';
@@ -62,15 +62,15 @@ function classChar(chars: readonly string[], at: number): { char: string; next: 
   return { char, next: at + (escaped ? 2 : 1) };
 }
 
-/** Goes back only to the last star: one that came earlier could not do better. */
+/** Backtracks only to the last star: an earlier one could not match more. */
 export function matchesGlob(glob: Glob, text: string): boolean {
   const chars = [...text];
   let [piece, at] = [0, 0];
   let star: { piece: number; at: number } | undefined;
   while (at < chars.length) {
-    const wanted = glob[piece];
-    if (wanted?.type === 'star') star = { piece: ++piece, at };
-    else if (wanted !== undefined && fits(wanted, chars[at]!)) {
+    const expected = glob[piece];
+    if (expected?.type === 'star') star = { piece: ++piece, at };
+    else if (expected !== undefined && matchesChar(expected, chars[at]!)) {
       piece++;
       at++;
     } else if (star !== undefined && chars[star.at] !== '/') {
@@ -82,13 +82,13 @@ export function matchesGlob(glob: Glob, text: string): boolean {
   return piece === glob.length;
 }
 
-function fits(piece: Exclude<Piece, { type: 'star' }>, char: string): boolean {
+function matchesChar(piece: Exclude<Piece, { type: 'star' }>, char: string): boolean {
   if (piece.type === 'one') return piece.char === char;
   if (char === '/') return false;
   return piece.type === 'any' || piece.ranges.some(([low, high]) => low <= char && char <= high) !== piece.negated;
 }
 
-/** Whether one of them matches; a malformed one matches nothing. */
+/** Reports whether one of the globs matches. A malformed glob matches nothing. */
 export function matchesAny(globs: readonly string[], text: string): boolean {
   return globs.some((one) => {
     const glob = parseGlob(one);

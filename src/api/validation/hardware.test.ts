@@ -10,7 +10,7 @@ const volumesOf = ({ devices }: Domain) =>
   (devices?.disks ?? []).map(({ name }) => ({ name, emptyDisk: { capacity: '1Mi' } }));
 
 const cases: Record<string, { domain?: Domain; spec?: Partial<VmiSpec>; want?: readonly string[] }> = {
-  'everything at once': {
+  'all valid devices together': {
     domain: {
       ioThreadsPolicy: 'auto',
       clock: { timezone: 'Europe/Vienna', timer: { hpet: { present: false }, rtc: { tickPolicy: 'catchup' } } },
@@ -30,9 +30,9 @@ const cases: Record<string, { domain?: Domain; spec?: Partial<VmiSpec>; want?: r
   },
   'a watchdog without a model': {
     domain: { devices: { watchdog: { name: 'w' } } },
-    want: ['domain.devices.watchdog.i6300esb: Required value: it is the one that there is'],
+    want: ['domain.devices.watchdog.i6300esb: Required value: it is the only supported watchdog'],
   },
-  'a thread for a disk that can have none': {
+  'an I/O thread for a sata disk': {
     domain: { devices: { disks: [{ name: 'a', dedicatedIOThread: true, disk: { bus: 'sata' } }] } },
     want: [
       'domain.devices.disks[0].dedicatedIOThread: Invalid value: true: IOThreads are not supported for disks on a sata bus',
@@ -43,16 +43,18 @@ const cases: Record<string, { domain?: Domain; spec?: Partial<VmiSpec>; want?: r
     spec: { volumes: [{ name: 'a', persistentVolumeClaim: { claimName: 'a' } }] },
     want: ['domain.devices.disks[0].lun.reservation: Forbidden: persistent reservations are not passed through'],
   },
-  'more than the USB controller has ports': {
+  'more devices than USB ports': {
     domain: {
       devices: {
         clientPassthrough: {},
         disks: Array.from({ length: 12 }, (_, i) => ({ name: `d${i}`, disk: { bus: 'usb' as const } })),
       },
     },
-    want: ['domain.devices: Forbidden: disks, inputs and redirection slots on the bus usb are 16, more than 15'],
+    want: [
+      'domain.devices: Forbidden: there are 16 disks, inputs and redirection slots on the usb bus; at most 15 are possible',
+    ],
   },
-  'two interfaces with one number': {
+  'two interfaces with the same acpiIndex': {
     domain: {
       devices: {
         interfaces: ['a', 'b'].map((name) => ({ name, acpiIndex: 5, bridge: {} })),
@@ -61,14 +63,14 @@ const cases: Record<string, { domain?: Domain; spec?: Partial<VmiSpec>; want?: r
     spec: { networks: ['a', 'b'].map((name) => ({ name, multus: { networkName: 'br0' } })) },
     want: ['domain.devices.interfaces[1].acpiIndex: Duplicate value: 5'],
   },
-  'a clock with two bases, and no zone': {
+  'a clock with utc and an invalid time zone': {
     domain: { clock: { utc: {}, timezone: '../etc/passwd' } },
     want: [
       'domain.clock: Forbidden: only one of utc, timezone may be set',
-      'domain.clock.timezone: Invalid value: "../etc/passwd": must be the name of a time zone, as Europe/Vienna',
+      'domain.clock.timezone: Invalid value: "../etc/passwd": must be the name of a time zone (e.g. Europe/Vienna)',
     ],
   },
-  'timers that QEMU does not know so': {
+  'unsupported timer settings': {
     domain: {
       clock: {
         timer: { rtc: { present: false }, hpet: { tickPolicy: 'merge' }, pit: { tickPolicy: 'catchup' } },
@@ -80,11 +82,11 @@ const cases: Record<string, { domain?: Domain; spec?: Partial<VmiSpec>; want?: r
       'domain.clock.timer.pit.tickPolicy: Unsupported value: "catchup": supported values: "delay", "discard"',
     ],
   },
-  'a feature twice': {
+  'a duplicate CPU feature': {
     domain: { cpu: { features: [{ name: 'avx2' }, { name: 'avx2', policy: 'disable' }] } },
     want: ['domain.cpu.features[1].name: Duplicate value: "avx2"'],
   },
-  'files that say nothing, twice the same, or what only others know': {
+  'downwardAPI files without a source, with a duplicate path, or with an unknown source': {
     spec: {
       volumes: [
         {
@@ -94,7 +96,7 @@ const cases: Record<string, { domain?: Domain; spec?: Partial<VmiSpec>; want?: r
               { path: 'x', fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.uid' } },
               { path: 'x', fieldRef: { apiVersion: 'v2', fieldPath: 'metadata.name' } },
               { path: 'y' },
-              // Refused by its name, as an unknown field is.
+              // Refused elsewhere as an unknown field.
               { path: 'z', resourceFieldRef: { resource: 'limits.cpu' } } as { path: string },
             ],
           },
@@ -105,10 +107,10 @@ const cases: Record<string, { domain?: Domain; spec?: Partial<VmiSpec>; want?: r
     want: [
       'volumes[0].downwardAPI.fields[1].path: Duplicate value: "x"',
       'volumes[0].downwardAPI.fields[1].fieldRef.apiVersion: Unsupported value: "v2": supported values: "v1"',
-      'volumes[0].downwardAPI.fields[2].fieldRef: Required value: what the file says',
+      'volumes[0].downwardAPI.fields[2].fieldRef: Required value: the source of the file',
     ],
   },
-  'two accounts, and what instances do not say': {
+  'two service accounts, and a field that instances do not have': {
     spec: {
       volumes: [
         { name: 'a', serviceAccount: { serviceAccountName: 'a' } },
@@ -125,8 +127,8 @@ const cases: Record<string, { domain?: Domain; spec?: Partial<VmiSpec>; want?: r
 };
 for (const [name, { domain = {}, spec = {}, want = [] }] of Object.entries(cases)) {
   test(name, () => {
-    const whole = { volumes: volumesOf(domain), ...spec, domain: { memory: { guest: '128Mi' }, ...domain } };
-    const errors = checkInstanceSpec(whole, '', configurationOf(undefined));
+    const complete = { volumes: volumesOf(domain), ...spec, domain: { memory: { guest: '128Mi' }, ...domain } };
+    const errors = checkInstanceSpec(complete, '', configurationOf(undefined));
     assert.deepEqual(
       errors.map(({ field, message }) => `${field.replace(/^\./, '')}: ${message}`),
       want,

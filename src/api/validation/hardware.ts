@@ -1,4 +1,4 @@
-/** Sound, watchdog, inputs, threads for disks: what the schema cannot say of them. */
+/** Checks sound, watchdog, inputs, I/O threads of disks and acpi indexes beyond their schema. */
 import { busOf } from '#api/disk-bus.ts';
 import { inputsOf, needsUsb } from '#api/fixtures.ts';
 import { REDIRECTION_SLOTS } from '#api/domain/hardware.ts';
@@ -14,7 +14,7 @@ export function checkHardware({ domain }: VmiSpec, path: string): FieldError[] {
   const field = `${path}.domain.devices`;
   const errors = checkNames(devices.inputs ?? [], `${field}.inputs`);
   if (devices.watchdog !== undefined && devices.watchdog.i6300esb === undefined) {
-    errors.push(requiredValue(`${field}.watchdog.i6300esb`, 'it is the one that there is'));
+    errors.push(requiredValue(`${field}.watchdog.i6300esb`, 'it is the only supported watchdog'));
   }
   for (const [i, disk] of (devices.disks ?? []).entries()) {
     const at = `${field}.disks[${i}]`;
@@ -36,7 +36,7 @@ function checkUsbPorts(devices: NonNullable<VmiSpec['domain']['devices']>, field
   const slots = devices.clientPassthrough === undefined ? 0 : REDIRECTION_SLOTS;
   const count = disks + inputs + slots;
   if (count <= USB_PORTS) return [];
-  const text = `disks, inputs and redirection slots on the bus usb are ${count}, more than ${USB_PORTS}`;
+  const text = `there are ${count} disks, inputs and redirection slots on the usb bus; at most ${USB_PORTS} are possible`;
   return [forbiddenField(field, text)];
 }
 

@@ -1,4 +1,4 @@
-/** What our own parts may change of an instance that runs, and nobody else. */
+/** Tests which changes of a running instance are allowed to components that may hotplug. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Disk } from '#api/domain/disk.ts';
@@ -34,43 +34,43 @@ const withData = ({ disks, volumes }: Lists) => ({
   volumes: [...volumes, hot('data')],
 });
 const withoutNics = () => ({ interfaces: [], networks: [] });
-const first = <T>([one]: readonly T[]): T => one ?? assert.fail('nothing there');
+const first = <T>([one]: readonly T[]): T => one ?? assert.fail('the list is empty');
 const altered = <T>(list: readonly T[], patch: Partial<T>) => [{ ...first(list), ...patch }, ...list.slice(1)];
 
 const cases: Record<string, Case> = {
-  'a hotpluggable volume comes with its disk': { change: withData },
-  'it comes in front of the others': {
+  'adding a hotpluggable volume with its disk': { change: withData },
+  'adding it before the others': {
     change: ({ disks, volumes }) => ({ disks: [scsi('data'), ...disks], volumes: [hot('data'), ...volumes] }),
   },
-  'it goes with its disk': {
+  'removing it with its disk': {
     before: withData,
     change: ({ disks, volumes }) => ({ disks: disks.slice(0, -1), volumes: volumes.slice(0, -1) }),
   },
-  'one comes and another goes': {
+  'adding one and removing another': {
     before: withData,
     change: ({ disks, volumes }) => ({
       disks: [...disks.slice(0, -1), scsi('more')],
       volumes: [...volumes.slice(0, -1), hot('more')],
     }),
   },
-  'together with the grace period': {
+  'adding it and changing the grace period': {
     change: (lists) => ({ ...withData(lists), rest: { terminationGracePeriodSeconds: 0 } }),
   },
-  'an interface comes with its network': {
+  'adding an interface with its network': {
     change: ({ interfaces, networks }) => ({ interfaces: [...interfaces, lan], networks: [...networks, LAN] }),
   },
-  'an interface becomes absent': {
+  'making an interface absent': {
     before: ({ interfaces, networks }) => ({ interfaces: [...interfaces, lan], networks: [...networks, LAN] }),
     change: ({ interfaces }) => ({ interfaces: [first(interfaces), { ...lan, state: 'absent' }] }),
   },
-  'an interface comes back': {
+  'making an absent interface present': {
     before: ({ interfaces, networks }) => ({
       interfaces: [...interfaces, { ...lan, state: 'absent' }],
       networks: [...networks, LAN],
     }),
     change: ({ interfaces }) => ({ interfaces: [first(interfaces), lan] }),
   },
-  'the interface that came of itself is named when another comes': {
+  'adding an interface, and naming the default one': {
     before: withoutNics,
     change: () => ({
       interfaces: [{ name: 'default', masquerade: {} }, lan],
@@ -78,69 +78,69 @@ const cases: Record<string, Case> = {
     }),
   },
 
-  'a volume comes that is not hotpluggable': {
+  'adding a volume that is not hotpluggable': {
     change: ({ disks, volumes }) => ({
       disks: [...disks, scsi('data')],
       volumes: [...volumes, { name: 'data', persistentVolumeClaim: { claimName: 'data' } }],
     }),
     want: [RESTRICTED],
   },
-  'a volume goes that is not hotpluggable': {
+  'removing a volume that is not hotpluggable': {
     change: ({ disks, volumes }) => ({ disks: disks.slice(1), volumes: volumes.slice(1) }),
     want: [RESTRICTED],
   },
-  'a volume becomes hotpluggable': {
+  'making a volume hotpluggable': {
     change: ({ volumes }) => ({
       volumes: altered(volumes, { persistentVolumeClaim: { claimName: 'root', hotpluggable: true } }),
     }),
     want: [RESTRICTED],
   },
-  'a hotpluggable volume becomes another claim': {
+  'changing the claim of a hotpluggable volume': {
     before: withData,
     change: ({ volumes }) => ({ volumes: [...volumes.slice(0, -1), { ...hot('other'), name: 'data' }] }),
     want: [RESTRICTED],
   },
-  'the bus of its disk changes': {
+  'changing the bus of its disk': {
     before: withData,
     change: ({ disks }) => ({ disks: [...disks.slice(0, -1), { name: 'data', disk: { bus: 'virtio' } }] }),
     want: [RESTRICTED],
   },
-  'disks change places': { change: ({ disks }) => ({ disks: disks.toReversed() }), want: [RESTRICTED] },
-  'an interface goes': { change: withoutNics, want: [RESTRICTED] },
-  'the interface that came of itself would go': {
+  'changing the order of disks': { change: ({ disks }) => ({ disks: disks.toReversed() }), want: [RESTRICTED] },
+  'removing an interface': { change: withoutNics, want: [RESTRICTED] },
+  'adding an interface without naming the default one': {
     before: withoutNics,
     change: () => ({ interfaces: [lan], networks: [LAN] }),
     want: [RESTRICTED],
   },
-  'an interface comes to boot from': {
+  'adding an interface with a boot order': {
     change: ({ interfaces, networks }) => ({
       interfaces: [...interfaces, { ...lan, bootOrder: 9 }],
       networks: [...networks, LAN],
     }),
     want: [RESTRICTED],
   },
-  'the MAC of an interface changes': {
+  'changing the MAC of an interface': {
     change: ({ interfaces }) => ({ interfaces: altered(interfaces, { macAddress: '02:00:00:00:00:02' }) }),
     want: [RESTRICTED],
   },
-  'a network becomes another one': {
+  'changing a network': {
     change: ({ networks }) => ({ networks: altered(networks, { pod: undefined, ...LAN, name: 'default' }) }),
     want: [RESTRICTED],
   },
-  'something else changes beside': {
+  'adding a volume and changing something else': {
     change: (lists) => ({ ...withData(lists), rest: { hostname: 'other' } }),
     want: [RESTRICTED],
   },
 
-  'the disk without its volume': {
+  'adding a disk without its volume': {
     change: ({ disks }) => ({ disks: [...disks, scsi('data')] }),
     want: [RESTRICTED],
   },
-  'the volume without its disk': {
+  'adding a volume without its disk': {
     change: ({ volumes }) => ({ volumes: [...volumes, hot('data')] }),
-    want: ['spec.volumes[2].name: Invalid value: "data": there is no disk of this name in spec.domain.devices.disks'],
+    want: ['spec.volumes[2].name: Invalid value: "data": there is no disk with this name in spec.domain.devices.disks'],
   },
-  'a disk on a bus that takes none while the guest runs': {
+  'adding a disk on a bus without hotplug': {
     change: ({ disks, volumes }) => ({
       disks: [...disks, { name: 'data', disk: { bus: 'sata' } }],
       volumes: [...volumes, hot('data')],
@@ -149,21 +149,23 @@ const cases: Record<string, Case> = {
       `spec.domain.devices.disks[2].disk.bus: Invalid value: "sata": a hotpluggable volume requires bus to be 'scsi' or 'virtio'`,
     ],
   },
-  'a disk to boot from': {
+  'adding a disk with a boot order': {
     change: ({ disks, volumes }) => ({
       disks: [...disks, { ...scsi('data'), bootOrder: 7 }],
       volumes: [...volumes, hot('data')],
     }),
-    want: ['spec.domain.devices.disks[2].bootOrder: Forbidden: a disk with a hotpluggable volume is not booted from'],
+    want: [
+      'spec.domain.devices.disks[2].bootOrder: Forbidden: a disk with a hotpluggable volume cannot be a boot device',
+    ],
   },
-  'a disk with a field that we do not have': {
+  'adding a disk with an unsupported field': {
     change: ({ disks, volumes }) => ({
       disks: [...disks, { ...scsi('data'), io: 'native' } as Disk],
       volumes: [...volumes, hot('data')],
     }),
     want: ['spec.domain.devices.disks[2].io: Forbidden: is not supported yet'],
   },
-  'a claim that another disk writes': {
+  'adding a claim that another disk writes': {
     change: ({ disks, volumes }) => ({
       disks: [...disks, scsi('data')],
       volumes: [...volumes, { ...hot('root'), name: 'data' }],
@@ -187,16 +189,16 @@ function specWith(spec: VmiSpec, change: (lists: Lists) => Partial<Lists>): VmiS
 for (const [name, { before = () => ({}), change, want = [] }] of Object.entries(cases)) {
   const old = { ...aVmi(), spec: specWith(aVmi().spec, before) };
   const vmi = { ...old, spec: specWith(old.spec, change) };
-  const faults = (hotplugs: boolean) =>
+  const errors = (hotplugs: boolean) =>
     validateVirtualMachineInstance(vmi, { configuration: CONFIGURATION, old, trusted: true, hotplugs }).map(
       ({ field, message }) => `${field}: ${message}`,
     );
 
-  test(`${name}: by those who plug`, () => assert.deepEqual(faults(true), want));
-  test(`${name}: by others of ours`, () => assert.deepEqual(faults(false), [RESTRICTED]));
+  test(`${name}, by a component that may hotplug`, () => assert.deepEqual(errors(true), want));
+  test(`${name}, by another component`, () => assert.deepEqual(errors(false), [RESTRICTED]));
 }
 
-test('what was wrong when nobody had changed it keeps nothing from being plugged in', () => {
+test('existing errors do not prevent hotplug', () => {
   const configuration = { ...CONFIGURATION, emulatedMachines: ['pc-q35-9.*'] };
   const old = aVmi();
   const vmi = { ...old, spec: specWith(old.spec, withData) };

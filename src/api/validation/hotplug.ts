@@ -1,7 +1,7 @@
 /**
- * What may change of an instance that runs: hotpluggable volumes come and go with their disks, interfaces come with
- * their networks, and are absent or not. Everything else stays as it is, in the order that it has. Whether the result
- * is valid in itself is judged as for any spec.
+ * Checks changes to a running instance: hotpluggable volumes can be added and removed with their disks, interfaces can
+ * be added with their networks, and their state can change. Everything else is immutable, including the order of lists.
+ * The result is validated like any other spec.
  */
 import { interfacesOf, networksOf } from '#api/attached-interfaces.ts';
 import type { Interface } from '#api/domain/interface.ts';
@@ -12,15 +12,15 @@ import { forbiddenField, type FieldError } from '#kube/field-error.ts';
 
 export const RESTRICTED = 'update of VMI object is restricted';
 
-/** Nothing where all that differs may differ. */
+/** Returns no errors if only permitted fields differ. */
 export function checkHotplug(spec: VmiSpec, old: VmiSpec): FieldError[] {
   const allowed =
     deepEqual(withoutPluggable(spec), withoutPluggable(old)) &&
-    comeAndGo(disksOf(spec), disksOf(old), hotpluggable(spec, old)) &&
-    comeAndGo(spec.volumes ?? [], old.volumes ?? [], hotpluggable(spec, old)) &&
-    onlyCome(interfacesOf(spec).map(withoutState), interfacesOf(old).map(withoutState)) &&
-    onlyCome(networksOf(spec), networksOf(old)) &&
-    !interfacesBootNew(spec, old);
+    onlyHotpluggableDiffer(disksOf(spec), disksOf(old), listHotpluggable(spec, old)) &&
+    onlyHotpluggableDiffer(spec.volumes ?? [], old.volumes ?? [], listHotpluggable(spec, old)) &&
+    onlyAdded(interfacesOf(spec).map(withoutState), interfacesOf(old).map(withoutState)) &&
+    onlyAdded(networksOf(spec), networksOf(old)) &&
+    !addsBootInterface(spec, old);
   return allowed ? [] : [forbiddenField('spec', RESTRICTED)];
 }
 
@@ -33,23 +33,27 @@ function withoutPluggable(spec: VmiSpec): unknown {
 
 const disksOf = ({ domain }: VmiSpec) => domain.devices?.disks ?? [];
 
-/** Names of volumes that may come or go: of which either spec says so, and neither the contrary. */
-function hotpluggable(...specs: readonly VmiSpec[]): ReadonlySet<string> {
+/** Returns the names of volumes that may be added or removed: hotpluggable in every spec that has them. */
+function listHotpluggable(...specs: readonly VmiSpec[]): ReadonlySet<string> {
   const volumes = specs.flatMap((spec) => spec.volumes ?? []);
   const fixed = volumes.filter(({ persistentVolumeClaim: claim }) => claim?.hotpluggable !== true);
   return new Set(volumes.map(({ name }) => name)).difference(new Set(fixed.map(({ name }) => name)));
 }
 
-/** Those that are in both are the same in the same order; the others are of `mobile`. */
-function comeAndGo<T extends Named>(now: readonly T[], before: readonly T[], mobile: ReadonlySet<string>): boolean {
+/** Reports whether items in both lists are equal and in the same order, and all others are in `hotpluggable`. */
+function onlyHotpluggableDiffer<T extends Named>(
+  now: readonly T[],
+  before: readonly T[],
+  hotpluggable: ReadonlySet<string>,
+): boolean {
   const [names, namesBefore] = [namesOf(now), namesOf(before)];
   const kept = (list: readonly T[]) => list.filter(({ name }) => names.has(name) && namesBefore.has(name));
-  const moved = names.symmetricDifference(namesBefore);
-  return deepEqual(kept(now), kept(before)) && moved.isSubsetOf(mobile);
+  const changed = names.symmetricDifference(namesBefore);
+  return deepEqual(kept(now), kept(before)) && changed.isSubsetOf(hotpluggable);
 }
 
-function onlyCome<T extends Named>(now: readonly T[], before: readonly T[]): boolean {
-  return namesOf(before).isSubsetOf(namesOf(now)) && comeAndGo(now, before, namesOf(now));
+function onlyAdded<T extends Named>(now: readonly T[], before: readonly T[]): boolean {
+  return namesOf(before).isSubsetOf(namesOf(now)) && onlyHotpluggableDiffer(now, before, namesOf(now));
 }
 
 const namesOf = (items: readonly Named[]) => new Set(items.map(({ name }) => name));
@@ -58,8 +62,8 @@ function withoutState({ state: _state, ...nic }: Interface): Interface {
   return nic;
 }
 
-/** What the guest boots from is decided when it starts. */
-function interfacesBootNew(spec: VmiSpec, old: VmiSpec): boolean {
+/** Reports whether a new interface has a boot order. The boot order is fixed when the guest starts. */
+function addsBootInterface(spec: VmiSpec, old: VmiSpec): boolean {
   const before = namesOf(interfacesOf(old));
   return interfacesOf(spec).some(({ name, bootOrder }) => bootOrder !== undefined && !before.has(name));
 }

@@ -1,4 +1,4 @@
-/** What an import writes on a VM: only when it is made, and in the shape that its identity record can take. */
+/** Checks the annotation with imported devices: it may be set at creation only, and its value must be valid. */
 import { parseImportedDevices } from '#api/imported-devices.ts';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -6,7 +6,7 @@ import { forbiddenField, type FieldError } from '#kube/field-error.ts';
 
 const FIELD = `metadata.annotations[${IMPORTED_DEVICES_ANNOTATION}]`;
 
-/** Whoever no longer wants to see it may take it away: the record has it by then. */
+/** Users may remove the annotation: by then the identity record has its content. */
 export function checkImportedDevices({ metadata }: VirtualMachine, old: VirtualMachine | undefined): FieldError[] {
   const text = metadata.annotations?.[IMPORTED_DEVICES_ANNOTATION];
   if (text === undefined || text === old?.metadata.annotations?.[IMPORTED_DEVICES_ANNOTATION]) return [];

@@ -1,5 +1,5 @@
-/** The rules for interfaces, networks and PCI addresses, one sentence each. */
-import { type Case, devices, nics, proveRules } from '#api/validation/testing/instance-spec-cases.ts';
+/** Tests the rules for interfaces, networks and PCI addresses. */
+import { type Case, devices, nics, testRules } from '#api/validation/testing/instance-spec-cases.ts';
 
 const e1000e = (count: number) => {
   const names = Array.from({ length: count }, (_, i) => `n${i}`);
@@ -18,28 +18,28 @@ const cases: Record<string, Case> = {
   'an interface on a bridge': {
     spec: nics([{ name: 'lan', bridge: {} }], [{ name: 'lan', multus: { networkName: 'br0' } }]),
   },
-  'an interface without a network, and the other way round': {
+  'an interface without a network, and a network without an interface': {
     spec: nics([MASQUERADE], [{ name: 'lan', pod: {} }]),
     want: [
-      'devices.interfaces[0].name: Invalid value: "default": there is no network of this name in spec.networks',
-      'networks[0].name: Invalid value: "lan": there is no interface of this name in spec.domain.devices.interfaces',
+      'devices.interfaces[0].name: Invalid value: "default": there is no network with this name in spec.networks',
+      'networks[0].name: Invalid value: "lan": there is no interface with this name in spec.domain.devices.interfaces',
     ],
   },
-  'an interface that is plugged in nowhere': {
+  'an interface without a binding': {
     spec: nics([{ name: 'default' }], [POD]),
     want: ['devices.interfaces[0]: Required value: one of masquerade, bridge must be set'],
   },
-  'an interface that is plugged in twice': {
+  'an interface with two bindings': {
     spec: nics([{ name: 'default', masquerade: {}, bridge: {} }], [POD]),
     want: ['devices.interfaces[0]: Forbidden: only one of masquerade, bridge may be set'],
   },
-  'a bridge to the pod network': {
+  'a bridge binding with the pod network': {
     spec: nics([{ name: 'default', bridge: {} }], [POD]),
     want: [
-      'devices.interfaces[0].bridge: Forbidden: only possible with a multus network, which names a bridge of the node; use masquerade',
+      'devices.interfaces[0].bridge: Forbidden: only possible with a multus network, which names a bridge on the node; use masquerade',
     ],
   },
-  'masquerade to a bridge': {
+  'a masquerade binding with a multus network': {
     spec: nics([MASQUERADE], [{ name: 'default', multus: { networkName: 'br0' } }]),
     want: ['devices.interfaces[0].masquerade: Forbidden: only possible with a pod network'],
   },
@@ -47,19 +47,19 @@ const cases: Record<string, Case> = {
     spec: nics([MASQUERADE, { name: 'b', masquerade: {} }], [POD, { name: 'b', pod: {} }]),
     want: [],
   },
-  'a network of nothing': {
+  'a network without a source': {
     spec: nics([MASQUERADE], [{ name: 'default' }]),
     want: ['networks[0]: Required value: one of pod, multus must be set'],
   },
-  'a bridge that says more than its name': {
+  'a bridge name with options': {
     spec: nics([{ name: 'lan', bridge: {} }], [{ name: 'lan', multus: { networkName: 'br0,x=y' } }]),
-    want: ['networks[0].multus.networkName: Invalid value: "br0,x=y": must be the name of a bridge of the node'],
+    want: ['networks[0].multus.networkName: Invalid value: "br0,x=y": must be the name of a bridge on the node'],
   },
-  'a MAC that is none': {
+  'an invalid MAC': {
     spec: nics([{ ...MASQUERADE, macAddress: '02:00' }], [POD]),
     want: [`devices.interfaces[0].macAddress: Invalid value: "02:00": ${MAC}`],
   },
-  'a MAC of a group': {
+  'a multicast MAC': {
     spec: nics([{ ...MASQUERADE, macAddress: '03:00:00:00:00:01' }], [POD]),
     want: [
       'devices.interfaces[0].macAddress: Invalid value: "03:00:00:00:00:01": must be a unicast MAC address: the first byte must be even',
@@ -69,7 +69,7 @@ const cases: Record<string, Case> = {
     spec: nics([{ ...MASQUERADE, macAddress: '00:00:00:00:00:00' }], [POD]),
     want: ['devices.interfaces[0].macAddress: Invalid value: "00:00:00:00:00:00": must not be zero'],
   },
-  'one MAC twice': {
+  'the same MAC twice': {
     spec: nics(
       [
         { ...MASQUERADE, macAddress: '02:00:00:00:00:0a' },
@@ -80,7 +80,7 @@ const cases: Record<string, Case> = {
     want: ['devices.interfaces[1].macAddress: Duplicate value: "02:00:00:00:00:0A"'],
   },
 
-  'one place in the boot order for two': {
+  'the same boot order twice': {
     spec: nics([{ ...MASQUERADE, bootOrder: 1 }], [POD]),
     want: [
       'devices.interfaces[0].bootOrder: Invalid value: 1: Boot order for spec.domain.devices.interfaces[0].bootOrder already set for a different device.',
@@ -88,7 +88,7 @@ const cases: Record<string, Case> = {
   },
 
   'a PCI address of an interface': { spec: nics([{ ...MASQUERADE, pciAddress: '0000:20:00.0' }], [POD]) },
-  'PCI addresses where nothing can be': {
+  'invalid PCI addresses': {
     spec: nics(
       [
         { ...MASQUERADE, pciAddress: '0000:21:00.0' },
@@ -104,12 +104,12 @@ const cases: Record<string, Case> = {
   'eight interfaces of model e1000e': { spec: e1000e(8) },
   'nine interfaces of model e1000e': {
     spec: e1000e(9),
-    want: ['devices.interfaces[8].model: Invalid value: "e1000e": a guest has room for 8 of this model'],
+    want: ['devices.interfaces[8].model: Invalid value: "e1000e": a guest can have at most 8 interfaces of this model'],
   },
   'ports of an interface': {
     spec: nics([{ ...MASQUERADE, ports: [{ port: 80 }] }], [POD]),
     want: [
-      'devices.interfaces[0].ports: Forbidden: is not supported yet: no port of the guest can be reached from outside',
+      'devices.interfaces[0].ports: Forbidden: is not supported yet: ports of the guest cannot be reached from outside',
     ],
   },
   'a MAC address with dashes, and the same with colons': {
@@ -126,7 +126,7 @@ const cases: Record<string, Case> = {
       'devices.interfaces[1].macAddress: Duplicate value: "02:00:00:00:00:0A"',
     ],
   },
-  'one PCI address twice': {
+  'the same PCI address twice': {
     spec: {
       ...devices({
         disks: [{ name: 'a', disk: { pciAddress: '0000:0a:00.0' } }],
@@ -141,10 +141,8 @@ const cases: Record<string, Case> = {
       ...devices({ disks: [{ name: 'a', disk: { bus: 'sata', pciAddress: '0000:05:00.0' } }] }),
       volumes: [{ name: 'a', emptyDisk: { capacity: '1Gi' } }],
     },
-    want: [
-      'devices.disks[0].disk.pciAddress: Forbidden: setting a PCI address is only possible for disks on the bus virtio',
-    ],
+    want: ['devices.disks[0].disk.pciAddress: Forbidden: a PCI address is only possible for disks on the virtio bus'],
   },
 };
 
-proveRules(cases);
+testRules(cases);

@@ -1,5 +1,5 @@
-/** The rules for the spec of an instance, one sentence each: processors, memory, machine, firmware, where it runs. */
-import { type Case, devices, bootloader, proveRules } from '#api/validation/testing/instance-spec-cases.ts';
+/** Tests the rules for CPUs, memory, machine type, firmware and placement. */
+import { type Case, devices, bootloader, testRules } from '#api/validation/testing/instance-spec-cases.ts';
 
 const MODEL = 'must be host-model, host-passthrough or the name of a CPU model';
 const UUID = 'must be a UUID as of RFC 4122, other than the nil UUID (e.g. 5d307ca9-b3ef-428c-8861-06e72d69f223), but';
@@ -7,10 +7,10 @@ const UUID = 'must be a UUID as of RFC 4122, other than the nil UUID (e.g. 5d307
 const SECURE = 'has EFI SecureBoot enabled. SecureBoot requires SMM, which is currently disabled.';
 
 const cases: Record<string, Case> = {
-  'the valid one': { spec: {} },
+  'a valid spec': { spec: {} },
 
-  'a CPU model that QEMU knows': { spec: { domain: { cpu: { model: 'Skylake-Client-v1' } } } },
-  'a CPU model that says more than its name': {
+  'a CPU model of QEMU': { spec: { domain: { cpu: { model: 'Skylake-Client-v1' } } } },
+  'a CPU model with options': {
     spec: { domain: { cpu: { model: 'host,-x2apic' } } },
     want: [`cpu.model: Invalid value: "host,-x2apic": ${MODEL}`],
   },
@@ -18,25 +18,23 @@ const cases: Record<string, Case> = {
     spec: { domain: { cpu: { sockets: 16, cores: 16 } } },
     want: ['cpu: Invalid value: 256: sockets * cores * threads must be at most 255'],
   },
-  'too many CPUs by what is asked of the scheduler': {
+  'too many CPUs in the resource requests': {
     spec: { domain: { cpu: null, resources: { requests: { cpu: '255500m' } } } },
     want: ['cpu: Invalid value: 256: sockets * cores * threads must be at most 255'],
   },
 
-  'memory by requests only': {
+  'memory in the resource requests only': {
     spec: { domain: { memory: null, resources: { requests: { memory: '128Mi' } } } },
   },
-  'no memory at all': {
+  'no memory': {
     spec: { domain: { memory: null } },
-    want: [
-      'memory.guest: Required value: memory.guest or resources.requests.memory says how much memory the guest has',
-    ],
+    want: ['memory.guest: Required value: set memory.guest or resources.requests.memory'],
   },
-  'so little memory that the BIOS cannot boot': {
+  'too little memory for the BIOS': {
     spec: { domain: { memory: { guest: '64Mi' } } },
     want: ['memory.guest: Invalid value: "64Mi": must be at least 72Mi, or the BIOS cannot boot'],
   },
-  'so little memory that EFI cannot boot': {
+  'too little memory for EFI': {
     spec: bootloader({ efi: { secureBoot: false } }, { memory: { guest: '128Mi' } }),
     want: ['memory.guest: Invalid value: "128Mi": must be at least 160Mi, or EFI cannot boot'],
   },
@@ -48,7 +46,7 @@ const cases: Record<string, Case> = {
     spec: { domain: { resources: { limits: { memory: '128Mi' } } } },
     want: ['memory.guest: Invalid value: "256Mi": must be less than or equal to memory limit'],
   },
-  'requests above limits, below zero, of something else': {
+  'requests above limits, negative requests, and an unknown resource': {
     spec: { domain: { resources: { requests: { cpu: '2', memory: '-1Mi', gpu: 1 }, limits: { cpu: '1' } } } },
     want: [
       'resources.requests[memory]: Invalid value: "-1Mi": must be greater than or equal to 0',
@@ -57,7 +55,7 @@ const cases: Record<string, Case> = {
     ],
   },
 
-  'a machine type that is allowed': { spec: { domain: { machine: { type: 'pc-q35-7.2' } } } },
+  'an allowed machine type': { spec: { domain: { machine: { type: 'pc-q35-7.2' } } } },
   'no machine type': { spec: { domain: { machine: null } } },
   'an empty machine type': { spec: { domain: { machine: { type: '' } } } },
   'a machine type that is not allowed': {
@@ -66,7 +64,7 @@ const cases: Record<string, Case> = {
       'machine.type: Invalid value: "pc-i440fx-7.2": spec.domain.machine.type is not supported: pc-i440fx-7.2 (allowed values: [q35* pc-q35*])',
     ],
   },
-  'a machine type that says more than its name': {
+  'a machine type with options': {
     spec: { domain: { machine: { type: 'q35,dump-guest-core=on' } } },
     want: [
       'machine.type: Invalid value: "q35,dump-guest-core=on": spec.domain.machine.type is not supported: q35,dump-guest-core=on (allowed values: [q35* pc-q35*])',
@@ -74,19 +72,21 @@ const cases: Record<string, Case> = {
   },
 
   'no firmware': { spec: { domain: { firmware: null } } },
-  'a uuid that is none': {
+  'an invalid uuid': {
     spec: { domain: { firmware: { uuid: 'db' } } },
     want: [`firmware.uuid: Invalid value: "db": ${UUID} has 2 hexadecimal digits instead of 32`],
   },
-  'a uuid with a letter that is no digit': {
+  'a uuid with an invalid character': {
     spec: { domain: { firmware: { uuid: '5d307ca9-b3ef-428c-8861-06e72d69f22g' } } },
     want: [
-      `firmware.uuid: Invalid value: "5d307ca9-b3ef-428c-8861-06e72d69f22g": ${UUID} contains "g", which is no hexadecimal digit`,
+      `firmware.uuid: Invalid value: "5d307ca9-b3ef-428c-8861-06e72d69f22g": ${UUID} contains "g", which is not a hexadecimal digit`,
     ],
   },
   'a uuid without dashes': {
     spec: { domain: { firmware: { uuid: '5d307ca9b3ef428c886106e72d69f223' } } },
-    want: [`firmware.uuid: Invalid value: "5d307ca9b3ef428c886106e72d69f223": ${UUID} has its dashes elsewhere`],
+    want: [
+      `firmware.uuid: Invalid value: "5d307ca9b3ef428c886106e72d69f223": ${UUID} has its dashes in the wrong places`,
+    ],
   },
   'a uuid in capitals': { spec: { domain: { firmware: { uuid: '5D307CA9-B3EF-428C-8861-06E72D69F223' } } } },
   'the nil uuid': {
@@ -99,11 +99,11 @@ const cases: Record<string, Case> = {
   },
   'EFI without secure boot': { spec: bootloader({ efi: { secureBoot: false } }) },
   'EFI with secure boot and SMM': { spec: bootloader({ efi: {} }, { features: { smm: {} } }) },
-  'EFI with secure boot by default': {
+  'EFI with secure boot by default, without SMM': {
     spec: bootloader({ efi: {} }),
     want: [`firmware.bootloader.efi.secureBoot: Invalid value: true: spec.domain.firmware.bootloader.efi ${SECURE}`],
   },
-  'EFI with secure boot and SMM switched off': {
+  'EFI with secure boot and disabled SMM': {
     spec: bootloader({ efi: { secureBoot: true } }, { features: { smm: { enabled: false } } }),
     want: [`firmware.bootloader.efi.secureBoot: Invalid value: true: spec.domain.firmware.bootloader.efi ${SECURE}`],
   },
@@ -111,7 +111,7 @@ const cases: Record<string, Case> = {
     spec: bootloader({ bios: {}, efi: { secureBoot: false, persistent: true } }),
     want: ['firmware.bootloader.efi: Forbidden: only one of bios and efi may be set'],
   },
-  'EFI variables that outlive a restart': { spec: bootloader({ efi: { secureBoot: false, persistent: true } }) },
+  'persistent EFI variables': { spec: bootloader({ efi: { secureBoot: false, persistent: true } }) },
   'the kernel of the built-in guest': {
     spec: { domain: { firmware: { kernelBoot: { kernelArgs: 'quiet', container: { image: 'selfsame/guest' } } } } },
   },
@@ -122,21 +122,21 @@ const cases: Record<string, Case> = {
       'firmware.kernelBoot.container.kernelPath: Forbidden: selfsame/guest brings its own kernel and initrd',
     ],
   },
-  'arguments for no kernel': {
+  'kernel arguments without a kernel': {
     spec: { domain: { firmware: { kernelBoot: { kernelArgs: 'quiet' } } } },
     want: [
       'firmware.kernelBoot.kernelArgs: Invalid value: "quiet": kernel arguments cannot be provided without an external kernel',
     ],
   },
 
-  'a kernel of nothing': {
+  'kernelBoot without an image': {
     spec: { domain: { firmware: { kernelBoot: {} } } },
-    want: ['firmware.kernelBoot.container: Required value: the image that has the kernel'],
+    want: ['firmware.kernelBoot.container: Required value: the image with the kernel'],
   },
 
   'a TPM': { spec: devices({ tpm: {} }) },
   'a persistent TPM': { spec: devices({ tpm: { persistent: true } }) },
-  'volumes with the names that persistent state has': {
+  'volumes with reserved names': {
     spec: {
       ...devices({ disks: [{ name: 'vm-state' }, { name: 'persistent-state-for-this-vm' }] }),
       volumes: ['vm-state', 'persistent-state-for-this-vm'].map((name) => ({ name, emptyDisk: { capacity: '1Gi' } })),
@@ -147,18 +147,18 @@ const cases: Record<string, Case> = {
   },
   'a video card without graphics': {
     spec: devices({ autoattachGraphicsDevice: false, video: { type: 'virtio' } }),
-    want: ['devices.video: Forbidden: may not be set where autoattachGraphicsDevice is false'],
+    want: ['devices.video: Forbidden: may not be set if autoattachGraphicsDevice is false'],
   },
   'graphics without a video card': {
     spec: devices({ autoattachGraphicsDevice: true, video: { type: 'none' } }),
-    want: ['devices.video.type: Invalid value: "none": may not be none where autoattachGraphicsDevice is true'],
+    want: ['devices.video.type: Invalid value: "none": may not be none if autoattachGraphicsDevice is true'],
   },
   'no APIC': {
     spec: { domain: { features: { apic: { enabled: false } } } },
     want: ['features.apic.enabled: Forbidden: the APIC is always on'],
   },
 
-  'a node selector that selects nothing': {
+  'an invalid node selector': {
     spec: { nodeSelector: { zone: '-' } },
     want: [
       `nodeSelector: Invalid value: "-": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')`,
@@ -170,4 +170,4 @@ const cases: Record<string, Case> = {
   },
 };
 
-proveRules(cases);
+testRules(cases);

@@ -1,6 +1,6 @@
 /**
- * What holds for the spec of every instance, beyond what its schema says: one list of small rules, each in the file of
- * its aspect. They run after the schema, so that types are right.
+ * Validates the spec of an instance beyond its schema: a list of small rules, each in a file of its own. They run after
+ * the schema validation, so that types are correct.
  */
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { checkBootOrder } from '#api/validation/boot-order.ts';
@@ -18,11 +18,11 @@ import { checkNetworks } from '#api/validation/networks.ts';
 import { checkPciAddresses } from '#api/validation/pci-addresses.ts';
 import { checkPlacement } from '#api/validation/placement.ts';
 import { checkProbes } from '#api/validation/probes.ts';
-import { checkVolumes } from '#api/validation/volumes.ts';
+import { checkVmiVolumes } from '#api/validation/volumes.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { FieldError } from '#kube/field-error.ts';
 
-/** `path` is where the spec stands: `spec`, or `spec.template.spec` of a VM. */
+/** `path` is the path of the spec: `spec`, or `spec.template.spec` in a VM. */
 export type InstanceRule = (spec: VmiSpec, path: string, configuration: Configuration) => FieldError[];
 
 const RULES: readonly InstanceRule[] = [
@@ -35,7 +35,7 @@ const RULES: readonly InstanceRule[] = [
   checkHardware,
   checkClock,
   checkDisks,
-  checkVolumes,
+  checkVmiVolumes,
   checkInterfaces,
   checkNetworks,
   checkBootOrder,

@@ -1,12 +1,12 @@
-/** Interfaces: each is plugged into the network of its name, in a way that this network allows. */
+/** Checks interfaces: each needs a network of its name and a binding that the network supports. */
 import type { Interface, Network } from '#api/domain/interface.ts';
-import { checkNames, setOf } from '#api/validation/names.ts';
+import { checkNames, listSetKeys } from '#api/validation/names.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { duplicateValue, forbiddenField, invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
 
 const BINDINGS = ['masquerade', 'bridge'] as const;
 const MAC = /^[0-9a-f]{2}([:-])[0-9a-f]{2}(?:\1[0-9a-f]{2}){4}$/i;
-/** What the I/O ports of a guest have room for (node/definition/devices/interface.ts). */
+/** Limited by the I/O ports of a guest (node/definition/devices/interface.ts). */
 const MAX_E1000E = 8;
 
 export function checkInterfaces({ domain, networks = [] }: VmiSpec, path: string): FieldError[] {
@@ -18,20 +18,20 @@ export function checkInterfaces({ domain, networks = [] }: VmiSpec, path: string
     const at = `${field}[${i}]`;
     const network = byName.get(nic.name);
     if (network === undefined) {
-      errors.push(invalidValue(`${at}.name`, nic.name, `there is no network of this name in ${path}.networks`));
+      errors.push(invalidValue(`${at}.name`, nic.name, `there is no network with this name in ${path}.networks`));
     }
     if ((nic.ports ?? []).length > 0) {
       errors.push(
-        forbiddenField(`${at}.ports`, 'is not supported yet: no port of the guest can be reached from outside'),
+        forbiddenField(`${at}.ports`, 'is not supported yet: ports of the guest cannot be reached from outside'),
       );
     }
     errors.push(...checkBinding(nic, network, at), ...checkMac(nic.macAddress, `${at}.macAddress`));
   }
-  return [...errors, ...duplicateMacs(interfaces, field), ...tooManyE1000e(interfaces, field)];
+  return [...errors, ...checkDuplicateMacs(interfaces, field), ...checkE1000eCount(interfaces, field)];
 }
 
 function checkBinding(nic: Interface, network: Network | undefined, path: string): FieldError[] {
-  const bindings = setOf(nic, BINDINGS);
+  const bindings = listSetKeys(nic, BINDINGS);
   if (bindings.length > 1) return [forbiddenField(path, `only one of ${bindings.join(', ')} may be set`)];
   const [binding] = bindings;
   if (binding === undefined) return [requiredValue(path, 'one of masquerade, bridge must be set')];
@@ -39,7 +39,7 @@ function checkBinding(nic: Interface, network: Network | undefined, path: string
     return [forbiddenField(`${path}.masquerade`, 'only possible with a pod network')];
   }
   if (binding === 'bridge' && network?.pod !== undefined) {
-    const text = 'only possible with a multus network, which names a bridge of the node; use masquerade';
+    const text = 'only possible with a multus network, which names a bridge on the node; use masquerade';
     return [forbiddenField(`${path}.bridge`, text)];
   }
   return [];
@@ -54,7 +54,7 @@ function checkMac(mac: string | undefined, field: string): FieldError[] {
   return /^[0:-]+$/.test(mac) ? [invalidValue(field, mac, 'must not be zero')] : [];
 }
 
-function duplicateMacs(interfaces: readonly Interface[], path: string): FieldError[] {
+function checkDuplicateMacs(interfaces: readonly Interface[], path: string): FieldError[] {
   const seen = new Set<string>();
   return interfaces.flatMap(({ macAddress }, i) => {
     const mac = macAddress?.toLowerCase().replaceAll('-', ':');
@@ -65,8 +65,14 @@ function duplicateMacs(interfaces: readonly Interface[], path: string): FieldErr
   });
 }
 
-function tooManyE1000e(interfaces: readonly Interface[], path: string): FieldError[] {
+function checkE1000eCount(interfaces: readonly Interface[], path: string): FieldError[] {
   const ninth = interfaces.flatMap(({ model }, i) => (model === 'e1000e' ? [i] : []))[MAX_E1000E];
   if (ninth === undefined) return [];
-  return [invalidValue(`${path}[${ninth}].model`, 'e1000e', `a guest has room for ${MAX_E1000E} of this model`)];
+  return [
+    invalidValue(
+      `${path}[${ninth}].model`,
+      'e1000e',
+      `a guest can have at most ${MAX_E1000E} interfaces of this model`,
+    ),
+  ];
 }

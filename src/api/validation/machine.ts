@@ -3,10 +3,10 @@ import { matchesAny } from '#api/validation/glob.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
 
-/** It becomes part of a label of nodes, and of an option of QEMU. */
+/** The type becomes part of node labels and of a QEMU option. */
 const MACHINE_TYPE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
 
-/** An empty one is filled in when the VM starts. */
+/** An empty type is allowed: it is filled in when the VM starts. */
 export function checkMachine({ domain }: VmiSpec, path: string, configuration: Configuration): FieldError[] {
   const type = domain.machine?.type;
   if (type === undefined || type === null || type === '') return [];

@@ -1,4 +1,4 @@
-/** How much memory a guest has, and whether the scheduler is told something that fits. */
+/** Checks the memory of a guest and the resources for the scheduler. */
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { invalidValue, requiredValue, unsupportedValue, type FieldError } from '#kube/field-error.ts';
 import { parseQuantity, quantityFault } from '#kube/quantity.ts';
@@ -6,10 +6,10 @@ import type { IntOrString } from '#kube/schema-dsl.ts';
 
 const MIB = 2n ** 20n;
 const NANOS = 10n ** 9n;
-/** Measured: with 64 MiB SeaBIOS does not come to boot a kernel; OVMF needs more. */
+/** Measured: with 64 MiB, SeaBIOS cannot boot a kernel; OVMF needs more. */
 const MIN_MIB = 72n;
 const MIN_EFI_MIB = 160n;
-/** What q35 can address with 40 bits, which every CPU model has. */
+/** Limit of q35 with 40 address bits, which every CPU model has. */
 const MAX_MIB = 2n ** 20n - 2n ** 12n;
 
 const RESOURCES = ['cpu', 'memory'];
@@ -22,7 +22,7 @@ export function checkMemory({ domain }: VmiSpec, path: string): FieldError[] {
       ? [`${path}.domain.resources.requests[memory]`, resources?.requests?.['memory'] ?? resources?.limits?.['memory']]
       : [`${path}.domain.memory.guest`, memory.guest];
   if (size === undefined) {
-    const text = 'memory.guest or resources.requests.memory says how much memory the guest has';
+    const text = 'set memory.guest or resources.requests.memory';
     return [...errors, requiredValue(`${path}.domain.memory.guest`, text)];
   }
   const nanos = nanosOf(size);
@@ -61,7 +61,7 @@ function checkResources(resources: VmiSpec['domain']['resources'], path: string)
   return errors;
 }
 
-/** undefined also for what is no quantity; unknown-fields.ts says so. */
+/** Returns undefined for invalid quantities; unknown-fields.ts reports them. */
 function nanosOf(size: IntOrString | undefined): bigint | undefined {
   return size === undefined || quantityFault(size) !== undefined ? undefined : parseQuantity(String(size)).nanos;
 }

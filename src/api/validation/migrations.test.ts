@@ -1,9 +1,9 @@
-/** Migrations: what they must say, and when their instance cannot go. */
+/** Tests the validation of migrations, and when an instance cannot be migrated. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aMigration, aVmi } from '#api/validation/testing/valid-objects.ts';
 import {
-  migrationObstacle,
+  findMigrationRefusal,
   validateVirtualMachineInstanceMigration,
 } from '#api/validation/validate-virtual-machine-instance-migration.ts';
 import type { VirtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
@@ -12,76 +12,76 @@ import type { Stored } from '#kube/meta.ts';
 const UNKNOWN = { conditions: [{ type: 'ManualRecoveryRequired', status: 'True' }] };
 
 const objects: Record<string, { migration?: unknown; old?: unknown; want?: string[] }> = {
-  'one that names its instance': {},
-  'one to a certain node': { migration: { spec: { addedNodeSelector: { 'a.io/zone': 'b' } } } },
-  'of nobody': {
+  'a migration with an instance': {},
+  'a migration with a node selector': { migration: { spec: { addedNodeSelector: { 'a.io/zone': 'b' } } } },
+  'a migration without an instance': {
     migration: { spec: { vmiName: null } },
     want: ['spec.vmiName: Required value: vmiName is missing'],
   },
-  'of an empty name': {
+  'a migration with an empty instance name': {
     migration: { spec: { vmiName: '' } },
     want: ['spec.vmiName: Required value: vmiName is missing'],
   },
-  'with a field that nobody knows': {
+  'an unknown field': {
     migration: { spec: { fast: true } },
     want: ['spec.fast: Forbidden: unknown field'],
   },
-  'to another cluster': {
+  'a migration to another cluster': {
     migration: { spec: { sendTo: {}, receive: {}, priority: 'system-critical' } },
     want: [
-      'spec.sendTo: Forbidden: is not supported: an instance goes to another node of its own cluster',
-      'spec.receive: Forbidden: is not supported: an instance goes to another node of its own cluster',
+      'spec.sendTo: Forbidden: is not supported: an instance can only be migrated within its cluster',
+      'spec.receive: Forbidden: is not supported: an instance can only be migrated within its cluster',
       'spec.priority: Forbidden: is not supported yet',
     ],
   },
-  'to a label that is none': {
+  'an invalid label in the node selector': {
     migration: { spec: { addedNodeSelector: { zone: 'a b' } } },
     want: [
       "spec.addedNodeSelector: Invalid value: \"a b\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
     ],
   },
-  'one that changes its instance': {
+  'a change of the instance': {
     migration: { spec: { vmiName: 'web' } },
     old: {},
     want: ["spec: Forbidden: update of Migration object's spec is restricted"],
   },
-  'one that changes its labels': { migration: { metadata: { labels: { a: 'b' } } }, old: {} },
-  'one that decides before anybody asks': {
+  'a change of the labels': { migration: { metadata: { labels: { a: 'b' } } }, old: {} },
+  'a recovery decision that was not requested': {
     migration: { metadata: { annotations: { 'selfsame.io/recovery': 'target' } } },
     want: [
       'metadata.annotations[selfsame.io/recovery]: Forbidden: may be set only while the condition ManualRecoveryRequired is True',
     ],
   },
-  'one of which people decide that the guest went': {
+  'a requested recovery decision': {
     migration: { metadata: { annotations: { 'selfsame.io/recovery': 'target' } } },
     old: { status: UNKNOWN },
   },
-  'one of which people decide something else': {
+  'an unknown recovery decision': {
     migration: { metadata: { annotations: { 'selfsame.io/recovery': 'both' } } },
     old: { status: UNKNOWN },
     want: [
       'metadata.annotations[selfsame.io/recovery]: Unsupported value: "both": supported values: "source", "target"',
     ],
   },
-  'one of which people decide what a node can say again': {
+  'a recovery decision that is no longer requested': {
     migration: { metadata: { annotations: { 'selfsame.io/recovery': 'source' } } },
     old: { status: { conditions: [{ type: 'ManualRecoveryRequired', status: 'False' }] } },
     want: [
       'metadata.annotations[selfsame.io/recovery]: Forbidden: may be set only while the condition ManualRecoveryRequired is True',
     ],
   },
-  'one of which people have decided before': {
+  'an unchanged recovery decision': {
     migration: { metadata: { annotations: { 'selfsame.io/recovery': 'source' }, labels: { a: 'b' } } },
     old: { metadata: { annotations: { 'selfsame.io/recovery': 'source' } } },
   },
-  'one that was stored before its field was refused': {
+  'an unchanged spec with an unknown field': {
     migration: { spec: { fast: true } },
     old: { spec: { fast: true } },
   },
 };
 
 for (const [name, { migration, old, want = [] }] of Object.entries(objects)) {
-  test(`${want.length === 0 ? 'allows' : 'refuses'}: ${name}`, () => {
+  test(`${want.length === 0 ? 'accepts' : 'refuses'} ${name}`, () => {
     const context = { old: old === undefined ? undefined : aMigration(old) };
     const errors = validateVirtualMachineInstanceMigration(aMigration(migration), context);
     assert.deepEqual(
@@ -96,29 +96,29 @@ const migratable = (status: string) => ({
   conditions: [{ type: 'LiveMigratable', status, reason: 'DisksNotLiveMigratable', message: 'a hostDisk' }],
 });
 
-const obstacles: Record<string, { status?: object | null; active?: boolean; want?: string }> = {
-  'an instance that runs': { status: { phase: 'Running' } },
-  'an instance that can go': { status: { phase: 'Running', ...migratable('True') } },
-  'an instance that is not there': { status: null, want: 'the VMI "golden/db" does not exist' },
-  'an instance that has failed': {
+const refusals: Record<string, { status?: object | null; active?: boolean; want?: string }> = {
+  'a running instance': { status: { phase: 'Running' } },
+  'a migratable instance': { status: { phase: 'Running', ...migratable('True') } },
+  'a missing instance': { status: null, want: 'the VMI "golden/db" does not exist' },
+  'a failed instance': {
     status: { phase: 'Failed', ...migratable('False') },
     want: 'Cannot migrate VMI in finalized state.',
   },
-  'an instance that has ended': { status: { phase: 'Succeeded' }, want: 'Cannot migrate VMI in finalized state.' },
-  'an instance that cannot go': {
+  'an instance that has succeeded': { status: { phase: 'Succeeded' }, want: 'Cannot migrate VMI in finalized state.' },
+  'an instance that is not migratable': {
     status: { phase: 'Running', ...migratable('False') },
     want: 'Cannot migrate VMI, Reason: DisksNotLiveMigratable, Message: a hostDisk',
   },
-  'an instance that is on its way': {
+  'an instance with an active migration': {
     status: { phase: 'Running' },
     active: true,
     want: 'in-flight migration detected. Active migration job (u-1) is currently already in progress for VMI db.',
   },
 };
 
-for (const [name, { status, active = false, want }] of Object.entries(obstacles)) {
-  test(`${want === undefined ? 'may go' : 'may not go'}: ${name}`, () => {
+for (const [name, { status, active = false, want }] of Object.entries(refusals)) {
+  test(`${want === undefined ? 'allows the migration of' : 'refuses the migration of'} ${name}`, () => {
     const vmi = status === null ? undefined : aVmi({ status });
-    assert.equal(migrationObstacle(aMigration(), { vmi, active: active ? [stored] : [] }), want);
+    assert.equal(findMigrationRefusal(aMigration(), { vmi, active: active ? [stored] : [] }), want);
   });
 }

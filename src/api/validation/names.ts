@@ -1,4 +1,4 @@
-/** Names within a spec: of volumes, disks, networks and interfaces. They become parts of ids, so they are DNS labels. */
+/** Checks names of volumes, disks, networks and interfaces. They become parts of ids, so they must be DNS labels. */
 import { duplicateValue, invalidValue, type FieldError } from '#kube/field-error.ts';
 import { nameErrors } from '#kube/names.ts';
 
@@ -6,7 +6,7 @@ export interface Named {
   readonly name: string;
 }
 
-/** Each name once, and usable. */
+/** Checks that names are unique and valid. */
 export function checkNames(items: readonly Named[], path: string): FieldError[] {
   const seen = new Set<string>();
   return items.flatMap(({ name }, i) => {
@@ -17,7 +17,7 @@ export function checkNames(items: readonly Named[], path: string): FieldError[] 
   });
 }
 
-/** Which of the words are set in `object`. */
-export function setOf<T extends object, K extends keyof T & string>(object: T, words: readonly K[]): K[] {
-  return words.filter((word) => object[word] !== undefined && object[word] !== null);
+/** Returns the keys that are set in `object`. */
+export function listSetKeys<T extends object, K extends keyof T & string>(object: T, keys: readonly K[]): K[] {
+  return keys.filter((key) => object[key] !== undefined && object[key] !== null);
 }

@@ -1,7 +1,7 @@
 /**
- * Places on PCI. On q35 there is one behind each root port, which the guest sees as bus 0x01 to 0x20, slot 0, function
- * 0; on i440fx each slot of bus 0 is one, but for those of the chipset itself. Which device stands where is decided by
- * node/definition; here only what can never work is refused.
+ * Checks PCI addresses in a spec. q35 has one place behind each root port, which the guest sees as bus 0x01 to 0x20,
+ * slot 0, function 0; i440fx has the slots of bus 0, except those of the chipset. node/definition assigns the places;
+ * this module refuses only what can never work.
  */
 import { interfacesOf } from '#api/attached-interfaces.ts';
 import type { Chipset } from '#api/chipset.ts';
@@ -14,33 +14,33 @@ import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { duplicateValue, forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
 
 export const MAX_ROOT_PORTS = 32;
-/** Kept free, so that devices can be plugged in while the guest runs. */
+/** Root ports that are kept free for hotplug. */
 export const SPARE_ROOT_PORTS = 4;
-/** Of bus 0 on i440fx: below it are the chipset's own. */
+/** First slot of bus 0 on i440fx; lower slots belong to the chipset. */
 const FIRST_SLOT = 0x02;
 const LAST_SLOT = 0x1f;
-/** Video, SCSI controller, balloon and RNG stand in slots, too; what else the spec asks for is counted. */
+/** Slots of video, SCSI controller, balloon and RNG. Other devices of the spec are counted. */
 const TAKEN_SLOTS = 4;
-/** Conventional interfaces on the root bus of q35, beside what else may have to stand there. */
+/** Limit of conventional interfaces on the root bus of q35, which other devices share. */
 const MAX_CONVENTIONAL = 8;
 
 const PCI_ADDRESS = /^([0-9a-f]{4}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])$/i;
 
 interface Places {
-  /** How many interfaces and disks there can be. */
-  readonly most: number;
+  /** Maximum number of interfaces and disks. */
+  readonly max: number;
   readonly expected: string;
   has(bus: number, slot: number): boolean;
 }
 
 const PLACES: Readonly<Record<Chipset, Places>> = {
   q35: {
-    most: MAX_ROOT_PORTS - SPARE_ROOT_PORTS,
+    max: MAX_ROOT_PORTS - SPARE_ROOT_PORTS,
     expected: 'must be 0000:<bus>:00.0 with a bus from 01 to 20 (hexadecimal), which is behind a root port',
     has: (bus, slot) => slot === 0 && bus >= 1 && bus <= MAX_ROOT_PORTS,
   },
   i440fx: {
-    most: LAST_SLOT - FIRST_SLOT + 1 - TAKEN_SLOTS,
+    max: LAST_SLOT - FIRST_SLOT + 1 - TAKEN_SLOTS,
     expected: 'must be 0000:00:<slot>.0 with a slot from 02 to 1f (hexadecimal)',
     has: (bus, slot) => bus === 0 && slot >= FIRST_SLOT && slot <= LAST_SLOT,
   },
@@ -51,7 +51,7 @@ export function checkPciAddresses(spec: VmiSpec, path: string, configuration: Co
   const chipset = chipsetOfSpec(spec, configuration);
   const places = PLACES[chipset ?? 'q35'];
   const field = `${path}.domain.devices`;
-  const asked = [
+  const requested = [
     ...interfaces.map(({ pciAddress }, i) => ({ address: pciAddress, at: `${field}.interfaces[${i}].pciAddress` })),
     ...disks.map(({ disk }, i) => ({ address: disk?.pciAddress, at: `${field}.disks[${i}].disk.pciAddress` })),
   ];
@@ -59,25 +59,25 @@ export function checkPciAddresses(spec: VmiSpec, path: string, configuration: Co
   const onRootBus =
     chipset === 'i440fx' ? [] : interfaces.filter(({ model }) => model !== undefined && isConventional(model));
   const errors = checkConventional(onRootBus, interfaces, field);
-  for (const { address, at } of asked) {
+  for (const { address, at } of requested) {
     if (address === undefined || address === '') continue;
     const key = address.toLowerCase();
     if (!isPlace(key, places)) errors.push(invalidValue(at, address, places.expected));
     else if (seen.has(key)) errors.push(duplicateValue(at, address));
     seen.add(key);
   }
-  // An interface that is absent keeps its place, a disk that is not plugged has none.
+  // An absent interface keeps its place; an unplugged disk does not.
   const virtio = disks.filter((disk) => isPlugged(disk) && busOf(disk, chipset) === 'virtio').length;
   const count = interfacesOf(spec).length - onRootBus.length + virtio;
-  const most = places.most - (chipset === 'i440fx' ? slotsBesides(spec) : 0);
-  if (count > most) {
-    const text = `interfaces and disks on the bus virtio are ${count}, more than ${most}; use the bus scsi`;
+  const max = places.max - (chipset === 'i440fx' ? countOtherSlots(spec) : 0);
+  if (count > max) {
+    const text = `there are ${count} interfaces and virtio disks; at most ${max} are possible; use the scsi bus for disks`;
     errors.push(forbiddenField(field, text));
   }
   return errors;
 }
 
-/** They stand where the machine has room, not where somebody names. */
+/** Conventional interfaces on q35 are limited in number, and their addresses cannot be chosen. */
 function checkConventional(
   onRootBus: readonly Interface[],
   interfaces: readonly Interface[],
@@ -85,17 +85,17 @@ function checkConventional(
 ): FieldError[] {
   const errors = onRootBus.flatMap((nic) => {
     const at = `${field}.interfaces[${interfaces.indexOf(nic)}].pciAddress`;
-    const text = `not for the model ${nic.model} on q35, which stands on the root bus, where the machine decides`;
+    const text = `not supported for the model ${nic.model} on q35, which is on the root bus; its address is assigned automatically`;
     return nic.pciAddress ? [forbiddenField(at, text)] : [];
   });
   const ninth = onRootBus[MAX_CONVENTIONAL];
   if (ninth === undefined) return errors;
-  const text = `a q35 guest has room for ${MAX_CONVENTIONAL} interfaces of the models e1000, rtl8139, ne2k_pci and pcnet`;
+  const text = `a q35 guest can have at most ${MAX_CONVENTIONAL} interfaces of the models e1000, rtl8139, ne2k_pci and pcnet`;
   return [...errors, invalidValue(`${field}.interfaces[${interfaces.indexOf(ninth)}].model`, ninth.model, text)];
 }
 
-/** Slots of an i440fx that other hardware of the spec takes. */
-function slotsBesides({ domain: { devices = {} } }: VmiSpec): number {
+/** Returns the number of i440fx slots that other devices of the spec use. */
+function countOtherSlots({ domain: { devices = {} } }: VmiSpec): number {
   const { sound, watchdog } = devices;
   const inputs = inputsOf(devices).filter(({ bus }) => bus === 'virtio').length;
   return [sound, watchdog].filter((device) => device !== undefined).length + inputs + (needsUsb(devices) ? 1 : 0);

@@ -1,26 +1,26 @@
-/** What is handed on to the launcher pod: wrong here, the pod could not be made. */
+/** Checks fields that are copied to the launcher pod, whose creation would fail otherwise. */
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
 import { annotationKeyErrors, labelKeyErrors, labelValueErrors, nameErrors } from '#kube/names.ts';
 
 export function checkPlacement(spec: VmiSpec, path: string): FieldError[] {
-  const errors = checkLabels(spec.nodeSelector, `${path}.nodeSelector`);
+  const errors = checkLabelMap(spec.nodeSelector, `${path}.nodeSelector`);
   for (const part of ['hostname', 'subdomain'] as const) {
     const text = spec[part];
     if (text === undefined || text === '') continue;
-    errors.push(...nameErrors('label', text).map((fault) => invalidValue(`${path}.${part}`, text, fault)));
+    errors.push(...nameErrors('label', text).map((error) => invalidValue(`${path}.${part}`, text, error)));
   }
   return errors;
 }
 
-export function checkLabels(labels: Readonly<Record<string, string>> | undefined, field: string): FieldError[] {
+export function checkLabelMap(labels: Readonly<Record<string, string>> | undefined, field: string): FieldError[] {
   return Object.entries(labels ?? {}).flatMap(([key, value]) => [
     ...labelKeyErrors(key).map((text) => invalidValue(field, key, text)),
     ...labelValueErrors(value).map((text) => invalidValue(field, value, text)),
   ]);
 }
 
-export function checkAnnotations(keys: Readonly<Record<string, string>> | undefined, field: string): FieldError[] {
+export function checkAnnotationMap(keys: Readonly<Record<string, string>> | undefined, field: string): FieldError[] {
   return Object.keys(keys ?? {}).flatMap((key) =>
     annotationKeyErrors(key).map((text) => invalidValue(field, key, text)),
   );

@@ -8,42 +8,42 @@ const tcp = { tcpSocket: { port: 22 } };
 const AT = 'spec.readinessProbe';
 
 const cases: Record<string, { spec: Partial<VmiSpec>; want: string[] }> = {
-  'each way to ask is fine': {
+  'accepts HTTP and guest agent probes': {
     spec: { readinessProbe: { httpGet: { port: 80, path: '/x' } }, livenessProbe: { guestAgentPing: {} } },
     want: [],
   },
-  'a program of the guest': { spec: { readinessProbe: { exec: { command: ['cat', '/tmp/ok'] } } }, want: [] },
-  'two at once': {
+  'accepts an exec probe': { spec: { readinessProbe: { exec: { command: ['cat', '/tmp/ok'] } } }, want: [] },
+  'refuses two handlers': {
     spec: { readinessProbe: { ...tcp, guestAgentPing: {} } },
     want: [`${AT}: Invalid value: "tcpSocket, guestAgentPing": ${AT} must have exactly one probe type set`],
   },
-  'none at all': {
+  'refuses a probe without a handler': {
     spec: { readinessProbe: { periodSeconds: 3 } },
     want: [
       `${AT}: Required value: either ${AT}.tcpSocket, ${AT}.exec, ${AT}.httpGet or ${AT}.guestAgentPing must be set if a ${AT} is specified`,
     ],
   },
-  'a program without a name': {
+  'refuses an exec probe without a command': {
     spec: { readinessProbe: { exec: { command: [] } } },
     want: [`${AT}.exec.command: Required value`],
   },
-  'a port by its name': {
+  'refuses a named port': {
     spec: { readinessProbe: { tcpSocket: { port: 'ssh' } } },
     want: [`${AT}.tcpSocket.port: Invalid value: "ssh": must be between 1 and 65535, inclusive`],
   },
-  'a guest on a bridge alone, which is asked at the address that its agent tells': {
+  'accepts a TCP probe of a guest on a bridge': {
     spec: { readinessProbe: tcp, networks: [{ name: 'default', multus: { networkName: 'br0' } }] },
     want: [],
   },
-  'a guest without a network': {
+  'refuses a TCP probe of a guest without a network': {
     spec: { readinessProbe: tcp, networks: [], domain: { devices: { autoattachPodInterface: false } } },
     want: [`${AT}.tcpSocket: Forbidden: ${AT}.tcpSocket is only allowed if a network is attached`],
   },
-  'another host than the guest': {
+  'refuses another host': {
     spec: { readinessProbe: { tcpSocket: { port: 22, host: '169.254.169.254' } } },
     want: [`${AT}.tcpSocket.host: Forbidden: is not supported; probes go to the guest itself`],
   },
-  'what would be another line of a request': {
+  'refuses control characters in an HTTP request': {
     spec: {
       readinessProbe: { httpGet: { port: 80, path: '/a\nb', httpHeaders: [{ name: 'a b', value: 'c\r\nd' }] } },
     },
@@ -53,7 +53,7 @@ const cases: Record<string, { spec: Partial<VmiSpec>; want: string[] }> = {
       `${AT}.httpGet.httpHeaders[0].value: Invalid value: "c\\r\\nd": must not contain control characters`,
     ],
   },
-  'a life that has to be shown twice': {
+  'refuses a liveness probe with a success threshold of 2': {
     spec: { livenessProbe: { ...tcp, successThreshold: 2 } },
     want: ['spec.livenessProbe.successThreshold: Invalid value: 2: must be 1'],
   },

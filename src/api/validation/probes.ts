@@ -1,16 +1,16 @@
 import type { Probe } from '#api/domain/probe.ts';
-import { setOf } from '#api/validation/names.ts';
+import { listSetKeys } from '#api/validation/names.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { forbiddenField, invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
 
 const HANDLERS = ['tcpSocket', 'exec', 'httpGet', 'guestAgentPing'] as const;
 const MAX_PORT = 65_535;
 const HEADER = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-/** Control characters would end the line of a request. */
+/** Control characters could break a request line. */
 // oxlint-disable-next-line no-control-regex
 const UNPRINTABLE = /[\x00-\x1f\x7f]/;
 
-/** Probes: each asks in one way, and what goes over the network needs one. */
+/** Checks probes: each has exactly one handler, and network probes need a network. */
 export function checkProbes(spec: VmiSpec, path: string): FieldError[] {
   return [
     ...checkProbe(spec.readinessProbe, `${path}.readinessProbe`, spec),
@@ -21,7 +21,7 @@ export function checkProbes(spec: VmiSpec, path: string): FieldError[] {
 
 function checkProbe(probe: Probe | undefined, field: string, spec: VmiSpec): FieldError[] {
   if (probe === undefined) return [];
-  const handlers = setOf(probe, HANDLERS);
+  const handlers = listSetKeys(probe, HANDLERS);
   if (handlers.length > 1)
     return [invalidValue(field, handlers.join(', '), `${field} must have exactly one probe type set`)];
   if (handlers.length === 0) {
@@ -38,7 +38,7 @@ function checkProbe(probe: Probe | undefined, field: string, spec: VmiSpec): Fie
     if ((spec.networks ?? []).length === 0 && !hasDefaultNetwork(spec)) {
       errors.push(forbiddenField(at, `${at} is only allowed if a network is attached`));
     }
-    // It goes to the guest and nowhere else, whatever a name may stand for.
+    // Probes go to the guest only: a host name could resolve to any address.
     if (target.host) errors.push(forbiddenField(`${at}.host`, 'is not supported; probes go to the guest itself'));
   }
   return [...errors, ...checkHttp(httpGet, `${field}.httpGet`)];
@@ -51,8 +51,8 @@ function hasDefaultNetwork({ domain, networks = [] }: VmiSpec): boolean {
 
 function checkPort(port: unknown, field: string): FieldError[] {
   // A guest has no names for its ports.
-  const isFine = typeof port === 'number' && Number.isInteger(port) && port >= 1 && port <= MAX_PORT;
-  return isFine ? [] : [invalidValue(field, port, `must be between 1 and ${MAX_PORT}, inclusive`)];
+  const isValid = typeof port === 'number' && Number.isInteger(port) && port >= 1 && port <= MAX_PORT;
+  return isValid ? [] : [invalidValue(field, port, `must be between 1 and ${MAX_PORT}, inclusive`)];
 }
 
 function checkHttp(httpGet: Probe['httpGet'], field: string): FieldError[] {
@@ -68,7 +68,7 @@ function checkHttp(httpGet: Probe['httpGet'], field: string): FieldError[] {
   return errors;
 }
 
-/** What restarts a guest has no need of a second success. */
+/** A liveness probe needs one success only, as in a Pod. */
 function checkOneSuccess(probe: Probe | undefined, field: string): FieldError[] {
   const { successThreshold = 1 } = probe ?? {};
   return successThreshold <= 1 ? [] : [invalidValue(`${field}.successThreshold`, successThreshold, 'must be 1')];

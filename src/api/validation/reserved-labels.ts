@@ -1,12 +1,12 @@
 import { CREATED_BY_LABEL, NODE_NAME_LABEL, SCHEDULABLE_LABEL } from '#api/names.ts';
 import { forbiddenField, type FieldError } from '#kube/field-error.ts';
 
-/** Other parts trust what they say. */
+/** Our components trust these labels. */
 const RESERVED = [CREATED_BY_LABEL, NODE_NAME_LABEL, SCHEDULABLE_LABEL, 'kubevirt.io/migrationJobUID'];
 
 type Labels = Readonly<Record<string, string>> | undefined;
 
-/** Labels of instances that only our own parts may set or change. In KubeVirt's words. */
+/** Refuses labels of instances that only our own components may set or change. The message is KubeVirt's. */
 export function checkReservedLabels(labels: Labels, old: Labels, field: string, isUpdate = false): FieldError[] {
   const touched = RESERVED.filter((key) => labels?.[key] !== old?.[key]);
   if (touched.length === 0) return [];

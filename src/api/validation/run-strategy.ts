@@ -4,12 +4,12 @@ import { forbiddenField, invalidValue, requiredValue, type FieldError } from '#k
 const EXCLUSIVE =
   'Running and RunStrategy are mutually exclusive. Note that Running is deprecated, please use RunStrategy instead';
 
-/** In KubeVirt's words. */
+/** The messages are KubeVirt's. */
 export function checkRunStrategy({ running, runStrategy }: VmSpec): FieldError[] {
-  const named = runStrategy !== undefined && runStrategy !== '';
-  if (running !== undefined && named) return [forbiddenField('spec.running', EXCLUSIVE)];
+  const hasStrategy = runStrategy !== undefined && runStrategy !== '';
+  if (running !== undefined && hasStrategy) return [forbiddenField('spec.running', EXCLUSIVE)];
   if (running !== undefined) return [];
-  if (!named) return [requiredValue('spec.runStrategy', 'RunStrategy must be specified')];
+  if (!hasStrategy) return [requiredValue('spec.runStrategy', 'RunStrategy must be specified')];
   if ((RUN_STRATEGIES as readonly string[]).includes(runStrategy)) return [];
   return [invalidValue('spec.runStrategy', runStrategy, `Invalid RunStrategy (${runStrategy})`)];
 }

@@ -1,4 +1,4 @@
-/** VirtualMachineSnapshots and VirtualMachineRestores: what is refused, one sentence each. */
+/** Tests the validation of VirtualMachineSnapshots and VirtualMachineRestores. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aRestore, aSnapshot } from '#api/validation/testing/valid-objects.ts';
@@ -10,15 +10,15 @@ const texts = (errors: FieldError[]) => errors.map(({ field, message }) => `${fi
 const IMMUTABLE = ['spec: Forbidden: spec in immutable after creation'];
 const DEADLINE = 'must be a duration (e.g. 5m, 1h30m, 90s), or 0 for no deadline';
 
-/** Merge patches of the spec of a valid object; with `old`, of the one that is changed. */
+/** Merge patches of the spec of a valid object, and of the stored object in `old`. */
 const snapshots: Record<string, { spec: object; old?: object; want?: string[] }> = {
   'a valid snapshot': { spec: {} },
-  'no group is ours': { spec: { source: { apiGroup: null } } },
+  'no group': { spec: { source: { apiGroup: null } } },
   'another group': {
     spec: { source: { apiGroup: 'apps' } },
     want: ['spec.source.apiGroup: Unsupported value: "apps": supported values: "kubevirt.io"'],
   },
-  'an empty group is another one': {
+  'an empty group': {
     spec: { source: { apiGroup: '' } },
     want: ['spec.source.apiGroup: Unsupported value: "": supported values: "kubevirt.io"'],
   },
@@ -28,22 +28,22 @@ const snapshots: Record<string, { spec: object; old?: object; want?: string[] }>
   },
   'no name': { spec: { source: { name: '' } }, want: ['spec.source.name: Required value'] },
   'a deadline': { spec: { failureDeadline: '1h30m' } },
-  'no deadline at all': { spec: { failureDeadline: '0' } },
-  'a deadline that is none': {
+  'no deadline': { spec: { failureDeadline: '0' } },
+  'an invalid deadline': {
     spec: { failureDeadline: 'soon' },
     want: [`spec.failureDeadline: Invalid value: "soon": ${DEADLINE}`],
   },
-  'a deadline in the past': {
+  'a negative deadline': {
     spec: { failureDeadline: '-5m' },
     want: [`spec.failureDeadline: Invalid value: "-5m": ${DEADLINE}`],
   },
-  'fields that nobody knows': {
+  'unknown fields': {
     spec: { deadline: '5m', source: { namespace: 'x' } },
     want: ['spec.source.namespace: Forbidden: unknown field', 'spec.deadline: Forbidden: unknown field'],
   },
-  'nothing is changed': { spec: {}, old: {} },
-  'something is changed': { spec: { failureDeadline: '1m' }, old: {}, want: IMMUTABLE },
-  'what was wrong before may stay': { spec: { deadline: '5m' }, old: { deadline: '5m' } },
+  'no change': { spec: {}, old: {} },
+  'a change of the spec': { spec: { failureDeadline: '1m' }, old: {}, want: IMMUTABLE },
+  'an unchanged spec with an unknown field': { spec: { deadline: '5m' }, old: { deadline: '5m' } },
 };
 
 for (const [name, { spec, old, want = [] }] of Object.entries(snapshots)) {
@@ -63,16 +63,16 @@ const restores: Record<string, { spec: object; old?: object; unfinished?: string
     spec: { virtualMachineSnapshotName: '' },
     want: ['spec.virtualMachineSnapshotName: Required value'],
   },
-  'a field that nobody knows': { spec: { to: 'x' }, want: ['spec.to: Forbidden: unknown field'] },
-  'another one is not finished': {
+  'an unknown field': { spec: { to: 'x' }, want: ['spec.to: Forbidden: unknown field'] },
+  'another unfinished restore': {
     spec: {},
     unfinished: ['r0'],
     want: ['spec.target: Forbidden: VirtualMachineRestore "r0" in progress'],
   },
-  'itself is not finished': { spec: {}, unfinished: ['r1'] },
-  'another one is not finished, and a label is changed': { spec: {}, old: {}, unfinished: ['r0'] },
-  'its snapshot is changed': { spec: { virtualMachineSnapshotName: 's2' }, old: {}, want: IMMUTABLE },
-  'names of volumes': {
+  'the same restore is unfinished': { spec: {}, unfinished: ['r1'] },
+  'another unfinished restore, and a change of labels': { spec: {}, old: {}, unfinished: ['r0'] },
+  'a change of the snapshot': { spec: { virtualMachineSnapshotName: 's2' }, old: {}, want: IMMUTABLE },
+  'overrides of volumes': {
     spec: {
       volumeRestoreOverrides: [
         { volumeName: 'root', restoreName: 'db-root', labels: { a: 'b' }, annotations: { a: 'b c' } },
@@ -80,7 +80,7 @@ const restores: Record<string, { spec: object; old?: object; unfinished?: string
       ],
     },
   },
-  'names of volumes that are wrong': {
+  'invalid overrides of volumes': {
     spec: {
       volumeRestoreOverrides: [
         { volumeName: 'root', restoreName: 'a' },
@@ -94,7 +94,7 @@ const restores: Record<string, { spec: object; old?: object; unfinished?: string
       'spec.volumeRestoreOverrides[2].volumeName: Required value',
     ],
   },
-  'too many names': {
+  'too many overrides': {
     spec: { volumeRestoreOverrides: Array.from({ length: 101 }, (_, i) => ({ volumeName: `v${i}` })) },
     want: ['spec.volumeRestoreOverrides: Too many: 101: must have at most 100 items'],
   },
@@ -114,7 +114,7 @@ for (const [name, { spec, old, unfinished = [], want = [] }] of Object.entries(r
   });
 }
 
-test('restore: a name of a claim that is none', () => {
+test('restore: an invalid name of a claim', () => {
   const spec = { volumeRestoreOverrides: [{ volumeName: 'root', restoreName: 'A b' }] };
   const [error] = texts(validateVirtualMachineRestore(aRestore({ spec }), { unfinished: [] }));
   assert.match(error ?? '', /^spec\.volumeRestoreOverrides\[0\]\.restoreName: Invalid value: "A b"/);
@@ -130,40 +130,43 @@ const patches: Record<string, { patch: unknown; want?: RegExp }> = {
   'a label': { patch: { op: 'add', path: '/metadata/labels/a', value: 'b' } },
   'all annotations': { patch: { op: 'replace', path: '/metadata/annotations', value: {} } },
   'a field of the spec': { patch: { op: 'replace', path: '/spec/runStrategy', value: 'Halted' } },
-  'a device is taken out': { patch: { op: 'remove', path: '/spec/template/spec/domain/devices/interfaces/0' } },
+  'the removal of a device': { patch: { op: 'remove', path: '/spec/template/spec/domain/devices/interfaces/0' } },
   'a test': { patch: { op: 'test', path: `${FIRMWARE}/uuid`, value: null } },
   'another uuid': { patch: { op: 'replace', path: `${FIRMWARE}/uuid`, value: UUID } },
   'a new uuid': { patch: { op: 'replace', path: `${FIRMWARE}/uuid`, value: '' } },
   'another firmware with a uuid': { patch: { op: 'add', path: FIRMWARE, value: { uuid: UUID } } },
   'another serial': { patch: { op: 'replace', path: `${FIRMWARE}/serial`, value: 'A-2' } },
 
-  'no JSON': { patch: '{"op"', want: SHAPE },
+  'invalid JSON': { patch: '{"op"', want: SHAPE },
   'a list': { patch: [], want: SHAPE },
   'a number': { patch: 3, want: SHAPE },
-  'a move': {
+  'a move operation': {
     patch: { op: 'move', from: `${FIRMWARE}/uuid`, path: '/metadata/labels/a' },
     want: /^spec\.patches\[0\]\.op: Unsupported value: "move"/,
   },
   'no operation': { patch: { path: '/spec/a', value: 1 }, want: /\.op: Unsupported value: null/ },
-  'a field that is none': { patch: { op: 'add', path: '/spec/a', value: 1, form: 1 }, want: /unknown field "form"$/ },
+  'an unknown field of the patch': {
+    patch: { op: 'add', path: '/spec/a', value: 1, form: 1 },
+    want: /unknown field "form"$/,
+  },
   'no path': { patch: { op: 'add', value: 1 }, want: /path must be a JSON pointer$/ },
-  'a path that is none': { patch: { op: 'add', path: 'spec/a', value: 1 }, want: /path must be a JSON pointer$/ },
+  'an invalid path': { patch: { op: 'add', path: 'spec/a', value: 1 }, want: /path must be a JSON pointer$/ },
   'no value': { patch: { op: 'add', path: '/spec/a' }, want: /add needs a value$/ },
   'the name': { patch: { op: 'replace', path: '/metadata/name', value: 'x' }, want: WHERE },
-  'what begins like labels': { patch: { op: 'add', path: '/metadata/labelsx', value: 'x' }, want: WHERE },
+  'a path that only begins like labels': { patch: { op: 'add', path: '/metadata/labelsx', value: 'x' }, want: WHERE },
   'the status': { patch: { op: 'add', path: '/status/created', value: true }, want: WHERE },
   'the whole spec': { patch: { op: 'replace', path: '/spec', value: {} }, want: WHERE },
   'the whole object': { patch: { op: 'replace', path: '', value: {} }, want: WHERE },
-  'the uuid is removed': { patch: { op: 'remove', path: `${FIRMWARE}/uuid` }, want: REMOVES },
-  'the uuid becomes null': { patch: { op: 'replace', path: `${FIRMWARE}/uuid`, value: null }, want: REMOVES },
-  'the firmware is removed': { patch: { op: 'remove', path: FIRMWARE }, want: REMOVES },
+  'the removal of the uuid': { patch: { op: 'remove', path: `${FIRMWARE}/uuid` }, want: REMOVES },
+  'a null uuid': { patch: { op: 'replace', path: `${FIRMWARE}/uuid`, value: null }, want: REMOVES },
+  'the removal of the firmware': { patch: { op: 'remove', path: FIRMWARE }, want: REMOVES },
   'another firmware without a uuid': { patch: { op: 'replace', path: FIRMWARE, value: {} }, want: REMOVES },
   'another template without a uuid': {
     patch: { op: 'replace', path: '/spec/template', value: { spec: { domain: {} } } },
     want: REMOVES,
   },
-  'the domain is removed': { patch: { op: 'remove', path: '/spec/template/spec/domain' }, want: REMOVES },
-  'a uuid that is none': {
+  'the removal of the domain': { patch: { op: 'remove', path: '/spec/template/spec/domain' }, want: REMOVES },
+  'an invalid uuid': {
     patch: { op: 'replace', path: `${FIRMWARE}/uuid`, value: 'new' },
     want: /the firmware uuid must be a UUID as of RFC 4122, or "" for a new one$/,
   },

@@ -1,43 +1,43 @@
-/** Fields that we do not have: all refused, by their whole path, with what to do instead. */
+/** Tests that unsupported fields are refused with their full path and an alternative. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aVm } from '#api/validation/testing/valid-objects.ts';
-import { unknownFields } from '#api/validation/unknown-fields.ts';
+import { checkUnknownFields } from '#api/validation/unknown-fields.ts';
 import { vmSpec } from '#api/virtual-machine/schema.ts';
 
 const NOT_YET = 'Forbidden: is not supported yet';
 
-const ON_A_DISK =
-  'Forbidden: is not supported: the files are on a disk that can only be read; the guest mounts it with the mode that it likes';
+const NO_MODE =
+  'Forbidden: is not supported: the files are on a read-only disk, and the guest chooses the mode when it mounts the disk';
 
-/** What is set at a path of a VM's spec, and what is said of it. */
+/** Merge patches of a VM's spec, and the errors. */
 const cases: Record<string, { spec: unknown; want: string[] }> = {
-  'nothing is wrong': { spec: {}, want: [] },
-  'null is not set': { spec: { template: { metadata: { creationTimestamp: null } } }, want: [] },
-  'what a pod does not know of where it may run': {
+  'accepts a valid spec': { spec: {}, want: [] },
+  'ignores null': { spec: { template: { metadata: { creationTimestamp: null } } }, want: [] },
+  'refuses unknown fields in scheduling constraints': {
     spec: { template: { spec: { affinity: { podAffinty: {} }, tolerations: [{ operator: 'Exists', for: 'ever' }] } } },
     want: [
       'spec.template.spec.affinity.podAffinty: Forbidden: unknown field',
       'spec.template.spec.tolerations[0].for: Forbidden: unknown field',
     ],
   },
-  'a field of the VM that comes later': {
+  'refuses an unsupported field of a VM': {
     spec: { instancetype: { name: 'u1.small' } },
-    want: ['spec.instancetype: Forbidden: is not supported yet; write cpu and memory into spec.template.spec.domain'],
+    want: ['spec.instancetype: Forbidden: is not supported yet; set cpu and memory in spec.template.spec.domain'],
   },
-  'a device that comes later': {
+  'refuses an unsupported device': {
     spec: { template: { spec: { domain: { devices: { gpus: [{ name: 'a' }] } } } } },
     want: [
-      'spec.template.spec.domain.devices.gpus: Forbidden: is not supported: a device of a node would not be there on another one, and the VM would not be the same; use an emulated device, or a directLun volume for a disk',
+      'spec.template.spec.domain.devices.gpus: Forbidden: is not supported: a device of one node does not exist on another, so the VM would not stay the same; use an emulated device, or a directLun volume for a disk',
     ],
   },
-  'a container disk names the alternatives': {
+  'refuses a container disk and names alternatives': {
     spec: { template: { spec: { volumes: [{ name: 'root', containerDisk: { image: 'x' } }] } } },
     want: [
-      'spec.template.spec.volumes[0].containerDisk: Forbidden: is not supported: disks do not come from container images here. Use one of persistentVolumeClaim, ephemeral, emptyDisk, hostDisk, cloudInitNoCloud, configMap, secret, serviceAccount and downwardAPI, or firmware.kernelBoot with the image selfsame/guest for a guest to try things with',
+      'spec.template.spec.volumes[0].containerDisk: Forbidden: is not supported: disks cannot be container images. Use one of persistentVolumeClaim, ephemeral, emptyDisk, hostDisk, cloudInitNoCloud, configMap, secret, serviceAccount and downwardAPI, or firmware.kernelBoot with the image selfsame/guest for a test guest',
     ],
   },
-  'files of a volume that are not as the object has them': {
+  'refuses modes and selected items of file volumes': {
     spec: {
       template: {
         spec: {
@@ -56,19 +56,19 @@ const cases: Record<string, { spec: unknown; want: string[] }> = {
       },
     },
     want: [
-      'spec.template.spec.volumes[0].configMap.items: Forbidden: is not supported: each file is a key of the ConfigMap, under its name; make an object with the keys that the guest is to see',
-      `spec.template.spec.volumes[0].configMap.defaultMode: ${ON_A_DISK}`,
-      'spec.template.spec.volumes[1].secret.items: Forbidden: is not supported: each file is a key of the Secret, under its name; make an object with the keys that the guest is to see',
-      'spec.template.spec.volumes[2].downwardAPI.items: Forbidden: is not supported: the files are named in fields',
-      'spec.template.spec.volumes[2].downwardAPI.fields[0].resourceFieldRef: Forbidden: is not supported: guests see their own processors and memory; use fieldRef for what is in the metadata',
-      `spec.template.spec.volumes[2].downwardAPI.fields[0].mode: ${ON_A_DISK}`,
+      'spec.template.spec.volumes[0].configMap.items: Forbidden: is not supported: there is one file for each key of the ConfigMap; create an object with only the keys that the guest needs',
+      `spec.template.spec.volumes[0].configMap.defaultMode: ${NO_MODE}`,
+      'spec.template.spec.volumes[1].secret.items: Forbidden: is not supported: there is one file for each key of the Secret; create an object with only the keys that the guest needs',
+      'spec.template.spec.volumes[2].downwardAPI.items: Forbidden: is not supported: use fields',
+      'spec.template.spec.volumes[2].downwardAPI.fields[0].resourceFieldRef: Forbidden: is not supported: guests see their own CPUs and memory; use fieldRef for metadata',
+      `spec.template.spec.volumes[2].downwardAPI.fields[0].mode: ${NO_MODE}`,
     ],
   },
-  'fields of elements say which': {
+  'names the index of a list item': {
     spec: { template: { spec: { domain: { devices: { disks: [{ name: 'a' }, { name: 'b', io: 'native' }] } } } } },
     want: [`spec.template.spec.domain.devices.disks[1].io: ${NOT_YET}`],
   },
-  'typing errors, several at once': {
+  'refuses several misspelled fields': {
     spec: { runStrategie: 'Always', template: { spec: { domain: { cpus: 1, cpu: { core: 2 } } } } },
     want: [
       'spec.template.spec.domain.cpu.core: Forbidden: unknown field',
@@ -76,14 +76,14 @@ const cases: Record<string, { spec: unknown; want: string[] }> = {
       'spec.runStrategie: Forbidden: unknown field',
     ],
   },
-  'names of every object are unknown all the same': {
+  'refuses names of Object.prototype': {
     spec: { template: { spec: { domain: { devices: { constructor: {}, toString: 1 } } } } },
     want: [
       'spec.template.spec.domain.devices.constructor: Forbidden: unknown field',
       'spec.template.spec.domain.devices.toString: Forbidden: unknown field',
     ],
   },
-  'quantities that are none': {
+  'refuses invalid quantities': {
     spec: { template: { spec: { domain: { memory: { guest: '1 GB' }, resources: { limits: { cpu: 'x' } } } } } },
     want: [
       `spec.template.spec.domain.memory.guest: Invalid value: "1 GB": quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`,
@@ -94,12 +94,12 @@ const cases: Record<string, { spec: unknown; want: string[] }> = {
 
 for (const [name, { spec, want }] of Object.entries(cases)) {
   test(name, () => {
-    const errors = unknownFields(vmSpec, aVm({ spec }).spec, 'spec', 'spec.template.');
+    const errors = checkUnknownFields(vmSpec, aVm({ spec }).spec, 'spec', 'spec.template.');
     assert.deepEqual(errors.map(({ field, message }) => `${field}: ${message}`).toSorted(), want.toSorted());
   });
 }
 
-test('says no more than anybody reads', () => {
+test('returns at most 50 errors', () => {
   const fields = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`x${i}`, 1]));
-  assert.equal(unknownFields(vmSpec, aVm({ spec: fields }).spec, 'spec', 'spec.template.').length, 50);
+  assert.equal(checkUnknownFields(vmSpec, aVm({ spec: fields }).spec, 'spec', 'spec.template.').length, 50);
 });

@@ -1,6 +1,6 @@
 /**
- * Fields that a kind does not know. The API server keeps them (custom-kind.ts), so that they are refused here by their
- * full path: what somebody asks for is done or refused, never dropped. What we know of them is in unsupported.ts.
+ * Refuses fields that a kind does not have, by their full path. The API server does not prune them (custom-kind.ts): a
+ * request is either honoured or refused, never dropped silently. unsupported.ts has explanations for known fields.
  */
 import { explainUnsupported } from '#api/validation/unsupported.ts';
 import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
@@ -9,20 +9,20 @@ import { quantityFault } from '#kube/quantity.ts';
 import { isQuantity } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 
-/** One object may name thousands of them; nobody reads so many. */
+/** Limits the size of the response: an object may have thousands of unknown fields. */
 const MAX_ERRORS = 50;
 
 interface Walk {
   readonly errors: FieldError[];
-  /** How long the prefix of a path is that unsupported.ts does not know: `spec.template.`. */
+  /** The prefix that is removed from paths before unsupported.ts is asked: `spec.template.`. */
   readonly prefix: string;
 }
 
 /**
- * Every field below `value` that `schema` does not name, and every quantity that is none, which no schema of a custom
- * kind can tell. `prefix` is the part of the path above the spec of an instance.
+ * Returns an error for every field below `value` that `schema` does not have, and for every invalid quantity, which the
+ * schema of a custom kind cannot check. `prefix` is the part of the path above the spec of an instance.
  */
-export function unknownFields(schema: Schema, value: unknown, path: string, prefix: string): FieldError[] {
+export function checkUnknownFields(schema: Schema, value: unknown, path: string, prefix: string): FieldError[] {
   const walk: Walk = { errors: [], prefix };
   visit(walk, schema, value, path);
   return walk.errors;
@@ -45,20 +45,20 @@ function visit(walk: Walk, schema: Schema, value: unknown, path: string): void {
   for (const [key, child] of Object.entries(value)) {
     const known = Object.hasOwn(properties, key) ? properties[key] : undefined;
     if (known !== undefined) visit(walk, known, child, `${path}.${key}`);
-    // Tools write `creationTimestamp: null`; null says that a field is not set.
-    else if (child !== null) refuse(walk, `${path}.${key}`);
+    // Tools write `creationTimestamp: null`; null means that a field is not set.
+    else if (child !== null) refuseField(walk, `${path}.${key}`);
   }
 }
 
 const isSchema = (value: Schema | boolean | undefined): value is Schema => typeof value === 'object';
 
-function refuse({ errors, prefix }: Walk, path: string): void {
+function refuseField({ errors, prefix }: Walk, path: string): void {
   if (errors.length >= MAX_ERRORS) return;
   const relative = path.startsWith(prefix) ? path.slice(prefix.length) : path;
   errors.push(forbiddenField(path, explainUnsupported(relative.replaceAll(/\[\d+\]/g, '[]')) ?? 'unknown field'));
 }
 
 function checkQuantity({ errors }: Walk, value: unknown, path: string): void {
-  const fault = value === undefined || value === null ? undefined : quantityFault(value);
-  if (fault !== undefined) errors.push(invalidValue(path, value, fault));
+  const error = value === undefined || value === null ? undefined : quantityFault(value);
+  if (error !== undefined) errors.push(invalidValue(path, value, error));
 }

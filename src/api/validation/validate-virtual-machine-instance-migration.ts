@@ -1,11 +1,11 @@
 /**
- * Whether a VirtualMachineInstanceMigration may be stored. Pure; returns everything that is wrong with the object itself.
- * Whether its instance can go now is told by migrationObstacle: it is asked about objects that are right.
+ * Validates a VirtualMachineInstanceMigration. Pure; returns all errors of the object itself. findMigrationRefusal then
+ * decides whether its instance can be migrated now.
  */
 import { isFinal } from '#api/can.ts';
 import { checkRecovery } from '#api/migration-recovery.ts';
-import { checkLabels } from '#api/validation/placement.ts';
-import { unknownFields } from '#api/validation/unknown-fields.ts';
+import { checkLabelMap } from '#api/validation/placement.ts';
+import { checkUnknownFields } from '#api/validation/unknown-fields.ts';
 import { migrationSpec, type VirtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { findCondition } from '#kube/conditions.ts';
@@ -33,21 +33,21 @@ export function validateVirtualMachineInstanceMigration(
   return [
     ...recovery,
     ...(spec.vmiName ? [] : [requiredValue('spec.vmiName', 'vmiName is missing')]),
-    ...unknownFields(migrationSpec, spec, 'spec', ''),
-    ...checkLabels(spec.addedNodeSelector, 'spec.addedNodeSelector'),
+    ...checkUnknownFields(migrationSpec, spec, 'spec', ''),
+    ...checkLabelMap(spec.addedNodeSelector, 'spec.addedNodeSelector'),
   ];
 }
 
-export interface MigrationWorld {
+export interface MigrationRefusalWorld {
   readonly vmi: Pick<VirtualMachineInstance, 'status'> | undefined;
-  /** Of that instance, not final. */
+  /** Unfinished migrations of the instance. */
   readonly active: readonly Stored<VirtualMachineInstanceMigration>[];
 }
 
-/** Why the instance cannot go, in KubeVirt's words; undefined where nothing is against it. */
-export function migrationObstacle(
+/** Returns why the instance cannot be migrated now, with KubeVirt's message, or undefined if it can. */
+export function findMigrationRefusal(
   { metadata, spec: { vmiName = '' } }: VirtualMachineInstanceMigration,
-  { vmi, active }: MigrationWorld,
+  { vmi, active }: MigrationRefusalWorld,
 ): string | undefined {
   if (vmi === undefined) return `the VMI "${metadata.namespace ?? ''}/${vmiName}" does not exist`;
   if (isFinal(vmi)) return 'Cannot migrate VMI in finalized state.';

@@ -1,11 +1,11 @@
-/** Whether a VirtualMachineInstance may be stored. Pure; returns everything that is wrong. */
+/** Validates a VirtualMachineInstance. Pure; returns all errors. */
 import type { Configuration } from '#api/kubevirt/configuration.ts';
-import { newlyWrong } from '#api/validation/already-wrong.ts';
+import { findNewErrors } from '#api/validation/new-errors.ts';
 import { checkPermittedLuns } from '#api/validation/direct-luns.ts';
 import { checkHotplug, RESTRICTED } from '#api/validation/hotplug.ts';
 import { checkInstanceSpec } from '#api/validation/instance-rules.ts';
 import { checkReservedLabels } from '#api/validation/reserved-labels.ts';
-import { unknownFields } from '#api/validation/unknown-fields.ts';
+import { checkUnknownFields } from '#api/validation/unknown-fields.ts';
 import type { ValidationContext } from '#api/validation/validate-virtual-machine.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { vmiSpec, type VmiSpec } from '#api/virtual-machine-instance/spec.ts';
@@ -14,15 +14,15 @@ import { forbiddenField, invalidValue, requiredValue, type FieldError } from '#k
 import { labelValueErrors } from '#kube/names.ts';
 
 export interface InstanceContext extends ValidationContext<VirtualMachineInstance> {
-  /** One of our own parts asks: it may do what people may not. */
+  /** True if the request comes from one of our own components, which may make more changes than users. */
   readonly trusted: boolean;
-  /** One of those that plug devices into guests that run. */
+  /** True if the component may hotplug devices. */
   readonly hotplugs?: boolean;
 }
 
 /**
- * What an instance is does not change while it is, but for how long it may take to shut down and for what is plugged
- * into it; both only by our own parts.
+ * The spec of an instance is immutable except for its grace period and hotplugged devices, which only our own
+ * components may change.
  */
 export function validateVirtualMachineInstance(
   vmi: VirtualMachineInstance,
@@ -34,7 +34,7 @@ export function validateVirtualMachineInstance(
   if (old !== undefined) {
     const refused = checkUpdate(vmi.spec, old.spec, { trusted, hotplugs });
     const errors =
-      refused.length > 0 ? refused : newlyWrong(vmi.spec, old.spec, (spec) => checkSpec(spec, configuration));
+      refused.length > 0 ? refused : findNewErrors(vmi.spec, old.spec, (spec) => checkSpec(spec, configuration));
     return [...labels, ...errors];
   }
   const name = vmi.metadata.name ?? '';
@@ -42,13 +42,13 @@ export function validateVirtualMachineInstance(
     ...labelValueErrors(name).map((text) => invalidValue('metadata.name', name, text)),
     ...labels,
     ...checkSpec(vmi.spec, configuration),
-    // What a VM has it was allowed to have when that was written.
+    // LUNs of a VM were checked when the VM was written.
     ...(trusted ? [] : checkPermittedLuns(vmi.spec ?? {}, 'spec', configuration)),
   ];
 }
 
 function checkSpec(spec: VmiSpec, configuration: Configuration): FieldError[] {
-  const errors = unknownFields(vmiSpec, spec, 'spec', '');
+  const errors = checkUnknownFields(vmiSpec, spec, 'spec', '');
   if (spec?.domain === undefined) return [...errors, requiredValue('spec.domain')];
   return [...errors, ...checkInstanceSpec(spec, 'spec', configuration)];
 }

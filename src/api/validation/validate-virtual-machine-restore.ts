@@ -1,29 +1,29 @@
-/** Whether a VirtualMachineRestore may be stored. Pure; returns everything that is wrong. */
-import { checkImmutable } from '#api/validation/immutable.ts';
-import { checkAnnotations, checkLabels } from '#api/validation/placement.ts';
+/** Validates a VirtualMachineRestore. Pure; returns all errors. */
+import { checkImmutableSpec } from '#api/validation/immutable.ts';
+import { checkAnnotationMap, checkLabelMap } from '#api/validation/placement.ts';
 import { checkPatches } from '#api/validation/restore-patches.ts';
-import { unknownFields } from '#api/validation/unknown-fields.ts';
+import { checkUnknownFields } from '#api/validation/unknown-fields.ts';
 import { checkObjectName, checkVmReference } from '#api/validation/vm-reference.ts';
 import { restoreSpec, type RestoreSpec, type VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import { duplicateValue, forbiddenField, requiredValue, tooMany, type FieldError } from '#kube/field-error.ts';
 
 export interface RestoreContext {
   readonly old?: VirtualMachineRestore;
-  /** Those of the same target that are not finished. */
+  /** Unfinished restores of the same target. */
   readonly unfinished: readonly { readonly name: string }[];
 }
 
-/** More disks no VM has. */
+/** No VM has more disks. */
 const MAX_OVERRIDES = 100;
 
 export function validateVirtualMachineRestore(
   { metadata, spec }: VirtualMachineRestore,
   { old, unfinished }: RestoreContext,
 ): FieldError[] {
-  if (old !== undefined) return checkImmutable(spec, old.spec);
+  if (old !== undefined) return checkImmutableSpec(spec, old.spec);
   const other = unfinished.find(({ name }) => name !== metadata.name);
   return [
-    ...unknownFields(restoreSpec, spec, 'spec', ''),
+    ...checkUnknownFields(restoreSpec, spec, 'spec', ''),
     ...checkVmReference(spec.target, 'spec.target'),
     ...checkObjectName(spec.virtualMachineSnapshotName, 'spec.virtualMachineSnapshotName'),
     ...checkOverrides(spec.volumeRestoreOverrides ?? [], 'spec.volumeRestoreOverrides'),
@@ -34,7 +34,7 @@ export function validateVirtualMachineRestore(
   ];
 }
 
-/** Each volume once, and no two volumes in one claim. */
+/** Checks that volumes and claims are unique. */
 function checkOverrides(overrides: NonNullable<RestoreSpec['volumeRestoreOverrides']>, path: string): FieldError[] {
   if (overrides.length > MAX_OVERRIDES) return [tooMany(path, overrides.length, MAX_OVERRIDES)];
   const volumes = new Set<string>();
@@ -46,8 +46,8 @@ function checkOverrides(overrides: NonNullable<RestoreSpec['volumeRestoreOverrid
       ...(volumes.has(volumeName) ? [duplicateValue(`${at}.volumeName`, volumeName)] : []),
       ...(restoreName ? checkObjectName(restoreName, `${at}.restoreName`) : []),
       ...(restoreName && claims.has(restoreName) ? [duplicateValue(`${at}.restoreName`, restoreName)] : []),
-      ...checkLabels(labels, `${at}.labels`),
-      ...checkAnnotations(annotations, `${at}.annotations`),
+      ...checkLabelMap(labels, `${at}.labels`),
+      ...checkAnnotationMap(annotations, `${at}.annotations`),
     ];
     volumes.add(volumeName);
     if (restoreName) claims.add(restoreName);

@@ -1,6 +1,6 @@
-/** Whether a VirtualMachineSnapshot may be stored. Pure; returns everything that is wrong. */
-import { checkImmutable } from '#api/validation/immutable.ts';
-import { unknownFields } from '#api/validation/unknown-fields.ts';
+/** Validates a VirtualMachineSnapshot. Pure; returns all errors. */
+import { checkImmutableSpec } from '#api/validation/immutable.ts';
+import { checkUnknownFields } from '#api/validation/unknown-fields.ts';
 import { checkVmReference } from '#api/validation/vm-reference.ts';
 import { snapshotSpec, type VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
@@ -14,9 +14,9 @@ export function validateVirtualMachineSnapshot(
   { spec }: VirtualMachineSnapshot,
   { old }: SnapshotContext = {},
 ): FieldError[] {
-  if (old !== undefined) return checkImmutable(spec, old.spec);
+  if (old !== undefined) return checkImmutableSpec(spec, old.spec);
   return [
-    ...unknownFields(snapshotSpec, spec, 'spec', ''),
+    ...checkUnknownFields(snapshotSpec, spec, 'spec', ''),
     ...checkVmReference(spec.source, 'spec.source'),
     ...checkDeadline(spec.failureDeadline),
   ];

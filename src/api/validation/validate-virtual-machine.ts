@@ -1,51 +1,51 @@
-/** Whether a VirtualMachine may be stored. Pure; returns everything that is wrong. */
+/** Validates a VirtualMachine. Pure; returns all errors. */
 import type { Configuration } from '#api/kubevirt/configuration.ts';
-import { newlyWrong } from '#api/validation/already-wrong.ts';
+import { findNewErrors } from '#api/validation/new-errors.ts';
 import { chipsetOfSpec } from '#api/validation/chipset-of-spec.ts';
 import { checkProtectionReason, protectionWarnings } from '#api/validation/delete-protection.ts';
 import { checkPermittedLuns } from '#api/validation/direct-luns.ts';
-import { checkHeld, type OwnWriter } from '#api/validation/held.ts';
+import { checkHold, type TrustedWriter } from '#api/validation/hold.ts';
 import { checkImportedDevices } from '#api/validation/imported-devices.ts';
 import { checkInstanceSpec } from '#api/validation/instance-rules.ts';
-import { checkAnnotations, checkLabels } from '#api/validation/placement.ts';
+import { checkAnnotationMap, checkLabelMap } from '#api/validation/placement.ts';
 import { checkReservedLabels } from '#api/validation/reserved-labels.ts';
 import { checkRunStrategy, runStrategyWarnings } from '#api/validation/run-strategy.ts';
-import { unknownFields } from '#api/validation/unknown-fields.ts';
+import { checkUnknownFields } from '#api/validation/unknown-fields.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { vmSpec, type VmSpec } from '#api/virtual-machine/schema.ts';
 import { forbiddenField, invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
 import { labelValueErrors } from '#kube/names.ts';
 
 export interface ValidationContext<T> {
-  /** The object as it was; absent when it is created. */
+  /** The stored object; absent at creation. */
   readonly old?: T;
   readonly configuration: Configuration;
 }
 
 export interface VmContext extends ValidationContext<VirtualMachine> {
-  /** The part of ours that asks; absent for anybody else. */
-  readonly writer?: OwnWriter;
+  /** The controller that makes the request; absent for other users. */
+  readonly writer?: TrustedWriter;
 }
 
 export function validateVirtualMachine(vm: VirtualMachine, { old, configuration, writer }: VmContext): FieldError[] {
   const name = vm.metadata.name ?? '';
-  // Launcher pods carry it as a label.
-  const nameFaults = old === undefined ? labelValueErrors(name) : [];
+  // The name becomes a label value of launcher pods.
+  const nameErrors = old === undefined ? labelValueErrors(name) : [];
   return [
-    ...nameFaults.map((text) => invalidValue('metadata.name', name, text)),
-    ...(old === undefined ? [] : checkHeld(vm, old, writer)),
+    ...nameErrors.map((text) => invalidValue('metadata.name', name, text)),
+    ...(old === undefined ? [] : checkHold(vm, old, writer)),
     ...checkProtectionReason(vm, old),
-    // A restore brings back what the VM had, this among it.
+    // A restore brings back all annotations of the VM.
     ...(writer === 'restore-controller' ? [] : checkImportedDevices(vm, old)),
-    ...newlyWrong(vm.spec, old?.spec, (spec) => [...checkTemplateName(spec, vm), ...checkSpec(spec, configuration)]),
+    ...findNewErrors(vm.spec, old?.spec, (spec) => [...checkTemplateName(spec, vm), ...checkSpec(spec, configuration)]),
   ];
 }
 
-/** An instance has the name of its VM: a template cannot give it another. */
+/** Refuses a template with another name or namespace: an instance always has those of its VM. */
 function checkTemplateName({ template }: VmSpec, { metadata }: VirtualMachine): FieldError[] {
   return (['name', 'namespace'] as const).flatMap((part) => {
-    const asked = template?.metadata?.[part];
-    if (!asked || asked === metadata[part]) return [];
+    const value = template?.metadata?.[part];
+    if (!value || value === metadata[part]) return [];
     return [forbiddenField(`spec.template.metadata.${part}`, `the instance has the ${part} of its VM`)];
   });
 }
@@ -54,13 +54,13 @@ function checkSpec(spec: VmSpec, configuration: Configuration): FieldError[] {
   const template = spec.template;
   const metadata = template?.metadata;
   const errors = [
-    ...unknownFields(vmSpec, spec, 'spec', 'spec.template.'),
+    ...checkUnknownFields(vmSpec, spec, 'spec', 'spec.template.'),
     ...checkRunStrategy(spec),
-    ...checkLabels(metadata?.labels, 'spec.template.metadata.labels'),
+    ...checkLabelMap(metadata?.labels, 'spec.template.metadata.labels'),
     ...checkReservedLabels(metadata?.labels, undefined, 'spec.template.metadata.labels'),
-    ...checkAnnotations(metadata?.annotations, 'spec.template.metadata.annotations'),
+    ...checkAnnotationMap(metadata?.annotations, 'spec.template.metadata.annotations'),
   ];
-  // The schema of a VM cannot want it: KubeVirt's does not.
+  // The schema does not require the domain, because KubeVirt's does not.
   if (template?.spec?.domain === undefined) return [...errors, requiredValue('spec.template.spec.domain')];
   const path = 'spec.template.spec';
   return [
@@ -70,7 +70,7 @@ function checkSpec(spec: VmSpec, configuration: Configuration): FieldError[] {
   ];
 }
 
-/** `old`: as it was; absent when it is created. */
+/** Returns the warnings about a VM. `old` is the stored object; absent at creation. */
 export function virtualMachineWarnings(
   vm: VirtualMachine,
   { old, configuration }: ValidationContext<VirtualMachine>,
@@ -82,7 +82,7 @@ export function virtualMachineWarnings(
   ];
 }
 
-/** Addresses of one chipset mean nothing on another: the one change that moves every device. */
+/** Warns about a change of the chipset: addresses of one chipset are not valid on another, so every device moves. */
 function chipsetWarnings(vm: VirtualMachine, old: VirtualMachine, configuration: Configuration): string[] {
   const [now, before] = [vm, old].map(({ spec }) => {
     const instance = spec.template?.spec;

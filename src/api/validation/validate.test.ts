@@ -1,4 +1,4 @@
-/** Whole objects: what is asked of them beside their spec, and what an update may leave wrong. */
+/** Tests the validation of whole VMs and instances, and of updates of invalid objects. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
@@ -20,22 +20,22 @@ const RESERVED = 'of the following reserved kubevirt.io/ labels on a VMI object 
 
 const vms: Record<string, { vm: unknown; old?: unknown; want?: string[] }> = {
   'a valid VM': { vm: {} },
-  'spec.running is enough': { vm: { spec: { running: true, runStrategy: null } } },
-  'both ways to say whether it runs': {
+  'spec.running without a run strategy': { vm: { spec: { running: true, runStrategy: null } } },
+  'spec.running and a run strategy': {
     vm: { spec: { running: true } },
     want: [
       'spec.running: Forbidden: Running and RunStrategy are mutually exclusive. Note that Running is deprecated, please use RunStrategy instead',
     ],
   },
-  'no way to say whether it runs': {
+  'neither spec.running nor a run strategy': {
     vm: { spec: { runStrategy: null } },
     want: ['spec.runStrategy: Required value: RunStrategy must be specified'],
   },
-  'a strategy that nobody knows': {
+  'an unknown run strategy': {
     vm: { spec: { runStrategy: 'Sometimes' } },
     want: ['spec.runStrategy: Invalid value: "Sometimes": Invalid RunStrategy (Sometimes)'],
   },
-  'a name that is no label': {
+  'a name that is too long for a label': {
     vm: { metadata: { name: LONG } },
     want: [`metadata.name: Invalid value: "${LONG}": must be no more than 63 characters`],
   },
@@ -49,48 +49,48 @@ const vms: Record<string, { vm: unknown; old?: unknown; want?: string[] }> = {
       'spec.template.metadata.namespace: Forbidden: the instance has the namespace of its VM',
     ],
   },
-  'an empty strategy says nothing': { vm: { spec: { running: true, runStrategy: '' } } },
+  'spec.running and an empty run strategy': { vm: { spec: { running: true, runStrategy: '' } } },
   'a template without a domain': {
     vm: { spec: { template: { spec: null } } },
     want: ['spec.template.spec.domain: Required value'],
   },
-  'a template with a label of ours': {
+  'a template with a reserved label': {
     vm: { spec: { template: { metadata: { labels: { 'kubevirt.io/nodeName': 'n1' } } } } },
     want: [`spec.template.metadata.labels: Forbidden: creation ${RESERVED}`],
   },
-  'an import brings its devices': { vm: imported(IMPORT) },
-  'an import brings two devices of one id': {
+  'imported devices': { vm: imported(IMPORT) },
+  'imported devices with the same id': {
     vm: imported({ ...IMPORT, devices: [...IMPORT.devices, ...IMPORT.devices] }),
     want: [`${IMPORTED}: Invalid value: two devices have the id nic-lan`],
   },
-  'what was imported stays': { vm: imported(IMPORT), old: imported(IMPORT) },
-  'what was imported is taken away': { vm: {}, old: imported(IMPORT) },
-  'what was imported becomes something else': {
+  'unchanged imported devices': { vm: imported(IMPORT), old: imported(IMPORT) },
+  'the removal of imported devices': { vm: {}, old: imported(IMPORT) },
+  'a change of imported devices': {
     vm: imported({ ...IMPORT, devices: [] }),
     old: imported(IMPORT),
     want: [`${IMPORTED}: Forbidden: may only be set when the VirtualMachine is created`],
   },
-  'devices are imported later': {
+  'imported devices after creation': {
     vm: imported(IMPORT),
     old: {},
     want: [`${IMPORTED}: Forbidden: may only be set when the VirtualMachine is created`],
   },
-  'what was wrong before may stay': { vm: { ...machine('pc'), metadata: { labels: { a: 'b' } } }, old: machine('pc') },
-  'what was wrong before does not hinder another change': {
+  'an unchanged invalid spec': { vm: { ...machine('pc'), metadata: { labels: { a: 'b' } } }, old: machine('pc') },
+  'an invalid spec with another change': {
     vm: { spec: { ...machine('pc').spec, runStrategy: 'Halted' } },
     old: machine('pc'),
   },
-  'a machine type that is not allowed any more may be cleared': { vm: machine(''), old: machine('pc') },
-  'so does leaving it out': { vm: machine(null), old: machine('pc') },
-  'it may become one that is allowed': { vm: machine('pc-q35-7.2'), old: machine('pc') },
-  'and not another that is not': {
+  'clearing a machine type that is no longer allowed': { vm: machine(''), old: machine('pc') },
+  'removing a machine type that is no longer allowed': { vm: machine(null), old: machine('pc') },
+  'changing it to an allowed machine type': { vm: machine('pc-q35-7.2'), old: machine('pc') },
+  'changing it to another machine type that is not allowed': {
     vm: machine('pc-i440fx-7.2'),
     old: machine('pc'),
     want: [
       'spec.template.spec.domain.machine.type: Invalid value: "pc-i440fx-7.2": spec.template.spec.domain.machine.type is not supported: pc-i440fx-7.2 (allowed values: [q35* pc-q35*])',
     ],
   },
-  'what was wrong before excuses nothing else': {
+  'an invalid spec with a new error': {
     vm: { spec: { ...machine('pc').spec, runStrategy: 'Never' } },
     old: machine('pc'),
     want: ['spec.runStrategy: Invalid value: "Never": Invalid RunStrategy (Never)'],
@@ -104,14 +104,14 @@ for (const [name, { vm, old, want = [] }] of Object.entries(vms)) {
   });
 }
 
-test('a machine type of null is none', () => {
+test('a null machine type is allowed', () => {
   const vm = aVm();
   Object.assign(vm.spec.template.spec!.domain, { machine: { type: null } });
   assert.deepEqual(validateVirtualMachine(vm, { configuration: CONFIGURATION }), []);
   assert.deepEqual(validateVirtualMachine(vm, { configuration: CONFIGURATION, old: aVm(machine('pc')) }), []);
 });
 
-test('a restore brings back what was imported, though people cannot', () => {
+test('a restore may set imported devices, a user may not', () => {
   const context = { configuration: CONFIGURATION, old: aVm() };
   const errors = (writer?: 'restore-controller') =>
     validateVirtualMachine(aVm(imported(IMPORT)), { ...context, writer });
@@ -119,34 +119,39 @@ test('a restore brings back what was imported, though people cannot', () => {
   assert.deepEqual(errors('restore-controller'), []);
 });
 
-test('spec.running is warned of', () => {
+test('spec.running causes a warning', () => {
   assert.deepEqual(virtualMachineWarnings(aVm(), { configuration: CONFIGURATION }), []);
   assert.deepEqual(virtualMachineWarnings(aVm({ spec: { running: false } }), { configuration: CONFIGURATION }), [
     'spec.running is deprecated, please use spec.runStrategy instead.',
   ]);
 });
 
-const MOVES = (before: string, now: string) => [
+const CHIPSET_WARNING = (before: string, now: string) => [
   `spec.template.spec.domain.machine.type: the chipset changes from ${before} to ${now}: all devices get new addresses at the next start; virtctl identity diff db shows them`,
 ];
 const chipsets: Record<string, { from: string; to: string; machineType?: string; want?: string[] }> = {
   'to another version': { from: 'pc-q35-6.2', to: 'pc-q35-7.2' },
-  'from an alias to what it stands for': { from: 'q35', to: 'pc-q35-7.2' },
-  'to another chipset': { from: 'q35', to: 'pc-i440fx-7.2', want: MOVES('q35', 'i440fx') },
-  'back from it': { from: 'pc', to: 'q35', want: MOVES('i440fx', 'q35') },
-  'from none to the default': { from: '', to: 'q35' },
-  'from none, which was another chipset': { from: '', to: 'q35', machineType: 'pc', want: MOVES('i440fx', 'q35') },
-  'to what nobody knows': { from: 'q35', to: 'microvm' },
+  'from an alias to its type': { from: 'q35', to: 'pc-q35-7.2' },
+  'to another chipset': { from: 'q35', to: 'pc-i440fx-7.2', want: CHIPSET_WARNING('q35', 'i440fx') },
+  'from another chipset': { from: 'pc', to: 'q35', want: CHIPSET_WARNING('i440fx', 'q35') },
+  'from no type to the default': { from: '', to: 'q35' },
+  'from no type, with a default of another chipset': {
+    from: '',
+    to: 'q35',
+    machineType: 'pc',
+    want: CHIPSET_WARNING('i440fx', 'q35'),
+  },
+  'to an unknown chipset': { from: 'q35', to: 'microvm' },
 };
 for (const [name, { from, to, machineType, want = [] }] of Object.entries(chipsets)) {
   test(`the machine type changes ${name}`, () => {
     const configuration = { ...CONFIGURATION, defaultMachineType: machineType ?? CONFIGURATION.defaultMachineType };
     assert.deepEqual(virtualMachineWarnings(aVm(machine(to)), { configuration, old: aVm(machine(from)) }), want);
-    assert.deepEqual(virtualMachineWarnings(aVm(machine(to)), { configuration }), [], 'a new VM has nothing to move');
+    assert.deepEqual(virtualMachineWarnings(aVm(machine(to)), { configuration }), [], 'no warning for a new VM');
   });
 }
 
-test('machine types are those of the KubeVirt object', () => {
+test('the KubeVirt object decides which machine types are allowed', () => {
   const kubevirt: KubeVirt = {
     apiVersion: 'kubevirt.io/v1',
     kind: 'KubeVirt',
@@ -170,35 +175,35 @@ const labelled = { metadata: { labels: { 'kubevirt.io/nodeName': 'n1' } } };
 
 const vmis: Record<string, VmiCase> = {
   'a valid instance': { vmi: {} },
-  'an instance with a field that we do not have': {
+  'an instance with an unsupported field': {
     vmi: { spec: { dnsConfig: {} } },
     want: ['spec.dnsConfig: Forbidden: is not supported yet'],
   },
   'an instance without a domain': { vmi: { spec: { domain: null } }, want: ['spec.domain: Required value'] },
-  'a label of an instance changes': { vmi: { metadata: { labels: { a: 'b' } } }, old: {} },
-  'the spec of an instance changes': {
+  'a change of a label of an instance': { vmi: { metadata: { labels: { a: 'b' } } }, old: {} },
+  'a change of the spec of an instance': {
     vmi: { spec: { domain: { cpu: { cores: 4 } } } },
     old: {},
     trusted: true,
     want: ['spec: Forbidden: update of VMI object is restricted'],
   },
-  'people change the grace period': {
+  'a change of the grace period by a user': {
     vmi: grace,
     old: {},
     want: ['spec: Forbidden: update of VMI object is restricted'],
   },
-  'we change the grace period': { vmi: grace, old: {}, trusted: true },
-  'people say where an instance runs': {
+  'a change of the grace period by our component': { vmi: grace, old: {}, trusted: true },
+  'a node label that a user sets': {
     vmi: labelled,
     old: {},
     want: [`metadata.labels: Forbidden: modification ${RESERVED}`],
   },
-  'people make one that runs somewhere': {
+  'an instance that a user creates with a node label': {
     vmi: labelled,
     want: [`metadata.labels: Forbidden: creation ${RESERVED}`],
   },
-  'we say where an instance runs': { vmi: labelled, old: {}, trusted: true },
-  'people leave where an instance runs as it is': { vmi: labelled, old: labelled },
+  'a node label that our component sets': { vmi: labelled, old: {}, trusted: true },
+  'an unchanged node label': { vmi: labelled, old: labelled },
 };
 
 for (const [name, { vmi, old, trusted = false, want = [] }] of Object.entries(vmis)) {

@@ -1,4 +1,4 @@
-/** A reference to a VM of the same namespace: the source of a snapshot, the target of a restore. */
+/** Checks references to a VM of the same namespace: the source of a snapshot, the target of a restore. */
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import type { vmReference } from '#api/virtual-machine-snapshot/kind.ts';
 import { invalidValue, requiredValue, unsupportedValue, type FieldError } from '#kube/field-error.ts';

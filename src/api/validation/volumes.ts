@@ -1,8 +1,8 @@
-/** Volumes: the contents of disks, each from exactly one source. */
+/** Checks volumes, which are the contents of disks: each has exactly one source. */
 import type { CloudInitNoCloud, Volume } from '#api/domain/volume.ts';
 import { checkDirectLun, checkSharedLuns } from '#api/validation/direct-luns.ts';
 import { checkAccounts, checkFiles } from '#api/validation/file-volumes.ts';
-import { checkNames, setOf } from '#api/validation/names.ts';
+import { checkNames, listSetKeys } from '#api/validation/names.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { duplicateValue, forbiddenField, invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
 import { nameErrors } from '#kube/names.ts';
@@ -25,7 +25,7 @@ const USER_DATA = ['userData', 'userDataBase64', 'secretRef'] as const;
 const NETWORK_DATA = ['networkData', 'networkDataBase64', 'networkDataSecretRef'] as const;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-export function checkVolumes({ volumes = [], domain }: VmiSpec, path: string): FieldError[] {
+export function checkVmiVolumes({ volumes = [], domain }: VmiSpec, path: string): FieldError[] {
   const field = `${path}.volumes`;
   const used = new Set((domain.devices?.disks ?? []).map(({ name }) => name));
   const errors = [
@@ -37,13 +37,13 @@ export function checkVolumes({ volumes = [], domain }: VmiSpec, path: string): F
   for (const [i, volume] of volumes.entries()) {
     errors.push(...checkVolume(volume, `${field}[${i}]`));
     if (used.has(volume.name)) continue;
-    const text = `there is no disk of this name in ${path}.domain.devices.disks`;
+    const text = `there is no disk with this name in ${path}.domain.devices.disks`;
     errors.push(invalidValue(`${field}[${i}].name`, volume.name, text));
   }
   return errors;
 }
 
-/** A claim that two disks write would be two guests' worth of trouble in one; QEMU locks it and does not start. */
+/** Refuses a claim in two volumes if one of them is writable: QEMU locks the image and would not start. */
 function checkSharedClaims(volumes: readonly Volume[], path: string): FieldError[] {
   const seen = new Map<string, boolean>();
   return volumes.flatMap(({ persistentVolumeClaim: claim }, i) => {
@@ -57,7 +57,7 @@ function checkSharedClaims(volumes: readonly Volume[], path: string): FieldError
 }
 
 function checkVolume(volume: Volume, path: string): FieldError[] {
-  const sources = setOf(volume, SOURCES);
+  const sources = listSetKeys(volume, SOURCES);
   if (sources.length > 1) return [forbiddenField(path, `only one of ${sources.join(', ')} may be set`)];
   const { persistentVolumeClaim, ephemeral, emptyDisk, hostDisk, cloudInitNoCloud, directLun } = volume;
   if (persistentVolumeClaim !== undefined) {
@@ -74,9 +74,9 @@ function checkVolume(volume: Volume, path: string): FieldError[] {
   if (directLun !== undefined) return checkDirectLun(directLun, `${path}.directLun`);
   const files = checkFiles(volume, path);
   if (files !== undefined) return files;
-  // A source that we do not know has been refused by its name; to ask for another one would only confuse.
-  const named = Object.keys(volume).some((key) => key !== 'name');
-  return named ? [] : [requiredValue(path, `one of ${SOURCES.join(', ')} must be set`)];
+  // An unknown source has been refused by its name already; a second error would only confuse.
+  const hasUnknownSource = Object.keys(volume).some((key) => key !== 'name');
+  return hasUnknownSource ? [] : [requiredValue(path, `one of ${SOURCES.join(', ')} must be set`)];
 }
 
 function checkClaimName(name: string, path: string): FieldError[] {
@@ -97,7 +97,7 @@ function checkHostDisk({ path, type, capacity, shared }: NonNullable<Volume['hos
     errors.push(invalidValue(`${field}.path`, path, "must not contain '..'"));
   }
   if (type === 'DiskOrCreate' && capacity === undefined) {
-    errors.push(requiredValue(`${field}.capacity`, 'how large the file is made if it is not there'));
+    errors.push(requiredValue(`${field}.capacity`, 'the size of the file if it is created'));
   }
   if (capacity !== undefined) errors.push(...checkCapacity(capacity, `${field}.capacity`));
   return errors;
@@ -105,8 +105,8 @@ function checkHostDisk({ path, type, capacity, shared }: NonNullable<Volume['hos
 
 function checkCloudInit(source: CloudInitNoCloud, path: string): FieldError[] {
   const errors: FieldError[] = [];
-  const userData = setOf(source, USER_DATA);
-  const networkData = setOf(source, NETWORK_DATA);
+  const userData = listSetKeys(source, USER_DATA);
+  const networkData = listSetKeys(source, NETWORK_DATA);
   if (userData.length > 1) errors.push(forbiddenField(path, `only one of ${userData.join(', ')} may be set`));
   if (networkData.length > 1) errors.push(forbiddenField(path, `only one of ${networkData.join(', ')} may be set`));
   if (userData.length + networkData.length === 0) {
@@ -114,7 +114,7 @@ function checkCloudInit(source: CloudInitNoCloud, path: string): FieldError[] {
   }
   for (const field of ['userDataBase64', 'networkDataBase64'] as const) {
     const text = source[field];
-    // The value itself may be a secret: it is not said again.
+    // The value may be a secret, so the error does not repeat it.
     if (text !== undefined && !BASE64.test(text))
       errors.push(invalidValue(`${path}.${field}`, '', 'is not valid base64'));
   }

@@ -1,9 +1,9 @@
 /**
- * The identity record of a VM: same name and namespace, owned by it. What makes it the selfsame machine at the next start.
+ * The identity record of a VM: same name and namespace, owned by the VM. Every later start is built from it.
  *
- *   spec     who it is: firmware and MACs; written by controllers/vm before each start
- *   status   how it ran: the resolved machine type, every device with its address, the claim of its state, and the history
- *            of all of this and of the spec; written by controllers/device-map
+ *   spec     firmware and MACs; written by controllers/vm before each start
+ *   status   the resolved machine type, every device with its address, the claim of persistent state, and the history of
+ *            these and of the spec; written by controllers/device-map
  */
 import { smbios } from '#api/domain/chassis.ts';
 import type { CustomKind } from '#api/custom-kind.ts';
@@ -12,14 +12,14 @@ import { IDENTITY_GROUP } from '#api/names.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { anything, bool, int64, list, noted, obj, str, time, type Infer } from '#kube/schema-dsl.ts';
 
-/** The number of entries that a history keeps; identity-history.ts also bounds their size. */
+/** Maximum number of history entries; identity-history.ts also bounds their size. */
 export const MAX_HISTORY = 50;
 export const MAX_FREED = 64;
 
 export const identitySpec = obj({
   firmware: obj({ uuid: str(), serial: str() }),
   smbios: noted(smbios, {
-    description: 'What it says of its maker: as the KubeVirt object had it at its first start.',
+    description: 'SMBIOS strings of the VM, copied from the KubeVirt object at the first start.',
   }),
   interfaces: list(
     obj(
@@ -27,7 +27,7 @@ export const identitySpec = obj({
         name: str(),
         macAddress: str(),
         fromTemplate: bool({
-          description: 'True where the template of the VM names the address; absent where it was made.',
+          description: 'True if the address comes from the template of the VM; absent if it was derived.',
         }),
       },
       { required: ['name', 'macAddress'] },
@@ -40,11 +40,11 @@ export const identityChange = obj(
   {
     field: str({
       description:
-        'What changed: firmware.uuid, interfaces.<name>.macAddress, machine.type, stateClaim, devices.<id> for a device ' +
-        'that came or went, devices.<id>.address for a part of one ...',
+        'The changed field: firmware.uuid, interfaces.<name>.macAddress, machine.type, stateClaim, devices.<id> for a device ' +
+        'that was added or removed, devices.<id>.address for a part of one ...',
     }),
-    from: anything({ description: 'The value before; absent where there was none.' }),
-    to: anything({ description: 'The value after; absent where there is none.' }),
+    from: anything({ description: 'The value before the change; absent if there was none.' }),
+    to: anything({ description: 'The value after the change; absent if there is none.' }),
   },
   { required: ['field'] },
 );
@@ -53,38 +53,41 @@ export const historyEntry = obj({
   at: time(),
   what: str({ description: 'The changes as text.' }),
   cause: str({
-    description: 'An edit, a start, a restore, an import, a migration ... and the object that stands for it.',
+    description:
+      'The cause of the changes, such as an edit, a start, a restore, an import or a migration, with the name of its object.',
   }),
-  by: str({ description: 'The user who asked for it, where admission saw the request.' }),
-  instance: str({ description: 'The uid of the instance whose start brought the changes.' }),
+  by: str({ description: 'The user who requested the change, if admission saw the request.' }),
+  instance: str({ description: 'The uid of the instance whose start caused the changes.' }),
   changes: list(identityChange, {
     description:
-      'Every change of the record. Applied in order, the entries lead from one state of the record to the next.',
+      'All changes of the record. Applied in order, the entries lead from one state of the record to the next.',
   }),
 });
 
 export const identityStatus = obj({
   machine: obj({ type: str({ description: 'The canonical machine type of the last start.' }) }),
   devices: list(learnedDevice, {
-    description: 'Every device of the VM; the next start puts them at the same addresses.',
+    description: 'All devices of the VM. The next start gives them the same addresses.',
   }),
   freed: list(learnedDevice, {
     maxItems: MAX_FREED,
-    description: 'Disks and interfaces that are gone: nobody else gets their addresses while others are free.',
+    description: 'Removed disks and interfaces. Their addresses are reused only if no others are free.',
   }),
-  deviceHash: str({ description: 'What the node said of the devices when they were read; written with them.' }),
-  deviceRevision: int64({ description: 'Of that reading; an older one of the same instance changes nothing.' }),
-  instance: str({ description: 'The uid of the instance from which it was learned.' }),
+  deviceHash: str({ description: 'The device hash of the reading from which the devices were learned.' }),
+  deviceRevision: int64({
+    description: 'The revision of that reading. Older readings of the same instance are ignored.',
+  }),
+  instance: str({ description: 'The uid of the instance from which the devices were learned.' }),
   learnedAt: time(),
   stateClaim: str({
-    description: 'The claim that held TPM and EFI state when the guest last ran, or that a restore made for it.',
+    description: 'The claim with the TPM and EFI state of the last run, or the one that a restore created.',
   }),
   recorded: noted(identitySpec, {
-    description: 'The spec that the history accounts for. Where the spec differs, an entry is about to be written.',
+    description: 'The spec that the history covers. If the spec differs, an entry is about to be written.',
   }),
   history: list(historyEntry, {
     maxItems: MAX_HISTORY,
-    description: 'Every change of the record, newest last. The oldest entries are dropped first.',
+    description: 'All changes of the record, newest last. The oldest entries are dropped first.',
   }),
 });
 
@@ -110,7 +113,8 @@ export const virtualMachineIdentity: CustomKind<VirtualMachineIdentity> = {
   type: VIRTUAL_MACHINE_IDENTITIES,
   singular: 'virtualmachineidentity',
   shortNames: ['vmid', 'vmids'],
-  description: 'What makes a VM the selfsame machine at its next start.',
+  description:
+    'The identity record of a VM: firmware, MAC addresses and device addresses, from which every later start is built.',
   spec: identitySpec,
   status: identityStatus,
   columns: [

@@ -26,8 +26,8 @@ function aContent(
 }
 
 const cases: Record<string, { contents: ReturnType<typeof aContent>[]; want: string | undefined }> = {
-  'there is none': { contents: [], want: undefined },
-  'the newest, in whatever order': {
+  'none without contents': { contents: [], want: undefined },
+  'the newest, in any order': {
     contents: [
       aContent('c', { at: '2026-01-01T09:00:00Z' }),
       aContent('a', { at: '2026-01-03T09:00:00Z' }),
@@ -35,17 +35,17 @@ const cases: Record<string, { contents: ReturnType<typeof aContent>[]; want: str
     ],
     want: 'a',
   },
-  'of two of the same second always the same': { contents: [aContent('b'), aContent('a')], want: 'b' },
-  'one of another VM of the name does not count': { contents: [aContent('a', { uid: 'earlier' })], want: undefined },
-  'nor does one that was taken before the first start': {
+  'of two with the same time, the last by name': { contents: [aContent('b'), aContent('a')], want: 'b' },
+  'not a content of an earlier VM of the same name': { contents: [aContent('a', { uid: 'earlier' })], want: undefined },
+  'not a content from before the first start': {
     contents: [aContent('a', { at: '2026-02-01T09:00:00Z', status: {} }), aContent('b')],
     want: 'b',
   },
-  'nor one that KubeVirt made': {
+  'not a content that KubeVirt created': {
     contents: [aContent('a', { source: { virtualMachine: { metadata: { uid: 'vm-uid' } } } })],
     want: undefined,
   },
-  'nor one that holds nothing that makes sense': {
+  'not an invalid content': {
     contents: [
       aContent('a', { source: {} }),
       aContent('b', { source: { virtualMachine: {} } }),
@@ -56,7 +56,7 @@ const cases: Record<string, { contents: ReturnType<typeof aContent>[]; want: str
 };
 
 for (const [sentence, { contents, want }] of Object.entries(cases)) {
-  test(`the snapshot that a record is rebuilt from: ${sentence}`, () => {
+  test(`a record is rebuilt from: ${sentence}`, () => {
     assert.equal(newestRecordIn(vm, contents)?.name, want);
     for (const content of contents) assert.doesNotThrow(() => vmInContent(content));
   });

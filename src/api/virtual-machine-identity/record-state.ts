@@ -1,11 +1,11 @@
 /**
  * The state of a VM's identity record: held, lost, or rebuilt.
  *
- *   held   its finalizer keeps it until the VM is gone; a delete that was accepted changes nothing before that
- *   lost   the VM has run, and no record holds its devices any more
+ *   held   its finalizer keeps it until the VM is gone, even if it is deleted before
+ *   lost   the VM has run, and no record has its devices any more
  *
  * A lost record is rebuilt from the first of these that exists: the running guest, the newest snapshot of the VM, the
- * devices of its import. Without any of them the VM starts only after somebody has accepted a new layout. Pure.
+ * devices of its import. Without any of them the VM starts only after a user has accepted a new layout. Pure.
  */
 import { importedDevicesOf } from '#api/imported-devices.ts';
 import { NEW_LAYOUT_ANNOTATION, RECORD_FINALIZER } from '#api/names.ts';
@@ -26,7 +26,7 @@ export function isHeld({ metadata }: KubeObject): boolean {
   return metadata.finalizers?.includes(RECORD_FINALIZER) === true;
 }
 
-/** Reports whether the record is being deleted and nothing of ours keeps it. */
+/** Reports whether the record is being deleted and our finalizer does not keep it. */
 export function isVanishing(record: Stored<VirtualMachineIdentity>): boolean {
   return isDeleting(record) && !isHeld(record);
 }
@@ -39,18 +39,18 @@ export function lastRecordUid({ metadata, status }: VmWithStatus): string | unde
   return status?.identityRecordUID ?? restoredFrom({ metadata });
 }
 
-/** Reports whether the VM has had its devices on record and has them no more. `record`: its own, if there is one. */
+/** Reports whether the devices of the VM were recorded once and are lost. `record` is the VM's own, if there is one. */
 export function isRecordLost(vm: VmWithStatus, record: VirtualMachineIdentity | undefined): boolean {
   return lastRecordUid(vm) !== undefined && record?.status?.devices === undefined;
 }
 
-/** Reports whether somebody has allowed the VM to start with new addresses after the loss of this very record. */
+/** Reports whether a user has allowed the VM to start with new addresses after the loss of this record. */
 export function acceptsNewLayout(vm: VmWithStatus): boolean {
   const lost = lastRecordUid(vm);
   return lost !== undefined && vm.metadata.annotations?.[NEW_LAYOUT_ANNOTATION] === lost;
 }
 
-/** The record of a VM as one of its snapshots holds it. */
+/** The record of a VM in one of its snapshots. */
 export interface RecordedInSnapshot {
   /** The name of the VirtualMachineSnapshot. */
   readonly name: string;
@@ -59,7 +59,7 @@ export interface RecordedInSnapshot {
   readonly identity: SnapshotIdentity;
 }
 
-/** Returns the newest of the contents that hold the devices of this VM, or of the VM that it was restored from. */
+/** Returns the newest record in the contents that have the devices of this VM, or of the VM that it was restored from. */
 export function newestRecordIn(
   vm: Stored<VirtualMachine>,
   contents: readonly Stored<VirtualMachineSnapshotContent>[],
@@ -81,13 +81,15 @@ function byAge(a: RecordedInSnapshot, b: RecordedInSnapshot): number {
   return x < y ? -1 : x > y ? 1 : 0;
 }
 
-/** Returns name and uid of the VM that a content was taken of. People make contents, too: its schema promises neither. */
+/** Returns name and uid of the VM of a content. Users can create contents, and the schema does not require either. */
 export function vmInContent({ spec }: VirtualMachineSnapshotContent): Pick<ObjectMeta, 'name' | 'uid'> {
   const { virtualMachine } = spec.source as { virtualMachine?: Partial<SnapshotVm> };
   return virtualMachine?.metadata ?? {};
 }
 
-/** Returns what the record of a VM without a running guest is rebuilt from, in words; undefined where there is nothing. */
+/**
+ * Describes the source from which the record of a VM without a running guest is rebuilt; undefined if there is none.
+ */
 export function sourceAtRest(vm: Stored<VirtualMachine>, snapshot: RecordedInSnapshot | undefined): string | undefined {
   if (snapshot !== undefined) return fromSnapshot(snapshot);
   const imported = importedDevicesOf(vm);
@@ -98,5 +100,5 @@ export const FROM_GUEST = 'the running guest';
 export const FROM_IMPORT = 'the devices of its import';
 export const fromSnapshot = ({ name, takenAt }: RecordedInSnapshot) => `snapshot ${name} of ${takenAt}`;
 
-/** Returns the cause in the history entry of a record that was rebuilt. */
+/** Returns the cause in the history entry of a rebuilt record. */
 export const rebuiltFrom = (source: string) => `rebuilt from ${source}`;

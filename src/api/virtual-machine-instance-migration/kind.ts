@@ -1,12 +1,12 @@
 /**
- * The wish that a running instance goes to another node, and how it went. Deleting it while it goes on cancels it.
+ * A migration of a running instance to another node. Deleting an unfinished migration cancels it.
  *
  *   Pending ─► Scheduling ─► Scheduled ─► PreparingTarget ─► TargetReady ─► Running ─► Succeeded
- *      └───────────┴─────────────┴──────────────┴────────────────┴────────────┴──────► Failed: the guest stays
+ *      └───────────┴─────────────┴──────────────┴────────────────┴────────────┴──────► Failed: the guest stays on the source
  */
-import { condition } from '#api/condition.ts';
+import { conditionSchema } from '#api/condition.ts';
 import type { CustomKind } from '#api/custom-kind.ts';
-import { migrationProgress, migrationState } from '#api/migration-state.ts';
+import { migrationProgressSchema, migrationStateSchema } from '#api/migration-state.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { list, map, obj, oneOf, str, time, type Infer } from '#kube/schema-dsl.ts';
@@ -25,20 +25,22 @@ export type MigrationPhase = (typeof MIGRATION_PHASES)[number];
 
 export const migrationSpec = obj(
   {
-    vmiName: str({ maxLength: 253, description: 'The instance, in the same namespace.' }),
-    addedNodeSelector: map(str(), { description: 'What its next node must have, beside what the instance asks for.' }),
+    vmiName: str({ maxLength: 253, description: 'The name of the instance, in the same namespace.' }),
+    addedNodeSelector: map(str(), {
+      description: 'Labels that the target node must have, in addition to the node selector of the instance.',
+    }),
   },
-  { description: 'Which instance moves.' },
+  { description: 'The instance to migrate.' },
 );
 
 /** Written by controllers/migration. */
 export const migrationStatus = obj({
   phase: oneOf(MIGRATION_PHASES),
-  message: str({ description: 'What it waits for, or why it failed.' }),
+  message: str({ description: 'The reason for waiting or for the failure.' }),
   phaseTransitionTimestamps: list(obj({ phase: str(), phaseTransitionTimestamp: time() })),
-  conditions: list(condition),
-  migrationState,
-  migrationProgress,
+  conditions: list(conditionSchema),
+  migrationState: migrationStateSchema,
+  migrationProgress: migrationProgressSchema,
 });
 export type MigrationStatus = Infer<typeof migrationStatus>;
 
@@ -60,7 +62,7 @@ export const virtualMachineInstanceMigration: CustomKind<VirtualMachineInstanceM
   singular: 'virtualmachineinstancemigration',
   shortNames: ['vmim', 'vmims'],
   categories: ['all'],
-  description: 'A running virtual machine on its way to another node.',
+  description: 'A migration of a running virtual machine to another node.',
   spec: migrationSpec,
   status: migrationStatus,
   columns: [

@@ -22,7 +22,7 @@ export const virtualMachineInstance: CustomKind<VirtualMachineInstance> = {
   singular: 'virtualmachineinstance',
   shortNames: ['vmi', 'vmis'],
   categories: ['all'],
-  description: 'A virtual machine that runs, or is about to.',
+  description: 'One run of a virtual machine, from start to stop.',
   spec: vmiSpec,
   status: vmiStatus,
   columns: [

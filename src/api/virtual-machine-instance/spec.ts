@@ -1,7 +1,7 @@
 import { domain } from '#api/domain/domain.ts';
 import { network } from '#api/domain/interface.ts';
-import { probe } from '#api/domain/probe.ts';
-import { affinity, toleration } from '#api/domain/placement.ts';
+import { probeSchema } from '#api/domain/probe.ts';
+import { affinitySchema, tolerationSchema } from '#api/domain/placement.ts';
 import { EVICTION_STRATEGIES } from '#api/kubevirt/kind.ts';
 import { volume } from '#api/domain/volume.ts';
 import { int64, list, map, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
@@ -13,22 +13,25 @@ export const vmiSpec = obj(
     networks: list(network, { maxItems: 256 }),
     terminationGracePeriodSeconds: int64({
       minimum: 0,
-      description: 'How long the guest may take to shut down before it is switched off; 30 unless set.',
+      description: 'Time that the guest has to shut down before it is switched off. Defaults to 30.',
     }),
-    livenessProbe: probe,
-    readinessProbe: probe,
+    livenessProbe: probeSchema,
+    readinessProbe: probeSchema,
     startStrategy: oneOf(['Paused']),
     evictionStrategy: oneOf(EVICTION_STRATEGIES),
     nodeSelector: map(str()),
-    affinity,
-    tolerations: list(toleration, { description: 'As in a Pod.' }),
+    affinity: affinitySchema,
+    tolerations: list(tolerationSchema, { description: 'Tolerations, as in a Pod.' }),
     priorityClassName: str(),
     schedulerName: str(),
     architecture: oneOf(['amd64']),
     hostname: str({ maxLength: 63 }),
     subdomain: str({ maxLength: 63 }),
   },
-  { required: ['domain'], description: 'The machine, what it is plugged into, and where it may run.' },
+  {
+    required: ['domain'],
+    description: 'The hardware of the machine, its volumes and networks, and its scheduling constraints.',
+  },
 );
 
 export type VmiSpec = Infer<typeof vmiSpec>;

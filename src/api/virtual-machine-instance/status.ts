@@ -1,23 +1,25 @@
-import { condition } from '#api/condition.ts';
-import { migrationProgress, migrationState } from '#api/migration-state.ts';
+import { conditionSchema } from '#api/condition.ts';
+import { migrationProgressSchema, migrationStateSchema } from '#api/migration-state.ts';
 import { bool, int32, int64, list, map, obj, oneOf, quantity, str, time, type Infer } from '#kube/schema-dsl.ts';
 
 export const VMI_PHASES = ['Pending', 'Scheduling', 'Scheduled', 'Running', 'Succeeded', 'Failed', 'Unknown'] as const;
 export type VmiPhase = (typeof VMI_PHASES)[number];
 
-/** Plugging: being made ready, or offered to the guest. Unplugging: the guest has not let go yet. Failed: tried again. */
+/**
+ * Plugging: being prepared or offered to the guest. Unplugging: the guest has not released it yet. Failed: is retried.
+ */
 export const HOTPLUG_PHASES = ['Plugging', 'Ready', 'Unplugging', 'Failed'] as const;
 export type HotplugPhase = (typeof HOTPLUG_PHASES)[number];
 
-/** Written by controllers/vmi, but for what the node agent reports: AGENT_FIELDS and AGENT_CONDITIONS. */
+/** Written by controllers/vmi, except AGENT_FIELDS and AGENT_CONDITIONS, which the node agent writes. */
 export const vmiStatus = obj({
   phase: oneOf(VMI_PHASES),
   reason: str(),
-  message: str({ description: 'Why it failed, for people.' }),
+  message: str({ description: 'A human-readable reason for the failure.' }),
   nodeName: str(),
   phaseTransitionTimestamps: list(obj({ phase: str(), phaseTransitionTimestamp: time() })),
-  conditions: list(condition),
-  activePods: map(str(), { description: 'Node names by the uid of the pod.' }),
+  conditions: list(conditionSchema),
+  activePods: map(str(), { description: 'Node names by uid of the launcher pod.' }),
   qosClass: str(),
   launcherContainerImageVersion: str(),
   runtimeUser: int64(),
@@ -30,7 +32,7 @@ export const vmiStatus = obj({
         phase: str(),
         reason: str(),
         message: str(),
-        hotplugVolume: obj({}, { description: 'Plugged in while the guest ran.' }),
+        hotplugVolume: obj({}, { description: 'Set if the volume was hotplugged.' }),
         persistentVolumeClaimInfo: obj({
           claimName: str(),
           accessModes: list(str()),
@@ -58,9 +60,9 @@ export const vmiStatus = obj({
   memory: obj({ guestAtBoot: quantity(), guestCurrent: quantity(), guestRequested: quantity() }),
   deviceHash: str({
     description:
-      'Of all devices of the guest and their addresses, as read from the hypervisor; absent until that is so.',
+      'A hash of all devices of the guest and their addresses, as read from the hypervisor. Absent before the first reading.',
   }),
-  deviceRevision: int64({ description: 'Rises with each reading of the devices: what is older never wins.' }),
+  deviceRevision: int64({ description: 'Increases with each reading of the devices. Older readings are ignored.' }),
   hotplug: list(
     obj(
       {
@@ -71,7 +73,7 @@ export const vmiStatus = obj({
       },
       { required: ['device', 'phase'] },
     ),
-    { description: 'Devices that came or are going while the guest runs.' },
+    { description: 'Devices that are being plugged or unplugged while the guest runs, and hotplugged devices.' },
   ),
   guestOSInfo: obj(
     {
@@ -84,21 +86,21 @@ export const vmiStatus = obj({
       kernelVersion: str(),
       machine: str(),
     },
-    { description: 'As the guest agent says.' },
+    { description: 'Operating system of the guest, from the guest agent.' },
   ),
-  fsFreezeStatus: str({ description: 'frozen while the file systems of the guest are.' }),
-  migrationState,
-  migrationProgress,
-  evacuationNodeName: str({ description: 'The node that it is to leave, because somebody empties it.' }),
+  fsFreezeStatus: str({ description: 'frozen while the file systems of the guest are frozen.' }),
+  migrationState: migrationStateSchema,
+  migrationProgress: migrationProgressSchema,
+  evacuationNodeName: str({ description: 'The node that the instance must leave because it is being drained.' }),
   guestStarted: obj(
     { at: time(), simulated: bool() },
-    { description: 'When the hypervisor started the guest; simulated where no real one runs.' },
+    { description: 'The time at which the hypervisor started the guest; simulated if there is no real guest.' },
   ),
 });
 
 export type VmiStatus = Infer<typeof vmiStatus>;
 
-/** What only the agent of the node writes; everybody else leaves these fields as they are. */
+/** Fields that only the node agent writes. */
 export const AGENT_FIELDS = [
   'machine',
   'interfaces',
@@ -113,5 +115,5 @@ export const AGENT_FIELDS = [
   'guestOSInfo',
   'fsFreezeStatus',
 ] as const satisfies readonly (keyof VmiStatus)[];
-/** The conditions that only the agent of the node writes. */
+/** Conditions that only the node agent writes. */
 export const AGENT_CONDITIONS = ['Paused', 'AgentConnected', 'SoftwareEmulation', 'DeviceChangePending'] as const;

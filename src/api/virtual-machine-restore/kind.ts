@@ -1,10 +1,10 @@
 /**
- * The wish that a VM is what a snapshot holds, and how it went.
+ * A restore of a VM from a snapshot.
  *
  *   (new) ─► Progressing ─► complete
  *                 └───────► Failure
  */
-import { condition } from '#api/condition.ts';
+import { conditionSchema } from '#api/condition.ts';
 import type { CustomKind } from '#api/custom-kind.ts';
 import { SNAPSHOT_GROUP } from '#api/names.ts';
 import { vmReference } from '#api/virtual-machine-snapshot/kind.ts';
@@ -19,14 +19,15 @@ export const restoreSpec = obj(
     target: vmReference,
     virtualMachineSnapshotName: str(),
     targetReadinessPolicy: oneOf(READINESS_POLICIES, {
-      description: 'What is done about a target that runs: it is stopped, or waited for (five minutes by default).',
+      description:
+        'How a running target is handled: stop it, fail, or wait until it is stopped (by default for five minutes).',
     }),
     volumeRestorePolicy: oneOf(['RandomizeNames', 'InPlace', 'PrefixTargetName'], {
       description:
-        'The names of the claims: new ones (the default), those of the snapshot, or the target and the volume.',
+        'The names of the restored claims: new random names (the default), the names in the snapshot, or names made of the target and the volume.',
     }),
     volumeOwnershipPolicy: oneOf(['Vm', 'None'], {
-      description: 'Whether the claims go with the VM (Vm, the default).',
+      description: 'Vm (the default): the claims are deleted with the VM. None: they are kept.',
     }),
     volumeRestoreOverrides: list(
       obj(
@@ -34,7 +35,9 @@ export const restoreSpec = obj(
         { required: ['volumeName'] },
       ),
     ),
-    patches: list(str(), { description: 'JSON patch operations, one each, for a target that is made.' }),
+    patches: list(str(), {
+      description: 'JSON patch operations, one per item, for a target that the restore creates.',
+    }),
   },
   { required: ['target', 'virtualMachineSnapshotName'] },
 );
@@ -49,8 +52,8 @@ export const restoreStatus = obj({
   ),
   restoreTime: time(),
   complete: bool(),
-  conditions: list(condition),
-  targetUID: str({ description: 'Of the VM that is restored, as soon as there is one.' }),
+  conditions: list(conditionSchema),
+  targetUID: str({ description: 'The uid of the restored VM, once it exists.' }),
 });
 
 export type RestoreSpec = Infer<typeof restoreSpec>;
@@ -74,7 +77,7 @@ export const virtualMachineRestore: CustomKind<VirtualMachineRestore> = {
   singular: 'virtualmachinerestore',
   shortNames: ['vmrestore', 'vmrestores'],
   categories: ['all'],
-  description: 'Makes a VM what a snapshot holds.',
+  description: 'Restores a VM from a snapshot.',
   spec: restoreSpec,
   status: restoreStatus,
   columns: [
@@ -85,12 +88,12 @@ export const virtualMachineRestore: CustomKind<VirtualMachineRestore> = {
   ],
 };
 
-/** It has found its snapshot whole: what it needs next is the target, be that there or to be made. */
+/** Reports whether the restore has begun: its snapshot is complete, and it works on an existing or a new target. */
 export function hasRestoreBegun({ status }: Pick<VirtualMachineRestore, 'status'>): boolean {
   return status?.targetUID !== undefined || status?.restores !== undefined;
 }
 
-/** Nothing is done for it any more, and the VM is free again. */
+/** Reports whether the restore has ended and no longer holds the VM. */
 export function isRestoreFinished({ status }: Pick<VirtualMachineRestore, 'status'>): boolean {
   return status?.complete === true || isTrue(status?.conditions, 'Failure');
 }

@@ -1,4 +1,6 @@
-/** What a snapshot of a VM holds: the VM, who it was, and the names of the snapshots of its disks. Never changed. */
+/**
+ * The content of a VM snapshot: the VM, its identity record, and the names of the snapshots of its disks. Immutable.
+ */
 import type { CustomKind } from '#api/custom-kind.ts';
 import { SNAPSHOT_GROUP } from '#api/names.ts';
 import { snapshotError } from '#api/virtual-machine-snapshot/kind.ts';
@@ -13,8 +15,10 @@ export const contentSpec = obj(
     virtualMachineSnapshotName: str(),
     source: obj(
       {
-        virtualMachine: anything({ description: 'metadata, spec and status of the VM as it was.' }),
-        virtualMachineIdentity: anything({ description: 'spec and status of its identity record as it was.' }),
+        virtualMachine: anything({ description: 'metadata, spec and status of the VM at the time of the snapshot.' }),
+        virtualMachineIdentity: anything({
+          description: 'spec and status of its identity record at the time of the snapshot.',
+        }),
       },
       { required: ['virtualMachine'] },
     ),
@@ -22,7 +26,9 @@ export const contentSpec = obj(
       obj(
         {
           volumeName: str(),
-          persistentVolumeClaim: anything({ description: 'metadata and spec of the claim as it was.' }),
+          persistentVolumeClaim: anything({
+            description: 'metadata and spec of the claim at the time of the snapshot.',
+          }),
           volumeSnapshotName: str(),
         },
         { required: ['volumeName', 'persistentVolumeClaim'] },
@@ -46,14 +52,14 @@ export const contentStatus = obj({
   observedGeneration: int64(),
 });
 
-/** The parts of a VM that matter for its restore; of contents of KubeVirt, too. */
+/** The parts of a VM that a restore needs. Contents that KubeVirt created have them, too. */
 export interface SnapshotVm {
   metadata: ObjectMeta;
   spec: VmSpec;
   status?: unknown;
 }
 
-/** Absent in contents that KubeVirt made, and for VMs that never started. */
+/** Absent in contents that KubeVirt created, and for VMs that never started. */
 export interface SnapshotIdentity {
   spec: IdentitySpec;
   status?: IdentityStatus;
@@ -91,7 +97,7 @@ export const virtualMachineSnapshotContent: CustomKind<VirtualMachineSnapshotCon
   singular: 'virtualmachinesnapshotcontent',
   shortNames: ['vmsnapshotcontent', 'vmsnapshotcontents'],
   categories: ['all'],
-  description: 'What a snapshot of a VM holds.',
+  description: 'The content of a VM snapshot: the VM, its identity record and its claims.',
   spec: contentSpec,
   status: contentStatus,
   columns: [

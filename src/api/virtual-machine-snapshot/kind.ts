@@ -1,17 +1,17 @@
 /**
- * The wish for a snapshot of a VM, and how it went. What was taken is in its VirtualMachineSnapshotContent.
+ * A request for a snapshot of a VM, and its progress. The data is in its VirtualMachineSnapshotContent.
  *
  *   (new) ─► InProgress ─► Succeeded ─► Deleting
  *                └────────► Failed
  */
-import { condition } from '#api/condition.ts';
+import { conditionSchema } from '#api/condition.ts';
 import type { CustomKind } from '#api/custom-kind.ts';
 import { SNAPSHOT_GROUP } from '#api/names.ts';
 import { findCondition } from '#kube/conditions.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { bool, list, obj, oneOf, str, time, type Infer } from '#kube/schema-dsl.ts';
 
-/** A VM of the same namespace. */
+/** A reference to a VM of the same namespace. */
 export const vmReference = obj(
   { apiGroup: str({ description: 'kubevirt.io' }), kind: str({ description: 'VirtualMachine' }), name: str() },
   { required: ['kind', 'name'] },
@@ -31,9 +31,11 @@ export const snapshotSpec = obj(
   {
     source: vmReference,
     deletionPolicy: oneOf(['Delete', 'Retain'], {
-      description: 'Whether the content goes with the snapshot (Delete, the default) or stays (Retain).',
+      description: 'Delete (the default): the content is deleted with the snapshot. Retain: it is kept.',
     }),
-    failureDeadline: str({ description: 'How long it may take, as 5m (the default); 0 is for ever.' }),
+    failureDeadline: str({
+      description: 'Time after which an unfinished snapshot fails, for example 5m (the default). 0 means no limit.',
+    }),
   },
   { required: ['source'] },
 );
@@ -42,13 +44,13 @@ export const snapshotError = obj({ time: time(), message: str() });
 
 /** Written by controllers/snapshot. */
 export const snapshotStatus = obj({
-  sourceUID: str({ description: 'Of the VM that it was taken of.' }),
+  sourceUID: str({ description: 'The uid of the VM.' }),
   virtualMachineSnapshotContentName: str(),
-  creationTime: time({ description: 'When the disks were as they are in it.' }),
+  creationTime: time({ description: 'The point in time of the disks in the snapshot.' }),
   phase: oneOf(SNAPSHOT_PHASES),
   readyToUse: bool(),
   error: snapshotError,
-  conditions: list(condition),
+  conditions: list(conditionSchema),
   indications: list(oneOf(INDICATIONS), { set: true }),
   sourceIndications: list(obj({ indication: oneOf(INDICATIONS), message: str() }), { atomic: true }),
   snapshotVolumes: obj({
@@ -78,7 +80,7 @@ export const virtualMachineSnapshot: CustomKind<VirtualMachineSnapshot> = {
   singular: 'virtualmachinesnapshot',
   shortNames: ['vmsnapshot', 'vmsnapshots'],
   categories: ['all'],
-  description: 'A VM as it was at one moment: what it was to be, who it was, and its disks.',
+  description: 'A snapshot of a VM: its spec, its identity and its disks at one point in time.',
   spec: snapshotSpec,
   status: snapshotStatus,
   columns: [
@@ -91,18 +93,18 @@ export const virtualMachineSnapshot: CustomKind<VirtualMachineSnapshot> = {
   ],
 };
 
-/** The reason of Progressing from the moment on at which a snapshot is whole; it stays also while that is deleted. */
+/** The reason of the condition Progressing of a complete snapshot; it stays while the snapshot is being deleted. */
 export const SNAPSHOT_COMPLETED = 'Completed';
 
-/** Whether it is, or was until its deletion began, a whole snapshot. */
+/** Reports whether the snapshot is complete, or was before its deletion began. */
 export function wasTaken({ status }: Pick<VirtualMachineSnapshot, 'status'>): boolean {
   const { reason } = findCondition(status?.conditions, 'Progressing') ?? {};
   return status?.phase === 'Succeeded' || reason === SNAPSHOT_COMPLETED;
 }
 
 /**
- * Nothing is taken for it any more, and the VM is free again. That holds also while a whole one is being deleted, which
- * may wait for a restore that waits for the VM.
+ * Reports whether the snapshot has ended and no longer holds the VM. True also while a complete snapshot is being
+ * deleted: the deletion may wait for a restore that waits for the VM.
  */
 export function isSnapshotFinished(snapshot: Pick<VirtualMachineSnapshot, 'status'>): boolean {
   return snapshot.status?.phase === 'Failed' || wasTaken(snapshot);

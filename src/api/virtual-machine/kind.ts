@@ -21,7 +21,7 @@ export const virtualMachine: CustomKind<VirtualMachine> = {
   singular: 'virtualmachine',
   shortNames: ['vm', 'vms'],
   categories: ['all'],
-  description: 'A virtual machine as its owner wants it, running or not.',
+  description: 'The desired state of a virtual machine, running or not.',
   spec: vmSpec,
   status: vmStatus,
   columns: [

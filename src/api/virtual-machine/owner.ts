@@ -1,7 +1,7 @@
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { apiVersionOf, type OwnerReference } from '#kube/meta.ts';
 
-/** What belongs to the VM, and goes with it. */
+/** Returns the owner reference for objects that are deleted with the VM. */
 export function ownedByVm({
   metadata,
 }: {

@@ -1,4 +1,4 @@
-import { condition } from '#api/condition.ts';
+import { conditionSchema } from '#api/condition.ts';
 import { vmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { bool, int32, int64, list, map, obj, oneOf, str, time, type Infer } from '#kube/schema-dsl.ts';
 
@@ -7,21 +7,21 @@ export type RunStrategy = (typeof RUN_STRATEGIES)[number];
 
 export const vmSpec = obj(
   {
-    running: bool({ description: 'Deprecated: true is runStrategy Always, false is Halted.' }),
-    // Words that it does not know are refused by admission, in KubeVirt's words.
+    running: bool({ description: 'Deprecated: use runStrategy. true means Always, false means Halted.' }),
+    // Not an enum: admission refuses unknown values with KubeVirt's message.
     runStrategy: str({ description: `One of ${RUN_STRATEGIES.join(', ')}.` }),
     template: obj(
       {
         metadata: obj({ labels: map(str()), annotations: map(str()), name: str(), namespace: str() }),
         spec: vmiSpec,
       },
-      { description: 'The instance that is made when the machine starts.' },
+      { description: 'The template of the instance that is created when the machine starts.' },
     ),
   },
-  { required: ['template'], description: 'Whether the machine is to run, and what it then is.' },
+  { required: ['template'], description: 'The run strategy of the machine, and the template of its instance.' },
 );
 
-/** In the order in which the first that applies is shown. */
+/** In order of precedence: the first that applies is shown. */
 export const PRINTABLE_STATUSES = [
   'Terminating',
   'Stopping',
@@ -43,53 +43,53 @@ export const PRINTABLE_STATUSES = [
 ] as const;
 export type PrintableStatus = (typeof PRINTABLE_STATUSES)[number];
 
-/** Asked for through the subresources start, stop and restart; taken off by the VM controller once done. */
+/** Queued by the subresources start, stop and restart; the VM controller removes it when it is done. */
 export const stateChangeRequest = obj(
   {
     action: oneOf(['Start', 'Stop']),
     data: map(str(), { description: 'Start: paused: "true".' }),
-    uid: str({ description: 'Stop: of the instance that is meant.' }),
+    uid: str({ description: 'Stop: the uid of the instance.' }),
   },
   { required: ['action'] },
 );
 
 /**
- * Written by controllers/vm, but for stateChangeRequests, to which subresources/ appends, and machineTypeRestartRequired
- * with its instance, which the transition Job sets and controllers/vm clears.
+ * Written by controllers/vm, with two exceptions: subresources/ appends to stateChangeRequests, and the transition Job
+ * sets machineTypeRestartRequired with its instance, which controllers/vm clears.
  */
 export const vmStatus = obj({
-  created: bool({ description: 'Whether there is an instance.' }),
-  ready: bool({ description: 'Whether the instance is ready.' }),
+  created: bool({ description: 'True if an instance exists.' }),
+  ready: bool({ description: 'True if the instance is ready.' }),
   printableStatus: oneOf(PRINTABLE_STATUSES),
-  conditions: list(condition),
+  conditions: list(conditionSchema),
   stateChangeRequests: list(stateChangeRequest),
   startFailure: obj({
     consecutiveFailCount: int32(),
     lastFailedVMIUID: str(),
     retryAfterTimestamp: time(),
-    reason: str({ description: 'Why the last one failed: a word for programs, and the message for people.' }),
+    reason: str({ description: 'A machine-readable reason for the last failure; message has the details.' }),
     message: str(),
   }),
   observedGeneration: int64(),
   desiredGeneration: int64(),
   runStrategy: str(),
   snapshotInProgress: str({
-    description: 'The VirtualMachineSnapshot that is being taken; run state and disks are held.',
+    description: 'The VirtualMachineSnapshot in progress. The running state and the disks cannot be changed meanwhile.',
   }),
   restoreInProgress: str({
-    description: 'The VirtualMachineRestore that changes the machine; it does not start meanwhile.',
+    description: 'The VirtualMachineRestore in progress. The machine does not start meanwhile.',
   }),
   identityRecordUID: str({
     description:
-      'The uid of the identity record that last held the devices. It stays when the record is lost: that is how the loss is noticed.',
+      'The uid of the identity record that last had the devices. It is kept if the record is lost, so that the loss is detected.',
   }),
-  deleteProtected: bool({ description: 'Whether its label keeps it from being deleted.' }),
+  deleteProtected: bool({ description: 'True if its label protects it from deletion.' }),
   machineTypeRestartRequired: bool({
     description:
-      'Whether it still runs on a machine type that is no longer in its spec. Set by the job that changed it; false again when the instance that it is about is gone.',
+      'True if the guest still runs with a machine type that is no longer in the spec. Set by the job that changed the type; cleared when the instance is gone.',
   }),
   machineTypeRestartInstanceUID: str({
-    description: 'The uid of the instance that machineTypeRestartRequired is about.',
+    description: 'The uid of the instance that machineTypeRestartRequired refers to.',
   }),
 });
 

@@ -116,11 +116,11 @@ What will change for the guest of ns/web at its next start:
   machine type
     - pc-q35-rhel8.2.0
     + pc-q35-7.2
-    # the template names no machine type: the default of the KubeVirt object counts
+    # the template names no machine type: the default of the KubeVirt object applies
   memory
     - 1Gi
     + 
-    # the template of the VM says so
+    # the template of the VM changed
 
 2 VMs, 1 of them running. Nothing was changed.`,
   );

@@ -45,7 +45,7 @@ const cases: Record<string, Case> = {
     volume: CLAIM,
     claim: local(),
     disk: { cdrom: {} },
-    want: stays('it is only read, and lies on its node'),
+    want: stays('it is read-only and on one node only'),
   },
   'a third-party volume that one node can use at a time prevents a migration': {
     volume: CLAIM,

@@ -128,7 +128,7 @@ test('refuses to continue an upload at another offset', async () => {
   stream.write(Buffer.concat([diskLine({ size: 10, format: 'raw' }), diskLine({ offset: 3 })]));
   const reader = new DiskReader(stream as AsyncIterable<Buffer>);
   await reader.progress();
-  assert.deepEqual(await reader.answer(), { error: 'a line says another offset than 0 and 4' });
+  assert.deepEqual(await reader.answer(), { error: 'the client resumes at another offset than 0 or 4' });
   await served;
   assert.deepEqual(noted, ['closed']);
 });
@@ -138,7 +138,7 @@ test('refuses data that is not a disk stream', async () => {
   const stream = await connectWebSocket(far);
   stream.write(Buffer.from('hello\n'));
   const answer = await new DiskReader(stream as AsyncIterable<Buffer>).answer();
-  assert.deepEqual(answer, { error: 'a line is no JSON object' });
+  assert.deepEqual(answer, { error: 'a line is not a JSON object' });
   await served;
 });
 

@@ -1,6 +1,6 @@
-/** Our parts as users of the API: one account each, and a cluster role that gives it no more than it needs. */
+/** Accounts of our components: one each, with a role that grants no more than it needs. */
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
-import { desired, type Desired } from '#operator/desired.ts';
+import { desiredObject, type Desired } from '#operator/desired.ts';
 import {
   CLUSTER_ROLE_BINDINGS,
   CLUSTER_ROLES,
@@ -19,41 +19,45 @@ interface Subject {
   readonly apiGroup?: string;
 }
 
-export const group = (name: string): Subject => ({ kind: 'Group', name, apiGroup: RBAC });
+export const groupSubject = (name: string): Subject => ({ kind: 'Group', name, apiGroup: RBAC });
 
-/** Roles are of the whole cluster: their names say whose they are. */
+/** Returns the name of the cluster role of an account, with a prefix because cluster roles are not namespaced. */
 export const roleNameOf = (account: string) => `selfsame:${account}`;
 
-export function serviceAccount(name: string): Desired {
-  return desired(SERVICE_ACCOUNTS, { namespace: SYSTEM_NAMESPACE, name });
+export function serviceAccountObject(name: string): Desired {
+  return desiredObject(SERVICE_ACCOUNTS, { namespace: SYSTEM_NAMESPACE, name });
 }
 
-export function clusterRole(name: string, rules: readonly PolicyRule[], labels?: Record<string, string>): Desired {
-  return desired(CLUSTER_ROLES, { name, labels }, { rules });
+export function clusterRoleObject(
+  name: string,
+  rules: readonly PolicyRule[],
+  labels?: Record<string, string>,
+): Desired {
+  return desiredObject(CLUSTER_ROLES, { name, labels }, { rules });
 }
 
-export function clusterRoleBinding(role: string, ...subjects: readonly Subject[]): Desired {
-  return desired(
+export function clusterRoleBindingObject(role: string, ...subjects: readonly Subject[]): Desired {
+  return desiredObject(
     CLUSTER_ROLE_BINDINGS,
     { name: role },
     { roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name: role }, subjects },
   );
 }
 
-/** An account, its role, and the binding of the two. */
-export function account(name: string, rules: readonly PolicyRule[]): Desired[] {
+/** Returns an account, its cluster role and the binding. */
+export function accountObjects(name: string, rules: readonly PolicyRule[]): Desired[] {
   const role = roleNameOf(name);
   const subject: Subject = { kind: 'ServiceAccount', name, namespace: SYSTEM_NAMESPACE };
-  return [serviceAccount(name), clusterRole(role, rules), clusterRoleBinding(role, subject)];
+  return [serviceAccountObject(name), clusterRoleObject(role, rules), clusterRoleBindingObject(role, subject)];
 }
 
-/** What an account may do in our own namespace alone. */
-export function inSystemNamespace(name: string, rules: readonly PolicyRule[]): Desired[] {
+/** Returns the role of an account in our own namespace, and the binding. */
+export function namespacedRoleObjects(name: string, rules: readonly PolicyRule[]): Desired[] {
   const namespace = SYSTEM_NAMESPACE;
   const subject: Subject = { kind: 'ServiceAccount', name, namespace };
   return [
-    desired(ROLES, { namespace, name }, { rules }),
-    desired(
+    desiredObject(ROLES, { namespace, name }, { rules }),
+    desiredObject(
       ROLE_BINDINGS,
       { namespace, name },
       { roleRef: { apiGroup: RBAC, kind: 'Role', name }, subjects: [subject] },

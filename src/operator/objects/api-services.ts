@@ -1,6 +1,6 @@
-/** The API that is served by subresources/: start, stop, console ... v1alpha3 is what old virtctls ask for. */
+/** Registration of the aggregated API that subresources/ serves: start, stop, console ... Old virtctls use v1alpha3. */
 import { SUBRESOURCES_GROUP, SYSTEM_NAMESPACE } from '#api/names.ts';
-import { desired, type Desired } from '#operator/desired.ts';
+import { desiredObject, type Desired } from '#operator/desired.ts';
 import { API_SERVICES } from '#operator/kinds.ts';
 
 export const SUBRESOURCES_SERVICE = 'selfsame-subresources';
@@ -8,7 +8,7 @@ export const SUBRESOURCES_SERVICE = 'selfsame-subresources';
 const VERSIONS = { v1: 20, v1alpha3: 15 };
 
 export const apiServices: readonly Desired[] = Object.entries(VERSIONS).map(([version, versionPriority]) =>
-  desired(
+  desiredObject(
     API_SERVICES,
     { name: `${version}.${SUBRESOURCES_GROUP}` },
     {

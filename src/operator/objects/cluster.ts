@@ -1,23 +1,23 @@
 /**
- * What our parts need on a cluster beside what the operator keeps, because there they are processes of their own: the account
- * under which a controllers process starts, the services by which the API server reaches it, and the driver of our volumes.
- * An administrator applies it (selfsame install); nobody else writes it.
+ * Objects that only an existing cluster needs, where our components are separate processes: the account of the
+ * controllers process, the services through which the API server reaches it, and the driver of our volumes. An
+ * administrator applies them (selfsame install); the operator does not maintain them.
  */
 import { LOCAL_DRIVER, SYSTEM_NAMESPACE } from '#api/names.ts';
 import type { ResourceType } from '#kube/meta.ts';
 import { bootstrapObjects } from '#operator/bootstrap.ts';
-import { desired, type Desired } from '#operator/desired.ts';
+import { desiredObject, type Desired } from '#operator/desired.ts';
 import { ROLE_BINDINGS, SERVICE_ACCOUNTS } from '#operator/kinds.ts';
-import { inSystemNamespace, serviceAccount } from '#operator/objects/accounts.ts';
+import { namespacedRoleObjects, serviceAccountObject } from '#operator/objects/accounts.ts';
 import { SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
 import { installation } from '#operator/objects/installation.ts';
 import { WEBHOOK_SERVICE } from '#operator/objects/webhooks.ts';
-import { CORE, RECORD_EVENTS, rule } from '#operator/roles/rules.ts';
+import { CORE, RECORD_EVENTS_RULE, policyRule } from '#operator/roles/rules.ts';
 
 export const CONTROLLERS_ACCOUNT = 'selfsame-controllers';
 export const SERVICE_PORT_NAME = 'https';
 export const CLUSTER_SERVICES = [WEBHOOK_SERVICE, SUBRESOURCES_SERVICE] as const;
-/** Our authorities, as plane/cluster/ keeps them. */
+/** The secret in which plane/cluster/ stores our certificate authorities. */
 export const AUTHORITY_SECRET = 'selfsame-ca';
 const RBAC = 'rbac.authorization.k8s.io';
 
@@ -30,36 +30,36 @@ export const CSI_DRIVERS: ResourceType = {
   namespaced: false,
 };
 
-/** Under whose names a controllers process acts. */
+/** Returns the accounts that a controllers process uses. */
 function ownAccounts(): string[] {
   const all = [...bootstrapObjects(), ...installation].filter(({ type }) => type === SERVICE_ACCOUNTS);
   return [...all.map(({ object }) => object.metadata.name ?? ''), CONTROLLERS_ACCOUNT].toSorted();
 }
 
-/** In the order in which they are applied; the namespace must be there. */
+/** Returns the objects in the order of creation; the namespace must exist. */
 export function clusterObjects(): readonly Desired[] {
   const named = (verbs: readonly string[], resource: string, ...resourceNames: readonly string[]) => ({
-    ...rule(verbs, CORE, resource),
+    ...policyRule(verbs, CORE, resource),
     resourceNames: [...resourceNames],
   });
   return [
-    serviceAccount(CONTROLLERS_ACCOUNT),
-    ...inSystemNamespace(CONTROLLERS_ACCOUNT, [
-      RECORD_EVENTS,
-      // Each part acts under its own account.
+    serviceAccountObject(CONTROLLERS_ACCOUNT),
+    ...namespacedRoleObjects(CONTROLLERS_ACCOUNT, [
+      RECORD_EVENTS_RULE,
+      // Each controller uses its own account.
       named(['create'], 'serviceaccounts/token', ...ownAccounts()),
-      // Who leads, and which processes there are.
-      rule(['get', 'list', 'create', 'update', 'patch', 'delete'], 'coordination.k8s.io', 'leases'),
-      // Our authorities.
-      rule(['create'], CORE, 'secrets'),
+      // Leader election, and the list of processes.
+      policyRule(['get', 'list', 'create', 'update', 'patch', 'delete'], 'coordination.k8s.io', 'leases'),
+      // Our certificate authorities.
+      policyRule(['create'], CORE, 'secrets'),
       named(['get', 'update'], 'secrets', AUTHORITY_SECRET),
-      // Where our services are.
-      rule(['get', 'create'], CORE, 'endpoints'),
+      // The addresses of our services.
+      policyRule(['get', 'create'], CORE, 'endpoints'),
       named(['update'], 'endpoints', ...CLUSTER_SERVICES),
-      rule(['list', 'create', 'delete'], 'discovery.k8s.io', 'endpointslices'),
+      policyRule(['list', 'create', 'delete'], 'discovery.k8s.io', 'endpointslices'),
     ]),
-    // Whom the aggregated API may believe.
-    desired(
+    // The certificate authority of the API server's requests to the aggregated API.
+    desiredObject(
       ROLE_BINDINGS,
       { namespace: 'kube-system', name: CONTROLLERS_ACCOUNT },
       {
@@ -68,15 +68,15 @@ export function clusterObjects(): readonly Desired[] {
       },
     ),
     ...CLUSTER_SERVICES.map((name) =>
-      desired(
+      desiredObject(
         SERVICES,
         { namespace: SYSTEM_NAMESPACE, name },
-        // Without a selector: the processes need not be pods.
+        // No selector: the processes need not be pods.
         { spec: { ports: [{ name: SERVICE_PORT_NAME, port: 443, protocol: 'TCP', targetPort: 443 }] } },
       ),
     ),
-    // Else the cluster would wait for somebody to attach our volumes.
-    desired(
+    // Otherwise the cluster would wait for our volumes to be attached.
+    desiredObject(
       CSI_DRIVERS,
       { name: LOCAL_DRIVER },
       { spec: { attachRequired: false, podInfoOnMount: false, volumeLifecycleModes: ['Persistent'] } },

@@ -1,14 +1,14 @@
-/** The kinds that we cannot do without, as CustomResourceDefinitions: ours, and of others those that we read. */
+/** CustomResourceDefinitions of our kinds, and of third-party kinds that we need. */
 import { crdOf } from '#api/custom-kind.ts';
 import { customKinds } from '#api/kinds.ts';
-import { desired, type Desired } from '#operator/desired.ts';
+import { desiredObject, type Desired } from '#operator/desired.ts';
 import { DEFINITIONS } from '#operator/kinds.ts';
 import { storageProfileDefinition } from '#operator/objects/storage-profile-definition.ts';
 import { volumeSnapshotDefinitions } from '#operator/objects/volume-snapshot-definitions.ts';
 
-const ours: readonly Desired[] = customKinds.map((kind) => {
+const own: readonly Desired[] = customKinds.map((kind) => {
   const { metadata, spec } = crdOf(kind);
-  return desired(DEFINITIONS, { ...metadata, name: metadata.name ?? '' }, { spec });
+  return desiredObject(DEFINITIONS, { ...metadata, name: metadata.name ?? '' }, { spec });
 });
 
-export const definitions: readonly Desired[] = [...ours, ...volumeSnapshotDefinitions, storageProfileDefinition];
+export const definitions: readonly Desired[] = [...own, ...volumeSnapshotDefinitions, storageProfileDefinition];

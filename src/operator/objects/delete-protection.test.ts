@@ -1,11 +1,11 @@
-/** The rules as they are written; that they hold is told by test/scenarios/delete-protection-policies.test.ts. */
+/** Tests the text of the policies; test/scenarios/delete-protection-policies.test.ts tests their effect. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { deleteProtection } from '#operator/objects/delete-protection.ts';
+import { deleteProtectionPolicies } from '#operator/objects/delete-protection.ts';
 
-const [policy, binding] = deleteProtection.map(({ object }) => object);
+const [policy, binding] = deleteProtectionPolicies.map(({ object }) => object);
 
-test("the policy of VMs is upstream's, word for word", () => {
+test("the policy of VMs is identical to KubeVirt's", () => {
   assert.equal(policy?.kind, 'ValidatingAdmissionPolicy');
   assert.equal(policy.apiVersion, 'admissionregistration.k8s.io/v1');
   assert.equal(policy.metadata.name, 'kubevirt-vm-deletion-protection');
@@ -38,11 +38,11 @@ test("the policy of VMs is upstream's, word for word", () => {
     expression,
     "(!has(oldObject.metadata.labels) || !(variables.label in oldObject.metadata.labels) || !oldObject.metadata.labels[variables.label].matches('^(true|True)$'))",
   );
-  // No reason: the server says Invalid.
+  // Without a reason the server reports Invalid.
   assert.deepEqual(Object.keys(rest), ['messageExpression']);
 });
 
-test('its binding has the same name and refuses everywhere', () => {
+test('its binding has the same name and denies everywhere', () => {
   assert.equal(binding?.kind, 'ValidatingAdmissionPolicyBinding');
   assert.equal(binding.metadata.name, 'kubevirt-vm-deletion-protection');
   const spec = binding['spec'] as Record<string, unknown>;

@@ -1,41 +1,41 @@
 /**
- * Protected VMs stay, whichever of our processes are alive: the API server itself refuses to delete them, and whatever
- * they would be lost with. What that is, is told by the marks of controllers/protection; nobody else may write them.
+ * Policies by which the API server refuses to delete protected VMs, and objects that they depend on, even if none of
+ * our processes runs. controllers/protection marks these objects with an annotation, which no other user may write.
  */
 import { PROTECTED_VMS_ANNOTATION, PROTECTION_LABEL, PROTECTION_POLICY } from '#api/delete-protection.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import { CLAIM_REPLACERS, PROTECTION_ACCOUNT } from '#api/own-accounts.ts';
-import { BONDS, DEFINITION_BONDS, deleteRefusal } from '#api/protected-deletes.ts';
+import { RELATIONS, DEFINITION_BONDS, describeDeleteRefusal } from '#api/protected-deletes.ts';
 import type { Desired } from '#operator/desired.ts';
-import { policy, whenDeleted, whenUpdated } from '#operator/objects/policy.ts';
+import { buildPolicy, matchDeletes, matchUpdates } from '#operator/objects/policy.ts';
 
 const APIEXTENSIONS = 'apiextensions.k8s.io';
 const user = 'request.userInfo.username';
 
-/** A text of CEL; what is in it has no quotes of that kind. */
+/** Returns a CEL string literal. The value must not contain single quotes. */
 const text = (value: string) => `'${value}'`;
 const list = (values: readonly string[]) => `[${values.map(text).join(', ')}]`;
 
-/** '' where there is none. */
+/** CEL: the annotation of the object, or ''. */
 const markOf = (object: string) =>
   `(has(${object}.metadata.annotations) && '${PROTECTED_VMS_ANNOTATION}' in ${object}.metadata.annotations ? ${object}.metadata.annotations['${PROTECTED_VMS_ANNOTATION}'] : '')`;
 
-/** A value between two pieces of a text. */
-const inserted = (expression: string) => `' + ${expression} + '`;
+/** CEL: an expression within a string literal. */
+const interpolate = (expression: string) => `' + ${expression} + '`;
 const mapOf = (values: Readonly<Record<string, string>>) =>
   `{${Object.entries(values)
     .map(([key, value]) => `${text(key)}: ${text(value)}`)
     .join(', ')}}`;
-/** CEL: what the object is to the VMs. Names of definitions have dots, which no kind has. */
-const bond = `(oldObject.metadata.name in ${mapOf(DEFINITION_BONDS)} && request.kind.kind == 'CustomResourceDefinition' ? ${mapOf(DEFINITION_BONDS)}[oldObject.metadata.name] : ${mapOf(BONDS)}[request.kind.kind])`;
+/** CEL: the relation of the object to the VMs. Names of definitions contain dots, names of kinds do not. */
+const bond = `(oldObject.metadata.name in ${mapOf(DEFINITION_BONDS)} && request.kind.kind == 'CustomResourceDefinition' ? ${mapOf(DEFINITION_BONDS)}[oldObject.metadata.name] : ${mapOf(RELATIONS)}[request.kind.kind])`;
 
-/** Name, rule and words are those of upstream's operator: its users and tools know them. */
-const vms = policy(PROTECTION_POLICY, {
+/** Name, rule and message are KubeVirt's, because its users and tools know them. */
+const vms = buildPolicy(PROTECTION_POLICY, {
   labels: {
     'app.kubernetes.io/name': 'vm-delete-protection',
     'app.kubernetes.io/component': 'vmDeleteProtection',
   },
-  resourceRules: [{ ...whenDeleted(KUBEVIRT_GROUP, 'virtualmachines'), apiVersions: ['v1', 'v1alpha3'] }],
+  resourceRules: [{ ...matchDeletes(KUBEVIRT_GROUP, 'virtualmachines'), apiVersions: ['v1', 'v1alpha3'] }],
   variables: [{ name: 'label', expression: `string('${PROTECTION_LABEL}')` }],
   validations: [
     {
@@ -47,10 +47,10 @@ const vms = policy(PROTECTION_POLICY, {
   ],
 });
 
-const whatTheyNeed = policy('selfsame-protected-vms', {
+const dependencies = buildPolicy('selfsame-protected-vms', {
   resourceRules: [
-    whenDeleted('', 'namespaces', 'persistentvolumeclaims', 'persistentvolumes'),
-    whenDeleted(APIEXTENSIONS, 'customresourcedefinitions'),
+    matchDeletes('', 'namespaces', 'persistentvolumeclaims', 'persistentvolumes'),
+    matchDeletes(APIEXTENSIONS, 'customresourcedefinitions'),
   ],
   matchConditions: [
     { name: 'is-marked', expression: `${markOf('oldObject')} != ''` },
@@ -64,11 +64,11 @@ const whatTheyNeed = policy('selfsame-protected-vms', {
     {
       expression: "variables.vms == ''",
       messageExpression: text(
-        deleteRefusal({
-          kind: inserted('request.kind.kind'),
-          name: inserted('oldObject.metadata.name'),
-          bond: inserted(bond),
-          vms: inserted('variables.vms'),
+        describeDeleteRefusal({
+          kind: interpolate('request.kind.kind'),
+          name: interpolate('oldObject.metadata.name'),
+          relation: interpolate(bond),
+          vms: interpolate('variables.vms'),
         }),
       ),
       reason: 'Forbidden',
@@ -76,16 +76,16 @@ const whatTheyNeed = policy('selfsame-protected-vms', {
   ],
 });
 
-const marks = policy('selfsame-protected-marks', {
+const marks = buildPolicy('selfsame-protected-marks', {
   resourceRules: [
-    // Also where only the status is written: annotations go with it.
-    whenUpdated(
+    // Includes status subresources: their writes can change annotations.
+    matchUpdates(
       '',
       ...['namespaces', 'namespaces/status', 'namespaces/finalize'],
       ...['persistentvolumeclaims', 'persistentvolumeclaims/status'],
       ...['persistentvolumes', 'persistentvolumes/status'],
     ),
-    whenUpdated(APIEXTENSIONS, 'customresourcedefinitions', 'customresourcedefinitions/status'),
+    matchUpdates(APIEXTENSIONS, 'customresourcedefinitions', 'customresourcedefinitions/status'),
   ],
   matchConditions: [{ name: 'changes-a-mark', expression: `${markOf('object')} != ${markOf('oldObject')}` }],
   validations: [
@@ -100,27 +100,27 @@ const marks = policy('selfsame-protected-marks', {
 const phaseOf = (object: string) =>
   `(has(${object}.status) && has(${object}.status.phase) ? ${object}.status.phase : '')`;
 
-/** Why something must not be done with a volume that has a mark. */
+/** CEL: the message that refuses a change of a marked volume. */
 const volumeRefusal = (what: string) =>
   [
-    `'PersistentVolume "' + oldObject.metadata.name + '" cannot be ${what}: ${BONDS.PersistentVolume} the protected VirtualMachine '`,
+    `'PersistentVolume "' + oldObject.metadata.name + '" cannot be ${what}: ${RELATIONS.PersistentVolume} the protected VirtualMachine '`,
     markOf('oldObject'),
     `'; remove the label ${PROTECTION_LABEL} from them first'`,
   ].join(' + ');
 
 /**
- * A volume that is given away takes the data with it; whoever holds the mark has it until then. One that says that it is
- * released does so, too: provisioners believe it, and delete the data before they try to delete the volume. Where its
- * claim is gone indeed, the mark goes first and the binder tries again.
+ * A marked volume must not be bound to another claim, which would take the data, and must not become Released, because
+ * provisioners then delete the data before they delete the volume. If its claim is really gone, the mark is removed
+ * first and the binder retries.
  */
-const volumes = policy('selfsame-protected-volumes', {
-  resourceRules: [whenUpdated('', 'persistentvolumes', 'persistentvolumes/status')],
+const volumes = buildPolicy('selfsame-protected-volumes', {
+  resourceRules: [matchUpdates('', 'persistentvolumes', 'persistentvolumes/status')],
   matchConditions: [{ name: 'is-marked', expression: `${markOf('oldObject')} != ''` }],
   validations: [
     {
       expression:
         '!has(oldObject.spec.claimRef) || (has(object.spec.claimRef) && object.spec.claimRef == oldObject.spec.claimRef)',
-      messageExpression: volumeRefusal('given to another claim'),
+      messageExpression: volumeRefusal('bound to another claim'),
       reason: 'Forbidden',
     },
     {
@@ -131,4 +131,4 @@ const volumes = policy('selfsame-protected-volumes', {
   ],
 });
 
-export const deleteProtection: readonly Desired[] = [...vms, ...whatTheyNeed, ...marks, ...volumes];
+export const deleteProtectionPolicies: readonly Desired[] = [...vms, ...dependencies, ...marks, ...volumes];

@@ -1,20 +1,20 @@
 /**
- * A machine never loses who it is: its firmware uuid and serial may be changed, but not taken away, whichever way the
- * object is written. A VM that has none yet is left to the VM controller, which writes them.
+ * The policy that protects the identity of a machine: firmware uuid and serial may be changed but not removed, by any
+ * kind of write. VMs without them are allowed; the VM controller fills them in.
  */
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import type { Desired } from '#operator/desired.ts';
-import { policy, whenUpdated } from '#operator/objects/policy.ts';
+import { buildPolicy, matchUpdates } from '#operator/objects/policy.ts';
 
 const FIRMWARE = ['spec', 'template', 'spec', 'domain', 'firmware'];
 
-/** The text at that place of the object; '' where there is none, whatever is missing on the way to it. */
+/** CEL: the string at the path of the object; '' if it or one of its parents is missing. */
 function textAt(object: string, path: readonly string[]): string {
   const present = path.map((_, i) => `has(${[object, ...path.slice(0, i + 1)].join('.')})`);
   return `${present.join(' && ')} ? ${[object, ...path].join('.')} : ''`;
 }
 
-const kept = (field: 'uuid' | 'serial') => ({
+const refuseRemoval = (field: 'uuid' | 'serial') => ({
   expression: `variables.${field} == '' || (${textAt('object', [...FIRMWARE, field])}) != ''`,
   messageExpression: [
     `'the firmware ${field} of VirtualMachine "' + oldObject.metadata.name + '" cannot be removed: it is "' + `,
@@ -23,11 +23,11 @@ const kept = (field: 'uuid' | 'serial') => ({
   reason: 'Invalid',
 });
 
-export const firmwarePolicy: readonly Desired[] = policy('selfsame-firmware-identity', {
-  resourceRules: [whenUpdated(KUBEVIRT_GROUP, 'virtualmachines')],
+export const firmwarePolicy: readonly Desired[] = buildPolicy('selfsame-firmware-identity', {
+  resourceRules: [matchUpdates(KUBEVIRT_GROUP, 'virtualmachines')],
   variables: [
     { name: 'uuid', expression: textAt('oldObject', [...FIRMWARE, 'uuid']) },
     { name: 'serial', expression: textAt('oldObject', [...FIRMWARE, 'serial']) },
   ],
-  validations: [kept('uuid'), kept('serial')],
+  validations: [refuseRemoval('uuid'), refuseRemoval('serial')],
 });

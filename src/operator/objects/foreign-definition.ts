@@ -1,29 +1,29 @@
 /**
- * Kinds of others that we read, for clusters that do not have them: installed only where they are absent, and never
- * changed, for whoever brings them along keeps them.
+ * Definitions of third-party kinds, for clusters that do not have them: created if they are missing and never changed,
+ * because their own project maintains them.
  */
-import type { Column } from '#api/custom-kind.ts';
+import type { PrinterColumn } from '#api/custom-kind.ts';
 import { groupResource, type ResourceType } from '#kube/meta.ts';
 import { str } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
-import { desired, type Desired } from '#operator/desired.ts';
+import { desiredObject, type Desired } from '#operator/desired.ts';
 import { DEFINITIONS } from '#operator/kinds.ts';
 
 export interface ForeignKind {
   readonly type: ResourceType;
   readonly shortNames: readonly string[];
   readonly description: string;
-  /** Beside apiVersion, kind and metadata. */
+  /** Fields in addition to apiVersion, kind and metadata. */
   readonly properties: Readonly<Record<string, Schema>>;
   readonly required: readonly string[];
-  readonly columns: readonly Column[];
+  readonly columns: readonly PrinterColumn[];
 }
 
-interface Notes {
+interface DefinitionOptions {
   readonly annotations?: Record<string, string>;
 }
 
-export function foreignDefinition(kind: ForeignKind, { annotations = {} }: Notes = {}): Desired {
+export function foreignDefinition(kind: ForeignKind, { annotations = {} }: DefinitionOptions = {}): Desired {
   const { type, shortNames, description, properties, required, columns } = kind;
   const base: Record<string, Schema> = { apiVersion: str(), kind: str(), metadata: { type: 'object' } };
   const openAPIV3Schema: Schema = {
@@ -53,5 +53,5 @@ export function foreignDefinition(kind: ForeignKind, { annotations = {} }: Notes
       },
     ],
   };
-  return desired(DEFINITIONS, { name: groupResource(type), annotations }, { spec }, { once: true });
+  return desiredObject(DEFINITIONS, { name: groupResource(type), annotations }, { spec }, { once: true });
 }

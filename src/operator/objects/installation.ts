@@ -1,41 +1,41 @@
 /**
- * All objects that the operator keeps in place beside the definitions of our kinds, in the order in which they are made:
- * admission first, so that no object of our kinds is ever stored without it.
+ * All objects that the operator maintains except the definitions of our kinds, in the order of creation: admission
+ * first, so that no object of our kinds is ever stored without it.
  *
- *   accounts, policies, webhooks ──► definitions (definitions.ts) ──► what needs our kinds, and services
+ *   accounts, policies, webhooks ──► definitions (definitions.ts) ──► objects of our kinds, classes and services
  */
 import type { Desired } from '#operator/desired.ts';
 import { apiServices } from '#operator/objects/api-services.ts';
-import { deleteProtection } from '#operator/objects/delete-protection.ts';
+import { deleteProtectionPolicies } from '#operator/objects/delete-protection.ts';
 import { firmwarePolicy } from '#operator/objects/firmware-policy.ts';
 import { nodePolicies } from '#operator/objects/node-policies.ts';
 import { rbacObjects } from '#operator/objects/rbac.ts';
 import { recordPolicies } from '#operator/objects/record-policy.ts';
 import { settingsPolicy } from '#operator/objects/settings-policy.ts';
-import { settings } from '#operator/objects/settings.ts';
-import { storageClasses } from '#operator/objects/storage-classes.ts';
-import { storageProfiles } from '#operator/objects/storage-profiles.ts';
-import { volumeSnapshotClasses } from '#operator/objects/volume-snapshot-classes.ts';
+import { settingsObject } from '#operator/objects/settings.ts';
+import { storageClassObjects } from '#operator/objects/storage-classes.ts';
+import { storageProfileObjects } from '#operator/objects/storage-profiles.ts';
+import { volumeSnapshotClassObjects } from '#operator/objects/volume-snapshot-classes.ts';
 import { webhookObjects } from '#operator/objects/webhooks.ts';
 
-/** What stands before our kinds are served. The webhook has its rights before it is asked anything. */
-export const beforeKinds: readonly Desired[] = [
+/** Objects that must exist before our kinds are served. The webhook gets its permissions before its first request. */
+export const objectsBeforeKinds: readonly Desired[] = [
   ...rbacObjects,
   ...nodePolicies,
   ...firmwarePolicy,
   ...recordPolicies,
-  ...deleteProtection,
+  ...deleteProtectionPolicies,
   ...settingsPolicy,
   ...webhookObjects,
 ];
 
-export const afterKinds: readonly Desired[] = [
-  // Before the classes: a claim of a class without a profile would get other modes.
-  ...storageProfiles,
-  ...storageClasses,
-  ...volumeSnapshotClasses,
-  settings,
+export const objectsAfterKinds: readonly Desired[] = [
+  // Before the classes: a state claim in a class without a profile would get the wrong modes.
+  ...storageProfileObjects,
+  ...storageClassObjects,
+  ...volumeSnapshotClassObjects,
+  settingsObject,
   ...apiServices,
 ];
 
-export const installation: readonly Desired[] = [...beforeKinds, ...afterKinds];
+export const installation: readonly Desired[] = [...objectsBeforeKinds, ...objectsAfterKinds];

@@ -1,4 +1,4 @@
-/** The role of nodes is one for all; these rules tell them apart: each node changes only what is its own. */
+/** Policies that restrict each node to its own instances, volumes and snapshots. All nodes share one role. */
 import {
   COPY_NODE_ANNOTATION,
   KUBEVIRT_GROUP,
@@ -16,11 +16,11 @@ import { NOT_QUIESCED_ANNOTATION } from '#api/snapshot-state.ts';
 import { NODE_USER_PREFIX, NODES_GROUP } from '#kube/node-user.ts';
 import { VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOT_GROUP } from '#kube/volume-snapshot-kinds.ts';
 import type { Desired } from '#operator/desired.ts';
-import { policy, whenUpdated } from '#operator/objects/policy.ts';
+import { buildPolicy, matchUpdates } from '#operator/objects/policy.ts';
 
 const isNode = { name: 'is-a-node', expression: `'${NODES_GROUP}' in request.userInfo.groups` };
 const user = 'request.userInfo.username';
-/** '' for one whose name does not say which node it is; such a one may write nothing. */
+/** CEL: the name of the node, or '' if the user name has none; such a user may write nothing. */
 const node = {
   name: 'node',
   expression: `${user}.startsWith('${NODE_USER_PREFIX}') ? ${user}.substring(${NODE_USER_PREFIX.length}) : ''`,
@@ -30,37 +30,37 @@ const nodeNameOf = (object: string) =>
   `(has(${object}.status) && has(${object}.status.nodeName) ? ${object}.status.nodeName : '')`;
 const handleOf = (object: string) =>
   `(has(${object}.status) && has(${object}.status.snapshotHandle) ? ${object}.status.snapshotHandle : '')`;
-/** A field of the status is there as it was, or is not there as before. */
+/** CEL: a field of the status is unchanged, or absent before and after. */
 const sameStatus = (field: string) => {
   const has = (object: string) => `(has(${object}.status) && has(${object}.status.${field}))`;
   const same = `object.status.${field} == oldObject.status.${field}`;
   return `${has('object')} == ${has('oldObject')} && (!${has('object')} || ${same})`;
 };
-/** A label or annotation of the object as it was, or `otherwise`. */
-const noteOf = (notes: string, key: string, otherwise: string) =>
-  `has(oldObject.metadata.${notes}) && '${key}' in oldObject.metadata.${notes} ? oldObject.metadata.${notes}['${key}'] : ${otherwise}`;
+/** CEL: a label or annotation of the stored object, or `otherwise`. */
+const storedValue = (map: 'labels' | 'annotations', key: string, otherwise: string) =>
+  `has(oldObject.metadata.${map}) && '${key}' in oldObject.metadata.${map} ? oldObject.metadata.${map}['${key}'] : ${otherwise}`;
 
 const metaOf = (field: string, object: string, none: string) =>
   `(has(${object}.metadata.${field}) ? ${object}.metadata.${field} : ${none})`;
 const unchanged = (field: string, none: string) =>
   `${metaOf(field, 'object', none)} == ${metaOf(field, 'oldObject', none)}`;
 
-/** The finalizers that there are and were, and those that the request takes off. */
+/** CEL variables: the finalizers in the request, the stored ones, and those that the request removes. */
 const finalizers = [
   { name: 'is', expression: metaOf('finalizers', 'object', '[]') },
   { name: 'was', expression: metaOf('finalizers', 'oldObject', '[]') },
   { name: 'taken', expression: 'variables.was.filter(f, !(f in variables.is))' },
 ];
 
-/** Who is owned by nobody that there is gets deleted. */
+/** CEL: spec, labels and owners are unchanged. An object whose owners do not exist would be deleted. */
 const SAME_OBJECT = [
   'object.spec == oldObject.spec',
   unchanged('labels', '{}'),
   unchanged('ownerReferences', '[]'),
 ] as const;
 
-/** Nothing is changed but that some of these finalizers are gone. */
-const onlyTakesOff = (...names: readonly string[]) =>
+/** CEL: the request only removes some of these finalizers. */
+const onlyRemovesFinalizers = (...names: readonly string[]) =>
   [
     ...SAME_OBJECT,
     unchanged('annotations', '{}'),
@@ -68,8 +68,8 @@ const onlyTakesOff = (...names: readonly string[]) =>
     `variables.taken.all(f, f in [${names.map((name) => `'${name}'`).join(', ')}])`,
   ].join(' && ');
 
-/** Nothing is changed but that this annotation is gone. */
-const onlyRemovesNote = (key: string) => {
+/** CEL: the request only removes this annotation. */
+const onlyRemovesAnnotation = (key: string) => {
   const [is, was] = [metaOf('annotations', 'object', '{}'), metaOf('annotations', 'oldObject', '{}')];
   return [
     ...SAME_OBJECT,
@@ -80,8 +80,8 @@ const onlyRemovesNote = (key: string) => {
   ].join(' && ');
 };
 
-/** Nothing is changed but that this annotation is there, and says `true`. */
-const onlyAddsNote = (key: string) => {
+/** CEL: the request only sets this annotation, to `true`. */
+const onlySetsAnnotation = (key: string) => {
   const [is, was] = [metaOf('annotations', 'object', '{}'), metaOf('annotations', 'oldObject', '{}')];
   return [
     ...SAME_OBJECT,
@@ -92,14 +92,14 @@ const onlyAddsNote = (key: string) => {
 };
 
 export const nodePolicies: readonly Desired[] = [
-  ...policy('selfsame-node-restriction', {
-    resourceRules: [whenUpdated(KUBEVIRT_GROUP, 'virtualmachineinstances/status')],
+  ...buildPolicy('selfsame-node-restriction', {
+    resourceRules: [matchUpdates(KUBEVIRT_GROUP, 'virtualmachineinstances/status')],
     matchConditions: [isNode],
     variables: [
       node,
       { name: 'was', expression: nodeNameOf('oldObject') },
-      // Set with the status, by the same controller; nobody else may.
-      { name: 'label', expression: noteOf('labels', NODE_NAME_LABEL, "''") },
+      // The controller sets the label together with the status; no other user may.
+      { name: 'label', expression: storedValue('labels', NODE_NAME_LABEL, "''") },
     ],
     validations: [
       {
@@ -109,41 +109,41 @@ export const nodePolicies: readonly Desired[] = [
       },
       {
         expression: `${nodeNameOf('object')} == variables.was`,
-        message: 'a node must not say where an instance runs',
+        message: 'a node must not change status.nodeName of an instance',
         reason: 'Forbidden',
       },
       {
         expression: sameStatus('migrationState'),
-        message: 'a node must not say how a migration goes but in status.migrationProgress',
+        message: 'a node must not change status.migrationState of an instance; it reports in status.migrationProgress',
         reason: 'Forbidden',
       },
       {
         expression: sameStatus('evacuationNodeName'),
-        message: 'a node must not say which instances are to leave it',
+        message: 'a node must not change status.evacuationNodeName of an instance',
         reason: 'Forbidden',
       },
     ],
   }),
-  ...policy('selfsame-node-volumes', {
-    resourceRules: [whenUpdated('', 'persistentvolumes')],
+  ...buildPolicy('selfsame-node-volumes', {
+    resourceRules: [matchUpdates('', 'persistentvolumes')],
     matchConditions: [isNode],
     variables: [
       node,
-      // Volumes that all nodes reach have none.
-      { name: 'home', expression: noteOf('annotations', VOLUME_NODE_ANNOTATION, 'variables.node') },
-      { name: 'copier', expression: noteOf('annotations', COPY_NODE_ANNOTATION, "''") },
+      // Shared volumes do not have the annotation.
+      { name: 'home', expression: storedValue('annotations', VOLUME_NODE_ANNOTATION, 'variables.node') },
+      { name: 'copier', expression: storedValue('annotations', COPY_NODE_ANNOTATION, "''") },
       ...finalizers,
-      // A copy that counts no more was on the node, and is gone.
-      { name: 'leftover', expression: noteOf('annotations', LEFTOVER_NODE_ANNOTATION, "''") },
+      // The node has removed a leftover copy.
+      { name: 'leftover', expression: storedValue('annotations', LEFTOVER_NODE_ANNOTATION, "''") },
       {
         name: 'cleared',
-        expression: `variables.leftover == variables.node && ${onlyRemovesNote(LEFTOVER_NODE_ANNOTATION)}`,
+        expression: `variables.leftover == variables.node && ${onlyRemovesAnnotation(LEFTOVER_NODE_ANNOTATION)}`,
       },
     ],
     validations: [
       {
         expression: `variables.node != '' && (variables.home == variables.node || variables.cleared || (variables.copier == variables.node && !('${VOLUME_DATA_FINALIZER}' in variables.taken)))`,
-        messageExpression: "'node ' + variables.node + ' can only change volumes whose data it holds'",
+        messageExpression: "'node ' + variables.node + ' can only change volumes whose data it has'",
         reason: 'Forbidden',
       },
       {
@@ -157,20 +157,20 @@ export const nodePolicies: readonly Desired[] = [
         reason: 'Forbidden',
       },
       {
-        expression: `variables.cleared || (${onlyTakesOff(VOLUME_DATA_FINALIZER, VOLUME_COPY_FINALIZER)})`,
-        message: `a node can only take off the finalizers ${VOLUME_DATA_FINALIZER} and ${VOLUME_COPY_FINALIZER} of a volume, and the annotation ${LEFTOVER_NODE_ANNOTATION} that names itself`,
+        expression: `variables.cleared || (${onlyRemovesFinalizers(VOLUME_DATA_FINALIZER, VOLUME_COPY_FINALIZER)})`,
+        message: `a node can only remove the finalizers ${VOLUME_DATA_FINALIZER} and ${VOLUME_COPY_FINALIZER} from a volume, and the annotation ${LEFTOVER_NODE_ANNOTATION} with its own name`,
         reason: 'Forbidden',
       },
     ],
   }),
-  ...policy('selfsame-node-snapshots', {
+  ...buildPolicy('selfsame-node-snapshots', {
     resourceRules: [
-      whenUpdated(VOLUME_SNAPSHOT_GROUP, VOLUME_SNAPSHOT_CONTENTS.plural, `${VOLUME_SNAPSHOT_CONTENTS.plural}/status`),
+      matchUpdates(VOLUME_SNAPSHOT_GROUP, VOLUME_SNAPSHOT_CONTENTS.plural, `${VOLUME_SNAPSHOT_CONTENTS.plural}/status`),
     ],
     matchConditions: [isNode],
     variables: [
       node,
-      { name: 'home', expression: noteOf('annotations', SNAPSHOT_NODE_ANNOTATION, "''") },
+      { name: 'home', expression: storedValue('annotations', SNAPSHOT_NODE_ANNOTATION, "''") },
       ...finalizers,
     ],
     validations: [
@@ -185,14 +185,14 @@ export const nodePolicies: readonly Desired[] = [
         reason: 'Forbidden',
       },
       {
-        // Volumes are filled from where it points to.
+        // Volumes are filled from the location in the handle.
         expression: `${handleOf('object')} == ${handleOf('oldObject')} || ${handleOf('object')} in ['node/' + variables.node + '/' + object.metadata.name, 'shared/' + object.metadata.name]`,
-        message: 'a node can only say of a snapshot that its data is where this node puts it',
+        message: 'a node can only set a snapshotHandle that refers to its own data or to shared data',
         reason: 'Forbidden',
       },
       {
-        expression: `(${onlyTakesOff(SNAPSHOT_DATA_FINALIZER)}) || (${onlyAddsNote(NOT_QUIESCED_ANNOTATION)})`,
-        message: `a node can only change the status of a snapshot, take off its finalizer ${SNAPSHOT_DATA_FINALIZER}, and set the annotation ${NOT_QUIESCED_ANNOTATION}`,
+        expression: `(${onlyRemovesFinalizers(SNAPSHOT_DATA_FINALIZER)}) || (${onlySetsAnnotation(NOT_QUIESCED_ANNOTATION)})`,
+        message: `a node can only change the status of a snapshot, remove its finalizer ${SNAPSHOT_DATA_FINALIZER}, and set the annotation ${NOT_QUIESCED_ANNOTATION}`,
         reason: 'Forbidden',
       },
     ],

@@ -1,5 +1,5 @@
-/** How a rule that the API server itself keeps is written: the policy, and the binding by which it holds everywhere. */
-import { desired, type Desired } from '#operator/desired.ts';
+/** Builds ValidatingAdmissionPolicies with their bindings. */
+import { desiredObject, type Desired } from '#operator/desired.ts';
 import { POLICIES, POLICY_BINDINGS } from '#operator/kinds.ts';
 
 interface Policy {
@@ -10,13 +10,13 @@ interface Policy {
   readonly validations: readonly object[];
 }
 
-/** The policy, and that it holds for everything. */
-export function policy(
+/** Returns the policy, and a binding that applies it to all objects. */
+export function buildPolicy(
   name: string,
   { labels, resourceRules, matchConditions = [], variables = [], validations }: Policy,
 ): Desired[] {
-  // As the server fills it in, or the operator would never find it as it should be; and nothing by which it could be
-  // made to look away.
+  // Spells out the server's defaults, so that the operator finds no difference, and restores them if a user adds an
+  // exemption.
   const everywhere = {
     namespaceSelector: {},
     objectSelector: {},
@@ -37,20 +37,23 @@ export function policy(
     validationActions: ['Deny'],
     matchResources: { resourceRules: [], ...everywhere },
   };
-  return [desired(POLICIES, { name, labels }, { spec }), desired(POLICY_BINDINGS, { name, labels }, { spec: binding })];
+  return [
+    desiredObject(POLICIES, { name, labels }, { spec }),
+    desiredObject(POLICY_BINDINGS, { name, labels }, { spec: binding }),
+  ];
 }
 
 /** Returns the rule of a policy that matches updates of these resources. */
-export function whenUpdated(apiGroup: string, ...resources: readonly string[]) {
+export function matchUpdates(apiGroup: string, ...resources: readonly string[]) {
   return { operations: ['UPDATE'], apiGroups: [apiGroup], apiVersions: ['v1'], resources, scope: '*' };
 }
 
 /** Returns the rule of a policy that matches creations and updates of these resources. */
-export function whenWritten(apiGroup: string, ...resources: readonly string[]) {
-  return { ...whenUpdated(apiGroup, ...resources), operations: ['CREATE', 'UPDATE'] };
+export function matchWrites(apiGroup: string, ...resources: readonly string[]) {
+  return { ...matchUpdates(apiGroup, ...resources), operations: ['CREATE', 'UPDATE'] };
 }
 
 /** Returns the rule of a policy that matches deletions of these resources. */
-export function whenDeleted(apiGroup: string, ...resources: readonly string[]) {
-  return { ...whenUpdated(apiGroup, ...resources), operations: ['DELETE'] };
+export function matchDeletes(apiGroup: string, ...resources: readonly string[]) {
+  return { ...matchUpdates(apiGroup, ...resources), operations: ['DELETE'] };
 }

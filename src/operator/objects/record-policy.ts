@@ -1,12 +1,12 @@
 /**
- * Policies that keep the identity record of a VM: it is deleted with the VM only, and its content is written by our
- * controllers only, whatever rights somebody has. A record that no VM owns, as after `kubectl delete --cascade=orphan`,
- * is nobody's layout: whoever may delete or change records may delete or change that one.
+ * Policies that protect the identity record of a VM: it is deleted only with the VM, and only our controllers write its
+ * content, whatever permissions a user has. A record without a VM, as after `kubectl delete --cascade=orphan`, is not
+ * protected.
  */
 import { IDENTITY_GROUP } from '#api/names.ts';
 import { RECORD_DELETERS, RECORD_WRITERS } from '#api/own-accounts.ts';
 import type { Desired } from '#operator/desired.ts';
-import { policy, whenDeleted, whenUpdated } from '#operator/objects/policy.ts';
+import { buildPolicy, matchDeletes, matchUpdates } from '#operator/objects/policy.ts';
 
 const RECORDS = 'virtualmachineidentities';
 const user = 'request.userInfo.username';
@@ -22,31 +22,31 @@ const isNotBy = (users: readonly string[]) => ({
   expression: `!(${user} in ${list(users)})`,
 });
 
-/** CEL: the field at the path is the same before and after, or absent both times. */
+/** CEL: the field at the path is unchanged, or absent before and after. */
 function unchanged(path: string): string {
   const [is, was] = [`object.${path}`, `oldObject.${path}`];
   return `has(${is}) == has(${was}) && (!has(${is}) || ${is} == ${was})`;
 }
 
-/** CEL: the record holds no devices yet, so that a saved one can be written back. */
+/** CEL: the record has no devices yet, so that a backup can be restored. */
 const WITHOUT_DEVICES = '!has(oldObject.status) || !has(oldObject.status.devices)';
 const KEPT = ['spec', 'status', 'metadata.finalizers', 'metadata.ownerReferences'];
 const named = `'VirtualMachineIdentity "' + oldObject.metadata.name + '" `;
 
 export const recordPolicies: readonly Desired[] = [
-  ...policy('selfsame-identity-record-deletes', {
-    resourceRules: [whenDeleted(IDENTITY_GROUP, RECORDS)],
+  ...buildPolicy('selfsame-identity-record-deletes', {
+    resourceRules: [matchDeletes(IDENTITY_GROUP, RECORDS)],
     matchConditions: [isNotBy(RECORD_DELETERS), isOwnedByVm],
     validations: [
       {
         expression: 'false',
-        messageExpression: `${named}cannot be deleted: it holds the device addresses of VirtualMachine ' + oldObject.metadata.name + '; delete the VirtualMachine, and its record goes with it'`,
+        messageExpression: `${named}cannot be deleted: it holds the device addresses of VirtualMachine ' + oldObject.metadata.name + '; delete the VirtualMachine, and its record is deleted with it'`,
         reason: 'Forbidden',
       },
     ],
   }),
-  ...policy('selfsame-identity-record-writes', {
-    resourceRules: [whenUpdated(IDENTITY_GROUP, RECORDS, `${RECORDS}/status`)],
+  ...buildPolicy('selfsame-identity-record-writes', {
+    resourceRules: [matchUpdates(IDENTITY_GROUP, RECORDS, `${RECORDS}/status`)],
     matchConditions: [isNotBy(RECORD_WRITERS), isOwnedByVm],
     validations: [
       {

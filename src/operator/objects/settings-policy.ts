@@ -1,11 +1,11 @@
 /**
- * Validates the KubeVirt object beyond its schema, in the API server itself: unknown fields, globs, the default machine
- * type, the bandwidth of migrations, and that there is only one such object. It is a policy and not our webhook, so that
- * an installation on a bare cluster can create the object before any process of ours answers. What was wrong before is
- * not refused again, so that something else can be changed.
+ * The policy that validates the KubeVirt object beyond its schema: unknown fields, globs, the default machine type, the
+ * bandwidth of migrations, and that there is only one such object. It is a policy and not a webhook, so that an
+ * installation on a bare cluster can create the object before any of our processes runs. Existing errors are not
+ * reported again, so that other fields can be changed.
  *
- * The variables of the policy come in two groups: values of the object, each also as it is stored (`old_`), then lists of
- * errors, in the words of api/validation/.
+ * The variables of the policy come in two groups: values of the object, each also as it is stored (`old_`), then lists
+ * of errors, with the messages of api/validation/.
  */
 import { kubevirtSpec } from '#api/kubevirt/kind.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
@@ -14,7 +14,7 @@ import { fieldsNotYetSupported } from '#api/validation/unsupported.ts';
 import { QUANTITY_FORMAT_FAULT } from '#kube/quantity.ts';
 import type { Schema } from '#kube/schema.ts';
 import type { Desired } from '#operator/desired.ts';
-import { policy, whenWritten } from '#operator/objects/policy.ts';
+import { buildPolicy, matchWrites } from '#operator/objects/policy.ts';
 
 interface Variable {
   readonly name: string;
@@ -24,20 +24,25 @@ interface Variable {
 const CONFIGURATION = 'spec.configuration';
 const AMD64 = `${CONFIGURATION}.architectureConfiguration.amd64`;
 
-/** A glob as Go's path.Match takes it (api/validation/glob.ts). */
+/** Matches valid globs of Go's path.Match (api/validation/glob.ts). */
 const CHARACTER = String.raw`(?:[^\]\\-]|\\[\s\S])`;
 const RANGE = `${CHARACTER}(?:-${CHARACTER})?`;
 const FIRST_RANGE = String.raw`(?:[^\]\\^-]|\\[\s\S])(?:-${CHARACTER})?`;
 const GLOB = String.raw`^(?:[^\[\\]|\\[\s\S]|\[(?:\^(?:${RANGE})+|${FIRST_RANGE}(?:${RANGE})*)\])*$`;
-/** Finds globs that cannot be made a regular expression by replacing signs: with escapes, or with signs in a class. */
+/**
+ * Matches globs that cannot be converted to a regular expression by replacing characters: with escapes, or with * or ?
+ * in a class.
+ */
 const INTRICATE_GLOB = String.raw`\\|\[[^\]]*[*?\[]`;
 const MACHINE_TYPE = '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$';
 
-/** A text of CEL. */
+/** Returns a CEL string literal. */
 const text = (value: string) => `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 const texts = (values: readonly string[]) => `[${values.map(text).join(', ')}]`;
 
-/** Returns the last field of a path, which names its variable: no two objects of the schema have the same. */
+/**
+ * Returns the last field of a path, which is the name of its variable; it is unique among the objects of the schema.
+ */
 const fieldOf = (path: string) => path.slice(path.lastIndexOf('.') + 1);
 const parentOf = (path: string) => path.slice(0, path.lastIndexOf('.'));
 
@@ -79,7 +84,7 @@ const values: readonly Variable[] = [
   { name: 'glob', expression: text(GLOB) },
 ];
 
-/** Returns the default machine type that was named, with its path, and the globs of the types that VMs may have. */
+/** Returns the variables of the default machine type with its path, and of the globs of the allowed types. */
 function effectiveMachine(old: string): Variable[] {
   const [type, amd64] = [`variables.${old}machine_type`, `variables.${old}amd64_machine_type`];
   const defaults = texts(configurationOf(undefined).emulatedMachines);
@@ -95,7 +100,7 @@ function effectiveMachine(old: string): Variable[] {
   ];
 }
 
-/** Returns an expression of the errors about fields of the object `map` that the schema does not name. */
+/** Returns an expression for the errors about fields of `map` that the schema does not have. */
 function unknownFields(
   { properties = {} }: Schema,
   { map, path, shownPath = text(path), isStored }: { map: string; path: string; shownPath?: string; isStored: string },
@@ -118,7 +123,7 @@ function unknownIn(schema: Schema, path: string): Variable[] {
   return [{ name, expression: own }, ...lists, ...below];
 }
 
-/** CEL cannot join lists of lists: the first wrong item is told of. */
+/** Reports the first invalid item only, because CEL cannot flatten lists. */
 function unknownInFirst(items: Schema, path: string): Variable {
   const list = `variables.${fieldOf(path)}`;
   const shownPath = `'${path}[' + string(${list}.indexOf(item)) + ']'`;
@@ -139,7 +144,7 @@ function malformedGlobs(name: string, path: string): Variable {
   };
 }
 
-/** A default that VMs may not have would keep every VM that names none from starting. Intricate globs count as matching. */
+/** Refuses a default that VMs may not use: VMs without a type could not start. Intricate globs count as matching. */
 function unsupportedDefault(): Variable {
   const [field, type] = ['variables.default[0]', 'variables.default[1]'];
   const escapes = ['.', '+', '(', ')', '{', '}', '|', '$', '^'].map(
@@ -156,22 +161,22 @@ function unsupportedDefault(): Variable {
   };
 }
 
-function wrongBandwidth(): Variable {
+function invalidBandwidth(): Variable {
   const value = 'variables.bandwidth';
   const shown = `(type(${value}) == string ? '"' + string(${value}) + '"' : string(${value}))`;
-  const error = (why: string) =>
-    `['${CONFIGURATION}.migrations.bandwidthPerMigration: Invalid value: ' + ${shown} + ${text(`: ${why}`)}]`;
+  const error = (detail: string) =>
+    `['${CONFIGURATION}.migrations.bandwidthPerMigration: Invalid value: ' + ${shown} + ${text(`: ${detail}`)}]`;
   const malformed = error(QUANTITY_FORMAT_FAULT);
   const negative = `quantity(string(${value})).isLessThan(quantity('0')) ? ${error('must be greater than or equal to 0')} : []`;
   return {
-    name: 'wrong_bandwidth',
+    name: 'invalid_bandwidth',
     expression: `${value} == variables.old_bandwidth ? [] : !isQuantity(string(${value})) ? ${malformed} : ${negative}`,
   };
 }
 
 function secondObject(): Variable {
   const isOurs = `object.metadata.namespace == '${SYSTEM_NAMESPACE}' && has(object.metadata.name) && object.metadata.name == '${KUBEVIRT_NAME}'`;
-  const error = `metadata.name: Forbidden: there is a KubeVirt object already: ${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`;
+  const error = `metadata.name: Forbidden: only one KubeVirt object is allowed, and it exists: ${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`;
   return { name: 'second', expression: `request.operation != 'CREATE' || (${isOurs}) ? [] : ['${error}']` };
 }
 
@@ -181,13 +186,13 @@ const errors: readonly Variable[] = [
   malformedGlobs('amd64_machines', `${AMD64}.emulatedMachines`),
   malformedGlobs('luns', `${CONFIGURATION}.directLuns`),
   unsupportedDefault(),
-  wrongBandwidth(),
+  invalidBandwidth(),
   secondObject(),
 ];
 const allErrors = { name: 'errors', expression: errors.map(({ name }) => `variables.${name}`).join(' + ') };
 
-export const settingsPolicy: readonly Desired[] = policy('selfsame-settings', {
-  resourceRules: [whenWritten(KUBEVIRT_GROUP, 'kubevirts')],
+export const settingsPolicy: readonly Desired[] = buildPolicy('selfsame-settings', {
+  resourceRules: [matchWrites(KUBEVIRT_GROUP, 'kubevirts')],
   variables: [...values, ...errors, allErrors],
   validations: [
     {

@@ -1,16 +1,18 @@
 /**
- * The StorageClasses of our provisioner, with the modes that claims of each class ask for (storage-profiles.ts). The
- * administrator decides which class is the default, once they exist.
+ * The StorageClasses of our provisioner, with the modes for claims of each class (storage-profiles.ts). Once they
+ * exist, the administrator decides which class is the default.
  */
 import { LOCAL_PROVISIONER } from '#api/names.ts';
 import { STORAGE_CLASSES, type AccessMode, type VolumeMode } from '#kube/core-kinds.ts';
-import { desired, type Desired } from '#operator/desired.ts';
+import { desiredObject, type Desired } from '#operator/desired.ts';
 
 const DEFAULT_CLASS = { 'storageclass.kubernetes.io/is-default-class': 'true' };
 
 export interface OwnStorageClass {
   readonly name: string;
-  /** `node`: the data lies on the node of its first user; `shared`: every node of this machine reaches it. */
+  /**
+   * `node`: the data is on the node of the first pod that uses it; `shared`: all nodes of this machine can access it.
+   */
   readonly scope: 'node' | 'shared';
   readonly volumeMode: VolumeMode;
   readonly accessMode: AccessMode;
@@ -24,8 +26,8 @@ export const OWN_CLASSES: readonly OwnStorageClass[] = [
   { name: 'shared-block', scope: 'shared', volumeMode: 'Block', accessMode: 'ReadWriteMany' },
 ];
 
-export const storageClasses: readonly Desired[] = OWN_CLASSES.map(({ name, scope, isDefault }) =>
-  desired(
+export const storageClassObjects: readonly Desired[] = OWN_CLASSES.map(({ name, scope, isDefault }) =>
+  desiredObject(
     STORAGE_CLASSES,
     { name },
     {

@@ -1,6 +1,6 @@
 /**
- * The definition of StorageProfiles, for clusters without CDI, whose kind it is. We make the profiles of our own classes
- * (storage-profiles.ts); those of other classes are the administrator's.
+ * The definition of CDI's StorageProfiles, for clusters without CDI. We create the profiles of our own classes
+ * (storage-profiles.ts); the administrator creates those of other classes.
  */
 import { STORAGE_PROFILES, storageProfileSpec, storageProfileStatus } from '#api/storage-profile.ts';
 import { foreignDefinition } from '#operator/objects/foreign-definition.ts';
@@ -8,7 +8,7 @@ import { foreignDefinition } from '#operator/objects/foreign-definition.ts';
 export const storageProfileDefinition = foreignDefinition({
   type: STORAGE_PROFILES,
   shortNames: [],
-  description: 'What the volumes of the StorageClass of the same name can be.',
+  description: 'The capabilities of the StorageClass of the same name.',
   properties: { spec: storageProfileSpec, status: storageProfileStatus },
   required: ['spec'],
   columns: [],

@@ -1,16 +1,16 @@
 /**
- * The StorageProfiles of our own classes: which modes a claim of the class asks for. Each lists one volume mode and one
- * access mode, so that the choice of a class for persistent state is the choice of its modes.
+ * The StorageProfiles of our own classes. Each lists one volume mode and one access mode, so that choosing a class for
+ * persistent state also chooses its modes.
  *
- * On a cluster with CDI these objects are CDI's, too: it makes one for every StorageClass, sets its own labels and copies
- * `spec.claimPropertySets` to the status. We write that one field and nothing else, so that neither undoes the other.
+ * On a cluster with CDI, CDI writes these objects as well: it creates one for every StorageClass, sets its own labels
+ * and copies `spec.claimPropertySets` to the status. We write that one field only, so that neither reverts the other.
  */
 import { STORAGE_PROFILES } from '#api/storage-profile.ts';
-import { desired, type Desired } from '#operator/desired.ts';
+import { desiredObject, type Desired } from '#operator/desired.ts';
 import { OWN_CLASSES } from '#operator/objects/storage-classes.ts';
 
-export const storageProfiles: readonly Desired[] = OWN_CLASSES.map(({ name, volumeMode, accessMode }) =>
-  desired(
+export const storageProfileObjects: readonly Desired[] = OWN_CLASSES.map(({ name, volumeMode, accessMode }) =>
+  desiredObject(
     STORAGE_PROFILES,
     { name },
     { spec: { claimPropertySets: [{ accessModes: [accessMode], volumeMode }] } },

@@ -1,10 +1,10 @@
-/** The class of snapshots of our own volumes. Which class is the default is for the administrator to say, once it is there. */
+/** The VolumeSnapshotClass of our own volumes. Once it exists, the administrator decides which class is the default. */
 import { LOCAL_DRIVER } from '#api/names.ts';
 import { DEFAULT_SNAPSHOT_CLASS, VOLUME_SNAPSHOT_CLASSES } from '#kube/volume-snapshot-kinds.ts';
-import { desired, type Desired } from '#operator/desired.ts';
+import { desiredObject, type Desired } from '#operator/desired.ts';
 
-export const volumeSnapshotClasses: readonly Desired[] = [
-  desired(
+export const volumeSnapshotClassObjects: readonly Desired[] = [
+  desiredObject(
     VOLUME_SNAPSHOT_CLASSES,
     { name: 'selfsame-local' },
     { driver: LOCAL_DRIVER, deletionPolicy: 'Delete' },

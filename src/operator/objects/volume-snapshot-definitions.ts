@@ -1,27 +1,27 @@
 /**
- * The kinds of volume snapshots, for clusters whose storage did not bring them along. Fields, columns and names are those
- * of the Kubernetes CSI project, so that anybody's tools and drivers find what they know.
+ * Definitions of the volume snapshot kinds, for clusters that do not have them. Fields, columns and names are those of
+ * the Kubernetes CSI project, for compatibility with tools and drivers.
  */
-import type { Column } from '#api/custom-kind.ts';
+import type { PrinterColumn } from '#api/custom-kind.ts';
 import { bool, int64, intOrString, map, obj, oneOf, str, time } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 import { VOLUME_SNAPSHOT_CLASSES, VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOTS } from '#kube/volume-snapshot-kinds.ts';
 import type { Desired } from '#operator/desired.ts';
 import { foreignDefinition, type ForeignKind } from '#operator/objects/foreign-definition.ts';
 
-/** Groups of k8s.io are the community's: without a word of who agreed to the kind, a server refuses it. */
+/** API servers refuse kinds in groups of k8s.io without a reference to their approval. */
 const APPROVED = {
   'api-approved.kubernetes.io': 'https://github.com/kubernetes-csi/external-snapshotter/pull/814',
 };
 
-const AGE: Column = { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' };
+const AGE: PrinterColumn = { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' };
 const QUANTITY =
   '^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$';
 
 const deletionPolicy = oneOf(['Delete', 'Retain']);
 const error = obj({ time: time(), message: str() });
 
-/** Exactly one of the two is set. */
+/** Returns a schema that requires exactly one of the two fields. */
 const eitherOf = (a: string, b: string): Schema => ({
   ...obj({ [a]: str(), [b]: str() }),
   oneOf: [{ required: [a] }, { required: [b] }],
@@ -30,22 +30,24 @@ const eitherOf = (a: string, b: string): Schema => ({
 const volumeSnapshot: ForeignKind = {
   type: VOLUME_SNAPSHOTS,
   shortNames: ['vs'],
-  description: 'The wish for a snapshot of a volume, or the claim to one that exists.',
+  description: 'A request for a snapshot of a volume, or a binding to an existing snapshot.',
   properties: {
     spec: obj(
       {
         source: eitherOf('persistentVolumeClaimName', 'volumeSnapshotContentName'),
-        volumeSnapshotClassName: str({ description: 'The default class of the driver where none is named.' }),
+        volumeSnapshotClassName: str({
+          description: 'The VolumeSnapshotClass. Defaults to the default class of the driver.',
+        }),
       },
       { required: ['source'] },
     ),
     status: obj({
       boundVolumeSnapshotContentName: str(),
-      creationTime: time({ description: 'When the volume was as it is in the snapshot.' }),
+      creationTime: time({ description: 'The point in time of the snapshot.' }),
       error,
       readyToUse: bool(),
       restoreSize: {
-        ...intOrString({ description: 'A volume that is made from it is at least so large.' }),
+        ...intOrString({ description: 'The minimum size of a volume that is created from the snapshot.' }),
         pattern: QUANTITY,
       },
       volumeGroupSnapshotName: str(),
@@ -67,7 +69,7 @@ const volumeSnapshot: ForeignKind = {
 const volumeSnapshotContent: ForeignKind = {
   type: VOLUME_SNAPSHOT_CONTENTS,
   shortNames: ['vsc', 'vscs'],
-  description: 'A snapshot of a volume as it lies in the storage.',
+  description: 'A snapshot of a volume in the storage system.',
   properties: {
     spec: obj(
       {
@@ -116,7 +118,7 @@ const volumeSnapshotContent: ForeignKind = {
 const volumeSnapshotClass: ForeignKind = {
   type: VOLUME_SNAPSHOT_CLASSES,
   shortNames: ['vsclass', 'vsclasses'],
-  description: 'How snapshots of volumes are made: by which driver, and with what.',
+  description: 'The driver and the parameters for snapshots of volumes.',
   properties: { deletionPolicy, driver: str(), parameters: map(str()) },
   required: ['deletionPolicy', 'driver'],
   columns: [

@@ -1,4 +1,7 @@
-/** Who is asked about our kinds before they are stored, and before what VMs need is deleted or evicted: admission/, served by the service selfsame-webhook. */
+/**
+ * Configurations of our webhooks (admission/, served by the service selfsame-webhook): for writes of our kinds, for
+ * deletes of objects that protected VMs need, and for evictions of pods.
+ */
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
@@ -12,13 +15,13 @@ import {
   PERSISTENT_VOLUMES,
 } from '#kube/core-kinds.ts';
 import type { ResourceType } from '#kube/meta.ts';
-import { desired, type Desired } from '#operator/desired.ts';
+import { desiredObject, type Desired } from '#operator/desired.ts';
 import { MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS } from '#operator/kinds.ts';
 
 export const WEBHOOK_SERVICE = 'selfsame-webhook';
 export const MUTATING_CONFIGURATION = 'selfsame';
 const TIMEOUT_SECONDS = 10;
-/** Of what is asked in addition, about objects of others: they must not wait long for it. */
+/** Timeout of webhooks for Kubernetes' own kinds, which must not be delayed. */
 const SHORT_TIMEOUT_SECONDS = 5;
 
 type Kind = Pick<ResourceType, 'group' | 'version' | 'plural'>;
@@ -37,7 +40,7 @@ function hook(name: string, rules: readonly object[]) {
     clientConfig: { service: { namespace: SYSTEM_NAMESPACE, name: WEBHOOK_SERVICE, path: `/${name}` } },
     rules,
     matchPolicy: 'Equivalent',
-    // Empty, and to stay so: nobody is left out.
+    // Empty, so that the operator removes exemptions.
     matchConditions: [],
     namespaceSelector: {},
     objectSelector: {},
@@ -47,7 +50,7 @@ function hook(name: string, rules: readonly object[]) {
   };
 }
 
-/** Not the KubeVirt object: settings-policy.ts validates it, also where no webhook answers yet. */
+/** Without the KubeVirt object, which settings-policy.ts validates even if no webhook is running yet. */
 const VALIDATED: readonly Kind[] = [
   VIRTUAL_MACHINES,
   VIRTUAL_MACHINE_INSTANCES,
@@ -64,7 +67,7 @@ const GUARDED: readonly Kind[] = [
 ];
 
 export const webhookObjects: readonly Desired[] = [
-  desired(
+  desiredObject(
     MUTATING_WEBHOOKS,
     { name: MUTATING_CONFIGURATION },
     {
@@ -75,15 +78,15 @@ export const webhookObjects: readonly Desired[] = [
       ],
     },
   ),
-  desired(
+  desiredObject(
     VALIDATING_WEBHOOKS,
     { name: 'selfsame' },
     {
       webhooks: VALIDATED.map((kind) => webhook('validate', kind, ['CREATE', 'UPDATE'])),
     },
   ),
-  // Apart from the others: a policy holds when it does not answer, and what others own must go on without us.
-  desired(
+  // Separate, with failurePolicy Ignore: the policies cover for it, and deletes of other objects must not depend on us.
+  desiredObject(
     VALIDATING_WEBHOOKS,
     { name: 'selfsame-protected-deletes' },
     {
@@ -99,8 +102,8 @@ export const webhookObjects: readonly Desired[] = [
       ],
     },
   ),
-  // Of all pods, for it cannot be told before which of them have a guest.
-  desired(
+  // For all pods, because a rule cannot select launcher pods.
+  desiredObject(
     VALIDATING_WEBHOOKS,
     { name: 'selfsame-pod-evictions' },
     {
@@ -113,7 +116,7 @@ export const webhookObjects: readonly Desired[] = [
             },
           ]),
           failurePolicy: 'Ignore',
-          // It marks the instance.
+          // The webhook marks the instance.
           sideEffects: 'NoneOnDryRun',
           timeoutSeconds: SHORT_TIMEOUT_SECONDS,
         },

@@ -1,138 +1,138 @@
-/** What each controller may do, after the table of who writes what (ARCHITECTURE.md). */
+/** Permissions of each controller, according to the table of writers in ARCHITECTURE.md. */
 import { STORAGE_PROFILES } from '#api/storage-profile.ts';
 import type { PolicyRule } from '#operator/kinds.ts';
 import {
   CORE,
-  identities,
-  READ,
-  READ_SETTINGS,
-  RECORD_EVENTS,
-  rule,
+  identityRule,
+  READ_VERBS,
+  READ_SETTINGS_RULE,
+  RECORD_EVENTS_RULE,
+  policyRule,
   STORAGE,
-  vms,
-  vmSnapshots,
-  volumeSnapshots,
+  vmRule,
+  vmSnapshotRule,
+  volumeSnapshotRule,
 } from '#operator/roles/rules.ts';
 
 export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = {
   'vm-controller': [
-    RECORD_EVENTS,
-    READ_SETTINGS,
-    // The machine type of the first start, a firmware uuid where there is none, and its finalizer.
-    vms([...READ, 'patch'], 'virtualmachines'),
-    vms(['update'], 'virtualmachines/status'),
-    // Owners that block their deletion may only be named by who may change their finalizers.
-    vms(['update'], 'virtualmachines/finalizers'),
-    vms([...READ, 'create', 'patch', 'delete'], 'virtualmachineinstances'),
-    identities([...READ, 'create', 'patch'], 'virtualmachineidentities'),
-    rule(READ, CORE, 'persistentvolumeclaims'),
-    // Who holds the VM, and what a lost record is rebuilt from.
-    vmSnapshots(READ, 'virtualmachinesnapshots', 'virtualmachinerestores', 'virtualmachinesnapshotcontents'),
+    RECORD_EVENTS_RULE,
+    READ_SETTINGS_RULE,
+    // Writes the machine type at the first start, a missing firmware uuid, and the finalizer.
+    vmRule([...READ_VERBS, 'patch'], 'virtualmachines'),
+    vmRule(['update'], 'virtualmachines/status'),
+    // An owner reference with blockOwnerDeletion requires permission to update the finalizers of the owner.
+    vmRule(['update'], 'virtualmachines/finalizers'),
+    vmRule([...READ_VERBS, 'create', 'patch', 'delete'], 'virtualmachineinstances'),
+    identityRule([...READ_VERBS, 'create', 'patch'], 'virtualmachineidentities'),
+    policyRule(READ_VERBS, CORE, 'persistentvolumeclaims'),
+    // Snapshots and restores hold the VM; a lost record is rebuilt from contents.
+    vmSnapshotRule(READ_VERBS, 'virtualmachinesnapshots', 'virtualmachinerestores', 'virtualmachinesnapshotcontents'),
   ],
   'vmi-controller': [
-    RECORD_EVENTS,
-    READ_SETTINGS,
-    // The label that names the node, and its finalizers.
-    vms([...READ, 'patch'], 'virtualmachineinstances'),
-    vms(['update'], 'virtualmachineinstances/status'),
-    // An instance does not start while the guest of an earlier one may be on its way.
-    vms(READ, 'virtualmachineinstancemigrations'),
-    // Owners of pods and of persistent state, which block their deletion.
-    vms(['update'], 'virtualmachines/finalizers', 'virtualmachineinstances/finalizers'),
-    rule([...READ, 'create', 'delete'], CORE, 'pods'),
-    rule(READ, CORE, 'nodes', 'persistentvolumes'),
-    // Claims that no pod names, because they were plugged in later: held while they are, and bound to where they are.
-    // Made are those of persistent state.
-    rule([...READ, 'create', 'patch'], CORE, 'persistentvolumeclaims'),
-    rule(READ, STORAGE, 'storageclasses'),
-    rule(['get'], STORAGE_PROFILES.group, STORAGE_PROFILES.plural),
+    RECORD_EVENTS_RULE,
+    READ_SETTINGS_RULE,
+    // Writes the label with the node, and finalizers.
+    vmRule([...READ_VERBS, 'patch'], 'virtualmachineinstances'),
+    vmRule(['update'], 'virtualmachineinstances/status'),
+    // An instance does not start while the guest of an earlier one may be migrating.
+    vmRule(READ_VERBS, 'virtualmachineinstancemigrations'),
+    // Owners of pods and of persistent state, with blockOwnerDeletion.
+    vmRule(['update'], 'virtualmachines/finalizers', 'virtualmachineinstances/finalizers'),
+    policyRule([...READ_VERBS, 'create', 'delete'], CORE, 'pods'),
+    policyRule(READ_VERBS, CORE, 'nodes', 'persistentvolumes'),
+    // Holds hotplugged claims, which no pod uses, with a finalizer, and selects the node of their volume. Creates the claims
+    // of persistent state.
+    policyRule([...READ_VERBS, 'create', 'patch'], CORE, 'persistentvolumeclaims'),
+    policyRule(READ_VERBS, STORAGE, 'storageclasses'),
+    policyRule(['get'], STORAGE_PROFILES.group, STORAGE_PROFILES.plural),
   ],
   'migration-controller': [
-    RECORD_EVENTS,
-    READ_SETTINGS,
-    // Made are those that empty a node; of finished ones only the newest stay.
-    vms([...READ, 'create', 'patch', 'delete'], 'virtualmachineinstancemigrations'),
-    vms(['update'], 'virtualmachineinstancemigrations/status'),
-    vms(READ, 'virtualmachines', 'virtualmachineinstances'),
-    // Where the guest goes: by it the agents are told.
-    vms(['patch'], 'virtualmachineinstances/status'),
-    // Owners of the target's pod and of persistent state, which block their deletion.
-    vms(['update'], 'virtualmachines/finalizers', 'virtualmachineinstances/finalizers'),
-    rule([...READ, 'create', 'patch', 'delete'], CORE, 'pods', 'persistentvolumeclaims'),
-    // Where their data is, and is to be.
-    rule([...READ, 'patch'], CORE, 'persistentvolumes'),
-    rule(READ, CORE, 'nodes'),
+    RECORD_EVENTS_RULE,
+    READ_SETTINGS_RULE,
+    // Creates migrations that drain a node; deletes all but the newest finished ones.
+    vmRule([...READ_VERBS, 'create', 'patch', 'delete'], 'virtualmachineinstancemigrations'),
+    vmRule(['update'], 'virtualmachineinstancemigrations/status'),
+    vmRule(READ_VERBS, 'virtualmachines', 'virtualmachineinstances'),
+    // Writes migrationState, which tells the node agents the source and the target.
+    vmRule(['patch'], 'virtualmachineinstances/status'),
+    // Owners of the target pod and of persistent state, with blockOwnerDeletion.
+    vmRule(['update'], 'virtualmachines/finalizers', 'virtualmachineinstances/finalizers'),
+    policyRule([...READ_VERBS, 'create', 'patch', 'delete'], CORE, 'pods', 'persistentvolumeclaims'),
+    // Writes the nodes of their data.
+    policyRule([...READ_VERBS, 'patch'], CORE, 'persistentvolumes'),
+    policyRule(READ_VERBS, CORE, 'nodes'),
   ],
   'storage-controller': [
-    RECORD_EVENTS,
-    rule([...READ, 'create', 'patch', 'delete'], CORE, 'persistentvolumes'),
-    rule([...READ, 'patch'], CORE, 'persistentvolumeclaims'),
-    rule(['patch'], CORE, 'persistentvolumeclaims/status'),
-    rule(READ, CORE, 'nodes', 'pods'),
-    rule(READ, STORAGE, 'storageclasses'),
-    // What a claim is to be filled from.
-    volumeSnapshots(READ, 'volumesnapshots', 'volumesnapshotcontents'),
+    RECORD_EVENTS_RULE,
+    policyRule([...READ_VERBS, 'create', 'patch', 'delete'], CORE, 'persistentvolumes'),
+    policyRule([...READ_VERBS, 'patch'], CORE, 'persistentvolumeclaims'),
+    policyRule(['patch'], CORE, 'persistentvolumeclaims/status'),
+    policyRule(READ_VERBS, CORE, 'nodes', 'pods'),
+    policyRule(READ_VERBS, STORAGE, 'storageclasses'),
+    // The sources of new claims.
+    volumeSnapshotRule(READ_VERBS, 'volumesnapshots', 'volumesnapshotcontents'),
   ],
   'snapshot-controller': [
-    RECORD_EVENTS,
-    vmSnapshots([...READ, 'patch'], 'virtualmachinesnapshots'),
-    vmSnapshots([...READ, 'create', 'patch', 'delete'], 'virtualmachinesnapshotcontents'),
-    vmSnapshots(['patch', 'update'], 'virtualmachinesnapshots/status', 'virtualmachinesnapshotcontents/status'),
-    vmSnapshots(['update'], 'virtualmachinesnapshots/finalizers', 'virtualmachinesnapshotcontents/finalizers'),
-    // Contents that a restore still needs stay.
-    vmSnapshots(READ, 'virtualmachinerestores'),
-    // They go with their content, by garbage collection.
-    volumeSnapshots([...READ, 'create'], 'volumesnapshots'),
-    volumeSnapshots(READ, 'volumesnapshotclasses'),
-    vms(READ, 'virtualmachines', 'virtualmachineinstances'),
-    identities(READ, 'virtualmachineidentities'),
-    rule(READ, CORE, 'persistentvolumeclaims', 'persistentvolumes'),
+    RECORD_EVENTS_RULE,
+    vmSnapshotRule([...READ_VERBS, 'patch'], 'virtualmachinesnapshots'),
+    vmSnapshotRule([...READ_VERBS, 'create', 'patch', 'delete'], 'virtualmachinesnapshotcontents'),
+    vmSnapshotRule(['patch', 'update'], 'virtualmachinesnapshots/status', 'virtualmachinesnapshotcontents/status'),
+    vmSnapshotRule(['update'], 'virtualmachinesnapshots/finalizers', 'virtualmachinesnapshotcontents/finalizers'),
+    // Contents are kept while a restore needs them.
+    vmSnapshotRule(READ_VERBS, 'virtualmachinerestores'),
+    // Garbage collection deletes them with their content.
+    volumeSnapshotRule([...READ_VERBS, 'create'], 'volumesnapshots'),
+    volumeSnapshotRule(READ_VERBS, 'volumesnapshotclasses'),
+    vmRule(READ_VERBS, 'virtualmachines', 'virtualmachineinstances'),
+    identityRule(READ_VERBS, 'virtualmachineidentities'),
+    policyRule(READ_VERBS, CORE, 'persistentvolumeclaims', 'persistentvolumes'),
   ],
   'restore-controller': [
-    RECORD_EVENTS,
-    READ_SETTINGS,
-    vmSnapshots([...READ, 'patch'], 'virtualmachinerestores'),
-    vmSnapshots(['patch', 'update'], 'virtualmachinerestores/status'),
-    vmSnapshots(['update'], 'virtualmachinerestores/finalizers'),
-    vmSnapshots(READ, 'virtualmachinesnapshots', 'virtualmachinesnapshotcontents'),
-    volumeSnapshots(READ, 'volumesnapshots'),
-    vms([...READ, 'create', 'patch'], 'virtualmachines'),
-    vms(['update'], 'virtualmachines/finalizers'),
-    vms(READ, 'virtualmachineinstances'),
-    // Of a VM that is made, or held and does not run; what was made in vain goes.
-    identities([...READ, 'create', 'patch', 'delete'], 'virtualmachineidentities'),
-    identities(['patch', 'update'], 'virtualmachineidentities/status'),
-    rule([...READ, 'create', 'patch', 'delete'], CORE, 'persistentvolumeclaims'),
-    rule(READ, CORE, 'persistentvolumes'),
-    rule(READ, STORAGE, 'storageclasses'),
+    RECORD_EVENTS_RULE,
+    READ_SETTINGS_RULE,
+    vmSnapshotRule([...READ_VERBS, 'patch'], 'virtualmachinerestores'),
+    vmSnapshotRule(['patch', 'update'], 'virtualmachinerestores/status'),
+    vmSnapshotRule(['update'], 'virtualmachinerestores/finalizers'),
+    vmSnapshotRule(READ_VERBS, 'virtualmachinesnapshots', 'virtualmachinesnapshotcontents'),
+    volumeSnapshotRule(READ_VERBS, 'volumesnapshots'),
+    vmRule([...READ_VERBS, 'create', 'patch'], 'virtualmachines'),
+    vmRule(['update'], 'virtualmachines/finalizers'),
+    vmRule(READ_VERBS, 'virtualmachineinstances'),
+    // Writes the record of a new VM or of a held VM that does not run; deletes records after a failure.
+    identityRule([...READ_VERBS, 'create', 'patch', 'delete'], 'virtualmachineidentities'),
+    identityRule(['patch', 'update'], 'virtualmachineidentities/status'),
+    policyRule([...READ_VERBS, 'create', 'patch', 'delete'], CORE, 'persistentvolumeclaims'),
+    policyRule(READ_VERBS, CORE, 'persistentvolumes'),
+    policyRule(READ_VERBS, STORAGE, 'storageclasses'),
   ],
   'volume-snapshot-controller': [
-    RECORD_EVENTS,
-    volumeSnapshots([...READ, 'patch'], 'volumesnapshots'),
-    volumeSnapshots(['patch', 'update'], 'volumesnapshots/status'),
-    volumeSnapshots(['update'], 'volumesnapshots/finalizers'),
-    volumeSnapshots([...READ, 'create', 'patch', 'delete'], 'volumesnapshotcontents'),
-    volumeSnapshots(READ, 'volumesnapshotclasses'),
-    rule(READ, CORE, 'persistentvolumeclaims', 'persistentvolumes', 'pods', 'nodes'),
+    RECORD_EVENTS_RULE,
+    volumeSnapshotRule([...READ_VERBS, 'patch'], 'volumesnapshots'),
+    volumeSnapshotRule(['patch', 'update'], 'volumesnapshots/status'),
+    volumeSnapshotRule(['update'], 'volumesnapshots/finalizers'),
+    volumeSnapshotRule([...READ_VERBS, 'create', 'patch', 'delete'], 'volumesnapshotcontents'),
+    volumeSnapshotRule(READ_VERBS, 'volumesnapshotclasses'),
+    policyRule(READ_VERBS, CORE, 'persistentvolumeclaims', 'persistentvolumes', 'pods', 'nodes'),
   ],
   'protection-controller': [
-    RECORD_EVENTS,
-    vms(READ, 'virtualmachines'),
-    // The mark that says which protected VMs would be lost with them.
-    rule([...READ, 'patch'], CORE, 'namespaces', 'persistentvolumeclaims', 'persistentvolumes'),
-    rule([...READ, 'patch'], 'apiextensions.k8s.io', 'customresourcedefinitions'),
+    RECORD_EVENTS_RULE,
+    vmRule(READ_VERBS, 'virtualmachines'),
+    // Writes the annotation with the protected VMs that depend on the object.
+    policyRule([...READ_VERBS, 'patch'], CORE, 'namespaces', 'persistentvolumeclaims', 'persistentvolumes'),
+    policyRule([...READ_VERBS, 'patch'], 'apiextensions.k8s.io', 'customresourcedefinitions'),
   ],
   'device-map-controller': [
-    RECORD_EVENTS,
-    READ_SETTINGS,
-    // Where their agents listen.
-    rule(['get'], CORE, 'nodes'),
-    vms(READ, 'virtualmachines', 'virtualmachineinstances'),
-    // The name of the migration that has handed the state of a VM over to another claim.
-    vms(['list'], 'virtualmachineinstancemigrations'),
-    identities(READ, 'virtualmachineidentities'),
-    identities(['update'], 'virtualmachineidentities/status'),
-    // A lost record is rebuilt from the newest.
-    vmSnapshots(READ, 'virtualmachinesnapshotcontents'),
+    RECORD_EVENTS_RULE,
+    READ_SETTINGS_RULE,
+    // The addresses of the node agents.
+    policyRule(['get'], CORE, 'nodes'),
+    vmRule(READ_VERBS, 'virtualmachines', 'virtualmachineinstances'),
+    // The name of the migration that handed persistent state over to another claim.
+    vmRule(['list'], 'virtualmachineinstancemigrations'),
+    identityRule(READ_VERBS, 'virtualmachineidentities'),
+    identityRule(['update'], 'virtualmachineidentities/status'),
+    // A lost record is rebuilt from the newest content.
+    vmSnapshotRule(READ_VERBS, 'virtualmachinesnapshotcontents'),
   ],
 };

@@ -1,30 +1,30 @@
-/** A small vocabulary for roles. */
+/** Builders of policy rules for the API groups of our roles. */
 import { IDENTITY_GROUP, KUBEVIRT_GROUP, SNAPSHOT_GROUP } from '#api/names.ts';
 import { VOLUME_SNAPSHOT_GROUP } from '#kube/volume-snapshot-kinds.ts';
 import type { PolicyRule } from '#operator/kinds.ts';
 
-export const READ = ['get', 'list', 'watch'] as const;
+export const READ_VERBS = ['get', 'list', 'watch'] as const;
 export const CORE = '';
 export const STORAGE = 'storage.k8s.io';
 
-export function rule(verbs: readonly string[], apiGroup: string, ...resources: readonly string[]): PolicyRule {
+export function policyRule(verbs: readonly string[], apiGroup: string, ...resources: readonly string[]): PolicyRule {
   return { apiGroups: [apiGroup], resources: [...resources], verbs: [...verbs] };
 }
 
-export const vms = (verbs: readonly string[], ...resources: readonly string[]) =>
-  rule(verbs, KUBEVIRT_GROUP, ...resources);
-export const identities = (verbs: readonly string[], ...resources: readonly string[]) =>
-  rule(verbs, IDENTITY_GROUP, ...resources);
-/** Of VMs. */
-export const vmSnapshots = (verbs: readonly string[], ...resources: readonly string[]) =>
-  rule(verbs, SNAPSHOT_GROUP, ...resources);
-/** Of volumes. */
-export const volumeSnapshots = (verbs: readonly string[], ...resources: readonly string[]) =>
-  rule(verbs, VOLUME_SNAPSHOT_GROUP, ...resources);
+export const vmRule = (verbs: readonly string[], ...resources: readonly string[]) =>
+  policyRule(verbs, KUBEVIRT_GROUP, ...resources);
+export const identityRule = (verbs: readonly string[], ...resources: readonly string[]) =>
+  policyRule(verbs, IDENTITY_GROUP, ...resources);
+/** Returns a rule for snapshots of VMs. */
+export const vmSnapshotRule = (verbs: readonly string[], ...resources: readonly string[]) =>
+  policyRule(verbs, SNAPSHOT_GROUP, ...resources);
+/** Returns a rule for snapshots of volumes. */
+export const volumeSnapshotRule = (verbs: readonly string[], ...resources: readonly string[]) =>
+  policyRule(verbs, VOLUME_SNAPSHOT_GROUP, ...resources);
 
-export const RECORD_EVENTS: PolicyRule = {
+export const RECORD_EVENTS_RULE: PolicyRule = {
   apiGroups: ['', 'events.k8s.io'],
   resources: ['events'],
   verbs: ['create', 'patch', 'update'],
 };
-export const READ_SETTINGS = vms(READ, 'kubevirts');
+export const READ_SETTINGS_RULE = vmRule(READ_VERBS, 'kubevirts');

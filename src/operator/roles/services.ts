@@ -1,34 +1,34 @@
-/** What our services may do: the webhook, and the aggregated API. */
+/** Permissions of our services: the webhook and the aggregated API. */
 import type { PolicyRule } from '#operator/kinds.ts';
-import { CORE, READ, READ_SETTINGS, rule, vms, vmSnapshots } from '#operator/roles/rules.ts';
+import { CORE, READ_VERBS, READ_SETTINGS_RULE, policyRule, vmRule, vmSnapshotRule } from '#operator/roles/rules.ts';
 
 export const serviceRoles: Readonly<Record<string, readonly PolicyRule[]>> = {
-  // Beside the settings: who has the same firmware uuid, who is protected, and which restores are not finished.
+  // Finds VMs with the same firmware uuid, protected VMs, and unfinished restores.
   'selfsame-webhook': [
-    READ_SETTINGS,
-    vms(READ, 'virtualmachines'),
-    vmSnapshots(READ, 'virtualmachinerestores'),
-    // Whether an instance can migrate now.
-    vms(['get'], 'virtualmachineinstances'),
-    vms(['get', 'list'], 'virtualmachineinstancemigrations'),
-    // Which guest a pod that is to be evicted has; the mark that it is to leave its node.
-    rule(['get'], CORE, 'pods'),
-    vms(['get', 'patch'], 'virtualmachineinstances/status'),
+    READ_SETTINGS_RULE,
+    vmRule(READ_VERBS, 'virtualmachines'),
+    vmSnapshotRule(READ_VERBS, 'virtualmachinerestores'),
+    // Checks whether an instance can be migrated now.
+    vmRule(['get'], 'virtualmachineinstances'),
+    vmRule(['get', 'list'], 'virtualmachineinstancemigrations'),
+    // Finds the guest of an evicted pod, and marks it for evacuation.
+    policyRule(['get'], CORE, 'pods'),
+    vmRule(['get', 'patch'], 'virtualmachineinstances/status'),
   ],
-  // Whoever asks it was allowed to by the API server; it then acts for them.
+  // The API server has authorized the user; the service then acts on their behalf.
   'selfsame-subresources': [
-    vms([...READ, 'patch'], 'virtualmachines', 'virtualmachineinstances'),
-    vms(['patch'], 'virtualmachines/status'),
-    vms(['create'], 'virtualmachineinstancemigrations'),
-    // A stop with force takes the launcher pod away.
-    rule([...READ, 'delete'], CORE, 'pods'),
-    rule(READ, CORE, 'nodes'),
-    // An owner of a claim that blocks its deletion may only be named by who may change its finalizers.
-    vms(['update'], 'virtualmachines/finalizers'),
-    // Whether the caller may update the VM whose claims are to change.
-    rule(['create'], 'authorization.k8s.io', 'subjectaccessreviews'),
-    // Which node has a disk whose content is asked for, and which one gets it; the owner and the marks of persistent state.
-    rule([...READ, 'patch'], CORE, 'persistentvolumeclaims'),
-    rule(READ, CORE, 'persistentvolumes'),
+    vmRule([...READ_VERBS, 'patch'], 'virtualmachines', 'virtualmachineinstances'),
+    vmRule(['patch'], 'virtualmachines/status'),
+    vmRule(['create'], 'virtualmachineinstancemigrations'),
+    // A forced restart deletes the launcher pod.
+    policyRule([...READ_VERBS, 'delete'], CORE, 'pods'),
+    policyRule(READ_VERBS, CORE, 'nodes'),
+    // An owner reference with blockOwnerDeletion requires permission to update the finalizers of the owner.
+    vmRule(['update'], 'virtualmachines/finalizers'),
+    // Checks whether the user may update the VM whose claims are changed.
+    policyRule(['create'], 'authorization.k8s.io', 'subjectaccessreviews'),
+    // Finds the nodes of disks for exports and uploads; writes the owner and the marks of persistent state.
+    policyRule([...READ_VERBS, 'patch'], CORE, 'persistentvolumeclaims'),
+    policyRule(READ_VERBS, CORE, 'persistentvolumes'),
   ],
 };

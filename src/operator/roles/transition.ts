@@ -1,25 +1,25 @@
-/** What the Job may do that changes machine types: an account of its own, for the time of its pod. */
+/** Permissions of the Job that changes machine types. */
 import type { PolicyRule } from '#operator/kinds.ts';
-import { CORE, identities, READ, rule, vms } from '#operator/roles/rules.ts';
+import { CORE, identityRule, READ_VERBS, policyRule, vmRule } from '#operator/roles/rules.ts';
 
 export const transitionRules: Readonly<Record<'everywhere' | 'inSystemNamespace', readonly PolicyRule[]>> = {
   everywhere: [
-    // Which type is the default.
-    vms(['get', 'list'], 'kubevirts'),
-    // The type itself.
-    vms([...READ, 'patch'], 'virtualmachines'),
-    // The mark that a VM has to be restarted, machineTypeRestartRequired, and the request that does it.
-    vms(['patch'], 'virtualmachines/status'),
-    vms(READ, 'virtualmachineinstances'),
-    // Whether a guest sees after its restart what it saw before.
-    identities(READ, 'virtualmachineidentities'),
-    // What an alias stands for today.
-    rule(['get', 'list'], CORE, 'nodes'),
+    // The default machine type.
+    vmRule(['get', 'list'], 'kubevirts'),
+    // Writes the machine type.
+    vmRule([...READ_VERBS, 'patch'], 'virtualmachines'),
+    // Writes machineTypeRestartRequired and the restart request.
+    vmRule(['patch'], 'virtualmachines/status'),
+    vmRule(READ_VERBS, 'virtualmachineinstances'),
+    // Compares the devices of a guest before and after its restart.
+    identityRule(READ_VERBS, 'virtualmachineidentities'),
+    // Resolves aliases of machine types.
+    policyRule(['get', 'list'], CORE, 'nodes'),
   ],
   inSystemNamespace: [
-    // Its plan and its progress; they go with the Job, by garbage collection.
-    rule(['get', 'list', 'create', 'update', 'patch'], CORE, 'configmaps'),
-    // Its own, which it ends where another try would be in vain.
-    rule(['get', 'patch'], 'batch', 'jobs'),
+    // Its plan and progress; garbage collection deletes them with the Job.
+    policyRule(['get', 'list', 'create', 'update', 'patch'], CORE, 'configmaps'),
+    // Ends its own Job if a retry would fail as well.
+    policyRule(['get', 'patch'], 'batch', 'jobs'),
   ],
 };

@@ -1,4 +1,4 @@
-/** The engine with nothing of ours on it but the operator: scenarios bring the services that they need. */
+/** An engine with only the operator running; scenarios start the services that they need. */
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
 import type { Client } from '#client/client.ts';
@@ -19,11 +19,11 @@ import { ADMIN, type TestApi } from '#test/support/test-api.ts';
 export interface OperatorPlane {
   readonly metrics: Metrics;
   informer<T extends KubeObject>(type: ResourceType<T>): Informer<T>;
-  /** With the rights of that account of ours. */
+  /** Returns a client with the permissions of one of our accounts. */
   client(account: string): Client;
-  /** One more controller, under its own account. It ends with the operator, or when `end` is called. */
+  /** Starts another controller with its own account. It stops with the operator, or when `end` is called. */
   run(controller: Runnable): { end(): Promise<void> };
-  /** Waits until neither the engine nor the operator has anything left to do now. */
+  /** Waits until engine, operator and other controllers are idle. */
   settle(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -33,13 +33,13 @@ interface Runnable {
   start(parts: ControllerParts): readonly RunningController[];
 }
 
-/** As a service account of ours, with no more rights than it has. */
+/** Returns the user of one of our service accounts. */
 export function asAccount(name: string) {
   const groups = ['system:serviceaccounts', `system:serviceaccounts:${SYSTEM_NAMESPACE}`, 'system:authenticated'];
   return { name: `system:serviceaccount:${SYSTEM_NAMESPACE}:${name}`, groups };
 }
 
-/** `api` runs with its controllers, and is stopped by whoever started it. */
+/** Starts the operator. `api` runs with its controllers; the caller stops it. */
 export async function startOperator(api: TestApi): Promise<OperatorPlane> {
   const stopping = new AbortController();
   const { signal } = stopping;

@@ -1,4 +1,4 @@
-/** Parts of specs, and how a table of them is held against the rules. */
+/** Builders for parts of specs, and a test driver that validates a table of them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { checkInstanceSpec } from '#api/validation/instance-rules.ts';
@@ -7,7 +7,7 @@ import { aSpec, CONFIGURATION } from '#api/validation/testing/valid-objects.ts';
 export interface Case {
   /** A merge patch on a valid spec. */
   readonly spec: unknown;
-  /** What is said, without the `spec.domain.` or `spec.` that all begin with; none where it is fine. */
+  /** The errors, without the leading `spec.domain.` or `spec.`; none if the spec is valid. */
   readonly want?: string[];
 }
 
@@ -21,7 +21,7 @@ export const volumes = (...list: object[]) => ({
 });
 export const nics = (interfaces: object[], networks: object[]) => ({ ...devices({ interfaces }), networks });
 
-export function proveRules(cases: Readonly<Record<string, Case>>): void {
+export function testRules(cases: Readonly<Record<string, Case>>): void {
   for (const [name, { spec, want = [] }] of Object.entries(cases)) {
     test(name, () => {
       const errors = checkInstanceSpec(aSpec(spec), 'spec', CONFIGURATION);

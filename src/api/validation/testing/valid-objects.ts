@@ -1,4 +1,4 @@
-/** Valid objects for tests, to be changed by merge patches: null takes a field away. */
+/** Builders of valid objects for tests, with merge patches as overrides: null removes a field. */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';

@@ -1,10 +1,10 @@
-/** addvolume: whom it is refused to, in KubeVirt’s words, and what is written. */
+/** Tests addvolume: its refusals, with KubeVirt’s messages, and its patches. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { can, denialError } from '#api/can.ts';
 import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
 import {
-  adds,
+  addOptions,
   specOf,
   storedVm,
   storedVmi,
@@ -19,137 +19,153 @@ import {
   BY_SNAPSHOT,
   BY_RESTORE,
   worldOf,
-  proveVolumeVerbs,
-} from '#api/testing/volume-verb-cases.ts';
+  testVolumeVerbs,
+} from '#api/verbs/testing/volume-verb-cases.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { applyJsonPatch, JsonPatchError } from '#kube/json-patch.ts';
 
 const cases: Record<string, Case> = {
-  'a VM gets one': { ...ADD, ...VM, options: adds('data'), want: '202 root,seed,data root,seed,data' },
-  'a VM that has no disks yet gets one': {
+  'a VM gets a volume': { ...ADD, ...VM, options: addOptions('data'), want: '202 root,seed,data root,seed,data' },
+  'a VM without disks gets a volume': {
     ...ADD,
     ...VM,
-    options: adds('data'),
+    options: addOptions('data'),
     spec: { volumes: null, domain: { devices: { disks: null } } },
     want: '202 data data',
   },
-  'a VM that has no devices at all gets one': {
+  'a VM without devices gets a volume': {
     ...ADD,
     ...VM,
-    options: adds('data'),
+    options: addOptions('data'),
     spec: { volumes: null, domain: { devices: null } },
     want: '202 data data',
   },
-  'a VM that does not run gets one': {
+  'a stopped VM gets a volume': {
     ...ADD,
     ...VM,
-    options: adds('data'),
+    options: addOptions('data'),
     vmi: 'none',
     want: '202 root,seed,data root,seed,data',
   },
-  'a VM has one of that name': {
+  'refused if the VM has a volume with that name': {
     ...ADD,
     ...VM,
-    options: adds('root', 'other'),
+    options: addOptions('root', 'other'),
     want: '409 Unable to add volume [root] because volume with that name already exists',
   },
-  'a VM has that claim': {
+  'refused if the VM has the claim': {
     ...ADD,
     ...VM,
-    options: adds('data', 'root'),
+    options: addOptions('data', 'root'),
     want: '409 Unable to add volume source [root] because it already exists',
   },
-  'a VM that is not there': { ...ADD, ...VM, options: adds('data'), vm: 'none', want: '404 not found' },
-  'a VM of which a snapshot is taken gets none': {
+  'not found for a missing VM': { ...ADD, ...VM, options: addOptions('data'), vm: 'none', want: '404 not found' },
+  'refused during a snapshot of the VM': {
     ...ADD,
     ...VM,
-    options: adds('data'),
+    options: addOptions('data'),
     status: SNAPSHOT,
     want: BY_SNAPSHOT,
   },
-  'a VM that is being restored gets none': { ...ADD, ...VM, options: adds('data'), status: RESTORE, want: BY_RESTORE },
+  'refused during a restore of the VM': {
+    ...ADD,
+    ...VM,
+    options: addOptions('data'),
+    status: RESTORE,
+    want: BY_RESTORE,
+  },
 
-  'an instance gets one': {
+  'an instance gets a volume': {
     ...ADD,
     ...VMI,
-    options: adds('data'),
+    options: addOptions('data'),
     want: '202 root,seed,data root,seed,data ["data"]',
   },
-  'an instance gets another one': {
+  'an instance gets a second volume': {
     ...ADD,
     ...VMI,
-    options: adds('more'),
+    options: addOptions('more'),
     vmi: [hot('data')],
     annotations: ephemeral('data'),
     want: '202 root,seed,data,more root,seed,data,more ["data","more"]',
   },
-  'an instance with other annotations gets one': {
+  'an instance with other annotations gets a volume': {
     ...ADD,
     ...VMI,
-    options: adds('data'),
+    options: addOptions('data'),
     annotations: { a: 'b' },
     want: '202 root,seed,data root,seed,data ["data"]',
   },
-  'an annotation that cannot be read is written anew, with what the VM does not have': {
+  'an unreadable annotation is rewritten with the volumes that the VM does not have': {
     ...ADD,
     ...VMI,
-    options: adds('data'),
+    options: addOptions('data'),
     vm: [hot('its')],
     vmi: [hot('its'), hot('more')],
     annotations: { [EPHEMERAL_HOTPLUG_ANNOTATION]: 'more,' },
     want: '202 root,seed,its,more,data root,seed,its,more,data ["more","data"]',
   },
-  'an instance gets no volume of a name that means another one to its VM': {
+  'refused for an instance if its VM has a volume with that name': {
     ...ADD,
     ...VMI,
-    options: adds('data', 'other'),
+    options: addOptions('data', 'other'),
     vm: [hot('data')],
     want: '409 Unable to add volume [data] because the VirtualMachine has a volume with that name',
   },
-  'an instance without a VM gets one': {
+  'an instance without a VM gets a volume': {
     ...ADD,
     ...VMI,
-    options: adds('data'),
+    options: addOptions('data'),
     vm: 'none',
     owned: false,
     want: '202 root,seed,data root,seed,data ["data"]',
   },
-  'an instance that does not run yet': {
+  'refused for an instance that does not run yet': {
     ...ADD,
     ...VMI,
-    options: adds('data'),
+    options: addOptions('data'),
     phase: 'Scheduled',
     want: '409 VMI is not running',
   },
-  'an instance that is not there': { ...ADD, ...VMI, options: adds('data'), vmi: 'none', want: '404 not found' },
-  'an instance has one of that name': {
+  'not found for a missing instance': {
     ...ADD,
     ...VMI,
-    options: adds('data'),
+    options: addOptions('data'),
+    vmi: 'none',
+    want: '404 not found',
+  },
+  'refused if the instance has a volume with that name': {
+    ...ADD,
+    ...VMI,
+    options: addOptions('data'),
     vmi: [hot('data')],
     want: '409 Unable to add volume [data] because volume with that name already exists',
   },
-  'an instance of whose VM a snapshot is taken gets none': {
+  'refused for an instance during a snapshot of its VM': {
     ...ADD,
     ...VMI,
-    options: adds('data'),
+    options: addOptions('data'),
     status: SNAPSHOT,
     want: BY_SNAPSHOT,
   },
-  'a VM that only has the name of an instance holds nothing': {
+  'a snapshot of a VM that only shares the name does not count': {
     ...ADD,
     ...VMI,
-    options: adds('data'),
+    options: addOptions('data'),
     status: SNAPSHOT,
     owned: false,
     want: '202 root,seed,data root,seed,data ["data"]',
   },
 };
 
-proveVolumeVerbs(cases);
+testVolumeVerbs(cases);
 
-test('what is added stands in the spec as it was given', () => {
-  const answer = can('addvolume', worldOf({ ...ADD, ...VM, options: adds('data', 'pvc'), want: '' }), 'virtualmachine');
+test('the spec has volume and disk as given', () => {
+  const answer = can(
+    'addvolume',
+    worldOf({ ...ADD, ...VM, options: addOptions('data', 'pvc'), want: '' }),
+    'virtualmachine',
+  );
   assert.ok('allowed' in answer && answer.allowed[0]?.do === 'patchVm');
   const { spec } = applyJsonPatch(storedVm(specOf({}, [])), answer.allowed[0].patch) as VirtualMachine;
   assert.deepEqual(spec.template.spec?.volumes?.at(-1), hot('data', 'pvc'));
@@ -158,12 +174,12 @@ test('what is added stands in the spec as it was given', () => {
 
 for (const [what, now] of Object.entries({
   'other volumes': { spec: specOf({}, [hot('more')]), annotations: undefined },
-  'another note': { spec: specOf({}, []), annotations: ephemeral('more') },
+  'another annotation': { spec: specOf({}, []), annotations: ephemeral('more') },
 })) {
-  test(`written only over what was seen, and not over ${what}`, () => {
+  test(`the patch fails if the instance has ${what} by now`, () => {
     const answer = can(
       'addvolume',
-      worldOf({ ...ADD, ...VMI, options: adds('data'), want: '' }),
+      worldOf({ ...ADD, ...VMI, options: addOptions('data'), want: '' }),
       'virtualmachineinstance',
     );
     assert.ok('allowed' in answer && answer.allowed[0]?.do === 'patchVmi');
@@ -173,15 +189,15 @@ for (const [what, now] of Object.entries({
   });
 }
 
-test('refusals name whose verb it was', () => {
-  const world = worldOf({ ...ADD, ...VMI, options: adds('root'), want: '' });
+test('refusals name the kind of the verb', () => {
+  const world = worldOf({ ...ADD, ...VMI, options: addOptions('root'), want: '' });
   const texts = (['virtualmachine', 'virtualmachineinstance'] as const).map((on) => {
     const answer = can('addvolume', world, on);
     return 'denied' in answer ? denialError(answer.denied).message : 'allowed';
   });
-  const why = 'Unable to add volume [root] because volume with that name already exists';
+  const cause = 'Unable to add volume [root] because volume with that name already exists';
   assert.deepEqual(texts, [
-    `Operation cannot be fulfilled on virtualmachine.kubevirt.io "db": ${why}`,
-    `Operation cannot be fulfilled on virtualmachineinstance.kubevirt.io "db": ${why}`,
+    `Operation cannot be fulfilled on virtualmachine.kubevirt.io "db": ${cause}`,
+    `Operation cannot be fulfilled on virtualmachineinstance.kubevirt.io "db": ${cause}`,
   ]);
 });

@@ -1,4 +1,4 @@
-/** VMs and instances in every state, and what a verb does with them in short. */
+/** Builders of VMs and instances, and a test driver that renders the decision about a verb as short text. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { can, type CanWorld, type Step, type Verb, type VerbOptions } from '#api/can.ts';
@@ -33,7 +33,7 @@ export function aVm(spec: Partial<VirtualMachine['spec']>, status?: VmStatus): S
 
 export function aVmi(
   phase: VmiPhase | undefined,
-  { spec, paused = false, moves }: { spec?: Partial<VmiSpec>; paused?: boolean; moves?: MigrationState } = {},
+  { spec, paused = false, migration }: { spec?: Partial<VmiSpec>; paused?: boolean; migration?: MigrationState } = {},
 ): Stored<VirtualMachineInstance> {
   const conditions = paused ? [{ type: 'Paused', status: 'True' as const }] : [];
   return {
@@ -45,18 +45,18 @@ export function aVmi(
       ...(phase === undefined ? {} : { phase }),
       nodeName: 'node-1',
       conditions,
-      ...(moves === undefined ? {} : { migrationState: moves }),
+      ...(migration === undefined ? {} : { migrationState: migration }),
     },
   };
 }
 
-export function aStranger(): Stored<VirtualMachineInstance> {
+export function aForeignVmi(): Stored<VirtualMachineInstance> {
   const vmi = aVmi('Running');
   return { ...vmi, metadata: { ...vmi.metadata, ownerReferences: [{ ...VM_REFERENCE, uid: 'another' }] } };
 }
 
-/** `->X` the strategy becomes X; `[..]` the queue; `grace n` of the instance; `pod`; a migration; `node`. */
-function told(step: Step, { vm }: CanWorld): string {
+/** Renders a step: `->X` the new strategy; `[..]` the queue; `grace n` of the instance; `pod`; a migration; `node`. */
+function renderStep(step: Step, { vm }: CanWorld): string {
   switch (step.do) {
     case 'patchVm': {
       const { spec } = applyJsonPatch(vm, step.patch) as VirtualMachine;
@@ -82,10 +82,10 @@ function told(step: Step, { vm }: CanWorld): string {
   }
 }
 
-export function outcome(verb: Verb, world: CanWorld): string {
+export function renderDecision(verb: Verb, world: CanWorld): string {
   const answer = can(verb, world);
   if ('denied' in answer) return `${answer.denied.code} ${answer.denied.message}`;
-  return [answer.code, ...answer.allowed.map((step) => told(step, world))].join(' ');
+  return [answer.code, ...answer.allowed.map((step) => renderStep(step, world))].join(' ');
 }
 
 export interface Case {
@@ -97,10 +97,10 @@ export interface Case {
   readonly want: string;
 }
 
-export function proveVerbs(cases: Readonly<Record<string, Case>>): void {
+export function testVerbs(cases: Readonly<Record<string, Case>>): void {
   for (const [name, { verb, spec = { runStrategy: 'Always' }, status, vmi, options, want }] of Object.entries(cases)) {
     test(`${verb}: ${name}`, () => {
-      assert.equal(outcome(verb, { name: 'db', vm: aVm(spec, status), vmi, options }), want);
+      assert.equal(renderDecision(verb, { name: 'db', vm: aVm(spec, status), vmi, options }), want);
     });
   }
 }

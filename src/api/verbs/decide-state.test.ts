@@ -1,4 +1,7 @@
-/** The table of docs/persistent-state.md: who may lose a claim to the VM that it is marked for, and who may not. */
+/**
+ * Tests the table of docs/persistent-state.md: when a claim can be adopted by, or released from, the VM that it is
+ * marked for.
+ */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { can, type Answer, type CanWorld } from '#api/can.ts';
@@ -71,7 +74,7 @@ interface Scene extends Partial<StateWorld> {
   readonly vm?: Stored<VirtualMachine>;
   readonly vmi?: Stored<VirtualMachineInstance>;
   readonly claim?: Stored<PersistentVolumeClaim>;
-  /** In place of the uid of the claim. */
+  /** The uid in the request, if it is not that of the claim. */
   readonly uid?: string;
 }
 
@@ -81,8 +84,8 @@ function worldOf({ vm = DB, vmi, claim = TAKEN, uid, ...more }: Scene): CanWorld
   return { name: 'db', vm, ...(vmi && { vmi }), state, options: { stateClaim } };
 }
 
-/** The claim as the verb leaves it, or why it is refused. */
-function outcome(answer: Answer, claim: Stored<PersistentVolumeClaim>): Stored<PersistentVolumeClaim> | string {
+/** Returns the claim after the verb, or the refusal. */
+function applyDecision(answer: Answer, claim: Stored<PersistentVolumeClaim>): Stored<PersistentVolumeClaim> | string {
   if ('denied' in answer) return `${answer.denied.code} ${answer.denied.message}`;
   const [step, ...more] = answer.allowed;
   assert.deepEqual(more, []);
@@ -92,33 +95,33 @@ function outcome(answer: Answer, claim: Stored<PersistentVolumeClaim>): Stored<P
 }
 
 interface Case extends Scene {
-  /** Why it is refused; absent where the claim is the VM's afterwards, or none of its. */
+  /** The refusal; absent if the verb succeeds. */
   readonly adopt?: RegExp;
   readonly release?: RegExp;
 }
 
-const noWay = (why: RegExp) => ({ adopt: why, release: why });
+const bothRefused = (message: RegExp) => ({ adopt: message, release: message });
 
 const cases: Record<string, Case> = {
-  'any object owns it': {},
-  'an object owns it that does not control it': {
+  'another object owns it': {},
+  'another object owns it without controlling it': {
     claim: aClaim('taken', { ...MARKED, ownerReferences: ref('ConfigMap', 'x', { controller: false }) }),
   },
-  'an earlier VM of the name owns it': {
+  'an earlier VM of the same name owns it': {
     claim: aClaim('taken', { ...MARKED, ownerReferences: [ownedByVm(aVm('db', { metadata: { uid: 'old' } }))] }),
   },
-  'a VM owns it that is gone': { claim: aClaim('taken', { ...MARKED, ownerReferences: [ownedByVm(WEB)] }) },
-  'a VM that is gone owns it and has left its mark': {
+  'a deleted VM owns it': { claim: aClaim('taken', { ...MARKED, ownerReferences: [ownedByVm(WEB)] }) },
+  'a deleted VM owns it, and it is marked for that VM': {
     claim: aClaim('taken', {
       ...{ ownerReferences: [ownedByVm(WEB)], labels: { 'persistent-state-for': 'web' } },
       annotations: { [LEGACY]: 'true', 'persistent-state-for-web': 'true' },
     }),
   },
-  'a VM owns it and does not use it': {
+  'another VM owns it and does not use it': {
     claim: aClaim('taken', { ...MARKED, ownerReferences: [ownedByVm(WEB)] }),
     vms: [DB, WEB],
   },
-  'a VM owns it and it is its state, too': {
+  'another VM owns it and has its state in it': {
     claim: aClaim('taken', {
       ...{ ownerReferences: [ownedByVm(WEB)], labels: { 'persistent-state-for': 'web' } },
       annotations: { [LEGACY]: 'true' },
@@ -126,17 +129,17 @@ const cases: Record<string, Case> = {
     vms: [DB, WEB],
     adopt: /^409 cannot hand over .*"taken": it holds the persistent state of VirtualMachine "web"$/,
   },
-  'an object owns it, and it is marked for another VM': {
+  'another object owns it, and it is marked for another VM': {
     claim: aClaim('taken', { ...MARKED, ...BACKUP, labels: { 'persistent-state-for': 'web' } }),
     vms: [DB, WEB],
     adopt: /it is marked for VirtualMachine "web", too; release it there first$/,
   },
-  'a VM owns it and it is a disk of it': {
+  'another VM owns it and uses it as a disk': {
     claim: aClaim('taken', { ...MARKED, ownerReferences: [ownedByVm(WEB)] }),
     vms: [DB, aVm('web', { disk: 'taken' })],
     adopt: /it is a disk of VirtualMachine "web"$/,
   },
-  'an instance without a VM has it as its state': {
+  'an instance without a VM has its state in it': {
     claim: aClaim('taken', { ...MARKED, ownerReferences: ref('VirtualMachineInstance', 'lone', { uid: 'lone-vmi' }) }),
     vmis: [
       aVmi('lone', {
@@ -151,90 +154,90 @@ const cases: Record<string, Case> = {
   'a pod uses it': { pods: [aPod('taken')], adopt: /Pod "user" uses it$/ },
   'a pod that has ended used it': { pods: [aPod('taken', {}, 'Succeeded')] },
   'a pod uses another claim': { pods: [aPod('root')] },
-  'the guest of the VM uses it, which got another owner since': {
+  'the guest of this VM uses it': {
     vmi: aVmi(DB),
     pods: [aPod('taken', { ownerReferences: ref('VirtualMachineInstance', 'db', { uid: 'db-vmi' }) })],
   },
-  'nobody owns it, and it is marked for a VM that is gone': {
+  'it has no owner and is marked for a deleted VM': {
     claim: aClaim('taken', { ...MARKED, labels: { 'persistent-state-for': 'web' } }),
   },
-  'nobody owns it, and it is marked for another VM': {
+  'it has no owner and is marked for another VM': {
     claim: aClaim('taken', { ...MARKED, labels: { 'persistent-state-for': 'web' } }),
     vms: [DB, WEB],
     adopt: /it is marked for VirtualMachine "web", too; release it there first$/,
   },
-  'somebody owns a claim of the legacy name': { claim: aClaim(LEGACY, BACKUP) },
-  'a migration fills it': {
+  'another object owns it, and it has the legacy name': { claim: aClaim(LEGACY, BACKUP) },
+  'a migration copies data into it': {
     claim: aClaim('taken', { ...BACKUP, labels: { ...MARKED.labels, 'kubevirt.io/migrationName': 'm1' } }),
-    adopt: /the migration "m1" is filling it$/,
+    adopt: /migration "m1" is copying data into it$/,
   },
-  'a restore has it': {
+  'a restore owns it': {
     claim: aClaim('taken', {
       ...MARKED,
       ownerReferences: ref('VirtualMachineRestore', 'r1', { apiVersion: 'snapshot.kubevirt.io/v1beta1' }),
     }),
-    ...noWay(/VirtualMachineRestore "r1" has it; wait until the restore is finished$/),
+    ...bothRefused(/VirtualMachineRestore "r1" has it; wait until the restore is finished$/),
   },
   'a restore holds the VM': {
     vm: aVm('db', { status: { restoreInProgress: 'r1' } }),
-    ...noWay(/^409 Cannot update VM template until restore "r1" completes$/),
+    ...bothRefused(/^409 Cannot update VM template until restore "r1" completes$/),
   },
   'a snapshot holds the VM': {
     vm: aVm('db', { status: { snapshotInProgress: 's1' } }),
-    ...noWay(/^409 Cannot update vm disks or volumes until snapshot "s1" completes$/),
+    ...bothRefused(/^409 Cannot update vm disks or volumes until snapshot "s1" completes$/),
   },
-  'the VM has other state': {
+  'this VM has its state in another claim': {
     claims: [TAKEN, aClaim('own', { ...MARKED, ownerReferences: [ownedByVm(DB)] })],
     adopt: /the VM has its state in PersistentVolumeClaim "own"$/,
   },
-  'the VM owns it': {
+  'this VM owns it': {
     claim: aClaim('taken', { ...MARKED, ownerReferences: [ownedByVm(DB)] }),
     release: /^409 cannot release PersistentVolumeClaim "taken": it belongs to this VM$/,
   },
-  'nobody owns it, and it is marked for this VM alone': {
+  'it has no owner and is marked for this VM only': {
     claim: aClaim('taken', MARKED),
     adopt: /the VM has its state in PersistentVolumeClaim "taken"$/,
-    release: /nobody else has it, so that the VM can use it$/,
+    release: /it has no other owner, so the VM can use it already$/,
   },
-  'it has no mark': { claim: aClaim('root', BACKUP), ...noWay(/it is not marked as the state of this VM$/) },
-  'it has the name of another VM’s state': {
+  'it has no mark': { claim: aClaim('root', BACKUP), ...bothRefused(/it is not marked as the state of this VM$/) },
+  'it has the legacy name and is the state of another VM': {
     claim: aClaim(LEGACY, { ...BACKUP, labels: { 'persistent-state-for': 'web' } }),
-    ...noWay(/it is the state of another VM$/),
+    ...bothRefused(/it is the state of another VM$/),
   },
-  'another claim has taken its place': {
+  'another claim supersedes it': {
     claims: [
       TAKEN,
       aClaim('next', { ...BACKUP, annotations: { [LEGACY]: 'true', 'selfsame.io/supersedes': 'taken-uid' } }),
     ],
-    ...noWay(/another claim has taken its place$/),
+    ...bothRefused(/another claim has taken its place$/),
   },
-  'it is another VM’s, whose new name looks like the legacy name': {
+  'it belongs to another VM, and its current name looks like the legacy name': {
     vm: aVm('db-x4b2z'),
     claim: aClaim('persistent-state-for-db-x4b2z', { ownerReferences: [ownedByVm(DB)] }),
     vms: [DB, aVm('db-x4b2z')],
-    ...noWay(/it is the state of another VM$/),
+    ...bothRefused(/it is the state of another VM$/),
   },
   'it is being deleted': {
     claim: aClaim('taken', { ...MARKED, ...BACKUP, deletionTimestamp: NOW }),
-    ...noWay(/it is being deleted$/),
+    ...bothRefused(/it is being deleted$/),
   },
   'the VM is being deleted': {
     vm: aVm('db', { metadata: { deletionTimestamp: NOW } }),
     adopt: /VM is being deleted$/,
   },
-  'another claim of the name was meant': {
+  'the request has another uid': {
     uid: 'another',
-    ...noWay(/^409 PersistentVolumeClaim "taken" has the uid taken-uid, not another$/),
+    ...bothRefused(/^409 PersistentVolumeClaim "taken" has the uid taken-uid, not another$/),
   },
 };
 
 for (const verb of ['adopt', 'release'] as const) {
-  describe(verb === 'adopt' ? 'a claim is handed over where' : 'a mark is taken off where', () => {
+  describe(verb === 'adopt' ? 'a claim is adopted if' : 'a mark is removed if', () => {
     for (const [sentence, scene] of Object.entries(cases)) {
       const refusal = scene[verb];
       test(`${sentence}${refusal ? ': refused' : ''}`, () => {
         const { claim = TAKEN, vm = DB } = scene;
-        const left = outcome(can(`${verb}state`, worldOf(scene)), claim);
+        const left = applyDecision(can(`${verb}state`, worldOf(scene)), claim);
         if (refusal !== undefined) return assert.match(typeof left === 'string' ? left : 'allowed', refusal);
         assert.ok(typeof left !== 'string', JSON.stringify(left));
         const owner = stateOwnerOf(vm);
@@ -253,30 +256,30 @@ for (const verb of ['adopt', 'release'] as const) {
   });
 }
 
-test('a claim that is handed over is marked for nobody else', () => {
+test('an adopted claim is marked for this VM only', () => {
   const claim = aClaim('taken', {
     ...{ ownerReferences: [ownedByVm(WEB)], labels: { 'persistent-state-for': 'web', app: 'x' } },
     annotations: { [LEGACY]: 'true', 'persistent-state-for-web': 'true' },
   });
-  const left = outcome(can('adoptstate', worldOf({ claim })), claim);
+  const left = applyDecision(can('adoptstate', worldOf({ claim })), claim);
   assert.ok(typeof left !== 'string');
   assert.deepEqual(left.metadata.labels, { 'persistent-state-for': 'db', app: 'x' });
   assert.deepEqual(left.metadata.annotations, { [LEGACY]: 'true' });
 });
 
-test('the marks of others stay where one is taken off', () => {
+test('releasing keeps the marks of other VMs', () => {
   const claim = aClaim('taken', {
     labels: { 'persistent-state-for': 'web' },
     annotations: { [LEGACY]: 'true', 'persistent-state-for-web': 'true' },
   });
-  const left = outcome(can('releasestate', worldOf({ claim, vms: [DB, WEB] })), claim);
+  const left = applyDecision(can('releasestate', worldOf({ claim, vms: [DB, WEB] })), claim);
   assert.ok(typeof left !== 'string');
   assert.deepEqual(left.metadata.labels, { 'persistent-state-for': 'web' });
   assert.deepEqual(left.metadata.annotations, { 'persistent-state-for-web': 'true' });
   assert.equal(findState([left], stateOwnerOf(WEB))?.metadata.name, 'taken');
 });
 
-test('a change of the claim meanwhile is noticed', () => {
+test('the patch fails if the claim has changed', () => {
   const answer = can('adoptstate', worldOf({}));
   assert.ok('allowed' in answer);
   const [step] = answer.allowed;
@@ -284,11 +287,11 @@ test('a change of the claim meanwhile is noticed', () => {
   assert.throws(() => applyJsonPatch({ ...TAKEN, metadata: { ...TAKEN.metadata, resourceVersion: '8' } }, step.patch));
 });
 
-test('there is nothing to do for a VM or a claim that does not exist', () => {
+test('a missing VM or claim is refused', () => {
   for (const verb of ['adoptstate', 'releasestate'] as const) {
     const { vm: _, ...none } = worldOf({});
-    assert.equal(outcome(can(verb, none), TAKEN), '404 not found');
+    assert.equal(applyDecision(can(verb, none), TAKEN), '404 not found');
     const world = worldOf({ claims: [] });
-    assert.equal(outcome(can(verb, world), TAKEN), '409 PersistentVolumeClaim "taken" does not exist');
+    assert.equal(applyDecision(can(verb, world), TAKEN), '409 PersistentVolumeClaim "taken" does not exist');
   }
 });

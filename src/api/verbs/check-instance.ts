@@ -1,36 +1,39 @@
-/** When the verbs of an instance that its node carries out are refused. Part of the table in can.ts. Pure. */
-import type { Denial } from '#api/can.ts';
+/**
+ * Decides when verbs that the node carries out on an instance are refused. Part of the table in decide-verb.ts. Pure.
+ */
+import type { Refusal } from '#api/can.ts';
+import { isMigrating } from '#api/migration-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { findCondition, isTrue } from '#kube/conditions.ts';
 
-/** Undefined where nothing is against it. */
-export type Refusal = Pick<Denial, 'code' | 'message'> | undefined;
+/** Undefined if the verb is allowed. */
+export type InstanceRefusal = Pick<Refusal, 'code' | 'message'> | undefined;
 
-export function pause({ status, spec }: VirtualMachineInstance): Refusal {
+export function checkPause({ status, spec }: VirtualMachineInstance): InstanceRefusal {
   if (status?.phase !== 'Running') return { code: 409, message: 'VM is not running' };
   if (isPaused(status)) return { code: 409, message: 'VMI is already paused' };
-  // It would be stopped for not answering; an agent that cannot answer because of the pause is not asked.
+  // The probe would fail during the pause and stop the guest. Agent pings are suspended while a guest is paused.
   if (spec.livenessProbe !== undefined && spec.livenessProbe.guestAgentPing === undefined) {
     return { code: 403, message: 'Pausing VMIs with LivenessProbe is currently not supported' };
   }
   return undefined;
 }
 
-/** By its agent: freeze and unfreeze, and what is read of the guest. */
-export function askAgent({ status }: VirtualMachineInstance): Refusal {
+/** Returns why verbs that need the guest agent are refused: freeze, unfreeze and the guest information. */
+export function checkGuestAgent({ status }: VirtualMachineInstance): InstanceRefusal {
   if (status?.phase !== 'Running') return { code: 409, message: 'VMI is not running' };
   if (isPaused(status)) return { code: 409, message: 'VMI is paused' };
   if (isTrue(status.conditions, 'AgentConnected')) return undefined;
   return { code: 409, message: 'VMI does not have guest agent connected' };
 }
 
-export function unpause({ status }: VirtualMachineInstance): Refusal {
+export function checkUnpause({ status }: VirtualMachineInstance): InstanceRefusal {
   if (status?.phase !== 'Running') return { code: 409, message: 'VMI is not running' };
   if (!isPaused(status)) return { code: 409, message: 'VMI is not paused' };
   return undefined;
 }
 
-export function softreboot({ status, spec }: VirtualMachineInstance): Refusal {
+export function checkSoftReboot({ status, spec }: VirtualMachineInstance): InstanceRefusal {
   if (status?.phase !== 'Running') return { code: 409, message: 'VM is not running' };
   if (isPaused(status)) return { code: 409, message: 'VMI is paused' };
   const agent = findCondition(status.conditions, 'AgentConnected') !== undefined;
@@ -40,20 +43,28 @@ export function softreboot({ status, spec }: VirtualMachineInstance): Refusal {
   return undefined;
 }
 
-export function reset({ status }: VirtualMachineInstance): Refusal {
+export function checkReset({ status }: VirtualMachineInstance): InstanceRefusal {
   const phase = status?.phase;
-  // A guest that is about to run is the node's business, which knows better.
+  // The node decides for a guest that is about to run: it knows whether QEMU is up.
   if (phase === 'Running' || phase === 'Scheduled') return undefined;
-  const why = `Unable to connect to VirtualMachineInstance because phase is ${phase ?? ''} instead of Running or Scheduled`;
-  return { code: 400, message: `Failed to reset non-running VMI with phase ${phase ?? ''}: ${why}` };
+  const cause = `Unable to connect to VirtualMachineInstance because phase is ${phase ?? ''} instead of Running or Scheduled`;
+  return { code: 400, message: `Failed to reset non-running VMI with phase ${phase ?? ''}: ${cause}` };
 }
 
-export function console({ status, spec }: VirtualMachineInstance): Refusal {
+export function checkConsole({ status, spec }: VirtualMachineInstance): InstanceRefusal {
   if (spec.domain.devices?.autoattachSerialConsole === false) {
     return { code: 400, message: 'No serial consoles are present.' };
   }
   if (status?.phase === 'Failed') return { code: 409, message: 'VMI is in failed status' };
   return status?.phase === 'Running' ? undefined : { code: 400, message: 'VMI is not running' };
+}
+
+/** Adds the refusal during a migration: a change of the guest on the source might be lost on the target. */
+export function unlessMigrating(
+  refuse: (vmi: VirtualMachineInstance) => InstanceRefusal,
+): (vmi: VirtualMachineInstance) => InstanceRefusal {
+  return (vmi) =>
+    refuse(vmi) ?? (isMigrating(vmi.status?.migrationState) ? { code: 409, message: 'VMI is migrating' } : undefined);
 }
 
 function isPaused(status: VirtualMachineInstance['status']): boolean {

@@ -1,9 +1,12 @@
-/** removevolume: whom it is refused to, in KubeVirt’s words, and what is written; and both while the instance migrates. */
+/**
+ * Tests removevolume: its refusals, with KubeVirt’s messages, and its patches; and both volume verbs during a
+ * migration.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { can, type CanWorld } from '#api/can.ts';
 import {
-  adds,
+  addOptions,
   specOf,
   storedVm,
   storedVmi,
@@ -15,45 +18,45 @@ import {
   REMOVE,
   SNAPSHOT,
   BY_SNAPSHOT,
-  proveVolumeVerbs,
-} from '#api/testing/volume-verb-cases.ts';
+  testVolumeVerbs,
+} from '#api/verbs/testing/volume-verb-cases.ts';
 
 const cases: Record<string, Case> = {
-  'a VM loses one': {
+  'a volume of a VM is removed': {
     ...REMOVE,
     ...VM,
     options: { removed: 'data' },
     vm: [hot('data')],
     want: '202 root,seed root,seed',
   },
-  'a VM loses one by the name of its claim': {
+  'a volume of a VM is removed by the name of its claim': {
     ...REMOVE,
     ...VM,
     options: { removed: 'pvc' },
     vm: [hot('data', 'pvc'), hot('more')],
     want: '202 root,seed,more root,seed,more',
   },
-  'the name of a volume goes before that of a claim': {
+  'the name of a volume takes precedence over that of a claim': {
     ...REMOVE,
     ...VM,
     options: { removed: 'b' },
     vm: [hot('a', 'b'), hot('b', 'a')],
     want: '202 root,seed,a root,seed,a',
   },
-  'a VM keeps what is not hotpluggable': {
+  'refused for a volume of a VM that is not hotpluggable': {
     ...REMOVE,
     ...VM,
     options: { removed: 'root' },
     want: '409 Unable to remove volume [root] because it is not hotpluggable',
   },
-  'a VM cannot lose what it has not': {
+  'refused for a volume that the VM does not have': {
     ...REMOVE,
     ...VM,
     options: { removed: 'data' },
     vmi: [hot('data')],
     want: '409 Unable to remove volume [data] because it does not exist',
   },
-  'a VM of which a snapshot is taken loses none': {
+  'refused during a snapshot of the VM': {
     ...REMOVE,
     ...VM,
     options: { removed: 'data' },
@@ -62,7 +65,7 @@ const cases: Record<string, Case> = {
     want: BY_SNAPSHOT,
   },
 
-  'an instance loses one': {
+  'a volume of an instance is removed': {
     ...REMOVE,
     ...VMI,
     options: { removed: 'data' },
@@ -70,7 +73,7 @@ const cases: Record<string, Case> = {
     annotations: ephemeral('data'),
     want: '202 root,seed root,seed',
   },
-  'an instance loses one of several': {
+  'one of several volumes of an instance is removed': {
     ...REMOVE,
     ...VMI,
     options: { removed: 'pvc' },
@@ -78,22 +81,22 @@ const cases: Record<string, Case> = {
     annotations: ephemeral('data', 'more'),
     want: '202 root,seed,more root,seed,more ["more"]',
   },
-  'an instance loses one that nobody noted': {
+  'a volume of an instance that is not in the annotation is removed': {
     ...REMOVE,
     ...VMI,
     options: { removed: 'data' },
     vmi: [hot('data')],
     want: '202 root,seed root,seed',
   },
-  'an instance keeps what its VM would plug in again': {
+  'refused for an instance if its VM has the volume': {
     ...REMOVE,
     ...VMI,
     options: { removed: 'data' },
     vm: [hot('data')],
     vmi: [hot('data')],
-    want: '409 Unable to remove volume [data] because the VirtualMachine has it; remove it from there',
+    want: '409 Unable to remove volume [data] because the VirtualMachine has it; remove it from the VirtualMachine',
   },
-  'an instance that is not that VM’s loses what the VM has, too': {
+  'a volume of an instance of another owner is removed, even if the VM has it': {
     ...REMOVE,
     ...VMI,
     options: { removed: 'data' },
@@ -102,13 +105,13 @@ const cases: Record<string, Case> = {
     owned: false,
     want: '202 root,seed root,seed',
   },
-  'an instance cannot lose what it has not': {
+  'refused for a volume that the instance does not have': {
     ...REMOVE,
     ...VMI,
     options: { removed: 'data' },
     want: '409 Unable to remove volume [data] because it does not exist',
   },
-  'an instance keeps what is not hotpluggable': {
+  'refused for a volume of an instance that is not hotpluggable': {
     ...REMOVE,
     ...VMI,
     options: { removed: 'root' },
@@ -116,13 +119,13 @@ const cases: Record<string, Case> = {
   },
 };
 
-proveVolumeVerbs(cases);
+testVolumeVerbs(cases);
 
 for (const [on, owned, want] of [
   ['virtualmachineinstance', true, '409 VM has an active migration'],
   ['virtualmachineinstance', false, '409 VM has an active migration'],
   ['virtualmachine', true, '409 VM has an active migration'],
-  // It is none of the VM's.
+  // The instance does not belong to the VM.
   ['virtualmachine', false, 'allowed'],
 ] as const) {
   test(`${on}: while the ${owned ? '' : 'foreign '}instance migrates`, () => {
@@ -134,7 +137,7 @@ for (const [on, owned, want] of [
       vmi: { ...vmi, status: { ...vmi.status, migrationState: { migrationUid: 'm' } } },
     };
     for (const [verb, options] of [
-      ['addvolume', adds('more')],
+      ['addvolume', addOptions('more')],
       ['removevolume', { removed: 'data' }],
     ] as const) {
       const answer = can(verb, { ...world, options }, on);

@@ -1,7 +1,7 @@
-/** What cannot be changed on a VM that a snapshot or a restore holds, and by whom. */
+/** Tests which changes are refused for a VM that a snapshot or a restore holds. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { OwnWriter } from '#api/validation/held.ts';
+import type { TrustedWriter } from '#api/validation/hold.ts';
 import { aSpec, aVm, CONFIGURATION } from '#api/validation/testing/valid-objects.ts';
 import { validateVirtualMachine } from '#api/validation/validate-virtual-machine.ts';
 import { applyMergePatch } from '#kube/merge-patch.ts';
@@ -16,17 +16,17 @@ const TEMPLATE = 'spec.template: Forbidden: Cannot update VM template until rest
 
 interface Case {
   readonly status?: object;
-  /** Merge patches of the spec: as it was, and what is changed then. */
+  /** Merge patches of the spec: the stored one, and the change. */
   readonly was?: object;
   readonly change: object;
-  readonly writer?: OwnWriter;
+  readonly writer?: TrustedWriter;
   readonly want?: string[];
 }
 
 const domain = (fields: object) => ({ template: { spec: { domain: fields } } });
 const cores = domain({ cpu: { cores: 4 } });
-const anonymous = domain({ firmware: null, machine: null });
-const named = domain({
+const withoutIdentity = domain({ firmware: null, machine: null });
+const withIdentity = domain({
   firmware: { uuid: '5d307ca9-b3ef-428c-8861-06e72d69f223', serial: 'x' },
   machine: { type: 'q35' },
 });
@@ -52,65 +52,74 @@ const added = {
 };
 
 const cases: Record<string, Case> = {
-  'nothing holds it, and it gets one more volume': { change: added },
-  'nothing holds it': { change: { runStrategy: 'Halted', ...cores } },
+  'no hold: adding a volume': { change: added },
+  'no hold: stopping, and changing the template': { change: { runStrategy: 'Halted', ...cores } },
 
-  'a snapshot: it is stopped': { status: SNAPSHOT, change: { runStrategy: 'Halted' }, want: [STATE_BY_SNAPSHOT] },
-  'a snapshot: it is started': {
+  'a snapshot: stopping': { status: SNAPSHOT, change: { runStrategy: 'Halted' }, want: [STATE_BY_SNAPSHOT] },
+  'a snapshot: starting': {
     status: SNAPSHOT,
     was: { runStrategy: null, running: false },
     change: { running: true },
     want: [STATE_BY_SNAPSHOT],
   },
-  'a snapshot: the same in the other field': {
+  'a snapshot: the same strategy in the other field': {
     status: SNAPSHOT,
     was: { runStrategy: null, running: true },
     change: { running: null, runStrategy: 'Always' },
   },
-  'a snapshot: another volume': { status: SNAPSHOT, change: volumes, want: [DISKS] },
-  'a snapshot: one more volume, as addvolume adds it': { status: SNAPSHOT, change: added, want: [DISKS] },
-  'a snapshot: another bus of a disk': { status: SNAPSHOT, change: bus, want: [DISKS] },
-  'a snapshot: both at once': {
+  'a snapshot: changing a volume': { status: SNAPSHOT, change: volumes, want: [DISKS] },
+  'a snapshot: adding a volume': { status: SNAPSHOT, change: added, want: [DISKS] },
+  'a snapshot: changing the bus of a disk': { status: SNAPSHOT, change: bus, want: [DISKS] },
+  'a snapshot: changing strategy and volume': {
     status: SNAPSHOT,
     change: { runStrategy: 'Manual', ...volumes },
     want: [STATE_BY_SNAPSHOT, DISKS],
   },
-  'a snapshot: nobody is asked who it is': {
+  'a snapshot: changing a volume as the restore controller': {
     status: SNAPSHOT,
     change: volumes,
     writer: 'restore-controller',
     want: [DISKS],
   },
-  'a snapshot: something else': { status: SNAPSHOT, change: cores },
-  'a snapshot: nothing': { status: SNAPSHOT, change: {} },
+  'a snapshot: changing something else': { status: SNAPSHOT, change: cores },
+  'a snapshot: no change': { status: SNAPSHOT, change: {} },
 
-  'a restore: it is started': {
+  'a restore: starting': {
     status: RESTORE,
     was: { runStrategy: 'Halted' },
     change: { runStrategy: 'Always' },
     want: [STATE_BY_RESTORE],
   },
-  'a restore: another way to run': { status: RESTORE, change: { runStrategy: 'Manual' }, want: [STATE_BY_RESTORE] },
-  'a restore: it is stopped, which the restore may wait for': { status: RESTORE, change: { runStrategy: 'Halted' } },
-  'a restore: one more volume, as addvolume adds it': { status: RESTORE, change: added, want: [TEMPLATE] },
-  'a restore: the template': { status: RESTORE, change: cores, want: [TEMPLATE] },
-  'a restore: its own controller': {
+  'a restore: changing the run strategy': {
+    status: RESTORE,
+    change: { runStrategy: 'Manual' },
+    want: [STATE_BY_RESTORE],
+  },
+  'a restore: stopping, which the restore may wait for': { status: RESTORE, change: { runStrategy: 'Halted' } },
+  'a restore: adding a volume': { status: RESTORE, change: added, want: [TEMPLATE] },
+  'a restore: changing the template': { status: RESTORE, change: cores, want: [TEMPLATE] },
+  'a restore: changing everything as the restore controller': {
     status: RESTORE,
     was: { runStrategy: 'Halted' },
     change: { runStrategy: 'Always', ...cores },
     writer: 'restore-controller',
   },
-  'a restore: somebody fills in who it is': { status: RESTORE, was: anonymous, change: named, want: [TEMPLATE] },
-  'a restore: the VM controller fills in who it is': {
+  'a restore: filling in the identity as a user': {
     status: RESTORE,
-    was: anonymous,
-    change: named,
+    was: withoutIdentity,
+    change: withIdentity,
+    want: [TEMPLATE],
+  },
+  'a restore: filling in the identity as the VM controller': {
+    status: RESTORE,
+    was: withoutIdentity,
+    change: withIdentity,
     writer: 'vm-controller',
   },
-  'a restore: the VM controller changes something else': {
+  'a restore: changing something else as the VM controller': {
     status: RESTORE,
-    was: anonymous,
-    change: applyMergePatch(named, cores) as object,
+    was: withoutIdentity,
+    change: applyMergePatch(withIdentity, cores) as object,
     writer: 'vm-controller',
     want: [TEMPLATE],
   },
@@ -128,7 +137,7 @@ for (const [name, { status, was = {}, change, writer, want = [] }] of Object.ent
   });
 }
 
-test('what the object says of itself does not matter: only what is stored holds it', () => {
+test('the status in the request does not count, only the stored status', () => {
   const vm = aVm({ status: SNAPSHOT, spec: { runStrategy: 'Halted' } });
   assert.deepEqual(validateVirtualMachine(vm, { configuration: CONFIGURATION, old: aVm() }), []);
 });

@@ -1,13 +1,13 @@
-/** A controller that cannot start yet: what it looks at is not there. */
+/** Starts a controller as soon as its requirements are met. */
 import type { RunningController } from '#runtime/controller.ts';
 
-/** Starts it with what `ready` gives; never where that is nothing, as after an abort. Until then it has nothing to do. */
-export function startLate<T>(
+/** Starts the controller with the result of `ready`; never if that is undefined, as after an abort. Idle until then. */
+export function startWhenReady<T>(
   name: string,
   ready: Promise<T | undefined>,
-  start: (found: T) => RunningController,
+  start: (required: T) => RunningController,
 ): RunningController {
-  const started = ready.then((found) => (found === undefined ? undefined : start(found)));
+  const started = ready.then((required) => (required === undefined ? undefined : start(required)));
   let running: RunningController | undefined;
   void started.then((controller) => (running = controller));
   return {

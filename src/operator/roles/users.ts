@@ -1,24 +1,31 @@
-/** What people may do with VMs who may do the like with the rest of a namespace: added to admin, edit and view. */
+/** Permissions of users, which are aggregated to Kubernetes' roles admin, edit and view. */
 import { STATE_VERBS } from '#api/can.ts';
 import { UPLOAD_VERB } from '#api/disk-stream.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import type { PolicyRule } from '#operator/kinds.ts';
-import { identities, READ, rule, vms, vmSnapshots, volumeSnapshots } from '#operator/roles/rules.ts';
+import {
+  identityRule,
+  READ_VERBS,
+  policyRule,
+  vmRule,
+  vmSnapshotRule,
+  volumeSnapshotRule,
+} from '#operator/roles/rules.ts';
 
-const ALL = [...READ, 'create', 'update', 'patch', 'delete', 'deletecollection'] as const;
+const ALL = [...READ_VERBS, 'create', 'update', 'patch', 'delete', 'deletecollection'] as const;
 const KINDS = ['virtualmachines', 'virtualmachineinstances', 'virtualmachineinstancemigrations'] as const;
 const SNAPSHOTS = ['virtualmachinesnapshots', 'virtualmachinesnapshotcontents', 'virtualmachinerestores'] as const;
 
 const subresources = (verbs: readonly string[], kind: string, ...names: readonly string[]) =>
-  rule(verbs, SUBRESOURCES_GROUP, ...names.map((name) => `${kind}/${name}`));
+  policyRule(verbs, SUBRESOURCES_GROUP, ...names.map((name) => `${kind}/${name}`));
 
-const LOOK: readonly PolicyRule[] = [
+const VIEW_SUBRESOURCES: readonly PolicyRule[] = [
   subresources(['get'], 'virtualmachines', 'expand-spec', 'objectgraph'),
-  rule(['update'], SUBRESOURCES_GROUP, 'expand-vm-spec'),
+  policyRule(['update'], SUBRESOURCES_GROUP, 'expand-vm-spec'),
   subresources(['get'], 'virtualmachineinstances', 'guestosinfo', 'filesystemlist', 'userlist', 'objectgraph'),
 ];
 
-const OPERATE: readonly PolicyRule[] = [
+const EDIT_SUBRESOURCES: readonly PolicyRule[] = [
   subresources(
     ['update'],
     'virtualmachines',
@@ -26,7 +33,7 @@ const OPERATE: readonly PolicyRule[] = [
     ...STATE_VERBS,
   ),
   subresources(['get'], 'virtualmachines', 'portforward', 'exportdisk', 'importdisk'),
-  // A WebSocket, and therefore a GET, but what comes in is written.
+  // A GET because it is a WebSocket, although it writes.
   subresources(['get'], 'persistentvolumeclaims', UPLOAD_VERB),
   subresources(
     ['update'],
@@ -41,15 +48,28 @@ const OPERATE: readonly PolicyRule[] = [
 ];
 
 const snapshots = (verbs: readonly string[]) => [
-  vmSnapshots(verbs, ...SNAPSHOTS),
-  volumeSnapshots(verbs, 'volumesnapshots'),
+  vmSnapshotRule(verbs, ...SNAPSHOTS),
+  volumeSnapshotRule(verbs, 'volumesnapshots'),
 ];
 
-const view = [vms(READ, ...KINDS), identities(READ, 'virtualmachineidentities'), ...snapshots(READ), ...LOOK];
-const edit = [vms(ALL, ...KINDS), identities(READ, 'virtualmachineidentities'), ...snapshots(ALL), ...LOOK, ...OPERATE];
+const view = [
+  vmRule(READ_VERBS, ...KINDS),
+  identityRule(READ_VERBS, 'virtualmachineidentities'),
+  ...snapshots(READ_VERBS),
+  ...VIEW_SUBRESOURCES,
+];
+const edit = [
+  vmRule(ALL, ...KINDS),
+  identityRule(READ_VERBS, 'virtualmachineidentities'),
+  ...snapshots(ALL),
+  ...VIEW_SUBRESOURCES,
+  ...EDIT_SUBRESOURCES,
+];
 
-/** Rules by the role of Kubernetes that they are added to. */
-export const peopleRules: Readonly<Record<string, readonly PolicyRule[]>> = { admin: edit, edit, view };
+/** Rules by the role of Kubernetes to which they are added. */
+export const userRules: Readonly<Record<string, readonly PolicyRule[]>> = { admin: edit, edit, view };
 
-/** Everybody who is somebody may ask for the version, as virtctl does before anything else. */
-export const everybodyRules: readonly PolicyRule[] = [rule(['get', 'list'], SUBRESOURCES_GROUP, 'version', 'healthz')];
+/** Rules for all authenticated users: virtctl reads the version first. */
+export const authenticatedRules: readonly PolicyRule[] = [
+  policyRule(['get', 'list'], SUBRESOURCES_GROUP, 'version', 'healthz'),
+];

@@ -1,8 +1,8 @@
-/** start, stop and restart: of every strategy and instance; and how refusals are said. */
+/** Tests start, stop and restart for every strategy and instance, and the text of refusals. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { can, denialError } from '#api/can.ts';
-import { aVm, aVmi, aStranger, outcome, type Case, proveVerbs } from '#api/testing/verb-cases.ts';
+import { aVm, aVmi, aForeignVmi, renderDecision, type Case, testVerbs } from '#api/verbs/testing/verb-cases.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { RunStrategy, VmStatus } from '#api/virtual-machine/schema.ts';
 import { applyJsonPatch } from '#kube/json-patch.ts';
@@ -59,7 +59,7 @@ for (const [verb, strategies] of Object.entries(TABLE) as [keyof typeof TABLE, (
     for (const [runStrategy, cells] of Object.entries(strategies)) {
       for (const [index, instance] of (Object.keys(INSTANCES) as Instance[]).entries()) {
         const world = { name: 'db', vm: aVm({ runStrategy }), vmi: INSTANCES[instance] };
-        assert.equal(outcome(verb, world), cells[index], `${runStrategy}, ${instance}`);
+        assert.equal(renderDecision(verb, world), cells[index], `${runStrategy}, ${instance}`);
       }
     }
   });
@@ -68,13 +68,13 @@ for (const [verb, strategies] of Object.entries(TABLE) as [keyof typeof TABLE, (
 const BY_SNAPSHOT = '409 Cannot update vm running state until snapshot "s1" completes';
 const BY_RESTORE = '409 Cannot update VM runStrategy until restore "r1" completes';
 
-// Per verb: held by a snapshot, by a restore; of every strategy, whether it changes the spec or only asks in the status.
+// Per verb: during a snapshot, during a restore; for every strategy.
 for (const [verb, bySnapshot, byRestore] of [
   ['start', BY_SNAPSHOT, BY_RESTORE],
   ['restart', BY_SNAPSHOT, BY_RESTORE],
   ['stop', BY_SNAPSHOT, undefined],
 ] as const) {
-  test(`${verb}: of a VM that a snapshot or a restore holds`, () => {
+  test(`${verb}: during a snapshot or a restore`, () => {
     for (const [runStrategy, cells] of Object.entries(TABLE[verb])) {
       for (const [index, instance] of (Object.keys(INSTANCES) as Instance[]).entries()) {
         const world = (status: VmStatus) => ({
@@ -82,8 +82,8 @@ for (const [verb, bySnapshot, byRestore] of [
           vm: aVm({ runStrategy }, status),
           vmi: INSTANCES[instance],
         });
-        assert.equal(outcome(verb, world({ snapshotInProgress: 's1' })), bySnapshot);
-        assert.equal(outcome(verb, world({ restoreInProgress: 'r1' })), byRestore ?? cells[index]);
+        assert.equal(renderDecision(verb, world({ snapshotInProgress: 's1' })), bySnapshot);
+        assert.equal(renderDecision(verb, world({ restoreInProgress: 'r1' })), byRestore ?? cells[index]);
       }
     }
   });
@@ -92,121 +92,121 @@ for (const [verb, bySnapshot, byRestore] of [
 const queued: VmStatus = { stateChangeRequests: [{ action: 'Start' }] };
 
 const cases: Record<string, Case> = {
-  'an instance that nobody has looked at yet does not stand in the way of a start': {
+  'allowed with an instance that has no phase yet': {
     verb: 'start',
     spec: { runStrategy: 'Manual' },
     vmi: aVmi(undefined),
     want: '202 [Start]',
   },
-  'running: false is halted, and a start says so in the same field': {
+  'running: false means Halted, and a start changes the same field': {
     verb: 'start',
     spec: { running: false },
     want: '202 ->true',
   },
-  'running: true is always, and a stop says so in the same field': {
+  'running: true means Always, and a stop changes the same field': {
     verb: 'stop',
     spec: { running: true },
     want: '202 ->false',
   },
-  'a stop leaves an instance alone that only has the name': {
+  'a stop ignores an instance of another owner': {
     verb: 'stop',
     spec: { runStrategy: 'Always' },
-    vmi: aStranger(),
+    vmi: aForeignVmi(),
     options: { gracePeriod: 0 },
     want: '202 ->Halted',
   },
-  'a restart leaves an instance alone that only has the name': {
+  'a restart ignores an instance of another owner': {
     verb: 'restart',
     spec: { runStrategy: 'Always' },
-    vmi: aStranger(),
+    vmi: aForeignVmi(),
     options: { gracePeriodSeconds: 0 },
     want: '409 VM is not running: Halted',
   },
-  'an empty runStrategy says nothing beside running': {
+  'an empty runStrategy counts as unset': {
     verb: 'stop',
     spec: { running: true, runStrategy: '' },
     want: '202 ->false',
   },
-  'a VM that says both cannot be told anything': {
+  'refused if running and runStrategy are set': {
     verb: 'start',
     spec: { running: true, runStrategy: 'Always' },
     want: '500 Invalid RunStrategy (Always)',
   },
-  'a paused start of a halted VM is a request': {
+  'a paused start of a halted VM is queued': {
     verb: 'start',
     spec: { runStrategy: 'Halted' },
     options: { paused: true },
     want: '202 [Start paused]',
   },
-  'a start during a queued request is refused': {
+  'a start is refused while a request is queued': {
     verb: 'start',
     spec: { runStrategy: 'Manual' },
     status: queued,
     want: '500 unable to complete request: stop/start already underway',
   },
-  'a restart during a queued request is refused': {
+  'a restart is refused while a request is queued': {
     verb: 'restart',
     spec: { runStrategy: 'Always' },
     status: queued,
     vmi: aVmi('Running'),
     want: '500 unable to complete request: stop/start already underway',
   },
-  'a stop takes the place of what is queued': {
+  'a stop replaces queued requests': {
     verb: 'stop',
     spec: { runStrategy: 'Manual' },
     status: { stateChangeRequests: [{ action: 'Stop', uid: 'vmi-uid' }, { action: 'Start' }] },
     vmi: aVmi('Running'),
     want: '202 [Stop vmi-uid]',
   },
-  'a request ends the backoff of failed starts': {
+  'a request ends the backoff after failed starts': {
     verb: 'start',
     spec: { runStrategy: 'RerunOnFailure' },
     status: { startFailure: { consecutiveFailCount: 3 } },
     want: '202 [Start]',
   },
-  'a forced stop shortens the time of the instance first': {
+  'a forced stop shortens the grace period of the instance first': {
     verb: 'stop',
     spec: { runStrategy: 'Always' },
     vmi: aVmi('Running'),
     options: { gracePeriod: 0 },
     want: '202 grace 0 ->Halted',
   },
-  'a halted VM that is still stopping can be hurried': {
+  'the grace period of a stopping VM can be shortened': {
     verb: 'stop',
     spec: { runStrategy: 'Halted' },
     vmi: aVmi('Running', { spec: { terminationGracePeriodSeconds: 60 } }),
     options: { gracePeriod: 59 },
     want: '202 grace 59 [Stop vmi-uid]',
   },
-  'a halted VM that is still stopping cannot be given more time, and nothing is patched': {
+  'the grace period of a stopping VM cannot be extended': {
     verb: 'stop',
     spec: { runStrategy: 'Halted' },
     vmi: aVmi('Running', { spec: { terminationGracePeriodSeconds: 60 } }),
     options: { gracePeriod: 60 },
     want: NOT_SHORTER,
   },
-  'a forced restart takes the pod away': {
+  'a forced restart deletes the pod': {
     verb: 'restart',
     spec: { runStrategy: 'Always' },
     vmi: aVmi('Running'),
     options: { gracePeriodSeconds: 0 },
     want: '202 grace 0 [Stop vmi-uid, Start] pod 1',
   },
-  'a forced restart knows no grace': {
+  'a forced restart refuses a grace period': {
     verb: 'restart',
     options: { gracePeriodSeconds: 5 },
     want: '400 For force restart, only gracePeriod=0 is supported for now',
   },
-  'nor a negative one': {
+  'a forced restart refuses a negative grace period': {
     verb: 'restart',
     options: { gracePeriodSeconds: -1 },
     want: '400 gracePeriod has to be greater or equal to 0',
   },
 };
 
-proveVerbs(cases);
+testVerbs(cases);
 
-test('a request is written only over the queue that was seen', () => {
+test('the patch fails if the queue has changed', () => {
   const vm = aVm({ runStrategy: 'Manual' });
   for (const [seen, now] of [
     [undefined, {}],
@@ -221,7 +221,7 @@ test('a request is written only over the queue that was seen', () => {
   }
 });
 
-test('refusals are answered in the words of Kubernetes', () => {
+test('refusals become Kubernetes errors', () => {
   const texts = {
     start: can('start', { name: 'db' }),
     pause: can('pause', { name: 'db' }),

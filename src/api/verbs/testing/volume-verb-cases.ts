@@ -1,7 +1,7 @@
-/** VMs and instances with volumes, and what addvolume and removevolume do with them. */
+/** Builders of VMs and instances with volumes, and a test driver for addvolume and removevolume. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { can, type AddedVolume, type CanWorld, type Target, type Verb, type VerbOptions } from '#api/can.ts';
+import { can, type AddedVolume, type CanWorld, type VerbTarget, type Verb, type VerbOptions } from '#api/can.ts';
 import type { Volume } from '#api/domain/volume.ts';
 import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
 import { aVm, aVmi } from '#api/validation/testing/valid-objects.ts';
@@ -14,7 +14,7 @@ import { applyJsonPatch } from '#kube/json-patch.ts';
 import type { Stored } from '#kube/meta.ts';
 
 const claim = (claimName: string) => ({ claimName, hotpluggable: true });
-export const adds = (name: string, claimName = name): VerbOptions => {
+export const addOptions = (name: string, claimName = name): VerbOptions => {
   const added: AddedVolume = {
     volume: { name, persistentVolumeClaim: claim(claimName) },
     disk: { name, disk: { bus: 'scsi' } },
@@ -25,7 +25,7 @@ export const adds = (name: string, claimName = name): VerbOptions => {
 const metadata = { name: 'db', namespace: 'golden', resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };
 const OWNER = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name: 'db', uid: 'vm-uid', controller: true };
 
-/** A spec with these volumes beside `root` and `seed`. */
+/** Returns a spec with these volumes in addition to `root` and `seed`. */
 export function specOf(patch: unknown, extra: readonly Volume[]): VmiSpec {
   const { spec } = aVmi({ spec: patch });
   const { disks = [] } = spec.domain.devices ?? {};
@@ -70,9 +70,9 @@ export const hot = (name: string, claimName = name): Volume => ({ name, persiste
 
 export interface Case {
   readonly verb: 'addvolume' | 'removevolume';
-  readonly on: Target;
+  readonly on: VerbTarget;
   readonly options: VerbOptions;
-  /** What the VM, or the instance, has beside `root` and `seed`. */
+  /** Volumes of the VM, or of the instance, in addition to `root` and `seed`. */
   readonly vm?: readonly Volume[] | 'none';
   readonly vmi?: readonly Volume[] | 'none';
   /** A merge patch of the spec of the instance, or of the template. */
@@ -113,9 +113,9 @@ export function worldOf({
 }
 
 const namesOf = (list: readonly { readonly name: string }[] | undefined) => (list ?? []).map(({ name }) => name).join();
-const listed = ({ volumes, domain }: VmiSpec) => `${namesOf(volumes)} ${namesOf(domain.devices?.disks)}`;
+const renderLists = ({ volumes, domain }: VmiSpec) => `${namesOf(volumes)} ${namesOf(domain.devices?.disks)}`;
 
-function outcome(verb: Verb, world: CanWorld, on: Target): string {
+function renderDecision(verb: Verb, world: CanWorld, on: VerbTarget): string {
   const answer = can(verb, world, on);
   if ('denied' in answer) {
     assert.equal(answer.denied.on, on);
@@ -125,16 +125,16 @@ function outcome(verb: Verb, world: CanWorld, on: Target): string {
   assert.equal(others.length, 0);
   if (step?.do === 'patchVm') {
     const { spec } = applyJsonPatch(world.vm, step.patch) as VirtualMachine;
-    return `${answer.code} ${listed(spec.template.spec ?? assert.fail())}`;
+    return `${answer.code} ${renderLists(spec.template.spec ?? assert.fail())}`;
   }
   assert.ok(step?.do === 'patchVmi');
   const vmi = applyJsonPatch(world.vmi, step.patch) as VirtualMachineInstance;
-  const noted = vmi.metadata.annotations?.[EPHEMERAL_HOTPLUG_ANNOTATION];
-  return `${answer.code} ${listed(vmi.spec)}${noted === undefined ? '' : ` ${noted}`}`;
+  const annotation = vmi.metadata.annotations?.[EPHEMERAL_HOTPLUG_ANNOTATION];
+  return `${answer.code} ${renderLists(vmi.spec)}${annotation === undefined ? '' : ` ${annotation}`}`;
 }
 
-export function proveVolumeVerbs(cases: Readonly<Record<string, Case>>): void {
+export function testVolumeVerbs(cases: Readonly<Record<string, Case>>): void {
   for (const [name, one] of Object.entries(cases)) {
-    test(`${one.verb}: ${name}`, () => assert.equal(outcome(one.verb, worldOf(one), one.on), one.want));
+    test(`${one.verb}: ${name}`, () => assert.equal(renderDecision(one.verb, worldOf(one), one.on), one.want));
   }
 }

@@ -1,12 +1,12 @@
-/** Sources of what the operator keeps: looked at when it starts, and whenever one of the objects changes. */
+/** Sources of the operator's controllers: reconciles at the start, and whenever a desired object changes. */
 import type { Informer } from '#client/informer.ts';
 import { objectKey } from '#client/object-key.ts';
 import { groupResource, type KubeObject } from '#kube/meta.ts';
 import type { Desired } from '#operator/desired.ts';
 import type { Source } from '#runtime/controller.ts';
 
-/** `nameOf` says which name is looked at for the object of that key. Objects of others do not count. */
-export function watched<T extends KubeObject>(
+/** `nameOf` returns the key to reconcile for an object. Objects that are not desired are ignored. */
+export function watchDesired<T extends KubeObject>(
   informer: Informer<T>,
   wanted: readonly Desired[],
   nameOf: (key: string) => string,
@@ -18,7 +18,7 @@ export function watched<T extends KubeObject>(
   return {
     cache: informer,
     subscribe(add) {
-      // What is missing makes no news.
+      // Missing objects cause no events.
       for (const key of keys) add(nameOf(key));
       return informer.onChange((key) => {
         if (keys.has(key)) add(nameOf(key));

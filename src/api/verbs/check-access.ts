@@ -1,28 +1,32 @@
-/** When the ways into a guest, its display and its ports, are refused. Part of the table in can.ts. Pure. */
-import type { CanWorld, Denied } from '#api/can.ts';
-import type { Refusal } from '#api/can-instance.ts';
+/**
+ * Decides when access to the display and the ports of a guest is refused. Part of the table in decide-verb.ts. Pure.
+ */
+import type { CanWorld, RefusedDecision } from '#api/can.ts';
+import type { InstanceRefusal } from '#api/verbs/check-instance.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { isTrue } from '#kube/conditions.ts';
 import { controllerUid } from '#kube/meta.ts';
 
-/** Its VNC server and pictures of it. */
-export function display({ status, spec }: VirtualMachineInstance): Refusal {
+/** Returns why VNC and screenshots are refused, or undefined if they are allowed. */
+export function checkDisplay({ status, spec }: VirtualMachineInstance): InstanceRefusal {
   if (spec.domain.devices?.autoattachGraphicsDevice === false) {
     return { code: 400, message: 'No graphics devices are present.' };
   }
   return status?.phase === 'Running' ? undefined : { code: 400, message: 'VMI is not running' };
 }
 
-export function portForward({ status }: VirtualMachineInstance): Refusal {
+export function checkPortForward({ status }: VirtualMachineInstance): InstanceRefusal {
   if (isTrue(status?.conditions, 'Paused')) return { code: 409, message: 'VMI is paused' };
   return status?.phase === 'Running' ? undefined : { code: 400, message: 'VMI is not running' };
 }
 
-/** Whether a VM has an instance whose ports can be meant; undefined where it has. */
-export function instanceToForwardTo({ vm, vmi, name }: CanWorld): Denied | undefined {
+/** Returns why ports of the VM cannot be forwarded, or undefined if the VM has an instance. */
+export function checkForwardTarget({ vm, vmi, name }: CanWorld): RefusedDecision | undefined {
   const on = 'virtualmachine';
   if (vm === undefined) return { denied: { code: 404, message: 'not found', on, name } };
   if (vmi === undefined) return { denied: { code: 409, message: 'VMI is not started', on, name } };
   if (controllerUid(vmi) === vm.metadata.uid) return undefined;
-  return { denied: { code: 500, message: `unable to retrieve vmi [${name}] for vm: it is not of this VM`, on, name } };
+  return {
+    denied: { code: 500, message: `unable to retrieve vmi [${name}] for vm: it belongs to another owner`, on, name },
+  };
 }
