@@ -1,4 +1,7 @@
-/** Refusals of the host API: oVirt's code and message, then a colon and our details about the error and the accepted values. */
+/**
+ * Refusals of the host API: oVirt's code and message, then a colon and our details about the error and the accepted
+ * values.
+ */
 import { HOST_CODES, type HostAnswer, type HostStatus } from '#api/host-api.ts';
 import { isRecord } from '#kube/meta.ts';
 import type { HostParts } from '#node/host-api/host-parts.ts';
@@ -14,7 +17,9 @@ export function refuseCall({ code, message }: HostStatus, ...details: readonly s
   return { status: { code, message: text === '' ? message : `${message}: ${text}` } };
 }
 
-/** Returns the VM of the host API that `vmId` names, or a refusal if there is none or if it belongs to a launcher pod. */
+/**
+ * Returns the VM of the host API that `vmId` names, or a refusal if there is none or if it belongs to a launcher pod.
+ */
 export function findHostDomain(
   sent: SentMap,
   { hypervisor }: Pick<HostParts, 'hypervisor'>,

@@ -1,6 +1,6 @@
 /**
- * Converts between oVirt's boot string (`boot: 'cdn'`), which orders groups of devices, and the boot order of each device.
- * c is the disk, d the CD-ROM, n the network, a the floppy. Pure.
+ * Converts between oVirt's boot string (`boot: 'cdn'`), which orders groups of devices, and the boot order of each
+ * device. c is the disk, d the CD-ROM, n the network, a the floppy. Pure.
  */
 
 export interface BootDevice {
@@ -39,8 +39,8 @@ export function bootString(devices: readonly BootDevice[]): string {
 }
 
 /**
- * Returns the devices of one group in boot order. Network interfaces are sorted by name. Of the disks, only those that are
- * marked as boot disks count; if none is marked, the first disk.
+ * Returns the devices of one group in boot order. Network interfaces are sorted by name. Of the disks, only those that
+ * are marked as boot disks count; if none is marked, the first disk.
  */
 function devicesOfGroup(letter: string, devices: readonly BootDevice[]): readonly BootDevice[] {
   const group = devices.filter((device) => canBoot(device) && letterOf(device) === letter);

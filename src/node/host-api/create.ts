@@ -88,7 +88,9 @@ async function startHostVm(vm: SentVm, parts: HostParts, signal: AbortSignal): P
   };
 }
 
-/** Returns a note for each device that the guest has although it was not sent. The root ports of a chipset do not count. */
+/**
+ * Returns a note for each device that the guest has although it was not sent. The root ports of a chipset do not count.
+ */
 function noteUnsentDevices(definition: DomainDefinition | undefined, entries: readonly DeviceEntry[]): string[] {
   const sent = new Set(entries.map(({ id }) => id));
   const rows = definition === undefined ? [] : learnedFrom(definition);

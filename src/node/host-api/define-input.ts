@@ -1,6 +1,6 @@
 /**
- * Converts a VM of the host API to an instance, the input of define-domain.ts, so that all guests are defined in one way.
- * Validation errors of the instance are converted back to the keys that the caller sent. Pure.
+ * Converts a VM of the host API to an instance, the input of define-domain.ts, so that all guests are defined in one
+ * way. Validation errors of the instance are converted back to the keys that the caller sent. Pure.
  */
 import { GUEST_IMAGE } from '#api/names.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
@@ -97,7 +97,9 @@ function buildInstance({ conf, entries, media, kernel }: HostVmInput): Stored<Vi
   };
 }
 
-/** Returns the definition with the settings that an instance spec does not have: niceness and the error policy of disks. */
+/**
+ * Returns the definition with the settings that an instance spec does not have: niceness and the error policy of disks.
+ */
 export function refineDefinition(definition: DomainDefinition, { conf, entries }: SentVm): DomainDefinition {
   const byId = new Map(entries.map((entry) => [entry.id, entry]));
   const devices = definition.devices.map((device) => {
@@ -107,7 +109,10 @@ export function refineDefinition(definition: DomainDefinition, { conf, entries }
   return { ...definition, devices, ...(conf.nice > 0 && { nice: conf.nice }) };
 }
 
-/** Sets the error policy as oVirt's hosts did: an error pauses the guest unless `propagateErrors` is on. Not sent: the hypervisor's default. */
+/**
+ * Sets the error policy as oVirt's hosts did: an error pauses the guest unless `propagateErrors` is on. Not sent: the
+ * hypervisor's default.
+ */
 export function withErrorPolicy(disk: DiskDevice, { device }: DeviceEntry): DiskDevice {
   const { propagateErrors } = device;
   if (isBlank(propagateErrors) || disk.media === 'floppy') return disk;

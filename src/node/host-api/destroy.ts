@@ -1,4 +1,7 @@
-/** The verb `destroy`: powers off a VM of the host API, also one that has ended, and removes its record. Its images stay. */
+/**
+ * The verb `destroy`: powers off a VM of the host API, also one that has ended, and removes its record. Its images
+ * stay.
+ */
 import { HOST_CODES, type HostAnswer } from '#api/host-api.ts';
 import { findHostDomain } from '#node/host-api/answers.ts';
 import type { HostParts } from '#node/host-api/host-parts.ts';

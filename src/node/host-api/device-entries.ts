@@ -1,6 +1,6 @@
 /**
- * The devices of a VM of the host API. An entry keeps the device as it was sent, including the manager's deviceId, and adds
- * our own id, which is its id in QEMU: disks by bus and index, network cards by number, others by type.
+ * The devices of a VM of the host API. An entry keeps the device as it was sent, including the manager's deviceId, and
+ * adds our own id, which is its id in QEMU: disks by bus and index, network cards by number, others by type.
  */
 import { AGENT_PORT_NAME } from '#api/agent-channel.ts';
 import type { Chipset } from '#api/chipset.ts';
@@ -33,7 +33,10 @@ const SINGLETON_IDS: Readonly<Record<string, string>> = {
   console: 'serial0',
 };
 
-/** Builds the entries of the sent devices and appends to `errors`. `existing` are the devices that the guest already has. */
+/**
+ * Builds the entries of the sent devices and appends to `errors`. `existing` are the devices that the guest already
+ * has.
+ */
 export function buildDeviceEntries(
   sent: readonly SentDevice[],
   { chipset, before: existing = [] }: { readonly chipset: Chipset; readonly before?: readonly DeviceEntry[] },
@@ -120,7 +123,10 @@ function chooseId(device: HostDevice, usedIds: ReadonlySet<string>): string {
   );
 }
 
-/** Reports whether the device is the guest agent channel. Channels with other names belong to programs that this host does not have. */
+/**
+ * Reports whether the device is the guest agent channel. Channels with other names belong to programs that this host
+ * does not have.
+ */
 export function isAgentChannel({ type, device, name, specParams }: HostDevice): boolean {
   if (type !== 'channel' || device !== 'unix') return false;
   return [undefined, '', AGENT_PORT_NAME].includes(readWord(specParams?.['name'] ?? name));

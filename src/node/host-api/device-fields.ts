@@ -20,8 +20,8 @@ export function ifaceOf({ iface }: HostDevice): string {
 }
 
 /**
- * Returns the model of a network card, or undefined if we do not support it. `list` reports the model of VMs of launcher
- * pods as `device`.
+ * Returns the model of a network card, or undefined if we do not support it. `list` reports the model of VMs of
+ * launcher pods as `device`.
  */
 export function nicModelOf({ nicModel, device }: HostDevice): InterfaceModel | undefined {
   const find = (model: unknown) => INTERFACE_MODELS.find((known) => known === model);

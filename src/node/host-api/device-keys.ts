@@ -123,7 +123,10 @@ export const RULES_BY_TYPE: Readonly<Record<string, DeviceRules>> = {
   channel: { keys: {}, params: usedKeys('name') },
 };
 
-/** Returns a note or an error for each key of a device that is not used. `field` is the path of the device in the request. */
+/**
+ * Returns a note or an error for each key of a device that is not used. `field` is the path of the device in the
+ * request.
+ */
 export function checkDeviceKeys(field: string, device: HostDevice): KeyFindings {
   if (device.type === 'graphics')
     return { notes: [`${field} is left out: there is no VNC or SPICE server`], errors: [] };
@@ -136,7 +139,9 @@ export function checkDeviceKeys(field: string, device: HostDevice): KeyFindings 
   );
 }
 
-/** Accepts only bridged interfaces, and models, because `list` reports the model of VMs of launcher pods as `device`. */
+/**
+ * Accepts only bridged interfaces, and models, because `list` reports the model of VMs of launcher pods as `device`.
+ */
 function checkInterfaceDevice(field: string, { type, device }: HostDevice): string[] {
   if (type !== 'interface' || device === 'bridge' || INTERFACE_MODELS.some((model) => model === device)) return [];
   return [`${field}.device: ${quoteValue(device)}; expected bridge: this host does not pass devices through`];

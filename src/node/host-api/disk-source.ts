@@ -1,6 +1,7 @@
 /**
- * Reads the source of a disk from the request: a file by its path, a volume by oVirt's four ids, or a block device by its
- * GUID or UUID. Files must be below one directory, host-images. Pure; host-images.ts checks whether the source exists.
+ * Reads the source of a disk from the request: a file by its path, a volume by oVirt's four ids, or a block device by
+ * its GUID or UUID. Files must be below one directory, host-images. Pure; host-images.ts checks whether the source
+ * exists.
  */
 import type { SentMap } from '#node/host-api/sent-values.ts';
 import { quoteValue, readText, readWord } from '#node/host-api/sent-values.ts';

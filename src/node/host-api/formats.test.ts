@@ -33,7 +33,7 @@ test('places the devices of the old format as libvirt did, regardless of their o
   assert.equal(created.status.message, 'Done');
   assert.equal(created.notes?.length, 2);
   for (const note of created.notes)
-    assert.match(note, /"dev-video[01]" \(video\/qxl at 0000:00:0[29]\.0\) is a standard VGA/);
+    assert.match(note, /"dev-video[01]" \(video\/qxl at 0000:00:0[29]\.0\) is replaced with a standard VGA/);
   const vm = await scene.vm();
   assert.deepEqual(addressesByAlias(vm), {
     'dev-video0': 'pci 0x00 0x02',
@@ -89,7 +89,7 @@ test('leaves out devices that this host does not support, with a note', async (t
   assert.deepEqual(notes, [
     'display has no effect: there is no VNC or SPICE server',
     'devices[1] is left out: there is no VNC or SPICE server',
-    'Device "dev-smartcard0" (smartcard/smartcard) is left out: no such hardware is known here.',
+    'Device "dev-smartcard0" (smartcard/smartcard) is left out: this hardware is not supported.',
   ]);
 });
 
@@ -129,7 +129,7 @@ const exactDevices: Record<string, { sent: Record<string, unknown>; want: string
   'no channel for a program that this host does not have': {
     sent: { devices: [{ ...agentChannel, specParams: { name: 'com.redhat.rhevm.vdsm' } }] },
     want: [],
-    notes: [/"dev-channel0" \(channel\/unix\) is left out: no such hardware/],
+    notes: [/"dev-channel0" \(channel\/unix\) is left out: this hardware/],
   },
 };
 

@@ -1,9 +1,9 @@
 /**
- * The host API of a node: the verbs of oVirt's hosts, one file for each. The endpoint and the socket decide who may call
- * them. A call never throws: invalid requests and failures are answered with a code and a message.
+ * The host API of a node: the verbs of oVirt's hosts, one file for each. The endpoint and the socket decide who may
+ * call them. A call never throws: invalid requests and failures are answered with a code and a message.
  *
- * VMs of the host API belong to their creator: they have no pod, and the agent only reads their devices. VMs of launcher
- * pods are listed; all other verbs refuse them, because the API server manages them.
+ * VMs of the host API belong to their creator: they have no pod, and the agent only reads their devices. VMs of
+ * launcher pods are listed; all other verbs refuse them, because the API server manages them.
  */
 import { join } from 'node:path';
 import { HOST_CODES, type HostAnswer, type HostVerb } from '#api/host-api.ts';
@@ -25,7 +25,9 @@ import { HostVmRecords } from '#node/host-api/host-vm-records.ts';
 import type { GuestUser } from '#node/volumes/volumes-host.ts';
 
 export interface HostApiOptions extends Omit<HostParts, 'vms' | 'images' | 'monitors'> {
-  /** The directory of the node, with `host-images/` and `host-vms/`. Without one, only `list` and `getAllVmStats` work. */
+  /**
+   * The directory of the node, with `host-images/` and `host-vms/`. Without one, only `list` and `getAllVmStats` work.
+   */
   readonly dir: string | undefined;
   readonly guestUser: GuestUser | undefined;
   /** Default: /dev. */

@@ -1,6 +1,6 @@
 /**
- * Finds the files and block devices for VMs of the host API: files below <node dir>/host-images, without following links,
- * and LUNs of the machine. Like all media, they are handed to the guest user.
+ * Finds the files and block devices for VMs of the host API: files below <node dir>/host-images, without following
+ * links, and LUNs of the machine. Like all media, they are handed to the guest user.
  */
 import { chmod, mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -28,7 +28,10 @@ export interface HostParts extends ReadParts {
   readonly log: Log;
 }
 
-/** Reads the devices, so that the answer has addresses. A failure is only logged: the agent reads all guests again later. */
+/**
+ * Reads the devices, so that the answer has addresses. A failure is only logged: the agent reads all guests again
+ * later.
+ */
 export async function refreshDevices(vmId: string, { book, log }: Pick<HostParts, 'book' | 'log'>): Promise<void> {
   try {
     await book.read(vmId);

@@ -1,7 +1,7 @@
 /**
- * Serves the host API on a local socket, <node dir>/host.sock: HTTP without TLS, for those who can open the socket, which
- * are the user of the agent and root. The socket is opened through the file descriptor of its directory, because the path
- * of a socket is limited to 107 bytes.
+ * Serves the host API on a local socket, <node dir>/host.sock: HTTP without TLS, for those who can open the socket,
+ * which are the user of the agent and root. The socket is opened through the file descriptor of its directory, because
+ * the path of a socket is limited to 107 bytes.
  */
 import { once } from 'node:events';
 import { constants } from 'node:fs';
@@ -70,7 +70,10 @@ export async function startHostSocket(options: HostSocketOptions): Promise<Runni
   return { stop: () => (stopping ??= stop()) };
 }
 
-/** Creates the socket with a restrictive umask, so that no other user can open it even before chmod. `listen` creates it synchronously. */
+/**
+ * Creates the socket with a restrictive umask, so that no other user can open it even before chmod. `listen` creates it
+ * synchronously.
+ */
 function listenPrivately(listen: () => void): void {
   const before = process.umask(OWNER_ONLY_UMASK);
   try {

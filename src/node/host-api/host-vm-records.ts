@@ -1,7 +1,7 @@
 /**
- * Records what was sent about each VM of the host API, so that `list` can report it. The hypervisor owns the guest itself.
- * One file per VM, written before the guest starts and before a device is plugged in. The next start of the agent removes
- * records without a guest.
+ * Records what was sent about each VM of the host API, so that `list` can report it. The hypervisor owns the guest
+ * itself. One file per VM, written before the guest starts and before a device is plugged in. The next start of the
+ * agent removes records without a guest.
  */
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -68,7 +68,10 @@ export class HostVmRecords {
   }
 }
 
-/** Returns undefined for a file that is not a record. Our own files are always complete, because they are renamed into place. */
+/**
+ * Returns undefined for a file that is not a record. Our own files are always complete, because they are renamed into
+ * place.
+ */
 async function readRecord(file: string): Promise<HostVmRecord | undefined> {
   try {
     const record: unknown = JSON.parse(await readFile(file, 'utf8'));

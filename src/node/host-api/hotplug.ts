@@ -1,11 +1,13 @@
-/** The verbs `hotplugDisk` and `hotplugNic`: plug a device into a running guest, at the sent address or at a free one. */
+/**
+ * The verbs `hotplugDisk` and `hotplugNic`: plug a device into a running guest, at the sent address or at a free one.
+ */
 import { HOST_CODES, type HostAnswer, type HostStatus } from '#api/host-api.ts';
 import type { FieldError } from '#kube/field-error.ts';
 import { printAddress } from '#api/pci-address.ts';
-import { layoutOfDomain, placeLate } from '#node/definition/addresses/place-late.ts';
-import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
+import { layoutOfDomain, placeHotplugged } from '#node/definition/addresses/place-hotplugged.ts';
+import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
 import { defineDisk } from '#node/definition/devices/disk.ts';
-import { defineInterface, whyNoRoom } from '#node/definition/devices/interface.ts';
+import { defineInterface, checkInterfaceRoom } from '#node/definition/devices/interface.ts';
 import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
 import { findHostDomain, findMapParameter, refuseCall } from '#node/host-api/answers.ts';
 import { isSameAddress, withErrorPolicy } from '#node/host-api/define-input.ts';
@@ -91,7 +93,7 @@ async function plugDevice(
   const { media, notes, errors: mediaErrors } = await findMedia([entry], images);
   if (mediaErrors.length + notes.length > 0) return [...mediaErrors, ...notes];
   const problems: FieldError[] = [];
-  const unplaced: Unplaced<PluggableDevice> =
+  const unplaced: UnplacedDevice<PluggableDevice> =
     type === 'disk'
       ? defineDisk(toDiskSpec(entry), key, media.get(entry.id), { layout }, problems)
       : defineNic(entry, current, problems);
@@ -100,7 +102,7 @@ async function plugDevice(
   const { bootOrder: _bootOrder, ...late } =
     unplaced.device.type === 'disk' ? withErrorPolicy(unplaced.device, entry) : unplaced.device;
   const known = { devices: [toRow(entry)] };
-  const placed = placeLate({ ...unplaced, device: late }, current, known);
+  const placed = placeHotplugged({ ...unplaced, device: late }, current, known);
   if (placed.problem !== undefined) return [`${key}: ${placed.problem}`];
   const requested = sentAddressOf(entry.device);
   if (requested !== undefined && !isSameAddress(requested, placed.device.address ?? {})) {
@@ -109,7 +111,10 @@ async function plugDevice(
   return await saveAndPlug(placed.device, { ...record, entries: [...existing, entry] }, record, parts);
 }
 
-/** Saves the record before plugging in, so that `list` reports the device correctly even if the agent is killed in between. */
+/**
+ * Saves the record before plugging in, so that `list` reports the device correctly even if the agent is killed in
+ * between.
+ */
 async function saveAndPlug(
   device: PluggableDevice,
   after: HostVmRecord,
@@ -127,11 +132,15 @@ async function saveAndPlug(
   }
 }
 
-function defineNic(entry: DeviceEntry, current: DomainDefinition, problems: FieldError[]): Unplaced<PluggableDevice> {
+function defineNic(
+  entry: DeviceEntry,
+  current: DomainDefinition,
+  problems: FieldError[],
+): UnplacedDevice<PluggableDevice> {
   const { item, network } = toInterfaceSpec(entry);
   const context = { ownerUid: current.id, layout: layoutOfDomain(current) };
   const unplaced = defineInterface(item, entry.field, [network], context, problems);
-  const full = whyNoRoom(unplaced.device, current);
+  const full = checkInterfaceRoom(unplaced.device, current);
   if (full !== undefined) problems.push({ reason: 'FieldValueInvalid', field: entry.field, message: full });
   return unplaced;
 }

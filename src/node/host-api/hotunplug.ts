@@ -1,6 +1,6 @@
 /**
- * The verbs `hotunplugDisk` and `hotunplugNic`: ask the guest to release a device and wait 30 seconds for that. The guest
- * may still release it later, after the caller has received an error.
+ * The verbs `hotunplugDisk` and `hotunplugNic`: ask the guest to release a device and wait 30 seconds for that. The
+ * guest may still release it later, after the caller has received an error.
  */
 import { HOST_CODES, type HostAnswer, type HostStatus } from '#api/host-api.ts';
 import { findHostDomain, findMapParameter, refuseCall } from '#node/host-api/answers.ts';

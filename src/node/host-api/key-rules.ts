@@ -1,6 +1,6 @@
 /**
- * Rules for the keys of a request. No key is ignored silently: a key that is not used, even an unknown one, gets a note or
- * an error with its name. Pure.
+ * Rules for the keys of a request. No key is ignored silently: a key that is not used, even an unknown one, gets a note
+ * or an error with its name. Pure.
  */
 import { HOST_CODES, type HostAnswer, type HostVerb } from '#api/host-api.ts';
 import { isRecord } from '#kube/meta.ts';
@@ -59,7 +59,10 @@ export const NO_FINDINGS: KeyFindings = { notes: [], errors: [] };
 /** Bounds the size of an answer. */
 const MAX_NOTES = 100;
 
-/** Returns a note or an error for every key that is not used. `field` is the prefix for messages: `devices[2].`, or empty. */
+/**
+ * Returns a note or an error for every key that is not used. `field` is the prefix for messages: `devices[2].`, or
+ * empty.
+ */
 export function checkKeys(sent: SentMap, rules: KeyRules, field = ''): KeyFindings {
   const notes: string[] = [];
   const errors: string[] = [];

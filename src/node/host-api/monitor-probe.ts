@@ -1,7 +1,7 @@
 /**
- * Pings the monitors of guests, for `monitorResponse` in the statistics. Only a ping distinguishes a hypervisor that hangs
- * from one that is idle, so each request for statistics causes pings. Per guest, at most one is under way, and its result
- * is reused for FRESH_MS.
+ * Pings the monitors of guests, for `monitorResponse` in the statistics. Only a ping distinguishes a hypervisor that
+ * hangs from one that is idle, so each request for statistics causes pings. Per guest, at most one is under way, and
+ * its result is reused for FRESH_MS.
  */
 import type { Clock } from '#lib/clock.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
@@ -26,7 +26,10 @@ export class MonitorProbe {
     this.#clock = clock;
   }
 
-  /** Resolves to the ids of the guests whose monitor answers, after at most ANSWER_MS. Forgets guests that are not in `ids`. */
+  /**
+   * Resolves to the ids of the guests whose monitor answers, after at most ANSWER_MS. Forgets guests that are not in
+   * `ids`.
+   */
   async findAnswering(ids: readonly string[]): Promise<ReadonlySet<string>> {
     const asked = new Set(ids);
     for (const id of this.#probes.keys()) if (!asked.has(id)) this.#probes.delete(id);

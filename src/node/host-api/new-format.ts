@@ -1,6 +1,7 @@
 /**
- * Parses the devices of a VM in the new format: a list of devices, and in `custom` the unmanaged ones (`device_<id>`), as
- * strings in the same format. Other strings in `custom` are properties for hooks; `list` reports them unchanged. Pure.
+ * Parses the devices of a VM in the new format: a list of devices, and in `custom` the unmanaged ones (`device_<id>`),
+ * as strings in the same format. Other strings in `custom` are properties for hooks; `list` reports them unchanged.
+ * Pure.
  */
 import type { HostDevice } from '#api/host-api.ts';
 import { isRecord } from '#kube/meta.ts';

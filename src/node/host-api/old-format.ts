@@ -1,6 +1,6 @@
 /**
- * Converts a VM in the old, flat format to devices of the new format: drives, comma-separated lists of network cards, one
- * CD-ROM drive and one floppy drive. Pure.
+ * Converts a VM in the old, flat format to devices of the new format: drives, comma-separated lists of network cards,
+ * one CD-ROM drive and one floppy drive. Pure.
  */
 import type { HostDevice } from '#api/host-api.ts';
 import { isRecord } from '#kube/meta.ts';
@@ -133,7 +133,10 @@ function assignIdeIndexes(drives: readonly SentDevice[], others: readonly SentDe
   });
 }
 
-/** Combines the lists of MAC addresses, models and bridges. If MAC addresses or bridges are missing, the last one is repeated. */
+/**
+ * Combines the lists of MAC addresses, models and bridges. If MAC addresses or bridges are missing, the last one is
+ * repeated.
+ */
 function networkCards(vm: SentMap, errors: string[]): SentDevice[] {
   const macs = parseCommaList(vm['macAddr']);
   const models = parseCommaList(vm['nicModel']);

@@ -1,6 +1,6 @@
 /**
- * Assigns addresses to devices that were sent without one, as libvirt did on oVirt's hosts, because the guests already know
- * those addresses (ADR 19). Pure.
+ * Assigns addresses to devices that were sent without one, as libvirt did on oVirt's hosts, because the guests already
+ * know those addresses (ADR 19). Pure.
  */
 import { chipsetOf } from '#api/chipset.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
@@ -18,8 +18,8 @@ export interface LibvirtPlacementOptions {
 }
 
 /**
- * Returns the rows of the devices, and of controllers that they need and that were not sent. A channel that this host does
- * not support gets no controller, but the slot of that controller stays free.
+ * Returns the rows of the devices, and of controllers that they need and that were not sent. A channel that this host
+ * does not support gets no controller, but the slot of that controller stays free.
  */
 export function placeAsLibvirt(
   entries: readonly DeviceEntry[],

@@ -1,6 +1,6 @@
 /**
- * The verbs `list` and `getAllVmStats`, answered from what the agent has already read. Only monitors are pinged during the
- * call (monitor-probe.ts).
+ * The verbs `list` and `getAllVmStats`, answered from what the agent has already read. Only monitors are pinged during
+ * the call (monitor-probe.ts).
  */
 import { isIPv4 } from 'node:net';
 import { HOST_CODES, type HostAnswer, type HostVmStats } from '#api/host-api.ts';

@@ -57,11 +57,11 @@ const cases: Record<string, Case> = {
       emulatedMachine: 'rhel6.2.0',
       devices: [disk({ path: scene.image('a.img') }), { type: 'interface', device: 'bridge', macAddr: 'x' }],
     }),
-    want: /^9 .*: emulatedMachine: [^;]*; devices\[1\]: Invalid value: "x": is no MAC address of an interface$/,
+    want: /^9 .*: emulatedMachine: [^;]*; devices\[1\]: Invalid value: "x": is not a valid MAC address of an interface$/,
   },
   'a CPU model with an option': {
     with: () => ({ cpuType: 'Nehalem,+vmx', devices: [] }),
-    want: /^9 .*: cpuType: Invalid value: "Nehalem,\+vmx": is no name of a CPU model$/,
+    want: /^9 .*: cpuType: Invalid value: "Nehalem,\+vmx": is not a valid name of a CPU model$/,
   },
   'a device without a type': {
     with: () => devices({ device: 'disk' }),
@@ -121,11 +121,11 @@ const cases: Record<string, Case> = {
       const nic = { type: 'interface', device: 'bridge', address: pci('0x05') };
       return devices(nic, nic);
     },
-    want: /^9 .*: devices\[1\]: Invalid value: "0000:00:05.0": the record has nic-net0 in the place of nic-net1, too$/,
+    want: /^9 .*: devices\[1\]: Invalid value: "0000:00:05.0": the record has both nic-net0 and nic-net1 at this address$/,
   },
   'an address that the machine does not have': {
     with: () => devices({ type: 'interface', device: 'bridge', address: pci('0x05', '0x03') }),
-    want: /^9 .*: devices\[0\]: Invalid value: "0000:03:05.0": the recorded address has no place/,
+    want: /^9 .*: devices\[0\]: Invalid value: "0000:03:05.0": the recorded address does not exist/,
   },
   'an address that the device would not get': {
     with: () => devices({ type: 'balloon', device: 'memballoon', address: pci('0x05', '0x03') }),
@@ -137,7 +137,7 @@ const cases: Record<string, Case> = {
   },
   'an invalid MAC address': {
     with: () => devices({ type: 'interface', device: 'bridge', macAddr: 'x' }),
-    want: /^9 .*: devices\[0\]: Invalid value: "x": is no MAC address of an interface$/,
+    want: /^9 .*: devices\[0\]: Invalid value: "x": is not a valid MAC address of an interface$/,
   },
   'a kernel outside of host-images': {
     with: () => ({ devices: [], kernel: '/boot/vmlinuz' }),

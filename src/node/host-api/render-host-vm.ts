@@ -1,6 +1,6 @@
 /**
- * Renders a domain for `list`: the keys that were sent to `create`, if the host API created it, and the devices that the
- * hypervisor has. Hash and devices come from the same reading, so both can be sent back to `create`.
+ * Renders a domain for `list`: the keys that were sent to `create`, if the host API created it, and the devices that
+ * the hypervisor has. Hash and devices come from the same reading, so both can be sent back to `create`.
  */
 import { deviceHash } from '#api/device-hash.ts';
 import { hostDeviceOf, learnedDeviceOf, type HostDevice, type HostVm } from '#api/host-api.ts';

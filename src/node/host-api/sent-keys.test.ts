@@ -1,6 +1,6 @@
 /**
- * Checks that every parameter of vdsm's `create`, and every key of its devices, is implemented, or is refused or noted by
- * name. The names come from vdsm's schema (3.6), its code (3.1 to 4.1) and the requests of the engine of that time.
+ * Checks that every parameter of vdsm's `create`, and every key of its devices, is implemented, or is refused or noted
+ * by name. The names come from vdsm's schema (3.6), its code (3.1 to 4.1) and the requests of the engine of that time.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

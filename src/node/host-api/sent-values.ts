@@ -1,4 +1,6 @@
-/** Reads values of the host API. Callers send numbers and booleans as strings, too, and no type can be relied on. Pure. */
+/**
+ * Reads values of the host API. Callers send numbers and booleans as strings, too, and no type can be relied on. Pure.
+ */
 import { isRecord } from '#kube/meta.ts';
 
 export type SentMap = Readonly<Record<string, unknown>>;

@@ -1,4 +1,7 @@
-/** A host API on simulated guests with its own directory. After `restart`, a new host API finds the guests of the previous one. */
+/**
+ * A host API on simulated guests with its own directory. After `restart`, a new host API finds the guests of the
+ * previous one.
+ */
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
