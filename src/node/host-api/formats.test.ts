@@ -74,7 +74,7 @@ test('leaves out an optional disk that is missing, with a note', async (t) => {
   const disk = { type: 'disk', device: 'disk', path: 'none.img', optional: 'true' };
   const { status, notes } = await scene.call('create', { ...aVm, devices: [disk] });
   assert.equal(status.code, 0);
-  assert.match(notes?.at(-1) ?? '', /^devices\[0\] is left out: .*there is none$/);
+  assert.match(notes?.at(-1) ?? '', /^devices\[0\] is left out: .*it does not exist$/);
   assert.deepEqual(
     (await scene.vm()).devices.filter(({ type }) => type === 'disk'),
     [],

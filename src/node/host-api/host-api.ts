@@ -22,14 +22,14 @@ import { MonitorProbe } from '#node/host-api/monitor-probe.ts';
 import { getAllVmStats, listHostVms } from '#node/host-api/read-verbs.ts';
 import type { SentMap } from '#node/host-api/sent-values.ts';
 import { HostVmRecords } from '#node/host-api/host-vm-records.ts';
-import type { GuestUser } from '#node/volumes/volumes-host.ts';
+import type { GuestProcessUser } from '#node/volumes/volumes-host.ts';
 
 export interface HostApiOptions extends Omit<HostParts, 'vms' | 'images' | 'monitors'> {
   /**
    * The directory of the node, with `host-images/` and `host-vms/`. Without one, only `list` and `getAllVmStats` work.
    */
   readonly dir: string | undefined;
-  readonly guestUser: GuestUser | undefined;
+  readonly guestUser: GuestProcessUser | undefined;
   /** Default: /dev. */
   readonly devDir?: string;
 }

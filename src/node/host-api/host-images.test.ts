@@ -52,5 +52,5 @@ test('does not follow symbolic links', async (t) => {
   assert.equal(await find('way/secret'), '"DIR/way/secret" is behind a symbolic link');
   assert.match(await find('end'), /it is a link or a directory; expected a file/);
   assert.equal(await find('none/secret'), '"DIR/none/secret" does not exist');
-  assert.match(await find('none'), /there is none$/);
+  assert.match(await find('none'), /it does not exist$/);
 });

@@ -9,7 +9,7 @@ import { openBelow } from '#node/volumes/directory.ts';
 import { prepareDirectLun } from '#node/volumes/direct-lun.ts';
 import { ensureImage } from '#node/volumes/disk-image.ts';
 import { runCommand } from '#node/volumes/run-command.ts';
-import type { GuestUser } from '#node/volumes/volumes-host.ts';
+import type { GuestProcessUser } from '#node/volumes/volumes-host.ts';
 import type { SentDiskSource } from '#node/host-api/disk-source.ts';
 
 export interface MediumOptions {
@@ -31,7 +31,7 @@ export interface HostImages {
 
 export interface HostImagesOptions {
   readonly nodeDir: string;
-  readonly guestUser: GuestUser | undefined;
+  readonly guestUser: GuestProcessUser | undefined;
   /** Default: /dev. */
   readonly devDir?: string;
 }
@@ -68,7 +68,7 @@ async function findFile(
   dir: string,
   names: readonly string[],
   { readonly, format }: MediumOptions,
-  guestUser: GuestUser | undefined,
+  guestUser: GuestProcessUser | undefined,
 ): Promise<MediumLookup> {
   const path = join(dir, ...names);
   const directory = await openBelow(dir, names.slice(0, -1));

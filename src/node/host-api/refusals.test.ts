@@ -81,7 +81,7 @@ const cases: Record<string, Case> = {
   },
   'a disk that does not exist': {
     with: () => devices(disk({ path: 'a.img' })),
-    want: /^9 .*: devices\[0\]: Cannot use image ".*\/host-images\/a.img": there is none$/,
+    want: /^9 .*: devices\[0\]: Cannot use image ".*\/host-images\/a.img": it does not exist$/,
   },
   'a disk of another format': {
     with: (scene) => devices(disk({ path: scene.image('a.img'), format: 'vmdk' })),
@@ -198,7 +198,7 @@ const running: Record<string, Case & { verb: HostVerb }> = {
   'an optional disk that does not exist': {
     verb: 'hotplugDisk',
     with: () => ({ drive: { path: 'none.img', optional: 'true' } }),
-    want: /^45 .*there is none$/,
+    want: /^45 .*it does not exist$/,
   },
   'an address that is occupied': {
     verb: 'hotplugNic',
