@@ -1,9 +1,9 @@
-/** What makes a description impossible: contradictions within it, and what no machine can be. All are told at once. Pure. */
+/** Checks a description for contradictions and impossible values. Returns all errors at once. Pure. */
 import { DISK_BUSES } from '#api/domain/disk.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { MAX_STATE_ARCHIVE_BYTES } from '#api/snapshot-state.ts';
-import { placeOf } from '#formats/address-text.ts';
-import { quoted, repeated } from '#formats/faults.ts';
+import { placeKey } from '#formats/address-text.ts';
+import { quoted, findDuplicates } from '#formats/faults.ts';
 import { nameErrors } from '#kube/names.ts';
 import type { DescribedDisk, DescribedNic, MachineDescription } from '#formats/machine.ts';
 import { isDeviceId } from '#formats/device-rows.ts';
@@ -16,108 +16,109 @@ const MAX_ROWS = 1024;
 const MAX_CPUS = 512;
 const MAX_MEMORY_MIB = 64 * 1024 * 1024;
 
-export function machineFaults(machine: MachineDescription): string[] {
+export function checkMachine(machine: MachineDescription): string[] {
   const { name, uuid, serial, disks, nics, rows } = machine;
   return [
     ...(name.trim() === '' ? ['the machine has no name'] : []),
-    ...(uuid === undefined || UUID.test(uuid) ? [] : [`the uuid ${quoted(uuid)} is none`]),
+    ...(uuid === undefined || UUID.test(uuid) ? [] : [`${quoted(uuid)} is not a uuid`]),
     ...((serial ?? '').length > 256 ? ['the serial of the machine is longer than 256 characters'] : []),
-    ...sizeFaults(machine),
-    ...tooMany('disks', disks.length, MAX_DEVICES),
-    ...tooMany('interfaces', nics.length, MAX_DEVICES),
-    ...tooMany('devices', rows.length, MAX_ROWS),
-    ...repeated(rows.map(({ id }) => id)).map((id) => `the id ${quoted(id)} is there twice`),
+    ...checkSize(machine),
+    ...checkCount('disks', disks.length, MAX_DEVICES),
+    ...checkCount('interfaces', nics.length, MAX_DEVICES),
+    ...checkCount('devices', rows.length, MAX_ROWS),
+    ...findDuplicates(rows.map(({ id }) => id)).map((id) => `two devices have the id ${quoted(id)}`),
     ...rows
       .filter(({ type, device }) => type === '' || device === '')
-      .map(({ id }) => `${quoted(id)} says no type or device`),
-    ...rows.filter(({ id }) => !isDeviceId(id)).map(({ id }) => `${quoted(id)} is no id of a device`),
+      .map(({ id }) => `${quoted(id)} has no type or device`),
+    ...rows.filter(({ id }) => !isDeviceId(id)).map(({ id }) => `${quoted(id)} is not a valid id of a device`),
     ...[...disks, ...nics]
       .filter(({ name }) => nameErrors('label', name).length > 0)
-      .map(({ name }) => `${quoted(name)} is no name of a device`),
-    ...disks.flatMap(diskFaults),
-    ...repeated(disks.flatMap(({ file }) => file ?? [])).map((file) => `two disks have the file ${quoted(file)}`),
-    ...stateFaults(machine),
-    ...repeated(disks.flatMap(({ lun }) => lun?.guid ?? lun?.uuid ?? [])).map(
+      .map(({ name }) => `${quoted(name)} is not a valid name of a device`),
+    ...disks.flatMap(checkDisk),
+    ...findDuplicates(disks.flatMap(({ file }) => file ?? [])).map((file) => `two disks have the file ${quoted(file)}`),
+    ...checkState(machine),
+    ...findDuplicates(disks.flatMap(({ lun }) => lun?.guid ?? lun?.uuid ?? [])).map(
       (id) => `two disks are the LUN ${quoted(id)}`,
     ),
-    ...nics.flatMap(nicFaults),
-    ...repeated(nics.flatMap(({ mac }) => mac ?? [])).map((mac) => `two interfaces have the MAC address ${mac}`),
-    ...bootFaults([...disks, ...nics]),
-    ...placeFaults(machine),
+    ...nics.flatMap(checkNic),
+    ...findDuplicates(nics.flatMap(({ mac }) => mac ?? [])).map((mac) => `two interfaces have the MAC address ${mac}`),
+    ...checkBootOrders([...disks, ...nics]),
+    ...checkAddresses(machine),
   ];
 }
 
-function sizeFaults({ cpu, memoryMib }: MachineDescription): string[] {
-  const faults: string[] = [];
+function checkSize({ cpu, memoryMib }: MachineDescription): string[] {
+  const errors: string[] = [];
   for (const key of ['sockets', 'cores', 'threads'] as const) {
-    if (!isCount(cpu[key], MAX_CPUS)) faults.push(`${cpu[key]} ${key} of CPUs are not possible`);
+    if (!isCount(cpu[key], MAX_CPUS)) errors.push(`${cpu[key]} is not a valid number of CPU ${key}`);
   }
-  if (!isCount(cpu.sockets * cpu.cores * cpu.threads, MAX_CPUS)) faults.push(`there are more than ${MAX_CPUS} CPUs`);
-  if (!isCount(memoryMib, MAX_MEMORY_MIB)) faults.push(`${memoryMib} MiB of memory are not possible`);
-  return faults;
+  if (!isCount(cpu.sockets * cpu.cores * cpu.threads, MAX_CPUS)) errors.push(`there are more than ${MAX_CPUS} CPUs`);
+  if (!isCount(memoryMib, MAX_MEMORY_MIB)) errors.push(`${memoryMib} MiB is not a valid memory size`);
+  return errors;
 }
 
 function isCount(value: number, max: number): boolean {
   return Number.isSafeInteger(value) && value >= 1 && value <= max;
 }
 
-function tooMany(what: string, count: number, max: number): string[] {
+function checkCount(what: string, count: number, max: number): string[] {
   return count > max ? [`there are ${count} ${what}, more than ${max}`] : [];
 }
 
-function diskFaults({ name, media, bus, sizeBytes, serial, lun }: DescribedDisk): string[] {
-  const faults: string[] = [];
-  const who = `disk ${quoted(name)}`;
+function checkDisk({ name, media, bus, sizeBytes, serial, lun }: DescribedDisk): string[] {
+  const errors: string[] = [];
+  const label = `disk ${quoted(name)}`;
   if (sizeBytes !== undefined && (!Number.isSafeInteger(sizeBytes) || sizeBytes < 0)) {
-    faults.push(`${who}: a size of ${sizeBytes} bytes is not possible`);
+    errors.push(`${label}: ${sizeBytes} bytes is not a valid size`);
   }
-  if (serial !== undefined && !SERIAL.test(serial)) faults.push(`${who}: the serial ${quoted(serial)} is not possible`);
-  if ((media === 'floppy') !== (bus === 'fdc')) faults.push(`${who}: a ${media} cannot be on the bus ${bus}`);
-  if (bus !== 'fdc' && !DISK_BUSES.includes(bus)) faults.push(`${who}: there is no bus ${quoted(bus)}`);
-  if (media === 'cdrom' && bus === 'virtio') faults.push(`${who}: a cdrom cannot be on the bus virtio`);
-  if (media === 'lun' && bus !== 'scsi') faults.push(`${who}: a lun is on the bus scsi and on no other`);
+  if (serial !== undefined && !SERIAL.test(serial)) errors.push(`${label}: ${quoted(serial)} is not a valid serial`);
+  if ((media === 'floppy') !== (bus === 'fdc')) errors.push(`${label}: a ${media} cannot be on the bus ${bus}`);
+  if (bus !== 'fdc' && !DISK_BUSES.includes(bus)) errors.push(`${label}: there is no bus ${quoted(bus)}`);
+  if (media === 'cdrom' && bus === 'virtio') errors.push(`${label}: a cdrom cannot be on the bus virtio`);
+  if (media === 'lun' && bus !== 'scsi') errors.push(`${label}: a lun must be on the bus scsi`);
   if ((media === 'lun' || lun !== undefined) && (lun?.guid === undefined) === (lun?.uuid === undefined)) {
-    faults.push(`${who}: a lun has a guid or a uuid`);
+    errors.push(`${label}: a lun must have either a guid or a uuid`);
   }
-  return faults;
+  return errors;
 }
 
-function stateFaults({ state, tpm, firmware, disks }: MachineDescription): string[] {
+function checkState({ state, tpm, firmware, disks }: MachineDescription): string[] {
   if (state === undefined) return [];
   const disk = disks.find(({ file }) => file !== undefined && file === state.file);
   return [
-    ...(state.tpm && !tpm ? ['the state of a TPM is kept, but there is none'] : []),
-    ...(state.efi && firmware === 'bios' ? ['EFI variables are kept, but the firmware is a BIOS'] : []),
-    ...(disk === undefined ? [] : [`the persistent state is in the file of the disk ${quoted(disk.name)}`]),
+    ...(state.tpm && !tpm ? ['there is a persistent TPM state, but no TPM'] : []),
+    ...(state.efi && firmware === 'bios' ? ['there are persistent EFI variables, but the firmware is a BIOS'] : []),
+    ...(disk === undefined ? [] : [`the persistent state and the disk ${quoted(disk.name)} have the same file`]),
     ...((state.sizeBytes ?? 0) > MAX_STATE_ARCHIVE_BYTES ? ['the file of the persistent state is too large'] : []),
   ];
 }
 
-function nicFaults({ name, mac }: DescribedNic): string[] {
+function checkNic({ name, mac }: DescribedNic): string[] {
   if (mac === undefined) return [];
   const isUnicast = MAC.test(mac) && (Number.parseInt(mac.slice(0, 2), 16) & 1) === 0 && mac !== '00:00:00:00:00:00';
-  return isUnicast ? [] : [`interface ${quoted(name)}: ${quoted(mac)} is no MAC address of an interface`];
+  return isUnicast ? [] : [`interface ${quoted(name)}: ${quoted(mac)} is not a valid MAC address of an interface`];
 }
 
-function bootFaults(devices: readonly { readonly bootOrder?: number }[]): string[] {
+function checkBootOrders(devices: readonly { readonly bootOrder?: number }[]): string[] {
   const orders = devices.flatMap(({ bootOrder }) => bootOrder ?? []);
   return [
-    ...orders
-      .filter((order) => !isCount(order, MAX_DEVICES * 4))
-      .map((order) => `the boot order ${order} is not possible`),
-    ...repeated(orders.map(String)).map((order) => `two devices have the boot order ${order}`),
+    ...orders.filter((order) => !isCount(order, MAX_DEVICES * 4)).map((order) => `${order} is not a valid boot order`),
+    ...findDuplicates(orders.map(String)).map((order) => `two devices have the boot order ${order}`),
   ];
 }
 
-/** What is not plugged keeps an address that others may have meanwhile. */
-function placeFaults({ rows, disks }: MachineDescription): string[] {
+/**
+ * Checks that plugged devices have valid and different addresses. An unplugged one may have the address of another
+ * device.
+ */
+function checkAddresses({ rows, disks }: MachineDescription): string[] {
   const buses = new Map<string, string>(disks.map(({ id, bus }) => [id, bus]));
   const seen = new Map<string, string>();
   return rows.flatMap((row) => {
-    const place = row.plugged === false ? undefined : placeOf(row.address);
+    const place = row.plugged === false ? undefined : placeKey(row.address);
     if (place === undefined) return [];
-    const fault = addressFault(row);
-    if (fault !== undefined) return [fault];
+    const error = checkAddress(row);
+    if (error !== undefined) return [error];
     const key = place.startsWith('drive ') ? `${buses.get(row.id) ?? row.type} ${place}` : place;
     const other = seen.get(key);
     seen.set(key, row.id);
@@ -130,12 +131,12 @@ const RANGES = new Map<string, Readonly<Record<string, number>>>([
   ['drive', { controller: 255, bus: 255, target: 255, unit: 16_383 }],
 ]);
 
-function addressFault({ id, address = {} }: LearnedDevice): string | undefined {
+function checkAddress({ id, address = {} }: LearnedDevice): string | undefined {
   const ranges = RANGES.get(address['type'] ?? 'drive');
   for (const [key, max] of Object.entries(ranges ?? {})) {
     const text = address[key] ?? '0';
     if (/^(?:0x[0-9a-f]{1,8}|[0-9]{1,10})$/i.test(text) && Number(text) <= max) continue;
-    return `${quoted(id)}: ${key} ${quoted(text)} is no part of an address`;
+    return `${quoted(id)}: ${key} ${quoted(text)} is not valid in an address`;
   }
   return undefined;
 }
