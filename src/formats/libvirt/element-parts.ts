@@ -14,7 +14,7 @@ export function readElementAddress(element: XmlElement): DeviceAddress | undefin
   return Object.fromEntries(address.attributes.map(({ name, value }) => [name, value]));
 }
 
-/** Returns 0.5 for a text that is not a number, so that checkMachine reports an invalid boot order. */
+/** Returns 0.5 for a text that is not a number, so that checkDescription reports an invalid boot order. */
 export function readElementBootOrder(element: XmlElement): number | undefined {
   const text = attributeOf(childNamed(element, 'boot'), 'order');
   if (text === undefined) return undefined;

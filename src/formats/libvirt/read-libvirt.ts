@@ -3,7 +3,7 @@
  * the parts that we do not support; a file with contradictions is refused.
  */
 import { chipsetOf, type Chipset } from '#api/chipset.ts';
-import { checkMachine } from '#formats/check-machine.ts';
+import { checkDescription } from '#formats/check-description.ts';
 import { toMachineName } from '#formats/device-names.ts';
 import { Findings, FormatError, quoted } from '#formats/faults.ts';
 import { readDomainDevices } from '#formats/libvirt/read-devices.ts';
@@ -29,7 +29,7 @@ export function readLibvirt(input: Uint8Array | string): MachineDescription {
   const ignored = root.children.filter(({ name }) => !KNOWN.has(name)).map(({ name }) => name);
   if (ignored.length > 0) findings.addNote(`parts that are not imported: ${[...new Set(ignored)].join(', ')}`);
   const machine = readMachine(root, findings);
-  for (const error of checkMachine(machine)) findings.addError(error);
+  for (const error of checkDescription(machine)) findings.addError(error);
   findings.throwIfErrors(ACTION);
   return { ...machine, notes: findings.notes };
 }

@@ -4,7 +4,7 @@
  * (docs/ovf.md).
  */
 import { chipsetOf, type Chipset } from '#api/chipset.ts';
-import { checkMachine } from '#formats/check-machine.ts';
+import { checkDescription } from '#formats/check-description.ts';
 import { toMachineName } from '#formats/device-names.ts';
 import { Findings, FormatError, quoted } from '#formats/faults.ts';
 import type { FirmwareKind, MachineDescription } from '#formats/machine.ts';
@@ -32,7 +32,7 @@ export function readOvf(input: Uint8Array | string): MachineDescription {
   if (envelope === undefined) throw new FormatError(ACTION, ['it contains no machine']);
   const items = readItems(envelope, findings);
   const machine = readMachine(envelope, items, findings);
-  for (const error of checkMachine(machine)) findings.addError(error);
+  for (const error of checkDescription(machine)) findings.addError(error);
   findings.throwIfErrors(ACTION);
   return { ...machine, notes: [...ownNotes(envelope), ...findings.notes] };
 }

@@ -109,7 +109,7 @@ const claimOf = (name: string) =>
     spec: { resources: { requests: { storage: '1Gi' } } },
   }) as PersistentVolumeClaim;
 
-function described({ disks, nicOrder, recorded }: Case): MachineDescription {
+function describeCase({ disks, nicOrder, recorded }: Case): MachineDescription {
   const isOld = disks.some(({ floppy }) => floppy !== undefined);
   const vm = aVm({
     spec: {
@@ -137,7 +137,7 @@ function described({ disks, nicOrder, recorded }: Case): MachineDescription {
 }
 
 /** Returns the ids of devices with a boot order, in that order. */
-function bootedOf({ disks, nics }: Pick<MachineDescription, 'disks' | 'nics'>): string[] {
+function bootIds({ disks, nics }: Pick<MachineDescription, 'disks' | 'nics'>): string[] {
   return [...disks, ...nics]
     .filter(({ bootOrder }) => bootOrder !== undefined)
     .toSorted((a, b) => (a.bootOrder ?? 0) - (b.bootOrder ?? 0))
@@ -148,8 +148,8 @@ const OPTIONS = { name: 'again', namespace: 'default' };
 
 for (const [name, given] of Object.entries(cases)) {
   test(name, () => {
-    const machine = described(given);
-    assert.deepEqual(bootedOf(machine), given.want);
+    const machine = describeCase(given);
+    assert.deepEqual(bootIds(machine), given.want);
     const ofRows = machine.rows.filter(({ bootOrder }) => bootOrder !== undefined);
     assert.deepEqual(ofRows.map(({ id }) => id).toSorted(), given.want.toSorted());
 
@@ -166,16 +166,16 @@ for (const [name, given] of Object.entries(cases)) {
       given.isNamed,
     );
     const again = describeVm(vm, undefined, claims);
-    assert.deepEqual(bootedOf(again), given.want);
-    assert.deepEqual(bootedOf(readOvf(writeOvf(again))), given.want);
+    assert.deepEqual(bootIds(again), given.want);
+    assert.deepEqual(bootIds(readOvf(writeOvf(again))), given.want);
 
     const domain = writeLibvirt(machine);
-    assert.deepEqual(bootedOf(readLibvirt(domain.xml)), given.want);
+    assert.deepEqual(bootIds(readLibvirt(domain.xml)), given.want);
   });
 }
 
 test('a hotpluggable disk stays hotpluggable after export and import', () => {
-  const machine = described(cases['puts a new disk after the others'] as Case);
+  const machine = describeCase(cases['puts a new disk after the others'] as Case);
   const { vm } = toManifests(readOvf(writeOvf(machine)), OPTIONS);
   const volumes = vm.spec.template.spec?.volumes ?? [];
   assert.deepEqual(
@@ -188,7 +188,7 @@ test('a hotpluggable disk stays hotpluggable after export and import', () => {
 });
 
 test('uses an order that a user wrote into the file even if the file says that it is implied', () => {
-  const ovf = writeOvf(described(cases['uses the order of the record if the spec has none'] as Case));
+  const ovf = writeOvf(describeCase(cases['uses the order of the record if the spec has none'] as Case));
   const edited = ovf.replace('<BootOrder>1</BootOrder>', '<BootOrder>3</BootOrder>');
   const read = readOvf(edited);
   assert.equal(read.bootOrderIsImplied, undefined);
@@ -204,8 +204,8 @@ test('uses an order that a user wrote into the file even if the file says that i
 
 test("keeps the boot order of oVirt's machine through import, export and import", () => {
   const theirs = readOvf(ovirtOvf());
-  assert.ok(bootedOf(theirs).length > 1, 'several devices are booted from');
+  assert.ok(bootIds(theirs).length > 1, 'several devices are booted from');
   const { vm, claims } = toManifests(theirs, OPTIONS);
   const again = readOvf(writeOvf(describeVm(vm, undefined, claims)));
-  assert.deepEqual(bootedOf(again), bootedOf(theirs));
+  assert.deepEqual(bootIds(again), bootIds(theirs));
 });

@@ -69,7 +69,7 @@ export function describeVm(
     cpu: { ...topologyOf(domain), ...(domain.cpu?.model !== undefined && { model: domain.cpu.model }) },
     memoryMib: memoryOf(domain),
     firmware: firmwareOf(domain),
-    tpm: wantsTpm(domain),
+    tpm: hasTpm(domain),
     ...(needsState(spec) && { state: stateOf(domain) }),
     disks,
     nics,
@@ -92,12 +92,12 @@ function firmwareOf({ firmware }: Domain): FirmwareKind {
   return efi.secureBoot === false ? 'efi' : 'efi-secure';
 }
 
-function wantsTpm({ devices }: Domain): boolean {
+function hasTpm({ devices }: Domain): boolean {
   return devices?.tpm !== undefined && devices.tpm.enabled !== false;
 }
 
 function stateOf(domain: Domain): DescribedState {
-  const tpm = wantsTpm(domain) && domain.devices?.tpm?.persistent === true;
+  const tpm = hasTpm(domain) && domain.devices?.tpm?.persistent === true;
   return { tpm, efi: domain.firmware?.bootloader?.efi?.persistent === true };
 }
 
@@ -131,8 +131,8 @@ function buildRows(
   known: readonly LearnedDevice[],
 ): LearnedDevice[] {
   const byId = new Map(known.map((row) => [row.id, row]));
-  const kept = (id: string) => ({ address: byId.get(id)?.address, specParams: byId.get(id)?.specParams });
-  const wanted: LearnedDevice[] = [
+  const recordedFields = (id: string) => ({ address: byId.get(id)?.address, specParams: byId.get(id)?.specParams });
+  const specRows: LearnedDevice[] = [
     ...nics.map(({ id, name, model, bootOrder, plugged }) => ({
       id,
       type: 'interface',
@@ -141,7 +141,7 @@ function buildRows(
       bootOrder,
       plugged,
       managed: true,
-      ...kept(id),
+      ...recordedFields(id),
     })),
     ...disks.map(({ id, name, media, bootOrder, plugged, readonly }) => ({
       id,
@@ -152,14 +152,14 @@ function buildRows(
       plugged,
       readonly,
       managed: true,
-      ...kept(id),
+      ...recordedFields(id),
     })),
   ];
   const singles = singleDevices(domain, byId);
-  const always = singles.filter(({ isWanted }) => isWanted).map(({ row }) => byId.get(row.id) ?? row);
-  const own = new Set([...wanted, ...singles.map(({ row }) => row)].map(({ id }) => id));
+  const singleRows = singles.filter(({ isWanted }) => isWanted).map(({ row }) => byId.get(row.id) ?? row);
+  const own = new Set([...specRows, ...singles.map(({ row }) => row)].map(({ id }) => id));
   const others = known.filter(({ id, type }) => !own.has(id) && type !== 'disk' && type !== 'interface');
-  return [...wanted, ...always, ...others].map(compactRow);
+  return [...specRows, ...singleRows, ...others].map(compactRow);
 }
 
 /** Returns the devices of which a guest usually has at most one, with the ids of node/definition. */
@@ -174,7 +174,7 @@ function singleDevices(
   return [
     ...fixedDevices(devices).map((row) => ({ isWanted: true, row: { ...row, managed: true } })),
     { isWanted: hasVideo, row: { id: VIDEO_ID, type: 'video', device: video?.type ?? 'vga', managed: true } },
-    { isWanted: wantsTpm(domain), row: { id: 'tpm0', type: 'tpm', device: 'crb', managed: true } },
+    { isWanted: hasTpm(domain), row: { id: 'tpm0', type: 'tpm', device: 'crb', managed: true } },
     { isWanted: rng !== undefined, row: { id: 'rng0', type: 'rng', device: 'virtio', managed: true } },
     {
       isWanted: autoattachMemBalloon !== false,

@@ -143,12 +143,14 @@ function buildAnnotation(machine: MachineDescription, findings: Findings): strin
  */
 function buildRecordRows({ rows, disks }: MachineDescription, findings: Findings): LearnedDevice[] {
   const buses = new Map<string, string>(disks.map(({ id, bus }) => [id, bus]));
-  const taken = new Set(rows.flatMap(({ plugged, address }) => (plugged === false ? [] : (placeKey(address) ?? []))));
+  const occupied = new Set(
+    rows.flatMap(({ plugged, address }) => (plugged === false ? [] : (placeKey(address) ?? []))),
+  );
   return rows.map((row) => {
     const bus = buses.get(row.id);
     const specParams = bus === undefined ? row.specParams : { ...row.specParams, bus };
     const place = placeKey(row.address);
-    const isLost = row.plugged === false && place !== undefined && taken.has(place);
+    const isLost = row.plugged === false && place !== undefined && occupied.has(place);
     if (isLost) findings.addNote(`${row.id} is not plugged, and another device is at its address; it gets a new one`);
     return { ...row, ...(specParams !== undefined && { specParams }), ...(isLost && { address: undefined }) };
   });

@@ -5,7 +5,7 @@
 import { HOST_CODES, type HostAnswer, type HostStatus } from '#api/host-api.ts';
 import { isRecord } from '#kube/meta.ts';
 import type { HostParts } from '#node/host-api/host-parts.ts';
-import { quoteValue, type SentMap } from '#node/host-api/sent-values.ts';
+import { quoteSentValue, type SentMap } from '#node/host-api/sent-values.ts';
 import { checkRequired, readVmId } from '#node/host-api/vm-conf.ts';
 import type { Domain } from '#node/hypervisor/hypervisor.ts';
 
@@ -29,7 +29,7 @@ export function findHostDomain(
   if (missing !== undefined) return { refusal: { status: missing } };
   const vmId = readVmId(sent['vmId']);
   const domain = vmId === undefined ? undefined : hypervisor.get(vmId);
-  if (domain === undefined) return { refusal: refuseCall(HOST_CODES.noVm, `vmId ${quoteValue(sent['vmId'])}`) };
+  if (domain === undefined) return { refusal: refuseCall(HOST_CODES.noVm, `vmId ${quoteSentValue(sent['vmId'])}`) };
   if (domain.origin === 'host-api') return { domain };
   return { refusal: refuseCall(failed, `"${domain.name}" belongs to a launcher pod; ${advice}`) };
 }
@@ -43,5 +43,5 @@ export function findMapParameter(
   const missing = checkRequired(sent, [key]);
   if (missing !== undefined) return { refusal: { status: missing } };
   const map = sent[key];
-  return isRecord(map) ? { map } : { refusal: refuseCall(failed, `${key}: ${quoteValue(map)}; expected a map`) };
+  return isRecord(map) ? { map } : { refusal: refuseCall(failed, `${key}: ${quoteSentValue(map)}; expected a map`) };
 }

@@ -4,7 +4,7 @@ import type { HostDevice } from '#api/host-api.ts';
 import { isRecord } from '#kube/meta.ts';
 import { ifaceOf, nicModelOf } from '#node/host-api/device-fields.ts';
 import { isBlankOrOneOf } from '#node/host-api/key-rules.ts';
-import { isEnabled, quoteValue, readText, readWholeNumber, readWord } from '#node/host-api/sent-values.ts';
+import { isEnabled, quoteSentValue, readText, readWholeNumber, readWord } from '#node/host-api/sent-values.ts';
 
 /** The buses on which each kind of disk can be. */
 export const IFACES: Readonly<Record<string, readonly string[]>> = {
@@ -17,7 +17,7 @@ export const IFACES: Readonly<Record<string, readonly string[]>> = {
 export function checkDevice(field: string, device: HostDevice): string[] {
   const errors: string[] = [];
   const addError = (key: string, value: unknown, expected: string) =>
-    errors.push(`${field}.${key}: ${quoteValue(value)}; expected ${expected}`);
+    errors.push(`${field}.${key}: ${quoteSentValue(value)}; expected ${expected}`);
   const { address, specParams, bootOrder, deviceId } = device;
   if (readWord(device.type) === undefined) addError('type', device.type, 'a word');
   if (readWord(device.device) === undefined) addError('device', device.device, 'a word');
@@ -44,18 +44,18 @@ function checkDisk(field: string, disk: HostDevice): string[] {
   const { device, iface, index } = disk;
   const ifaces = Object.hasOwn(IFACES, device) ? IFACES[device] : undefined;
   if (ifaces === undefined) {
-    errors.push(`${field}.device: ${quoteValue(device)}; expected one of ${Object.keys(IFACES).join(', ')}`);
+    errors.push(`${field}.device: ${quoteSentValue(device)}; expected one of ${Object.keys(IFACES).join(', ')}`);
   } else if (iface !== undefined && iface !== '' && !ifaces.includes(ifaceOf(disk))) {
-    errors.push(`${field}.iface: ${quoteValue(iface)}; expected one of ${ifaces.join(', ')} for a ${device}`);
+    errors.push(`${field}.iface: ${quoteSentValue(iface)}; expected one of ${ifaces.join(', ')} for a ${device}`);
   }
   if (index !== undefined && readWholeNumber(index) === undefined) {
-    errors.push(`${field}.index: ${quoteValue(index)}; expected a whole number`);
+    errors.push(`${field}.index: ${quoteSentValue(index)}; expected a whole number`);
   }
   if (!isBlankOrOneOf('on', 'off')(disk['propagateErrors'])) {
-    errors.push(`${field}.propagateErrors: ${quoteValue(disk['propagateErrors'])}; expected on or off`);
+    errors.push(`${field}.propagateErrors: ${quoteSentValue(disk['propagateErrors'])}; expected on or off`);
   }
   if (isShared(disk) && !isEnabled(disk.readonly)) {
-    errors.push(`${field}.shared: ${quoteValue(disk['shared'])}; only read-only disks can be shared`);
+    errors.push(`${field}.shared: ${quoteSentValue(disk['shared'])}; only read-only disks can be shared`);
   }
   return errors;
 }
@@ -64,11 +64,11 @@ function checkInterface(field: string, card: HostDevice): string[] {
   const { nicModel, network, macAddr } = card;
   const errors: string[] = [];
   if (nicModelOf(card) === undefined) {
-    errors.push(`${field}.nicModel: ${quoteValue(nicModel)}; expected one of pv, ${INTERFACE_MODELS.join(', ')}`);
+    errors.push(`${field}.nicModel: ${quoteSentValue(nicModel)}; expected one of pv, ${INTERFACE_MODELS.join(', ')}`);
   }
   for (const [key, value] of Object.entries({ network, macAddr })) {
     if (value !== undefined && readText(value) === undefined)
-      errors.push(`${field}.${key}: ${quoteValue(value)}; expected a string`);
+      errors.push(`${field}.${key}: ${quoteSentValue(value)}; expected a string`);
   }
   return errors;
 }

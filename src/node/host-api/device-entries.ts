@@ -11,7 +11,7 @@ import { AGENT_CHANNEL_ID } from '#node/definition/devices/agent-channel.ts';
 import { checkDevice, IFACES } from '#node/host-api/check-device.ts';
 import { ifaceOf } from '#node/host-api/device-fields.ts';
 import { assignDiskIndexes, lowestFreeIndex, type IndexedDisk } from '#node/host-api/disk-index.ts';
-import { quoteValue, readWholeNumber, readWord } from '#node/host-api/sent-values.ts';
+import { quoteSentValue, readWholeNumber, readWord } from '#node/host-api/sent-values.ts';
 import type { SentDevice } from '#node/host-api/old-format.ts';
 
 export interface DeviceEntry {
@@ -60,7 +60,7 @@ export function buildDeviceEntries(
     usedIds.add(id);
     const deviceId = readWord(device.deviceId) ?? newUid();
     if (deviceIds.has(deviceId))
-      errors.push(`${field}.deviceId: ${quoteValue(deviceId)} is already used by another device`);
+      errors.push(`${field}.deviceId: ${quoteSentValue(deviceId)} is already used by another device`);
     deviceIds.add(deviceId);
     return {
       id,

@@ -16,7 +16,7 @@ import {
   type KeyFindings,
   type KeyRules,
 } from '#node/host-api/key-rules.ts';
-import { quoteValue, readWholeNumber } from '#node/host-api/sent-values.ts';
+import { quoteSentValue, readWholeNumber } from '#node/host-api/sent-values.ts';
 
 interface DeviceRules {
   readonly keys: KeyRules;
@@ -144,7 +144,7 @@ export function checkDeviceKeys(field: string, device: HostDevice): KeyFindings 
  */
 function checkInterfaceDevice(field: string, { type, device }: HostDevice): string[] {
   if (type !== 'interface' || device === 'bridge' || INTERFACE_MODELS.some((model) => model === device)) return [];
-  return [`${field}.device: ${quoteValue(device)}; expected bridge: this host does not pass devices through`];
+  return [`${field}.device: ${quoteSentValue(device)}; expected bridge: this host does not pass devices through`];
 }
 
 function noteFloppyErrors(field: string, { type, device, propagateErrors }: HostDevice): string[] {

@@ -4,7 +4,7 @@
  * exists.
  */
 import type { SentMap } from '#node/host-api/sent-values.ts';
-import { quoteValue, readText, readWord } from '#node/host-api/sent-values.ts';
+import { quoteSentValue, readText, readWord } from '#node/host-api/sent-values.ts';
 
 export type SentDiskSource =
   | { readonly is: 'none' }
@@ -38,11 +38,11 @@ export function sourceKey(source: SentDiskSource): string | undefined {
 function readPath(path: unknown, imagesDir: string): SentDiskSource {
   if (path === undefined || path === null || path === '') return { is: 'none' };
   const text = readText(path);
-  if (text === undefined) return { is: 'invalid', error: `path ${quoteValue(path)}; expected a string` };
+  if (text === undefined) return { is: 'invalid', error: `path ${quoteSentValue(path)}; expected a string` };
   const root = [`${imagesDir}/`, OVIRT_ROOT].find((known) => text.startsWith(known)) ?? '';
   const names = text.slice(root.length).split('/');
   if (names.length <= MAX_NAMES && names.every(isPlainName)) return { is: 'file', names };
-  return { is: 'invalid', error: `path ${quoteValue(path)} is not a file below ${imagesDir}` };
+  return { is: 'invalid', error: `path ${quoteSentValue(path)} is not a file below ${imagesDir}` };
 }
 
 function readVolume(drive: SentMap): SentDiskSource {

@@ -8,7 +8,7 @@ import type { DeviceEntry } from '#node/host-api/device-entries.ts';
 import { sourceKey, readDiskSource } from '#node/host-api/disk-source.ts';
 import { refreshDevices, type HostParts } from '#node/host-api/host-parts.ts';
 import { isSameMac, type PluggableKind } from '#node/host-api/hotplug.ts';
-import { quoteValue, readWord, type SentMap } from '#node/host-api/sent-values.ts';
+import { quoteSentValue, readWord, type SentMap } from '#node/host-api/sent-values.ts';
 import { renderHostVm } from '#node/host-api/render-host-vm.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 
@@ -69,7 +69,7 @@ async function requestUnplug(
     ?.entries.find(
       (candidate) => candidate.device.type === type && matches(candidate) && isInGuest(id, candidate.id, parts),
     );
-  if (entry === undefined) return { error: `${quoteValue(sent)} is not in the guest` };
+  if (entry === undefined) return { error: `${quoteSentValue(sent)} is not in the guest` };
   try {
     await hypervisor.unplug(id, entry.id);
     return { deviceId: entry.id };

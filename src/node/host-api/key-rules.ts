@@ -5,7 +5,7 @@
 import { HOST_CODES, type HostAnswer, type HostVerb } from '#api/host-api.ts';
 import { isRecord } from '#kube/meta.ts';
 import { suggestion } from '#lib/nearest.ts';
-import { isEnabled, quoteValue, readText, type SentMap } from '#node/host-api/sent-values.ts';
+import { isEnabled, quoteSentValue, readText, type SentMap } from '#node/host-api/sent-values.ts';
 
 /**
  *   used      the guest is defined accordingly; other code checks the value
@@ -72,7 +72,7 @@ export function checkKeys(sent: SentMap, rules: KeyRules, field = ''): KeyFindin
     if (rule === undefined) notes.push(`${name} has no effect: this host does not know it${suggestKey(key, rules)}`);
     else if (!('why' in rule) || rule.unless(value)) continue;
     else if (rule.handling === 'noted') notes.push(`${name} has no effect: ${rule.why}`);
-    else errors.push(`${name}: ${quoteValue(value)}; ${rule.why}`);
+    else errors.push(`${name}: ${quoteSentValue(value)}; ${rule.why}`);
   }
   return { notes, errors: errors };
 }

@@ -5,7 +5,7 @@ import { entriesOfType } from '#node/host-api/define-input.ts';
 import type { DeviceEntry } from '#node/host-api/device-entries.ts';
 import { sourceKey, readDiskSource } from '#node/host-api/disk-source.ts';
 import type { HostImages, MediumOptions } from '#node/host-api/host-images.ts';
-import { isEnabled, quoteValue, type SentMap } from '#node/host-api/sent-values.ts';
+import { isEnabled, quoteSentValue, type SentMap } from '#node/host-api/sent-values.ts';
 
 export interface FoundMedia {
   /** Keyed by our id of the disk. */
@@ -74,7 +74,7 @@ function mediumOptions(entry: DeviceEntry, errors: string[]): MediumOptions {
   const readonly = isReadonly(entry);
   if (format === undefined || format === '') return isRemovable(entry) ? { readonly, format: 'raw' } : { readonly };
   const known = FORMATS.get(format);
-  if (known === undefined) errors.push(`${entry.field}.format: ${quoteValue(format)}; expected raw or cow`);
+  if (known === undefined) errors.push(`${entry.field}.format: ${quoteSentValue(format)}; expected raw or cow`);
   return { readonly, ...(known === undefined ? {} : { format: known }) };
 }
 

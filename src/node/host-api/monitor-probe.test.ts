@@ -7,13 +7,13 @@ import { ANSWER_MS, FRESH_MS, MonitorProbe } from '#node/host-api/monitor-probe.
 function scene() {
   const clock = new FakeClock();
   const mute = new Set<string>();
-  const asked: string[] = [];
+  const pinged: string[] = [];
   const ping = (id: string, { timeoutMs }: { readonly timeoutMs: number }) => {
-    asked.push(id);
+    pinged.push(id);
     if (!mute.has(id)) return Promise.resolve();
     return new Promise<void>((_, reject) => void clock.after(timeoutMs, () => reject(new Error('no answer'))));
   };
-  return { clock, mute, asked, probe: new MonitorProbe({ hypervisor: { ping }, clock }) };
+  return { clock, mute, pinged, probe: new MonitorProbe({ hypervisor: { ping }, clock }) };
 }
 
 test('reports which monitors answer, and waits no longer than ANSWER_MS', async () => {
@@ -36,30 +36,30 @@ test('reports a monitor that answers again', async () => {
 });
 
 test('concurrent calls, and calls in quick succession, share one ping', async () => {
-  const { probe, asked, clock } = scene();
+  const { probe, pinged, clock } = scene();
   await Promise.all([probe.findAnswering(['a']), probe.findAnswering(['a'])]);
   await clock.advance(FRESH_MS - 1);
   await probe.findAnswering(['a']);
-  assert.deepEqual(asked, ['a']);
+  assert.deepEqual(pinged, ['a']);
   await clock.advance(1);
   await probe.findAnswering(['a']);
-  assert.deepEqual(asked, ['a', 'a']);
+  assert.deepEqual(pinged, ['a', 'a']);
 });
 
 test('does not send a second ping while one is under way', async () => {
-  const { probe, mute, asked, clock } = scene();
+  const { probe, mute, pinged, clock } = scene();
   mute.add('a');
   const first = probe.findAnswering(['a']);
   await clock.advance(ANSWER_MS - 1);
   const second = probe.findAnswering(['a']);
   await clock.advance(1);
-  assert.deepEqual([(await first).size, (await second).size, asked.length], [0, 0, 1]);
+  assert.deepEqual([(await first).size, (await second).size, pinged.length], [0, 0, 1]);
 });
 
 test('forgets guests that are not named any more', async () => {
-  const { probe, asked } = scene();
+  const { probe, pinged } = scene();
   await probe.findAnswering(['a']);
   await probe.findAnswering([]);
   await probe.findAnswering(['a']);
-  assert.deepEqual(asked, ['a', 'a']);
+  assert.deepEqual(pinged, ['a', 'a']);
 });

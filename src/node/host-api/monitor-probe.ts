@@ -31,8 +31,8 @@ export class MonitorProbe {
    * `ids`.
    */
   async findAnswering(ids: readonly string[]): Promise<ReadonlySet<string>> {
-    const asked = new Set(ids);
-    for (const id of this.#probes.keys()) if (!asked.has(id)) this.#probes.delete(id);
+    const requested = new Set(ids);
+    for (const id of this.#probes.keys()) if (!requested.has(id)) this.#probes.delete(id);
     const answers = await Promise.all(ids.map(async (id) => ((await this.#probe(id)) ? [id] : [])));
     return new Set(answers.flat());
   }

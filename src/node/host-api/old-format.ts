@@ -8,7 +8,7 @@ import { CDROM_INDEX } from '#node/host-api/disk-index.ts';
 import {
   isEnabled,
   readMap,
-  quoteValue,
+  quoteSentValue,
   readText,
   readWholeNumber,
   readWord,
@@ -43,7 +43,7 @@ function videoCards({ display, spiceMonitors }: SentMap, errors: string[]): Sent
   const isSpice = readText(display)?.startsWith('qxl') === true;
   const monitors = isSpice ? (readWholeNumber(spiceMonitors ?? 1) ?? 0) : 1;
   if (monitors < 1 || monitors > MAX_MONITORS) {
-    errors.push(`spiceMonitors: ${quoteValue(spiceMonitors)}; expected 1 to ${MAX_MONITORS}`);
+    errors.push(`spiceMonitors: ${quoteSentValue(spiceMonitors)}; expected 1 to ${MAX_MONITORS}`);
     return [];
   }
   const vram = monitors <= 2 ? '65536' : '32768';

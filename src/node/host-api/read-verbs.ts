@@ -7,13 +7,13 @@ import { HOST_CODES, type HostAnswer, type HostVmStats } from '#api/host-api.ts'
 import type { AgentInterface } from '#node/guest-agent/agent-answers.ts';
 import { refuseCall } from '#node/host-api/answers.ts';
 import type { ReadParts } from '#node/host-api/host-parts.ts';
-import { isEnabled, quoteValue, type SentMap } from '#node/host-api/sent-values.ts';
+import { isEnabled, quoteSentValue, type SentMap } from '#node/host-api/sent-values.ts';
 import { hostVmStatus, reportedHash, renderHostVm } from '#node/host-api/render-host-vm.ts';
 import type { Domain } from '#node/hypervisor/hypervisor.ts';
 
 export function listHostVms({ vmList = [], fullStatus, onlyUUID }: SentMap, parts: ReadParts): HostAnswer {
   if (!isStringList(vmList))
-    return refuseCall(HOST_CODES.unexpected, `vmList: ${quoteValue(vmList)}; expected a list of ids`);
+    return refuseCall(HOST_CODES.unexpected, `vmList: ${quoteSentValue(vmList)}; expected a list of ids`);
   const domains = findDomains(vmList, parts);
   const { done: status } = HOST_CODES;
   if (isEnabled(onlyUUID)) return { status, vmList: domains.map(({ id }) => id) };

@@ -41,7 +41,7 @@ export function isEnabled(value: unknown): boolean {
 }
 
 /** Returns the value as JSON for messages, cut to 200 characters. */
-export function quoteValue(value: unknown): string {
+export function quoteSentValue(value: unknown): string {
   const text = JSON.stringify(value) ?? 'nothing';
   return text.length > 200 ? `${text.slice(0, 200)}…` : text;
 }

@@ -10,7 +10,7 @@ import { checkDeviceKeys } from '#node/host-api/device-keys.ts';
 import { checkKeys, mergeFindings, notedKeys, type KeyFindings } from '#node/host-api/key-rules.ts';
 import { parseNewFormat } from '#node/host-api/new-format.ts';
 import { parseOldFormat, type SentDevice } from '#node/host-api/old-format.ts';
-import { isEnabled, isTooDeep, readMap, quoteValue, readWord, type SentMap } from '#node/host-api/sent-values.ts';
+import { isEnabled, isTooDeep, readMap, quoteSentValue, readWord, type SentMap } from '#node/host-api/sent-values.ts';
 import { parseVmConf, type VmConf } from '#node/host-api/vm-conf.ts';
 
 export interface SentVm {
@@ -98,5 +98,5 @@ function applyBootString(devices: readonly SentDevice[], boot: string): readonly
 function checkHash({ hash }: SentMap, devices: readonly SentDevice[]): string[] {
   if (hash === undefined || hash === '') return [];
   const actual = deviceHash(devices.flatMap(({ device }) => learnedDeviceOf(device) ?? []));
-  return hash === actual ? [] : [`hash: ${quoteValue(hash)}; the hash of the devices is "${actual}"`];
+  return hash === actual ? [] : [`hash: ${quoteSentValue(hash)}; the hash of the devices is "${actual}"`];
 }

@@ -6,7 +6,7 @@ import { isBlank } from '#node/host-api/key-rules.ts';
 import {
   readInteger,
   isEnabled,
-  quoteValue,
+  quoteSentValue,
   readWholeNumber,
   readWord,
   type SentMap,
@@ -31,7 +31,7 @@ export interface VmConf {
   readonly vmchannel: unknown;
 }
 
-export const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 const REQUIRED = ['vmId', 'memSize', 'display'];
 /** i440fx, the only chipset of oVirt's hosts at that time. */
@@ -62,15 +62,16 @@ export function readVmId(value: unknown): string | undefined {
 
 export function parseVmConf(sent: SentMap, errors: string[]): VmConf {
   const vmId = readVmId(sent['vmId']);
-  if (vmId === undefined) errors.push(`vmId: ${quoteValue(sent['vmId'])}; expected a UUID`);
+  if (vmId === undefined) errors.push(`vmId: ${quoteSentValue(sent['vmId'])}; expected a UUID`);
   const vmName = sent['vmName'] === undefined ? `n${vmId}` : readWord(sent['vmName']);
   if (vmName === undefined || vmName.length > MAX_NAME) {
-    errors.push(`vmName: ${quoteValue(sent['vmName'])}; expected a string of at most ${MAX_NAME} characters`);
+    errors.push(`vmName: ${quoteSentValue(sent['vmName'])}; expected a string of at most ${MAX_NAME} characters`);
   }
   const uuid = sent['uuid'] === undefined ? vmId : readVmId(sent['uuid']);
-  if (uuid === undefined && vmId !== undefined) errors.push(`uuid: ${quoteValue(sent['uuid'])}; expected a UUID`);
+  if (uuid === undefined && vmId !== undefined) errors.push(`uuid: ${quoteSentValue(sent['uuid'])}; expected a UUID`);
   const memoryMib = readWholeNumber(sent['memSize']);
-  if (memoryMib === undefined) errors.push(`memSize: ${quoteValue(sent['memSize'])}; expected a whole number of MiB`);
+  if (memoryMib === undefined)
+    errors.push(`memSize: ${quoteSentValue(sent['memSize'])}; expected a whole number of MiB`);
   const boot = readWord(sent['boot']) ?? '';
   const error = checkBootString(boot);
   if (error !== undefined) errors.push(error);
@@ -95,7 +96,7 @@ function parseSerial({ serial }: SentMap, errors: string[]): Pick<VmConf, 'seria
   if (isBlank(serial)) return {};
   const text = readWord(serial);
   if (text !== undefined && text.length <= MAX_SERIAL) return { serial: text };
-  errors.push(`serial: ${quoteValue(serial)}; expected a string of at most ${MAX_SERIAL} characters`);
+  errors.push(`serial: ${quoteSentValue(serial)}; expected a string of at most ${MAX_SERIAL} characters`);
   return {};
 }
 
@@ -104,7 +105,7 @@ function parseClock({ timeOffset, tdf, pitReinjection }: SentMap, errors: string
   const offsetSeconds = isBlank(timeOffset) ? 0 : readInteger(timeOffset);
   if (offsetSeconds === undefined || Math.abs(offsetSeconds) > MAX_OFFSET_SECONDS) {
     errors.push(
-      `timeOffset: ${quoteValue(timeOffset)}; expected seconds between -${MAX_OFFSET_SECONDS} and ${MAX_OFFSET_SECONDS}`,
+      `timeOffset: ${quoteSentValue(timeOffset)}; expected seconds between -${MAX_OFFSET_SECONDS} and ${MAX_OFFSET_SECONDS}`,
     );
     return {};
   }
@@ -123,14 +124,14 @@ function parseClock({ timeOffset, tdf, pitReinjection }: SentMap, errors: string
 function parseNice({ nice }: SentMap, errors: string[]): number {
   const value = isBlank(nice) ? 0 : readInteger(nice);
   if (value !== undefined && value >= 0 && value <= MAX_NICE) return value;
-  errors.push(`nice: ${quoteValue(nice)}; expected a whole number from 0 to ${MAX_NICE}`);
+  errors.push(`nice: ${quoteSentValue(nice)}; expected a whole number from 0 to ${MAX_NICE}`);
   return 0;
 }
 
 function parseCpu(sent: SentMap, errors: string[]): VmConf['cpu'] {
   const count = (key: string) => {
     const number = readWholeNumber(sent[key] ?? 1) ?? 0;
-    if (number < 1) errors.push(`${key}: ${quoteValue(sent[key])}; expected a whole number of 1 or more`);
+    if (number < 1) errors.push(`${key}: ${quoteSentValue(sent[key])}; expected a whole number of 1 or more`);
     return Math.max(1, number);
   };
   const [smp, cores, threads] = [count('smp'), count('smpCoresPerSocket'), count('smpThreadsPerCore')];

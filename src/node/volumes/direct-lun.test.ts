@@ -71,7 +71,7 @@ describe('a direct LUN', () => {
     assert.equal('reason' in prepared && prepared.reason, 'LunMissing');
   });
 
-  it('is prepared as a block device', { skip: withoutLoops() }, async () => {
+  it('is prepared as a block device', { skip: loopSkipReason() }, async () => {
     await using scene = aScene();
     const image = join(scene.dir, 'image');
     writeFileSync(image, Buffer.alloc(1024 * 1024));
@@ -91,7 +91,7 @@ describe('a direct LUN', () => {
     }
   });
 
-  it('is refused if it belongs to a claim', { skip: withoutLoops() }, async () => {
+  it('is refused if it belongs to a claim', { skip: loopSkipReason() }, async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume({ mode: 'Block' }));
     const volumes = await scene.open();
@@ -107,8 +107,8 @@ describe('a direct LUN', () => {
   });
 });
 
-function withoutLoops(): string | false {
-  if (!isRoot) return 'only root may make loop devices';
+function loopSkipReason(): string | false {
+  if (!isRoot) return 'only root can create loop devices';
   try {
     execFileSync('losetup', ['--find'], { stdio: 'pipe' });
     return false;

@@ -47,7 +47,7 @@ export class Directory implements AsyncDisposable {
 
   /** Opens a child directory, creating it with this mode if it does not exist. */
   async makeChild(name: string, mode: number): Promise<Directory> {
-    const made = await mkdir(this.#below(name), { mode }).then(
+    const isCreated = await mkdir(this.#below(name), { mode }).then(
       () => true,
       (error: unknown) => {
         if (isErrorWithCode(error, 'EEXIST')) return false;
@@ -58,7 +58,7 @@ export class Directory implements AsyncDisposable {
     if (child === undefined)
       throw new Error(`Cannot use directory "${join(this.path, name)}": it was removed meanwhile`);
     // mkdir applies the umask.
-    if (made) await child.#handle.chmod(mode);
+    if (isCreated) await child.#handle.chmod(mode);
     return child;
   }
 

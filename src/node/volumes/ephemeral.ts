@@ -33,9 +33,9 @@ export async function prepareOverlay(
     const args = ['create', '-q', '-f', 'qcow2', '-F', base.format, '-b', backingName(path, base.path)];
     const size = recreateBytes === undefined ? [] : [String(recreateBytes)];
     await host.run('qemu-img', [...args, join(directory.path, temporary), ...size]);
-    await using made = await directory.open(temporary, O_RDWR);
-    if (made === undefined) throw new Error(`Cannot create overlay "${path}": qemu-img did not create a file`);
-    await changeOwner(made, host.guestUser);
+    await using created = await directory.open(temporary, O_RDWR);
+    if (created === undefined) throw new Error(`Cannot create overlay "${path}": qemu-img did not create a file`);
+    await changeOwner(created, host.guestUser);
     await directory.rename(temporary, file);
   }
   return { is: 'ready', volume: { source: { path, format: 'qcow2' }, readonly: false, cacheNone } };

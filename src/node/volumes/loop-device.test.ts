@@ -21,8 +21,8 @@ const MI = 1024 * 1024;
 const OTHER_ID = '6f3c0a0e-5f43-4f6f-8a53-6d7a39d3b1c4';
 const claimed = [{ name: 'root', persistentVolumeClaim: { claimName: 'data' } }];
 
-function whyNot(): string | false {
-  if (!isRoot) return 'only root may make loop devices';
+function loopSkipReason(): string | false {
+  if (!isRoot) return 'only root can create loop devices';
   try {
     execFileSync('losetup', ['--find'], { stdio: 'pipe' });
     return false;
@@ -44,7 +44,7 @@ function other(): Stored<VirtualMachineInstance> {
 const backingFiles = () => String(execFileSync('losetup', ['--list', '--noheadings', '--output', 'BACK-FILE']));
 const sizeOf = (device: string) => Number(execFileSync('blockdev', ['--getsize64', device]));
 
-describe('block volumes', { skip: whyNot() }, () => {
+describe('block volumes', { skip: loopSkipReason() }, () => {
   it('get a separate device for each domain, the same on repeated calls, which is removed with the domain', async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume({ mode: 'Block', scope: 'shared' }));

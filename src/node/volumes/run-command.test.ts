@@ -28,9 +28,9 @@ describe('run command', () => {
 
   it('stops a program when its signal is aborted', async () => {
     const giveUp = new AbortController();
-    const asked = runCommand('sleep', ['600'], { signal: giveUp.signal });
+    const running = runCommand('sleep', ['600'], { signal: giveUp.signal });
     giveUp.abort(new Error('no longer wanted'));
-    await assert.rejects(asked, /no longer wanted/);
+    await assert.rejects(running, /no longer wanted/);
     await assert.rejects(runCommand('true', [], { signal: giveUp.signal }), /no longer wanted/);
   });
 

@@ -27,8 +27,8 @@ const LEFTOVER = 'selfsame.io/leftover-node';
 const CLAIMED: Volume = { name: 'root', persistentVolumeClaim: { claimName: 'data' } };
 const qemuImg = hasProgram('qemu-img') ? {} : { skip: 'qemu-img is not installed' };
 
-function whyNoLoops(): string | false {
-  if (!isRoot) return 'only root may make loop devices';
+function loopSkipReason(): string | false {
+  if (!isRoot) return 'only root can create loop devices';
   try {
     execFileSync('losetup', ['--find'], { stdio: 'pipe' });
     return false;
@@ -47,9 +47,9 @@ function aGuest(...volumes: Volume[]): Stored<VirtualMachineInstance> {
 /** Returns a volume of node-2 with these annotations. */
 function away(
   annotations: Record<string, string>,
-  wish: Parameters<typeof aLocalVolume>[0] = {},
+  options: Parameters<typeof aLocalVolume>[0] = {},
 ): Stored<PersistentVolume> {
-  const volume = aLocalVolume({ node: 'node-2', ...wish });
+  const volume = aLocalVolume({ node: 'node-2', ...options });
   return {
     ...volume,
     metadata: { ...volume.metadata, annotations: { ...volume.metadata.annotations, ...annotations } },
@@ -60,7 +60,8 @@ const moving = (bytes: number, overlay = false, name = 'root'): IncomingVolumes 
   moving: new Map([[name, { bytes, overlay }]]),
   contents: new Map(),
 });
-const told = (prepared: Preparation) => (prepared.is === 'ready' ? 'ready' : `${prepared.is} ${prepared.reason}`);
+const outcomeText = (prepared: Preparation) =>
+  prepared.is === 'ready' ? 'ready' : `${prepared.is} ${prepared.reason}`;
 const directoryOf = (scene: VolumesScene) => join(scene.host.nodeDir, 'volumes', 'pvc-1');
 
 /** Writes data as an earlier guest or attempt left it. */
@@ -85,7 +86,7 @@ describe('a volume of an incoming guest', () => {
       const volumes = await scene.open({ freeBytes: async () => freeBytes });
       const incoming = { ...moving(4 * MI), moving: new Map([['root', { bytes: 4 * MI, usedBytes, overlay: false }]]) };
       const prepared = await volumes.prepareIncoming(aGuest(CLAIMED), scene.lookups, incoming);
-      assert.equal(told(prepared), want);
+      assert.equal(outcomeText(prepared), want);
       if (want !== 'ready') assert.ok(!existsSync(directoryOf(scene)));
     });
   }
@@ -104,7 +105,7 @@ describe('a volume of an incoming guest', () => {
       assert.equal(readonly, false);
       assert.ok(readFileSync(source.path).equals(Buffer.alloc(bytes)));
       assert.deepEqual(readdirSync(directoryOf(scene)).sort(), ['disk.format', 'disk.img']);
-      writeFileSync(source.path, 'of a try that was given up', { flag: 'r+' });
+      writeFileSync(source.path, 'of an abandoned attempt', { flag: 'r+' });
     }
   });
 
@@ -165,7 +166,7 @@ describe('a volume of an incoming guest', () => {
       scene.bind('data', volume);
       leave(scene);
       const prepared = await (await scene.open()).prepareIncoming(aGuest(CLAIMED), scene.lookups, moving(4 * MI));
-      assert.equal(told(prepared), want);
+      assert.equal(outcomeText(prepared), want);
       assert.equal(readFileSync(join(directoryOf(scene), 'disk.img'), 'utf8'), 'old');
     });
   }
@@ -174,11 +175,11 @@ describe('a volume of an incoming guest', () => {
     await using scene = aScene();
     scene.bind('data', away({ [INCOMING]: 'node-1' }));
     const volumes = await scene.open();
-    assert.equal(told(await volumes.prepare(aGuest(CLAIMED), scene.lookups, {})), 'failed VolumeOnOtherNode');
+    assert.equal(outcomeText(await volumes.prepare(aGuest(CLAIMED), scene.lookups, {})), 'failed VolumeOnOtherNode');
     // An incoming guest must announce the volume as moving.
     const nothing = { moving: new Map(), contents: new Map() };
     const prepared = await volumes.prepareIncoming(aGuest(CLAIMED), scene.lookups, nothing);
-    assert.equal(told(prepared), 'failed VolumeOnOtherNode');
+    assert.equal(outcomeText(prepared), 'failed VolumeOnOtherNode');
   });
 });
 
@@ -202,12 +203,12 @@ describe('other disks of an incoming guest', () => {
         ['scratch', { bytes: 2 * MI, overlay: false }],
         ['layer', { bytes: 6 * MI, overlay: true }],
       ]),
-      contents: new Map([['seed', Buffer.from('as it is there')]]),
+      contents: new Map([['seed', Buffer.from('content of the source node')]]),
     });
 
     assert.deepEqual(prepared, earlier);
     assert.ok(readFileSync(readyVolume(prepared, 'scratch').source.path).equals(Buffer.alloc(2 * MI)));
-    assert.equal(readFileSync(readyVolume(prepared, 'seed').source.path, 'utf8'), 'as it is there');
+    assert.equal(readFileSync(readyVolume(prepared, 'seed').source.path, 'utf8'), 'content of the source node');
     assert.equal(readFileSync(layer.path).includes('written by an earlier guest'), false);
     const info = JSON.parse(String(execFileSync('qemu-img', ['info', '--output=json', layer.path]))) as {
       'virtual-size': number;
@@ -244,7 +245,7 @@ describe('other disks of an incoming guest', () => {
     assert.deepEqual(prepared.is === 'ready' && [...prepared.volumes.keys()], ['scratch']);
   });
 
-  const strange: Record<string, { volume: Volume; incoming: IncomingVolumes }> = {
+  const unsupported: Record<string, { volume: Volume; incoming: IncomingVolumes }> = {
     'the overlay of a disk that has none': { volume: CLAIMED, incoming: moving(MI, true) },
     'a whole disk for an ephemeral volume': {
       volume: { name: 'root', ephemeral: { persistentVolumeClaim: { claimName: 'data' } } },
@@ -259,12 +260,12 @@ describe('other disks of an incoming guest', () => {
       incoming: { moving: new Map(), contents: new Map([['root', Buffer.from('x')]]) },
     },
   };
-  for (const [name, { volume, incoming }] of Object.entries(strange)) {
+  for (const [name, { volume, incoming }] of Object.entries(unsupported)) {
     it(`are refused for ${name}`, async () => {
       await using scene = aScene();
       scene.bind('data', away({ [INCOMING]: 'node-1' }));
       const prepared = await (await scene.open()).prepareIncoming(aGuest(volume), scene.lookups, incoming);
-      assert.equal(told(prepared), 'failed VolumeUnsupported');
+      assert.equal(outcomeText(prepared), 'failed VolumeUnsupported');
       assert.equal(existsSync(directoryOf(scene)), false);
     });
   }
@@ -304,7 +305,7 @@ const devicesBelow = ({ dir }: VolumesScene) =>
     .split('\n')
     .filter((file) => file.startsWith(dir));
 
-describe('block volumes of migrating guests', { skip: whyNoLoops() }, () => {
+describe('block volumes of migrating guests', { skip: loopSkipReason() }, () => {
   it('use the new image, not that of an earlier attempt', async () => {
     await using scene = aScene();
     scene.bind('data', away({ [INCOMING]: 'node-1' }, { mode: 'Block' }));
@@ -334,7 +335,7 @@ describe('block volumes of migrating guests', { skip: whyNoLoops() }, () => {
       await volumes.prepare({ ...other, metadata: { ...other.metadata, uid: OTHER_ID } }, scene.lookups, {});
       scene.bind('data', away({ [INCOMING]: 'node-1' }, { mode: 'Block' }));
       const prepared = await volumes.prepareIncoming(aGuest(CLAIMED), scene.lookups, moving(MI));
-      assert.equal(told(prepared), 'waiting VolumeInUse');
+      assert.equal(outcomeText(prepared), 'waiting VolumeInUse');
       await assert.rejects(volumes.removeLeftover(away({ [LEFTOVER]: 'node-1' }, { mode: 'Block' })), DiskRefused);
       assert.ok(existsSync(join(directoryOf(scene), 'disk.img')));
 

@@ -268,7 +268,7 @@ describe('snapshots that a hypervisor writes', () => {
 
 describe('volumes from snapshots', () => {
   /** Writes a sealed snapshot directly. */
-  function sealed(scene: VolumesScene, format: 'raw' | 'qcow2' = 'raw'): void {
+  function writeSealed(scene: VolumesScene, format: 'raw' | 'qcow2' = 'raw'): void {
     mkdirSync(snapshotDir(scene), { recursive: true });
     for (const [name, text] of Object.entries({ 'disk.img': '1', 'disk.format': `${format}\n`, sealed: '1\n' })) {
       writeFileSync(join(snapshotDir(scene), name), text);
@@ -276,23 +276,23 @@ describe('volumes from snapshots', () => {
   }
 
   it('are not started without enough free space, and neither are snapshots', qemuImg, async () => {
-    const asked: string[] = [];
+    const started: string[] = [];
     const run: RunCommand = async (command, args, options) => {
       // As on most file systems, which do not support reflinks.
       if (args[0] === '--reflink=always') throw new Error('Operation not supported');
-      asked.push(command);
+      started.push(command);
       return await runCommand(command, args, options);
     };
     await using scene = aScene({ run });
     const volumes = await scene.open({ freeBytes: async () => -1 });
     write(scene, 'much');
     await assert.rejects(volumes.takeSnapshot(aLocalVolume(), HERE, {}), /has -1 bytes left/);
-    sealed(scene);
+    writeSealed(scene);
     await assert.rejects(volumes.fill(madeFrom(HERE), {}), /has -1 bytes left/);
     writeQcow2(await volumes.makeSnapshotFile(HERE), 'running');
     await volumes.sealSnapshot(HERE);
     await assert.rejects(volumes.fill(madeFrom(HERE), {}), /has -1 bytes left/);
-    assert.deepEqual(asked, []);
+    assert.deepEqual(started, []);
   });
 
   for (const mode of ['Filesystem', 'Block'] as const) {
@@ -313,7 +313,7 @@ describe('volumes from snapshots', () => {
   it('leave no partial copy on a full disk', async () => {
     await using scene = aScene({ run: fillsUp });
     const volumes = await scene.open();
-    sealed(scene);
+    writeSealed(scene);
     await assert.rejects(volumes.fill(madeFrom(HERE), {}), /No space left/);
     assert.deepEqual(readdirSync(join(diskOf(scene, 'pvc-2'), '..')), []);
   });
@@ -321,7 +321,7 @@ describe('volumes from snapshots', () => {
   it('are not replaced if another node has filled them first', async () => {
     await using scene = aScene({ run: thenRun(() => write(scene, 'the guest’s', 'pvc-2')) });
     const volumes = await scene.open();
-    sealed(scene);
+    writeSealed(scene);
     await volumes.fill(madeFrom(HERE), {});
     begins(diskOf(scene, 'pvc-2'), 'the guest');
     assert.deepEqual(readdirSync(join(diskOf(scene, 'pvc-2'), '..')).sort(), ['disk.format', 'disk.img']);
@@ -330,7 +330,7 @@ describe('volumes from snapshots', () => {
   it('are not filled from an image that was changed to refer to other files', qemuImg, async () => {
     await using scene = aScene();
     const volumes = await scene.open();
-    sealed(scene, 'qcow2');
+    writeSealed(scene, 'qcow2');
     const image = join(snapshotDir(scene), 'disk.img');
     execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', '/etc/passwd', '-F', 'raw', image]);
     await assert.rejects(volumes.fill(madeFrom(HERE), {}), /names a backing file/);
@@ -364,7 +364,7 @@ describe('volumes from snapshots', () => {
   it('leave nothing behind when they are removed before they are filled', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
-    sealed(scene);
+    writeSealed(scene);
     const signal = AbortSignal.abort(new Error('no longer wanted'));
 
     await assert.rejects(volumes.fill(madeFrom(HERE), { signal }), /no longer wanted/);

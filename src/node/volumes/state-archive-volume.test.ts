@@ -14,10 +14,10 @@ const PLACE: SnapshotPlace = { scope: 'node', node: 'node-1', id: 'snapcontent-1
 const GUEST_USER = { uid: 64_055, gid: 64_055 };
 const UNUSED = { useOf: () => undefined };
 const NEEDS_ROOT = { skip: isRoot ? false : 'only root may give files away' };
-const NO_MOUNTS = { skip: whyNot() };
+const NO_MOUNTS = { skip: mountSkipReason() };
 const KEYS = 'the keys of the guest';
 
-function whyNot(): string | false {
+function mountSkipReason(): string | false {
   if (!isRoot) return 'only root may mount';
   try {
     execFileSync('losetup', ['--find'], { stdio: 'ignore' });

@@ -55,7 +55,7 @@ function keep(directory: string, text: string): void {
   writeFileSync(join(directory, 'tpm', 'permall'), text);
 }
 
-const kept = (directory: string) => readFileSync(join(directory, 'tpm', 'permall'), 'utf8');
+const readState = (directory: string) => readFileSync(join(directory, 'tpm', 'permall'), 'utf8');
 
 describe('persistent state on volumes of mode Filesystem', () => {
   it('is in a directory of the volume, stays for the next domain, and is removed with the data of the volume', async () => {
@@ -70,7 +70,7 @@ describe('persistent state on volumes of mode Filesystem', () => {
 
     assert.equal(directory, join(scene.host.nodeDir, 'volumes/pvc-1/state'));
     assert.equal(next, directory);
-    assert.equal(kept(next), 'a secret');
+    assert.equal(readState(next), 'a secret');
     assert.deepEqual(readdirSync(join(scene.host.nodeDir, 'volumes/pvc-1')), ['state']);
     await volumes.removeData(aLocalVolume());
     assert.deepEqual(readdirSync(join(scene.host.nodeDir, 'volumes')), []);
@@ -96,13 +96,13 @@ describe('persistent state on volumes of mode Filesystem', () => {
 
     await prepare(volumes, scene);
 
-    const told = (...names: string[]) => {
+    const modeOf = (...names: string[]) => {
       const { uid, mode } = statSync(join(directory, ...names));
       return [uid, (mode & 0o777).toString(8)];
     };
     // The guest cannot change the names in the directory.
     assert.deepEqual(
-      [told(), told('tpm'), told('tpm', 'permall')],
+      [modeOf(), modeOf('tpm'), modeOf('tpm', 'permall')],
       [
         [0, '711'],
         [64_055, '700'],
@@ -168,7 +168,7 @@ function at(offset: number, ...bytes: number[]): Buffer {
   return beginning;
 }
 
-const looks: Record<string, { beginning: Buffer; want: ReturnType<typeof detectContent> }> = {
+const contents: Record<string, { beginning: Buffer; want: ReturnType<typeof detectContent> }> = {
   'zeros are empty': { beginning: Buffer.alloc(4096), want: 'empty' },
   'a single bit is other data': { beginning: at(4095, 1), want: 'other' },
   'the magic number of ext4 is ext4': { beginning: at(1080, 0x53, 0xef), want: 'ext4' },
@@ -181,7 +181,7 @@ const looks: Record<string, { beginning: Buffer; want: ReturnType<typeof detectC
     want: 'begun',
   },
 };
-for (const [name, { beginning, want }] of Object.entries(looks)) {
+for (const [name, { beginning, want }] of Object.entries(contents)) {
   test(`detects the content of a device: ${name}`, () => assert.equal(detectContent(beginning), want));
 }
 
@@ -219,7 +219,7 @@ describe('persistent state on block volumes', { skip: whyNoBlockState() }, () =>
       assert.deepEqual(mountsBelow(scene), []);
       await volumes.release(DOMAIN_ID);
 
-      assert.equal(kept(directoryOf(await prepare(volumes, scene, OTHER_ID))), 'a secret');
+      assert.equal(readState(directoryOf(await prepare(volumes, scene, OTHER_ID))), 'a secret');
       assert.equal(existsSync(directory), false);
     });
   });
@@ -233,7 +233,7 @@ describe('persistent state on block volumes', { skip: whyNoBlockState() }, () =>
       await assert.rejects(volumes.release(DOMAIN_ID), /umount/);
       await reader.close();
 
-      assert.equal(kept(directoryOf(await prepare(volumes, scene, OTHER_ID, [DOMAIN_ID]))), 'a secret');
+      assert.equal(readState(directoryOf(await prepare(volumes, scene, OTHER_ID, [DOMAIN_ID]))), 'a secret');
       assert.equal(mountsBelow(scene).length, 1);
     });
   });

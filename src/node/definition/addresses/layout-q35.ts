@@ -66,10 +66,10 @@ export function portOf({ domain, bus, slot, function: fn }: PciAddress): number 
  * Returns the number of ports for a guest: whole slots, so that the addresses of ports do not depend on their number;
  * at least as many as before, so that no port vanishes; and spares up to the limit.
  */
-export function portCount(taken: ReadonlySet<number>, before: number): number {
-  const highest = Math.max(-1, ...taken);
-  const wanted = Math.max(before, highest + 1, taken.size + SPARE_PORTS);
-  return Math.min(MAX_PORTS, Math.ceil(wanted / PORTS_PER_SLOT) * PORTS_PER_SLOT);
+export function portCount(usedPorts: ReadonlySet<number>, previousCount: number): number {
+  const highest = Math.max(-1, ...usedPorts);
+  const count = Math.max(previousCount, highest + 1, usedPorts.size + SPARE_PORTS);
+  return Math.min(MAX_PORTS, Math.ceil(count / PORTS_PER_SLOT) * PORTS_PER_SLOT);
 }
 
 /** A place below MAX_PORTS is the index of a port; a slot of the root bus is this offset plus the slot. */

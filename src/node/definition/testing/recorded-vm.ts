@@ -142,8 +142,8 @@ export class RecordedVm {
   /** Adds an interface whose spec names a free place. No other device may get that place, even before it is plugged. */
   pinNic(pick: number): boolean {
     const { pci } = layoutOf(this.#chipset);
-    const taken = new Set(this.#record.devices.flatMap(({ address }) => (address && pci.placeOf(address)) ?? []));
-    const free = pci.defaultPlaces.filter((place) => !taken.has(place));
+    const occupied = new Set(this.#record.devices.flatMap(({ address }) => (address && pci.placeOf(address)) ?? []));
+    const free = pci.defaultPlaces.filter((place) => !occupied.has(place));
     const place = free[pick % Math.max(1, free.length)];
     const isNamed = this.#nics.some(({ pciAddress }) => place !== undefined && pciAddress === pci.print(place));
     if (place === undefined || isNamed || this.#nics.length >= MAX_NICS) return false;

@@ -16,7 +16,7 @@ const MAX_ROWS = 1024;
 const MAX_CPUS = 512;
 const MAX_MEMORY_MIB = 64 * 1024 * 1024;
 
-export function checkMachine(machine: MachineDescription): string[] {
+export function checkDescription(machine: MachineDescription): string[] {
   const { name, uuid, serial, disks, nics, rows } = machine;
   return [
     ...(name.trim() === '' ? ['the machine has no name'] : []),
