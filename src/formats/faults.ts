@@ -5,7 +5,7 @@ const MAX_TEXT = 200;
 
 /** Thrown for a file that cannot be used; nothing of it is imported. `action` completes the message: `read OVF`. */
 export class FormatError extends Error {
-  override name = 'FormatError';
+  override name = 'FileFormatError';
   readonly faults: readonly string[];
 
   constructor(action: string, faults: readonly string[], options?: ErrorOptions) {

@@ -64,7 +64,7 @@ export type DefineResult = {
 export function defineDomain({ vmi, known, capabilities, volumes, kernel, state }: DefineInput): DefineResult {
   const problems: FieldError[] = [];
   const notes: string[] = [];
-  const left: string[] = [];
+  const omitted: string[] = [];
   const { metadata, spec } = vmi;
   const { domain } = spec;
   const machine = defineMachine(domain, capabilities, problems);
@@ -80,12 +80,12 @@ export function defineDomain({ vmi, known, capabilities, volumes, kernel, state 
   const devices = define(layoutOf(chipset), namedChipset === undefined ? [] : problems, notes);
   const withThreads = assignIoThreads(domain, devices);
   const clock = defineClock(domain);
-  left.push(...noteSingleQueues(spec, devices));
+  omitted.push(...noteSingleQueues(spec, devices));
   const definition: DomainDefinition = {
     id: metadata.uid,
     name: `${metadata.namespace ?? ''}/${metadata.name}`,
     machine: machine?.name ?? '',
-    cpu: defineCpu(domain, capabilities, machine, problems, left),
+    cpu: defineCpu(domain, capabilities, machine, problems, omitted),
     memoryKib: defineMemoryKib(domain, capabilities, problems),
     firmware,
     ...(kernelBoot !== undefined && { kernel: kernelBoot }),
@@ -96,7 +96,7 @@ export function defineDomain({ vmi, known, capabilities, volumes, kernel, state 
     devices: withThreads.devices,
     ...(persistentState !== undefined && { state: persistentState }),
   };
-  return problems.length === 0 ? { definition, notes, left } : { problems, notes, left };
+  return problems.length === 0 ? { definition, notes, left: omitted } : { problems, notes, left: omitted };
 }
 
 /**
