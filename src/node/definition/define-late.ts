@@ -57,6 +57,6 @@ function placeDefined(
   problems: readonly FieldError[],
 ): HotplugPlacement {
   if (problems.length > 0) return { problem: problems.map(({ field, message }) => `${field}: ${message}`).join(', ') };
-  const { bootOrder: _next, ...late } = device;
-  return placeHotplugged({ ...rest, device: late }, current, known, specPciAddresses(vmi.spec));
+  const { bootOrder: _next, ...hotplugged } = device;
+  return placeHotplugged({ ...rest, device: hotplugged }, current, known, specPciAddresses(vmi.spec));
 }

@@ -16,11 +16,11 @@ import {
 import { isEnabled, readText, type SentMap } from '#node/host-api/sent-values.ts';
 
 const NO_SERVER = 'there is no VNC or SPICE server';
-const NO_TUNING = 'this host has no tuning of single guests';
+const NO_TUNING = 'this host does not tune single guests';
 const NO_SAVED_STATE = 'this host only starts guests from their disks';
 
 /** Keys of the old format. They have no effect for a VM that has `devices`. */
-export const FLAT_KEYS: readonly string[] = [
+export const OLD_FORMAT_KEYS: readonly string[] = [
   ...['drives', 'hda', 'hdb', 'hdc', 'hdd', 'cdrom', 'floppy'],
   ...['macAddr', 'nicModel', 'bridge', 'soundDevice', 'spiceMonitors'],
 ];
@@ -39,7 +39,7 @@ export const CREATE_RULES: KeyRules = {
     'cpuType',
   ),
   ...usedKeys('acpiEnable', 'uuid', 'serial', 'boot', 'kernel', 'initrd', 'kernelArgs', 'devices', 'hash', 'custom'),
-  ...usedKeys('timeOffset', 'tdf', 'pitReinjection', 'nice', 'vmchannel', 'kvmEnable', ...FLAT_KEYS),
+  ...usedKeys('timeOffset', 'tdf', 'pitReinjection', 'nice', 'vmchannel', 'kvmEnable', ...OLD_FORMAT_KEYS),
   ...reportedKeys('status', 'pid', 'deviceRevision'),
   ...notedKeys(NO_SERVER, ['displayNetwork', 'displayIp', 'spiceSecureChannels', 'spiceSslCipherSuite']),
   ...notedKeys(NO_SERVER, ['keyboardLayout', 'clientIp', 'username', 'displayPort', 'displaySecurePort']),
@@ -80,7 +80,7 @@ export function checkCreateKeys(sent: SentMap): KeyFindings {
 /** Returns a note for each key that other keys of the same request make ineffective. */
 function noteUnusedCombinations(sent: SentMap): string[] {
   const isSent = (key: string) => !isBlank(sent[key]);
-  const flat = 'devices' in sent ? FLAT_KEYS.filter(isSent) : [];
+  const flat = 'devices' in sent ? OLD_FORMAT_KEYS.filter(isSent) : [];
   const kernel = isBlank(sent['kernel']) ? ['initrd', 'kernelArgs'].filter(isSent) : [];
   const monitors =
     !('devices' in sent) && readText(sent['display'])?.startsWith('qxl') !== true && isSent('spiceMonitors')

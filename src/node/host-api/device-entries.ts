@@ -39,7 +39,7 @@ const SINGLETON_IDS: Readonly<Record<string, string>> = {
  */
 export function buildDeviceEntries(
   sent: readonly SentDevice[],
-  { chipset, before: existing = [] }: { readonly chipset: Chipset; readonly before?: readonly DeviceEntry[] },
+  { chipset, existing = [] }: { readonly chipset: Chipset; readonly existing?: readonly DeviceEntry[] },
   errors: string[],
 ): readonly DeviceEntry[] {
   if (sent.length + existing.length > MAX_DEVICES) {
@@ -50,7 +50,7 @@ export function buildDeviceEntries(
   for (const { field, device } of sent) errors.push(...checkDevice(field, device));
   if (errors.length > found) return [];
 
-  const complete = assignIndexes(sent, { chipset, before: existing }, errors);
+  const complete = assignIndexes(sent, { chipset, existing }, errors);
   const usedIds = new Set(existing.map(({ id }) => id));
   const deviceIds = new Set(existing.map(({ device }) => device.deviceId));
   return complete.map(({ field, device }) => {
@@ -77,7 +77,7 @@ function macOrDerived({ macAddr }: HostDevice, deviceId: string): { readonly mac
 
 function assignIndexes(
   sent: readonly SentDevice[],
-  { chipset, before: existing }: { readonly chipset: Chipset; readonly before: readonly DeviceEntry[] },
+  { chipset, existing }: { readonly chipset: Chipset; readonly existing: readonly DeviceEntry[] },
   errors: string[],
 ): readonly SentDevice[] {
   const disks = sent.filter(({ device }) => device.type === 'disk');

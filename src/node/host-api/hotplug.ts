@@ -84,7 +84,7 @@ async function plugDevice(
   const { key, type, device } = kind;
   const layout = layoutOfDomain(current);
   const item = { field: key, device: { device, ...sent, type } };
-  const [entry] = buildDeviceEntries([item], { chipset: layout.chipset, before: existing }, errors);
+  const [entry] = buildDeviceEntries([item], { chipset: layout.chipset, existing }, errors);
   if (entry === undefined || errors.length > 0) return errors;
   const duplicate = existing.find((other) => isSameDevice(other, entry, images.dir));
   if (duplicate !== undefined) return [`${key}: already plugged in as ${duplicate.id}`];
@@ -99,10 +99,10 @@ async function plugDevice(
       : defineNic(entry, current, problems);
   if (problems.length > 0) return problems.map(({ message }) => `${key}: ${message}`);
   // The boot order only matters at a start, and the record keeps it for the next one.
-  const { bootOrder: _bootOrder, ...late } =
+  const { bootOrder: _bootOrder, ...hotplugged } =
     unplaced.device.type === 'disk' ? withErrorPolicy(unplaced.device, entry) : unplaced.device;
   const known = { devices: [toRow(entry)] };
-  const placed = placeHotplugged({ ...unplaced, device: late }, current, known);
+  const placed = placeHotplugged({ ...unplaced, device: hotplugged }, current, known);
   if (placed.problem !== undefined) return [`${key}: ${placed.problem}`];
   const requested = sentAddressOf(entry.device);
   if (requested !== undefined && !isSameAddress(requested, placed.device.address ?? {})) {
