@@ -137,7 +137,7 @@ const refused: Record<string, { machine: MachineDescription; given?: Partial<Imp
   'a claim for an unknown disk, together with errors of the format': {
     machine: aMachine([aDisk('root', { sizeBytes: undefined })]),
     given: { claims: new Map([['swap', 'mine']]) },
-    want: [/--claim names the unknown disk "swap"; the disks are root/, /does not say how large the disk "root" is/],
+    want: [/--claim names the unknown disk "swap"; the disks are root/, /does not contain the size of the disk "root"/],
   },
 };
 for (const [title, { machine, given, want }] of Object.entries(refused)) {

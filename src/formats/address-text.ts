@@ -1,10 +1,10 @@
 /**
- * Addresses as text, `{type=pci, slot=0x03, bus=0x00, domain=0x0000, function=0x0}`, in whatever order of keys, and as
- * places that can be compared. The maps are libvirt's and are kept as they are. Pure.
+ * Converts addresses to and from oVirt's text, `{type=pci, slot=0x03, bus=0x00, domain=0x0000, function=0x0}`, with the
+ * keys in any order, and to keys for comparison. The maps are libvirt's and are kept unchanged. Pure.
  */
 import type { DeviceAddress } from '#api/learned-device.ts';
 
-/** The order since oVirt 4.2; what is not in it follows in the order of the alphabet. */
+/** The order of keys since oVirt 4.2; other keys follow in alphabetical order. */
 const ORDER = [
   'type',
   'slot',
@@ -20,7 +20,7 @@ const ORDER = [
 ];
 const MAX_KEYS = 32;
 
-/** '' for an empty one. Undefined where text cannot say it: a value with a comma. */
+/** Returns '' for an empty address, and undefined if the text cannot represent it, such as a value with a comma. */
 export function printAddressText(address: DeviceAddress): string | undefined {
   const keys = Object.keys(address).sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
   if (keys.length === 0) return '';
@@ -35,7 +35,7 @@ function rank(key: string): number {
   return at === -1 ? ORDER.length : at;
 }
 
-/** An empty map for an empty text. Undefined for what is no address: a key twice, or too many. */
+/** Returns an empty map for an empty text, and undefined if keys are repeated, invalid or too many. */
 export function parseAddressText(text: string): DeviceAddress | undefined {
   const inner = text.trim().replace(/^\{/, '').replace(/\}$/, '').trim();
   if (inner === '') return {};
@@ -48,8 +48,8 @@ export function parseAddressText(text: string): DeviceAddress | undefined {
   return Object.fromEntries(pairs);
 }
 
-/** The keys that say which place it is, per type: the same place has the same numbers, however they are written. */
-const PLACES = new Map<string, readonly string[]>([
+/** The keys that identify a place, by type of address. Their numbers are compared by value, not as text. */
+const PLACE_KEYS = new Map<string, readonly string[]>([
   ['pci', ['domain', 'bus', 'slot', 'function']],
   ['drive', ['controller', 'bus', 'target', 'unit']],
   ['virtio-serial', ['controller', 'bus', 'port']],
@@ -58,12 +58,12 @@ const PLACES = new Map<string, readonly string[]>([
   ['dimm', ['slot']],
 ]);
 
-/** Equal for equal places; undefined where the map does not say one. */
-export function placeOf(address: DeviceAddress | undefined): string | undefined {
+/** Returns a key that is equal for equal places, or undefined if there is no address. */
+export function placeKey(address: DeviceAddress | undefined): string | undefined {
   if (address === undefined || Object.keys(address).length === 0) return undefined;
   const { type = 'drive' } = address;
   const keys =
-    PLACES.get(type) ??
+    PLACE_KEYS.get(type) ??
     Object.keys(address)
       .filter((key) => key !== 'type')
       .sort();

@@ -1,12 +1,12 @@
 /**
- * The boot sequence of old, one for the machine (`cdn`: disk, CD, network), and the boot order of each device. Both ways,
- * because old files and the old create have the one, and guests the other. Pure.
+ * Converts between oVirt's boot sequence of a machine (`cdn`: disk, CD, network), which old files have, and the boot
+ * order of each device. Pure.
  */
 import type { DiskMedia } from '#formats/machine.ts';
 
 export type BootLetter = 'c' | 'd' | 'n';
 
-/** By their number in OVFs. */
+/** The index is the number in OVFs. */
 const SEQUENCES = [
   'c', 'dc', 'n', 'cdn', 'cnd', 'dcn', 'dnc', 'ncd', 'ndc', 'cd', 'd', 'cn', 'dn', 'nc', 'nd',
 ] as const; // prettier-ignore
@@ -15,20 +15,20 @@ export interface BootCandidate {
   readonly id: string;
   readonly kind: DiskMedia | 'nic';
   readonly plugged: boolean;
-  /** Disks: marked as the one to boot from. */
+  /** True for a disk that is marked as boot disk. */
   readonly boot?: boolean;
 }
 
-/** Undefined for a number that there is not. */
-export function sequenceOfNumber(value: number): string | undefined {
+/** Returns undefined for an unknown number. */
+export function sequenceByNumber(value: number): string | undefined {
   return SEQUENCES[value];
 }
 
-export function numberOfSequence(sequence: string): number {
+export function sequenceNumber(sequence: string): number {
   return Math.max(0, SEQUENCES.indexOf(sequence as (typeof SEQUENCES)[number]));
 }
 
-/** Undefined for what is no sequence: other letters, or one of them twice. */
+/** Returns undefined if the text has unknown or repeated letters. */
 export function parseSequence(text: string): BootLetter[] | undefined {
   const letters = [...text.toLowerCase()];
   const isSequence = letters.every((letter) => 'cdn'.includes(letter)) && new Set(letters).size === letters.length;
@@ -36,10 +36,13 @@ export function parseSequence(text: string): BootLetter[] | undefined {
 }
 
 /**
- * From 1 on, for the devices that take part. Candidates stand in the order in which they are to be tried within their
- * kind. One disk boots whether marked or not; of several only the marked ones do, and the first where none is.
+ * Returns the boot orders of the devices to boot from, starting at 1. Candidates are in the order in which they are
+ * tried within their kind. Of the disks, the marked ones boot; if none is marked, the first one.
  */
-export function ordersOf(sequence: readonly BootLetter[], candidates: readonly BootCandidate[]): Map<string, number> {
+export function assignBootOrders(
+  sequence: readonly BootLetter[],
+  candidates: readonly BootCandidate[],
+): Map<string, number> {
   const plugged = candidates.filter((candidate) => candidate.plugged);
   const disks = plugged.filter(({ kind }) => kind === 'disk' || kind === 'lun');
   const marked = disks.filter(({ boot }) => boot === true);
@@ -51,20 +54,20 @@ export function ordersOf(sequence: readonly BootLetter[], candidates: readonly B
   return new Map(sequence.flatMap((letter) => groups[letter]).map(({ id }, i) => [id, i + 1]));
 }
 
-/** Reports whether a disk takes part in a boot order that nobody names. */
+/** Reports whether a disk boots if the spec has no boot order. */
 export function isBootable({ media, plugged }: { readonly media: DiskMedia; readonly plugged: boolean }): boolean {
   return plugged && media !== 'floppy';
 }
 
-/** Returns the boot order of a machine of ours that names none: its disks in their order, as node/definition gives it. */
-export function impliedOrders(
+/** Returns the boot orders of a VM whose spec has none: its disks in their order, as node/definition assigns them. */
+export function impliedBootOrders(
   disks: readonly { readonly id: string; readonly media: DiskMedia; readonly plugged: boolean }[],
 ): Map<string, number> {
   return new Map(disks.filter(isBootable).map(({ id }, i) => [id, i + 1]));
 }
 
-/** The letters in the order in which devices of their kind are first tried; floppies have none. */
-export function sequenceOf(
+/** Returns the letters in the order in which devices of their kind are first tried; floppies have none. */
+export function deriveSequence(
   devices: readonly { readonly kind: DiskMedia | 'nic'; readonly bootOrder?: number }[],
 ): string {
   const letters = devices

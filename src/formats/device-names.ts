@@ -1,11 +1,11 @@
-/** Names of a file, as names of Kubernetes: valid, unique, and as like to the original as can be. Pure. */
+/** Converts names in a file to names of Kubernetes: valid, unique, and as close to the original as possible. Pure. */
 import { quoted, type Findings } from '#formats/faults.ts';
 import { nameErrors } from '#kube/names.ts';
 
 const MAX_LABEL = 63;
 
-/** A DNS label made of `text`; `fallback` where nothing of it is left. */
-export function labelFrom(text: string, fallback: string): string {
+/** Converts the text to a DNS label; `fallback` if no valid character remains. */
+export function toLabel(text: string, fallback: string): string {
   const label = text
     .normalize('NFKD')
     .toLowerCase()
@@ -15,21 +15,21 @@ export function labelFrom(text: string, fallback: string): string {
   return label === '' ? fallback : label;
 }
 
-/** The name of a machine, as it is where Kubernetes takes it. */
-export function machineNameOf(text: string, findings: Findings): string {
+/** Converts the name of a machine, unless Kubernetes accepts it unchanged. */
+export function toMachineName(text: string, findings: Findings): string {
   if (text !== '' && nameErrors('subdomain', text).length === 0) return text;
-  const name = labelFrom(text, 'machine');
-  findings.note(`the name ${quoted(text)} becomes ${name}`);
+  const name = toLabel(text, 'machine');
+  findings.addNote(`the name ${quoted(text)} is changed to ${name}`);
   return name;
 }
 
-/** Gives out each name once: `data`, `data-2`, `data-3`. */
+/** Makes names unique: `data`, `data-2`, `data-3`. */
 export class UniqueNames {
   readonly #taken = new Set<string>();
   readonly #next = new Map<string, number>();
 
   take(wanted: string, fallback: string): string {
-    const base = labelFrom(wanted, fallback);
+    const base = toLabel(wanted, fallback);
     let name = base;
     for (let n = this.#next.get(base) ?? 2; this.#taken.has(name); n++) {
       const suffix = `-${n}`;

@@ -1,6 +1,6 @@
 /**
- * Devices of others as rows of ours: the same word for the same thing, whoever wrote the file, and ids as our own guests
- * have them (scsi0, rp3, balloon0), so that the next start finds their addresses. Pure.
+ * Converts devices of other managers to our rows: with our names for types and devices, and with the ids of our own
+ * guests (scsi0, rp3, balloon0), so that the next start finds their addresses. Pure.
  */
 import type { DeviceAddress, LearnedDevice, SpecParams } from '#api/learned-device.ts';
 
@@ -13,12 +13,12 @@ export interface ForeignDevice {
   readonly plugged?: boolean;
   readonly readonly?: boolean;
   readonly specParams?: SpecParams;
-  /** Our own id, where the file is of ours. */
+  /** Our own id, if we wrote the file. */
   readonly id?: string;
   readonly name?: string;
 }
 
-/** Ids become parts of options of QEMU. */
+/** Restrictive, because ids become part of QEMU options. */
 const ID = /^[a-z0-9][A-Za-z0-9._-]{0,99}$/;
 const ROOT_PORTS = 32;
 
@@ -26,19 +26,19 @@ export function isDeviceId(text: string): boolean {
   return ID.test(text);
 }
 
-/** Gives ids to what has none. Where an id is taken, the next free one of its kind is given. */
+/** Collects rows and gives an unused id to devices without one. */
 export class DeviceRows {
   readonly rows: LearnedDevice[] = [];
   readonly #taken = new Set<string>();
 
-  /** With the id that it has: for disks and interfaces, whose names are unique, and for files of ours. */
+  /** Adds a row with its id: a disk or interface, whose name is unique, or a row of our own files. */
   add(row: LearnedDevice): void {
     this.#taken.add(row.id);
-    this.rows.push(tidyRow(row));
+    this.rows.push(compactRow(row));
   }
 
   addForeign(foreign: ForeignDevice): void {
-    const { type, device } = ourWords(foreign);
+    const { type, device } = normalizeNames(foreign);
     this.add({ ...foreign, type, device, id: foreign.id ?? this.#idFor(foreign, device) });
   }
 
@@ -54,10 +54,10 @@ export class DeviceRows {
 }
 
 /**
- * Returns the row without fields whose absence says the same. A row that is managed only by a list of its cluster is
- * unmanaged elsewhere.
+ * Returns the row without fields that have their default value. A special managed device becomes unmanaged, because
+ * other clusters may not list it.
  */
-export function tidyRow(row: LearnedDevice): LearnedDevice {
+export function compactRow(row: LearnedDevice): LearnedDevice {
   const { id, type, device, name, address, bootOrder, plugged, readonly, specParams } = row;
   const managed = row.specialManaged === true ? false : row.managed;
   return {
@@ -74,7 +74,7 @@ export function tidyRow(row: LearnedDevice): LearnedDevice {
   };
 }
 
-function ourWords({ type, device, specParams }: ForeignDevice): { type: string; device: string } {
+function normalizeNames({ type, device, specParams }: ForeignDevice): { type: string; device: string } {
   const model = textOf(specParams, 'model');
   if (type === 'controller' && device === 'scsi' && model === 'virtio-scsi') return { type, device: 'virtio-scsi' };
   if (type === 'controller' && device === 'pci' && model === 'pcie-root-port') return { type, device: model };
@@ -87,14 +87,14 @@ function idBase(type: string, device: string): string {
   if (type === 'controller') {
     if (device === 'virtio-scsi') return 'scsi';
     if (device === 'pcie-root-port') return 'port';
-    // A plain SCSI controller is not ours: its id must not be taken for that of ours.
-    return device === 'scsi' ? 'plain-scsi' : word(device);
+    // Not scsi0, which is the id of our virtio-scsi controller.
+    return device === 'scsi' ? 'plain-scsi' : toIdWord(device);
   }
   if (type === 'console' && device === 'serial') return 'serial';
-  return word(type);
+  return toIdWord(type);
 }
 
-function word(text: string): string {
+function toIdWord(text: string): string {
   return /^[a-z]/.exec(text.toLowerCase()) === null
     ? 'device'
     : text
@@ -108,7 +108,7 @@ function textOf(specParams: SpecParams | undefined, key: string): string | undef
   return typeof value === 'string' ? value : undefined;
 }
 
-/** Of whom oVirt says that it made them itself, though they stand among the others (ResourceType 0). */
+/** Devices that oVirt manages although their ResourceType is 0 (other). */
 const SPECIAL_MANAGED: readonly (readonly [type: string, device?: string])[] = [
   ['controller', 'usb'],
   ['controller', 'virtio-serial'],

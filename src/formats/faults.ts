@@ -1,57 +1,56 @@
-/** Faults and notes of a file: all of them are gathered, and told at once. */
+/** Collects the errors and notes of a reader, which are reported at once. */
 
-const MAX_TOLD = 50;
+const MAX_ENTRIES = 50;
 const MAX_TEXT = 200;
 
-/** A file that cannot be used; refused whole. `doing`: read OVF. */
+/** Thrown for a file that cannot be used; nothing of it is imported. `action` completes the message: `read OVF`. */
 export class FormatError extends Error {
-  override name = 'FormatError';
+  override name = 'FileFormatError';
   readonly faults: readonly string[];
 
-  constructor(doing: string, faults: readonly string[], options?: ErrorOptions) {
-    super(`Cannot ${doing}: ${bounded(faults).join('; ')}`, options);
+  constructor(action: string, faults: readonly string[], options?: ErrorOptions) {
+    super(`Cannot ${action}: ${bounded(faults).join('; ')}`, options);
     this.faults = bounded(faults);
   }
 }
 
-/** What a reader collects on its way. */
+/** The errors and notes that a reader has found so far. Each text is kept once. */
 export class Findings {
-  readonly #faults = new Set<string>();
+  readonly #errors = new Set<string>();
   readonly #notes = new Set<string>();
 
   get notes(): string[] {
     return bounded([...this.#notes]);
   }
 
-  fault(text: string): void {
-    this.#faults.add(text);
+  addError(text: string): void {
+    this.#errors.add(text);
   }
 
-  note(text: string): void {
+  addNote(text: string): void {
     this.#notes.add(text);
   }
 
-  /** Throws where there is a fault. */
-  settle(doing: string): void {
-    if (this.#faults.size > 0) throw new FormatError(doing, [...this.#faults]);
+  throwIfErrors(action: string): void {
+    if (this.#errors.size > 0) throw new FormatError(action, [...this.#errors]);
   }
 }
 
-/** Those that are there more than once, each once. */
-export function repeated(values: readonly string[]): string[] {
+/** Returns each value that appears more than once. */
+export function findDuplicates(values: readonly string[]): string[] {
   const seen = new Set<string>();
   const twice = new Set<string>();
   for (const value of values) (seen.has(value) ? twice : seen).add(value);
   return [...twice];
 }
 
-/** A long list is cut, and says so. */
+/** Cuts a long list and appends the number of omitted texts. */
 export function bounded(texts: readonly string[]): string[] {
-  if (texts.length <= MAX_TOLD) return [...texts];
-  return [...texts.slice(0, MAX_TOLD), `and ${texts.length - MAX_TOLD} more`];
+  if (texts.length <= MAX_ENTRIES) return [...texts];
+  return [...texts.slice(0, MAX_ENTRIES), `and ${texts.length - MAX_ENTRIES} more`];
 }
 
-/** A value of a file in a message: in quotes, of bounded length, without what a terminal would obey. */
+/** Quotes a value of a file for a message, with limited length and without control characters. */
 export function quoted(text: string): string {
   return JSON.stringify(text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}...` : text);
 }

@@ -1,6 +1,6 @@
 /**
- * The order in which oVirt's engine tells a host of devices that have no address yet: the disk that boots first, the others
- * by name; interfaces by MAC address. libvirt keeps this order within each class of devices (ADR 19). Pure.
+ * Sorts devices without addresses as oVirt's engine sends them to a host: the first boot disk, the other disks by name,
+ * interfaces by MAC address. libvirt keeps this order within each class of devices (ADR 19). Pure.
  */
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { DescribedDisk, MachineDescription } from '#formats/machine.ts';
@@ -9,25 +9,25 @@ type Devices = Pick<MachineDescription, 'disks' | 'nics' | 'rows'>;
 
 const KINDS = ['video', 'cdrom', 'floppy', 'disk', 'interface', 'sound', 'usb', 'balloon'];
 
-/** Returns the devices as they are where any address is known. */
-export function inFirstRunOrder(devices: Devices): Devices {
+/** Returns the devices unchanged if any of them has an address. */
+export function sortForFirstRun(devices: Devices): Devices {
   if (devices.rows.some(({ address }) => address !== undefined)) return devices;
   const disks = [...devices.disks].sort(
-    (a, b) => kindOfDisk(a) - kindOfDisk(b) || bootFirst(a, b) || natural(a.name, b.name),
+    (a, b) => rankOfDisk(a) - rankOfDisk(b) || compareBootOrder(a, b) || compareNaturally(a.name, b.name),
   );
-  const nics = [...devices.nics].sort((a, b) => natural(a.mac ?? '~', b.mac ?? '~'));
+  const nics = [...devices.nics].sort((a, b) => compareNaturally(a.mac ?? '~', b.mac ?? '~'));
   const places = new Map([...disks, ...nics].map(({ id }, i) => [id, i]));
   const rows = [...devices.rows].sort(
-    (a, b) => kindOfRow(a) - kindOfRow(b) || (places.get(a.id) ?? 0) - (places.get(b.id) ?? 0),
+    (a, b) => rankOfRow(a) - rankOfRow(b) || (places.get(a.id) ?? 0) - (places.get(b.id) ?? 0),
   );
   return { disks, nics, rows };
 }
 
-function kindOfDisk({ media }: DescribedDisk): number {
+function rankOfDisk({ media }: DescribedDisk): number {
   return rank(media === 'lun' ? 'disk' : media);
 }
 
-function kindOfRow({ type, device }: LearnedDevice): number {
+function rankOfRow({ type, device }: LearnedDevice): number {
   if (type === 'disk') return rank(device === 'lun' ? 'disk' : device);
   return rank(type === 'controller' ? device : type);
 }
@@ -37,10 +37,10 @@ function rank(kind: string): number {
   return at === -1 ? KINDS.length : at;
 }
 
-function bootFirst(a: DescribedDisk, b: DescribedDisk): number {
+function compareBootOrder(a: DescribedDisk, b: DescribedDisk): number {
   return (a.bootOrder ?? Number.MAX_SAFE_INTEGER) - (b.bootOrder ?? Number.MAX_SAFE_INTEGER);
 }
 
-function natural(a: string, b: string): number {
+function compareNaturally(a: string, b: string): number {
   return a.localeCompare(b, 'en', { numeric: true });
 }

@@ -1,6 +1,6 @@
 /**
- * Addresses for imported devices that have none: those that libvirt gave them, where the machine ran on libvirt. They go
- * into the identity record with the import, so that the guest has them at its first start. Pure.
+ * Assigns addresses to imported devices that have none: those that libvirt gave them when the machine ran on libvirt.
+ * The import stores them in the identity record, so that the guest has them at its first start. Pure.
  */
 import type { Chipset } from '#api/chipset.ts';
 import { layOutAsLibvirt, type LayoutOptions } from '#api/libvirt-layout/lay-out.ts';
@@ -11,11 +11,11 @@ type Devices = Pick<MachineDescription, 'disks' | 'nics' | 'rows'>;
 
 export interface ImportedLayout extends Omit<LayoutOptions, 'chipset'> {
   readonly chipset: Chipset | undefined;
-  /** By id of interface: the model that it was, where it becomes another one here. */
+  /** The original models of interfaces whose model is replaced, by id. */
   readonly models?: ReadonlyMap<string, string>;
 }
 
-/** Returns the devices as they are where the chipset is not known: addresses would mean nothing. */
+/** Returns the devices unchanged if the chipset is unknown, because addresses would have no meaning. */
 export function layOutImported<T extends Devices>(devices: T, layout: ImportedLayout, findings: Findings): T {
   const { chipset, models, ...options } = layout;
   if (chipset === undefined) return devices;
@@ -29,7 +29,7 @@ export function layOutImported<T extends Devices>(devices: T, layout: ImportedLa
     };
   });
   const laidOut = layOutAsLibvirt(described, { ...options, chipset });
-  for (const note of laidOut.notes) findings.note(note);
+  for (const note of laidOut.notes) findings.addNote(note);
   const rows = laidOut.rows.map((row, i) => {
     const before = devices.rows[i];
     if (before === undefined || row.address === undefined) return before ?? row;
@@ -38,6 +38,6 @@ export function layOutImported<T extends Devices>(devices: T, layout: ImportedLa
   return { ...devices, rows };
 }
 
-export function knowsAddresses({ rows }: Devices): boolean {
+export function hasAddresses({ rows }: Devices): boolean {
   return rows.some(({ address }) => address !== undefined);
 }

@@ -1,6 +1,6 @@
 /**
- * A machine as the file formats of others describe it, and as ours do: the one shape between readers, writers and the
- * objects of the API. Names are already such that Kubernetes takes them; ids follow from them. Pure.
+ * The description of a machine that all readers, writers and API objects of this folder share. Names are valid for
+ * Kubernetes, and ids are derived from them. Pure.
  */
 import type { Chipset } from '#api/chipset.ts';
 import type { DiskBus, DiskCache } from '#api/domain/disk.ts';
@@ -9,7 +9,7 @@ import type { LearnedDevice } from '#api/learned-device.ts';
 
 export type DiskMedia = 'disk' | 'cdrom' | 'floppy' | 'lun';
 export type FirmwareKind = 'bios' | 'efi' | 'efi-secure';
-/** `vmdk` is only ever read: whoever takes its data converts it. */
+/** `vmdk` is only read; its data is converted on import. */
 export type DiskFormat = 'raw' | 'qcow2' | 'vmdk';
 
 export interface DescribedDisk {
@@ -18,9 +18,9 @@ export interface DescribedDisk {
   readonly name: string;
   readonly media: DiskMedia;
   readonly bus: DiskBus | 'fdc';
-  /** Where its data is: in OVFs a path relative to them, in domains of libvirt an absolute one. Absent: no medium, or empty. */
+  /** The path of its data: relative to an OVF, absolute in a libvirt domain. Absent: no medium, or an empty one. */
   readonly file?: string;
-  /** What the guest sees; absent where the file does not say. */
+  /** The size that the guest sees; absent if the file does not have it. */
   readonly sizeBytes?: number;
   readonly format: DiskFormat;
   readonly bootOrder?: number;
@@ -30,7 +30,7 @@ export interface DescribedDisk {
   readonly serial?: string;
   readonly cache?: DiskCache;
   readonly hotpluggable?: boolean;
-  /** A device of the storage, not a file: one of the two. Media lun always has it, media disk may. */
+  /** A storage device instead of a file, by guid or uuid. Always set for the media lun, possible for disk. */
   readonly lun?: { readonly guid?: string; readonly uuid?: string };
 }
 
@@ -39,19 +39,19 @@ export interface DescribedNic {
   readonly id: string;
   readonly name: string;
   readonly model: InterfaceModel;
-  /** In lower case, with colons. */
+  /** In lower case with colons. */
   readonly mac?: string;
-  /** The network of its origin: `pod`, the name of a bridge, or what another manager calls it. */
+  /** The original network: `pod`, the name of a bridge, or the name in another manager. */
   readonly network?: string;
   readonly bootOrder?: number;
   readonly plugged: boolean;
 }
 
-/** What of the machine outlives its restarts besides its disks. */
+/** The persistent state of the machine. */
 export interface DescribedState {
   readonly tpm: boolean;
   readonly efi: boolean;
-  /** The archive of it (node/volumes/state-archive.ts), a path relative to the OVF. Absent: both begin anew. */
+  /** The path of its archive (node/volumes/state-archive.ts), relative to the OVF. Absent: the state starts empty. */
   readonly file?: string;
   readonly sizeBytes?: number;
 }
@@ -66,31 +66,31 @@ export interface MachineDescription {
   readonly name: string;
   readonly uuid?: string;
   readonly serial?: string;
-  /** As the file names it: not necessarily one that we can run. */
+  /** The name in the file, which we may not support. */
   readonly machineType?: string;
   readonly chipset?: Chipset;
   readonly cpu: { readonly sockets: number; readonly cores: number; readonly threads: number; readonly model?: string };
   readonly memoryMib: number;
   readonly firmware: FirmwareKind;
-  /** Whether there is a row of type tpm. */
+  /** True if there is a row of type tpm. */
   readonly tpm: boolean;
-  /** Absent where neither is kept. */
+  /** Absent if there is no persistent state. */
   readonly state?: DescribedState;
   readonly disks: readonly DescribedDisk[];
   readonly nics: readonly DescribedNic[];
   /**
-   * The boot orders only follow from the order of the disks, because the VM names none: an import names none, either.
-   * Only ever there for machines of ours.
+   * Set if the VM has no boot orders, so that they only follow from the order of the disks; an import then adds none
+   * either. Only for our own machines.
    */
   readonly bootOrderIsImplied?: true;
-  /** All devices, disks and interfaces included, with the addresses that are known. */
+  /** All devices, including disks and interfaces, with their known addresses. */
   readonly rows: readonly LearnedDevice[];
   readonly source: MachineSource;
-  /** What the file says and we do not have: nothing is left out in silence. */
+  /** Sentences about parts of the file that we do not support; nothing is ignored silently. */
   readonly notes: readonly string[];
 }
 
-/** `OVF of oVirt 4.1`, for the history of a machine. */
+/** Returns a text such as `OVF of oVirt 4.1`, for the history of a machine. */
 export function sourceText({ format, product, version }: MachineSource): string {
   const what = { ovf: 'OVF', libvirt: 'libvirt domain', vm: 'VM' }[format];
   return [what, product === undefined ? undefined : `of ${product}`, version].filter(Boolean).join(' ');

@@ -106,7 +106,7 @@ test(
 
     await t.test('sent to the host API in the old format', () => {
       const vm = readVm(SAMPLE);
-      assert.ok(!('faults' in vm));
+      assert.ok(!('errors' in vm));
       const { rows } = placeAsLibvirt(vm.entries, { machine: 'pc' });
       // The host leaves the slot of the agent's controller free.
       const { 'virtio-serial 0': agent, ...sent } = want;

@@ -1,11 +1,11 @@
 /**
- * Addresses for a domain that says none, or not all: those that libvirt would give. A domain without any was never defined:
- * it also gets the devices that libvirt adds by itself. Pure.
+ * Assigns the addresses that libvirt would assign to devices of a domain without one. A domain without any address was
+ * never defined in libvirt, so it also gets the devices that libvirt adds by default. Pure.
  */
 import type { Chipset } from '#api/chipset.ts';
 import { targetIndex } from '#api/libvirt-layout/drive-units.ts';
 import type { Findings } from '#formats/faults.ts';
-import { knowsAddresses, layOutImported } from '#formats/lay-out-imported.ts';
+import { hasAddresses, layOutImported } from '#formats/lay-out-imported.ts';
 import type { DomainDisk } from '#formats/libvirt/read-disk.ts';
 import type { DomainNic } from '#formats/libvirt/read-devices.ts';
 import type { MachineDescription } from '#formats/machine.ts';
@@ -32,9 +32,9 @@ export function layOutDomain(
     }),
   );
   const models = new Map(nics.map(({ nic, model }) => [nic.id, model]));
-  const says = (name: string, type?: string) =>
+  const hasElement = (name: string, type?: string) =>
     elements.some((element) => element.name === name && (type === undefined || attributeOf(element, 'type') === type));
-  const defaults = { balloon: !says('memballoon'), usb: !says('controller', 'usb') };
-  const isNew = !knowsAddresses(devices);
+  const defaults = { balloon: !hasElement('memballoon'), usb: !hasElement('controller', 'usb') };
+  const isNew = !hasAddresses(devices);
   return layOutImported(devices, { chipset, targets, models, ...(isNew && { defaults }) }, findings);
 }

@@ -8,7 +8,7 @@ import { writeLibvirt } from '#formats/libvirt/write-libvirt.ts';
 import { arbitraryMachine } from '#formats/testing/arbitrary-machine.ts';
 import { libvirtDomain } from '#formats/testing/libvirt-domain.ts';
 
-test('a domain: hardware, addresses, boot order, firmware, and notes of the rest', () => {
+test('reads hardware, addresses, boot order and firmware of a domain, and notes the rest', () => {
   const machine = readLibvirt(libvirtDomain());
   assert.deepEqual(
     {
@@ -134,7 +134,7 @@ test('a domain: hardware, addresses, boot order, firmware, and notes of the rest
     assert.match(notes, note);
 });
 
-test('boot devices of os, where no device has an order; IDE of an i440fx', () => {
+test('reads the boot devices of os if no device has a boot order, and IDE disks of i440fx', () => {
   const devices = `<disk device='disk'><source file='/a'/><target dev='hda' bus='ide'/><address type='drive' controller='0' bus='0' target='0' unit='0'/></disk>
     <disk device='cdrom'><target dev='hdc' bus='ide'/><address type='drive' controller='0' bus='1' target='0' unit='0'/></disk>
     <disk device='floppy'><target dev='fda' bus='fdc'/></disk><interface type='network'><source network='default'/><model type='rtl8139'/></interface>
@@ -163,7 +163,7 @@ test('boot devices of os, where no device has an order; IDE of an i440fx', () =>
   assert.ok(!machine.rows.some(({ type }) => type === 'balloon'));
 });
 
-test('LUNs by what udev calls them', () => {
+test('recognizes LUNs by their udev names', () => {
   const lun = (path: string) =>
     readLibvirt(
       libvirtDomain({
@@ -178,8 +178,8 @@ test('LUNs by what udev calls them', () => {
 
 const disk = (more: string) => `<disk device='disk'><source file='/a'/><target dev='vda' bus='virtio'/>${more}</disk>`;
 const refused: Record<string, { xml: string; why: RegExp }> = {
-  'something else': { xml: '<network/>', why: /expected a domain/ },
-  'entities that explode': { xml: `<!DOCTYPE d [<!ENTITY a "b">]>${libvirtDomain()}`, why: /DOCTYPE/ },
+  'another root element': { xml: '<network/>', why: /expected a domain/ },
+  'entity declarations': { xml: `<!DOCTYPE d [<!ENTITY a "b">]>${libvirtDomain()}`, why: /DOCTYPE/ },
   'another architecture': {
     xml: libvirtDomain().replace("arch='x86_64'", "arch='aarch64'"),
     why: /"aarch64"; expected x86_64/,
@@ -192,31 +192,37 @@ const refused: Record<string, { xml: string; why: RegExp }> = {
     xml: libvirtDomain().replace("cores='2'", "cores='3'"),
     why: /4 CPUs, but the topology has 6/,
   },
-  'memory that nobody can read': {
+  'an unreadable memory size': {
     xml: libvirtDomain().replace("unit='KiB'>4194304", "unit='constructor'>x"),
-    why: /how much memory/,
+    why: /the memory size/,
   },
-  'an address twice': {
+  'two devices with the same address': {
     xml: libvirtDomain({
       devices: disk("<address type='pci' bus='0x01' slot='0x00'/>") + disk("<address type='pci' bus='1' slot='0'/>"),
     }),
     why: /at the same address/,
   },
-  'a MAC address twice': { xml: libvirtDomain().replace('aa:bb:02', 'aa:bb:01'), why: /two interfaces have the MAC/ },
-  'a boot order twice, and one that is none': {
-    xml: libvirtDomain({ devices: disk("<boot order='1'/>") + disk("<boot order='1'/>") + disk("<boot order='x'/>") }),
-    why: /two devices have the boot order 1|boot order 0\.5/,
+  'two interfaces with the same MAC address': {
+    xml: libvirtDomain().replace('aa:bb:02', 'aa:bb:01'),
+    why: /two interfaces have the MAC/,
   },
-  'a file twice': { xml: libvirtDomain({ devices: disk('') + disk('') }), why: /two disks have the file "\/a"/ },
-  'a format that we do not read': {
+  'a repeated and an invalid boot order': {
+    xml: libvirtDomain({ devices: disk("<boot order='1'/>") + disk("<boot order='1'/>") + disk("<boot order='x'/>") }),
+    why: /two devices have the boot order 1|0\.5 is not a valid boot order/,
+  },
+  'two disks with the same file': {
+    xml: libvirtDomain({ devices: disk('') + disk('') }),
+    why: /two disks have the file "\/a"/,
+  },
+  'an unsupported disk format': {
     xml: libvirtDomain({ devices: "<disk device='disk'><driver type='vdi'/><target dev='vda'/></disk>" }),
     why: /"vdi" is neither/,
   },
-  'a kind of disk that there is not': {
+  'an unknown kind of disk': {
     xml: libvirtDomain({ devices: "<disk device='constructor'/>" }),
     why: /there is no device "constructor"/,
   },
-  'a uuid that is none': { xml: libvirtDomain().replace('7c6d3f1a', 'zzz'), why: /is none/ },
+  'an invalid uuid': { xml: libvirtDomain().replace('7c6d3f1a', 'zzz'), why: /is not a uuid/ },
 };
 
 for (const [name, { xml, why }] of Object.entries(refused)) {
@@ -228,7 +234,7 @@ for (const [name, { xml, why }] of Object.entries(refused)) {
   });
 }
 
-test('what is written is read again: who it is, and every address of what is plugged', () => {
+test('reads back the identity of a written domain and the addresses of plugged devices', () => {
   fc.assert(
     fc.property(arbitraryMachine, (made) => {
       const machine = { ...made, chipset: 'i440fx' as const, machineType: 'pc-i440fx-7.2' };
@@ -250,7 +256,7 @@ test('what is written is read again: who it is, and every address of what is plu
   );
 });
 
-test('a domain that is read and written keeps its devices', () => {
+test('keeps the devices of a domain that is read and written', () => {
   const machine = readLibvirt(libvirtDomain());
   const { xml, notes } = writeLibvirt(machine);
   const again = readLibvirt(xml);
@@ -269,7 +275,7 @@ test('a domain that is read and written keeps its devices', () => {
 const slotsOf = (domain: string) =>
   Object.fromEntries(readLibvirt(domain).rows.map((row) => [row.id, addressText(row)]));
 
-test('a domain without addresses has those that libvirt would give, and the devices that it would add', () => {
+test("gives a domain without addresses libvirt's addresses and default devices", () => {
   const devices = `
     <disk device='disk'><source file='/a'/><target dev='vdb' bus='virtio'/></disk>
     <disk device='disk'><source file='/b'/><target dev='vda' bus='virtio'/></disk>
@@ -295,7 +301,7 @@ test('a domain without addresses has those that libvirt would give, and the devi
   });
 });
 
-test('interfaces keep the order of the domain, whatever their MAC addresses', () => {
+test('keeps the order of interfaces, regardless of their MAC addresses', () => {
   const nic = (mac: string) => `<interface type='user'><mac address='${mac}'/><model type='virtio'/></interface>`;
   const devices = nic('52:54:00:00:00:02') + nic('52:54:00:00:00:01');
   const { nics } = readLibvirt(libvirtDomain({ machine: 'pc-i440fx-7.2', devices }));
@@ -305,14 +311,14 @@ test('interfaces keep the order of the domain, whatever their MAC addresses', ()
   );
 });
 
-test('a device that cannot stand where libvirt has it gets no address, and a note says so', () => {
+test("does not keep an address of libvirt's that a device cannot have, and notes that", () => {
   const devices = `<sound model='ich6'/><video><model type='vga'/></video>`;
   const { rows, notes } = readLibvirt(libvirtDomain({ machine: 'pc-q35-7.2', devices }));
   assert.equal(rows.find(({ id }) => id === 'sound0')?.address, undefined);
   assert.match(notes.join('\n'), /sound0: libvirt has it at 0000:0\d:01\.0, behind a PCI bridge/);
 });
 
-test('a q35 without USB says so, because libvirt would add a controller', () => {
+test('writes explicitly that a q35 machine has no USB, because libvirt would add a controller', () => {
   const machine = readLibvirt(
     libvirtDomain({ devices: "<memballoon model='none'/><controller type='usb' model='none'/>" }),
   );

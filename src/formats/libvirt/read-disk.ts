@@ -1,11 +1,11 @@
-/** One disk of a domain. Its path is kept; whether there is anything is for others to find out. */
+/** Reads one disk of a domain. The path of its file is kept and not checked. */
 import type { Chipset } from '#api/chipset.ts';
 import { DISK_BUSES, DISK_CACHES } from '#api/domain/disk.ts';
 import type { UniqueNames } from '#formats/device-names.ts';
 import { quoted, type Findings } from '#formats/faults.ts';
-import { ownId } from '#formats/libvirt/element-parts.ts';
+import { readOwnId } from '#formats/libvirt/element-parts.ts';
 import type { DescribedDisk, DiskFormat, DiskMedia } from '#formats/machine.ts';
-import { isPossibleBus, plainBus } from '#formats/possible.ts';
+import { isSupportedBus, fallbackBus } from '#formats/supported-hardware.ts';
 import { attributeOf, childNamed, type XmlElement } from '#lib/xml.ts';
 
 export interface DomainDisk {
@@ -25,17 +25,17 @@ export function readDomainDisk(
 ): DomainDisk {
   const target = childNamed(element, 'target');
   const dev = attributeOf(target, 'dev') ?? '';
-  const name = names.take(ownId(element)?.replace(/^disk-/, '') ?? dev, 'disk');
-  const said = attributeOf(element, 'device') ?? 'disk';
-  const wanted = MEDIA.find((word) => word === said);
-  if (wanted === undefined) findings.fault(`disk ${name}: there is no device ${quoted(said)}`);
-  noteParts(element, name, findings);
-  const file = sourceOf(element, name, findings);
-  const lun = wanted === 'lun' ? lunOf(file) : undefined;
-  if (wanted === 'lun' && lun === undefined)
-    findings.note(`disk ${name}: ${quoted(file ?? '')} says no guid; the LUN becomes a disk`);
-  const media = wanted === 'lun' && lun === undefined ? 'disk' : (wanted ?? 'disk');
-  const { bus, isKept } = busOf(attributeOf(target, 'bus') ?? busOfTarget(dev), media, chipset, name, findings);
+  const name = names.take(readOwnId(element)?.replace(/^disk-/, '') ?? dev, 'disk');
+  const device = attributeOf(element, 'device') ?? 'disk';
+  const sourceMedia = MEDIA.find((word) => word === device);
+  if (sourceMedia === undefined) findings.addError(`disk ${name}: there is no device ${quoted(device)}`);
+  noteIgnoredParts(element, name, findings);
+  const file = readSource(element, name, findings);
+  const lun = sourceMedia === 'lun' ? parseLun(file) : undefined;
+  if (sourceMedia === 'lun' && lun === undefined)
+    findings.addNote(`disk ${name}: ${quoted(file ?? '')} has no guid; the LUN is imported as a disk`);
+  const media = sourceMedia === 'lun' && lun === undefined ? 'disk' : (sourceMedia ?? 'disk');
+  const { bus, isKept } = chooseBus(attributeOf(target, 'bus') ?? busOfTarget(dev), media, chipset, name, findings);
   const serial = childNamed(element, 'serial')?.text.trim();
   const cache = DISK_CACHES.find((word) => word === attributeOf(childNamed(element, 'driver'), 'cache'));
   return {
@@ -45,7 +45,7 @@ export function readDomainDisk(
       media,
       bus,
       ...(file !== undefined && lun === undefined && { file }),
-      format: formatOf(element, name, findings),
+      format: readFormat(element, name, findings),
       readonly: media === 'cdrom' || childNamed(element, 'readonly') !== undefined,
       plugged: true,
       optional: attributeOf(childNamed(element, 'source'), 'startupPolicy') === 'optional',
@@ -58,39 +58,39 @@ export function readDomainDisk(
   };
 }
 
-function noteParts(element: XmlElement, name: string, findings: Findings): void {
-  const left = element.children.filter((child) => !PARTS.has(child.name)).map((child) => child.name);
-  if (left.length > 0) findings.note(`disk ${name}: ${left.join(', ')} is not taken over`);
+function noteIgnoredParts(element: XmlElement, name: string, findings: Findings): void {
+  const ignored = element.children.filter((child) => !PARTS.has(child.name)).map((child) => child.name);
+  if (ignored.length > 0) findings.addNote(`disk ${name}: ${ignored.join(', ')} is not imported`);
   if ((childNamed(element, 'backingStore')?.children.length ?? 0) > 0) {
-    findings.note(`disk ${name}: its image stands on another one; what is imported must hold both`);
+    findings.addNote(`disk ${name}: its image has a backing image; the imported data must contain both`);
   }
 }
 
-/** A path of a file or device; other sources are only told. */
-function sourceOf(element: XmlElement, name: string, findings: Findings): string | undefined {
+/** Returns the path of a file or device. Other sources are only noted. */
+function readSource(element: XmlElement, name: string, findings: Findings): string | undefined {
   const source = childNamed(element, 'source');
   const path = attributeOf(source, 'file') ?? attributeOf(source, 'dev');
   if (path !== undefined) {
-    findings.note(`disk ${name} is ${quoted(path)} there`);
+    findings.addNote(`disk ${name} is ${quoted(path)} on the original host`);
     return path;
   }
   if (source === undefined || source.attributes.length === 0) return undefined;
   const words = source.attributes.map((attribute) => `${attribute.name}=${attribute.value}`).join(' ');
-  findings.note(
-    `disk ${name} is ${quoted(words)} there (${attributeOf(element, 'type') ?? ''}), which is not taken over`,
+  findings.addNote(
+    `disk ${name} is ${quoted(words)} (${attributeOf(element, 'type') ?? ''}) on the original host, which is not imported`,
   );
   return undefined;
 }
 
-function formatOf(element: XmlElement, name: string, findings: Findings): DiskFormat {
+function readFormat(element: XmlElement, name: string, findings: Findings): DiskFormat {
   const type = attributeOf(childNamed(element, 'driver'), 'type') ?? 'raw';
   if (type === 'raw' || type === 'qcow2' || type === 'vmdk') return type;
-  findings.fault(`disk ${name}: the format ${quoted(type)} is neither raw, qcow2 nor vmdk`);
+  findings.addError(`disk ${name}: the format ${quoted(type)} is neither raw, qcow2 nor vmdk`);
   return 'raw';
 }
 
-/** As udev and multipath name devices. */
-function lunOf(path = ''): DescribedDisk['lun'] {
+/** Parses device names of udev and multipath. */
+function parseLun(path = ''): DescribedDisk['lun'] {
   const [, uuid] = /^\/dev\/disk\/by-uuid\/([^/]+)$/.exec(path) ?? [];
   if (uuid !== undefined) return { uuid };
   const [, guid] = /^\/dev\/(?:mapper\/|disk\/by-id\/(?:scsi-|wwn-|dm-uuid-mpath-))([A-Za-z0-9._-]+)$/.exec(path) ?? [];
@@ -103,12 +103,20 @@ function busOfTarget(dev: string): string {
   return dev.startsWith('fd') ? 'fdc' : 'scsi';
 }
 
-function busOf(said: string, media: DiskMedia, chipset: Chipset | undefined, name: string, findings: Findings) {
+function chooseBus(
+  sourceBus: string,
+  media: DiskMedia,
+  chipset: Chipset | undefined,
+  name: string,
+  findings: Findings,
+) {
   if (media === 'floppy') return { bus: 'fdc', isKept: true } as const;
-  const bus = DISK_BUSES.find((known) => known === said);
-  if (bus !== undefined && isPossibleBus(bus, media, chipset) && (media !== 'lun' || bus === 'scsi'))
+  const bus = DISK_BUSES.find((known) => known === sourceBus);
+  if (bus !== undefined && isSupportedBus(bus, media, chipset) && (media !== 'lun' || bus === 'scsi'))
     return { bus, isKept: true };
-  const instead = media === 'lun' ? 'scsi' : plainBus(chipset);
-  findings.note(`disk ${name}: the bus ${quoted(said)} is not there for this machine; it becomes ${instead}`);
-  return { bus: instead, isKept: false };
+  const replacement = media === 'lun' ? 'scsi' : fallbackBus(chipset);
+  findings.addNote(
+    `disk ${name}: the bus ${quoted(sourceBus)} is not supported on this machine; it is replaced with ${replacement}`,
+  );
+  return { bus: replacement, isKept: false };
 }

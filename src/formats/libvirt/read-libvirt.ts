@@ -1,64 +1,64 @@
 /**
- * Domains of libvirt in, as `virsh dumpxml` prints them. Disks keep their paths: whoever imports gives them claims. What
- * we do not have is in the notes; contradictions refuse the file whole.
+ * Reads libvirt domains as `virsh dumpxml` prints them. Disks keep their paths; the import assigns claims. Notes name
+ * the parts that we do not support; a file with contradictions is refused.
  */
 import { chipsetOf, type Chipset } from '#api/chipset.ts';
-import { machineFaults } from '#formats/check-machine.ts';
-import { machineNameOf } from '#formats/device-names.ts';
+import { checkDescription } from '#formats/check-description.ts';
+import { toMachineName } from '#formats/device-names.ts';
 import { Findings, FormatError, quoted } from '#formats/faults.ts';
 import { readDomainDevices } from '#formats/libvirt/read-devices.ts';
 import type { FirmwareKind, MachineDescription } from '#formats/machine.ts';
 import { attributeOf, childNamed, childrenNamed, parseXml, type XmlElement } from '#lib/xml.ts';
 import { XmlError } from '#lib/xml-scan.ts';
 
-const DOING = 'read libvirt domain';
+const ACTION = 'read libvirt domain';
 const MIB = 1024 ** 2;
 
-/** Read, or of no meaning for what the guest sees. */
+/** Elements that are read, or that do not affect what the guest sees. */
 const KNOWN = new Set([
   ...['name', 'uuid', 'memory', 'currentMemory', 'vcpu', 'cpu', 'os', 'sysinfo', 'devices', 'title', 'description'],
   ...['on_poweroff', 'on_reboot', 'on_crash', 'pm', 'resource', 'seclabel', 'genid'],
 ]);
 
-/** Throws a FormatError with everything that is wrong with it. */
+/** Throws a FileFormatError with all errors of the file. */
 export function readLibvirt(input: Uint8Array | string): MachineDescription {
   const findings = new Findings();
-  const root = rootOf(input);
-  if (root.name !== 'domain') findings.fault(`the root element is ${quoted(root.name)}; expected a domain`);
-  findings.settle(DOING);
-  const left = root.children.filter(({ name }) => !KNOWN.has(name)).map(({ name }) => name);
-  if (left.length > 0) findings.note(`parts that are not taken over: ${[...new Set(left)].join(', ')}`);
-  const machine = machineOf(root, findings);
-  for (const fault of machineFaults(machine)) findings.fault(fault);
-  findings.settle(DOING);
+  const root = parseRoot(input);
+  if (root.name !== 'domain') findings.addError(`the root element is ${quoted(root.name)}; expected a domain`);
+  findings.throwIfErrors(ACTION);
+  const ignored = root.children.filter(({ name }) => !KNOWN.has(name)).map(({ name }) => name);
+  if (ignored.length > 0) findings.addNote(`parts that are not imported: ${[...new Set(ignored)].join(', ')}`);
+  const machine = readMachine(root, findings);
+  for (const error of checkDescription(machine)) findings.addError(error);
+  findings.throwIfErrors(ACTION);
   return { ...machine, notes: findings.notes };
 }
 
-function rootOf(input: Uint8Array | string): XmlElement {
+function parseRoot(input: Uint8Array | string): XmlElement {
   try {
     return parseXml(input);
   } catch (cause) {
     if (!(cause instanceof XmlError)) throw cause;
-    throw new FormatError(DOING, [cause.message.replace(/^Cannot read XML: /, '')], { cause });
+    throw new FormatError(ACTION, [cause.message.replace(/^Cannot read XML: /, '')], { cause });
   }
 }
 
-function machineOf(root: XmlElement, findings: Findings): MachineDescription {
+function readMachine(root: XmlElement, findings: Findings): MachineDescription {
   const os = childNamed(root, 'os');
   const machineType = attributeOf(childNamed(os, 'type'), 'machine');
-  const chipset = boardOf(os, machineType, findings);
-  const devices = readDomainDevices(childNamed(root, 'devices'), bootDevices(os, findings), chipset, findings);
+  const chipset = readChipset(os, machineType, findings);
+  const devices = readDomainDevices(childNamed(root, 'devices'), readBootDevices(os, findings), chipset, findings);
   const uuid = childNamed(root, 'uuid')?.text.trim();
-  const serial = serialOf(root, findings);
+  const serial = readSerial(root, findings);
   return {
-    name: machineNameOf(childNamed(root, 'name')?.text.trim() ?? '', findings),
+    name: toMachineName(childNamed(root, 'name')?.text.trim() ?? '', findings),
     ...(uuid !== undefined && { uuid }),
     ...(serial !== undefined && { serial }),
     ...(machineType !== undefined && { machineType }),
     ...(chipset !== undefined && { chipset }),
-    cpu: cpuOf(root, findings),
-    memoryMib: memoryOf(root, findings),
-    firmware: firmwareOf(os, findings),
+    cpu: readCpu(root, findings),
+    memoryMib: readMemory(root, findings),
+    firmware: readFirmware(os, findings),
     tpm: devices.rows.some(({ type }) => type === 'tpm'),
     ...devices,
     source: { format: 'libvirt' },
@@ -66,46 +66,50 @@ function machineOf(root: XmlElement, findings: Findings): MachineDescription {
   };
 }
 
-function boardOf(os: XmlElement | undefined, machineType: string | undefined, findings: Findings): Chipset | undefined {
+function readChipset(
+  os: XmlElement | undefined,
+  machineType: string | undefined,
+  findings: Findings,
+): Chipset | undefined {
   const type = childNamed(os, 'type');
   const arch = attributeOf(type, 'arch') ?? 'x86_64';
-  if (arch !== 'x86_64') findings.fault(`the machine is ${quoted(arch)}; expected x86_64`);
-  if ((type?.text.trim() || 'hvm') !== 'hvm') findings.fault('the machine is not fully virtualized (hvm)');
+  if (arch !== 'x86_64') findings.addError(`the machine is ${quoted(arch)}; expected x86_64`);
+  if ((type?.text.trim() || 'hvm') !== 'hvm') findings.addError('the machine is not fully virtualized (hvm)');
   const chipset = chipsetOf(machineType);
   if (machineType !== undefined && chipset === undefined) {
-    findings.fault(`the machine type ${quoted(machineType)} is neither q35 nor i440fx`);
+    findings.addError(`the machine type ${quoted(machineType)} is neither q35 nor i440fx`);
   }
   return chipset;
 }
 
-function firmwareOf(os: XmlElement | undefined, findings: Findings): FirmwareKind {
+function readFirmware(os: XmlElement | undefined, findings: Findings): FirmwareKind {
   const loader = childNamed(os, 'loader');
   for (const name of ['nvram', 'kernel', 'initrd', 'cmdline', 'dtb', 'bootmenu']) {
-    if (childNamed(os, name) !== undefined) findings.note(`${name} of os is not taken over`);
+    if (childNamed(os, name) !== undefined) findings.addNote(`${name} of os is not imported`);
   }
   const isEfi = attributeOf(os, 'firmware') === 'efi' || attributeOf(loader, 'type') === 'pflash';
   if (!isEfi) return 'bios';
   return attributeOf(loader, 'secure') === 'yes' ? 'efi-secure' : 'efi';
 }
 
-function bootDevices(os: XmlElement | undefined, findings: Findings): string[] {
+function readBootDevices(os: XmlElement | undefined, findings: Findings): string[] {
   return childrenNamed(os, 'boot').flatMap((boot) => {
     const dev = attributeOf(boot, 'dev') ?? '';
     const letter = { hd: 'c', cdrom: 'd', network: 'n' }[dev as 'hd'];
     if (typeof letter === 'string') return [letter];
-    findings.note(`the boot device ${quoted(dev)} is not taken over`);
+    findings.addNote(`the boot device ${quoted(dev)} is not imported`);
     return [];
   });
 }
 
-function serialOf(root: XmlElement, findings: Findings): string | undefined {
+function readSerial(root: XmlElement, findings: Findings): string | undefined {
   let serial: string | undefined;
   for (const part of childrenNamed(root, 'sysinfo').flatMap(({ children }) => children)) {
     for (const entry of childrenNamed(part, 'entry')) {
       const name = attributeOf(entry, 'name') ?? '';
       if (part.name === 'system' && name === 'serial') serial = entry.text;
       else if (part.name !== 'system' || name !== 'uuid')
-        findings.note(`sysinfo ${part.name}.${name} is not taken over`);
+        findings.addNote(`sysinfo ${part.name}.${name} is not imported`);
     }
   }
   return serial === '' ? undefined : serial;
@@ -120,7 +124,7 @@ const UNITS = new Map([
   ]),
 ]);
 
-function memoryOf(root: XmlElement, findings: Findings): number {
+function readMemory(root: XmlElement, findings: Findings): number {
   const bytes = (element: XmlElement | undefined) => {
     const unit = UNITS.get((attributeOf(element, 'unit') ?? 'KiB').toLowerCase());
     const text = element?.text.trim() ?? '';
@@ -128,13 +132,13 @@ function memoryOf(root: XmlElement, findings: Findings): number {
   };
   const memory = bytes(childNamed(root, 'memory'));
   const current = bytes(childNamed(root, 'currentMemory'));
-  if (memory === undefined) findings.fault('how much memory there is, is not said');
+  if (memory === undefined) findings.addError('the memory size is missing or invalid');
   if (current !== undefined && current !== memory)
-    findings.note('currentMemory is not taken over: the guest gets all of its memory');
+    findings.addNote('currentMemory is not imported: the guest gets all of its memory');
   return Math.floor((memory ?? MIB) / MIB);
 }
 
-function cpuOf(root: XmlElement, findings: Findings): MachineDescription['cpu'] {
+function readCpu(root: XmlElement, findings: Findings): MachineDescription['cpu'] {
   const cpu = childNamed(root, 'cpu');
   const topology = childNamed(cpu, 'topology');
   const vcpu = childNamed(root, 'vcpu');
@@ -142,22 +146,22 @@ function cpuOf(root: XmlElement, findings: Findings): MachineDescription['cpu'] 
     /^[0-9]{1,5}$/.test(text ?? '') ? Number(text) : otherwise;
   const vcpus = count(vcpu?.text.trim(), 1);
   if (attributeOf(vcpu, 'current') !== undefined)
-    findings.note('the CPUs that are not yet there are there from the start');
+    findings.addNote('CPUs that can be added later are present from the start');
   for (const name of ['feature', 'numa', 'cache', 'maxphysaddr']) {
-    if (childNamed(cpu, name) !== undefined) findings.note(`${name} of cpu is not taken over`);
+    if (childNamed(cpu, name) !== undefined) findings.addNote(`${name} of cpu is not imported`);
   }
-  const model = modelOf(cpu);
+  const model = readCpuModel(cpu);
   if (topology === undefined) return { sockets: vcpus, cores: 1, threads: 1, ...model };
   const part = (name: string) => count(attributeOf(topology, name), 1);
   const sockets = part('sockets') * part('dies') * part('clusters');
   const [cores, threads] = [part('cores'), part('threads')];
   if (vcpu !== undefined && sockets * cores * threads !== vcpus) {
-    findings.fault(`there are ${vcpus} CPUs, but the topology has ${sockets * cores * threads}`);
+    findings.addError(`there are ${vcpus} CPUs, but the topology has ${sockets * cores * threads}`);
   }
   return { sockets, cores, threads, ...model };
 }
 
-function modelOf(cpu: XmlElement | undefined): { model?: string } {
+function readCpuModel(cpu: XmlElement | undefined): { model?: string } {
   const mode = attributeOf(cpu, 'mode');
   if (mode === 'host-passthrough' || mode === 'host-model') return { model: mode };
   const model = childNamed(cpu, 'model')?.text.trim();

@@ -1,4 +1,7 @@
-/** Names of disks for libvirt: vda, sdb, hdc. With IDE and floppies the name is the place, so it follows the address. Pure. */
+/**
+ * Assigns libvirt's names of disks: vda, sdb, hdc. On IDE and floppy controllers the name follows from the address.
+ * Pure.
+ */
 import type { DeviceAddress } from '#api/learned-device.ts';
 import type { DescribedDisk, MachineDescription } from '#formats/machine.ts';
 
@@ -11,24 +14,24 @@ const PREFIXES: Readonly<Record<DescribedDisk['bus'], string>> = {
   usb: 'sd',
 };
 
-export function targetNames({ disks, rows }: MachineDescription): ReadonlyMap<string, string> {
+export function assignTargetNames({ disks, rows }: MachineDescription): ReadonlyMap<string, string> {
   const addresses = new Map(rows.map(({ id, address }) => [id, address]));
   const names = new Map<string, string>();
-  const taken = new Set<string>();
-  const give = (id: string, name: string) => {
-    taken.add(name);
+  const used = new Set<string>();
+  const assign = (id: string, name: string) => {
+    used.add(name);
     names.set(id, name);
   };
   for (const { id, bus } of disks) {
     const index = placeIndex(bus, addresses.get(id));
-    const name = index === undefined ? undefined : PREFIXES[bus] + letters(index);
-    if (name !== undefined && !taken.has(name)) give(id, name);
+    const name = index === undefined ? undefined : PREFIXES[bus] + toLetters(index);
+    if (name !== undefined && !used.has(name)) assign(id, name);
   }
   for (const { id, bus } of disks) {
     if (names.has(id)) continue;
     let index = 0;
-    while (taken.has(PREFIXES[bus] + letters(index))) index++;
-    give(id, PREFIXES[bus] + letters(index));
+    while (used.has(PREFIXES[bus] + toLetters(index))) index++;
+    assign(id, PREFIXES[bus] + toLetters(index));
   }
   return names;
 }
@@ -39,8 +42,8 @@ function placeIndex(bus: DescribedDisk['bus'], address: DeviceAddress | undefine
   return Number.isSafeInteger(index) && index >= 0 && index < 26 ? index : undefined;
 }
 
-/** a ... z, aa, ab ... */
-function letters(index: number): string {
+/** Returns the letters of an index: a ... z, aa, ab ... */
+function toLetters(index: number): string {
   const rest = Math.floor(index / 26) - 1;
-  return (rest >= 0 ? letters(rest) : '') + String.fromCharCode(0x61 + (index % 26));
+  return (rest >= 0 ? toLetters(rest) : '') + String.fromCharCode(0x61 + (index % 26));
 }

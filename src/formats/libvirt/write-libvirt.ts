@@ -1,11 +1,11 @@
 /**
- * Domains of libvirt out: the machine as it was last seen, each device with its address and, as its alias, our own id. What
- * libvirt has no words for is in the notes beside it.
+ * Writes libvirt domains: the recorded machine, each device with its address and with our id as alias. Notes name the
+ * parts that libvirt cannot represent.
  */
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
 import { USER_ALIAS } from '#formats/libvirt/element-parts.ts';
-import { otherElement } from '#formats/libvirt/write-others.ts';
-import { targetNames } from '#formats/libvirt/target-names.ts';
+import { writeOtherDevice } from '#formats/libvirt/write-other-devices.ts';
+import { assignTargetNames } from '#formats/libvirt/target-names.ts';
 import type { DescribedDisk, DescribedNic, MachineDescription } from '#formats/machine.ts';
 import { isXmlName, leaf, printXml, xml, type XmlOutput } from '#lib/xml-writer.ts';
 
@@ -15,15 +15,15 @@ export interface LibvirtDomain {
 }
 
 export interface LibvirtOptions {
-  /** Where libvirt finds files that have a relative path; /var/lib/libvirt/images unless given. */
+  /** The directory of files with relative paths. Default: /var/lib/libvirt/images. */
   readonly imageDirectory?: string;
 }
 
-/** Throws a TypeError where a text of the machine has characters that XML cannot hold. */
+/** Throws a TypeError if a text of the machine has characters that XML cannot represent. */
 export function writeLibvirt(machine: MachineDescription, options: LibvirtOptions = {}): LibvirtDomain {
   const { imageDirectory = '/var/lib/libvirt/images' } = options;
   const notes = [...machine.notes];
-  if (machine.state !== undefined) notes.push('the persistent state of TPM and EFI is not written: both begin anew');
+  if (machine.state !== undefined) notes.push('the persistent state of TPM and EFI is not written: both start empty');
   const { name, uuid, serial, memoryMib, cpu } = machine;
   const vcpus = cpu.sockets * cpu.cores * cpu.threads;
   const root = xml('domain', { type: 'kvm' }, [
@@ -41,7 +41,7 @@ export function writeLibvirt(machine: MachineDescription, options: LibvirtOption
       machine.firmware === 'efi-secure' ? xml('smm', { state: 'on' }) : undefined,
     ]),
     cpuElement(machine),
-    xml('devices', {}, devices(machine, imageDirectory, notes)),
+    xml('devices', {}, deviceElements(machine, imageDirectory, notes)),
   ]);
   return { xml: printXml(root), notes };
 }
@@ -65,17 +65,17 @@ function cpuElement({ cpu: { sockets, cores, threads, model } }: MachineDescript
   ]);
 }
 
-function devices(machine: MachineDescription, imageDirectory: string, notes: string[]): XmlOutput[] {
+function deviceElements(machine: MachineDescription, imageDirectory: string, notes: string[]): XmlOutput[] {
   const own = new Set([...machine.disks, ...machine.nics].map(({ id }) => id));
-  const addresses = addressesOf(machine);
+  const addresses = libvirtAddresses(machine);
   const isQ35 = machine.chipset !== 'i440fx';
   const root = xml('controller', { type: 'pci', index: 0, model: isQ35 ? 'pcie-root' : 'pci-root' });
-  const targets = targetNames(machine);
+  const targets = assignTargetNames(machine);
   const disks = machine.disks.filter((disk) => isPlugged(disk, notes));
   const nics = machine.nics.filter((nic) => isPlugged(nic, notes));
   const others = machine.rows
     .filter(({ id, plugged }) => !own.has(id) && plugged !== false)
-    .map((row) => ({ row, element: otherElement(row, parts(row.id, undefined, addresses)) }));
+    .map((row) => ({ row, element: writeOtherDevice(row, commonElements(row.id, undefined, addresses)) }));
   for (const { row, element } of others) {
     if (element === undefined) notes.push(`the device ${row.id} (${row.type} ${row.device}) is not written`);
   }
@@ -87,7 +87,7 @@ function devices(machine: MachineDescription, imageDirectory: string, notes: str
     ...disks.map((disk) => diskElement(disk, targets.get(disk.id) ?? 'vda', imageDirectory, addresses)),
     ...nics.map((nic) => nicElement(nic, addresses)),
     ...others.flatMap(({ element }) => element ?? []),
-    // Libvirt would add them. The USB controller of i440fx comes with the chipset.
+    // Explicit, because libvirt would add them. The USB controller of i440fx is part of the chipset.
     ...(hasBalloon ? [] : [xml('memballoon', { model: 'none' })]),
     ...(hasUsb || !isQ35 ? [] : [xml('controller', { type: 'usb', index: 0, model: 'none' })]),
   ];
@@ -100,12 +100,14 @@ function usesUsb({ type, device, specParams }: LearnedDevice): boolean {
 }
 
 function isPlugged({ id, plugged }: DescribedDisk | DescribedNic, notes: string[]): boolean {
-  if (!plugged) notes.push(`the device ${id} is not plugged, and not written`);
+  if (!plugged) notes.push(`the device ${id} is not plugged, so it is not written`);
   return plugged;
 }
 
-/** Libvirt wants to be told where a slot has more than one function. */
-function addressesOf({ rows }: MachineDescription): ReadonlyMap<string, DeviceAddress> {
+/**
+ * Returns the addresses, with `multifunction` where libvirt requires it: on function 0 of slots with several functions.
+ */
+function libvirtAddresses({ rows }: MachineDescription): ReadonlyMap<string, DeviceAddress> {
   const slotOf = ({ domain = '0', bus = '0', slot = '0' }: DeviceAddress) => [domain, bus, slot].map(Number).join(':');
   const known = rows.flatMap(({ id, address }) =>
     address === undefined || Object.keys(address).length === 0 ? [] : [[id, address] as const],
@@ -124,8 +126,8 @@ function addressesOf({ rows }: MachineDescription): ReadonlyMap<string, DeviceAd
   );
 }
 
-/** What each device ends with. */
-function parts(
+/** Returns the last elements of each device: boot order, alias and address. */
+function commonElements(
   id: string,
   bootOrder: number | undefined,
   addresses: ReadonlyMap<string, DeviceAddress>,
@@ -159,7 +161,7 @@ function diskElement(
     xml('target', { dev: target, bus }),
     readonly ? xml('readonly') : undefined,
     leaf('serial', serial),
-    ...parts(id, bootOrder, addresses),
+    ...commonElements(id, bootOrder, addresses),
   ]);
 }
 
@@ -172,6 +174,6 @@ function nicElement(
     mac === undefined ? undefined : xml('mac', { address: mac }),
     isUser ? undefined : xml('source', { bridge: network }),
     xml('model', { type: model }),
-    ...parts(id, bootOrder, addresses),
+    ...commonElements(id, bootOrder, addresses),
   ]);
 }

@@ -1,5 +1,5 @@
-/** Chunks of any size, read in pieces of wanted sizes. An end before its time is a fault. */
-import { tarFault } from '#formats/ova/tar-header.ts';
+/** Reads a stream of chunks in pieces of requested sizes. Throws if the stream ends too early. */
+import { tarError } from '#formats/ova/tar-header.ts';
 
 export class ByteSource {
   readonly #chunks: AsyncIterator<Uint8Array>;
@@ -9,8 +9,8 @@ export class ByteSource {
     this.#chunks = chunks[Symbol.asyncIterator]();
   }
 
-  /** For small pieces: they are copied. */
-  async exactly(size: number): Promise<Buffer> {
+  /** Reads `size` bytes into memory. For small pieces. */
+  async readExactly(size: number): Promise<Buffer> {
     const pieces: Buffer[] = [];
     for (let missing = size; missing > 0;) {
       const piece = await this.#some(missing);
@@ -20,8 +20,8 @@ export class ByteSource {
     return pieces.length === 1 ? (pieces[0] ?? Buffer.alloc(0)) : Buffer.concat(pieces, size);
   }
 
-  /** The next `size` bytes as they come. A second walk goes on where the first one stopped. */
-  content(size: number): AsyncIterable<Uint8Array> {
+  /** Streams the next `size` bytes. A second iteration continues where the first one stopped. */
+  stream(size: number): AsyncIterable<Uint8Array> {
     let left = size;
     const next = async (): Promise<IteratorResult<Uint8Array, undefined>> => {
       if (left === 0) return { done: true, value: undefined };
@@ -39,7 +39,7 @@ export class ByteSource {
   async #some(max: number): Promise<Buffer> {
     while (this.#rest.length === 0) {
       const { done, value } = await this.#chunks.next();
-      if (done === true) throw tarFault('it ends too early');
+      if (done === true) throw tarError('it ends too early');
       this.#rest = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
     }
     const piece = this.#rest.subarray(0, max);

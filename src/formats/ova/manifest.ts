@@ -1,11 +1,11 @@
-/** The manifest of an OVA: one digest per file, `SHA256(disk.img)= 0f3a...`. Pure. */
+/** Parses and prints the manifest of an OVA: one digest per file, `SHA256(disk.img)= 0f3a...`. Pure. */
 import { FormatError, quoted } from '#formats/faults.ts';
 
 export type DigestAlgorithm = 'sha1' | 'sha256' | 'sha512';
 
 export interface Digest {
   readonly algorithm: DigestAlgorithm;
-  /** Lower case. */
+  /** In lower case. */
   readonly hex: string;
 }
 
@@ -22,7 +22,7 @@ export function parseManifest(bytes: Uint8Array): Manifest {
     const [, word = '', name = '', hex = ''] = LINE.exec(line.trim()) ?? [];
     const algorithm = word.toLowerCase() as DigestAlgorithm;
     if (word === '' || hex.length !== LENGTHS[algorithm]) {
-      throw new FormatError('read OVA', [`line ${i + 1} of the manifest is no digest of a file`]);
+      throw new FormatError('read OVA', [`line ${i + 1} of the manifest is not the digest of a file`]);
     }
     if (manifest.has(name)) throw new FormatError('read OVA', [`the manifest names ${quoted(name)} twice`]);
     manifest.set(name, { algorithm, hex: hex.toLowerCase() });

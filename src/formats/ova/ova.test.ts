@@ -16,7 +16,7 @@ async function collect(chunks: AsyncIterable<Uint8Array>): Promise<Buffer> {
   return Buffer.concat(pieces);
 }
 
-/** In pieces of `size` bytes. */
+/** Yields the bytes in pieces of `size` bytes. */
 async function* inPieces(bytes: Uint8Array, size = 700): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }
@@ -40,7 +40,7 @@ async function read(bytes: Uint8Array, size?: number): Promise<Record<string, st
   return found;
 }
 
-test('what is written is read again, in pieces of any size, long names included', async () => {
+test('reads back written files, in pieces of any size and with long names', async () => {
   const name = `${'d'.repeat(90)}/${'é'.repeat(40)}.img`;
   await fc.assert(
     fc.asyncProperty(
@@ -64,7 +64,7 @@ test('what is written is read again, in pieces of any size, long names included'
   );
 });
 
-test('what is not read is skipped, and checked all the same', async () => {
+test('skips unread content but still verifies it', async () => {
   const parts: string[] = [];
   for await (const part of readOva(inPieces(await archive([plain('a', 'x'.repeat(5000)), plain('b', 'y')])))) {
     parts.push(part.kind);
@@ -73,7 +73,7 @@ test('what is not read is skipped, and checked all the same', async () => {
   assert.deepEqual(parts, ['descriptor', 'file', 'file']);
 });
 
-test('sizes of more than 8 GiB have their place', () => {
+test('supports sizes of more than 8 GiB', () => {
   const size = 9 * 1024 ** 3 + 1;
   const bytes = printTarHeader('big.img', size, 0);
   assert.equal(parseTarHeader(bytes.subarray(0, 512))?.type, 'pax');
@@ -86,7 +86,7 @@ test('sizes of more than 8 GiB have their place', () => {
   assert.equal(parseTarHeader(gnu.subarray(0, 512))?.size, size);
 });
 
-test('the length of an extended record counts itself', () => {
+test('the length of a pax record includes its own digits', () => {
   for (let length = 100; length < 130; length++) {
     const name = 'n'.repeat(length);
     const bytes = printTarHeader(name, 1, 0);
@@ -95,7 +95,7 @@ test('the length of an extended record counts itself', () => {
   }
 });
 
-/** One entry with a sum that fits, whatever was done to its header. */
+/** Returns an entry with a correct checksum after `change` has modified its header. */
 function tarEntry(
   name: string,
   content: string | Buffer,
@@ -117,7 +117,7 @@ const ovf = tarEntry('vm.ovf', '<x/>');
 const sha = (text: string, algorithm = 'sha256') => createHash(algorithm).update(text).digest('hex');
 
 const accepted: Record<string, { bytes: Buffer; want: Record<string, string> }> = {
-  'the archive of a directory, with ./ before each name': {
+  'names with ./ and directories': {
     bytes: Buffer.concat([
       tarEntry('./', '', '5'),
       tarEntry('./vm.ovf', '<x/>'),
@@ -131,8 +131,11 @@ const accepted: Record<string, { bytes: Buffer; want: Record<string, string> }> 
     bytes: Buffer.concat([ovf, tarEntry('././@LongLink', `${'l'.repeat(120)}\0`, 'L'), tarEntry('short', '1'), END]),
     want: { 'vm.ovf': '<x/>', ['l'.repeat(120)]: '1' },
   },
-  'no manifest': { bytes: Buffer.concat([ovf, tarEntry('a', '1'), END]), want: { 'vm.ovf': '<x/>', a: '1' } },
-  'a manifest of SHA1 that comes first': {
+  'an archive without a manifest': {
+    bytes: Buffer.concat([ovf, tarEntry('a', '1'), END]),
+    want: { 'vm.ovf': '<x/>', a: '1' },
+  },
+  'a SHA1 manifest before the files': {
     bytes: Buffer.concat([
       ovf,
       tarEntry('vm.mf', `SHA1(vm.ovf)= ${sha('<x/>', 'sha1')}\r\nSHA1(a)= ${sha('1', 'sha1')}\r\n`),
@@ -152,14 +155,17 @@ for (const [name, { bytes, want }] of Object.entries(accepted)) {
 }
 
 const refused: Record<string, { bytes: Buffer; why: RegExp }> = {
-  nothing: { bytes: Buffer.alloc(0), why: /ends too early/ },
+  'zero bytes': { bytes: Buffer.alloc(0), why: /ends too early/ },
   'an empty archive': { bytes: END, why: /it is empty/ },
-  'an archive that is cut off': {
+  'a truncated archive': {
     bytes: Buffer.concat([ovf, tarEntry('a', 'x'.repeat(2000))]).subarray(0, 1700),
     why: /ends too early/,
   },
-  'an archive without an end': { bytes: ovf, why: /ends too early/ },
-  'something else': { bytes: Buffer.alloc(2048, 'x'), why: /a number in a header is none|a header is damaged/ },
+  'an archive without an end marker': { bytes: ovf, why: /ends too early/ },
+  'a file that is not an archive': {
+    bytes: Buffer.alloc(2048, 'x'),
+    why: /a number in a header is invalid|a header is damaged/,
+  },
   'a damaged header': { bytes: Buffer.concat([Buffer.from(ovf).fill('y', 0, 1), END]), why: /a header is damaged/ },
   'a descriptor that is not the first': {
     bytes: Buffer.concat([tarEntry('a', '1'), ovf, END]),
@@ -178,7 +184,10 @@ const refused: Record<string, { bytes: Buffer; why: RegExp }> = {
     bytes: Buffer.concat([ovf, tarEntry('../../etc/cron.d/x', '1'), END]),
     why: /leads outside/,
   },
-  'an absolute name': { bytes: Buffer.concat([ovf, tarEntry('/etc/passwd', '1'), END]), why: /is no relative path/ },
+  'an absolute name': {
+    bytes: Buffer.concat([ovf, tarEntry('/etc/passwd', '1'), END]),
+    why: /is not a relative path/,
+  },
   'a long name that leads outside': {
     bytes: Buffer.concat([ovf, tarEntry('././@LongLink', '../x\0', 'L'), tarEntry('short', '1'), END]),
     why: /leads outside/,
@@ -187,63 +196,66 @@ const refused: Record<string, { bytes: Buffer; why: RegExp }> = {
     bytes: Buffer.concat([ovf, tarEntry('p', '13 path=../x\n', 'x'), tarEntry('short', '1'), END]),
     why: /leads outside/,
   },
-  'a pax header that lies about its length': {
+  'a pax header with a wrong length': {
     bytes: Buffer.concat([ovf, tarEntry('p', '99 path=x\n', 'x'), END]),
     why: /extended header is damaged/,
   },
-  'a pax size that is no number': {
+  'an invalid pax size': {
     bytes: Buffer.concat([ovf, tarEntry('p', '11 size=-1\n', 'x'), END]),
-    why: /a size is not possible/,
+    why: /a size is invalid/,
   },
-  'a file with holes': {
+  'a sparse file': {
     bytes: Buffer.concat([ovf, tarEntry('p', '22 GNU.sparse.major=1\n', 'x'), END]),
-    why: /with holes/,
+    why: /a sparse format/,
   },
   'a symbolic link': { bytes: Buffer.concat([ovf, tarEntry('a', '', '2'), END]), why: /a link or a device/ },
   'a hard link': { bytes: Buffer.concat([ovf, tarEntry('a', '', '1'), END]), why: /a link or a device/ },
   'a device': { bytes: Buffer.concat([ovf, tarEntry('a', '', '3'), END]), why: /a link or a device/ },
   'a pipe': { bytes: Buffer.concat([ovf, tarEntry('a', '', '6'), END]), why: /a link or a device/ },
   'a directory with content': { bytes: Buffer.concat([ovf, tarEntry('a', 'x', '5'), END]), why: /has content/ },
-  'a file twice': { bytes: Buffer.concat([ovf, tarEntry('a', '1'), tarEntry('a', '2'), END]), why: /is there twice/ },
+  'a repeated file': {
+    bytes: Buffer.concat([ovf, tarEntry('a', '1'), tarEntry('a', '2'), END]),
+    why: /"a" appears twice/,
+  },
   'names that are not UTF-8': {
     bytes: Buffer.concat([ovf, tarEntry('a', '1', '0', (block) => block.writeUInt8(0xff, 0)), END]),
     why: /not encoded in UTF-8/,
   },
-  'a size that cannot be': {
+  'an invalid size': {
     bytes: Buffer.concat([ovf, tarEntry('a', '1', '0', (block) => block.fill(0xff, 124, 136)), END]),
-    why: /a size is not possible/,
+    why: /a size is invalid/,
   },
-  'a file that is larger than anybody has': {
+  'a file that is too large': {
     bytes: Buffer.concat([ovf, tarEntry('p', '25 size=9007199254740991\n', 'x'), tarEntry('a', ''), END]),
     why: /"a" has 9007199254740991 bytes, more than/,
   },
-  'headers without end': {
+  'too many headers in a row': {
     bytes: Buffer.concat([ovf, ...Array.from({ length: 20 }, () => tarEntry('p', '9 path=x\n', 'x'))]),
     why: /too many headers/,
   },
-  'more files than anybody has': {
+  'too many files': {
     bytes: Buffer.concat([ovf, ...Array.from({ length: TAR_LIMITS.entries + 1 }, (_, i) => tarEntry(`f${i}`, ''))]),
     why: /more than 1024 files/,
   },
-  'a file that is not what the manifest says': {
+  'a file that does not match the manifest': {
     bytes: Buffer.concat([
       ovf,
       tarEntry('a', '1'),
       tarEntry('vm.mf', `SHA256(vm.ovf)= ${sha('<x/>')}\nSHA256(a)= ${sha('2')}\n`),
       END,
     ]),
-    why: /"a" is not what the manifest says/,
+    why: /"a" does not match the manifest/,
   },
-  'a file that the manifest does not name, and one that is not there': {
+  'a file that the manifest does not name, and a missing one': {
     bytes: Buffer.concat([
       ovf,
       tarEntry('a', '1'),
       tarEntry('vm.mf', `SHA256(vm.ovf)= ${sha('<x/>')}\nSHA256(b)= ${sha('2')}\n`),
       END,
     ]),
-    why: /names "b", which is not there; the manifest does not name "a"/,
+    why: /names "b", which is missing; the manifest does not name "a"/,
   },
-  'a manifest of SHA1 that comes last': {
+  'a SHA1 manifest after the files': {
     bytes: Buffer.concat([
       ovf,
       tarEntry('a', '1'),
@@ -252,7 +264,7 @@ const refused: Record<string, { bytes: Buffer; why: RegExp }> = {
     ]),
     why: /comes last and has sha1/,
   },
-  'a manifest that is none': {
+  'an invalid manifest': {
     bytes: Buffer.concat([ovf, tarEntry('vm.mf', 'MD5(a)= 00\n'), END]),
     why: /line 1 of the manifest/,
   },
@@ -264,7 +276,7 @@ for (const [name, { bytes, why }] of Object.entries(refused)) {
   });
 }
 
-test('all files together are bounded', async () => {
+test('limits the total size of all files', async () => {
   const bytes = Buffer.concat([ovf, tarEntry('a', 'x'.repeat(600)), tarEntry('b', 'x'.repeat(600)), END]);
   const all = async () => {
     for await (const { content } of readTar(inPieces(bytes), { ...TAR_LIMITS, totalBytes: 1000 })) void content;
@@ -272,7 +284,7 @@ test('all files together are bounded', async () => {
   await assert.rejects(all(), /more than 1000 bytes/);
 });
 
-test('the source is closed when nobody reads on', async () => {
+test('closes the source when the reader stops', async () => {
   let isClosed = false;
   const whole = await archive();
   async function* source() {
@@ -286,7 +298,7 @@ test('the source is closed when nobody reads on', async () => {
   assert.ok(isClosed);
 });
 
-test('the writer keeps its word', async () => {
+test('the writer refuses wrong sizes, unsafe names and repeated files', async () => {
   await assert.rejects(archive([{ name: 'a', size: 2, content: [Buffer.from('1')] }]), /fewer than 2 bytes/);
   await assert.rejects(archive([{ name: 'a', size: 1, content: [Buffer.from('12')] }]), /more than 1 bytes/);
   await assert.rejects(archive([plain('../a', '1')]), /leads outside/);
@@ -294,7 +306,7 @@ test('the writer keeps its word', async () => {
   assert.deepEqual(await archive(), await archive());
 });
 
-test('files are held against what the descriptor says of them', () => {
+test('checks files against the descriptor', () => {
   const disk = { name: 'root', file: 'root.img', sizeBytes: 1000, format: 'raw' } as DescribedDisk;
   assert.equal(fileFault({ disks: [disk] }, { name: 'root.img', size: 1000 }), undefined);
   assert.match(fileFault({ disks: [disk] }, { name: 'root.img', size: 1001 }) ?? '', /has 1001 bytes/);

@@ -1,11 +1,19 @@
 /**
- * A tar archive as it streams by: each file with its content, once and in order. Nothing is kept but the piece that is
- * being read; names that lead outside, links and devices end it.
+ * Reads a tar archive as a stream: each file with its content, once and in order. Only the current piece is kept in
+ * memory. Unsafe names, links and devices are refused.
  */
 import { quoted } from '#formats/faults.ts';
 import { ByteSource } from '#formats/ova/byte-source.ts';
-import { BLOCK, parsePax, parseTarHeader, padding, tarFault, textIn, type TarHeader } from '#formats/ova/tar-header.ts';
-import { pathFault } from '#formats/safe-path.ts';
+import {
+  BLOCK,
+  parsePax,
+  parseTarHeader,
+  padding,
+  tarError,
+  decodeText,
+  type TarHeader,
+} from '#formats/ova/tar-header.ts';
+import { checkPath } from '#formats/safe-path.ts';
 
 export interface TarLimits {
   readonly entries: number;
@@ -19,7 +27,7 @@ const MAX_EXTENDED = 64 * 1024;
 export interface TarFile {
   readonly name: string;
   readonly size: number;
-  /** May be read once, and only until the next file is asked for; what is left unread is skipped. */
+  /** Can be read once, and only until the next file is requested; the rest is skipped. */
   readonly content: AsyncIterable<Uint8Array>;
 }
 
@@ -32,48 +40,48 @@ export async function* readTar(
   let total = 0;
   try {
     for (let entries = 0; ; entries++) {
-      if (entries > limits.entries) throw tarFault(`there are more than ${limits.entries} files`);
-      const header = await nextHeader(source);
+      if (entries > limits.entries) throw tarError(`there are more than ${limits.entries} files`);
+      const header = await readHeader(source);
       if (header === undefined) return;
       const { name, size, type } = header;
-      const fault = name.includes('\u{FFFD}') ? 'is not encoded in UTF-8' : pathFault(name);
-      if (fault !== undefined) throw tarFault(`the name ${quoted(name)} ${fault}`);
+      const problem = name.includes('\u{FFFD}') ? 'is not encoded in UTF-8' : checkPath(name);
+      if (problem !== undefined) throw tarError(`the name ${quoted(name)} ${problem}`);
       if (type === 'directory') continue;
-      if (names.has(name)) throw tarFault(`${quoted(name)} is there twice`);
+      if (names.has(name)) throw tarError(`${quoted(name)} appears twice`);
       names.add(name);
       total += size;
-      if (size > limits.fileBytes) throw tarFault(`${quoted(name)} has ${size} bytes, more than ${limits.fileBytes}`);
-      if (total > limits.totalBytes) throw tarFault(`it has more than ${limits.totalBytes} bytes`);
-      const content = source.content(size);
+      if (size > limits.fileBytes) throw tarError(`${quoted(name)} has ${size} bytes, more than ${limits.fileBytes}`);
+      if (total > limits.totalBytes) throw tarError(`it has more than ${limits.totalBytes} bytes`);
+      const content = source.stream(size);
       yield { name, size, content };
       for await (const skipped of content) void skipped;
-      await source.exactly(padding(size).length);
+      await source.readExactly(padding(size).length);
     }
   } finally {
     await source.close();
   }
 }
 
-/** The next file or directory, with the long name or size that stands before it. */
-async function nextHeader(source: ByteSource): Promise<TarHeader | undefined> {
-  let said: { path?: string; size?: number } = {};
+/** Reads the header of the next file or directory, including a long name or size from extended headers before it. */
+async function readHeader(source: ByteSource): Promise<TarHeader | undefined> {
+  let overrides: { path?: string; size?: number } = {};
   for (let extended = 0; extended < 8; extended++) {
-    const header = parseTarHeader(await source.exactly(BLOCK));
+    const header = parseTarHeader(await source.readExactly(BLOCK));
     if (header === undefined || header.type === 'file' || header.type === 'directory') {
       if (header === undefined) return undefined;
-      const name = (said.path ?? header.name).replace(/^(?:\.\/)+/, '').replace(/\/$/, '');
-      // The archive's own directory.
+      const name = (overrides.path ?? header.name).replace(/^(?:\.\/)+/, '').replace(/\/$/, '');
+      // The entry of the archived directory itself.
       if (header.type === 'directory' && (name === '' || name === '.')) {
-        said = {};
+        overrides = {};
         continue;
       }
-      return { ...header, name, size: said.size ?? header.size };
+      return { ...header, name, size: overrides.size ?? header.size };
     }
-    if (header.size > MAX_EXTENDED) throw tarFault('an extended header is too long');
-    const body = await source.exactly(header.size);
-    await source.exactly(padding(header.size).length);
-    if (header.type === 'long-name') said = { ...said, path: textIn(body) };
-    if (header.type === 'pax') said = { ...said, ...parsePax(body) };
+    if (header.size > MAX_EXTENDED) throw tarError('an extended header is too long');
+    const body = await source.readExactly(header.size);
+    await source.readExactly(padding(header.size).length);
+    if (header.type === 'long-name') overrides = { ...overrides, path: decodeText(body) };
+    if (header.type === 'pax') overrides = { ...overrides, ...parsePax(body) };
   }
-  throw tarFault('there are too many headers in a row');
+  throw tarError('there are too many headers in a row');
 }

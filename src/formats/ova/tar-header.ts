@@ -1,8 +1,8 @@
-/** One header of a tar archive: ustar with the additions of GNU and POSIX (pax). Bytes in, values out, and back. Pure. */
+/** Parses and prints headers of tar archives: ustar with the extensions of GNU and POSIX (pax). Pure. */
 import { FormatError, quoted } from '#formats/faults.ts';
 
 export const BLOCK = 512;
-/** What eleven octal digits hold. */
+/** The largest number with eleven octal digits. */
 const MAX_OCTAL_SIZE = 8 ** 11 - 1;
 const MAX_NAME = 100;
 
@@ -24,86 +24,89 @@ const TYPES = new Map<string, TarType>([
   ['g', 'pax-global'],
 ]);
 
-/** Undefined for a block of zeros: the end. Throws for damage, and for what has no place in an OVA: links, devices. */
+/** Returns undefined for a block of zeros, which ends the archive. Throws if it is damaged, a link or a device. */
 export function parseTarHeader(block: Buffer): TarHeader | undefined {
   if (block.every((byte) => byte === 0)) return undefined;
-  if (checksum(block) !== octal(block.subarray(148, 156))) throw tarFault('a header is damaged');
-  const name = nameIn(block);
+  if (checksum(block) !== parseOctal(block.subarray(148, 156))) throw tarError('a header is damaged');
+  const name = parseName(block);
   const letter = String.fromCharCode(block[156] ?? 0);
   const type = TYPES.get(letter);
   if (type === undefined)
-    throw tarFault(`${quoted(name)} is no plain file (type ${quoted(letter)}), but a link or a device`);
-  const size = sizeIn(block.subarray(124, 136));
-  if (type === 'directory' && size !== 0) throw tarFault(`the directory ${quoted(name)} has content`);
+    throw tarError(`${quoted(name)} is a link or a device (type ${quoted(letter)}); expected a file`);
+  const size = parseSize(block.subarray(124, 136));
+  if (type === 'directory' && size !== 0) throw tarError(`the directory ${quoted(name)} has content`);
   return { name, size, type };
 }
 
-function nameIn(block: Buffer): string {
-  const name = textIn(block.subarray(0, MAX_NAME));
+function parseName(block: Buffer): string {
+  const name = decodeText(block.subarray(0, MAX_NAME));
   const isUstar = block.toString('latin1', 257, 263) === 'ustar\0';
-  const prefix = isUstar ? textIn(block.subarray(345, 500)) : '';
+  const prefix = isUstar ? decodeText(block.subarray(345, 500)) : '';
   return prefix === '' ? name : `${prefix}/${name}`;
 }
 
-/** Up to the first NUL. What is not UTF-8 shows as U+FFFD: a name that was cut off may be followed by the whole one. */
-export function textIn(bytes: Buffer): string {
+/**
+ * Decodes up to the first NUL. Invalid UTF-8 becomes U+FFFD, because a truncated name may be replaced by an extended
+ * header.
+ */
+export function decodeText(bytes: Buffer): string {
   const end = bytes.indexOf(0);
   return bytes.toString('utf8', 0, end === -1 ? bytes.length : end);
 }
 
-/** Octal digits, or GNU's binary for what is larger. */
-function sizeIn(field: Buffer): number {
+/** Parses octal digits, or GNU's binary format for larger sizes. */
+function parseSize(field: Buffer): number {
   const first = field[0] ?? 0;
-  if ((first & 0x80) === 0) return octal(field);
-  if (first !== 0x80 || field.subarray(1, 4).some((byte) => byte !== 0)) throw tarFault('a size is not possible');
+  if ((first & 0x80) === 0) return parseOctal(field);
+  if (first !== 0x80 || field.subarray(1, 4).some((byte) => byte !== 0)) throw tarError('a size is invalid');
   const size = field.readBigUInt64BE(4);
-  if (size > BigInt(Number.MAX_SAFE_INTEGER)) throw tarFault('a size is not possible');
+  if (size > BigInt(Number.MAX_SAFE_INTEGER)) throw tarError('a size is invalid');
   return Number(size);
 }
 
-function octal(field: Buffer): number {
+function parseOctal(field: Buffer): number {
   const text = field
     .toString('latin1')
     .replace(/[\0 ]+$/, '')
     .trimStart();
-  if (!/^[0-7]{0,12}$/.test(text)) throw tarFault('a number in a header is none');
+  if (!/^[0-7]{0,12}$/.test(text)) throw tarError('a number in a header is invalid');
   return Number.parseInt(text || '0', 8);
 }
 
-/** The sum of all bytes, with blanks in place of the sum itself. */
+/** Returns the sum of all bytes, with spaces in place of the checksum itself. */
 function checksum(block: Buffer): number {
   let sum = 0;
   for (const [i, byte] of block.entries()) sum += i >= 148 && i < 156 ? 0x20 : byte;
   return sum;
 }
 
-export function tarFault(problem: string): FormatError {
+export function tarError(problem: string): FormatError {
   return new FormatError('read OVA', [problem]);
 }
 
-/** Path and size, where they are said: records of the form `length key=value\n`. */
+/** Returns path and size, if present, from records of the form `length key=value\n`. */
 export function parsePax(bytes: Buffer): { path?: string; size?: number } {
-  const said = new Map<string, string>();
+  const records = new Map<string, string>();
   for (let at = 0; at < bytes.length;) {
     const blank = bytes.indexOf(0x20, at);
     const digits = blank === -1 ? '' : bytes.toString('latin1', at, blank);
     const end = at + Number(digits);
     const isRecord =
       /^[1-9][0-9]{0,6}$/.test(digits) && end <= bytes.length && end > blank + 1 && bytes[end - 1] === 0x0a;
-    const [key = '', ...value] = isRecord ? textIn(bytes.subarray(blank + 1, end - 1)).split('=') : [];
-    if (key === '') throw tarFault('an extended header is damaged');
-    if (key.startsWith('GNU.sparse')) throw tarFault('a file is stored with holes, which we do not read');
-    said.set(key, value.join('='));
+    const [key = '', ...value] = isRecord ? decodeText(bytes.subarray(blank + 1, end - 1)).split('=') : [];
+    if (key === '') throw tarError('an extended header is damaged');
+    if (key.startsWith('GNU.sparse')) throw tarError('a file is stored in a sparse format, which is not supported');
+    records.set(key, value.join('='));
     at = end;
   }
-  const [path, size] = [said.get('path'), said.get('size')];
+  const [path, size] = [records.get('path'), records.get('size')];
   if (size !== undefined && !(/^[0-9]{1,16}$/.test(size) && Number.isSafeInteger(Number(size)))) {
-    throw tarFault('a size is not possible');
+    throw tarError('a size is invalid');
   }
   return { ...(path !== undefined && { path }), ...(size !== undefined && { size: Number(size) }) };
 }
 
-/** A file's header, with a pax header before it where name or size do not fit. */
+/** Returns the header of a file, preceded by a pax header if name or size do not fit. */
 export function printTarHeader(name: string, size: number, modifiedSeconds: number): Buffer {
   const records: [string, string][] = [];
   if (Buffer.byteLength(name) > MAX_NAME) records.push(['path', name]);
@@ -112,18 +115,18 @@ export function printTarHeader(name: string, size: number, modifiedSeconds: numb
     0,
     MAX_NAME,
   );
-  const plain = header(short, size > MAX_OCTAL_SIZE ? 0 : size, '0', modifiedSeconds);
+  const plain = printHeader(short, size > MAX_OCTAL_SIZE ? 0 : size, '0', modifiedSeconds);
   if (records.length === 0) return plain;
   const body = Buffer.from(records.map(([key, value]) => paxRecord(key, value)).join(''));
   return Buffer.concat([
-    header(Buffer.from('PaxHeader'), body.length, 'x', modifiedSeconds),
+    printHeader(Buffer.from('PaxHeader'), body.length, 'x', modifiedSeconds),
     body,
     padding(body.length),
     plain,
   ]);
 }
 
-/** The length counts its own digits. */
+/** Prints a record; its length includes the digits of the length itself. */
 function paxRecord(key: string, value: string): string {
   const rest = Buffer.byteLength(` ${key}=${value}\n`);
   let length = rest + String(rest).length;
@@ -131,7 +134,7 @@ function paxRecord(key: string, value: string): string {
   return `${length} ${key}=${value}\n`;
 }
 
-function header(name: Buffer, size: number, type: string, modifiedSeconds: number): Buffer {
+function printHeader(name: Buffer, size: number, type: string, modifiedSeconds: number): Buffer {
   const block = Buffer.alloc(BLOCK);
   const number = (value: number, at: number, digits: number) =>
     block.write(`${value.toString(8).padStart(digits, '0')}\0`, at);
@@ -147,7 +150,7 @@ function header(name: Buffer, size: number, type: string, modifiedSeconds: numbe
   return block;
 }
 
-/** What fills the last block of a content. */
+/** Returns the bytes that fill the last block of a file. */
 export function padding(size: number): Buffer {
   return Buffer.alloc((BLOCK - (size % BLOCK)) % BLOCK);
 }

@@ -1,8 +1,8 @@
-/** OVA out: descriptor, files, and last the manifest, because digests are known only when everything has gone by. */
+/** Writes OVAs as a stream: descriptor, files, and the manifest last, because the digests are known only then. */
 import { createHash } from 'node:crypto';
 import { printManifest } from '#formats/ova/manifest.ts';
 import { BLOCK, padding, printTarHeader } from '#formats/ova/tar-header.ts';
-import { pathFault } from '#formats/safe-path.ts';
+import { checkPath } from '#formats/safe-path.ts';
 import { invariant } from '#lib/invariant.ts';
 
 export interface OvaFile {
@@ -16,13 +16,13 @@ export interface OvaContent {
   /** `<name>.ovf` is the descriptor, `<name>.mf` the manifest. */
   readonly name: string;
   readonly descriptor: string;
-  /** In the order in which the descriptor names them. */
+  /** In the order of the descriptor. */
   readonly files: AsyncIterable<OvaFile> | Iterable<OvaFile>;
-  /** Seconds since 1970, for all files; 0 unless given, so that equal machines are equal files. */
+  /** Seconds since 1970, for all files. Default: 0, so that equal machines give equal files. */
   readonly modifiedSeconds?: number;
 }
 
-/** Throws where a file has more or fewer bytes than it said: the archive is then of no use. */
+/** Throws if a file does not have the announced size; the archive is then unusable. */
 export async function* writeOva({
   name,
   descriptor,
@@ -31,12 +31,12 @@ export async function* writeOva({
 }: OvaContent): AsyncGenerator<Uint8Array> {
   const digests = new Map<string, string>();
   const [ovf, mf] = [`${name}.ovf`, `${name}.mf`];
-  yield* entry(textFile(ovf, descriptor), modifiedSeconds, digests);
+  yield* writeEntry(textFile(ovf, descriptor), modifiedSeconds, digests);
   for await (const file of files) {
-    invariant(![ovf, mf].includes(file.name) && !digests.has(file.name), `"${file.name}" is one file of the OVA`);
-    yield* entry(file, modifiedSeconds, digests);
+    invariant(![ovf, mf].includes(file.name) && !digests.has(file.name), `"${file.name}" appears once in the OVA`);
+    yield* writeEntry(file, modifiedSeconds, digests);
   }
-  yield* entry(textFile(mf, printManifest(digests)), modifiedSeconds, new Map());
+  yield* writeEntry(textFile(mf, printManifest(digests)), modifiedSeconds, new Map());
   yield Buffer.alloc(2 * BLOCK);
 }
 
@@ -45,14 +45,14 @@ function textFile(name: string, text: string): OvaFile {
   return { name, size: content.length, content: [content] };
 }
 
-async function* entry(
+async function* writeEntry(
   file: OvaFile,
   modifiedSeconds: number,
   digests: Map<string, string>,
 ): AsyncGenerator<Uint8Array> {
   const { name, size, content } = file;
-  const fault = pathFault(name);
-  if (fault !== undefined) throw new TypeError(`Cannot write "${name}" into an OVA: the name ${fault}`);
+  const problem = checkPath(name);
+  if (problem !== undefined) throw new TypeError(`Cannot write "${name}" into an OVA: the name ${problem}`);
   const hash = createHash('sha256');
   let written = 0;
   yield printTarHeader(name, size, modifiedSeconds);

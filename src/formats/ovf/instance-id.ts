@@ -1,4 +1,4 @@
-/** Ids of devices as oVirt wants them: uuids, always the same for the same device of the same machine. Pure. */
+/** Derives the ids of devices in OVFs: uuids that are always the same for the same device of the same machine. Pure. */
 import { createHash } from 'node:crypto';
 import type { MachineDescription } from '#formats/machine.ts';
 
@@ -7,7 +7,7 @@ export function instanceId({ uuid, name }: Pick<MachineDescription, 'uuid' | 'na
     .update(`${uuid ?? name}/${id}`)
     .digest()
     .subarray(0, 16);
-  // Version 8: made by a rule of the maker's own.
+  // Version 8: a vendor-specific uuid.
   bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x80, 6);
   bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8);
   return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');

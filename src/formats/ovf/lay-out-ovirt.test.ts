@@ -17,7 +17,7 @@ const OLD_ITEMS = [
   diskItem(DISK_2, IMAGE_2),
   item(20, '5', '<rasd:VirtualQuantity>1</rasd:VirtualQuantity>'),
 ];
-/** Boots from the network. */
+/** The machine boots from the network. */
 const oldOvf = (version: string, settings = '') =>
   ovirtOvf({ version, items: OLD_ITEMS.join(''), disks: OLD_DISKS, settings }).replace(
     '<default_boot_sequence>1<',
@@ -26,10 +26,10 @@ const oldOvf = (version: string, settings = '') =>
 const VIDEO_AND_SERIAL = { video0: '0000:00:02.0', 'virtio-serial0': '0000:00:03.0' };
 
 const oldMachines: Record<string, OldMachine> = {
-  'disks after the controller of the agent, by name as texts are compared': {
+  'places disks after the controller of the agent, with names compared as text': {
     want: { ...VIDEO_AND_SERIAL, 'disk-drive-10': '0000:00:04.0', 'disk-drive-2': '0000:00:05.0' },
   },
-  'a sound card of a desktop': {
+  'adds a sound card to a desktop': {
     settings: '<VmType>0</VmType>',
     want: {
       video0: '0000:00:02.0',
@@ -39,7 +39,7 @@ const oldMachines: Record<string, OldMachine> = {
       'disk-drive-2': '0000:00:06.0',
     },
   },
-  'no sound card of a server': {
+  'adds no sound card to a server': {
     settings: '<VmType>1</VmType>',
     want: { ...VIDEO_AND_SERIAL, 'disk-drive-10': '0000:00:04.0', 'disk-drive-2': '0000:00:05.0' },
   },
@@ -51,14 +51,14 @@ for (const [name, { settings = '', want }] of Object.entries(oldMachines)) {
   });
 }
 
-test('a desktop of oVirt 3.0 with Windows XP has an AC97 card, and the import says what it adds', () => {
+test('adds an AC97 card to a desktop of oVirt 3.0 with Windows XP, with a note', () => {
   const ovf = oldOvf('3.0.0.0', '<VmType>0</VmType>');
   const machine = readOvf(ovf.replace('<Description>other<', '<Description>WindowsXP<'));
   assert.equal(machine.rows.find(({ id }) => id === 'sound0')?.device, 'ac97');
-  assert.match(machine.notes.join('\n'), /it gets them: sound ac97, controller virtio-serial/);
+  assert.match(machine.notes.join('\n'), /added: sound ac97, controller virtio-serial/);
 });
 
-test('an OVF of oVirt 3.1 without any address keeps the slot of the agent free', () => {
+test('leaves the slot of the agent free in an OVF of oVirt 3.1 without addresses', () => {
   assert.deepEqual(placesOf(readOvf(oldOvf('3.1.0.0'))), {
     video0: '0000:00:02.0',
     'disk-drive-2': '0000:00:04.0',

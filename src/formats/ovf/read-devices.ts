@@ -1,19 +1,19 @@
-/** Items of an OVF as disks, interfaces and rows. Who has which data, on which bus, in which order to boot. */
+/** Converts the Items of an OVF to disks, interfaces and rows, with buses and boot orders. */
 import type { Chipset } from '#api/chipset.ts';
 import { INTERFACE_MODELS } from '#api/domain/interface.ts';
 import {
-  impliedOrders,
-  ordersOf,
+  impliedBootOrders,
+  assignBootOrders,
   parseSequence,
-  sequenceOfNumber,
+  sequenceByNumber,
   type BootCandidate,
 } from '#formats/boot-sequence.ts';
 import { UniqueNames } from '#formats/device-names.ts';
 import { DeviceRows, isSpecialManaged } from '#formats/device-rows.ts';
 import { quoted, type Findings } from '#formats/faults.ts';
 import type { DescribedDisk, DescribedNic, MachineDescription } from '#formats/machine.ts';
-import { inFirstRunOrder } from '#formats/first-run-order.ts';
-import { isPossibleModel, plainModel } from '#formats/possible.ts';
+import { sortForFirstRun } from '#formats/first-run-order.ts';
+import { isSupportedModel, fallbackModel } from '#formats/supported-hardware.ts';
 import type { Envelope } from '#formats/ovf/envelope.ts';
 import { readDisks, type ReadDisk } from '#formats/ovf/read-disks.ts';
 import type { OvfItem } from '#formats/ovf/read-item.ts';
@@ -29,10 +29,10 @@ interface ReadNic {
 }
 
 const DISK_RESOURCES = new Set<number>([RESOURCE.disk, RESOURCE.cdrom, RESOURCE.dvd, RESOURCE.floppy]);
-/** With those who are not oVirt: controllers whose kind is all that is said of them. */
+/** Controllers in OVFs of other products, where only their kind is known. */
 const PLAIN_CONTROLLERS = new Set<number>([RESOURCE.ide, RESOURCE.scsi, RESOURCE.monitor]);
 
-export function readDevices(
+export function readOvfDevices(
   envelope: Envelope,
   items: readonly OvfItem[],
   storage: OvfStorage,
@@ -41,7 +41,7 @@ export function readDevices(
 ): Devices {
   const disks = readDisks(envelope, items.filter(isDisk), items, storage, chipset, findings);
   const nics = readNics(items, chipset, findings);
-  const orders = bootOrders(envelope, disks, nics, findings);
+  const orders = readBootOrders(envelope, disks, nics, findings);
   const rows = new DeviceRows();
   for (const { disk, item, keepsAddress } of disks) {
     rows.add({
@@ -72,23 +72,25 @@ export function readDevices(
       specParams: item.specParams,
     });
   }
-  for (const item of items) addOther(item, envelope, rows, findings);
-  const devices = inFirstRunOrder({
-    disks: disks.map(({ disk }): DescribedDisk => ({ ...disk, ...order(orders, disk.id) })),
-    nics: nics.map(({ nic }) => ({ ...nic, ...order(orders, nic.id) })),
+  for (const item of items) addOtherDevice(item, envelope, rows, findings);
+  const devices = sortForFirstRun({
+    disks: disks.map(({ disk }): DescribedDisk => ({ ...disk, ...orderField(orders, disk.id) })),
+    nics: nics.map(({ nic }) => ({ ...nic, ...orderField(orders, nic.id) })),
     rows: rows.rows,
   });
-  return { ...devices, ...(isImplied(envelope, devices.disks, orders) && { bootOrderIsImplied: true }) };
+  return { ...devices, ...(isBootOrderImplied(envelope, devices.disks, orders) && { bootOrderIsImplied: true }) };
 }
 
-/** Reports whether a file of ours says that its orders are implied, and they are: somebody may have edited them. */
-function isImplied(
+/**
+ * Reports whether our own file says that its boot orders are implied, and they still are: a user may have edited them.
+ */
+function isBootOrderImplied(
   { system }: Envelope,
   disks: readonly DescribedDisk[],
   orders: ReadonlyMap<string, number>,
 ): boolean {
   if (attributeOf(system, 'boot-order', OWN) !== 'implied') return false;
-  const implied = impliedOrders(disks);
+  const implied = impliedBootOrders(disks);
   return implied.size === orders.size && [...implied].every(([id, number]) => orders.get(id) === number);
 }
 
@@ -96,7 +98,7 @@ function isDisk({ resourceType, texts }: OvfItem): boolean {
   return DISK_RESOURCES.has(resourceType) || (resourceType === RESOURCE.other && texts.get('Type') === 'disk');
 }
 
-function order(orders: ReadonlyMap<string, number>, id: string): { bootOrder?: number } {
+function orderField(orders: ReadonlyMap<string, number>, id: string): { bootOrder?: number } {
   const bootOrder = orders.get(id);
   return bootOrder === undefined ? {} : { bootOrder };
 }
@@ -113,7 +115,7 @@ function readNics(items: readonly OvfItem[], chipset: Chipset | undefined, findi
       const nic: DescribedNic = {
         id: `nic-${name}`,
         name,
-        model: modelOf(item, chipset, findings),
+        model: chooseModel(item, chipset, findings),
         ...(mac !== undefined && { mac }),
         ...(network !== undefined && { network }),
         plugged: item.plugged,
@@ -122,63 +124,72 @@ function readNics(items: readonly OvfItem[], chipset: Chipset | undefined, findi
     });
 }
 
-function modelOf({ texts, own, label }: OvfItem, chipset: Chipset | undefined, findings: Findings) {
+function chooseModel({ texts, own, label }: OvfItem, chipset: Chipset | undefined, findings: Findings) {
   const exact = INTERFACE_MODELS.find((model) => model === own.get('model'));
   if (exact !== undefined) return exact;
-  const said = texts.get('ResourceSubType') ?? '3';
-  const model = modelOfSubType(said);
-  if (model !== undefined && isPossibleModel(model, chipset)) return model;
-  const instead = plainModel(chipset);
-  findings.note(`${quoted(label)}: the model ${quoted(said)} is not there for this machine; it becomes ${instead}`);
-  return instead;
+  const sourceModel = texts.get('ResourceSubType') ?? '3';
+  const model = modelOfSubType(sourceModel);
+  if (model !== undefined && isSupportedModel(model, chipset)) return model;
+  const replacement = fallbackModel(chipset);
+  findings.addNote(
+    `${quoted(label)}: the model ${quoted(sourceModel)} is not supported on this machine; it is replaced with ${replacement}`,
+  );
+  return replacement;
 }
 
-/** The numbers of the devices, where there are any; else those that follow from the sequence of the machine. */
-function bootOrders(
+/**
+ * Returns the boot orders of the devices; if there are none, those that follow from the boot sequence of the machine.
+ */
+function readBootOrders(
   { settings, product }: Envelope,
   disks: readonly ReadDisk[],
   nics: readonly ReadNic[],
   findings: Findings,
 ): ReadonlyMap<string, number> {
-  const said = [
+  const named = [
     ...disks.map(({ disk, item }) => ({ id: disk.id, item })),
     ...nics.map(({ nic, item }) => ({ id: nic.id, item })),
   ]
     .map(({ id, item }) => [id, item?.bootOrder ?? 0] as const)
     .filter(([, bootOrder]) => bootOrder > 0);
-  if (said.length > 0 || product === 'Selfsame') return new Map(said);
+  if (named.length > 0 || product === 'Selfsame') return new Map(named);
   const text = settings.get('defaultbootsequence')?.text.trim() ?? '';
-  const sequence = parseSequence(/^[0-9]{1,2}$/.test(text) ? (sequenceOfNumber(Number(text)) ?? '-') : text || 'c');
-  if (sequence === undefined) findings.fault(`${quoted(text)} is no boot sequence`);
+  const sequence = parseSequence(/^[0-9]{1,2}$/.test(text) ? (sequenceByNumber(Number(text)) ?? '-') : text || 'c');
+  if (sequence === undefined) findings.addError(`${quoted(text)} is not a valid boot sequence`);
   const byName = [...nics].sort((a, b) => (a.nic.name < b.nic.name ? -1 : 1));
   const candidates: BootCandidate[] = [
-    ...disks.map(({ disk, boot }) => ({ id: disk.id, kind: disk.media, plugged: disk.plugged, boot })),
+    ...disks.map(({ disk, isBootDisk }) => ({
+      id: disk.id,
+      kind: disk.media,
+      plugged: disk.plugged,
+      boot: isBootDisk,
+    })),
     ...byName.map(({ nic }) => ({ id: nic.id, kind: 'nic' as const, plugged: nic.plugged })),
   ];
-  return ordersOf(sequence ?? [], candidates);
+  return assignBootOrders(sequence ?? [], candidates);
 }
 
-function addOther(item: OvfItem, { product }: Envelope, rows: DeviceRows, findings: Findings): void {
+function addOtherDevice(item: OvfItem, { product }: Envelope, rows: DeviceRows, findings: Findings): void {
   const { resourceType, own, label } = item;
   if (isDisk(item) || resourceType === RESOURCE.network || resourceType === RESOURCE.cpu) return;
   if (resourceType === RESOURCE.memory || resourceType === -1) return;
   if (product === undefined) {
     if (!PLAIN_CONTROLLERS.has(resourceType)) {
-      findings.note(`the device ${quoted(label)} (ResourceType ${resourceType}) is not taken over`);
+      findings.addNote(`the device ${quoted(label)} (ResourceType ${resourceType}) is not imported`);
     }
     return;
   }
   const [type, device] = typeAndDevice(item);
   if (type === undefined || device === undefined) {
-    findings.note(
-      `the device ${quoted(label)} (ResourceType ${resourceType}) says neither type nor device; it is not taken over`,
+    findings.addNote(
+      `the device ${quoted(label)} (ResourceType ${resourceType}) has no type or device; it is not imported`,
     );
     return;
   }
-  // A 3.0 names what every machine of its time had: without a place there is nothing to keep.
+  // An OVF of 3.0 names devices that every machine had; without an address there is nothing to keep.
   if (!item.hasDevice && type !== 'video') return;
   const isManaged = resourceType !== RESOURCE.other || isSpecialManaged(type, device);
-  const managed = product === 'Selfsame' ? ownFlag(own.get('managed')) : isManaged;
+  const managed = product === 'Selfsame' ? readOwnFlag(own.get('managed')) : isManaged;
   rows.addForeign({
     id: own.get('id'),
     type: own.get('type') ?? type,
@@ -193,7 +204,7 @@ function addOther(item: OvfItem, { product }: Envelope, rows: DeviceRows, findin
   });
 }
 
-function ownFlag(text: string | undefined): boolean | undefined {
+function readOwnFlag(text: string | undefined): boolean | undefined {
   return text === undefined ? undefined : text === 'true';
 }
 

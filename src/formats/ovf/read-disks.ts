@@ -1,24 +1,24 @@
-/** Disk Items with their data: which disk of the disk section, or which file, and on which bus it can be here. */
+/** Converts disk Items: finds their data in the disk section or among the files, and chooses a bus that we support. */
 import type { Chipset } from '#api/chipset.ts';
 import { DISK_BUSES, DISK_CACHES } from '#api/domain/disk.ts';
 import { UniqueNames } from '#formats/device-names.ts';
 import { quoted, type Findings } from '#formats/faults.ts';
 import type { DescribedDisk, DiskMedia } from '#formats/machine.ts';
-import { NO_FLOPPY, isPossibleBus, plainBus } from '#formats/possible.ts';
+import { NO_FLOPPY, isSupportedBus, fallbackBus } from '#formats/supported-hardware.ts';
 import type { Envelope } from '#formats/ovf/envelope.ts';
 import type { OvfItem } from '#formats/ovf/read-item.ts';
 import type { OvfDisk, OvfFile, OvfStorage } from '#formats/ovf/read-storage.ts';
 import { RESOURCE, busOfInterface } from '#formats/ovf/vocabulary.ts';
 
 export interface ReadDisk {
-  /** Without its boot order. */
+  /** The disk without its boot order. */
   readonly disk: DescribedDisk;
-  /** An address of another bus would be that of another place. */
+  /** False if the bus is replaced, because the address belongs to the original bus. */
   readonly keepsAddress: boolean;
-  /** Absent for a LUN that only the disk section names. */
+  /** Absent for a LUN that only the disk section has. */
   readonly item?: OvfItem;
-  /** Marked as one to boot from. */
-  readonly boot: boolean;
+  /** True if the disk is marked as boot disk. */
+  readonly isBootDisk: boolean;
 }
 
 const MEDIA: readonly DiskMedia[] = ['disk', 'cdrom', 'floppy', 'lun'];
@@ -38,23 +38,23 @@ export function readDisks(
   const names = new UniqueNames();
   let sata = 0;
   const possible = items.filter((item) => {
-    const isLeft = mediaOf(item, undefined) === 'floppy' && chipset !== 'i440fx' && !item.own.has('media');
-    if (isLeft) findings.note(`${quoted(item.label)} is left out: ${NO_FLOPPY}`);
+    const isLeft = readMedia(item, undefined) === 'floppy' && chipset !== 'i440fx' && !item.own.has('media');
+    if (isLeft) findings.addNote(`${quoted(item.label)} is left out: ${NO_FLOPPY}`);
     return !isLeft;
   });
   const read = possible.map((item): ReadDisk => {
     const { own } = item;
     const data = byId(item);
-    const media = mediaOf(item, data);
+    const media = readMedia(item, data);
     if (data !== undefined && used.has(data))
-      findings.fault(`two devices have the disk ${quoted(data.alias ?? data.diskId)}`);
+      findings.addError(`two devices have the disk ${quoted(data.alias ?? data.diskId)}`);
     if (data !== undefined) used.add(data);
     const isData = media === 'disk' || media === 'lun';
     if (isData && data === undefined)
-      findings.fault(`${quoted(item.label)}: there is no such disk in the disk section`);
-    const file = data?.file ?? fileOf(item, storage.files, findings);
+      findings.addError(`${quoted(item.label)}: its disk is missing in the disk section`);
+    const file = data?.file ?? findFile(item, storage.files, findings);
     const name = own.get('name') ?? names.take(isData ? (data?.alias ?? item.label) : media, media);
-    const bus = busOf(item, data, media, chipset, parents, envelope.product, findings);
+    const bus = chooseBus(item, data, media, chipset, parents, envelope.product, findings);
     const isFull = bus.bus === 'sata' && bus.isReplaced && ++sata > MAX_SATA;
     return {
       disk: {
@@ -62,25 +62,28 @@ export function readDisks(
         name,
         media,
         bus: isFull ? 'scsi' : bus.bus,
-        ...contentOf(item, data, file, media),
+        ...readContent(item, data, file, media),
         readonly: item.readonly || data?.readonly === true || media === 'cdrom',
         plugged: item.plugged,
         optional: own.get('optional') === 'true',
-        ...ownDetails(own),
-        ...lunOf(item, data, media),
+        ...readOwnDetails(own),
+        ...readLun(item, data, media),
       },
       keepsAddress: !bus.isReplaced,
       item,
-      boot: data?.boot === true,
+      isBootDisk: data?.boot === true,
     };
   });
   return [
     ...read,
-    ...storage.disks.filter((disk) => !used.has(disk)).flatMap((disk) => withoutItem(disk, names, findings)),
+    ...storage.disks.filter((disk) => !used.has(disk)).flatMap((disk) => readLunWithoutItem(disk, names, findings)),
   ];
 }
 
-/** By the reference of the Item: `ovf:/disk/ID`, oVirt's `diskId/imageId`, or its own id. */
+/**
+ * Returns a function that finds the disk of an Item by its reference (`ovf:/disk/ID`, oVirt's `diskId/imageId`) or its
+ * own id.
+ */
 function diskFinder(disks: readonly OvfDisk[]): (item: OvfItem) => OvfDisk | undefined {
   const byId = new Map(disks.map((disk) => [disk.diskId, disk]));
   const byFile = new Map(disks.flatMap((disk) => (disk.fileRef === undefined ? [] : [[disk.fileRef, disk] as const])));
@@ -96,24 +99,25 @@ function diskFinder(disks: readonly OvfDisk[]): (item: OvfItem) => OvfDisk | und
   };
 }
 
-function mediaOf({ own, texts, resourceType }: OvfItem, data: OvfDisk | undefined): DiskMedia {
-  const said = MEDIA.find((word) => word === (own.get('media') ?? texts.get('Device')));
-  if (data?.lunId !== undefined && (said ?? 'disk') === 'disk' && !own.has('media')) return 'lun';
-  if (said !== undefined) return said;
+function readMedia({ own, texts, resourceType }: OvfItem, data: OvfDisk | undefined): DiskMedia {
+  const sourceMedia = MEDIA.find((word) => word === (own.get('media') ?? texts.get('Device')));
+  if (data?.lunId !== undefined && (sourceMedia ?? 'disk') === 'disk' && !own.has('media')) return 'lun';
+  if (sourceMedia !== undefined) return sourceMedia;
   if (resourceType === RESOURCE.floppy) return 'floppy';
   return resourceType === RESOURCE.disk ? 'disk' : 'cdrom';
 }
 
-function fileOf({ texts, label }: OvfItem, files: readonly OvfFile[], findings: Findings): OvfFile | undefined {
+function findFile({ texts, label }: OvfItem, files: readonly OvfFile[], findings: Findings): OvfFile | undefined {
   const [, id] = /^(?:ovf:)?\/file\/(.+)$/.exec(texts.get('HostResource') ?? '') ?? [];
   if (id === undefined) return undefined;
   const file = files.find((known) => known.id === id);
-  if (file === undefined) findings.fault(`${quoted(label)} is in the file ${quoted(id)}, which is not there`);
+  if (file === undefined) findings.addError(`${quoted(label)} is in the file ${quoted(id)}, which is missing`);
   return file;
 }
 
-function contentOf({ own }: OvfItem, data: OvfDisk | undefined, file: OvfFile | undefined, media: DiskMedia) {
-  const sizeBytes = data?.sizeBytes ?? (media === 'disk' ? undefined : (numberOf(own.get('size')) ?? file?.sizeBytes));
+function readContent({ own }: OvfItem, data: OvfDisk | undefined, file: OvfFile | undefined, media: DiskMedia) {
+  const sizeBytes =
+    data?.sizeBytes ?? (media === 'disk' ? undefined : (parseNumber(own.get('size')) ?? file?.sizeBytes));
   const format = own.get('format') === 'qcow2' ? 'qcow2' : (data?.format ?? 'raw');
   return {
     ...(file !== undefined && { file: file.href }),
@@ -122,11 +126,11 @@ function contentOf({ own }: OvfItem, data: OvfDisk | undefined, file: OvfFile | 
   } as const;
 }
 
-function numberOf(text: string | undefined): number | undefined {
+function parseNumber(text: string | undefined): number | undefined {
   return text !== undefined && /^[0-9]{1,16}$/.test(text) ? Number(text) : undefined;
 }
 
-function ownDetails(own: ReadonlyMap<string, string>) {
+function readOwnDetails(own: ReadonlyMap<string, string>) {
   const serial = own.get('serial');
   const cache = DISK_CACHES.find((word) => word === own.get('cache'));
   const hotpluggable = own.get('hotpluggable');
@@ -137,19 +141,19 @@ function ownDetails(own: ReadonlyMap<string, string>) {
   };
 }
 
-function lunOf({ own }: OvfItem, data: OvfDisk | undefined, media: DiskMedia): Pick<DescribedDisk, 'lun'> {
+function readLun({ own }: OvfItem, data: OvfDisk | undefined, media: DiskMedia): Pick<DescribedDisk, 'lun'> {
   const [guid, uuid] = [own.get('lun-guid') ?? data?.lunId, own.get('lun-uuid')];
   if (uuid !== undefined) return { lun: { uuid } };
   return media === 'lun' || own.has('lun-guid') ? { lun: { guid } } : {};
 }
 
-interface Bus {
+interface ChosenBus {
   readonly bus: DescribedDisk['bus'];
-  /** The guest finds it on another bus than it had. */
+  /** True if the bus differs from the one in the file. */
   readonly isReplaced: boolean;
 }
 
-function busOf(
+function chooseBus(
   item: OvfItem,
   data: OvfDisk | undefined,
   media: DiskMedia,
@@ -157,22 +161,24 @@ function busOf(
   parents: ReadonlyMap<string, OvfItem>,
   product: Envelope['product'],
   findings: Findings,
-): Bus {
+): ChosenBus {
   if (media === 'floppy') return { bus: 'fdc', isReplaced: false };
   const exact = DISK_BUSES.find((bus) => bus === item.own.get('bus'));
   if (exact !== undefined) return { bus: exact, isReplaced: false };
   if (media === 'lun')
     return { bus: 'scsi', isReplaced: data?.busText !== undefined && busOfInterface(data.busText) !== 'scsi' };
-  const plain = plainBus(chipset);
-  const said = data?.busText ?? (product === undefined ? controllerOf(item, parents) : plain);
-  const bus = busOfInterface(said);
-  if (bus !== undefined && isPossibleBus(bus, media, chipset)) return { bus, isReplaced: false };
-  findings.note(`${quoted(item.label)}: the bus ${quoted(said)} is not there for this machine; it becomes ${plain}`);
+  const plain = fallbackBus(chipset);
+  const sourceBus = data?.busText ?? (product === undefined ? readController(item, parents) : plain);
+  const bus = busOfInterface(sourceBus);
+  if (bus !== undefined && isSupportedBus(bus, media, chipset)) return { bus, isReplaced: false };
+  findings.addNote(
+    `${quoted(item.label)}: the bus ${quoted(sourceBus)} is not supported on this machine; it is replaced with ${plain}`,
+  );
   return { bus: plain, isReplaced: true };
 }
 
-/** What kind of controller the disk hangs on, in the words of oVirt where it is one of ours. */
-function controllerOf({ texts }: OvfItem, parents: ReadonlyMap<string, OvfItem>): string {
+/** Returns the kind of the disk's controller, in oVirt's words if we support it. */
+function readController({ texts }: OvfItem, parents: ReadonlyMap<string, OvfItem>): string {
   const parent = parents.get(texts.get('Parent') ?? '');
   const model = parent?.texts.get('ResourceSubType') ?? '';
   if (parent?.resourceType === RESOURCE.ide) return 'IDE';
@@ -180,11 +186,11 @@ function controllerOf({ texts }: OvfItem, parents: ReadonlyMap<string, OvfItem>)
   return 'SATA';
 }
 
-/** oVirt tells of LUNs only in the disk section. Any other disk that nobody has is a contradiction. */
-function withoutItem(data: OvfDisk, names: UniqueNames, findings: Findings): ReadDisk[] {
+/** Reads a LUN that oVirt names only in the disk section. Any other disk without a device is an error. */
+function readLunWithoutItem(data: OvfDisk, names: UniqueNames, findings: Findings): ReadDisk[] {
   const { alias, diskId, lunId, format, readonly, plugged, boot } = data;
   if (lunId === undefined) {
-    findings.fault(`the disk ${quoted(alias ?? diskId)} belongs to no device`);
+    findings.addError(`the disk ${quoted(alias ?? diskId)} belongs to no device`);
     return [];
   }
   const name = names.take(alias ?? 'lun', 'lun');
@@ -198,5 +204,5 @@ function withoutItem(data: OvfDisk, names: UniqueNames, findings: Findings): Rea
     plugged,
     optional: false,
   } as const;
-  return [{ disk: { ...disk, lun: { guid: lunId } }, keepsAddress: true, boot }];
+  return [{ disk: { ...disk, lun: { guid: lunId } }, keepsAddress: true, isBootDisk: boot }];
 }

@@ -1,4 +1,4 @@
-/** One Item of the hardware section, as values: what it says, with the defaults of what it does not say. */
+/** Reads one Item of the hardware section, with defaults for missing values. */
 import type { DeviceAddress, SpecParams } from '#api/learned-device.ts';
 import { parseAddressText } from '#formats/address-text.ts';
 import { quoted, type Findings } from '#formats/faults.ts';
@@ -11,11 +11,11 @@ export interface OvfItem {
   readonly instanceId: string;
   /** For messages. */
   readonly label: string;
-  /** Texts of elements by their local name, trimmed; empty ones are not there. */
+  /** Trimmed texts of elements by their local name, without empty ones. */
   readonly texts: ReadonlyMap<string, string>;
   /** Attributes of our own namespace. */
   readonly own: ReadonlyMap<string, string>;
-  /** Whether there is anything of the block that describes a device (oVirt 3.1 and later). */
+  /** True if the Item has any element that describes a device (oVirt 3.1 and later). */
   readonly hasDevice: boolean;
   readonly address?: DeviceAddress;
   readonly bootOrder?: number;
@@ -26,7 +26,7 @@ export interface OvfItem {
 
 const DEVICE_BLOCK = ['Type', 'Device', 'BootOrder', 'IsPlugged', 'IsReadOnly', 'Alias', 'SpecParams'];
 
-/** Read here or by those who build devices, or without meaning for the machine. */
+/** Elements that are read, here or by other readers, or that do not affect the machine. */
 const KNOWN = new Set([
   ...DEVICE_BLOCK,
   ...['Address', 'AddressOnParent', 'AllocationUnits', 'AutomaticAllocation', 'Caption', 'Config', 'Connection'],
@@ -48,7 +48,7 @@ const KNOWN = new Set([
 export function readItem(element: XmlElement, findings: Findings): OvfItem {
   const texts = new Map<string, string>();
   for (const { name, text, children } of element.children) {
-    if (!KNOWN.has(name)) findings.note(`${name} of devices is not taken over`);
+    if (!KNOWN.has(name)) findings.addNote(`${name} of devices is not imported`);
     const value = children.length > 0 ? '' : text.trim();
     if (value !== '' && !texts.has(name)) texts.set(name, value);
   }
@@ -56,34 +56,35 @@ export function readItem(element: XmlElement, findings: Findings): OvfItem {
   const instanceId = texts.get('InstanceId') ?? texts.get('InstanceID') ?? '';
   const label = own.get('id') ?? texts.get('Caption') ?? texts.get('ElementName') ?? `the Item of line ${element.line}`;
   const specParams = readSpecParams(childNamed(element, 'SpecParams'));
-  if (specParams === undefined) findings.fault(`${quoted(label)}: a key of SpecParams is there twice`);
-  const bootOrder = numberIn(texts, 'BootOrder', label, findings);
-  if (texts.get('Linked') === 'false') findings.note(`${quoted(label)}: the cable is out; it is in here`);
-  if (texts.has('CustomProperties')) findings.note(`${quoted(label)}: CustomProperties are not taken over`);
+  if (specParams === undefined) findings.addError(`${quoted(label)}: a key of SpecParams appears twice`);
+  const bootOrder = readNumber(texts, 'BootOrder', label, findings);
+  if (texts.get('Linked') === 'false')
+    findings.addNote(`${quoted(label)}: the link is down in the file; it is up after the import`);
+  if (texts.has('CustomProperties')) findings.addNote(`${quoted(label)}: CustomProperties are not imported`);
   return {
-    resourceType: resourceType(texts.get('ResourceType'), label, findings),
+    resourceType: readResourceType(texts.get('ResourceType'), label, findings),
     instanceId,
     label,
     texts,
     own,
     hasDevice: own.has('id') || DEVICE_BLOCK.some((name) => childNamed(element, name) !== undefined),
-    ...addressOf(element, texts, label, findings),
+    ...readItemAddress(element, texts, label, findings),
     ...(bootOrder !== undefined && { bootOrder }),
-    plugged: isTrue(texts, 'IsPlugged', true, label, findings),
-    readonly: isTrue(texts, 'IsReadOnly', false, label, findings),
+    plugged: readFlag(texts, 'IsPlugged', true, label, findings),
+    readonly: readFlag(texts, 'IsReadOnly', false, label, findings),
     specParams: specParams ?? {},
   };
 }
 
-function resourceType(text: string | undefined, label: string, findings: Findings): number {
+function readResourceType(text: string | undefined, label: string, findings: Findings): number {
   const value = Number(text ?? Number.NaN);
   if (text !== undefined && Number.isSafeInteger(value) && value >= 0) return value;
-  findings.fault(`${quoted(label)}: the ResourceType ${quoted(text ?? '')} is no number`);
+  findings.addError(`${quoted(label)}: the ResourceType ${quoted(text ?? '')} is not a number`);
   return -1;
 }
 
-/** A bare number is the place of a controller on its parent, of which we have no use. */
-function addressOf(
+/** Ignores a bare number, which is the position of a controller on its parent. */
+function readItemAddress(
   element: XmlElement,
   texts: ReadonlyMap<string, string>,
   label: string,
@@ -95,21 +96,21 @@ function addressOf(
     if (map !== undefined && Object.values(map).every((value) => typeof value === 'string')) {
       return { address: map as DeviceAddress };
     }
-    findings.fault(`${quoted(label)}: the address cannot be read`);
+    findings.addError(`${quoted(label)}: the address cannot be read`);
     return {};
   }
   const text = texts.get('Address');
   if (text === undefined || /^[0-9]+$/.test(text)) return {};
   const address = parseAddressText(text);
   if (address === undefined || !text.includes('=')) {
-    findings.fault(`${quoted(label)}: ${quoted(text)} is no address`);
+    findings.addError(`${quoted(label)}: ${quoted(text)} is not an address`);
     return {};
   }
   return { address };
 }
 
-/** A whole number from 0 on; anything else is a fault. */
-export function numberIn(
+/** Returns a whole number of 0 or more, or undefined if it is absent. Anything else adds an error. */
+export function readNumber(
   texts: ReadonlyMap<string, string>,
   key: string,
   label: string,
@@ -118,11 +119,11 @@ export function numberIn(
   const text = texts.get(key);
   if (text === undefined) return undefined;
   if (/^[0-9]{1,15}$/.test(text)) return Number(text);
-  findings.fault(`${quoted(label)}: the ${key} ${quoted(text)} is no number`);
+  findings.addError(`${quoted(label)}: the ${key} ${quoted(text)} is not a number`);
   return undefined;
 }
 
-function isTrue(
+function readFlag(
   texts: ReadonlyMap<string, string>,
   key: string,
   otherwise: boolean,
@@ -132,6 +133,6 @@ function isTrue(
   const text = texts.get(key)?.toLowerCase();
   if (text === undefined) return otherwise;
   if (text !== 'true' && text !== 'false')
-    findings.fault(`${quoted(label)}: ${key} is ${quoted(text)}; expected true or false`);
+    findings.addError(`${quoted(label)}: ${key} is ${quoted(text)}; expected true or false`);
   return text === 'true';
 }

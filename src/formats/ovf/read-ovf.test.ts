@@ -22,7 +22,7 @@ import {
   plugged,
 } from '#formats/testing/ovirt-ovf.ts';
 
-test('an OVF of oVirt 4.1: devices, addresses, flags, boot order', () => {
+test('reads devices, addresses, flags and boot order of an OVF of oVirt 4.1', () => {
   const machine = readOvf(ovirtOvf());
   assert.equal(machine.name, 'web-server-1');
   assert.equal(machine.uuid, VM_ID);
@@ -114,7 +114,7 @@ test('an OVF of oVirt 4.1: devices, addresses, flags, boot order', () => {
   assert.ok(machine.notes.some((note) => note.includes('Description')));
 });
 
-test('an OVF of oVirt 3.0: no device data; addresses as its hosts had them, boot order from the sequence', () => {
+test('reads an OVF of oVirt 3.0, with the addresses of its hosts and a boot order from the sequence', () => {
   const items = [
     nicItem('3', 'nic2', '00:1a:4a:00:00:02', '', 2),
     nicItem('4', 'nic1', '00:1a:4a:00:00:01', '', 1),
@@ -157,14 +157,14 @@ test('an OVF of oVirt 3.0: no device data; addresses as its hosts had them, boot
   assert.equal(machine.rows.find(({ id }) => id === 'video0')?.device, 'qxl');
 });
 
-test('device data in a file of 3.0 is not believed, and a note says so', () => {
+test('ignores device data in an OVF of oVirt 3.0, with a note', () => {
   const machine = readOvf(ovirtOvf({ version: '3.0.0.0' }));
   assert.equal(placesOf(machine)['nic-nic1'], '0000:00:03.0');
   assert.ok(machine.nics.every(({ plugged }) => plugged));
-  assert.match(machine.notes.join('\n'), /version 3\.0\.0\.0 knows no devices/);
+  assert.match(machine.notes.join('\n'), /version 3\.0\.0\.0 have no device data/);
 });
 
-test('BiosType, machine type, serial and boot orders of a 4.4', () => {
+test('reads BiosType, machine type, serial and boot orders of an OVF of oVirt 4.4', () => {
   const settings =
     '<BiosType>3</BiosType><CustomEmulatedMachine>pc-q35-rhel8.4.0</CustomEmulatedMachine><SerialNumberPolicy>2</SerialNumberPolicy><CustomSerialNumber>SN-1</CustomSerialNumber>';
   const order = (n: number) => `<BootOrder>${n}</BootOrder>`;
@@ -200,7 +200,7 @@ test('BiosType, machine type, serial and boot orders of a 4.4', () => {
     ],
   );
   assert.equal(machine.nics[0]?.model, 'e1000e', 'there is no e1000 with q35');
-  assert.match(machine.notes.join('\n'), /it becomes e1000e/);
+  assert.match(machine.notes.join('\n'), /it is replaced with e1000e/);
   assert.deepEqual(machine.rows.map(({ id, device }) => `${id} ${device}`).slice(3), [
     'rp0 pcie-root-port',
     'tpm0 crb',
@@ -208,7 +208,7 @@ test('BiosType, machine type, serial and boot orders of a 4.4', () => {
   ]);
 });
 
-test('a LUN that only the disk section names', () => {
+test('reads a LUN that only the disk section names', () => {
   const lun =
     '<Disk ovf:diskId="l1" ovf:disk-alias="San Disk" ovf:fileRef="LUN_360" ovf:disk-interface="VirtIO_SCSI" ovf:boot="false" ovf:plugged="true" ovf:lun_id="360014050000000000000000000000001"/>';
   const machine = readOvf(
@@ -227,29 +227,32 @@ test('a LUN that only the disk section names', () => {
   });
 });
 
-/** Each is a contradiction or an attack; all faults are told at once. */
+/** Contradictory and hostile files. */
 const lun = (id: string) => `<Disk ovf:diskId="${id}" ovf:disk-alias="${id}" ovf:lun_id="3600"/>`;
-const refused: Record<string, { ovf: string; faults: RegExp[] }> = {
-  'a LUN twice': { ovf: ovirtOvf({ disks: lun('a') + lun('b'), items: '' }), faults: [/two disks are the LUN "3600"/] },
-  'an OVF of something else': {
+const refused: Record<string, { ovf: string; errors: RegExp[] }> = {
+  'two disks with the same LUN': {
+    ovf: ovirtOvf({ disks: lun('a') + lun('b'), items: '' }),
+    errors: [/two disks are the LUN "3600"/],
+  },
+  'another root element': {
     ovf: '<Envelope/>',
-    faults: [/the root element is "Envelope"; expected an Envelope of OVF 1/],
+    errors: [/the root element is "Envelope"; expected an Envelope of OVF 1/],
   },
   'two machines': {
     ovf: ovirtOvf({ extra: '<Content xsi:type="ovf:VirtualSystem_Type"/>' }),
-    faults: [/it holds 2 machines/],
+    errors: [/it contains 2 machines/],
   },
-  'a collection': { ovf: ovirtOvf({ extra: '<VirtualSystemCollection/>' }), faults: [/a collection of machines/] },
-  'entities that explode': { ovf: `<!DOCTYPE x [<!ENTITY a "b">]>${ovirtOvf()}`, faults: [/DOCTYPE/] },
-  'two devices at one address, however it is written': {
+  'a collection': { ovf: ovirtOvf({ extra: '<VirtualSystemCollection/>' }), errors: [/a collection of machines/] },
+  'entity declarations': { ovf: `<!DOCTYPE x [<!ENTITY a "b">]>${ovirtOvf()}`, errors: [/DOCTYPE/] },
+  'two devices at the same address in different spellings': {
     ovf: ovirtOvf({
       items:
         diskItem(DISK_1, IMAGE_1, block('disk', 'disk', pci('0x07', 'old'))) +
         diskItem(DISK_2, IMAGE_2, block('disk', 'disk', '{type=pci, slot=7, bus=0x0, domain=0, function=0}')),
     }),
-    faults: [/"disk-web-disk2" and "disk-web-disk1" are at the same address/],
+    errors: [/"disk-web-disk2" and "disk-web-disk1" are at the same address/],
   },
-  'a MAC address twice, in two cases, and one that is none': {
+  'a repeated MAC address in different case, and an invalid one': {
     ovf: ovirtOvf({
       items:
         fullDisks() +
@@ -257,102 +260,102 @@ const refused: Record<string, { ovf: string; faults: RegExp[] }> = {
         nicItem(NIC_2, 'b', '00:1a:4a:00:00:01') +
         nicItem('5', 'c', '01:00:00:00:00:01'),
     }),
-    faults: [/two interfaces have the MAC address 00:1a:4a:00:00:01/, /"01:00:00:00:00:01" is no MAC address/],
+    errors: [/two interfaces have the MAC address 00:1a:4a:00:00:01/, /"01:00:00:00:00:01" is not a valid MAC address/],
   },
   'the same boot order twice': {
     ovf: ovirtOvf({
       items:
         diskItem(DISK_1, IMAGE_1, '<BootOrder>1</BootOrder>') + diskItem(DISK_2, IMAGE_2, '<BootOrder>1</BootOrder>'),
     }),
-    faults: [/two devices have the boot order 1/],
+    errors: [/two devices have the boot order 1/],
   },
-  'a disk without a file, and a file that is not there': {
+  'a disk without a file, and a missing file': {
     ovf: ovirtOvf({
       files: file(DISK_1, IMAGE_1),
       disks: `<Disk ovf:diskId="${IMAGE_1}" ovf:size="1"/>${disk(DISK_2, IMAGE_2, 'b')}`,
     }),
-    faults: [/has no file/, /which is not there/],
+    errors: [/has no file/, /which is missing/],
   },
-  'a device whose disk is not there, and a disk that nobody has': {
+  'a device without its disk, and a disk without a device': {
     ovf: ovirtOvf({ items: diskItem(DISK_1, IMAGE_1) + diskItem('x', 'y') }),
-    faults: [/there is no such disk/, /"web_Disk1" belongs to no device/],
+    errors: [/its disk is missing/, /"web_Disk1" belongs to no device/],
   },
-  'two devices on one disk': {
+  'two devices with the same disk': {
     ovf: ovirtOvf({ items: fullDisks() + diskItem(DISK_1, IMAGE_1) }),
-    faults: [/two devices have the disk "web_Disk2"/],
+    errors: [/two devices have the disk "web_Disk2"/],
   },
   'a path that leads outside': {
     ovf: ovirtOvf().replaceAll(`${DISK_1}/${IMAGE_1}`, '../../etc/shadow'),
-    faults: [/"\.\.\/\.\.\/etc\/shadow" leads outside/],
+    errors: [/"\.\.\/\.\.\/etc\/shadow" leads outside/],
   },
   'an absolute path': {
     ovf: ovirtOvf().replaceAll(`${DISK_1}/${IMAGE_1}`, '/etc/shadow'),
-    faults: [/is no relative path/],
+    errors: [/is not a relative path/],
   },
-  'a path of Windows': {
+  'a Windows path': {
     ovf: ovirtOvf().replaceAll(`${DISK_1}/${IMAGE_1}`, 'a\\..\\b'),
-    faults: [/is no relative path/],
+    errors: [/is not a relative path/],
   },
-  'an address on the net': {
+  'a URL': {
     ovf: ovirtOvf().replaceAll(`${DISK_1}/${IMAGE_1}`, 'http://evil/x'),
-    faults: [/is the address of something elsewhere/],
+    errors: [/is a URL/],
   },
-  'a file twice': {
+  'a repeated file': {
     ovf: ovirtOvf({ files: file(DISK_1, IMAGE_1) + file(DISK_1, IMAGE_1) + file(DISK_2, IMAGE_2) }),
-    faults: [/two files have the id/, /two files have the href/],
+    errors: [/two files have the id/, /two files have the href/],
   },
   'a file that is larger than its disk': {
     ovf: ovirtOvf({ files: file(DISK_1, IMAGE_1, 11 * 1024 ** 3) + file(DISK_2, IMAGE_2) }),
-    faults: [/has 10737418240 bytes, but its file has 11811160064/],
+    errors: [/has 10737418240 bytes, but its file has 11811160064/],
   },
-  'sizes that are not possible': {
+  'invalid sizes': {
     ovf: ovirtOvf({ files: file(DISK_1, IMAGE_1) + file(DISK_2, IMAGE_2) }).replaceAll(
       'ovf:size="10"',
       'ovf:size="99999999999999999999"',
     ),
-    faults: [/is not possible/],
+    errors: [/the size "99999999999999999999" is invalid/],
   },
   'a snapshot': {
     ovf: ovirtOvf().replace('ovf:parentRef=""', 'ovf:parentRef="x"'),
-    faults: [/stands on another one \(a snapshot\)/],
+    errors: [/has a parent disk \(a snapshot\)/],
   },
   'CPUs that do not add up': {
     ovf: ovirtOvf().replace('<rasd:VirtualQuantity>4<', '<rasd:VirtualQuantity>5<'),
-    faults: [/there are 5 CPUs, but 2 sockets of 2 cores/],
+    errors: [/there are 5 CPUs, but 2 sockets of 2 cores/],
   },
   'no memory, and no CPU': {
     ovf: ovirtOvf().replace('<rasd:ResourceType>3<', '<rasd:ResourceType>4<'),
-    faults: [/0 Items of CPUs/, /2 Items of memory/],
+    errors: [/0 Items of CPUs/, /2 Items of memory/],
   },
-  'an address that is none, and one that cannot be': {
+  'an unreadable address, and an invalid one': {
     ovf: ovirtOvf({
       items:
         fullDisks() +
         nicItem(NIC_1, 'a', '00:1a:4a:00:00:01', block('interface', 'bridge', '{slot=1, slot=2}')) +
         item(0, 'v', block('sound', 'ich6', pci('0x20'))),
     }),
-    faults: [/is no address/, /slot "0x20" is no part of an address/],
+    errors: [/is not an address/, /slot "0x20" is not valid in an address/],
   },
   'flags that are neither true nor false': {
     ovf: ovirtOvf({ items: diskItem(DISK_1, IMAGE_1, '<IsPlugged>maybe</IsPlugged>') + diskItem(DISK_2, IMAGE_2) }),
-    faults: [/IsPlugged is "maybe"/],
+    errors: [/IsPlugged is "maybe"/],
   },
-  'a key of SpecParams twice': {
+  'a repeated key of SpecParams': {
     ovf: ovirtOvf({
       items: fullDisks() + item(0, 'v', block('sound', 'ich6', '', '<SpecParams><a>1</a><a>2</a></SpecParams>')),
     }),
-    faults: [/a key of SpecParams is there twice/],
+    errors: [/a key of SpecParams appears twice/],
   },
   'words that are also names of functions': {
     ovf: ovirtOvf({ items: fullDisks() + item(15, 'v', block('disk', 'constructor', '{type=constructor, a=b}')) })
       .replace('MegaBytes', 'constructor')
       .replace('<default_boot_sequence>1<', '<default_boot_sequence>__proto__<'),
-    faults: [/the unit of memory "constructor" is not known/, /"__proto__" is no boot sequence/],
+    errors: [/the unit of memory "constructor" is unknown/, /"__proto__" is not a valid boot sequence/],
   },
-  'a name twice': { ovf: ovirtOvf({ settings: '<Name>other</Name>' }), faults: [/Name is there twice/] },
-  'more devices than anybody has': {
+  'a repeated name': { ovf: ovirtOvf({ settings: '<Name>other</Name>' }), errors: [/Name appears twice/] },
+  'too many devices': {
     ovf: ovirtOvf({ items: item(0, 'x', block('sound', 'ich6')).repeat(3000) }),
-    faults: [/there are 3002 devices, more than 2048/],
+    errors: [/there are 3002 devices, more than 2048/],
   },
 };
 
@@ -360,21 +363,21 @@ function fullDisks(): string {
   return diskItem(DISK_1, IMAGE_1, plugged()) + diskItem(DISK_2, IMAGE_2, plugged());
 }
 
-for (const [name, { ovf, faults }] of Object.entries(refused)) {
+for (const [name, { ovf, errors }] of Object.entries(refused)) {
   test(`refuses ${name}`, () => {
     assert.throws(
       () => readOvf(ovf),
       (error: unknown) => {
         assert.ok(error instanceof FormatError, String(error));
         const text = error.faults.join('\n');
-        for (const fault of faults) assert.match(text, fault);
+        for (const pattern of errors) assert.match(text, pattern);
         return true;
       },
     );
   });
 }
 
-test('an unplugged interface may have the address of another', () => {
+test('accepts an unplugged interface with the address of another one', () => {
   const same = pci('0x07');
   const items =
     fullDisks() +

@@ -4,7 +4,7 @@ import { addressText } from '#api/device-address.ts';
 import { readOvf } from '#formats/ovf/read-ovf.ts';
 import { PLAIN_OVF } from '#formats/testing/plain-ovf.ts';
 
-test('an OVF of the standard: CPUs, disks by their controllers, interfaces, firmware', () => {
+test('reads CPUs, disks with their controllers, interfaces and firmware of a standard OVF', () => {
   const machine = readOvf(PLAIN_OVF);
   assert.deepEqual(
     {
@@ -54,7 +54,7 @@ test('an OVF of the standard: CPUs, disks by their controllers, interfaces, firm
   }
 });
 
-test('more than six disks that become sata: the rest is on scsi', () => {
+test('puts disks on scsi if more than six would be on sata', () => {
   const ids = Array.from({ length: 8 }, (_, i) => `d${i}`);
   const disks = ids.map((id) => `<Disk ovf:diskId="${id}" ovf:capacity="1048576"/>`).join('');
   const items = ids
@@ -70,7 +70,7 @@ test('more than six disks that become sata: the rest is on scsi', () => {
   assert.equal(machine.disks.filter(({ bus }) => bus === 'scsi').length, 4);
 });
 
-test('an OVA of oVirt: the shape of the standard with the devices of oVirt', () => {
+test('reads an OVA of oVirt, which has the standard form with the devices of oVirt', () => {
   const id = '4f1c0f4e-0a53-4f5e-9a53-1d7c5a6ad101';
   const block =
     '<Type>disk</Type><Device>disk</Device><rasd:Address>{type=pci, slot=0x00, bus=0x03, domain=0x0000, function=0x0}</rasd:Address><BootOrder>1</BootOrder>';

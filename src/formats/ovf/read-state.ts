@@ -1,4 +1,4 @@
-/** What of the machine outlives its restarts: an element of our own, which only our own OVFs have. */
+/** Reads the persistent state: an element of our own namespace, which only our own OVFs have. */
 import { quoted, type Findings } from '#formats/faults.ts';
 import type { DescribedState } from '#formats/machine.ts';
 import type { Envelope } from '#formats/ovf/envelope.ts';
@@ -13,12 +13,12 @@ export function readState(
 ): { readonly state?: DescribedState } {
   const [element, ...others] = childrenNamed(system, 'State', OWN);
   if (element === undefined) return {};
-  if (others.length > 0) findings.fault('the persistent state is there twice');
+  if (others.length > 0) findings.addError('the persistent state appears twice');
   const is = (name: string) => attributeOf(element, name, OWN) === 'true';
   const reference = attributeOf(element, 'fileRef', OWN);
   const file = reference === undefined ? undefined : files.find(({ id }) => id === reference);
   if (reference !== undefined && file === undefined) {
-    findings.fault(`the persistent state is in the file ${quoted(reference)}, which is not there`);
+    findings.addError(`the persistent state is in the file ${quoted(reference)}, which is missing`);
   }
   return {
     state: {

@@ -8,7 +8,7 @@ import { arbitraryMachine } from '#formats/testing/arbitrary-machine.ts';
 
 const byId = <T extends { id: string }>(list: readonly T[]) => [...list].sort((a, b) => (a.id < b.id ? -1 : 1));
 
-/** Where no address is known, the order is that of a first run; it is no part of what must not be lost. */
+/** Sorts machines without addresses for their first run, because readers do so, too. */
 function comparable(machine: MachineDescription) {
   return {
     ...machine,
@@ -19,7 +19,7 @@ function comparable(machine: MachineDescription) {
   };
 }
 
-test('what is written is read again without loss', () => {
+test('reads back every written machine without loss', () => {
   fc.assert(
     fc.property(arbitraryMachine, (machine) => {
       const read = readOvf(writeOvf(machine));

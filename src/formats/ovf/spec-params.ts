@@ -1,13 +1,13 @@
 /**
- * SpecParams as elements: one text is a value, children are a map in it. Keys that cannot be names of elements, and maps
- * that are empty, stand in elements of ours, so that nothing is lost.
+ * Reads and writes SpecParams as elements: a text is a value, children are a nested map. Keys that are not valid names
+ * of elements, and empty maps, are written as elements of our own namespace, so that nothing is lost.
  */
 import type { SpecParams } from '#api/learned-device.ts';
 import { OWN } from '#formats/ovf/vocabulary.ts';
 import { attributeOf, type XmlElement } from '#lib/xml.ts';
 import { isXmlName, xml, type XmlOutput } from '#lib/xml-writer.ts';
 
-/** Undefined where a key is there twice. */
+/** Returns undefined if a key is repeated. */
 export function readSpecParams(element: XmlElement | undefined): SpecParams | undefined {
   const entries: [string, string | SpecParams][] = [];
   for (const child of element?.children ?? []) {

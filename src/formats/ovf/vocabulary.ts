@@ -1,19 +1,22 @@
-/** The words of OVFs: namespaces, numbers of resources, models. oVirt's are literal; ours stand in a namespace of our own. */
+/**
+ * The vocabulary of OVFs: namespaces, numbers of resources, models. oVirt's words are literal; ours are in our own
+ * namespace.
+ */
 import type { Chipset } from '#api/chipset.ts';
 import type { DiskBus } from '#api/domain/disk.ts';
 import { INTERFACE_MODELS, type InterfaceModel } from '#api/domain/interface.ts';
 import type { FirmwareKind } from '#formats/machine.ts';
 
-/** Ends in a slash with oVirt, and has none in the standard. */
+/** The namespace of the standard; oVirt's ends with a slash. */
 export const OVF = 'http://schemas.dmtf.org/ovf/envelope/1';
 export const OVF_OVIRT = `${OVF}/`;
 export const RASD = 'http://schemas.dmtf.org/wbem/wscim/1/cim-schema/2/CIM_ResourceAllocationSettingData';
 export const VSSD = 'http://schemas.dmtf.org/wbem/wscim/1/cim-schema/2/CIM_VirtualSystemSettingData';
 export const XSI = 'http://www.w3.org/2001/XMLSchema-instance';
-/** What oVirt has no place for. */
+/** Our own namespace, for data that oVirt's form cannot represent. */
 export const OWN = 'https://selfsame.io/ovf/1';
 export const OWN_VERSION = '1';
-/** The oVirt whose shape we write. */
+/** The version of oVirt whose form we write. */
 export const WRITTEN_AS = '4.4.0.0';
 
 export const RESOURCE = {
@@ -27,7 +30,7 @@ export const RESOURCE = {
   cdrom: 15,
   dvd: 16,
   disk: 17,
-  /** A monitor with oVirt, another controller of disks (SATA) with everybody else. */
+  /** A monitor in oVirt's OVFs, another disk controller (SATA) in all others. */
   monitor: 20,
   usb: 23,
   graphicsOva: 24,
@@ -35,7 +38,7 @@ export const RESOURCE = {
   monitorOva: 32_768,
 } as const;
 
-/** What a ResourceType means where the Item does not say more. */
+/** The default type and device of a ResourceType. */
 export const TYPE_OF_RESOURCE: Readonly<Record<number, readonly [type: string, device: string]>> = {
   [RESOURCE.monitor]: ['video', 'cirrus'],
   [RESOURCE.monitorOva]: ['video', 'cirrus'],
@@ -52,14 +55,14 @@ export const INTERFACE_OF_BUS: Readonly<Record<DiskBus, string>> = {
   usb: 'USB',
 };
 
-/** Undefined for what we do not have: SPAPR_VSCSI. */
+/** Returns undefined for buses that we do not support: SPAPR_VSCSI. */
 export function busOfInterface(text: string): DiskBus | undefined {
   return (Object.keys(INTERFACE_OF_BUS) as DiskBus[]).find(
     (bus) => INTERFACE_OF_BUS[bus].toLowerCase() === text.toLowerCase(),
   );
 }
 
-/** oVirt's numbers; 0 offers two to the guest, of which pv is the one that lasts. */
+/** oVirt's numbers. 0 offers rtl8139 and pv to the guest, of which pv is kept. */
 const MODEL_NUMBERS: readonly (InterfaceModel | undefined)[] = [
   'virtio',
   'rtl8139',
@@ -70,12 +73,12 @@ const MODEL_NUMBERS: readonly (InterfaceModel | undefined)[] = [
   'e1000e',
 ];
 
-/** By name where oVirt has no number for it. */
+/** Returns the name if oVirt has no number for the model. */
 export function subTypeOfModel(model: InterfaceModel): number | string {
   return { virtio: 3, rtl8139: 1, e1000: 2, e1000e: 6, pcnet: 'PCNet32', ne2k_pci: 'ne2k_pci' }[model];
 }
 
-/** Undefined for what we do not have: VmxNet3, PCI passthrough. */
+/** Returns undefined for models that we do not support: VmxNet3, PCI passthrough. */
 export function modelOfSubType(text: string): InterfaceModel | undefined {
   if (/^[0-9]$/.test(text)) return MODEL_NUMBERS[Number(text)];
   const word = text.toLowerCase();
@@ -84,7 +87,7 @@ export function modelOfSubType(text: string): InterfaceModel | undefined {
   return INTERFACE_MODELS.find((model) => model === word);
 }
 
-/** By BiosType. An OVF without one is of an i440fx. */
+/** The index is the BiosType. An OVF without one is of an i440fx machine. */
 export const BIOS_TYPES: readonly { readonly chipset: Chipset; readonly firmware: FirmwareKind }[] = [
   { chipset: 'i440fx', firmware: 'bios' },
   { chipset: 'q35', firmware: 'bios' },

@@ -1,4 +1,6 @@
-/** Items of the hardware section: CPU, memory, disks, interfaces, everything else, in oVirt's order and with its block. */
+/**
+ * Writes the Items of the hardware section in oVirt's order and form: CPU, memory, disks, interfaces, everything else.
+ */
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { printAddressText } from '#formats/address-text.ts';
 import type { DescribedDisk, DescribedNic, MachineDescription } from '#formats/machine.ts';
@@ -21,7 +23,7 @@ export function writeItems(machine: MachineDescription): XmlOutput[] {
   ];
 }
 
-function item(
+function buildItem(
   attributes: Attributes,
   caption: string,
   id: string,
@@ -39,7 +41,7 @@ function item(
 
 function cpuItem({ cpu: { sockets, cores, threads } }: MachineDescription): XmlOutput {
   const all = sockets * cores * threads;
-  return item({}, `${all} virtual cpu`, '1', RESOURCE.cpu, [
+  return buildItem({}, `${all} virtual cpu`, '1', RESOURCE.cpu, [
     leaf('rasd:num_of_sockets', sockets),
     leaf('rasd:cpu_per_socket', cores),
     leaf('rasd:threads_per_cpu', threads),
@@ -48,7 +50,7 @@ function cpuItem({ cpu: { sockets, cores, threads } }: MachineDescription): XmlO
 }
 
 function memoryItem({ memoryMib }: MachineDescription): XmlOutput {
-  return item({}, `${memoryMib} MB of memory`, '2', RESOURCE.memory, [
+  return buildItem({}, `${memoryMib} MB of memory`, '2', RESOURCE.memory, [
     leaf('rasd:AllocationUnits', 'MegaBytes'),
     leaf('rasd:VirtualQuantity', memoryMib),
   ]);
@@ -63,7 +65,7 @@ function diskItem(machine: MachineDescription, disk: DescribedDisk, row: Learned
   const luns = { 'lun-guid': lun?.guid, 'lun-uuid': lun?.uuid };
   const more = { optional: optional || undefined, serial, cache, hotpluggable };
   const type = { disk: RESOURCE.disk, lun: RESOURCE.disk, cdrom: RESOURCE.cdrom, floppy: RESOURCE.floppy }[media];
-  return item(
+  return buildItem(
     { id, name, media, bus, ...more, ...luns, ...details },
     name,
     isData ? image : instanceId(machine, id),
@@ -77,7 +79,7 @@ function diskItem(machine: MachineDescription, disk: DescribedDisk, row: Learned
 
 function nicItem(machine: MachineDescription, nic: DescribedNic, row: LearnedDevice | undefined): XmlOutput {
   const { id, name, model, network, mac } = nic;
-  return item(
+  return buildItem(
     { id, name, model, network },
     `Ethernet adapter on ${network ?? '[No Network]'}`,
     instanceId(machine, id),
@@ -99,16 +101,16 @@ function nicItem(machine: MachineDescription, nic: DescribedNic, row: LearnedDev
   );
 }
 
-/** In oVirt's words where it has its own; ours stand in the attributes. */
+/** Uses oVirt's words for type and device; ours are in the attributes. */
 function otherItem(machine: MachineDescription, row: LearnedDevice): XmlOutput {
   const { id, type, device, name, managed } = row;
-  const theirs = type === 'controller' && device === 'pcie-root-port' ? 'pci' : type === 'tpm' ? 'tpm' : device;
-  return item(
+  const ovirtDevice = type === 'controller' && device === 'pcie-root-port' ? 'pci' : type === 'tpm' ? 'tpm' : device;
+  return buildItem(
     { id, type, device, name, managed },
     id,
     instanceId(machine, id),
     resourceOf(row),
-    deviceBlock(type, theirs, row),
+    deviceBlock(type, ovirtDevice, row),
   );
 }
 

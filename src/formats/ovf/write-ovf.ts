@@ -1,8 +1,8 @@
 /**
- * OVF out: in the shape of oVirt 4.x, with attributes and elements of our own namespace where it has no place. What is
- * written here, read-ovf.ts reads back without loss.
+ * Writes OVFs in the form of oVirt 4.x, with attributes and elements of our own namespace for everything else.
+ * read-ovf.ts reads them back without loss.
  */
-import { sequenceOf, numberOfSequence } from '#formats/boot-sequence.ts';
+import { deriveSequence, sequenceNumber } from '#formats/boot-sequence.ts';
 import type { DescribedDisk, MachineDescription } from '#formats/machine.ts';
 import { instanceId } from '#formats/ovf/instance-id.ts';
 import {
@@ -22,20 +22,20 @@ import { leaf, printXml, xml, type XmlOutput } from '#lib/xml-writer.ts';
 const GIB = 1024 ** 3;
 const CUSTOM_SERIAL = 2;
 
-/** Throws a TypeError where a text of the machine has characters that XML cannot hold. */
+/** Throws a TypeError if a text of the machine has characters that XML cannot represent. */
 export function writeOvf(machine: MachineDescription): string {
   const namespaces = { ovf: OVF_OVIRT, rasd: RASD, vssd: VSSD, xsi: XSI, selfsame: OWN };
   const declared = Object.fromEntries(Object.entries(namespaces).map(([prefix, uri]) => [`xmlns:${prefix}`, uri]));
   const root = xml('ovf:Envelope', { ...declared, 'ovf:version': WRITTEN_AS, 'selfsame:version': OWN_VERSION }, [
-    references(machine),
-    networks(machine),
-    diskSection(machine),
-    content(machine),
+    buildReferences(machine),
+    buildNetworkSection(machine),
+    buildDiskSection(machine),
+    buildContent(machine),
   ]);
   return printXml(root);
 }
 
-function references(machine: MachineDescription): XmlOutput {
+function buildReferences(machine: MachineDescription): XmlOutput {
   const files = machine.disks.flatMap((disk) => {
     if (disk.file === undefined) return [];
     const size = disk.format === 'raw' ? disk.sizeBytes : undefined;
@@ -70,24 +70,24 @@ export function fileId(machine: MachineDescription, disk: DescribedDisk): string
   return instanceId(machine, `${disk.id}/image`);
 }
 
-function networks({ nics }: MachineDescription): XmlOutput {
+function buildNetworkSection({ nics }: MachineDescription): XmlOutput {
   const names = new Set(nics.flatMap(({ network }) => network ?? []));
   const listed = [...names].map((name) => xml('Network', { 'ovf:name': name }));
   return xml('NetworkSection', {}, [leaf('Info', 'List of networks'), ...listed]);
 }
 
-function diskSection(machine: MachineDescription): XmlOutput {
+function buildDiskSection(machine: MachineDescription): XmlOutput {
   const disks = machine.disks.filter(({ media }) => media === 'disk' || media === 'lun');
-  const first = firstBooted(disks);
+  const first = findFirstBootDisk(disks);
   const listed = disks.map((disk) => diskElement(machine, disk, disk === first));
   return xml('Section', { 'xsi:type': 'ovf:DiskSection_Type' }, [leaf('Info', 'List of Virtual Disks'), ...listed]);
 }
 
 /**
- * Returns the disk that the guest tries first. oVirt has one boot disk for a VM; where several are marked, it boots from the
- * one that it happens to read last. The whole order is in the Items.
+ * Returns the disk that the guest tries first. oVirt has one boot disk per VM; if several are marked, it boots from the
+ * one that it reads last. The Items contain the whole order.
  */
-function firstBooted(disks: readonly DescribedDisk[]): DescribedDisk | undefined {
+function findFirstBootDisk(disks: readonly DescribedDisk[]): DescribedDisk | undefined {
   return disks
     .filter(({ bootOrder, plugged }) => plugged && bootOrder !== undefined)
     .toSorted((a, b) => (a.bootOrder ?? 0) - (b.bootOrder ?? 0))[0];
@@ -115,7 +115,7 @@ function diskElement(machine: MachineDescription, disk: DescribedDisk, isFirstBo
   });
 }
 
-function content(machine: MachineDescription): XmlOutput {
+function buildContent(machine: MachineDescription): XmlOutput {
   const { name, uuid, serial, machineType, chipset, firmware, cpu, disks, nics, notes } = machine;
   const kinds = [
     ...disks.map(({ media, bootOrder }) => ({ kind: media, bootOrder })),
@@ -129,7 +129,7 @@ function content(machine: MachineDescription): XmlOutput {
   };
   return xml('Content', { 'ovf:id': 'out', 'xsi:type': 'ovf:VirtualSystem_Type', ...own }, [
     leaf('Name', name),
-    leaf('default_boot_sequence', numberOfSequence(sequenceOf(kinds))),
+    leaf('default_boot_sequence', sequenceNumber(deriveSequence(kinds))),
     leaf('BiosType', Math.max(biosType, 0)),
     leaf('CustomEmulatedMachine', machineType),
     leaf('CustomCpuName', cpu.model),

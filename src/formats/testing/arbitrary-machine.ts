@@ -1,12 +1,12 @@
-/** Any machine that can be described: for properties of writers and readers. */
+/** Arbitrary machine descriptions, for property tests of readers and writers. */
 import fc from 'fast-check';
 import { DISK_CACHES } from '#api/domain/disk.ts';
 import { INTERFACE_MODELS } from '#api/domain/interface.ts';
 import type { DeviceAddress, LearnedDevice, SpecParams } from '#api/learned-device.ts';
-import { tidyRow } from '#formats/device-rows.ts';
+import { compactRow } from '#formats/device-rows.ts';
 import type { DescribedDisk, DescribedNic, DescribedState, MachineDescription } from '#formats/machine.ts';
 
-/** What XML can hold. */
+/** Texts that XML can represent. */
 const text = fc
   .string({ unit: 'binary', maxLength: 20 })
   .filter((value) => !/[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/u.test(value));
@@ -23,9 +23,9 @@ interface Extra {
   readonly specParams: SpecParams;
   readonly plugged: boolean;
   readonly readonly: boolean;
-  /** Whether its address, which follows from its place in the list, is known. */
+  /** True if its address, which follows from its position in the list, is known. */
   readonly isPlaced: boolean;
-  readonly strange: string | undefined;
+  readonly odd: string | undefined;
 }
 
 const extra: fc.Arbitrary<Extra> = fc.record({
@@ -33,15 +33,15 @@ const extra: fc.Arbitrary<Extra> = fc.record({
   plugged: fc.boolean(),
   readonly: fc.boolean(),
   isPlaced: fc.boolean(),
-  strange: fc.option(text, { nil: undefined }),
+  odd: fc.option(text, { nil: undefined }),
 });
 
-function addressAt(index: number, { isPlaced, strange }: Extra): DeviceAddress {
+function addressAt(index: number, { isPlaced, odd }: Extra): DeviceAddress {
   if (!isPlaced) return {};
   const hex = (value: number) => `0x${value.toString(16).padStart(2, '0')}`;
   const bus = hex(index >> 5);
   const address = { type: 'pci', domain: '0x0000', bus, slot: hex(index & 31), function: '0x0' };
-  return strange === undefined ? address : { ...address, multifunction: strange };
+  return odd === undefined ? address : { ...address, multifunction: odd };
 }
 
 const media = fc.constantFrom(
@@ -156,7 +156,7 @@ function machineFrom(
     const id = `disk-${name}`;
     const specifics = { specParams: more.specParams, address: addressAt(place++, more) };
     rows.push(
-      tidyRow({
+      compactRow({
         id,
         type: 'disk',
         device: kind.media,
@@ -192,7 +192,7 @@ function machineFrom(
     const id = `nic-${name}`;
     const specifics = { specParams: more.specParams, address: addressAt(place++, more), readonly: more.readonly };
     rows.push(
-      tidyRow({
+      compactRow({
         id,
         type: 'interface',
         device: model,
@@ -209,7 +209,7 @@ function machineFrom(
   for (const { kind, id, name, managed, extra: more } of others) {
     const [type, device] = kind;
     const specifics = { specParams: more.specParams, address: addressAt(place++, more), readonly: more.readonly };
-    rows.push(tidyRow({ id: `x-${id}`, type, device, name, managed, plugged: more.plugged, ...specifics }));
+    rows.push(compactRow({ id: `x-${id}`, type, device, name, managed, plugged: more.plugged, ...specifics }));
   }
   const tpm = rows.some(({ type }) => type === 'tpm');
   return withoutUndefined({
@@ -224,7 +224,7 @@ function machineFrom(
   });
 }
 
-/** Only of what the machine has. */
+/** Restricts the state to devices that the machine has. */
 function stateFrom(
   { tpm, efi, file, sizeBytes }: NonNullable<Of<typeof base>['state']>,
   machine: Pick<MachineDescription, 'tpm' | 'firmware'>,
@@ -237,7 +237,7 @@ function withoutUndefined<T extends object>(value: T): T {
   return Object.fromEntries(Object.entries(value).filter(([, child]) => child !== undefined)) as T;
 }
 
-/** No two disks are one device. */
+/** Makes the ids of LUNs unique. */
 function uniqueLun(lun: DescribedDisk['lun'], name: string): DescribedDisk['lun'] {
   if (lun === undefined) return undefined;
   return lun.uuid === undefined ? { guid: `${lun.guid}-${name}` } : { uuid: `${lun.uuid}-${name}` };

@@ -1,4 +1,4 @@
-/** A domain as `virsh dumpxml` prints it, made up here. */
+/** A made-up domain in the form of `virsh dumpxml`. */
 
 export interface DomainParts {
   readonly machine?: string;

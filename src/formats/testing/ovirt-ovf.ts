@@ -1,4 +1,4 @@
-/** OVFs as oVirt's versions write them, made up here: valid ones, with parts to replace. */
+/** Made-up OVFs in the form of several versions of oVirt: valid by default, with replaceable parts. */
 
 export const VM_ID = '4f1c0f4e-0a53-4f5e-9a53-1d7c5a6ad101';
 export const DISK_1 = '0c1b6a1e-52a5-4a9e-8d0e-3e6f0a0d2201';
@@ -14,7 +14,7 @@ export interface OvfParts {
   readonly disks?: string;
   readonly settings?: string;
   readonly items?: string;
-  /** Between the sections. */
+  /** Additional elements between the sections. */
   readonly extra?: string;
 }
 
@@ -29,7 +29,7 @@ export function item(type: number, id: string, more: string, caption = `item ${i
   return `<Item><rasd:Caption>${caption}</rasd:Caption><rasd:InstanceId>${id}</rasd:InstanceId><rasd:ResourceType>${type}</rasd:ResourceType>${more}</Item>`;
 }
 
-/** The block that describes a device, since 3.1. */
+/** Returns the elements that describe a device since oVirt 3.1. */
 export function block(type: string, device: string, address = '', more = ''): string {
   return `<Type>${type}</Type><Device>${device}</Device><rasd:Address>${address}</rasd:Address>${more}`;
 }
@@ -75,7 +75,7 @@ export const nicItem = (id: string, name: string, mac: string, more = '', model 
 export const plugged = (more = '') =>
   `<BootOrder>0</BootOrder><IsPlugged>true</IsPlugged><IsReadOnly>false</IsReadOnly><Alias></Alias>${more}`;
 
-/** Two disks, the second one bootable; two interfaces; a CD. */
+/** Returns an OVF with two disks, of which the second boots, two interfaces and a CD. */
 export function ovirtOvf(parts: OvfParts = {}): string {
   const { version = '4.1.0.0', settings = '', extra = '' } = parts;
   const files = parts.files ?? file(DISK_1, IMAGE_1) + file(DISK_2, IMAGE_2);

@@ -1,4 +1,4 @@
-/** The addresses of a machine's devices by id, sorted, for tests. */
+/** Returns the addresses of a machine's devices by id, sorted, for tests. */
 import { addressText } from '#api/device-address.ts';
 import type { MachineDescription } from '#formats/machine.ts';
 

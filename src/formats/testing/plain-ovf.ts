@@ -1,4 +1,4 @@
-/** An OVF as the standard has it and virtualizers of the desktop write it, made up here. */
+/** A made-up standard OVF, as desktop virtualizers write it. */
 
 export const PLAIN_OVF = `<?xml version="1.0" encoding="UTF-8"?>
 <Envelope xmlns="http://schemas.dmtf.org/ovf/envelope/1" xmlns:ovf="http://schemas.dmtf.org/ovf/envelope/1"

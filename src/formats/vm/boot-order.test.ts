@@ -1,4 +1,4 @@
-/** The boot order of a VM in the files of others: what its guest really boots from, whether the spec names it or not. */
+/** The effective boot order of a VM in exported files, whether its spec has one or not. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aVm } from '#api/validation/testing/valid-objects.ts';
@@ -21,7 +21,7 @@ const nic = (bootOrder?: number) => ({
   masquerade: {},
   ...(bootOrder === undefined ? {} : { bootOrder }),
 });
-/** A row as a start left it, at an address of its own. */
+/** Returns a recorded row with its own address. */
 const row = (id: string, bus: number, bootOrder?: number): LearnedDevice => ({
   id,
   type: id.startsWith('nic') ? 'interface' : 'disk',
@@ -37,30 +37,30 @@ interface Case {
   readonly nicOrder?: number;
   /** Absent: the VM never ran. */
   readonly recorded?: LearnedDevice[];
-  /** Ids in the order in which they are booted from. */
+  /** Ids in boot order. */
   readonly want: string[];
   /** The disk that oVirt boots from. */
   readonly marked: string | undefined;
-  /** True where an import names the orders in its spec. */
+  /** True if an import writes boot orders to the spec. */
   readonly isNamed: boolean;
 }
 
 const cases: Record<string, Case> = {
-  'the spec names none: the order of the record': {
+  'uses the order of the record if the spec has none': {
     disks: [disk('root'), disk('data')],
     recorded: [row('disk-root', 1, 1), row('disk-data', 2, 2)],
     want: ['disk-root', 'disk-data'],
     marked: 'root',
     isNamed: false,
   },
-  'the spec names one: that and nothing else': {
+  'uses only the order of the spec if it has one': {
     disks: [disk('root'), disk('data', { bootOrder: 1 })],
     recorded: [row('disk-root', 1, 1), row('disk-data', 2, 2)],
     want: ['disk-data'],
     marked: 'data',
     isNamed: true,
   },
-  'the spec names the network first: the disk after it': {
+  'keeps the network before the disk': {
     disks: [disk('root', { bootOrder: 2 })],
     nicOrder: 1,
     recorded: [row('nic-default', 1, 1), row('disk-root', 2, 2)],
@@ -68,27 +68,27 @@ const cases: Record<string, Case> = {
     marked: 'root',
     isNamed: true,
   },
-  'the VM never ran: the order of the spec, whatever the names are': {
+  'uses the order of the disks in the spec if the VM never ran': {
     disks: [disk('z'), disk('a')],
     want: ['disk-z', 'disk-a'],
     marked: 'z',
     isNamed: false,
   },
-  'the disks were put in another order since the last start: that of the last start': {
+  'uses the order of the last start if the disks were reordered since then': {
     disks: [disk('data'), disk('root')],
     recorded: [row('disk-root', 1, 1), row('disk-data', 2, 2)],
     want: ['disk-root', 'disk-data'],
     marked: 'root',
     isNamed: true,
   },
-  'a disk is new since the last start: after the others': {
+  'puts a new disk after the others': {
     disks: [disk('root'), disk('new')],
     recorded: [row('disk-root', 1, 1)],
     want: ['disk-root', 'disk-new'],
     marked: 'root',
     isNamed: false,
   },
-  'a CD-ROM counts, floppies and unplugged disks do not, although one of these has an order': {
+  'includes a CD-ROM, but not floppies and unplugged disks, even with an order': {
     disks: [
       disk('off', { plugged: false, bootOrder: 1 }),
       { name: 'cd', cdrom: { bus: 'sata' } },
@@ -109,7 +109,7 @@ const claimOf = (name: string) =>
     spec: { resources: { requests: { storage: '1Gi' } } },
   }) as PersistentVolumeClaim;
 
-function described({ disks, nicOrder, recorded }: Case): MachineDescription {
+function describeCase({ disks, nicOrder, recorded }: Case): MachineDescription {
   const isOld = disks.some(({ floppy }) => floppy !== undefined);
   const vm = aVm({
     spec: {
@@ -136,8 +136,8 @@ function described({ disks, nicOrder, recorded }: Case): MachineDescription {
   );
 }
 
-/** Ids of what is booted from, in order. */
-function bootedOf({ disks, nics }: Pick<MachineDescription, 'disks' | 'nics'>): string[] {
+/** Returns the ids of devices with a boot order, in that order. */
+function bootIds({ disks, nics }: Pick<MachineDescription, 'disks' | 'nics'>): string[] {
   return [...disks, ...nics]
     .filter(({ bootOrder }) => bootOrder !== undefined)
     .toSorted((a, b) => (a.bootOrder ?? 0) - (b.bootOrder ?? 0))
@@ -148,8 +148,8 @@ const OPTIONS = { name: 'again', namespace: 'default' };
 
 for (const [name, given] of Object.entries(cases)) {
   test(name, () => {
-    const machine = described(given);
-    assert.deepEqual(bootedOf(machine), given.want);
+    const machine = describeCase(given);
+    assert.deepEqual(bootIds(machine), given.want);
     const ofRows = machine.rows.filter(({ bootOrder }) => bootOrder !== undefined);
     assert.deepEqual(ofRows.map(({ id }) => id).toSorted(), given.want.toSorted());
 
@@ -157,7 +157,7 @@ for (const [name, given] of Object.entries(cases)) {
     const marked = [...ovf.matchAll(/ovf:boot="true" ovf:disk-alias="([^"]*)"/g)].map(([, alias]) => alias);
     assert.deepEqual(marked, given.marked === undefined ? [] : [given.marked]);
 
-    // In, out and in again.
+    // Import, export, import.
     const read = readOvf(ovf);
     const { vm, claims } = toManifests(read, OPTIONS);
     const { disks = [] } = vm.spec.template.spec?.domain.devices ?? {};
@@ -166,16 +166,16 @@ for (const [name, given] of Object.entries(cases)) {
       given.isNamed,
     );
     const again = describeVm(vm, undefined, claims);
-    assert.deepEqual(bootedOf(again), given.want);
-    assert.deepEqual(bootedOf(readOvf(writeOvf(again))), given.want);
+    assert.deepEqual(bootIds(again), given.want);
+    assert.deepEqual(bootIds(readOvf(writeOvf(again))), given.want);
 
     const domain = writeLibvirt(machine);
-    assert.deepEqual(bootedOf(readLibvirt(domain.xml)), given.want);
+    assert.deepEqual(bootIds(readLibvirt(domain.xml)), given.want);
   });
 }
 
-test('a disk that can be unplugged can be unplugged after the journey, too', () => {
-  const machine = described(cases['a disk is new since the last start: after the others'] as Case);
+test('a hotpluggable disk stays hotpluggable after export and import', () => {
+  const machine = describeCase(cases['puts a new disk after the others'] as Case);
   const { vm } = toManifests(readOvf(writeOvf(machine)), OPTIONS);
   const volumes = vm.spec.template.spec?.volumes ?? [];
   assert.deepEqual(
@@ -187,8 +187,8 @@ test('a disk that can be unplugged can be unplugged after the journey, too', () 
   );
 });
 
-test('an order that somebody wrote into the file holds, although the file calls it implied', () => {
-  const ovf = writeOvf(described(cases['the spec names none: the order of the record'] as Case));
+test('uses an order that a user wrote into the file even if the file says that it is implied', () => {
+  const ovf = writeOvf(describeCase(cases['uses the order of the record if the spec has none'] as Case));
   const edited = ovf.replace('<BootOrder>1</BootOrder>', '<BootOrder>3</BootOrder>');
   const read = readOvf(edited);
   assert.equal(read.bootOrderIsImplied, undefined);
@@ -202,10 +202,10 @@ test('an order that somebody wrote into the file holds, although the file calls 
   );
 });
 
-test("the order of oVirt's machine stays: import, export, import", () => {
+test("keeps the boot order of oVirt's machine through import, export and import", () => {
   const theirs = readOvf(ovirtOvf());
-  assert.ok(bootedOf(theirs).length > 1, 'several devices are booted from');
+  assert.ok(bootIds(theirs).length > 1, 'several devices are booted from');
   const { vm, claims } = toManifests(theirs, OPTIONS);
   const again = readOvf(writeOvf(describeVm(vm, undefined, claims)));
-  assert.deepEqual(bootedOf(again), bootedOf(theirs));
+  assert.deepEqual(bootIds(again), bootIds(theirs));
 });

@@ -1,4 +1,4 @@
-/** One disk of a VM, with what its volume says of its content. Only the data of claims can be exported. Pure. */
+/** Describes one disk of a VM with the size of its volume. Only the data of claims can be exported. Pure. */
 import type { Chipset } from '#api/chipset.ts';
 import { busOf } from '#api/disk-bus.ts';
 import type { Disk } from '#api/domain/disk.ts';
@@ -9,7 +9,7 @@ import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { parseQuantity, quantityFault, quantityToNumber } from '#kube/quantity.ts';
 import type { IntOrString } from '#kube/schema-dsl.ts';
 
-/** What stands in for content that is made anew at each start. */
+/** The default size of content that is created at each start and not exported. */
 const SMALL_BYTES = 1024 ** 2;
 
 export function describeDisk(
@@ -27,7 +27,7 @@ export function describeDisk(
     name,
     media,
     bus: busOf(disk, chipset),
-    ...contentOf(name, volume, claims, findings),
+    ...describeContent(name, volume, claims, findings),
     format: 'raw',
     ...(bootOrder !== undefined && { bootOrder }),
     readonly: isReadonly(disk, volume),
@@ -44,7 +44,7 @@ function mediaOf({ name, cdrom, floppy, lun }: Disk, volume: Volume | undefined,
   if (cdrom !== undefined) return 'cdrom';
   if (floppy !== undefined) return 'floppy';
   if (lun === undefined || volume?.directLun !== undefined) return lun === undefined ? 'disk' : 'lun';
-  findings.note(`the disk ${name} is a LUN that is a claim; its data is written as that of a disk`);
+  findings.addNote(`the disk ${name} is a LUN on a claim; its data is written as that of a disk`);
   return 'disk';
 }
 
@@ -53,7 +53,7 @@ function isReadonly({ disk, cdrom, floppy, lun }: Disk, volume: Volume | undefin
   return (disk ?? floppy ?? lun)?.readonly === true || volume?.persistentVolumeClaim?.readOnly === true;
 }
 
-function contentOf(
+function describeContent(
   name: string,
   volume: Volume | undefined,
   claims: ReadonlyMap<string, PersistentVolumeClaim>,
@@ -65,7 +65,7 @@ function contentOf(
     const size = bytesOf(claim?.status?.capacity?.['storage'] ?? claim?.spec.resources?.requests?.['storage']);
     return { file: `${name}.img`, ...size };
   }
-  findings.note(`the content of the disk ${name} is not exported: it is no claim of its own`);
+  findings.addNote(`the content of the disk ${name} is not exported: it is not a claim`);
   const { emptyDisk, hostDisk, ephemeral } = volume;
   const base = ephemeral?.persistentVolumeClaim?.claimName;
   const claim = base === undefined ? undefined : claims.get(base);

@@ -1,4 +1,4 @@
-/** A VM of ours as a description: its spec, what its record knows of addresses, and how large its claims are. Pure. */
+/** Describes a VM from its spec, the addresses in its record and the sizes of its claims. Pure. */
 import { needsState } from '#api/persistent-state.ts';
 import { allowsVideo, asksForVideo, fixedDevices, VIDEO_ID } from '#api/fixtures.ts';
 import { interfacesOf, networksOf } from '#api/attached-interfaces.ts';
@@ -10,7 +10,7 @@ import type { LearnedDevice } from '#api/learned-device.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { tidyRow } from '#formats/device-rows.ts';
+import { compactRow } from '#formats/device-rows.ts';
 import { Findings } from '#formats/faults.ts';
 import type {
   DescribedDisk,
@@ -20,13 +20,13 @@ import type {
   MachineDescription,
 } from '#formats/machine.ts';
 import { describeDisk } from '#formats/vm/describe-disk.ts';
-import { effectiveBootOrder } from '#formats/vm/effective-boot-order.ts';
+import { findEffectiveBootOrder } from '#formats/vm/effective-boot-order.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { parseQuantity, quantityFault, quantityToNumber } from '#kube/quantity.ts';
 
 const MIB = 1024 ** 2;
-/** Parts of a spec that are written, or say nothing of the machine. */
-const TAKEN = new Set([
+/** Fields of a spec that are written, or that do not affect the machine. */
+const EXPORTED_FIELDS = new Set([
   'domain',
   'volumes',
   'networks',
@@ -35,7 +35,7 @@ const TAKEN = new Set([
   'startStrategy',
 ]);
 
-/** `record`: of this VM; undefined where it never ran. `claims`: of its namespace, at least those that it uses. */
+/** `record` is undefined if the VM never ran. `claims` contains at least those that the VM uses. */
 export function describeVm(
   vm: VirtualMachine,
   record: VirtualMachineIdentity | undefined,
@@ -50,16 +50,16 @@ export function describeVm(
   const byName = new Map([...claims].map((claim) => [claim.metadata.name ?? '', claim]));
   const volumes = new Map((spec.volumes ?? []).map((volume) => [volume.name, volume]));
   const known = record?.status?.devices ?? [];
-  const { disks, nics, ...boot } = effectiveBootOrder(
+  const { disks, nics, ...boot } = findEffectiveBootOrder(
     (domain.devices?.disks ?? []).map((disk) => describeDisk(disk, volumes.get(disk.name), byName, chipset, findings)),
     describeNics(spec, vm, record),
     known,
   );
-  const rows = rowsOf(domain, disks, nics, known);
+  const rows = buildRows(domain, disks, nics, known);
   const uuid = firmware.uuid ?? record?.spec.firmware?.uuid;
   const serial = firmware.serial ?? record?.spec.firmware?.serial;
-  noteLeft(spec, findings);
-  noteUnseen(domain, record, findings);
+  noteOmittedFields(spec, findings);
+  noteOmittedHardware(domain, record, findings);
   return {
     name: vm.metadata.name ?? '',
     ...(uuid !== undefined && uuid !== '' && { uuid }),
@@ -69,7 +69,7 @@ export function describeVm(
     cpu: { ...topologyOf(domain), ...(domain.cpu?.model !== undefined && { model: domain.cpu.model }) },
     memoryMib: memoryOf(domain),
     firmware: firmwareOf(domain),
-    tpm: wantsTpm(domain),
+    tpm: hasTpm(domain),
     ...(needsState(spec) && { state: stateOf(domain) }),
     disks,
     nics,
@@ -81,9 +81,9 @@ export function describeVm(
 }
 
 function memoryOf({ memory, resources }: Domain): number {
-  const asked = memory?.guest ?? resources?.requests?.['memory'] ?? resources?.limits?.['memory'];
-  if (asked === undefined || quantityFault(asked) !== undefined) return 0;
-  return Math.floor(quantityToNumber(parseQuantity(String(asked))) / MIB);
+  const requested = memory?.guest ?? resources?.requests?.['memory'] ?? resources?.limits?.['memory'];
+  if (requested === undefined || quantityFault(requested) !== undefined) return 0;
+  return Math.floor(quantityToNumber(parseQuantity(String(requested))) / MIB);
 }
 
 function firmwareOf({ firmware }: Domain): FirmwareKind {
@@ -92,22 +92,22 @@ function firmwareOf({ firmware }: Domain): FirmwareKind {
   return efi.secureBoot === false ? 'efi' : 'efi-secure';
 }
 
-function wantsTpm({ devices }: Domain): boolean {
+function hasTpm({ devices }: Domain): boolean {
   return devices?.tpm !== undefined && devices.tpm.enabled !== false;
 }
 
 function stateOf(domain: Domain): DescribedState {
-  const tpm = wantsTpm(domain) && domain.devices?.tpm?.persistent === true;
+  const tpm = hasTpm(domain) && domain.devices?.tpm?.persistent === true;
   return { tpm, efi: domain.firmware?.bootloader?.efi?.persistent === true };
 }
 
 function describeNics(spec: VmiSpec, vm: VirtualMachine, record: VirtualMachineIdentity | undefined): DescribedNic[] {
   const networks = new Map(networksOf(spec).map((network) => [network.name, network]));
-  const made = (record?.spec.interfaces ?? []).filter(({ fromTemplate }) => fromTemplate !== true);
-  const kept = new Map(made.map(({ name, macAddress }) => [name, macAddress]));
+  const generated = (record?.spec.interfaces ?? []).filter(({ fromTemplate }) => fromTemplate !== true);
+  const recordedMacs = new Map(generated.map(({ name, macAddress }) => [name, macAddress]));
   return interfacesOf(spec).map(({ name, model, macAddress, bootOrder, state }) => {
     const derived = vm.metadata.uid === undefined ? undefined : derivedMac(vm.metadata.uid, name);
-    const mac = (macAddress || kept.get(name)) ?? derived;
+    const mac = (macAddress || recordedMacs.get(name)) ?? derived;
     return {
       id: `nic-${name}`,
       name,
@@ -120,16 +120,19 @@ function describeNics(spec: VmiSpec, vm: VirtualMachine, record: VirtualMachineI
   });
 }
 
-/** What the spec wants, with the addresses of the record; and what came with the machine. */
-function rowsOf(
+/**
+ * Builds the rows: the devices of the spec with their recorded addresses, and recorded devices that came with the
+ * machine.
+ */
+function buildRows(
   domain: Domain,
   disks: readonly DescribedDisk[],
   nics: readonly DescribedNic[],
   known: readonly LearnedDevice[],
 ): LearnedDevice[] {
   const byId = new Map(known.map((row) => [row.id, row]));
-  const kept = (id: string) => ({ address: byId.get(id)?.address, specParams: byId.get(id)?.specParams });
-  const wanted: LearnedDevice[] = [
+  const recordedFields = (id: string) => ({ address: byId.get(id)?.address, specParams: byId.get(id)?.specParams });
+  const specRows: LearnedDevice[] = [
     ...nics.map(({ id, name, model, bootOrder, plugged }) => ({
       id,
       type: 'interface',
@@ -138,7 +141,7 @@ function rowsOf(
       bootOrder,
       plugged,
       managed: true,
-      ...kept(id),
+      ...recordedFields(id),
     })),
     ...disks.map(({ id, name, media, bootOrder, plugged, readonly }) => ({
       id,
@@ -149,29 +152,29 @@ function rowsOf(
       plugged,
       readonly,
       managed: true,
-      ...kept(id),
+      ...recordedFields(id),
     })),
   ];
-  const singles = singlesOf(domain, byId);
-  const always = singles.filter(({ isWanted }) => isWanted).map(({ row }) => byId.get(row.id) ?? row);
-  const own = new Set([...wanted, ...singles.map(({ row }) => row)].map(({ id }) => id));
+  const singles = singleDevices(domain, byId);
+  const singleRows = singles.filter(({ isWanted }) => isWanted).map(({ row }) => byId.get(row.id) ?? row);
+  const own = new Set([...specRows, ...singles.map(({ row }) => row)].map(({ id }) => id));
   const others = known.filter(({ id, type }) => !own.has(id) && type !== 'disk' && type !== 'interface');
-  return [...wanted, ...always, ...others].map(tidyRow);
+  return [...specRows, ...singleRows, ...others].map(compactRow);
 }
 
-/** Of most of these a guest has one or none; their ids are node/definition's. */
-function singlesOf(
+/** Returns the devices of which a guest usually has at most one, with the ids of node/definition. */
+function singleDevices(
   domain: Domain,
   known: ReadonlyMap<string, LearnedDevice>,
 ): { isWanted: boolean; row: LearnedDevice }[] {
   const { devices = {} } = domain;
   const { rng, autoattachMemBalloon, autoattachSerialConsole, video } = devices;
-  // One that never ran will have a card unless that is refused.
+  // A VM that never ran will have a video card unless its spec disables it.
   const hasVideo = allowsVideo(devices) && (asksForVideo(devices) || known.size === 0 || known.has(VIDEO_ID));
   return [
     ...fixedDevices(devices).map((row) => ({ isWanted: true, row: { ...row, managed: true } })),
     { isWanted: hasVideo, row: { id: VIDEO_ID, type: 'video', device: video?.type ?? 'vga', managed: true } },
-    { isWanted: wantsTpm(domain), row: { id: 'tpm0', type: 'tpm', device: 'crb', managed: true } },
+    { isWanted: hasTpm(domain), row: { id: 'tpm0', type: 'tpm', device: 'crb', managed: true } },
     { isWanted: rng !== undefined, row: { id: 'rng0', type: 'rng', device: 'virtio', managed: true } },
     {
       isWanted: autoattachMemBalloon !== false,
@@ -184,8 +187,8 @@ function singlesOf(
   ];
 }
 
-/** What a guest sees of itself, and would see differently where the file is imported. */
-function noteUnseen(
+/** Adds a note about settings that the guest can see and that the file does not contain. */
+function noteOmittedHardware(
   { chassis, clock, cpu, features = {} }: Domain,
   record: VirtualMachineIdentity | undefined,
   findings: Findings,
@@ -194,16 +197,17 @@ function noteUnseen(
   const parts = {
     ...{ chassis, clock, 'cpu.features': cpu?.features },
     ...{ 'features.hyperv': hyperv ?? hypervPassthrough, 'features.kvm': kvm, 'features.pvspinlock': pvspinlock },
-    'the SMBIOS strings of its maker': record?.spec.smbios,
+    'the SMBIOS strings': record?.spec.smbios,
   };
-  const left = Object.entries(parts).flatMap(([name, part]) => (part === undefined ? [] : [name]));
-  if (left.length > 0) findings.note(`what the guest sees of itself and is not written: ${left.join(', ')}`);
+  const omitted = Object.entries(parts).flatMap(([name, part]) => (part === undefined ? [] : [name]));
+  if (omitted.length > 0)
+    findings.addNote(`settings that the guest can see and that are not written: ${omitted.join(', ')}`);
 }
 
-function noteLeft(spec: VmiSpec, findings: Findings): void {
-  const left = Object.keys(spec).filter((key) => !TAKEN.has(key));
-  if (left.length > 0) findings.note(`parts of the VM without a place in the file: ${left.join(', ')}`);
+function noteOmittedFields(spec: VmiSpec, findings: Findings): void {
+  const omitted = Object.keys(spec).filter((key) => !EXPORTED_FIELDS.has(key));
+  if (omitted.length > 0) findings.addNote(`fields of the VM that are not written: ${omitted.join(', ')}`);
   if (spec.domain.firmware?.kernelBoot !== undefined)
-    findings.note('kernelBoot is not written: the machine boots from its disks');
-  if (spec.domain.features?.acpi?.enabled === false) findings.note('that ACPI is off is not written');
+    findings.addNote('kernelBoot is not written: the machine boots from its disks');
+  if (spec.domain.features?.acpi?.enabled === false) findings.addNote('the setting that disables ACPI is not written');
 }

@@ -1,4 +1,4 @@
-/** Disks of a description as disks, volumes and claims of the API. Pure. */
+/** Builds the disks, volumes and claims of a description. Pure. */
 import type { CDROM_BUSES, Disk, DiskBus } from '#api/domain/disk.ts';
 import type { Volume } from '#api/domain/volume.ts';
 import type { Findings } from '#formats/faults.ts';
@@ -17,7 +17,7 @@ const SECTOR = 512;
 const MIN_BYTES = 1024 ** 2;
 const EMPTY_DISC = '1Mi';
 
-/** An order that is only implied is not named: it follows from the order of the disks again. */
+/** Writes no boot orders that are only implied: they follow from the order of the disks again. */
 export function diskManifests(
   { disks: described, bootOrderIsImplied }: MachineDescription,
   options: ManifestOptions,
@@ -35,28 +35,28 @@ export function diskManifests(
     }
     const existing = options.claimNames?.get(name);
     if (existing === undefined && disk.media !== 'disk' && disk.file === undefined) {
-      // The API wants a content for every drive.
-      findings.note(`the drive ${name} is empty; it gets an empty disc`);
+      // The API requires a volume for every drive.
+      findings.addNote(`the drive ${name} is empty; it gets an empty disc`);
       volumes.push({ name, emptyDisk: { capacity: EMPTY_DISC } });
       continue;
     }
     const claimName = existing ?? `${options.name}-${name}`;
-    // What is booted from is there from the start.
+    // A boot disk must be present from the start.
     const isHotplug = disk.hotpluggable === true && disk.bootOrder === undefined;
     volumes.push({ name, persistentVolumeClaim: { claimName, ...(isHotplug && { hotpluggable: true }) } });
-    if (existing === undefined) claims.push(...claimFor(disk, claimName, options, findings));
+    if (existing === undefined) claims.push(...buildClaim(disk, claimName, options, findings));
   }
-  return { disks: disks.map((disk) => diskFrom(disk, findings)), volumes, claims };
+  return { disks: disks.map((disk) => toDisk(disk, findings)), volumes, claims };
 }
 
-function claimFor(
+function buildClaim(
   { name, sizeBytes }: DescribedDisk,
   claimName: string,
   { namespace, storageClass }: ManifestOptions,
   findings: Findings,
 ): PersistentVolumeClaim[] {
   if (sizeBytes === undefined) {
-    findings.fault(`the file does not say how large the disk "${name}" is; name a claim that holds it`);
+    findings.addError(`the file does not contain the size of the disk "${name}"; name a claim with its content`);
     return [];
   }
   const bytes = Math.max(MIN_BYTES, Math.ceil(sizeBytes / SECTOR) * SECTOR);
@@ -74,13 +74,13 @@ function claimFor(
   ];
 }
 
-function diskFrom(disk: DescribedDisk, findings: Findings): Disk {
+function toDisk(disk: DescribedDisk, findings: Findings): Disk {
   const { name, media, bootOrder, cache, plugged, optional } = disk;
-  // A LUN has the serial of the device that it is.
+  // A LUN has the serial number of its device.
   const serial = media === 'lun' ? undefined : disk.serial;
   return {
     name,
-    ...hardwareOf(disk, findings),
+    ...targetOf(disk, findings),
     ...(bootOrder !== undefined && plugged && { bootOrder }),
     ...(serial !== undefined && { serial }),
     ...(cache !== undefined && { cache }),
@@ -89,7 +89,7 @@ function diskFrom(disk: DescribedDisk, findings: Findings): Disk {
   };
 }
 
-function hardwareOf(
+function targetOf(
   { name, media, bus, readonly }: DescribedDisk,
   findings: Findings,
 ): Pick<Disk, 'disk' | 'cdrom' | 'floppy' | 'lun'> {
@@ -98,6 +98,6 @@ function hardwareOf(
   if (media === 'floppy') return { floppy: only };
   if (media === 'lun') return { lun: { bus: 'scsi', ...only } };
   const isWritable = (bus === 'sata' || bus === 'ide') && readonly;
-  if (isWritable) findings.note(`the disk ${name} is on the bus ${bus}, where disks can always be written`);
+  if (isWritable) findings.addNote(`the disk ${name} is on the bus ${bus}, where disks are always writable`);
   return { disk: { bus: bus as DiskBus, ...(isWritable ? {} : only) } };
 }

@@ -1,4 +1,4 @@
-/** Devices of a VM of ours that its spec asks for, read back from their rows; other rows stay what was found. Pure. */
+/** Restores the devices of a spec from rows of our own VMs. Other rows stay recorded devices. Pure. */
 import type { Devices } from '#api/domain/devices.ts';
 import { INPUT_BUSES, SOUND_MODELS, WATCHDOG_ACTIONS } from '#api/domain/hardware.ts';
 import { VIDEO_TYPES } from '#api/domain/video.ts';
@@ -21,12 +21,12 @@ export function hardwareManifests(rows: readonly LearnedDevice[]): Hardware {
     ...(video !== undefined && { autoattachGraphicsDevice: true, ...(type && type !== 'vga' && { video: { type } }) }),
     ...(sound !== undefined && { sound: { name: nameOf(sound), ...(model && { model }) } }),
     ...(watchdog !== undefined && { watchdog: { name: nameOf(watchdog), i6300esb: { ...(action && { action }) } } }),
-    ...(inputs.length > 0 && { inputs: inputs.map(inputOf) }),
+    ...(inputs.length > 0 && { inputs: inputs.map(toInput) }),
     ...(rows.some(({ id }) => /^redir-\d+$/.test(id)) && { clientPassthrough: {} }),
   };
 }
 
-function inputOf(row: LearnedDevice): NonNullable<Devices['inputs']>[number] {
+function toInput(row: LearnedDevice): NonNullable<Devices['inputs']>[number] {
   const bus = INPUT_BUSES.find((known) => known === row.specParams?.['bus']);
   return { name: row.id.slice('input-'.length), type: 'tablet', ...(bus && { bus }) };
 }

@@ -1,13 +1,13 @@
-/** Interfaces of a description as interfaces and networks of the API. Pure. */
+/** Builds the interfaces and networks of a description. Pure. */
 import type { Interface, Network } from '#api/domain/interface.ts';
 import { quoted, type Findings } from '#formats/faults.ts';
 import type { DescribedNic } from '#formats/machine.ts';
 
 const POD = 'pod';
-/** As Linux takes them. */
+/** Linux' rule for names of bridges. */
 const BRIDGE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$/;
 
-/** `mapped`: by network of the description, `pod` or a bridge of the node. */
+/** `mapped` has `pod` or a bridge of the node for each network of the description. */
 export function nicManifests(
   nics: readonly DescribedNic[],
   mapped: ReadonlyMap<string, string>,
@@ -17,13 +17,12 @@ export function nicManifests(
   const networks = nics.map(({ name, network = POD }): Network => {
     const target = mapped.get(network) ?? network;
     if (target === POD) {
-      if (++pods === 2)
-        findings.fault('only one interface can be in the network of the pod; name bridges for the others');
+      if (++pods === 2) findings.addError('only one interface can be on the pod network; name bridges for the others');
       return { name, pod: {} };
     }
     if (!BRIDGE.test(target))
-      findings.fault(`the network ${quoted(target)} cannot be the name of a bridge; name one for it`);
-    findings.note(`the interface ${name} is on the bridge ${target}, which must be there on the node`);
+      findings.addError(`${quoted(target)} is not a valid name of a bridge; name a bridge for this network`);
+    findings.addNote(`the interface ${name} is on the bridge ${target}, which must exist on the node`);
     return { name, multus: { networkName: target } };
   });
   const interfaces = nics.map(({ name, model, mac, bootOrder, plugged }, i): Interface => ({

@@ -1,4 +1,4 @@
-/** The claim that the persistent state of a machine is to be put into: found by its marks when the VM starts. Pure. */
+/** Builds the claim for the persistent state of a machine. The VM finds it by its label when it starts. Pure. */
 import { STATE_LABEL, stateAnnotationOf, stateClaimName, stateKeyOf, stateSuffixOf } from '#api/persistent-state.ts';
 import type { Findings } from '#formats/faults.ts';
 import type { MachineDescription } from '#formats/machine.ts';
@@ -6,10 +6,10 @@ import type { ManifestOptions } from '#formats/vm/to-manifests.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { apiVersionOf } from '#kube/meta.ts';
 
-/** As the controller of instances makes it. */
+/** The size that the instance controller uses. */
 const SIZE = '10Mi';
 
-/** The same for the same VM: importing twice makes one. */
+/** Returns a name that is the same for the same VM, so that a repeated import reuses the claim. */
 export function stateClaimFor(vmName: string): string {
   return stateClaimName(vmName, stateSuffixOf(`import of ${vmName}`));
 }
@@ -21,7 +21,7 @@ export function stateManifests(
 ): PersistentVolumeClaim[] {
   if (state === undefined) return [];
   if (state.file === undefined) {
-    findings.note('the file does not hold the persistent state of TPM and EFI: both begin anew');
+    findings.addNote('the file does not contain the persistent state of TPM and EFI: both start empty');
     return [];
   }
   return [

@@ -1,6 +1,6 @@
 /**
- * A description as objects of the API: a VM that does not run yet, and the claims that its disks are to be copied into.
- * The rows go with it in an annotation, from which its record is made before its first start. Pure.
+ * Converts a description to API objects: a halted VM, and claims for the content of its disks. An annotation of the VM
+ * contains the rows, from which its record is created before the first start. Pure.
  */
 import type { StateModes } from '#api/storage-profile.ts';
 import { chipsetOf } from '#api/chipset.ts';
@@ -9,7 +9,7 @@ import { parseImportedDevices, type ImportedDevices } from '#api/imported-device
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { placeOf } from '#formats/address-text.ts';
+import { placeKey } from '#formats/address-text.ts';
 import { Findings } from '#formats/faults.ts';
 import { sourceText, type MachineDescription } from '#formats/machine.ts';
 import { diskManifests, type DiskManifests } from '#formats/vm/disk-manifests.ts';
@@ -22,33 +22,33 @@ import { apiVersionOf } from '#kube/meta.ts';
 export interface ManifestOptions {
   readonly name: string;
   readonly namespace: string;
-  /** Of the claims that are made; the default one unless given. */
+  /** The storage class of new claims. Default: that of the cluster. */
   readonly storageClass?: string;
-  /** Of the claim for the persistent state, where no class is given. */
+  /** The storage class of the claim for the persistent state if `storageClass` is absent. */
   readonly stateStorageClass?: string;
-  /** Of that claim; Filesystem and ReadWriteOnce unless given. */
+  /** The modes of that claim. Default: Filesystem and ReadWriteOnce. */
   readonly stateModes?: StateModes;
-  /** By name of disk: claims that exist already. Every other disk with content gets a new one, `<vm>-<disk>`. */
+  /** Existing claims by name of the disk. Every other disk with content gets a new one, `<vm>-<disk>`. */
   readonly claimNames?: ReadonlyMap<string, string>;
-  /** By network of the description: `pod`, or the bridge of the node that stands in for it. */
+  /** The replacement of each network of the description: `pod` or a bridge of the node. */
   readonly networks?: ReadonlyMap<string, string>;
 }
 
 export interface Manifests {
   readonly vm: VirtualMachine;
   readonly claims: readonly PersistentVolumeClaim[];
-  /** Besides those of the description: what became different. */
+  /** Sentences about changes, in addition to the notes of the description. */
   readonly notes: readonly string[];
 }
 
-/** Throws a FormatError where a disk is of unknown size and has no claim, or where networks do not fit. */
+/** Throws a FileFormatError if a disk has neither a size nor a claim, or if networks are invalid. */
 export function toManifests(machine: MachineDescription, options: ManifestOptions): Manifests {
   const findings = new Findings();
   const disks = diskManifests(machine, options, findings);
   const { interfaces, networks } = nicManifests(machine.nics, options.networks ?? new Map<string, string>(), findings);
-  const annotation = importedDevices(machine, findings);
-  const type = machineTypeOf(machine, findings);
-  findings.settle('import machine');
+  const annotation = buildAnnotation(machine, findings);
+  const type = chooseMachineType(machine, findings);
+  findings.throwIfErrors('import machine');
   const vm: VirtualMachine = {
     apiVersion: apiVersionOf(VIRTUAL_MACHINES),
     kind: VIRTUAL_MACHINES.kind,
@@ -61,7 +61,7 @@ export function toManifests(machine: MachineDescription, options: ManifestOption
       runStrategy: 'Halted',
       template: {
         spec: {
-          domain: domainOf(machine, type, disks, interfaces),
+          domain: buildDomain(machine, type, disks, interfaces),
           ...(disks.volumes.length > 0 && { volumes: [...disks.volumes] }),
           ...(networks.length > 0 && { networks: [...networks] }),
         },
@@ -71,7 +71,7 @@ export function toManifests(machine: MachineDescription, options: ManifestOption
   return { vm, claims: [...disks.claims, ...stateManifests(machine, options, findings)], notes: findings.notes };
 }
 
-function domainOf(
+function buildDomain(
   machine: MachineDescription,
   type: string | undefined,
   { disks }: DiskManifests,
@@ -79,7 +79,7 @@ function domainOf(
 ): Domain {
   const { cpu, memoryMib, uuid, serial, firmware, tpm, state, rows } = machine;
   const has = (kind: string) => rows.some((row) => row.type === kind);
-  // A file that names no such devices at all says nothing of them.
+  // A file without any such devices does not mean that the machine has none.
   const knowsDevices = rows.some((row) => !['disk', 'interface', 'video'].includes(row.type));
   const isSecure = firmware === 'efi-secure';
   return {
@@ -108,42 +108,50 @@ function domainOf(
   };
 }
 
-/** Versions of other makers (pc-q35-rhel8.0.0) are not there: the newest of the same chipset stands in. */
-function machineTypeOf({ machineType, chipset }: MachineDescription, findings: Findings): string | undefined {
+/** Replaces machine types of other vendors (pc-q35-rhel8.0.0) with the newest type of the same chipset. */
+function chooseMachineType({ machineType, chipset }: MachineDescription, findings: Findings): string | undefined {
   if (machineType !== undefined && /^(?:q35|pc|pc-(?:q35|i440fx)-[0-9]{1,2}\.[0-9]{1,2})$/.test(machineType))
     return machineType;
   const alias = chipset === undefined ? undefined : { q35: 'q35', i440fx: 'pc' }[chipset];
   if (machineType !== undefined) {
-    findings.note(`the machine type ${machineType} is not there; it becomes ${alias ?? 'the default of the cluster'}`);
+    findings.addNote(
+      `the machine type ${machineType} is not supported; it is replaced with ${alias ?? 'the default of the cluster'}`,
+    );
   }
   return alias;
 }
 
-function importedDevices(machine: MachineDescription, findings: Findings): string {
+function buildAnnotation(machine: MachineDescription, findings: Findings): string {
   const { source, machineType, chipset } = machine;
   const alias = chipset === 'i440fx' ? 'pc' : chipset;
-  const ran = chipsetOf(machineType) === undefined ? alias : machineType;
-  const devices = rowsToRecord(machine, findings);
-  const imported: ImportedDevices = { from: sourceText(source), ...(ran !== undefined && { machine: ran }), devices };
+  const originalType = chipsetOf(machineType) === undefined ? alias : machineType;
+  const devices = buildRecordRows(machine, findings);
+  const imported: ImportedDevices = {
+    from: sourceText(source),
+    ...(originalType !== undefined && { machine: originalType }),
+    devices,
+  };
   const text = JSON.stringify(imported);
   const parsed = parseImportedDevices(text);
-  if ('fault' in parsed) findings.fault(`what is known of its devices cannot be kept: ${parsed.fault}`);
+  if ('fault' in parsed) findings.addError(`the devices cannot be recorded: ${parsed.fault}`);
   return text;
 }
 
 /**
- * The address of a drive does not say on which controller it is, so the bus goes with it. What is not plugged loses its
- * address where another device has it now.
+ * Returns the rows for the record. The address of a drive does not contain its controller, so the bus is added. An
+ * unplugged device loses its address if another device has it.
  */
-function rowsToRecord({ rows, disks }: MachineDescription, findings: Findings): LearnedDevice[] {
+function buildRecordRows({ rows, disks }: MachineDescription, findings: Findings): LearnedDevice[] {
   const buses = new Map<string, string>(disks.map(({ id, bus }) => [id, bus]));
-  const taken = new Set(rows.flatMap(({ plugged, address }) => (plugged === false ? [] : (placeOf(address) ?? []))));
+  const occupied = new Set(
+    rows.flatMap(({ plugged, address }) => (plugged === false ? [] : (placeKey(address) ?? []))),
+  );
   return rows.map((row) => {
     const bus = buses.get(row.id);
     const specParams = bus === undefined ? row.specParams : { ...row.specParams, bus };
-    const place = placeOf(row.address);
-    const isLost = row.plugged === false && place !== undefined && taken.has(place);
-    if (isLost) findings.note(`${row.id} is not plugged, and another device is at its address; it gets a new one`);
+    const place = placeKey(row.address);
+    const isLost = row.plugged === false && place !== undefined && occupied.has(place);
+    if (isLost) findings.addNote(`${row.id} is not plugged, and another device is at its address; it gets a new one`);
     return { ...row, ...(specParams !== undefined && { specParams }), ...(isLost && { address: undefined }) };
   });
 }

@@ -127,7 +127,7 @@ const richVm = () =>
     },
   });
 
-test('a VM is described with what its record and its claims know', () => {
+test('describes a VM with its record and claims', () => {
   const machine = describeVm(richVm(), record, claims);
   assert.deepEqual(
     {
@@ -247,7 +247,7 @@ test('a VM is described with what its record and its claims know', () => {
   assert.match(machine.notes.join('\n'), /nodeSelector/);
 });
 
-test('what the guest would see differently elsewhere is named', () => {
+test('notes settings that the guest can see and that are not written', () => {
   const vm = richVm();
   const domain = {
     ...vm.spec.template.spec!.domain,
@@ -255,12 +255,12 @@ test('what the guest would see differently elsewhere is named', () => {
   };
   const other = { ...vm, spec: { ...vm.spec, template: { spec: { ...vm.spec.template.spec, domain } } } };
   const made = { ...record, spec: { ...record.spec, smbios: { manufacturer: 'Example' } } };
-  const note = /sees of itself and is not written: chassis, clock, features\.hyperv, the SMBIOS strings of its maker$/m;
+  const note = /the guest can see and that are not written: chassis, clock, features\.hyperv, the SMBIOS strings$/m;
   assert.match(describeVm(other, made, claims).notes.join('\n'), note);
-  assert.doesNotMatch(describeVm(vm, record, claims).notes.join('\n'), /sees of itself/);
+  assert.doesNotMatch(describeVm(vm, record, claims).notes.join('\n'), /the guest can see/);
 });
 
-test('a VM that never ran is described from its spec alone', () => {
+test('describes a VM that never ran from its spec only', () => {
   const machine = describeVm(
     aVm({
       metadata: { uid: 'u1' },
@@ -285,14 +285,14 @@ function importedInto(vm: VirtualMachine) {
   return parseImportedDevices(vm.metadata.annotations?.[IMPORTED_DEVICES_ANNOTATION] ?? '');
 }
 
-test('the persistent state goes out in a file, and comes in into a claim that the VM finds', () => {
+test('exports the persistent state as a file, and imports it into a claim that the VM finds', () => {
   const keeper = richVm();
   const { domain } = keeper.spec.template.spec!;
   Object.assign(domain.devices!.tpm!, { persistent: true });
   domain.firmware!.bootloader = { efi: { secureBoot: true, persistent: true } };
   const out = describeVm(keeper, record, claims);
   assert.deepEqual(out.state, { tpm: true, efi: true });
-  assert.match(writeLibvirt(out).notes.join('\n'), /persistent state of TPM and EFI is not written: both begin anew/);
+  assert.match(writeLibvirt(out).notes.join('\n'), /persistent state of TPM and EFI is not written: both start empty/);
 
   const held = readOvf(writeOvf({ ...out, state: { tpm: true, efi: true, file: 'db-state.bin', sizeBytes: 7 } }));
   const { vm, claims: made } = toManifests(held, { ...options, name: 'copy', storageClass: 'fast' });
@@ -304,11 +304,11 @@ test('the persistent state goes out in a file, and comes in into a claim that th
   assert.deepEqual([claim.spec.storageClassName, claim.spec.resources?.requests], ['fast', { storage: '10Mi' }]);
 
   const bare = toManifests(readOvf(writeOvf(out)), options);
-  assert.match(bare.notes.join('\n'), /does not hold the persistent state of TPM and EFI: both begin anew/);
+  assert.match(bare.notes.join('\n'), /does not contain the persistent state of TPM and EFI: both start empty/);
   assert.deepEqual(bare.vm.spec.template.spec?.domain.devices?.tpm, { persistent: true });
 });
 
-test('a VM that goes out as OVF and comes in again is the selfsame machine', () => {
+test('a VM that is exported as OVF and imported again is the selfsame machine', () => {
   const out = describeVm(richVm(), record, claims);
   const { vm, claims: made } = toManifests(readOvf(writeOvf(out)), options);
   assert.deepEqual(validateVirtualMachine(vm, { configuration: LUNS_ALLOWED }), []);
@@ -351,46 +351,46 @@ test('a VM that goes out as OVF and comes in again is the selfsame machine', () 
 const files: Record<string, { machine: () => MachineDescription; networks?: ReadonlyMap<string, string> }> = {
   'of oVirt 4.1': { machine: () => readOvf(ovirtOvf()) },
   'of oVirt 3.0': { machine: () => readOvf(ovirtOvf({ version: '3.0.0.0' })) },
-  'of others': { machine: () => readOvf(PLAIN_OVF), networks: new Map([['VM Network', 'br0']]) },
+  'of another product': { machine: () => readOvf(PLAIN_OVF), networks: new Map([['VM Network', 'br0']]) },
 };
 
 for (const [name, { machine, networks }] of Object.entries(files)) {
-  test(`what an OVF ${name} becomes is admitted`, () => {
+  test(`admission accepts the import of an OVF ${name}`, () => {
     const { vm } = toManifests(machine(), { ...options, networks });
     assert.deepEqual(validateVirtualMachine(vm, { configuration: i440fx }), []);
     assert.ok('devices' in importedInto(vm));
   });
 }
 
-test('machine types of other makers become the newest of their chipset; the record keeps what it was', () => {
+test('replaces machine types of other vendors with the newest of their chipset, and records the original', () => {
   const machine = readOvf(ovirtOvf({ settings: '<CustomEmulatedMachine>pc-i440fx-rhel7.6.0</CustomEmulatedMachine>' }));
   const { vm, notes } = toManifests(machine, options);
   assert.deepEqual(vm.spec.template.spec?.domain.machine, { type: 'pc' });
   assert.deepEqual((importedInto(vm) as { machine?: string }).machine, 'pc-i440fx-rhel7.6.0');
-  assert.match(notes.join('\n'), /pc-i440fx-rhel7\.6\.0 is not there/);
+  assert.match(notes.join('\n'), /pc-i440fx-rhel7\.6\.0 is not supported/);
 });
 
-test('claims that exist are taken; disks of unknown size need one', () => {
+test('uses existing claims, which disks of unknown size require', () => {
   const machine = readLibvirt(writeLibvirt(describeVm(richVm(), record, claims)).xml);
   assert.throws(
     () => toManifests(machine, options),
-    (error: unknown) => error instanceof FormatError && /how large the disk "root" is/.test(error.message),
+    (error: unknown) => error instanceof FormatError && /the size of the disk "root"/.test(error.message),
   );
   const { vm, claims: made } = toManifests(machine, { ...options, claimNames: new Map([['root', 'mine']]) });
   assert.deepEqual(made, []);
   assert.deepEqual(vm.spec.template.spec?.volumes?.[0], { name: 'root', persistentVolumeClaim: { claimName: 'mine' } });
 });
 
-test('two interfaces of the pod network, or a network that no bridge can be, are refused by name', () => {
+test('refuses two interfaces on the pod network and invalid names of bridges', () => {
   const machine = readOvf(PLAIN_OVF);
-  assert.throws(() => toManifests(machine, options), /"VM Network" cannot be the name of a bridge/);
+  assert.throws(() => toManifests(machine, options), /"VM Network" is not a valid name of a bridge/);
   assert.throws(
     () => toManifests(machine, { ...options, networks: new Map([['VM Network', 'pod']]) }),
     /only one interface/,
   );
 });
 
-test('what is not plugged loses an address that another device has', () => {
+test('an unplugged device loses an address that another device has', () => {
   const machine = describeVm(richVm(), record, claims);
   const rows = machine.rows.map((row) => (row.id === 'nic-lan' ? { ...row, address: at('0x02') } : row));
   const { vm, notes } = toManifests({ ...machine, rows }, options);
@@ -400,7 +400,7 @@ test('what is not plugged loses an address that another device has', () => {
   assert.match(notes.join('\n'), /nic-lan is not plugged/);
 });
 
-test('hardware that the spec asks for goes out and comes in again, also where the VM never ran', () => {
+test('exports and imports hardware of the spec, also if the VM never ran', () => {
   const devices = {
     autoattachGraphicsDevice: true,
     video: { type: 'virtio' as const },

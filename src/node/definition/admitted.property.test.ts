@@ -1,4 +1,4 @@
-/** What admission lets in can be run: nothing passes there only to be refused at the start, on the node. */
+/** Every instance that passes admission can be defined: the node refuses none of them at the start. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
@@ -19,7 +19,7 @@ const CONFIGURATION = configurationOf({
 });
 const RUNS = FULL_RUN ? 2000 : 600;
 
-/** Mostly the first one, so that a fair share of what is made is let in. */
+/** Mostly yields the first value, so that enough specs pass admission. */
 const mostly = <T>(usual: T, ...others: readonly T[]): fc.Arbitrary<T> =>
   fc.oneof({ weight: 12, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: fc.constantFrom(usual, ...others) });
 
@@ -134,20 +134,20 @@ const specArb: fc.Arbitrary<VmiSpec> = fc
     networks: nics.map(({ network }, i) => ({ ...network, name: `n${i}` })),
   }));
 
-/** As volumes/ prepares them. */
+/** Returns media as volumes/ prepares them. */
 function mediaOf({ volumes = [] }: VmiSpec) {
   return new Map(
     volumes.flatMap(({ name, persistentVolumeClaim, directLun }) => [
       ...someMedia([name], {
         readonly: persistentVolumeClaim?.readOnly === true,
-        // Claims of the volume mode Block: others cannot be a LUN, but only the node knows.
+        // Claims with volume mode Block. Others cannot be a LUN, but only the node can check that.
         ...((directLun ?? persistentVolumeClaim) !== undefined && { source: { path: `/dev/${name}`, format: 'raw' } }),
       }),
     ]),
   );
 }
 
-test('what admission lets in, a node can define', () => {
+test('a node can define every spec that passes admission', () => {
   let admitted = 0;
   fc.assert(
     fc.property(specArb, (spec) => {
@@ -160,5 +160,5 @@ test('what admission lets in, a node can define', () => {
     }),
     { numRuns: RUNS },
   );
-  assert.ok(admitted > RUNS / 10, `only ${admitted} of ${RUNS} were let in`);
+  assert.ok(admitted > RUNS / 10, `only ${admitted} of ${RUNS} passed admission`);
 });

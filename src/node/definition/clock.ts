@@ -1,4 +1,4 @@
-/** The clock of the guest, where it is not plain UTC with all timers. */
+/** Defines the clock of a guest. Undefined means UTC with all timers. */
 import type { Domain } from '#api/domain/domain.ts';
 import type { ClockDefinition } from '#node/definition/domain-definition.ts';
 

@@ -1,4 +1,4 @@
-/** Processors: how many, in which topology, of which model. */
+/** Defines the processors of a guest: topology, model and features. */
 import { topologyOf } from '#api/domain/cpu.ts';
 import type { Domain } from '#api/domain/domain.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
@@ -7,7 +7,7 @@ import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import type { Capabilities, MachineType } from '#node/hypervisor/hypervisor.ts';
 
 const HOST_MODELS = new Set(['host-model', 'host-passthrough']);
-/** QEMU separates a model from its features by commas: nothing of the kind may come in with a name. */
+/** Excludes commas, with which QEMU separates a model from its features. */
 const MODEL = /^[A-Za-z0-9][A-Za-z0-9._+-]{0,62}$/;
 
 export function defineCpu(
@@ -15,7 +15,7 @@ export function defineCpu(
   capabilities: Capabilities,
   machine: MachineType | undefined,
   problems: FieldError[],
-  left: string[] = [],
+  omitted: string[] = [],
 ): DomainDefinition['cpu'] {
   const topology = topologyOf(domain);
   const count = topology.sockets * topology.cores * topology.threads;
@@ -24,9 +24,10 @@ export function defineCpu(
     problems.push(invalidValue('spec.domain.cpu', count, detail));
   }
   const model = domain.cpu?.model || 'host-model';
-  if (!MODEL.test(model)) problems.push(invalidValue('spec.domain.cpu.model', model, 'is no name of a CPU model'));
+  if (!MODEL.test(model))
+    problems.push(invalidValue('spec.domain.cpu.model', model, 'is not a valid name of a CPU model'));
   const hostModel = capabilities.accelerator === 'kvm' ? 'host' : 'max';
-  const { features, left: leftOut } = defineCpuFeatures(domain, capabilities, problems);
-  left.push(...leftOut);
+  const { features, omitted: omittedFeatures } = defineCpuFeatures(domain, capabilities, problems);
+  omitted.push(...omittedFeatures);
   return { ...topology, model: HOST_MODELS.has(model) ? hostModel : model, ...(features && { features }) };
 }

@@ -1,4 +1,4 @@
-/** Disks and interfaces by chipset: what there is, what is refused and what would be right, what is left out. */
+/** Disks and interfaces by chipset: which are defined, refused or left out. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Domain } from '#api/domain/domain.ts';
@@ -9,7 +9,7 @@ import { anInput, aVmi, someMedia } from '#node/definition/testing/a-vmi.ts';
 type Devices = NonNullable<Domain['devices']>;
 type Disk = NonNullable<Devices['disks']>[number];
 
-function define(machine: string, devices: Devices, lacking: readonly string[] = []): DefineResult {
+function define(machine: string, devices: Devices, missing: readonly string[] = []): DefineResult {
   const names = (devices.disks ?? []).map(({ name }) => name);
   const vmi = aVmi(
     { machine: { type: machine }, devices },
@@ -18,7 +18,7 @@ function define(machine: string, devices: Devices, lacking: readonly string[] = 
       networks: (devices.interfaces ?? []).map(({ name }) => ({ name, pod: {} })),
     },
   );
-  const media = someMedia(names.filter((name) => !lacking.includes(name)));
+  const media = someMedia(names.filter((name) => !missing.includes(name)));
   for (const { name, lun } of devices.disks ?? []) {
     if (lun !== undefined) media.set(name, { source: { path: '/dev/sdx', format: 'raw' }, readonly: false });
   }
@@ -48,56 +48,56 @@ for (const [name, { machine = 'pc', disk, want }] of Object.entries(kinds)) {
   });
 }
 
-const bad: Record<string, { machine?: string; devices: Devices; problem: string | RegExp }> = {
+const refused: Record<string, { machine?: string; devices: Devices; problem: string | RegExp }> = {
   'ide disks on q35': {
     devices: { disks: [{ name: 'd', disk: { bus: 'ide' } }] },
     problem:
-      'spec.domain.devices.disks[0].disk.bus: Invalid value: "ide": q35 machines have no IDE controller: take sata, scsi or virtio, or a machine type pc-i440fx-*',
+      'spec.domain.devices.disks[0].disk.bus: Invalid value: "ide": q35 machines have no IDE controller; use sata, scsi or virtio, or a machine type pc-i440fx-*',
   },
   'ide cdroms on q35': {
     devices: { disks: [{ name: 'd', cdrom: { bus: 'ide' } }] },
     problem:
-      'spec.domain.devices.disks[0].cdrom.bus: Invalid value: "ide": q35 machines have no IDE controller: take sata, scsi, or a machine type pc-i440fx-*',
+      'spec.domain.devices.disks[0].cdrom.bus: Invalid value: "ide": q35 machines have no IDE controller; use sata, scsi, or a machine type pc-i440fx-*',
   },
   'floppies on q35': {
     devices: { disks: [{ name: 'd', floppy: {} }] },
     problem:
-      'spec.domain.devices.disks[0].floppy: Forbidden: q35 machines have no floppy controller: take a cdrom, or a machine type pc-i440fx-*',
+      'spec.domain.devices.disks[0].floppy: Forbidden: q35 machines have no floppy controller; use a cdrom, or a machine type pc-i440fx-*',
   },
   'sata disks on i440fx': {
     machine: 'pc',
     devices: { disks: [{ name: 'd', disk: { bus: 'sata' } }] },
     problem:
-      'spec.domain.devices.disks[0].disk.bus: Invalid value: "sata": i440fx machines have no SATA controller: take ide, scsi or virtio',
+      'spec.domain.devices.disks[0].disk.bus: Invalid value: "sata": i440fx machines have no SATA controller; use ide, scsi or virtio',
   },
   'an address for an e1000 on q35': {
     devices: { interfaces: [{ name: 'a', model: 'e1000', pciAddress: '0000:01:00.0' }] },
     problem:
-      'spec.domain.devices.interfaces[0].pciAddress: Forbidden: an interface of the model e1000 stands on the root bus, where the machine decides',
+      'spec.domain.devices.interfaces[0].pciAddress: Forbidden: an interface of the model e1000 is on the root bus, where its address cannot be chosen',
   },
   'ide disks that are read-only': {
     machine: 'pc',
     devices: { disks: [{ name: 'd', disk: { bus: 'ide', readonly: true } }] },
-    problem: /^spec\.domain\.devices\.disks\[0\]\.disk\.bus: Invalid value: "ide": ide disks can always be written/,
+    problem: /^spec\.domain\.devices\.disks\[0\]\.disk\.bus: Invalid value: "ide": ide disks are always writable/,
   },
   'a fifth ide disk': {
     machine: 'pc',
     devices: { disks: ['a', 'b', 'c', 'd', 'e'].map((name) => ({ name, disk: { bus: 'ide' as const } })) },
-    problem: /^spec\.domain\.devices\.disks\[4\]: Invalid value: "disk-e": no IDE unit is left: a guest has 4$/,
+    problem: /^spec\.domain\.devices\.disks\[4\]: Invalid value: "disk-e": no IDE unit is free: a guest has 4$/,
   },
   'a third floppy': {
     machine: 'pc',
     devices: { disks: ['a', 'b', 'c'].map((name) => ({ name, floppy: {} })) },
-    problem: /^spec\.domain\.devices\.disks\[2\]: .* no floppy drive is left: a guest has 2$/,
+    problem: /^spec\.domain\.devices\.disks\[2\]: .* no floppy drive is free: a guest has 2$/,
   },
-  'two kinds in one': {
+  'a disk of two kinds': {
     machine: 'pc',
     devices: { disks: [{ name: 'd', cdrom: {}, floppy: {} }] },
     problem: 'spec.domain.devices.disks[0].floppy: Forbidden: may not be set together with cdrom',
   },
   'a serial for a lun': {
     devices: { disks: [{ name: 'd', lun: {}, serial: 'S' }] },
-    problem: /^spec\.domain\.devices\.disks\[0\]\.serial: Forbidden: a LUN has the serial of the device/,
+    problem: /^spec\.domain\.devices\.disks\[0\]\.serial: Forbidden: a LUN has the serial number of its device/,
   },
   'a floppy with an open tray': {
     machine: 'pc',
@@ -105,7 +105,7 @@ const bad: Record<string, { machine?: string; devices: Devices; problem: string 
     problem: /^spec\.domain\.devices\.disks\[0\]\.floppy\.tray: Forbidden/,
   },
 };
-for (const [name, { machine = 'q35', devices, problem }] of Object.entries(bad)) {
+for (const [name, { machine = 'q35', devices, problem }] of Object.entries(refused)) {
   test(`refuses ${name}`, () => {
     const lines = (define(machine, devices).problems ?? []).map(({ field, message }) => `${field}: ${message}`);
     assert.equal(lines.length, 1, lines.join('\n'));
@@ -114,12 +114,12 @@ for (const [name, { machine = 'q35', devices, problem }] of Object.entries(bad))
   });
 }
 
-test('a lun is a block device, and no file', () => {
+test('refuses a lun that is a file', () => {
   const vmi = aVmi({ devices: { disks: [{ name: 'd', lun: {} }] } }, { volumes: [{ name: 'd' }] });
   const { problems = [] } = defineDomain(anInput(vmi));
   assert.match(
     problems.map(({ field, message }) => `${field} ${message}`).join(),
-    /disks\[0\]\.lun .* is no block device: a LUN is a directLun/,
+    /disks\[0\]\.lun .* is not a block device; use a directLun/,
   );
 });
 
@@ -131,7 +131,7 @@ test('conventional interfaces have a place on i440fx', () => {
   assert.ok(!definition?.devices.some(({ type }) => type === 'root-port'));
 });
 
-test('a CD is the third ide unit whoever comes first, and disks are the others', () => {
+test('a CD-ROM drive is the third ide unit and disks are the others, regardless of the order', () => {
   const disk = (name: string): Disk => ({ name, disk: { bus: 'ide' } });
   const disks = [disk('a'), disk('b'), disk('c'), { name: 'cd', cdrom: {} }];
   for (const order of [disks, disks.toReversed()]) {
@@ -141,7 +141,7 @@ test('a CD is the third ide unit whoever comes first, and disks are the others',
   }
 });
 
-test('a disk that is not plugged in is no hardware, and needs no medium', () => {
+test('does not define an unplugged disk, which needs no medium', () => {
   const disks: Disk[] = [
     { name: 'a', plugged: false, bootOrder: 1 },
     { name: 'b', bootOrder: 1 },
@@ -153,21 +153,21 @@ test('a disk that is not plugged in is no hardware, and needs no medium', () => 
   );
 });
 
-test('an optional disk is left out where its medium is missing, and is there where it is not', () => {
+test('leaves out an optional disk only if its medium is missing', () => {
   const disks: Disk[] = [{ name: 'a', optional: true }, { name: 'b' }];
-  const names = (lacking: string[]) => disksOf(define('q35', { disks }, lacking)).map(({ name }) => name);
+  const names = (missing: string[]) => disksOf(define('q35', { disks }, missing)).map(({ name }) => name);
   assert.deepEqual(names(['a']), ['b']);
   assert.deepEqual(names([]), ['a', 'b']);
 });
 
-test('an interface that is absent is no hardware', () => {
+test('does not define an absent interface', () => {
   const interfaces = [{ name: 'a', state: 'absent' as const }, { name: 'b' }];
   const { definition } = define('q35', { interfaces });
   const names = definition?.devices.flatMap((device) => (device.type === 'interface' ? device.name : []));
   assert.deepEqual(names, ['b']);
 });
 
-test('the place that is named for an optional disk waits for it', () => {
+test('keeps the place that the spec names for a missing optional disk', () => {
   const optional: Disk = { name: 'o', optional: true, disk: { pciAddress: '0000:01:00.0' } };
   const devices = { autoattachPodInterface: false, disks: [optional, { name: 'd' }] };
   const [device] = disksOf(define('q35', devices, ['o']));

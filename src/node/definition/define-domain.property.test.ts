@@ -1,4 +1,6 @@
-/** A VM is started again and again, its devices coming, going and changing places in the spec: none of them ever moves. */
+/**
+ * A VM is started again and again, its devices coming, going and changing places in the spec: none of them ever moves.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
@@ -16,8 +18,8 @@ interface Start {
 }
 
 /**
- * The bus is part of the name: a disk that changes its bus is another device to the guest. Few enough names that places
- * never run out over a life, which is when those of devices that are gone may be taken.
+ * The bus is part of the name, because a disk that changes its bus is another device to the guest. There are few names,
+ * so that places never run out; otherwise places of devices that are gone would be reused.
  */
 const diskArb: fc.Arbitrary<Disk> = fc
   .tuple(fc.constantFrom('virtio', 'virtio', 'scsi', 'sata'), fc.nat({ max: 2 }))
@@ -28,7 +30,7 @@ const startArb: fc.Arbitrary<Start> = fc.record({
   disks: fc.uniqueArray(diskArb, { ...byName, maxLength: 8 }),
   interfaces: fc.uniqueArray(interfaceArb, { ...byName, maxLength: 6 }),
 });
-const livesArb = fc.array(startArb, { minLength: 2, maxLength: 6 });
+const startsArb = fc.array(startArb, { minLength: 2, maxLength: 6 });
 
 function start({ disks, interfaces }: Start, known: readonly LearnedDevice[]): DomainDefinition {
   const vmi = aVmi(
@@ -43,7 +45,7 @@ function start({ disks, interfaces }: Start, known: readonly LearnedDevice[]): D
   return definition;
 }
 
-/** The record after a start: what ran, and what ran before and is gone from the spec. */
+/** Returns the record after a start: the devices of this run, and earlier ones that the spec no longer has. */
 function recordOf(definition: DomainDefinition, before: readonly LearnedDevice[]): LearnedDevice[] {
   const learned = learnedFrom(definition);
   const ids = new Set(learned.map(({ id }) => id));
@@ -54,11 +56,11 @@ const isPort = ({ device }: LearnedDevice) => device === 'pcie-root-port';
 
 test('a device has the same address at every start', () => {
   fc.assert(
-    fc.property(livesArb, (starts) => {
+    fc.property(startsArb, (starts) => {
       const first = new Map<string, unknown>();
       let record: LearnedDevice[] = [];
-      for (const wish of starts) {
-        const definition = start(wish, record);
+      for (const next of starts) {
+        const definition = start(next, record);
         for (const { id, address } of definition.devices) {
           if (first.has(id)) assert.deepEqual(address, first.get(id), `${id} moved`);
           first.set(id, address);
@@ -71,10 +73,10 @@ test('a device has the same address at every start', () => {
 
 test('no two devices of a guest share an address', () => {
   fc.assert(
-    fc.property(livesArb, (starts) => {
+    fc.property(startsArb, (starts) => {
       let record: LearnedDevice[] = [];
-      for (const wish of starts) {
-        const definition = start(wish, record);
+      for (const next of starts) {
+        const definition = start(next, record);
         const places = definition.devices.flatMap((device) => {
           if (device.address === undefined) return [];
           const controller = device.type === 'disk' ? device.bus : '';
@@ -88,31 +90,31 @@ test('no two devices of a guest share an address', () => {
   );
 });
 
-test('the same wish on the same record gives the same guest, in whatever order it is written once it ran', () => {
+test('the same spec and record give the same guest, and after a run the order of the spec does not matter', () => {
   fc.assert(
-    fc.property(startArb, startArb, (before, wish) => {
+    fc.property(startArb, startArb, (before, next) => {
       const record = recordOf(start(before, []), []);
-      const definition = start(wish, record);
-      assert.deepEqual(start(wish, record), definition);
+      const definition = start(next, record);
+      assert.deepEqual(start(next, record), definition);
       const after = recordOf(definition, record);
-      const turned = start({ disks: wish.disks.toReversed(), interfaces: wish.interfaces.toReversed() }, after);
+      const reversed = start({ disks: next.disks.toReversed(), interfaces: next.interfaces.toReversed() }, after);
       const addresses = ({ devices }: DomainDefinition) =>
         Object.fromEntries(devices.map(({ id, address }) => [id, address]));
-      assert.deepEqual(addresses(turned), addresses(definition));
+      assert.deepEqual(addresses(reversed), addresses(definition));
     }),
   );
 });
 
-test('ports come in whole slots, never vanish, and four are empty', () => {
+test('ports fill whole slots, never vanish, and at least four are empty', () => {
   fc.assert(
-    fc.property(livesArb, (starts) => {
+    fc.property(startsArb, (starts) => {
       let record: LearnedDevice[] = [];
       let before = 0;
-      for (const wish of starts) {
-        const definition = start(wish, record);
+      for (const next of starts) {
+        const definition = start(next, record);
         record = recordOf(definition, record);
         const ports = record.filter(isPort).length;
-        const used = wish.interfaces.length + wish.disks.filter(({ disk }) => disk?.bus === 'virtio').length;
+        const used = next.interfaces.length + next.disks.filter(({ disk }) => disk?.bus === 'virtio').length;
         assert.equal(ports % 8, 0);
         assert.ok(ports >= before && ports >= Math.min(32, used + 4));
         before = ports;

@@ -1,7 +1,7 @@
 /**
- * From a VMI to the guest that a hypervisor is to run. Pure: the same instance, record and node give the same guest.
- * It decides everything that the guest can see; files and processes are others' business. All problems are found at
- * once; they are permanent, as the spec of an instance does not change.
+ * Defines the domain of a VMI. Pure: the same instance, record and node always yield the same definition. It decides
+ * everything that the guest can see; files and processes belong to volumes/ and hypervisor/. All problems are returned
+ * at once. They are permanent, because the spec of an instance does not change.
  */
 import { CHIPSETS, chipsetOf } from '#api/chipset.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -13,7 +13,7 @@ import { rowsFor, type KnownDevices } from '#node/definition/addresses/known-dev
 import type { Layout } from '#node/definition/addresses/layout.ts';
 import { layoutOf } from '#node/definition/addresses/layouts.ts';
 import { placeDevices } from '#node/definition/addresses/place-devices.ts';
-import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
+import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
 import { readSmbios } from '#api/smbios-annotation.ts';
 import { defineClock } from '#node/definition/clock.ts';
 import { defineCpu } from '#node/definition/cpu.ts';
@@ -21,8 +21,8 @@ import { AGENT_CHANNEL_ID, defineAgentChannel } from '#node/definition/devices/a
 import { defineBalloon } from '#node/definition/devices/balloon.ts';
 import { defineDisks, type Medium } from '#node/definition/devices/disk.ts';
 import { defineFixtures, diskQueues } from '#node/definition/devices/fixtures.ts';
-import { defineInterfaces, interfaceQueues, leftQueues } from '#node/definition/devices/interface.ts';
-import { defineOthers } from '#node/definition/devices/others.ts';
+import { defineInterfaces, interfaceQueues, noteSingleQueues } from '#node/definition/devices/interface.ts';
+import { defineOtherDevices } from '#node/definition/devices/others.ts';
 import { defineRng } from '#node/definition/devices/rng.ts';
 import { defineRootPorts } from '#node/definition/devices/root-ports.ts';
 import { defineScsiController } from '#node/definition/devices/scsi-controller.ts';
@@ -31,7 +31,7 @@ import { defineVideo } from '#node/definition/devices/video.ts';
 import { defineTpm } from '#node/definition/devices/tpm.ts';
 import type { Device, DiskDevice, DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
 import { defineAcpi, defineFirmware, defineSmm } from '#node/definition/firmware.ts';
-import { giveIoThreads } from '#node/definition/io-threads.ts';
+import { assignIoThreads } from '#node/definition/io-threads.ts';
 import { defineKernel, type KernelFiles } from '#node/definition/kernel.ts';
 import { defineMachine } from '#node/definition/machine.ts';
 import { defineMemoryKib } from '#node/definition/memory.ts';
@@ -40,21 +40,21 @@ import type { Capabilities } from '#node/hypervisor/hypervisor.ts';
 
 export interface DefineInput {
   readonly vmi: Stored<VirtualMachineInstance>;
-  /** Where its devices stood when the VM ran last. */
+  /** The devices of the last run of the VM, with their addresses. */
   readonly known: KnownDevices;
   readonly capabilities: Capabilities;
-  /** By the name of the volume. */
+  /** Keyed by the name of the volume. */
   readonly volumes: ReadonlyMap<string, Medium>;
-  /** The files of the image that kernelBoot names; undefined where there is no such image. */
+  /** The files of the image that kernelBoot names; undefined if there is no such image. */
   readonly kernel: KernelFiles | undefined;
-  /** Where what outlives the guest is kept; a guest of which something does needs it. */
+  /** The directory of the persistent state; required if the spec asks for a persistent TPM or EFI variables. */
   readonly state?: DomainDefinition['state'];
 }
 
 export type DefineResult = {
-  /** What the guest does not have as the record has it: sentences for people. */
+  /** Sentences for users about recorded devices that the guest does not get unchanged. */
   readonly notes: readonly string[];
-  /** What the spec asks for and this node cannot do: sentences for people. */
+  /** Sentences for users about requests of the spec that this node cannot satisfy. */
   readonly left: readonly string[];
 } & (
   | { readonly definition: DomainDefinition; readonly problems?: undefined }
@@ -64,43 +64,46 @@ export type DefineResult = {
 export function defineDomain({ vmi, known, capabilities, volumes, kernel, state }: DefineInput): DefineResult {
   const problems: FieldError[] = [];
   const notes: string[] = [];
-  const left: string[] = [];
+  const omitted: string[] = [];
   const { metadata, spec } = vmi;
   const { domain } = spec;
   const machine = defineMachine(domain, capabilities, problems);
-  // The name of a type that this node does not have may still say which chipset it is of.
+  // The name of a machine type that this node does not have may still reveal the chipset.
   const namedChipset = chipsetOf(machine?.name ?? domain.machine?.type);
   const chipset = namedChipset ?? 'q35';
   const firmware = defineFirmware(domain, metadata.uid, readSmbios(metadata.annotations));
   const kernelBoot = defineKernel(domain, kernel, problems);
-  const kept = defineState(domain, state, problems);
-  const define = (layout: Layout, into: FieldError[], said: string[]) =>
-    defineDevices({ vmi, known, volumes, layout }, into, said);
-  if (namedChipset === undefined) problems.push(...problemsOfAny((layout, found) => define(layout, found, [])));
+  const persistentState = defineState(domain, state, problems);
+  const define = (layout: Layout, deviceProblems: FieldError[], deviceNotes: string[]) =>
+    defineDevices({ vmi, known, volumes, layout }, deviceProblems, deviceNotes);
+  if (namedChipset === undefined) problems.push(...findCommonProblems((layout, found) => define(layout, found, [])));
   const devices = define(layoutOf(chipset), namedChipset === undefined ? [] : problems, notes);
-  const threaded = giveIoThreads(domain, devices);
+  const withThreads = assignIoThreads(domain, devices);
   const clock = defineClock(domain);
-  left.push(...leftQueues(spec, devices));
+  omitted.push(...noteSingleQueues(spec, devices));
   const definition: DomainDefinition = {
     id: metadata.uid,
     name: `${metadata.namespace ?? ''}/${metadata.name}`,
     machine: machine?.name ?? '',
-    cpu: defineCpu(domain, capabilities, machine, problems, left),
+    cpu: defineCpu(domain, capabilities, machine, problems, omitted),
     memoryKib: defineMemoryKib(domain, capabilities, problems),
     firmware,
     ...(kernelBoot !== undefined && { kernel: kernelBoot }),
     ...(clock !== undefined && { clock }),
-    ...(threaded.ioThreads !== undefined && { ioThreads: threaded.ioThreads }),
+    ...(withThreads.ioThreads !== undefined && { ioThreads: withThreads.ioThreads }),
     acpi: defineAcpi(domain),
     smm: defineSmm(domain, firmware, chipset, namedChipset === undefined ? [] : problems),
-    devices: threaded.devices,
-    ...(kept !== undefined && { state: kept }),
+    devices: withThreads.devices,
+    ...(persistentState !== undefined && { state: persistentState }),
   };
-  return problems.length === 0 ? { definition, notes, left } : { problems, notes, left };
+  return problems.length === 0 ? { definition, notes, left: omitted } : { problems, notes, left: omitted };
 }
 
-/** Returns the problems that the devices have on every chipset: where nobody knows which it is, others may be none. */
-function problemsOfAny(define: (layout: Layout, problems: FieldError[]) => unknown): FieldError[] {
+/**
+ * Returns the problems that the devices have on every chipset. Used if the chipset is unknown, where others may not
+ * apply.
+ */
+function findCommonProblems(define: (layout: Layout, problems: FieldError[]) => unknown): FieldError[] {
   const [found = [], ...others] = CHIPSETS.map((chipset) => {
     const problems: FieldError[] = [];
     define(layoutOf(chipset), problems);
@@ -128,8 +131,8 @@ function defineDevices(
     problems,
   );
   const disks = defineDisks(spec, volumes, layout, problems);
-  const own = [
-    ...inBootOrder([...interfaces, ...disks], problems),
+  const specDevices = [
+    ...assignBootOrder([...interfaces, ...disks], problems),
     ...defineScsiController(
       disks.map(({ device }) => device),
       { rows, complete },
@@ -140,34 +143,38 @@ function defineDevices(
     ...defineVideo(devices, rows),
     ...defineFixtures(devices, rows, problems),
   ];
-  const recorded = defineOthers(rows, new Set([AGENT_CHANNEL_ID, ...own.map(({ device }) => device.id)]));
+  const recorded = defineOtherDevices(rows, new Set([AGENT_CHANNEL_ID, ...specDevices.map(({ device }) => device.id)]));
   notes.push(...recorded.notes);
   const { imported = false } = known;
   const agent = defineAgentChannel(vmi, { rows, others: recorded.devices, imported, complete });
   const others = [...recorded.devices, ...agent.controllers];
-  const placement = placeDevices([...own, ...others], { layout, rows, reserved: namedAddresses(spec) }, problems);
+  const placement = placeDevices(
+    [...specDevices, ...others],
+    { layout, rows, reserved: specPciAddresses(spec) },
+    problems,
+  );
   const placed = new Map(placement.devices.map((device) => [device.id, device]));
-  const standing = [...own, ...others].map(({ device }) => placed.get(device.id) ?? device);
-  const only = (...types: Device['type'][]) => standing.filter(({ type }) => types.includes(type));
+  const devicesInOrder = [...specDevices, ...others].map(({ device }) => placed.get(device.id) ?? device);
+  const ofTypes = (...types: Device['type'][]) => devicesInOrder.filter(({ type }) => types.includes(type));
   return [
     ...defineRootPorts(placement.ports),
-    ...only('scsi-controller', 'usb-controller'),
-    ...only('interface', 'disk'),
+    ...ofTypes('scsi-controller', 'usb-controller'),
+    ...ofTypes('interface', 'disk'),
     ...defineTpm(devices),
-    ...only('rng', 'balloon'),
+    ...ofTypes('rng', 'balloon'),
     ...defineSerial(devices),
-    ...only('video', 'watchdog', 'sound', 'input', 'redirection', 'other'),
+    ...ofTypes('video', 'watchdog', 'sound', 'input', 'redirection', 'other'),
     ...agent.channels,
   ];
 }
 
-/** What made-up MAC addresses are derived from: the VM, or an instance that has none. */
+/** Returns the uid from which MAC addresses are derived: that of the VM, or of an instance without a VM. */
 export function ownerUidOf({ metadata }: Stored<VirtualMachineInstance>): string {
   return metadata.ownerReferences?.find(({ controller }) => controller === true)?.uid ?? metadata.uid;
 }
 
-/** Every PCI address that the spec names, also for what is not in the guest now. */
-export function namedAddresses({ domain }: VmiSpec): string[] {
+/** Returns every PCI address that the spec names, also of devices that are not plugged. */
+export function specPciAddresses({ domain }: VmiSpec): string[] {
   const { disks = [], interfaces = [] } = domain.devices ?? {};
   return [
     ...interfaces.flatMap(({ pciAddress }) => pciAddress ?? []),
@@ -176,13 +183,13 @@ export function namedAddresses({ domain }: VmiSpec): string[] {
 }
 
 /**
- * As in KubeVirt: only what has an order is booted from; where nothing has one, the disks in the order of the spec. A
- * floppy is booted from only where the spec says so.
+ * Assigns boot orders as in KubeVirt: only devices with an order boot; if none has one, the disks in the order of the
+ * spec. A floppy boots only if the spec says so.
  */
-function inBootOrder(
-  unplaced: readonly Unplaced<DiskDevice | InterfaceDevice>[],
+function assignBootOrder(
+  unplaced: readonly UnplacedDevice<DiskDevice | InterfaceDevice>[],
   problems: FieldError[],
-): readonly Unplaced<DiskDevice | InterfaceDevice>[] {
+): readonly UnplacedDevice<DiskDevice | InterfaceDevice>[] {
   const seen = new Set<number>();
   for (const { device, field } of unplaced) {
     if (device.bootOrder === undefined) continue;

@@ -1,4 +1,4 @@
-/** Where devices stand that were there before: what the record says, what the spec says, and who wins. */
+/** Addresses of recorded devices: how the record, the spec and the layout decide them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Domain } from '#api/domain/domain.ts';
@@ -38,7 +38,7 @@ function define({ machine = 'q35', devices = {}, known }: Given): DefineResult {
   return defineDomain(anInput(vmi, { known: 'devices' in known ? known : { devices: known } }));
 }
 
-/** PCI addresses as people write them; units as numbers. */
+/** Returns PCI addresses as text, and units of drives as `bus:unit`. */
 function placesOf({ definition, problems }: DefineResult): Record<string, string> {
   assert.deepEqual(problems, undefined);
   const found = definition.devices.filter(
@@ -55,7 +55,7 @@ function placesOf({ definition, problems }: DefineResult): Record<string, string
 const nics = (...names: string[]) => names.map((name) => ({ name }));
 
 const places: Record<string, Given & { want: Record<string, string> }> = {
-  'a new q35 guest has everything where it belongs': {
+  'places the devices of a new q35 guest by its layout': {
     devices: { interfaces: nics('a'), disks: [{ name: 'd' }, { name: 'cd', cdrom: {} }], rng: {} },
     known: [],
     want: {
@@ -69,7 +69,7 @@ const places: Record<string, Given & { want: Record<string, string> }> = {
       'virtio-serial0': '0000:00:07.0',
     },
   },
-  'a new i440fx guest has interfaces, disks, and then the rest': {
+  'places interfaces, disks and then the rest of a new i440fx guest': {
     machine: 'pc',
     devices: { interfaces: nics('a'), disks: [{ name: 'd' }, { name: 'cd', cdrom: {} }], rng: {} },
     known: [],
@@ -84,7 +84,7 @@ const places: Record<string, Given & { want: Record<string, string> }> = {
       'virtio-serial0': '0000:00:08.0',
     },
   },
-  'fixtures are where the record has them, on the root bus or behind a port': {
+  'restores recorded fixtures on the root bus and behind ports': {
     devices: { rng: {}, interfaces: nics('a') },
     known: [
       row('scsi0', 'controller/virtio-scsi', '0000:01:00.0'),
@@ -98,23 +98,23 @@ const places: Record<string, Given & { want: Record<string, string> }> = {
       balloon0: '0000:00:0d.0',
     },
   },
-  'a fixture that is recorded where there is no place goes where it belongs': {
+  'moves a fixture whose recorded address does not exist to its own place': {
     known: [row('balloon0', 'balloon/memballoon', '0000:00:02.0')],
     want: { balloon0: '0000:00:08.0' },
   },
-  'a fixture that comes later gives way to what has its place': {
+  'gives a new fixture another place if its own is occupied': {
     known: [row('sound0', 'sound/ich6', '0000:00:08.0')],
     want: { balloon0: '0000:00:0c.0', sound0: '0000:00:08.0' },
   },
-  'others come back to where they were, or to where they belong': {
+  'places other recorded devices at their address, or else at the place of their kind': {
     known: [row('usb0', 'controller/virtio-serial', '0000:03:00.0'), row('sound0', 'sound/ich6')],
     want: { balloon0: '0000:00:08.0', usb0: '0000:03:00.0', sound0: '0000:00:1b.0' },
   },
-  'ports of another manager take no place': {
+  'ignores root ports of another manager': {
     known: [row('rp0', 'controller/pcie-root-port', '0000:00:01.0'), row('video0', 'video/vga')],
     want: { balloon0: '0000:00:08.0', video0: '0000:00:01.0' },
   },
-  'a record of another chipset says nothing of places': {
+  'ignores addresses of another chipset': {
     devices: { interfaces: nics('b', 'a') },
     known: {
       machine: 'pc-i440fx-7.2',
@@ -132,12 +132,12 @@ const places: Record<string, Given & { want: Record<string, string> }> = {
       sound0: '0000:00:1b.0',
     },
   },
-  'another machine type of the same chipset changes nothing': {
+  'keeps addresses with another machine type of the same chipset': {
     devices: { interfaces: nics('b', 'a') },
     known: { machine: 'pc-q35-6.2', devices: [row('nic-a', 'interface/virtio', '0000:01:00.0')] },
     want: { 'nic-b': '0000:02:00.0', 'nic-a': '0000:01:00.0', balloon0: '0000:00:08.0' },
   },
-  'any slot of i440fx that is recorded is given back': {
+  'restores any recorded slot of i440fx': {
     machine: 'pc',
     devices: { interfaces: nics('a', 'b'), disks: [{ name: 'd', disk: { bus: 'ide' } }] },
     known: [
@@ -147,12 +147,12 @@ const places: Record<string, Given & { want: Record<string, string> }> = {
     ],
     want: { 'nic-a': '0000:00:1f.0', 'nic-b': '0000:00:02.0', 'disk-d': '1:1', balloon0: '0000:00:03.0' },
   },
-  'a unit on another bus is none on this one': {
+  'ignores a unit that is recorded on another bus': {
     devices: { disks: [{ name: 'd', disk: { bus: 'scsi' } }] },
     known: [disk('d', 'sata', driveAddress(3))],
     want: { scsi0: '0000:00:06.0', 'disk-d': '0:0', balloon0: '0000:00:08.0' },
   },
-  'a disk that has changed its bus has no place yet': {
+  'assigns a new place to a disk whose bus has changed': {
     devices: { disks: [{ name: 'd' }, { name: 'e', disk: { bus: 'sata' } }] },
     known: [
       disk('d', 'scsi', driveAddress(3)),
@@ -161,12 +161,12 @@ const places: Record<string, Given & { want: Record<string, string> }> = {
     ],
     want: { 'disk-d': '0000:01:00.0', 'disk-e': '0:0', balloon0: '0000:00:08.0' },
   },
-  'a unit of an old record, which does not say its bus, is none where the bus has fewer': {
+  'ignores a unit without a bus, from an old record, if the bus has fewer units': {
     devices: { disks: [{ name: 'd', disk: { bus: 'sata' } }] },
     known: [row('disk-d', 'disk/disk', driveAddress(9))],
     want: { 'disk-d': '0:0', balloon0: '0000:00:08.0' },
   },
-  'the unit of a disk that is gone is left alone on its own bus': {
+  'does not reuse the unit of a disk that is gone on the same bus': {
     devices: {
       disks: [
         { name: 'd', disk: { bus: 'scsi' } },
@@ -176,7 +176,7 @@ const places: Record<string, Given & { want: Record<string, string> }> = {
     known: [disk('gone', 'sata', driveAddress(0))],
     want: { scsi0: '0000:00:06.0', 'disk-d': '0:0', 'disk-e': '0:1', balloon0: '0000:00:08.0' },
   },
-  'the place of an absent interface is kept, whether it is recorded or named': {
+  'keeps the place of an absent interface, whether it is recorded or named': {
     devices: {
       interfaces: [
         { name: 'a', state: 'absent', pciAddress: '0000:02:00.0' },
@@ -187,7 +187,7 @@ const places: Record<string, Given & { want: Record<string, string> }> = {
     known: [{ ...row('nic-b', 'interface/virtio', '0000:01:00.0'), plugged: false }],
     want: { 'nic-c': '0000:03:00.0', balloon0: '0000:00:08.0' },
   },
-  'the place of an unplugged disk that is named is kept': {
+  'keeps the place that the spec names for an unplugged disk': {
     devices: { disks: [{ name: 'a', plugged: false, disk: { pciAddress: '0000:01:00.0' } }, { name: 'b' }] },
     known: [],
     want: {
@@ -198,7 +198,7 @@ const places: Record<string, Given & { want: Record<string, string> }> = {
       'virtio-serial0': '0000:00:07.0',
     },
   },
-  'what comes back to a place that was given away gets another one, whatever the order of the record': {
+  'assigns a new place to a returning device whose place is occupied, regardless of the order of the record': {
     devices: { interfaces: nics('a', 'b', 'c') },
     known: [
       { ...row('nic-a', 'interface/virtio', '0000:01:00.0'), plugged: false },
@@ -212,12 +212,12 @@ const places: Record<string, Given & { want: Record<string, string> }> = {
       balloon0: '0000:00:08.0',
     },
   },
-  'of several that come back to one place the first has it': {
+  'restores the place of the first of several returning devices with the same address': {
     devices: { interfaces: nics('a', 'b') },
     known: ['nic-b', 'nic-a'].map((id) => ({ ...row(id, 'interface/virtio', '0000:04:00.0'), plugged: false })),
     want: { 'nic-a': '0000:01:00.0', 'nic-b': '0000:04:00.0', balloon0: '0000:00:08.0' },
   },
-  'an imported guest has the addresses that came with it, and what has none is placed as in any other': {
+  'keeps the addresses of an imported guest and places devices without one as usual': {
     machine: 'pc',
     devices: { interfaces: nics('a', 'b'), disks: [{ name: 'boot' }] },
     known: {
@@ -241,46 +241,46 @@ for (const [name, { want, ...given }] of Object.entries(places)) {
   test(name, () => assert.deepEqual(placesOf(define(given)), want));
 }
 
-const bad: Record<string, Given & { problem: string | RegExp }> = {
-  'two rows with one address': {
+const refused: Record<string, Given & { problem: string | RegExp }> = {
+  'two rows with the same address': {
     devices: { interfaces: nics('a', 'b') },
     known: [row('nic-b', 'interface/virtio', '0000:01:00.0'), row('nic-a', 'interface/virtio', '0000:01:00.0')],
     problem:
-      'spec.domain.devices.interfaces[0]: Invalid value: "0000:01:00.0": the record has nic-b in the place of nic-a, too',
+      'spec.domain.devices.interfaces[0]: Invalid value: "0000:01:00.0": the record has both nic-b and nic-a at this address',
   },
-  'two units of one number': {
+  'two rows with the same unit': {
     devices: { disks: nics('a', 'b').map(({ name }) => ({ name, disk: { bus: 'scsi' as const } })) },
     known: [disk('a', 'scsi', driveAddress(4)), disk('b', 'scsi', driveAddress(4))],
-    problem: 'spec.domain.devices.disks[1]: Invalid value: "4": the record has disk-a in the place of disk-b, too',
+    problem: 'spec.domain.devices.disks[1]: Invalid value: "4": the record has both disk-a and disk-b at this address',
   },
   'a unit that does not exist': {
     devices: { disks: [{ name: 'a', disk: { bus: 'sata' } }] },
     known: [disk('a', 'sata', driveAddress(9))],
-    problem: /^spec\.domain\.devices\.disks\[0\]: Invalid value: .* the recorded address has no place/,
+    problem: /^spec\.domain\.devices\.disks\[0\]: Invalid value: .* the recorded address does not exist/,
   },
-  'a unit of a controller that no guest has': {
+  'a unit of a controller that does not exist': {
     devices: { disks: [{ name: 'a', disk: { bus: 'scsi' } }] },
     known: [row('disk-a', 'disk/disk', { ...driveAddress(0), controller: '1' })],
-    problem: /^spec\.domain\.devices\.disks\[0\]: Invalid value: .* the recorded address has no place/,
+    problem: /^spec\.domain\.devices\.disks\[0\]: Invalid value: .* the recorded address does not exist/,
   },
-  'an address that is none on PCI': {
+  'an address that is not a PCI address': {
     devices: { interfaces: nics('a') },
     known: [row('nic-a', 'interface/virtio', { type: 'ccw', cssid: '0xfe', ssid: '0x0', devno: '0x0001' })],
-    problem: /^spec\.domain\.devices\.interfaces\[0\]: Invalid value: .* the recorded address has no place/,
+    problem: /^spec\.domain\.devices\.interfaces\[0\]: Invalid value: .* the recorded address does not exist/,
   },
-  'an address that is named where another device is': {
+  'a named address that another recorded device has': {
     devices: { interfaces: [{ name: 'a', pciAddress: '0000:03:00.0' }] },
     known: [row('usb0', 'controller/virtio-serial', '0000:03:00.0')],
-    problem: 'spec.domain.devices.interfaces[0].pciAddress: Invalid value: "0000:03:00.0": is the place of usb0',
+    problem: 'spec.domain.devices.interfaces[0].pciAddress: Invalid value: "0000:03:00.0": is the address of usb0',
   },
-  'others where there is no place': {
+  'another recorded device at an address that does not exist': {
     known: [row('sound0', 'sound/ich6', '0000:00:1f.0')],
-    problem: /^status\.devices\[sound0\]: Invalid value: "0000:00:1f\.0": the recorded address has no place/,
+    problem: /^status\.devices\[sound0\]: Invalid value: "0000:00:1f\.0": the recorded address does not exist/,
   },
-  'others behind a bridge that we do not have': {
+  'another recorded device behind a bridge': {
     machine: 'pc',
     known: [row('sound0', 'sound/ich6', '0000:01:02.0')],
-    problem: /^status\.devices\[sound0\]: Invalid value: "0000:01:02\.0": the recorded address has no place/,
+    problem: /^status\.devices\[sound0\]: Invalid value: "0000:01:02\.0": the recorded address does not exist/,
   },
   'a PCI address that i440fx does not have': {
     machine: 'pc',
@@ -290,7 +290,7 @@ const bad: Record<string, Given & { problem: string | RegExp }> = {
       'spec.domain.devices.interfaces[0].pciAddress: Invalid value: "0000:01:00.0": must be one of 0000:00:02.0 to 0000:00:1f.0 (bus and function are 0)',
   },
 };
-for (const [name, { problem, ...given }] of Object.entries(bad)) {
+for (const [name, { problem, ...given }] of Object.entries(refused)) {
   test(`refuses ${name}`, () => {
     const lines = (define(given).problems ?? []).map(({ field, message }) => `${field}: ${message}`);
     assert.equal(lines.length, 1, lines.join('\n'));
@@ -299,19 +299,19 @@ for (const [name, { problem, ...given }] of Object.entries(bad)) {
   });
 }
 
-test('a row with the address of a device that nobody wants any more is no conflict', () => {
+test('accepts a row with the address of a device that is gone', () => {
   const known = [row('nic-gone', 'interface/virtio', '0000:01:00.0'), row('nic-a', 'interface/virtio', '0000:01:00.0')];
   assert.equal(placesOf(define({ devices: { interfaces: nics('a') }, known }))['nic-a'], '0000:01:00.0');
 });
 
-test('hardware neither appears by itself nor vanishes: the scsi controller', () => {
+test('neither adds nor removes the scsi controller of a recorded guest', () => {
   const has = (known: readonly LearnedDevice[]) => 'scsi0' in placesOf(define({ known }));
   assert.ok(has([]));
   assert.ok(!has([row('balloon0', 'balloon/memballoon')]));
   assert.ok(has([row('scsi0', 'controller/virtio-scsi')]));
 });
 
-test('what is left out is told, also where the guest is refused', () => {
+test('notes devices that are left out, even if the guest is refused', () => {
   const known = [row('x', 'hostdev/gpu', '0000:00:05.0')];
   assert.match(define({ known }).notes.join(), /^Device "x" .* is left out/);
   assert.match(define({ machine: 'pc-q35-9.9', known }).notes.join(), /^Device "x" .* is left out/);

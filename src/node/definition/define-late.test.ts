@@ -5,7 +5,7 @@ import type { LearnedDevice } from '#api/learned-device.ts';
 import { driveAddress } from '#node/definition/addresses/drive-address.ts';
 import { parsePciAddress, pciAddressToMap, printAddress } from '#api/pci-address.ts';
 import type { KnownDevices } from '#node/definition/addresses/known-devices.ts';
-import type { LatePlacement } from '#node/definition/addresses/place-late.ts';
+import type { HotplugPlacement } from '#node/definition/addresses/place-hotplugged.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
 import { defineLateDisk, defineLateInterface } from '#node/definition/define-late.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
@@ -42,151 +42,154 @@ const scsi = (...names: string[]) => names.map((name) => ({ name, disk: { bus: '
 
 interface Case {
   machine?: string;
-  /** What the guest has. */
+  /** The devices of the running guest. */
   has?: Devices;
-  /** With what it started, where that is not nothing. */
+  /** The record at its start; default: empty. */
   before?: readonly LearnedDevice[];
-  /** What comes, last of its list. */
-  comes: Devices;
-  /** The record, as of now; what the guest has where it is not said. */
+  /** The devices to add to the spec; the last one of a list is plugged. */
+  plugs: Devices;
+  /** The current record; default: the devices of the guest. */
   known?: KnownDevices;
   want: string | RegExp;
 }
 
-function plug({ machine = 'q35', has = {}, before, comes, known }: Case): LatePlacement {
+function plug({ machine = 'q35', has = {}, before, plugs, known }: Case): HotplugPlacement {
   const current = start(machine, has, before && { devices: before });
   const vmi = vmiOf(machine, {
-    disks: [...(has.disks ?? []), ...(comes.disks ?? [])],
-    interfaces: [...(has.interfaces ?? []), ...(comes.interfaces ?? [])],
+    disks: [...(has.disks ?? []), ...(plugs.disks ?? [])],
+    interfaces: [...(has.interfaces ?? []), ...(plugs.interfaces ?? [])],
   });
   const input = { vmi, current, known: known ?? { devices: learnedFrom(current) } };
-  const [nic, disk] = [comes.interfaces?.at(-1), comes.disks?.at(-1)];
+  const [nic, disk] = [plugs.interfaces?.at(-1), plugs.disks?.at(-1)];
   if (nic !== undefined) return defineLateInterface({ ...input, name: nic.name });
   const medium = { source: { path: '/data/d.img', format: 'raw' as const }, readonly: false };
   return defineLateDisk({ ...input, name: disk?.name ?? '', medium });
 }
 
 const cases: Record<string, Case> = {
-  'an interface gets the next port': {
+  'plugs an interface into the next port': {
     has: { interfaces: nics('a') },
-    comes: { interfaces: nics('b') },
+    plugs: { interfaces: nics('b') },
     want: '0000:02:00.0',
   },
-  'a virtio disk gets the next port': {
+  'plugs a virtio disk into the next port': {
     has: { interfaces: nics('a') },
-    comes: { disks: [{ name: 'd' }] },
+    plugs: { disks: [{ name: 'd' }] },
     want: '0000:02:00.0',
   },
-  'what has a row comes back to its own place': {
+  'restores the place of a recorded device': {
     has: { interfaces: nics('a') },
-    comes: { interfaces: nics('b') },
+    plugs: { interfaces: nics('b') },
     known: { devices: [nicRow('b', '0000:05:00.0')] },
     want: '0000:05:00.0',
   },
-  'the place of a row that is not in the guest is left alone': {
+  'does not use the place of a recorded device that is not in the guest': {
     has: { interfaces: nics('a') },
-    comes: { interfaces: nics('b') },
+    plugs: { interfaces: nics('b') },
     known: { devices: [nicRow('gone', '0000:02:00.0')] },
     want: '0000:03:00.0',
   },
-  'so is the place that the spec names for an absent interface': {
+  'does not use the place that the spec names for an absent interface': {
     has: { interfaces: [{ name: 'a', state: 'absent', pciAddress: '0000:01:00.0' }] },
-    comes: { interfaces: nics('b') },
+    plugs: { interfaces: nics('b') },
     want: '0000:02:00.0',
   },
-  'so is the place that it names for what is to come after this one': {
+  'does not use the place that the spec names for another device that is not plugged yet': {
     has: { interfaces: nics('a') },
-    comes: { disks: [{ name: 'd', disk: { pciAddress: '0000:02:00.0' } }], interfaces: nics('b') },
+    plugs: { disks: [{ name: 'd', disk: { pciAddress: '0000:02:00.0' } }], interfaces: nics('b') },
     want: '0000:03:00.0',
   },
-  'where nothing else is free, such a place is taken': {
+  'uses the place of a recorded device that is gone if nothing else is free': {
     has: { interfaces: nics('a', 'b', 'c', 'd') },
-    comes: { interfaces: nics('x') },
+    plugs: { interfaces: nics('x') },
     known: { devices: [5, 6, 7, 8].map((bus) => nicRow(`gone${bus}`, `0000:0${bus}:00.0`)) },
     want: '0000:05:00.0',
   },
-  'a row whose place somebody has gets another one': {
+  'assigns a new place if the recorded one is occupied': {
     has: { interfaces: nics('a') },
-    comes: { interfaces: nics('b') },
+    plugs: { interfaces: nics('b') },
     known: { devices: [nicRow('b', '0000:01:00.0')] },
     want: '0000:02:00.0',
   },
-  'what the spec names stands above the record': {
-    comes: { interfaces: [{ name: 'b', pciAddress: '0000:06:00.0' }] },
+  'prefers the spec to the record': {
+    plugs: { interfaces: [{ name: 'b', pciAddress: '0000:06:00.0' }] },
     known: { devices: [nicRow('b', '0000:05:00.0')] },
     want: '0000:06:00.0',
   },
-  'a named place that is taken': {
+  'refuses a named place that is occupied': {
     has: { interfaces: nics('a') },
-    comes: { interfaces: [{ name: 'b', pciAddress: '0000:01:00.0' }] },
-    want: /^0000:01:00\.0 is the place of nic-a$/,
+    plugs: { interfaces: [{ name: 'b', pciAddress: '0000:01:00.0' }] },
+    want: /^0000:01:00\.0 is the address of nic-a$/,
   },
-  'a named place whose port the guest does not have': {
-    comes: { interfaces: [{ name: 'b', pciAddress: '0000:09:00.0' }] },
-    want: /^the running guest has no port at 0000:09:00\.0 yet: restart it$/,
+  'refuses a named place whose port the guest does not have': {
+    plugs: { interfaces: [{ name: 'b', pciAddress: '0000:09:00.0' }] },
+    want: /^the running guest has no port at 0000:09:00\.0; restart it$/,
   },
-  'a named place that no guest has': {
-    comes: { interfaces: [{ name: 'b', pciAddress: '0000:00:05.0' }] },
-    want: /^0000:00:05\.0 is no place for it: must be one of /,
+  'refuses a named place that is not behind a port': {
+    plugs: { interfaces: [{ name: 'b', pciAddress: '0000:00:05.0' }] },
+    want: /^0000:00:05\.0 is not a valid address: must be one of /,
   },
-  'a record of another chipset says nothing': {
-    comes: { interfaces: nics('b') },
+  'ignores a record of another chipset': {
+    plugs: { interfaces: nics('b') },
     known: { machine: 'pc-i440fx-7.2', devices: [nicRow('b', '0000:05:00.0')] },
     want: '0000:01:00.0',
   },
-  'what is in the guest already stays': {
+  'keeps the place of a device that is already in the guest': {
     has: { interfaces: nics('a', 'b') },
-    comes: { interfaces: nics('a') },
+    plugs: { interfaces: nics('a') },
     known: { devices: [nicRow('a', '0000:07:00.0')] },
     want: '0000:01:00.0',
   },
-  'a guest without a free port': {
+  'refuses a device if no port is free': {
     has: { interfaces: nics(...Array.from({ length: 28 }, (_, i) => `n${i}`)), disks: nics('a', 'b', 'c', 'd') },
-    comes: { interfaces: nics('x') },
+    plugs: { interfaces: nics('x') },
     want: /^no PCI port is free in the running guest/,
   },
-  'a scsi disk gets the next unit': { has: { disks: scsi('a', 'b') }, comes: { disks: scsi('c') }, want: '2' },
-  'a scsi disk whose unit is recorded gets it back': {
+  'plugs a scsi disk into the next unit': { has: { disks: scsi('a', 'b') }, plugs: { disks: scsi('c') }, want: '2' },
+  'restores the recorded unit of a scsi disk': {
     has: { disks: scsi('a') },
-    comes: { disks: scsi('c') },
+    plugs: { disks: scsi('c') },
     known: { devices: [{ id: 'disk-c', type: 'disk', device: 'disk', address: driveAddress(7) }] },
     want: '7',
   },
-  'units of sata disks do not count for scsi ones': {
+  'does not count units of sata disks for scsi disks': {
     has: { disks: [{ name: 'a', disk: { bus: 'sata' } }] },
-    comes: { disks: scsi('c') },
+    plugs: { disks: scsi('c') },
     want: '0',
   },
-  'a scsi disk for a guest without a controller': {
+  'refuses a scsi disk for a guest without a controller': {
     before: [nicRow('gone', '0000:01:00.0')],
-    comes: { disks: scsi('c') },
-    want: /^the guest has no SCSI controller; a restart with a scsi disk/,
+    plugs: { disks: scsi('c') },
+    want: /^the guest has no SCSI controller; restart it with a scsi disk/,
   },
-  'a sata disk': {
-    comes: { disks: [{ name: 'c', disk: { bus: 'sata' } }] },
+  'refuses a sata disk': {
+    plugs: { disks: [{ name: 'c', disk: { bus: 'sata' } }] },
     want: /^a disk on the bus sata needs a restart; only scsi and virtio/,
   },
-  'a cdrom': { comes: { disks: [{ name: 'c', cdrom: { bus: 'scsi' } }] }, want: /^a cdrom drive needs a restart$/ },
-  'on i440fx, the next slot of the bus': {
+  'refuses a cdrom': {
+    plugs: { disks: [{ name: 'c', cdrom: { bus: 'scsi' } }] },
+    want: /^a cdrom drive needs a restart$/,
+  },
+  'plugs into the next slot of the bus on i440fx': {
     machine: 'pc',
     has: { interfaces: nics('a') },
-    comes: { interfaces: [{ name: 'b', model: 'rtl8139' }] },
+    plugs: { interfaces: [{ name: 'b', model: 'rtl8139' }] },
     want: '0000:00:07.0',
   },
-  'on i440fx, a recorded slot': {
+  'restores a recorded slot on i440fx': {
     machine: 'pc',
-    comes: { interfaces: nics('b') },
+    plugs: { interfaces: nics('b') },
     known: { machine: 'pc-i440fx-6.2', devices: [nicRow('b', '0000:00:0c.0')] },
     want: '0000:00:0c.0',
   },
-  'what the machine cannot have': {
-    comes: { interfaces: [{ name: 'b', model: 'e1000' }] },
+  'refuses a conventional interface on q35': {
+    plugs: { interfaces: [{ name: 'b', model: 'e1000' }] },
     want: /^an interface of the model e1000 needs a restart$/,
   },
-  'one e1000e too many': {
+  'refuses a ninth e1000e': {
     has: { interfaces: Array.from({ length: 8 }, (_, i) => ({ name: `n${i}`, model: 'e1000e' as const })) },
-    comes: { interfaces: [{ name: 'x', model: 'e1000e' }] },
-    want: /^spec\.domain\.devices\.interfaces\[8\]\.model: a guest has room for 8/,
+    plugs: { interfaces: [{ name: 'x', model: 'e1000e' }] },
+    want: /^spec\.domain\.devices\.interfaces\[8\]\.model: a guest can have at most 8/,
   },
 };
 for (const [name, given] of Object.entries(cases)) {
@@ -201,12 +204,12 @@ for (const [name, given] of Object.entries(cases)) {
   });
 }
 
-test('what comes late boots nothing in this run', () => {
-  const { device } = plug({ comes: { disks: [{ name: 'd', bootOrder: 1 }] }, want: '' });
+test('a hotplugged disk has no boot order', () => {
+  const { device } = plug({ plugs: { disks: [{ name: 'd', bootOrder: 1 }] }, want: '' });
   assert.ok(device !== undefined && !('bootOrder' in device));
 });
 
-test('what the spec does not have cannot come', () => {
+test('refuses devices that the spec does not have', () => {
   const current = start('q35', {});
   const input = { vmi: vmiOf('q35', { interfaces: nics('a') }), current, known: { devices: [] }, name: 'x' };
   const medium = { source: { path: '/x', format: 'raw' as const }, readonly: false };

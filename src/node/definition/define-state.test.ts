@@ -10,23 +10,23 @@ const EFI: Domain = { firmware: { bootloader: { efi: { secureBoot: false, persis
 
 interface Case {
   readonly domain: Domain;
-  /** Whether the guest has the directory, and which of its parts say that they outlive it. */
+  /** The parts of the definition that are marked as persistent; `state` is the directory. */
   readonly want: readonly ('state' | 'tpm' | 'efi')[];
 }
 
 const cases: Record<string, Case> = {
-  'a persistent TPM is kept': { domain: TPM, want: ['state', 'tpm'] },
-  'persistent EFI variables are kept': { domain: EFI, want: ['state', 'efi'] },
-  'both are kept in one place': { domain: { ...TPM, ...EFI }, want: ['state', 'tpm', 'efi'] },
-  'one says nothing of the other': {
+  'keeps a persistent TPM': { domain: TPM, want: ['state', 'tpm'] },
+  'keeps persistent EFI variables': { domain: EFI, want: ['state', 'efi'] },
+  'keeps both in one directory': { domain: { ...TPM, ...EFI }, want: ['state', 'tpm', 'efi'] },
+  'keeps EFI variables without keeping the TPM': {
     domain: { ...EFI, devices: { tpm: {} } },
     want: ['state', 'efi'],
   },
-  'a TPM that is switched off keeps nothing': {
+  'keeps nothing for a disabled TPM': {
     domain: { devices: { tpm: { enabled: false, persistent: true } } },
     want: [],
   },
-  'what is not asked for is not kept, also where there is a place': {
+  'keeps nothing that the spec does not ask for, even if there is a directory': {
     domain: { devices: { tpm: { persistent: false } }, firmware: { bootloader: { efi: { secureBoot: false } } } },
     want: [],
   },
@@ -47,7 +47,7 @@ for (const [name, { domain, want }] of Object.entries(cases)) {
   });
 }
 
-test('what is to outlive a guest without a place for it is a problem each', () => {
+test('refuses each persistent part if there is no directory', () => {
   const { problems } = defineDomain(anInput(aVmi({ ...TPM, ...EFI })));
   assert.deepEqual(
     problems?.map(({ field }) => field),

@@ -1,6 +1,6 @@
 /**
- * A guest as a hypervisor is to run it: complete, with every path, address and size decided. Made by define-domain.ts
- * from a VMI, carried out by hypervisor/. What a guest can see of itself is all in here.
+ * The complete description of a guest for the hypervisor, with every path, address and size. define-domain.ts builds it
+ * from a VMI, and hypervisor/ runs it. It contains everything that the guest can see of its hardware.
  */
 import type { Chassis, Smbios } from '#api/domain/chassis.ts';
 import type { DiskBus, DiskCache } from '#api/domain/disk.ts';
@@ -10,55 +10,55 @@ import type { InterfaceModel } from '#api/domain/interface.ts';
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
 
 export interface DomainDefinition {
-  /** The uid of the VMI: one start, one domain. */
+  /** The uid of the VMI; each start is a new domain. */
   readonly id: string;
-  /** `namespace/name`, for people. */
+  /** `namespace/name`, for messages. */
   readonly name: string;
-  /** Canonical: pc-q35-7.2. */
+  /** The canonical name: pc-q35-7.2. */
   readonly machine: string;
   readonly cpu: {
     readonly model: string;
     readonly sockets: number;
     readonly cores: number;
     readonly threads: number;
-    /** Beyond the model, as QEMU names them: avx2, hv-relaxed. */
+    /** Features in addition to the model, in QEMU's names: avx2, hv-relaxed. */
     readonly features?: Readonly<Record<string, string | number | boolean>>;
   };
-  /** What the guest really gets: whole MiB, less 8 KiB under TCG (facts: QEMU 7.2 corrupts migrating guests otherwise). */
+  /** Whole MiB, less 8 KiB under TCG, because QEMU 7.2 corrupts migrating guests otherwise (facts). */
   readonly memoryKib: number;
   readonly firmware: FirmwareDefinition;
-  /** Boots this kernel instead of a disk. */
+  /** The kernel to boot instead of a disk. */
   readonly kernel?: { readonly kernelPath: string; readonly initrdPath?: string; readonly arguments: string };
-  /** Absent: UTC, with all timers. */
+  /** Absent: UTC with all timers. */
   readonly clock?: ClockDefinition;
-  /** How many threads of their own its disks share. */
+  /** The number of I/O threads of its disks. */
   readonly ioThreads?: number;
-  /** The niceness of its process, from 1 to 19; absent: that of all others. */
+  /** The niceness of its process, 1 to 19; absent: the default. */
   readonly nice?: number;
   readonly acpi: boolean;
   readonly smm: boolean;
-  /** Controllers before what stands on them. Ids are unique. */
+  /** Controllers come before their devices. Ids are unique. */
   readonly devices: readonly Device[];
-  /** Where what outlives the guest is kept: a directory of files, this domain's alone. Absent: nothing does. */
+  /** The directory of the persistent state, used by this domain only. Absent: there is none. */
   readonly state?: { readonly directory: string };
-  /** Who asked for it: no pod stands behind what came by the host API. Absent: a launcher pod. */
+  /** Set for a domain that the host API created, which has no pod. Absent: it belongs to a launcher pod. */
   readonly origin?: 'host-api';
 }
 
 export interface FirmwareDefinition {
   readonly uuid: string;
   readonly serial?: string;
-  /** What it says of its maker, and of the case that it is in; absent: what the hypervisor says. */
+  /** Manufacturer and product; `chassis` is the case. Absent: the hypervisor's defaults. */
   readonly smbios?: Smbios;
   readonly chassis?: Chassis;
   readonly loader:
     | { readonly type: 'bios' }
-    /** `persistent`: its variables are in the domain's state. */
+    /** `persistent`: the EFI variables are in the domain's persistent state. */
     | { readonly type: 'efi'; readonly secureBoot: boolean; readonly persistent?: boolean };
 }
 
 export interface ClockDefinition {
-  /** Against UTC; in seconds, or as the time of a zone. */
+  /** The offset from UTC, in seconds or by a time zone. */
   readonly offsetSeconds?: number;
   readonly timezone?: string;
   readonly hpet?: false;
@@ -69,16 +69,16 @@ export interface ClockDefinition {
 }
 
 interface DeviceBase {
-  /** Our own id and the id in QEMU: disk-<name>, nic-<name>, scsi0, rp3 ... */
+  /** Our own id, which is also the id in QEMU: disk-<name>, nic-<name>, scsi0, rp3 ... */
   readonly id: string;
-  /** Absent for what has no address (tpm, serial). In libvirt's shape. */
+  /** In libvirt's form. Absent for devices without an address (tpm, serial). */
   readonly address?: DeviceAddress;
 }
 
-/** An empty port is a place for a device that comes later. */
+/** A PCI Express root port. An empty one is a place for a hotplugged device. */
 export interface RootPort extends DeviceBase {
   readonly type: 'root-port';
-  /** From 0 on; the guest sees what is behind it on bus index + 1. */
+  /** Starts at 0; the device behind the port is on bus index + 1. */
   readonly index: number;
 }
 
@@ -88,7 +88,7 @@ export interface ScsiController extends DeviceBase {
 }
 
 export interface DiskSource {
-  /** Absolute; a file or a block device. */
+  /** The absolute path of a file or block device. */
   readonly path: string;
   readonly format: 'raw' | 'qcow2';
 }
@@ -96,7 +96,7 @@ export interface DiskSource {
 export interface DiskDevice extends DeviceBase {
   readonly type: 'disk';
   readonly name: string;
-  /** `lun`: the SCSI device of the host itself, its commands passed through. */
+  /** `lun`: a SCSI device of the host, with its commands passed through. */
   readonly media: 'disk' | 'cdrom' | 'floppy' | 'lun';
   readonly bus: DiskBus | 'fdc';
   /** Absent: a drive without a medium. */
@@ -104,13 +104,13 @@ export interface DiskDevice extends DeviceBase {
   readonly readonly: boolean;
   readonly serial?: string;
   readonly cache: DiskCache;
-  /** Only on virtio: how many, and which one of the threads of the domain serves it. */
+  /** Only on virtio: the number of queues; `ioThread` is the thread of the domain that serves the disk. */
   readonly queues?: number;
   readonly ioThread?: number;
   readonly bootOrder?: number;
   /**
-   * An error of the disk reaches the guest (`report`, but for a full disk, which stops it), or stops the guest (`stop`).
-   * Absent: as the hypervisor does by itself, which is `report` with QEMU.
+   * `report`: the guest sees errors of the disk, except for a full disk, which pauses the guest. `stop`: every error
+   * pauses the guest. Absent: the hypervisor's default, which is `report` for QEMU.
    */
   readonly errorPolicy?: 'report' | 'stop';
 }
@@ -123,7 +123,7 @@ export interface InterfaceDevice extends DeviceBase {
   readonly model: InterfaceModel;
   readonly macAddress: string;
   readonly backend: InterfaceBackend;
-  /** Only of virtio interfaces on a bridge. */
+  /** Only for virtio interfaces on a bridge. */
   readonly queues?: number;
   readonly acpiIndex?: number;
   /** Absent: up. */
@@ -134,7 +134,7 @@ export interface InterfaceDevice extends DeviceBase {
 export interface TpmDevice extends DeviceBase {
   readonly type: 'tpm';
   readonly model: 'crb' | 'tis';
-  /** Its content is in the domain's state. */
+  /** True if its content is in the domain's persistent state. */
   readonly persistent?: boolean;
 }
 
@@ -150,7 +150,7 @@ export interface SerialDevice extends DeviceBase {
   readonly type: 'serial';
 }
 
-/** What a picture is drawn on. It is shown to whoever opens the display (hypervisor.ts). */
+/** The video card. openDisplay (hypervisor.ts) shows its picture. */
 export interface VideoDevice extends DeviceBase {
   readonly type: 'video';
   readonly model: VideoType;
@@ -159,7 +159,7 @@ export interface VideoDevice extends DeviceBase {
 /** The port of the guest agent. */
 export interface AgentChannel extends DeviceBase {
   readonly type: 'agent-channel';
-  /** The virtio-serial controller that it is on. */
+  /** The id of its virtio-serial controller. */
   readonly controller: string;
 }
 
@@ -185,17 +185,17 @@ export interface WatchdogDevice extends DeviceBase {
   readonly action: WatchdogAction;
 }
 
-/** A USB port into which a device of whoever looks at the VM can be plugged. */
+/** A USB port into which a client can plug a device of its own machine. */
 export interface RedirectionDevice extends DeviceBase {
   readonly type: 'redirection';
 }
 
-/** Hardware that no spec asks for and that the record passes back: a USB controller, a sound card of an imported machine. */
+/** A device from the record that the spec does not ask for, such as the sound card of an imported machine. */
 export interface OtherDevice extends DeviceBase {
   readonly type: 'other';
-  /** QEMU's name of it, of a list that we know: qemu-xhci, virtio-serial-pci. */
+  /** QEMU's name, one of those in other-devices.ts: qemu-xhci, virtio-serial-pci. */
   readonly driver: string;
-  /** As the record has it. */
+  /** The recorded row. */
   readonly row: Pick<LearnedDevice, 'type' | 'device' | 'managed' | 'specParams'>;
 }
 
@@ -217,7 +217,7 @@ export type Device =
   | RedirectionDevice
   | OtherDevice;
 
-/** What can come and go while the guest runs. */
+/** A device that can be plugged and unplugged while the guest runs. */
 export type PluggableDevice = DiskDevice | InterfaceDevice;
 
 export type DeviceOf<T extends Device['type']> = Extract<Device, { type: T }>;

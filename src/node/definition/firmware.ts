@@ -1,14 +1,14 @@
-/** Firmware: what the guest reads in SMBIOS, and what boots it. */
+/** Defines the firmware of a guest: the SMBIOS values, the boot loader, ACPI and SMM. */
 import type { Chipset } from '#api/chipset.ts';
 import type { Smbios } from '#api/domain/chassis.ts';
 import type { Domain } from '#api/domain/domain.ts';
 import { forbiddenField, type FieldError } from '#kube/field-error.ts';
 import type { FirmwareDefinition } from '#node/definition/domain-definition.ts';
 
-/** `uid` stands in for the UUID of an instance that has none; a VM's always has one. */
+/** `uid` is the UUID of an instance without one; instances of a VM always have one. */
 export function defineFirmware(domain: Domain, uid: string, smbios?: Smbios): FirmwareDefinition {
   const { firmware } = domain;
-  const chassis = linesOf(domain.chassis);
+  const chassis = printableValues(domain.chassis);
   const serial = firmware?.serial;
   return {
     uuid: firmware?.uuid || uid,
@@ -19,23 +19,27 @@ export function defineFirmware(domain: Domain, uid: string, smbios?: Smbios): Fi
   };
 }
 
-/** Only what is set, and can be said in SMBIOS. */
-function linesOf<T extends Readonly<Record<string, string | undefined>>>(lines: T | undefined): T | undefined {
-  const told = Object.entries(lines ?? {}).filter(([, text]) => text !== undefined && /^[ -~]{1,256}$/.test(text));
-  return told.length === 0 ? undefined : (Object.fromEntries(told) as T);
+/** Returns the values that are set and that SMBIOS can hold, or undefined if there are none. */
+function printableValues<T extends Readonly<Record<string, string | undefined>>>(values: T | undefined): T | undefined {
+  const found = Object.entries(values ?? {}).filter(([, text]) => text !== undefined && /^[ -~]{1,256}$/.test(text));
+  return found.length === 0 ? undefined : (Object.fromEntries(found) as T);
 }
 
 function loaderOf(domain: Domain): FirmwareDefinition['loader'] {
   const efi = domain.firmware?.bootloader?.efi;
   if (efi === undefined) return { type: 'bios' };
-  return { type: 'efi', secureBoot: efi.secureBoot ?? true, ...(keepsVariables(domain) && { persistent: true }) };
+  return {
+    type: 'efi',
+    secureBoot: efi.secureBoot ?? true,
+    ...(hasPersistentVariables(domain) && { persistent: true }),
+  };
 }
 
-export function keepsVariables({ firmware }: Domain): boolean {
+export function hasPersistentVariables({ firmware }: Domain): boolean {
   return firmware?.bootloader?.efi?.persistent === true;
 }
 
-/** System management mode comes with secure boot, which stands on it. */
+/** Enables system management mode if secure boot needs it or the spec asks for it. */
 export function defineSmm(
   { features }: Domain,
   { loader }: FirmwareDefinition,

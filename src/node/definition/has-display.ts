@@ -1,4 +1,4 @@
-/** Whether there is something to look at: a card of ours, or one that came with an imported machine. Pure. */
+/** Reports whether a guest has a video card, from its spec or from an import. Pure. */
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 
 export function hasDisplay({ devices }: Pick<DomainDefinition, 'devices'>): boolean {

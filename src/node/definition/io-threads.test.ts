@@ -6,30 +6,45 @@ import { anInput, aVmi } from '#node/definition/testing/a-vmi.ts';
 
 interface Case {
   readonly domain: Omit<Domain, 'devices'>;
-  /** `!` wants a thread of its own, `~` is on SATA. */
+  /** `!` asks for a dedicated thread, `~` is on SATA. */
   readonly disks: readonly string[];
   readonly threads?: number;
   readonly want: readonly (number | undefined)[];
 }
 
 const cases: Record<string, Case> = {
-  'no policy, no threads': { domain: {}, disks: ['a', 'b'], want: [undefined, undefined] },
-  'one for all': { domain: { ioThreadsPolicy: 'shared' }, disks: ['a', 'b'], threads: 1, want: [0, 0] },
-  'one for all others': { domain: {}, disks: ['a', 'b!', 'c'], threads: 2, want: [0, 1, 0] },
-  'only own ones': { domain: {}, disks: ['a!', 'b!'], threads: 2, want: [0, 1] },
-  'two for each processor': {
+  'assigns no threads without a policy': { domain: {}, disks: ['a', 'b'], want: [undefined, undefined] },
+  'assigns one shared thread to all disks': {
+    domain: { ioThreadsPolicy: 'shared' },
+    disks: ['a', 'b'],
+    threads: 1,
+    want: [0, 0],
+  },
+  'assigns one thread to all disks without a dedicated one': {
+    domain: {},
+    disks: ['a', 'b!', 'c'],
+    threads: 2,
+    want: [0, 1, 0],
+  },
+  'assigns only dedicated threads if all disks ask for one': {
+    domain: {},
+    disks: ['a!', 'b!'],
+    threads: 2,
+    want: [0, 1],
+  },
+  'assigns up to two threads for each processor': {
     domain: { ioThreadsPolicy: 'auto', cpu: { cores: 1 } },
     disks: ['a', 'b', 'c', 'd!'],
     threads: 2,
     want: [0, 0, 0, 1],
   },
-  'no more than disks': {
+  'assigns no more threads than disks': {
     domain: { ioThreadsPolicy: 'auto', cpu: { cores: 8 } },
     disks: ['a', 'b'],
     threads: 2,
     want: [0, 1],
   },
-  'none for disks on other buses': {
+  'assigns no threads to disks on other buses': {
     domain: { ioThreadsPolicy: 'shared' },
     disks: ['a~', 'b'],
     threads: 1,

@@ -1,7 +1,7 @@
 /**
- * Threads for the disks of a guest, as KubeVirt gives them out: one for each disk that wants its own; the others share one
- * (`shared`), or take turns with up to two for each processor (`auto`). Only disks on virtio have any. The guest sees
- * nothing of it. Pure.
+ * Assigns I/O threads to disks, as KubeVirt does: a dedicated thread for each disk that asks for one; the others share
+ * one thread (`shared`), or are distributed over up to two threads for each processor (`auto`). Only virtio disks have
+ * threads. The guest does not see them. Pure.
  */
 import { vcpusOf } from '#api/domain/cpu.ts';
 import type { Domain } from '#api/domain/domain.ts';
@@ -9,13 +9,13 @@ import type { Device } from '#node/definition/domain-definition.ts';
 
 const THREADS_PER_VCPU = 2;
 
-export interface Threaded {
+export interface IoThreadAssignment {
   readonly devices: readonly Device[];
   /** Absent: none. */
   readonly ioThreads?: number;
 }
 
-export function giveIoThreads(domain: Domain, devices: readonly Device[]): Threaded {
+export function assignIoThreads(domain: Domain, devices: readonly Device[]): IoThreadAssignment {
   const dedicated = new Set(
     (domain.devices?.disks ?? []).filter((disk) => disk.dedicatedIOThread === true).map(({ name }) => `disk-${name}`),
   );

@@ -1,4 +1,4 @@
-/** Booting a kernel directly. Which files an image stands for is the caller's to know. */
+/** Defines the kernel that is booted directly. The caller knows the files of the image. */
 import type { Domain } from '#api/domain/domain.ts';
 import { GUEST_IMAGE } from '#api/names.ts';
 import { invalidValue, requiredValue, unsupportedValue, type FieldError } from '#kube/field-error.ts';
@@ -20,13 +20,13 @@ export function defineKernel(
   if (boot.container === undefined) {
     problems.push(requiredValue(field, 'the image that has the kernel'));
   } else if (files === undefined) {
-    problems.push(missingFiles(`${field}.image`, boot.container.image));
+    problems.push(missingFilesError(`${field}.image`, boot.container.image));
   }
   return files === undefined ? undefined : { ...files, arguments: boot.kernelArgs ?? '' };
 }
 
-/** The one image that there is may still not be on this node. */
-function missingFiles(field: string, image: string): FieldError {
+/** Returns the error for an unknown image, or for a known one whose files this node does not have. */
+function missingFilesError(field: string, image: string): FieldError {
   if (image.split(':')[0] !== GUEST_IMAGE) return unsupportedValue(field, image, [GUEST_IMAGE]);
   return invalidValue(field, image, 'the files of the built-in guest are not on this node');
 }

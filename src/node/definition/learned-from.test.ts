@@ -4,7 +4,7 @@ import { defineDomain } from '#node/definition/define-domain.ts';
 import { learnedFrom } from '#node/definition/learned-from.ts';
 import { anInput, aVmi } from '#node/definition/testing/a-vmi.ts';
 
-test('every device is reported with its kind and place', () => {
+test('converts every device with its kind and address', () => {
   const vmi = aVmi(
     { devices: { disks: [{ name: 'root', disk: { bus: 'scsi' } }], rng: {}, tpm: {} } },
     { volumes: [{ name: 'root', emptyDisk: { capacity: '1Gi' } }] },
@@ -62,7 +62,7 @@ test('every device is reported with its kind and place', () => {
   ]);
 });
 
-test('what is read-only says so, and other hardware is reported as the record had it', () => {
+test('marks read-only disks, and returns other hardware as it was recorded', () => {
   const sound = { id: 'sound0', type: 'sound', device: 'ich6', managed: false, specParams: { codec: 'none' } };
   const vmi = aVmi(
     {

@@ -1,4 +1,4 @@
-/** The devices of a definition as a report names them: what a hypervisor that follows it will tell. */
+/** Converts the devices of a definition to learned devices: the report of a hypervisor that follows the definition. */
 import { AGENT_PORT_NAME } from '#api/agent-channel.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { unreachable } from '#lib/invariant.ts';
@@ -7,14 +7,14 @@ import type { Device, DomainDefinition } from '#node/definition/domain-definitio
 export function learnedFrom({ devices }: DomainDefinition): LearnedDevice[] {
   return devices.map((device) => ({
     id: device.id,
-    ...kindOf(device),
+    ...describeDevice(device),
     ...(device.address !== undefined && { address: { ...device.address } }),
   }));
 }
 
-type Kind = Omit<LearnedDevice, 'id' | 'address'>;
+type DeviceDescription = Omit<LearnedDevice, 'id' | 'address'>;
 
-function kindOf(device: Device): Kind {
+function describeDevice(device: Device): DeviceDescription {
   switch (device.type) {
     case 'root-port':
       return { type: 'controller', device: 'pcie-root-port', managed: false };
@@ -24,14 +24,14 @@ function kindOf(device: Device): Kind {
       return {
         type: 'disk',
         device: device.media,
-        ...named(device),
+        ...nameFields(device),
         managed: true,
         ...(device.readonly && { readonly: true }),
-        // Which controller its drive address is on.
+        // The drive address does not contain the controller.
         specParams: { bus: device.bus },
       };
     case 'interface':
-      return { type: 'interface', device: device.model, ...named(device), managed: true };
+      return { type: 'interface', device: device.model, ...nameFields(device), managed: true };
     case 'tpm':
       return { type: 'tpm', device: device.model, managed: true };
     case 'rng':
@@ -64,6 +64,12 @@ function kindOf(device: Device): Kind {
   }
 }
 
-function named({ name, bootOrder }: { name: string; bootOrder?: number }): Pick<Kind, 'name' | 'bootOrder'> {
+function nameFields({
+  name,
+  bootOrder,
+}: {
+  name: string;
+  bootOrder?: number;
+}): Pick<DeviceDescription, 'name' | 'bootOrder'> {
   return bootOrder === undefined ? { name } : { name, bootOrder };
 }

@@ -1,13 +1,13 @@
-/** The machine type: what the spec says, resolved to the canonical name that the hypervisor knows. */
+/** Resolves the machine type of the spec to the hypervisor's canonical name. */
 import { chipsetOf } from '#api/chipset.ts';
 import type { Domain } from '#api/domain/domain.ts';
 import { unsupportedValue, type FieldError } from '#kube/field-error.ts';
 import type { Capabilities, MachineType } from '#node/hypervisor/hypervisor.ts';
 
-/** For an instance that names none and that no VM controller has filled in. */
+/** For an instance without a machine type that was not created by the VM controller. */
 const DEFAULT_TYPE = 'q35';
 
-/** Whether guests can be defined on it, because its chipset has a layout; the hypervisor has more. */
+/** Reports whether we support the machine type: its chipset must have a layout. The hypervisor has more types. */
 export function isDefinable({ name }: MachineType): boolean {
   return chipsetOf(name) !== undefined;
 }
@@ -17,12 +17,12 @@ export function defineMachine(
   { machines }: Capabilities,
   problems: FieldError[],
 ): MachineType | undefined {
-  const wanted = domain.machine?.type || DEFAULT_TYPE;
-  const offered = machines.filter(isDefinable);
-  const found = offered.find(({ name }) => name === wanted) ?? offered.find(({ alias }) => alias === wanted);
+  const requested = domain.machine?.type || DEFAULT_TYPE;
+  const supported = machines.filter(isDefinable);
+  const found = supported.find(({ name }) => name === requested) ?? supported.find(({ alias }) => alias === requested);
   if (found === undefined) {
-    const names = offered.flatMap(({ name, alias }) => (alias === undefined ? [name] : [alias, name]));
-    problems.push(unsupportedValue('spec.domain.machine.type', wanted, names));
+    const names = supported.flatMap(({ name, alias }) => (alias === undefined ? [name] : [alias, name]));
+    problems.push(unsupportedValue('spec.domain.machine.type', requested, names));
   }
   return found;
 }

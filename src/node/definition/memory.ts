@@ -1,4 +1,4 @@
-/** How much memory the guest gets. */
+/** Defines the memory size of a guest. */
 import type { Domain } from '#api/domain/domain.ts';
 import { invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
 import { parseQuantity, quantityToNumber } from '#kube/quantity.ts';
@@ -9,17 +9,17 @@ const MIB = 1024 * 1024;
 const TCG_SHORTFALL_KIB = 8;
 
 export function defineMemoryKib(domain: Domain, { accelerator }: Capabilities, problems: FieldError[]): number {
-  const [field, asked] = askedFor(domain);
-  if (asked === undefined) {
-    problems.push(requiredValue(field, 'how much memory the guest gets'));
+  const [field, requested] = requestedMemory(domain);
+  if (requested === undefined) {
+    problems.push(requiredValue(field, 'the amount of memory for the guest'));
     return 0;
   }
-  const mib = Math.floor(quantityToNumber(parseQuantity(String(asked))) / MIB);
-  if (mib < 1) problems.push(invalidValue(field, asked, 'must be at least 1Mi'));
+  const mib = Math.floor(quantityToNumber(parseQuantity(String(requested))) / MIB);
+  if (mib < 1) problems.push(invalidValue(field, requested, 'must be at least 1Mi'));
   return mib * 1024 - (accelerator === 'tcg' ? TCG_SHORTFALL_KIB : 0);
 }
 
-function askedFor({ memory, resources }: Domain): [string, string | number | undefined] {
+function requestedMemory({ memory, resources }: Domain): [string, string | number | undefined] {
   if (memory?.guest !== undefined) return ['spec.domain.memory.guest', memory.guest];
   const requested = resources?.requests?.['memory'];
   if (requested !== undefined) return ['spec.domain.resources.requests.memory', requested];

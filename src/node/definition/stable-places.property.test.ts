@@ -1,6 +1,6 @@
 /**
- * A thousand things happen to a VM, in its spec and in its running guest: nothing that stays ever moves, no two devices
- * share a place, and every place exists. Once for each chipset.
+ * Applies a thousand operations to a VM, to its spec and its running guest: no device that stays ever moves, no two
+ * devices share a place, and every place exists. Once for each chipset.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -12,7 +12,7 @@ import { FULL_RUN } from '#test/support/full-run.ts';
 const OPERATIONS = 1000;
 const RUNS = FULL_RUN ? 5 : 2;
 
-/** How often each happens, in parts. `pick` says which of those that could be meant is. */
+/** The relative frequency of each operation. `pick` selects the device. */
 const WEIGHTS = {
   addNic: 4,
   addDisk: 4,
@@ -36,13 +36,13 @@ const operationArb = fc.record({
   ),
   pick: fc.nat({ max: 1000 }),
 });
-const livesArb = fc.array(operationArb, { minLength: OPERATIONS, maxLength: OPERATIONS, size: 'max' });
+const operationsArb = fc.array(operationArb, { minLength: OPERATIONS, maxLength: OPERATIONS, size: 'max' });
 
 for (const chipset of ['q35', 'i440fx'] as const satisfies readonly Chipset[]) {
-  test(`over ${OPERATIONS} operations nothing moves, nothing collides, everything has a place: ${chipset}`, () => {
+  test(`devices neither move nor collide in ${OPERATIONS} operations: ${chipset}`, () => {
     const done = new Set<string>();
     fc.assert(
-      fc.property(livesArb, (operations) => {
+      fc.property(operationsArb, (operations) => {
         const vm = new RecordedVm(chipset);
         vm.restart();
         for (const { what, pick } of operations) {

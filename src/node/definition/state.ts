@@ -1,24 +1,26 @@
-/** Where a guest keeps what outlives it: the content of its TPM, its EFI variables. */
+/** Defines the persistent state of a guest: the content of its TPM and its EFI variables. */
 import type { Domain } from '#api/domain/domain.ts';
 import { forbiddenField, type FieldError } from '#kube/field-error.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { keepsVariables } from '#node/definition/firmware.ts';
-import { keepsTpm } from '#node/definition/devices/tpm.ts';
+import { hasPersistentVariables } from '#node/definition/firmware.ts';
+import { hasPersistentTpm } from '#node/definition/devices/tpm.ts';
 
-/** Undefined where nothing of the guest outlives it, whatever there is to keep it in. */
+/** Returns undefined if the guest has no persistent state, even if there is a directory for it. */
 export function defineState(
   domain: Domain,
   state: DomainDefinition['state'],
   problems: FieldError[],
 ): DomainDefinition['state'] {
-  const kept = [
-    ...(keepsTpm(domain.devices ?? {}) ? ['spec.domain.devices.tpm.persistent'] : []),
-    ...(keepsVariables(domain) ? ['spec.domain.firmware.bootloader.efi.persistent'] : []),
+  const persistentFields = [
+    ...(hasPersistentTpm(domain.devices ?? {}) ? ['spec.domain.devices.tpm.persistent'] : []),
+    ...(hasPersistentVariables(domain) ? ['spec.domain.firmware.bootloader.efi.persistent'] : []),
   ];
-  if (kept.length === 0) return undefined;
+  if (persistentFields.length === 0) return undefined;
   if (state === undefined) {
     problems.push(
-      ...kept.map((field) => forbiddenField(field, 'may not be true: the guest has no volume for its state')),
+      ...persistentFields.map((field) =>
+        forbiddenField(field, 'may not be true: the guest has no volume for its persistent state'),
+      ),
     );
   }
   return state;

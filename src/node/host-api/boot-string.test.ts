@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bootFault, bootOrders, bootString, type BootDevice } from '#node/host-api/boot-string.ts';
+import { checkBootString, bootOrders, bootString, type BootDevice } from '#node/host-api/boot-string.ts';
 
-const bootDisk: BootDevice = { type: 'disk', device: 'disk', boots: true };
+const bootDisk: BootDevice = { type: 'disk', device: 'disk', isBootDisk: true };
 const plainDisk: BootDevice = { type: 'disk', device: 'disk' };
 const cd: BootDevice = { type: 'disk', device: 'cdrom' };
 const floppy: BootDevice = { type: 'disk', device: 'floppy' };
@@ -15,26 +15,34 @@ const nic = (name: string, more: Partial<BootDevice> = {}): BootDevice => ({
 const unmanagedNic = nic('nic0', { managed: false });
 
 const cases: Record<string, { boot: string; devices: BootDevice[]; want: number[]; back?: string }> = {
-  'network cards go by name, and only what is managed and marked boots': {
+  'orders network cards by name, and boots only from managed devices and marked disks': {
     boot: 'dnc',
     devices: [bootDisk, nic('nic2'), cd, nic('nic1'), plainDisk, unmanagedNic],
     want: [4, 3, 1, 2, 0, 0],
   },
-  'one disk boots whether it is marked or not': { boot: 'cdn', devices: [plainDisk, cd, nic('a')], want: [1, 2, 3] },
-  'of several disks that are not marked, the first': {
+  'boots from a single disk even if it is not marked': {
+    boot: 'cdn',
+    devices: [plainDisk, cd, nic('a')],
+    want: [1, 2, 3],
+  },
+  'boots from the first of several unmarked disks': {
     boot: 'c',
     devices: [plainDisk, { ...plainDisk }],
     want: [1, 0],
   },
-  'what is not in the string does not boot': { boot: 'n', devices: [bootDisk, cd, nic('a')], want: [0, 0, 1] },
-  'what is unplugged does not boot': {
+  'does not boot from a group that is not in the string': {
+    boot: 'n',
+    devices: [bootDisk, cd, nic('a')],
+    want: [0, 0, 1],
+  },
+  'does not boot from an unplugged device': {
     boot: 'nc',
     devices: [bootDisk, nic('a', { plugged: false })],
     want: [1, 0],
     back: 'c',
   },
-  'letters without devices are passed over': { boot: 'dnc', devices: [bootDisk], want: [1], back: 'c' },
-  'a is the floppy': { boot: 'ac', devices: [bootDisk, floppy], want: [2, 1] },
+  'skips letters without devices': { boot: 'dnc', devices: [bootDisk], want: [1], back: 'c' },
+  'maps the letter a to the floppy': { boot: 'ac', devices: [bootDisk, floppy], want: [2, 1] },
 };
 
 for (const [name, { boot, devices, want, back = boot }] of Object.entries(cases)) {
@@ -46,7 +54,7 @@ for (const [name, { boot, devices, want, back = boot }] of Object.entries(cases)
   });
 }
 
-test('a string with other letters, or with one of them twice, is none', () => {
-  for (const boot of ['cdx', 'cc', 'C']) assert.match(bootFault(boot) ?? '', /is no boot order; expected/);
-  for (const boot of ['', 'cdn', 'n', 'a']) assert.equal(bootFault(boot), undefined);
+test('refuses a boot string with unknown or repeated letters', () => {
+  for (const boot of ['cdx', 'cc', 'C']) assert.match(checkBootString(boot) ?? '', /^boot: .*; expected c \(disk\)/);
+  for (const boot of ['', 'cdn', 'n', 'a']) assert.equal(checkBootString(boot), undefined);
 });

@@ -1,14 +1,14 @@
 /**
- * `boot: 'cdn'`: groups of devices in the order in which a guest of old tries them, against the order of each single
- * device. c is the disk, d the CD-ROM, n the network, a the floppy. Pure, both ways.
+ * Converts between oVirt's boot string (`boot: 'cdn'`), which orders groups of devices, and the boot order of each
+ * device. c is the disk, d the CD-ROM, n the network, a the floppy. Pure.
  */
 
 export interface BootDevice {
   readonly type: string;
   readonly device: string;
   readonly name?: string | undefined;
-  /** A disk that is marked as the one to boot from. */
-  readonly boots?: boolean | undefined;
+  /** True for a disk that is marked as boot disk. */
+  readonly isBootDisk?: boolean | undefined;
   readonly managed?: boolean | undefined;
   readonly plugged?: boolean | undefined;
   readonly bootOrder?: number | undefined;
@@ -17,33 +17,36 @@ export interface BootDevice {
 const LETTERS = 'cdna';
 const byName = new Intl.Collator('en', { numeric: true });
 
-export function bootFault(boot: string): string | undefined {
-  const isGood = [...boot].every((letter) => LETTERS.includes(letter)) && new Set(boot).size === boot.length;
-  return isGood
+export function checkBootString(boot: string): string | undefined {
+  const isValid = [...boot].every((letter) => LETTERS.includes(letter)) && new Set(boot).size === boot.length;
+  return isValid
     ? undefined
-    : `boot: ${JSON.stringify(boot)} is no boot order; expected c (disk), d (CD-ROM) and n (network), each once`;
+    : `boot: ${JSON.stringify(boot)}; expected c (disk), d (CD-ROM), n (network) and a (floppy), each at most once`;
 }
 
-/** The place of each device in the boot order, from 1 on; 0 for what is not booted from. */
+/** Returns the boot order of each device, starting at 1; 0 for devices that are not booted from. */
 export function bootOrders(boot: string, devices: readonly BootDevice[]): readonly number[] {
   const orders = new Map<BootDevice, number>();
-  for (const letter of boot) for (const device of groupOf(letter, devices)) orders.set(device, orders.size + 1);
+  for (const letter of boot) for (const device of devicesOfGroup(letter, devices)) orders.set(device, orders.size + 1);
   return devices.map((device) => orders.get(device) ?? 0);
 }
 
-/** The string that comes nearest to the orders of the devices. */
+/** Returns the boot string that is closest to the boot orders of the devices. */
 export function bootString(devices: readonly BootDevice[]): string {
   const booted = devices.filter(({ bootOrder = 0 }) => bootOrder > 0);
   const sorted = booted.toSorted((a, b) => (a.bootOrder ?? 0) - (b.bootOrder ?? 0));
   return [...new Set(sorted.map(letterOf))].join('');
 }
 
-/** Network interfaces go by their names. One disk is booted from whether it is marked or not, of several the marked ones. */
-function groupOf(letter: string, devices: readonly BootDevice[]): readonly BootDevice[] {
+/**
+ * Returns the devices of one group in boot order. Network interfaces are sorted by name. Of the disks, only those that
+ * are marked as boot disks count; if none is marked, the first disk.
+ */
+function devicesOfGroup(letter: string, devices: readonly BootDevice[]): readonly BootDevice[] {
   const group = devices.filter((device) => canBoot(device) && letterOf(device) === letter);
   if (letter === 'n') return group.toSorted((a, b) => byName.compare(a.name ?? '', b.name ?? ''));
   if (letter !== 'c') return group;
-  const marked = group.filter(({ boots }) => boots === true);
+  const marked = group.filter(({ isBootDisk }) => isBootDisk === true);
   return marked.length > 0 ? marked : group.slice(0, 1);
 }
 

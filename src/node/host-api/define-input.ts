@@ -1,6 +1,6 @@
 /**
- * A VM of the host API as an instance: what define-domain.ts makes a guest of, so that there is one way to make guests.
- * Problems that it finds are told in the words of the caller. Pure.
+ * Converts a VM of the host API to an instance, the input of define-domain.ts, so that all guests are defined in one
+ * way. Validation errors of the instance are converted back to the keys that the caller sent. Pure.
  */
 import { GUEST_IMAGE } from '#api/names.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
@@ -13,9 +13,9 @@ import type { Medium } from '#node/definition/devices/disk.ts';
 import type { DiskDevice, DomainDefinition } from '#node/definition/domain-definition.ts';
 import type { KernelFiles } from '#node/definition/kernel.ts';
 import type { DeviceEntry } from '#node/host-api/device-entries.ts';
-import { addressOf } from '#node/host-api/device-fields.ts';
-import { diskOf, interfaceOf, nameOf } from '#node/host-api/entry-spec.ts';
-import { isEmpty, isOneOf } from '#node/host-api/key-rules.ts';
+import { sentAddressOf } from '#node/host-api/device-fields.ts';
+import { toDiskSpec, toInterfaceSpec, entryName } from '#node/host-api/entry-spec.ts';
+import { isBlank, isBlankOrOneOf } from '#node/host-api/key-rules.ts';
 import { placeAsLibvirt } from '#node/host-api/place-as-libvirt.ts';
 import type { SentVm } from '#node/host-api/sent-vm.ts';
 import type { VmConf } from '#node/host-api/vm-conf.ts';
@@ -23,42 +23,42 @@ import type { VmConf } from '#node/host-api/vm-conf.ts';
 export interface HostVmInput {
   readonly conf: VmConf;
   readonly entries: readonly DeviceEntry[];
-  /** By our id of the disk. */
+  /** Keyed by our id of the disk. */
   readonly media: ReadonlyMap<string, Medium>;
   readonly kernel: KernelFiles | undefined;
 }
 
 export interface HostDefineInput extends Omit<DefineInput, 'capabilities'> {
-  /** Devices that cannot stand where libvirt had them. */
+  /** Notes about devices that cannot have the address that libvirt gave them. */
   readonly placeNotes: readonly string[];
 }
 
-export function defineInput(vm: HostVmInput): HostDefineInput {
+export function buildDefineInput(vm: HostVmInput): HostDefineInput {
   const { conf, entries, media, kernel } = vm;
-  const disks = ofType(entries, 'disk');
+  const disks = entriesOfType(entries, 'disk');
   const placed = placeAsLibvirt(entries, { machine: conf.machine, vmchannel: conf.vmchannel });
   return {
-    vmi: instanceOf(vm),
+    vmi: buildInstance(vm),
     known: { devices: placed.rows, imported: true, complete: true },
     placeNotes: placed.notes,
     volumes: new Map(
       disks.flatMap((entry) => {
         const medium = media.get(entry.id);
-        return medium === undefined ? [] : [[nameOf(entry), medium] as const];
+        return medium === undefined ? [] : [[entryName(entry), medium] as const];
       }),
     ),
     kernel,
   };
 }
 
-function instanceOf({ conf, entries, media, kernel }: HostVmInput): Stored<VirtualMachineInstance> {
-  const disks = ofType(entries, 'disk').map((entry) => ({ entry, disk: diskOf(entry) }));
-  const cards = ofType(entries, 'interface').map(interfaceOf);
-  const has = (type: string) => ofType(entries, type).length > 0;
+function buildInstance({ conf, entries, media, kernel }: HostVmInput): Stored<VirtualMachineInstance> {
+  const disks = entriesOfType(entries, 'disk').map((entry) => ({ entry, disk: toDiskSpec(entry) }));
+  const cards = entriesOfType(entries, 'interface').map(toInterfaceSpec);
+  const has = (type: string) => entriesOfType(entries, type).length > 0;
   return {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachineInstance',
-    // No namespace: its name is never that of an instance of the API.
+    // Without a namespace, the name cannot be that of an instance of the API.
     metadata: { name: conf.vmName, uid: conf.vmId, resourceVersion: '', creationTimestamp: '' },
     spec: {
       domain: {
@@ -80,16 +80,16 @@ function instanceOf({ conf, entries, media, kernel }: HostVmInput): Stored<Virtu
           ...(has('tpm') ? { tpm: {} } : {}),
           ...(has('rng') ? { rng: {} } : {}),
           autoattachPodInterface: false,
-          // A host gives its guests what it is told, and no more.
+          // The guest has exactly the devices that were sent.
           autoattachGraphicsDevice: false,
           autoattachSerialConsole: has('console'),
-          autoattachMemBalloon: ofType(entries, 'balloon').some(
+          autoattachMemBalloon: entriesOfType(entries, 'balloon').some(
             ({ device }) => device.specParams?.['model'] !== 'none',
           ),
         },
       },
       networks: cards.map(({ network }) => network),
-      // What has a volume and no medium is missing; a drive without a volume is empty.
+      // Defining the domain treats a volume without a medium as missing, and a drive without a volume as empty.
       volumes: disks
         .filter(({ entry, disk }) => media.has(entry.id) || disk.optional === true)
         .map(({ disk }) => ({ name: disk.name })),
@@ -97,8 +97,10 @@ function instanceOf({ conf, entries, media, kernel }: HostVmInput): Stored<Virtu
   };
 }
 
-/** Returns the guest with what no instance can ask for: its priority, and what happens to errors of its disks. */
-export function refined(definition: DomainDefinition, { conf, entries }: SentVm): DomainDefinition {
+/**
+ * Returns the definition with the settings that an instance spec does not have: niceness and the error policy of disks.
+ */
+export function refineDefinition(definition: DomainDefinition, { conf, entries }: SentVm): DomainDefinition {
   const byId = new Map(entries.map((entry) => [entry.id, entry]));
   const devices = definition.devices.map((device) => {
     const entry = byId.get(device.id);
@@ -107,28 +109,31 @@ export function refined(definition: DomainDefinition, { conf, entries }: SentVm)
   return { ...definition, devices, ...(conf.nice > 0 && { nice: conf.nice }) };
 }
 
-/** As hosts of old did: an error stops the guest unless it is propagated. What is not sent is left to the hypervisor. */
+/**
+ * Sets the error policy as oVirt's hosts did: an error pauses the guest unless `propagateErrors` is on. Not sent: the
+ * hypervisor's default.
+ */
 export function withErrorPolicy(disk: DiskDevice, { device }: DeviceEntry): DiskDevice {
   const { propagateErrors } = device;
-  if (isEmpty(propagateErrors) || disk.media === 'floppy') return disk;
-  return { ...disk, errorPolicy: isOneOf('on')(propagateErrors) ? 'report' : 'stop' };
+  if (isBlank(propagateErrors) || disk.media === 'floppy') return disk;
+  return { ...disk, errorPolicy: isBlankOrOneOf('on')(propagateErrors) ? 'report' : 'stop' };
 }
 
-/** Devices that would not stand where they were sent to. */
-export function misplaced(entries: readonly DeviceEntry[], { devices }: DomainDefinition): FieldError[] {
+/** Returns an error for each device that would not get the address that was sent. */
+export function findMisplacedDevices(entries: readonly DeviceEntry[], { devices }: DomainDefinition): FieldError[] {
   const placed = new Map(devices.map(({ id, address }) => [id, address]));
   return entries.flatMap(({ id, field, device }) => {
-    const [asked, given] = [addressOf(device), placed.get(id)];
-    if (asked === undefined || given === undefined || device.device === 'pcie-root-port') return [];
-    if (isSamePlace(asked, given)) return [];
-    const message = `${printAddress(asked)} is no place for it in this machine; it would be ${printAddress(given)}`;
+    const [requested, assigned] = [sentAddressOf(device), placed.get(id)];
+    if (requested === undefined || assigned === undefined || device.device === 'pcie-root-port') return [];
+    if (isSameAddress(requested, assigned)) return [];
+    const message = `this machine cannot have it at ${printAddress(requested)}; it would be at ${printAddress(assigned)}`;
     return [{ reason: 'FieldValueInvalid' as const, field: `${field}.address`, message }];
   });
 }
 
 type Address = NonNullable<LearnedDevice['address']>;
 
-export function isSamePlace(one: Address, other: Address): boolean {
+export function isSameAddress(one: Address, other: Address): boolean {
   const [a, b] = [pciAddressFromMap(one), pciAddressFromMap(other)];
   if (a !== undefined && b !== undefined) {
     return a.domain === b.domain && a.bus === b.bus && a.slot === b.slot && a.function === b.function;
@@ -139,7 +144,8 @@ export function isSamePlace(one: Address, other: Address): boolean {
   );
 }
 
-const FIELDS: readonly (readonly [string, string])[] = [
+/** Fields of an instance, and the keys of the host API that set them. */
+const SENT_KEYS: readonly (readonly [string, string])[] = [
   ['spec.domain.machine.type', 'emulatedMachine'],
   ['spec.domain.memory.guest', 'memSize'],
   ['spec.domain.cpu.model', 'cpuType'],
@@ -147,18 +153,18 @@ const FIELDS: readonly (readonly [string, string])[] = [
   ['spec.domain.firmware.kernelBoot', 'kernel'],
 ];
 
-/** A problem of the instance, as one of what was sent. */
-export function toldProblem({ field, message }: FieldError, entries: readonly DeviceEntry[]): string {
-  const known = FIELDS.find(([ours]) => field.startsWith(ours));
+/** Describes an error of the instance as one of the key or device that was sent. */
+export function describeFieldError({ field, message }: FieldError, entries: readonly DeviceEntry[]): string {
+  const known = SENT_KEYS.find(([ours]) => field.startsWith(ours));
   if (known !== undefined) return `${known[1]}: ${message}`;
   const [, list, index, id] = /\.(disks|interfaces)\[(\d+)\]|^status\.devices\[(.*)\]$/.exec(field) ?? [];
   const entry =
     id === undefined
-      ? ofType(entries, list === 'disks' ? 'disk' : 'interface')[Number(index)]
+      ? entriesOfType(entries, list === 'disks' ? 'disk' : 'interface')[Number(index)]
       : entries.find((candidate) => candidate.id === id);
   return `${entry?.field ?? field}: ${message}`;
 }
 
-export function ofType(entries: readonly DeviceEntry[], type: string): readonly DeviceEntry[] {
+export function entriesOfType(entries: readonly DeviceEntry[], type: string): readonly DeviceEntry[] {
   return entries.filter(({ device }) => device.type === type);
 }

@@ -1,6 +1,6 @@
 /**
- * The devices of a VM of the host API. Each keeps what was sent of it, the deviceId of its manager too, and has an id of
- * ours, which is its id in QEMU: disks by bus and index, network cards by number, others by type.
+ * The devices of a VM of the host API. An entry keeps the device as it was sent, including the manager's deviceId, and
+ * adds our own id, which is its id in QEMU: disks by bus and index, network cards by number, others by type.
  */
 import { AGENT_PORT_NAME } from '#api/agent-channel.ts';
 import type { Chipset } from '#api/chipset.ts';
@@ -8,90 +8,100 @@ import { derivedMac } from '#api/derived-mac.ts';
 import type { HostDevice } from '#api/host-api.ts';
 import { newUid } from '#lib/ids.ts';
 import { AGENT_CHANNEL_ID } from '#node/definition/devices/agent-channel.ts';
-import { deviceFaults, IFACES } from '#node/host-api/device-faults.ts';
+import { checkDevice, IFACES } from '#node/host-api/check-device.ts';
 import { ifaceOf } from '#node/host-api/device-fields.ts';
-import { giveIndexes, nextIndex, type IndexedDisk } from '#node/host-api/disk-index.ts';
-import { shown, wholeOf, wordOf } from '#node/host-api/sent-values.ts';
+import { assignDiskIndexes, lowestFreeIndex, type IndexedDisk } from '#node/host-api/disk-index.ts';
+import { quoteSentValue, readWholeNumber, readWord } from '#node/host-api/sent-values.ts';
 import type { SentDevice } from '#node/host-api/old-format.ts';
 
 export interface DeviceEntry {
-  /** Ours. */
+  /** Our id, which is also the id in QEMU. */
   readonly id: string;
-  /** Where it stood in what was sent, for messages. */
+  /** The path of the device in the request, for messages. */
   readonly field: string;
-  /** As it is told back: as it was sent, with type, device, deviceId and index for sure. */
+  /** The device as `list` reports it: as it was sent, completed with type, device, deviceId and index. */
   readonly device: HostDevice & { readonly deviceId: string };
 }
 
 export const MAX_DEVICES = 200;
 
-/** What a guest has one of, under a name that never changes. */
-const SINGLE: Readonly<Record<string, string>> = {
+/** Fixed ids of the device types of which a guest has at most one. */
+const SINGLETON_IDS: Readonly<Record<string, string>> = {
   balloon: 'balloon0',
   rng: 'rng0',
   tpm: 'tpm0',
   console: 'serial0',
 };
 
-/** All of them; `before` are those that the guest has already. What is wrong with them is added to `faults`. */
-export function deviceEntries(
+/**
+ * Builds the entries of the sent devices and appends to `errors`. `existing` are the devices that the guest already
+ * has.
+ */
+export function buildDeviceEntries(
   sent: readonly SentDevice[],
-  { chipset, before = [] }: { readonly chipset: Chipset; readonly before?: readonly DeviceEntry[] },
-  faults: string[],
+  { chipset, existing = [] }: { readonly chipset: Chipset; readonly existing?: readonly DeviceEntry[] },
+  errors: string[],
 ): readonly DeviceEntry[] {
-  if (sent.length + before.length > MAX_DEVICES) {
-    faults.push(`devices: ${sent.length + before.length} are too many; expected at most ${MAX_DEVICES}`);
+  if (sent.length + existing.length > MAX_DEVICES) {
+    errors.push(`devices: ${sent.length + existing.length} devices; expected at most ${MAX_DEVICES}`);
     return [];
   }
-  const found = faults.length;
-  for (const { field, device } of sent) faults.push(...deviceFaults(field, device));
-  if (faults.length > found) return [];
+  const found = errors.length;
+  for (const { field, device } of sent) errors.push(...checkDevice(field, device));
+  if (errors.length > found) return [];
 
-  const complete = withIndexes(sent, { chipset, before }, faults);
-  const taken = new Set(before.map(({ id }) => id));
-  const deviceIds = new Set(before.map(({ device }) => device.deviceId));
+  const complete = assignIndexes(sent, { chipset, existing }, errors);
+  const usedIds = new Set(existing.map(({ id }) => id));
+  const deviceIds = new Set(existing.map(({ device }) => device.deviceId));
   return complete.map(({ field, device }) => {
-    const id = idFor(device, taken);
-    // Two disks of one index are told as such.
-    if (taken.has(id) && device.type !== 'disk') faults.push(`${field}: a guest has one ${device.device} at most`);
-    taken.add(id);
-    const deviceId = wordOf(device.deviceId) ?? newUid();
-    if (deviceIds.has(deviceId)) faults.push(`${field}.deviceId: ${shown(deviceId)} is that of another device, too`);
+    const id = chooseId(device, usedIds);
+    // Two disks with the same index are already reported by assignIndexes.
+    if (usedIds.has(id) && device.type !== 'disk') errors.push(`${field}: a guest has at most one ${device.device}`);
+    usedIds.add(id);
+    const deviceId = readWord(device.deviceId) ?? newUid();
+    if (deviceIds.has(deviceId))
+      errors.push(`${field}.deviceId: ${quoteSentValue(deviceId)} is already used by another device`);
     deviceIds.add(deviceId);
-    return { id, field, device: { ...device, ...(device.type === 'interface' && macOf(device, deviceId)), deviceId } };
+    return {
+      id,
+      field,
+      device: { ...device, ...(device.type === 'interface' && macOrDerived(device, deviceId)), deviceId },
+    };
   });
 }
 
-/** A network card without a MAC address has the one that follows from its id. */
-function macOf({ macAddr }: HostDevice, deviceId: string): { readonly macAddr: string } {
-  return { macAddr: wordOf(macAddr) ?? derivedMac(deviceId, '') };
+/** Returns the MAC address of a network card: the one that was sent, or else one derived from its deviceId. */
+function macOrDerived({ macAddr }: HostDevice, deviceId: string): { readonly macAddr: string } {
+  return { macAddr: readWord(macAddr) ?? derivedMac(deviceId, '') };
 }
 
-function withIndexes(
+function assignIndexes(
   sent: readonly SentDevice[],
-  { chipset, before }: { readonly chipset: Chipset; readonly before: readonly DeviceEntry[] },
-  faults: string[],
+  { chipset, existing }: { readonly chipset: Chipset; readonly existing: readonly DeviceEntry[] },
+  errors: string[],
 ): readonly SentDevice[] {
   const disks = sent.filter(({ device }) => device.type === 'disk');
-  const wishes = disks.map(({ field, device }) => indexed(field, { ...device, iface: ifaceFor(device, chipset) }));
-  const there = before.filter(({ device }) => device.type === 'disk');
-  const indexes = giveIndexes(
-    wishes,
-    faults,
-    there.map(({ field, device }) => indexed(field, device)),
+  const indexedDisks = disks.map(({ field, device }) =>
+    toIndexedDisk(field, { ...device, iface: chooseIface(device, chipset) }),
   );
-  const given = new Map(disks.map((disk, i) => [disk, { iface: wishes[i]?.iface, index: indexes[i] }]));
-  return sent.map((item) => ({ ...item, device: { ...item.device, ...given.get(item) } }));
+  const existingDisks = existing.filter(({ device }) => device.type === 'disk');
+  const indexes = assignDiskIndexes(
+    indexedDisks,
+    errors,
+    existingDisks.map(({ field, device }) => toIndexedDisk(field, device)),
+  );
+  const assigned = new Map(disks.map((disk, i) => [disk, { iface: indexedDisks[i]?.iface, index: indexes[i] }]));
+  return sent.map((item) => ({ ...item, device: { ...item.device, ...assigned.get(item) } }));
 }
 
-function indexed(field: string, device: HostDevice): IndexedDisk {
-  return { field, iface: ifaceOf(device), media: device.device, index: wholeOf(device['index']) };
+function toIndexedDisk(field: string, device: HostDevice): IndexedDisk {
+  return { field, iface: ifaceOf(device), media: device.device, index: readWholeNumber(device['index']) };
 }
 
-function ifaceFor(device: HostDevice, chipset: Chipset): string {
+function chooseIface(device: HostDevice, chipset: Chipset): string {
   const iface = ifaceOf(device);
   if (iface !== '') return iface;
-  // As VMs of launcher pods are listed.
+  // `list` reports the bus in specParams for VMs of launcher pods.
   const bus = device.specParams?.['bus'];
   if (typeof bus === 'string' && IFACES[device.device]?.includes(bus) === true) return bus;
   if (device.device === 'floppy') return 'fdc';
@@ -100,20 +110,26 @@ function ifaceFor(device: HostDevice, chipset: Chipset): string {
   return 'virtio';
 }
 
-function idFor(device: HostDevice, taken: ReadonlySet<string>): string {
+function chooseId(device: HostDevice, usedIds: ReadonlySet<string>): string {
   const { type } = device;
-  if (type === 'disk') return `disk-${ifaceOf(device)}${wholeOf(device['index']) ?? 0}`;
-  if (type === 'interface') return numbered('nic-net', taken);
-  if (type === 'controller' && device.device === 'pcie-root-port') return numbered('rp', taken);
+  if (type === 'disk') return `disk-${ifaceOf(device)}${readWholeNumber(device['index']) ?? 0}`;
+  if (type === 'interface') return nextNumberedId('nic-net', usedIds);
+  if (type === 'controller' && device.device === 'pcie-root-port') return nextNumberedId('rp', usedIds);
   if (isScsiController(device)) return 'scsi0';
   if (isAgentChannel(device)) return AGENT_CHANNEL_ID;
-  return (Object.hasOwn(SINGLE, type) ? SINGLE[type] : undefined) ?? numbered(`dev-${plainWord(type)}`, taken);
+  return (
+    (Object.hasOwn(SINGLETON_IDS, type) ? SINGLETON_IDS[type] : undefined) ??
+    nextNumberedId(`dev-${toPlainWord(type)}`, usedIds)
+  );
 }
 
-/** The line to the guest agent. Channels of other names are for programs that this host does not have. */
+/**
+ * Reports whether the device is the guest agent channel. Channels with other names belong to programs that this host
+ * does not have.
+ */
 export function isAgentChannel({ type, device, name, specParams }: HostDevice): boolean {
   if (type !== 'channel' || device !== 'unix') return false;
-  return [undefined, '', AGENT_PORT_NAME].includes(wordOf(specParams?.['name'] ?? name));
+  return [undefined, '', AGENT_PORT_NAME].includes(readWord(specParams?.['name'] ?? name));
 }
 
 export function isScsiController({ type, device, specParams, ...rest }: HostDevice): boolean {
@@ -121,11 +137,11 @@ export function isScsiController({ type, device, specParams, ...rest }: HostDevi
   return device === 'virtio-scsi' || (device === 'scsi' && (specParams?.['model'] ?? rest['model']) === 'virtio-scsi');
 }
 
-function numbered(prefix: string, taken: ReadonlySet<string>): string {
-  const numbers = [...taken].filter((id) => id.startsWith(prefix)).map((id) => Number(id.slice(prefix.length)));
-  return `${prefix}${nextIndex(new Set(numbers))}`;
+function nextNumberedId(prefix: string, usedIds: ReadonlySet<string>): string {
+  const numbers = [...usedIds].filter((id) => id.startsWith(prefix)).map((id) => Number(id.slice(prefix.length)));
+  return `${prefix}${lowestFreeIndex(new Set(numbers))}`;
 }
 
-function plainWord(type: string): string {
+function toPlainWord(type: string): string {
   return /^[a-z][a-z0-9-]{0,30}$/i.test(type) ? type : 'x';
 }

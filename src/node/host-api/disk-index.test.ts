@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { giveIndexes, nextIndex, type IndexedDisk } from '#node/host-api/disk-index.ts';
+import { assignDiskIndexes, lowestFreeIndex, type IndexedDisk } from '#node/host-api/disk-index.ts';
 
 const free: readonly (readonly [readonly number[], number])[] = [
   [[], 0],
@@ -10,40 +10,47 @@ const free: readonly (readonly [readonly number[], number])[] = [
   [[0, 1], 2],
 ];
 
-for (const [taken, want] of free) {
-  test(`the next index after ${JSON.stringify(taken)} is ${want}`, () => {
-    assert.equal(nextIndex(new Set(taken)), want);
+for (const [used, want] of free) {
+  test(`the lowest free index beside ${JSON.stringify(used)} is ${want}`, () => {
+    assert.equal(lowestFreeIndex(new Set(used)), want);
   });
 }
 
 const disk = (iface: string, index?: number, media = 'disk'): IndexedDisk => ({ iface, index, media, field: iface });
 
-const cases: Record<string, { disks: IndexedDisk[]; before?: IndexedDisk[]; want: number[]; faults?: string[] }> = {
-  'sata and scsi disks are counted together': { disks: [disk('scsi', 1), disk('sata')], want: [1, 0] },
-  'each sort of bus has numbers of its own': { disks: [disk('scsi'), disk('sata'), disk('ide')], want: [0, 1, 0] },
-  'what has an index keeps it, wherever it stands': { disks: [disk('virtio'), disk('virtio', 0)], want: [1, 0] },
-  'a CD-ROM drive on ide is the third': { disks: [disk('ide'), disk('ide', undefined, 'cdrom')], want: [0, 2] },
-  'disks on ide leave the third to the CD-ROM drive': {
+const cases: Record<string, { disks: IndexedDisk[]; before?: IndexedDisk[]; want: number[]; errors?: string[] }> = {
+  'counts sata and scsi disks together': { disks: [disk('scsi', 1), disk('sata')], want: [1, 0] },
+  'counts the disks of each kind of bus separately': {
+    disks: [disk('scsi'), disk('sata'), disk('ide')],
+    want: [0, 1, 0],
+  },
+  'keeps an index that was sent, regardless of the order': { disks: [disk('virtio'), disk('virtio', 0)], want: [1, 0] },
+  'gives index 2 to a CD-ROM drive on ide': { disks: [disk('ide'), disk('ide', undefined, 'cdrom')], want: [0, 2] },
+  'leaves index 2 on ide to the CD-ROM drive': {
     disks: [disk('ide'), disk('ide'), disk('ide'), disk('ide', undefined, 'cdrom')],
     want: [0, 1, 3, 2],
   },
-  'a disk that comes later gets what is free': {
+  'gives a hotplugged disk the lowest free index': {
     disks: [disk('virtio')],
     before: [disk('virtio', 0), disk('virtio', 2)],
     want: [1],
   },
-  'no two have one index': {
+  'refuses two disks with the same index': {
     disks: [disk('virtio', 1), disk('virtio', 1)],
     want: [1, 1],
-    faults: ['virtio.index: 1 is that of another disk on virtio, too'],
+    errors: ['virtio.index: 1 is already used by another disk on virtio'],
   },
-  'ide has four': { disks: [disk('ide', 4)], want: [4], faults: ['ide.index: 4 is too much; ide has 4, from 0 on'] },
+  'refuses a fifth disk on ide': {
+    disks: [disk('ide', 4)],
+    want: [4],
+    errors: ['ide.index: 4 is too high; ide has 4 disks, starting at 0'],
+  },
 };
 
-for (const [name, { disks, before, want, faults: expected = [] }] of Object.entries(cases)) {
+for (const [name, { disks, before, want, errors: expected = [] }] of Object.entries(cases)) {
   test(name, () => {
-    const faults: string[] = [];
-    assert.deepEqual(giveIndexes(disks, faults, before), want);
-    assert.deepEqual(faults, expected);
+    const errors: string[] = [];
+    assert.deepEqual(assignDiskIndexes(disks, errors, before), want);
+    assert.deepEqual(errors, expected);
   });
 }

@@ -1,62 +1,63 @@
 /**
- * The index of a disk: its number among those on the same sort of bus, as `vda`, `hdc` and `fda` count them. What has none
- * gets the lowest free one; disks without addresses are placed in this order. Pure.
+ * Assigns the index of a disk: its number among the disks of the same kind of bus, as in `vda`, `hdc` and `fda`. A disk
+ * without an index gets the lowest free one. Disks without addresses are placed in the order of their indexes. Pure.
  */
 
 export interface IndexedDisk {
   readonly iface: string;
   readonly media: string;
   readonly index?: number | undefined;
-  /** For messages: `devices[2]`. */
+  /** The path in the request, for messages: `devices[2]`. */
   readonly field: string;
 }
 
-/** sata and scsi disks are all called sd. */
-const LETTERS: Readonly<Record<string, string>> = { virtio: 'vd', ide: 'hd', fdc: 'fd', sata: 'sd', scsi: 'sd' };
+/** sata and scsi disks share the prefix sd, and therefore their indexes. */
+const NAME_PREFIXES: Readonly<Record<string, string>> = { virtio: 'vd', ide: 'hd', fdc: 'fd', sata: 'sd', scsi: 'sd' };
 
-/** What the chipset has of them. */
-const MOST: Readonly<Record<string, number>> = { ide: 4, fdc: 2 };
+/** Limits of the chipset. */
+const MAX_DISKS: Readonly<Record<string, number>> = { ide: 4, fdc: 2 };
 
-/** hdc: where CD-ROM drives always were. */
+/** hdc, the traditional place of a CD-ROM drive. */
 export const CDROM_INDEX = 2;
 
-export function nextIndex(taken: ReadonlySet<number>): number {
+export function lowestFreeIndex(used: ReadonlySet<number>): number {
   let index = 0;
-  while (taken.has(index)) index++;
+  while (used.has(index)) index++;
   return index;
 }
 
-/** One index for each disk. `before` are those that are there already. */
-export function giveIndexes(
+/** Returns one index for each disk and appends to `errors`. `existing` are the disks that the guest already has. */
+export function assignDiskIndexes(
   disks: readonly IndexedDisk[],
-  faults: string[],
-  before: readonly IndexedDisk[] = [],
+  errors: string[],
+  existing: readonly IndexedDisk[] = [],
 ): readonly number[] {
-  const taken = new Map<string, Set<number>>();
-  const takenBy = ({ iface }: IndexedDisk): Set<number> => {
-    const letters = LETTERS[iface] ?? iface;
-    const found = taken.get(letters) ?? new Set<number>();
-    taken.set(letters, found);
+  const usedByPrefix = new Map<string, Set<number>>();
+  const usedIndexes = ({ iface }: IndexedDisk): Set<number> => {
+    const prefix = NAME_PREFIXES[iface] ?? iface;
+    const found = usedByPrefix.get(prefix) ?? new Set<number>();
+    usedByPrefix.set(prefix, found);
     return found;
   };
-  for (const disk of before) if (disk.index !== undefined) takenBy(disk).add(disk.index);
+  for (const disk of existing) if (disk.index !== undefined) usedIndexes(disk).add(disk.index);
 
-  const given = new Map<IndexedDisk, number>();
-  const give = (disk: IndexedDisk, index: number) => {
+  const assigned = new Map<IndexedDisk, number>();
+  const assign = (disk: IndexedDisk, index: number) => {
     const { iface, field } = disk;
-    const most = MOST[iface] ?? Infinity;
-    if (takenBy(disk).has(index)) faults.push(`${field}.index: ${index} is that of another disk on ${iface}, too`);
-    if (index >= most) faults.push(`${field}.index: ${index} is too much; ${iface} has ${most}, from 0 on`);
-    takenBy(disk).add(index);
-    given.set(disk, index);
+    const max = MAX_DISKS[iface] ?? Infinity;
+    if (usedIndexes(disk).has(index))
+      errors.push(`${field}.index: ${index} is already used by another disk on ${iface}`);
+    if (index >= max) errors.push(`${field}.index: ${index} is too high; ${iface} has ${max} disks, starting at 0`);
+    usedIndexes(disk).add(index);
+    assigned.set(disk, index);
   };
-  for (const disk of disks) if (disk.index !== undefined) give(disk, disk.index);
-  const open = disks.filter(({ index }) => index === undefined);
-  for (const disk of open) {
-    if (isIdeCdrom(disk) && !takenBy(disk).has(CDROM_INDEX)) give(disk, CDROM_INDEX);
+  for (const disk of disks) if (disk.index !== undefined) assign(disk, disk.index);
+  const unindexed = disks.filter(({ index }) => index === undefined);
+  for (const disk of unindexed) {
+    if (isIdeCdrom(disk) && !usedIndexes(disk).has(CDROM_INDEX)) assign(disk, CDROM_INDEX);
   }
-  for (const disk of open) if (!given.has(disk)) give(disk, nextIndex(takenBy(disk)));
-  return disks.map((disk) => given.get(disk) ?? 0);
+  for (const disk of unindexed) if (!assigned.has(disk)) assign(disk, lowestFreeIndex(usedIndexes(disk)));
+  return disks.map((disk) => assigned.get(disk) ?? 0);
 }
 
 function isIdeCdrom({ iface, media }: IndexedDisk): boolean {

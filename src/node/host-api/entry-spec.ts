@@ -1,34 +1,34 @@
-/** One device of the host API as our own spec has it, and as a row of what is known of a guest. Pure. */
+/** Converts a device of the host API to the spec of a VMI and to a row of learned devices. Pure. */
 import type { Disk } from '#api/domain/disk.ts';
 import type { Interface, Network } from '#api/domain/interface.ts';
 import type { LearnedDevice, SpecParams } from '#api/learned-device.ts';
 import { driveAddress, ideAddress } from '#node/definition/addresses/drive-address.ts';
 import type { DeviceEntry } from '#node/host-api/device-entries.ts';
-import { addressOf, bootOrderOf, ifaceOf, modelOf } from '#node/host-api/device-fields.ts';
-import { isEmpty } from '#node/host-api/key-rules.ts';
-import { isOn, textOf, wholeOf, wordOf } from '#node/host-api/sent-values.ts';
+import { sentAddressOf, sentBootOrderOf, ifaceOf, nicModelOf } from '#node/host-api/device-fields.ts';
+import { isBlank } from '#node/host-api/key-rules.ts';
+import { isEnabled, readText, readWholeNumber, readWord } from '#node/host-api/sent-values.ts';
 
-/** Disks and network cards: the name that their id is made of. */
-export function nameOf({ id }: DeviceEntry): string {
+/** Returns the name in the spec of a disk or network card: its id without the prefix. */
+export function entryName({ id }: DeviceEntry): string {
   return id.slice(id.indexOf('-') + 1);
 }
 
-export function diskOf(entry: DeviceEntry): Disk {
+export function toDiskSpec(entry: DeviceEntry): Disk {
   const { device } = entry;
-  const bootOrder = bootOrderOf(device);
-  const serial = device.device === 'disk' ? (wordOf(device['serial']) ?? wordOf(device['imageID'])) : undefined;
+  const bootOrder = sentBootOrderOf(device);
+  const serial = device.device === 'disk' ? (readWord(device['serial']) ?? readWord(device['imageID'])) : undefined;
   return {
-    name: nameOf(entry),
+    name: entryName(entry),
     ...(bootOrder === undefined ? {} : { bootOrder }),
     ...(serial === undefined ? {} : { serial }),
-    ...(isOn(device['optional']) ? { optional: true } : {}),
-    ...targetOf(entry),
+    ...(isEnabled(device['optional']) ? { optional: true } : {}),
+    ...toDiskTarget(entry),
   };
 }
 
-function targetOf({ device }: DeviceEntry): Partial<Disk> {
+function toDiskTarget({ device }: DeviceEntry): Partial<Disk> {
   const bus = ifaceOf(device);
-  const readonly = isOn(device.readonly);
+  const readonly = isEnabled(device.readonly);
   switch (device.device) {
     case 'cdrom':
       return { cdrom: { bus: bus as NonNullable<NonNullable<Disk['cdrom']>['bus']> } };
@@ -41,29 +41,29 @@ function targetOf({ device }: DeviceEntry): Partial<Disk> {
   }
 }
 
-/** Without a network it is behind the host, which translates addresses. */
-export function interfaceOf(entry: DeviceEntry): { readonly item: Interface; readonly network: Network } {
+/** Converts a network card. Without a network it is behind the host's address translation (masquerade). */
+export function toInterfaceSpec(entry: DeviceEntry): { readonly item: Interface; readonly network: Network } {
   const { device } = entry;
-  const name = nameOf(entry);
-  const bootOrder = bootOrderOf(device);
-  const bridge = wordOf(device['network']);
-  const mac = textOf(device['macAddr']);
+  const name = entryName(entry);
+  const bootOrder = sentBootOrderOf(device);
+  const bridge = readWord(device['network']);
+  const mac = readText(device['macAddr']);
   return {
     item: {
       name,
-      model: modelOf(device) ?? 'virtio',
+      model: nicModelOf(device) ?? 'virtio',
       ...(mac === undefined ? {} : { macAddress: mac }),
       ...(bootOrder === undefined ? {} : { bootOrder }),
-      ...(!isEmpty(device['linkActive']) && !isOn(device['linkActive']) && { state: 'down' as const }),
+      ...(!isBlank(device['linkActive']) && !isEnabled(device['linkActive']) && { state: 'down' as const }),
       ...(bridge === undefined ? { masquerade: {} } : { bridge: {} }),
     },
     network: bridge === undefined ? { name, pod: {} } : { name, multus: { networkName: bridge } },
   };
 }
 
-export function rowOf(entry: DeviceEntry): LearnedDevice {
+export function toRow(entry: DeviceEntry): LearnedDevice {
   const { id, device } = entry;
-  const address = addressOf(device) ?? indexAddress(entry);
+  const address = sentAddressOf(device) ?? indexAddress(entry);
   const specParams = rowParams(entry);
   return {
     id,
@@ -75,17 +75,17 @@ export function rowOf(entry: DeviceEntry): LearnedDevice {
   };
 }
 
-/** On these two the index is the place. */
+/** Returns the address of a disk on ide or fdc, which its index decides. */
 function indexAddress({ device }: DeviceEntry): LearnedDevice['address'] {
   if (device.type !== 'disk') return undefined;
-  const index = wholeOf(device['index']) ?? 0;
+  const index = readWholeNumber(device['index']) ?? 0;
   if (ifaceOf(device) === 'ide') return ideAddress(index);
   return ifaceOf(device) === 'fdc' ? driveAddress(index) : undefined;
 }
 
-/** The model of a controller may stand beside the other parameters, or among them. */
+/** The model of a controller may be in the device or in its specParams. */
 function rowParams({ device }: DeviceEntry): SpecParams | undefined {
   if (device.type === 'disk') return { bus: ifaceOf(device) };
-  const model = wordOf(device.specParams?.['model'] ?? device['model']);
+  const model = readWord(device.specParams?.['model'] ?? device['model']);
   return model === undefined ? undefined : { model };
 }

@@ -3,14 +3,14 @@ import { test } from 'node:test';
 import type { HostDevice, HostVm } from '#api/host-api.ts';
 import { aVm, startHostScene } from '#node/host-api/testing/host-scene.ts';
 
-function place({ address }: HostDevice): string {
+function addressText({ address }: HostDevice): string {
   if (address === undefined || address === '') return '';
   const { type, bus, slot, unit } = address;
   return type === 'pci' ? `pci ${bus} ${slot}` : `${type} ${bus} ${unit}`;
 }
 
-function places({ devices }: HostVm): Record<string, string> {
-  return Object.fromEntries(devices.map((device) => [String(device.alias), place(device)]));
+function addressesByAlias({ devices }: HostVm): Record<string, string> {
+  return Object.fromEntries(devices.map((device) => [String(device.alias), addressText(device)]));
 }
 
 const network = {
@@ -18,7 +18,7 @@ const network = {
   nicModel: 'pv,rtl8139',
 };
 
-test('the devices of an old VM stand where libvirt had them, whatever their order', async (t) => {
+test('places the devices of the old format as libvirt did, regardless of their order', async (t) => {
   const scene = await startHostScene(t);
   scene.image('p/d/images/i/v1', 'x');
   for (const name of ['b.img', 'c.img', 'w.vfd', 'w.iso']) scene.image(name);
@@ -33,14 +33,14 @@ test('the devices of an old VM stand where libvirt had them, whatever their orde
   assert.equal(created.status.message, 'Done');
   assert.equal(created.notes?.length, 2);
   for (const note of created.notes)
-    assert.match(note, /"dev-video[01]" \(video\/qxl at 0000:00:0[29]\.0\) is a standard VGA/);
+    assert.match(note, /"dev-video[01]" \(video\/qxl at 0000:00:0[29]\.0\) is replaced with a standard VGA/);
   const vm = await scene.vm();
-  assert.deepEqual(places(vm), {
+  assert.deepEqual(addressesByAlias(vm), {
     'dev-video0': 'pci 0x00 0x02',
     'nic-net0': 'pci 0x00 0x03',
     'nic-net1': 'pci 0x00 0x04',
     'dev-sound0': 'pci 0x00 0x05',
-    // Slot 06 was that of the controller for the agent's channel.
+    // Slot 06 belonged to the controller of the agent channel.
     'disk-virtio0': 'pci 0x00 0x07',
     'disk-virtio1': 'pci 0x00 0x08',
     'dev-video1': 'pci 0x00 0x09',
@@ -49,11 +49,11 @@ test('the devices of an old VM stand where libvirt had them, whatever their orde
     'disk-fdc0': 'drive 0 0',
   });
   assert.equal(vm['boot'], 'cdn');
-  assert.equal(vm['soundDevice'], 'ich6', 'old keys are told back');
+  assert.equal(vm['soundDevice'], 'ich6', 'list reports keys of the old format');
   assert.deepEqual(vm['drives'], drives);
 });
 
-test('devices that nobody manages come in custom properties, and keep their places', async (t) => {
+test('reads unmanaged devices from custom properties and keeps their addresses', async (t) => {
   const scene = await startHostScene(t);
   const address = { type: 'pci', domain: '0x0000', bus: '0x00', slot: '0x0b', function: '0x0' };
   const custom = {
@@ -69,19 +69,19 @@ test('devices that nobody manages come in custom properties, and keep their plac
   assert.equal(found?.managed, false);
 });
 
-test('an optional disk that is not there is left out, and the answer says so', async (t) => {
+test('leaves out an optional disk that is missing, with a note', async (t) => {
   const scene = await startHostScene(t);
   const disk = { type: 'disk', device: 'disk', path: 'none.img', optional: 'true' };
   const { status, notes } = await scene.call('create', { ...aVm, devices: [disk] });
   assert.equal(status.code, 0);
-  assert.match(notes?.at(-1) ?? '', /^devices\[0\] is left out: .*there is none$/);
+  assert.match(notes?.at(-1) ?? '', /^devices\[0\] is left out: .*it does not exist$/);
   assert.deepEqual(
     (await scene.vm()).devices.filter(({ type }) => type === 'disk'),
     [],
   );
 });
 
-test('what this host has no hardware for is left out, and the answer says so', async (t) => {
+test('leaves out devices that this host does not support, with a note', async (t) => {
   const scene = await startHostScene(t);
   const smartcard = { type: 'smartcard', device: 'smartcard', specParams: { mode: 'host' } };
   const graphics = { type: 'graphics', device: 'vnc' };
@@ -89,52 +89,52 @@ test('what this host has no hardware for is left out, and the answer says so', a
   assert.deepEqual(notes, [
     'display has no effect: there is no VNC or SPICE server',
     'devices[1] is left out: there is no VNC or SPICE server',
-    'Device "dev-smartcard0" (smartcard/smartcard) is left out: no such hardware is known here.',
+    'Device "dev-smartcard0" (smartcard/smartcard) is left out: this hardware is not supported.',
   ]);
 });
 
-test('a guest has what was sent, and nothing else', async (t) => {
+test('gives the guest only the devices that were sent', async (t) => {
   const scene = await startHostScene(t);
   const sound = { type: 'sound', device: 'ich6' };
   await scene.call('create', {
     ...aVm,
     devices: [sound, { type: 'balloon', device: 'memballoon', specParams: { model: 'none' } }],
   });
-  assert.deepEqual(Object.keys(places(await scene.vm())), ['dev-sound0']);
+  assert.deepEqual(Object.keys(addressesByAlias(await scene.vm())), ['dev-sound0']);
 });
 
-const line = { type: 'channel', device: 'unix' };
+const agentChannel = { type: 'channel', device: 'unix' };
 const serialController = { type: 'controller', device: 'virtio-serial' };
 
-/** What the guest then has, besides the ports of its chipset. */
-const unsent: Record<string, { sent: Record<string, unknown>; want: string[]; notes?: RegExp[] }> = {
-  'no devices: none': { sent: { devices: [] }, want: [] },
-  'no devices, on q35: none': { sent: { devices: [], emulatedMachine: 'q35' }, want: [] },
-  'a controller for channels: no channel': { sent: { devices: [serialController] }, want: ['dev-controller0'] },
-  'a controller and the channel of the agent: both': {
-    sent: { devices: [serialController, line] },
+/** `want`: the devices of the guest, except for the ports of its chipset. */
+const exactDevices: Record<string, { sent: Record<string, unknown>; want: string[]; notes?: RegExp[] }> = {
+  'none for an empty list': { sent: { devices: [] }, want: [] },
+  'none for an empty list on q35': { sent: { devices: [], emulatedMachine: 'q35' }, want: [] },
+  'no channel for a virtio-serial controller': { sent: { devices: [serialController] }, want: ['dev-controller0'] },
+  'a virtio-serial controller and the agent channel': {
+    sent: { devices: [serialController, agentChannel] },
     want: ['dev-controller0', 'agent0'],
   },
-  'the channel of the agent: with the controller that it needs, and the answer says so': {
-    sent: { devices: [line] },
+  'the agent channel and, with a note, the controller that it needs': {
+    sent: { devices: [agentChannel] },
     want: ['virtio-serial0', 'agent0'],
-    notes: [/^the guest has "virtio-serial0" \(controller\/virtio-serial\), too: a device that was sent needs it$/],
+    notes: [/^the guest also has "virtio-serial0" \(controller\/virtio-serial\): a device that was sent needs it$/],
   },
-  'vmchannel: the channel of the agent': {
+  'the agent channel if vmchannel is on': {
     sent: { devices: [], vmchannel: 'true' },
     want: ['virtio-serial0', 'agent0'],
     notes: [/"virtio-serial0"/],
   },
-  'no vmchannel: no channel': { sent: { devices: [], vmchannel: 'false' }, want: [] },
-  'the channel of a program that this host does not have: none': {
-    sent: { devices: [{ ...line, specParams: { name: 'com.redhat.rhevm.vdsm' } }] },
+  'no channel if vmchannel is off': { sent: { devices: [], vmchannel: 'false' }, want: [] },
+  'no channel for a program that this host does not have': {
+    sent: { devices: [{ ...agentChannel, specParams: { name: 'com.redhat.rhevm.vdsm' } }] },
     want: [],
-    notes: [/"dev-channel0" \(channel\/unix\) is left out: no such hardware/],
+    notes: [/"dev-channel0" \(channel\/unix\) is left out: this hardware/],
   },
 };
 
-for (const [name, { sent, want, notes: told = [] }] of Object.entries(unsent)) {
-  test(`nothing appears that was not sent; ${name}`, async (t) => {
+for (const [name, { sent, want, notes: patterns = [] }] of Object.entries(exactDevices)) {
+  test(`the guest has exactly the devices that were sent: ${name}`, async (t) => {
     const scene = await startHostScene(t);
     const { status, notes = [] } = await scene.call('create', { ...aVm, ...sent });
     assert.equal(status.code, 0, status.message);
@@ -144,19 +144,19 @@ for (const [name, { sent, want, notes: told = [] }] of Object.entries(unsent)) {
       want,
     );
     const others = notes.filter((note) => !note.startsWith('display '));
-    assert.equal(others.length, told.length, others.join('\n'));
-    for (const [i, pattern] of told.entries()) assert.match(others[i] ?? '', pattern);
+    assert.equal(others.length, patterns.length, others.join('\n'));
+    for (const [i, pattern] of patterns.entries()) assert.match(others[i] ?? '', pattern);
   });
 }
 
-test('a disk on scsi brings the controller that it needs, and the answer says so', async (t) => {
+test('adds the controller that a disk on scsi needs, with a note', async (t) => {
   const scene = await startHostScene(t);
   const disk = { type: 'disk', device: 'disk', iface: 'scsi', path: scene.image('a.img') };
   const { notes = [] } = await scene.call('create', { ...aVm, devices: [disk] });
-  assert.ok(notes.some((note) => note.startsWith('the guest has "scsi0" (controller/virtio-scsi), too')));
+  assert.ok(notes.some((note) => note.startsWith('the guest also has "scsi0" (controller/virtio-scsi)')));
 });
 
-test('a kernel of host-images boots the guest', async (t) => {
+test('boots a kernel from host-images', async (t) => {
   const scene = await startHostScene(t);
   const [kernel, initrd] = [scene.image('vmlinuz'), scene.image('initrd.gz')];
   assert.equal(await scene.status('create', { ...aVm, devices: [], kernel, initrd, kernelArgs: 'quiet' }), '0 Done');
@@ -164,7 +164,7 @@ test('a kernel of host-images boots the guest', async (t) => {
   assert.deepEqual(definition?.kernel, { kernelPath: kernel, initrdPath: initrd, arguments: 'quiet' });
 });
 
-test('devices as VMs of launcher pods are listed with are understood', async (t) => {
+test('accepts devices in the form in which VMs of launcher pods are listed', async (t) => {
   const scene = await startHostScene(t);
   const devices = [
     { type: 'disk', device: 'disk', deviceId: 'disk-root', specParams: { bus: 'scsi' }, path: scene.image('a.img') },

@@ -9,9 +9,9 @@ import { aVm, startHostScene, VM_ID } from '#node/host-api/testing/host-scene.ts
 const DISK_ID = '5f6852c8-844c-40ff-ac9c-cac5d00cbf1b';
 const pci = (slot: string) => ({ type: 'pci', domain: '0x0000', bus: '0x00', slot, function: '0x0' });
 const deviceWith = ({ devices }: HostVm, deviceId: string) => devices.find((device) => device.deviceId === deviceId);
-const placeOf = (device: HostDevice | undefined) => (device?.address as Record<string, string> | undefined)?.['slot'];
+const slotOf = (device: HostDevice | undefined) => (device?.address as Record<string, string> | undefined)?.['slot'];
 
-test('a VM lives: created, listed, plugged, unplugged, destroyed', async (t) => {
+test('creates, lists, hotplugs, unplugs and destroys a VM', async (t) => {
   const scene = await startHostScene(t);
   const path = scene.image('root.img');
   const devices = [
@@ -31,9 +31,9 @@ test('a VM lives: created, listed, plugged, unplugged, destroyed', async (t) => 
   assert.deepEqual(disk?.address, pci('0x07'));
   assert.deepEqual(disk?.['extra'], { a: 1 });
   const nic = first.devices.find(({ type }) => type === 'interface');
-  assert.match(nic?.deviceId ?? '', /^[0-9a-f-]{36}$/, 'made up, because none was sent');
-  assert.equal(placeOf(nic), '0x03');
-  assert.equal(placeOf(first.devices.find(({ type }) => type === 'video')), '0x02');
+  assert.match(nic?.deviceId ?? '', /^[0-9a-f-]{36}$/, 'generated, because none was sent');
+  assert.equal(slotOf(nic), '0x03');
+  assert.equal(slotOf(first.devices.find(({ type }) => type === 'video')), '0x02');
   assert.match(first.hash ?? '', /^[0-9a-f]{64}$/);
   const hashes = async () => (await scene.call('getAllVmStats')).statsList?.map(({ hash }) => hash);
   assert.deepEqual(await hashes(), [first.hash]);
@@ -47,12 +47,16 @@ test('a VM lives: created, listed, plugged, unplugged, destroyed', async (t) => 
   assert.deepEqual(await hashes(), [after.hash]);
   assert.ok((after.deviceRevision ?? 0) > (first.deviceRevision ?? 0));
   assert.deepEqual(deviceWith(after, DISK_ID)?.address, pci('0x07'));
-  assert.equal(placeOf(after.devices.find((device) => device['path'] === second)), '0x04');
+  assert.equal(slotOf(after.devices.find((device) => device['path'] === second)), '0x04');
 
   assert.equal(await scene.status('hotunplugDisk', { vmId: VM_ID, drive: { path: second } }), '0 Done');
-  assert.equal((await scene.vm()).hash, first.hash, 'equal for equal devices');
+  assert.equal((await scene.vm()).hash, first.hash, 'equal devices have equal hashes');
   const mac = { macAddr: '00:1a:4A:16:99:42' };
-  assert.equal(await scene.status('hotunplugNic', { vmId: VM_ID, nic: mac }), '0 Done', 'whatever the case of its MAC');
+  assert.equal(
+    await scene.status('hotunplugNic', { vmId: VM_ID, nic: mac }),
+    '0 Done',
+    'the case of the MAC address does not matter',
+  );
   assert.equal(await scene.status('hotplugNic', { vmId: VM_ID, nic: { ...mac, nicModel: 'pv' } }), '0 Done');
 
   assert.equal(await scene.status('destroy', { vmId: VM_ID }), '0 Done');
@@ -61,7 +65,7 @@ test('a VM lives: created, listed, plugged, unplugged, destroyed', async (t) => 
   assert.equal(await scene.status('destroy', { vmId: VM_ID }), `1 Virtual machine does not exist: vmId "${VM_ID}"`);
 });
 
-test('what list tells can be created again, with its hash, and is the same', async (t) => {
+test('creates the same VM again from the output of list, including its hash', async (t) => {
   for (const emulatedMachine of ['pc', 'q35']) {
     const scene = await startHostScene(t);
     const iface = emulatedMachine === 'pc' ? 'ide' : 'sata';
@@ -80,34 +84,34 @@ test('what list tells can be created again, with its hash, and is the same', asy
     const before = await scene.vm();
     assert.equal(await scene.status('destroy', { vmId: VM_ID }), '0 Done');
     assert.equal(await scene.status('create', before), '0 Done');
-    const { deviceRevision: _before, ...told } = before;
+    const { deviceRevision: _before, ...first } = before;
     const { deviceRevision: _after, ...again } = await scene.vm();
-    assert.deepEqual(again, told);
+    assert.deepEqual(again, first);
   }
 });
 
-test('a hash that is not that of the devices is refused with both', async (t) => {
+test('refuses a hash that does not match the devices, and names both hashes', async (t) => {
   const scene = await startHostScene(t);
   const status = await scene.status('create', { ...aVm, hash: 'abc', devices: [] });
-  assert.match(status, /^9 Error creating .*: hash: "abc" is not that of the devices, which is "[0-9a-f]{64}"$/);
+  assert.match(status, /^9 Error creating .*: hash: "abc"; the hash of the devices is "[0-9a-f]{64}"$/);
   assert.equal(scene.hypervisor().list().length, 0);
 });
 
-test('the next agent finds VMs of the host API, and what was sent of them', async (t) => {
+test('the next agent finds VMs of the host API and the parameters that were sent', async (t) => {
   const scene = await startHostScene(t);
   const devices = [{ type: 'disk', device: 'disk', path: scene.image('a.img'), deviceId: DISK_ID, note: 'kept' }];
   await scene.call('create', { ...aVm, devices });
   const before = await scene.vm();
   await scene.restart();
   const unread = await scene.vm();
-  assert.equal(unread.hash, undefined, 'nothing was read yet');
+  assert.equal(unread.hash, undefined, 'the devices have not been read yet');
   assert.equal(deviceWith(unread, DISK_ID)?.['note'], 'kept');
   assert.equal(await scene.status('hotplugNic', { vmId: VM_ID, nic: {} }), '0 Done');
   const after = await scene.vm();
   assert.deepEqual(deviceWith(after, DISK_ID), deviceWith(before, DISK_ID));
 });
 
-test('unplugging waits for the guest, for half a minute', async (t) => {
+test('waits 30 seconds for the guest to release a device', async (t) => {
   const scene = await startHostScene(t);
   await scene.call('create', { ...aVm, devices: [] });
   const path = scene.image('b.img');
@@ -118,20 +122,20 @@ test('unplugging waits for the guest, for half a minute', async (t) => {
   await scene.clock.advance(29_999);
   assert.ok(
     (await scene.vm()).devices.some((device) => device['path'] === path),
-    'others are answered meanwhile',
+    'other calls are answered meanwhile',
   );
   await scene.clock.advance(1);
   assert.equal(
     await unplugged,
-    '46 Failed to hot-unplug disk: the guest has not let go of disk-virtio0 in 30 seconds; it may do so later',
+    '46 Failed to hot-unplug disk: the guest did not release disk-virtio0 within 30 seconds; it may do so later',
   );
   scene.hypervisor().guest(VM_ID).letGo();
   const again = await scene.status('hotunplugDisk', { vmId: VM_ID, drive: { path } });
-  assert.match(again, /^46 .* is not in the guest$/, 'it went all the same');
+  assert.match(again, /^46 .* is not in the guest$/, 'the guest released it later');
   assert.equal(await scene.status('hotplugDisk', { vmId: VM_ID, drive: { path } }), '0 Done');
 });
 
-test('a guest that lets go in time is told as done', async (t) => {
+test('answers Done if the guest releases the device in time', async (t) => {
   const scene = await startHostScene(t);
   await scene.call('create', {
     ...aVm,
@@ -144,7 +148,7 @@ test('a guest that lets go in time is told as done', async (t) => {
   assert.equal(await unplugged, '0 Done');
 });
 
-test('VMs of launcher pods are listed, and left to the API server', async (t) => {
+test('lists VMs of launcher pods and refuses to change them', async (t) => {
   const scene = await startHostScene(t);
   const definition = aDefinition();
   await scene.hypervisor().create(definition);
@@ -154,14 +158,14 @@ test('VMs of launcher pods are listed, and left to the API server', async (t) =>
   const vmId = definition.id;
   assert.equal(
     await scene.status('destroy', { vmId }),
-    '16 Unexpected exception: "default/guest" is run by a launcher pod; stop it with virtctl',
+    '16 Unexpected exception: "default/guest" belongs to a launcher pod; stop it with virtctl',
   );
   assert.match(await scene.status('hotplugNic', { vmId, nic: {} }), /^49 Failed to hot-plug NIC: .* launcher pod/);
   assert.match(await scene.status('hotunplugDisk', { vmId, drive: {} }), /^46 .* launcher pod/);
   assert.equal(await scene.status('create', { ...aVm, vmId }), `4 Virtual machine already exists: ${vmId}`);
 });
 
-test('what fails leaves nothing behind', async (t) => {
+test('a failed call leaves nothing behind', async (t) => {
   const scene = await startHostScene(t);
   scene.hypervisor().failNextCreate(new HypervisorError('no memory left'));
   const status = await scene.status('create', { ...aVm, devices: [] });
@@ -173,24 +177,24 @@ test('what fails leaves nothing behind', async (t) => {
   assert.deepEqual(await scene.vm(), before);
 });
 
-test('a VM whose guest has ended is down until it is destroyed', async (t) => {
+test('reports a VM whose guest has ended as Down until it is destroyed', async (t) => {
   const scene = await startHostScene(t);
   await scene.call('create', { ...aVm, devices: [] });
   scene.hypervisor().guest(VM_ID).shutDown();
   assert.deepEqual((await scene.call('list')).vmList, [{ vmId: VM_ID, status: 'Down' }]);
-  assert.match(await scene.status('hotplugNic', { vmId: VM_ID, nic: {} }), /^49 .*: the guest does not run$/);
+  assert.match(await scene.status('hotplugNic', { vmId: VM_ID, nic: {} }), /^49 .*: the guest is not running$/);
   assert.match(await scene.status('create', { ...aVm, devices: [] }), /^4 /);
   assert.equal(await scene.status('destroy', { vmId: VM_ID.toUpperCase() }), '0 Done');
 });
 
-test('of two that create one VM, one is told that it exists', async (t) => {
+test('of two concurrent creates of one VM, the second is refused', async (t) => {
   const scene = await startHostScene(t);
   const vm = { ...aVm, devices: [] };
   const both = await Promise.all([scene.status('create', vm), scene.status('create', vm)]);
   assert.deepEqual(both, ['0 Done', `4 Virtual machine already exists: ${VM_ID}`]);
 });
 
-test('a caller who has gone leaves no VM behind', async (t) => {
+test('creates no VM if the caller has disconnected', async (t) => {
   const scene = await startHostScene(t);
   const { status } = await scene.call('create', { ...aVm, devices: [] }, AbortSignal.abort());
   assert.equal(status.code, 16);

@@ -1,6 +1,6 @@
 /**
- * The files and block devices that VMs of the host API may have: files below <node dir>/host-images, never through links,
- * and LUNs of the machine. They become the guest user's, as all media do.
+ * Finds the files and block devices for VMs of the host API: files below <node dir>/host-images, without following
+ * links, and LUNs of the machine. Like all media, they are handed to the guest user.
  */
 import { chmod, mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,56 +9,56 @@ import { openBelow } from '#node/volumes/directory.ts';
 import { prepareDirectLun } from '#node/volumes/direct-lun.ts';
 import { ensureImage } from '#node/volumes/disk-image.ts';
 import { runCommand } from '#node/volumes/run-command.ts';
-import type { GuestUser } from '#node/volumes/volumes-host.ts';
-import type { SourceName } from '#node/host-api/disk-source.ts';
+import type { GuestProcessUser } from '#node/volumes/volumes-host.ts';
+import type { SentDiskSource } from '#node/host-api/disk-source.ts';
 
-export interface MediumWish {
+export interface MediumOptions {
   readonly readonly: boolean;
-  /** What it was said to be; otherwise it is looked at. */
+  /** The format according to the caller; detected if absent. */
   readonly format?: 'raw' | 'qcow2';
 }
 
-export type FoundMedium =
-  | { readonly medium: Medium; readonly fault?: undefined }
-  /** `isMissing`: there is nothing of this name. */
-  | { readonly fault: string; readonly isMissing: boolean; readonly medium?: undefined };
+export type MediumLookup =
+  | { readonly medium: Medium; readonly error?: undefined }
+  /** `isMissing`: no file or device has this name. */
+  | { readonly error: string; readonly isMissing: boolean; readonly medium?: undefined };
 
 export interface HostImages {
-  /** Absolute and without links. */
+  /** An absolute path without links. */
   readonly dir: string;
-  find(source: Exclude<SourceName, { is: 'none' | 'wrong' }>, wish: MediumWish): Promise<FoundMedium>;
+  find(source: Exclude<SentDiskSource, { is: 'none' | 'invalid' }>, options: MediumOptions): Promise<MediumLookup>;
 }
 
 export interface HostImagesOptions {
   readonly nodeDir: string;
-  readonly guestUser: GuestUser | undefined;
-  /** /dev unless set. */
+  readonly guestUser: GuestProcessUser | undefined;
+  /** Default: /dev. */
   readonly devDir?: string;
 }
 
 const DIR = 'host-images';
-/** Guests pass but cannot look around. */
-const PASSABLE = 0o711;
+/** Guests can traverse the directory but not list it. */
+const TRAVERSE_ONLY = 0o711;
 
-/** Makes the directory where it is missing. */
+/** Creates the directory if it is missing. */
 export async function openHostImages({ nodeDir, guestUser, devDir = '/dev' }: HostImagesOptions): Promise<HostImages> {
   const dir = join(await realpath(nodeDir), DIR);
   await mkdir(dir, { recursive: true });
-  await chmod(dir, PASSABLE);
+  await chmod(dir, TRAVERSE_ONLY);
   return {
     dir,
-    async find(source, wish) {
+    async find(source, options) {
       try {
-        if (source.is === 'file') return await findFile(dir, source.names, wish, guestUser);
+        if (source.is === 'file') return await findFile(dir, source.names, options, guestUser);
         const { guid, uuid } = source;
         const lun = { ...(guid === undefined ? {} : { guid }), ...(uuid === undefined ? {} : { uuid }) };
         const prepared = await prepareDirectLun(lun, { devDir, guestUser });
-        if (prepared.is !== 'ready') return { fault: prepared.message, isMissing: prepared.isMissing === true };
-        return { medium: { ...prepared.volume, readonly: wish.readonly } };
+        if (prepared.is !== 'ready') return { error: prepared.message, isMissing: prepared.isMissing === true };
+        return { medium: { ...prepared.volume, readonly: options.readonly } };
       } catch (error) {
-        // What the machine says about a file is about what was asked for; our own mistakes are not.
+        // An error of a system call is about the requested file, so it is an answer. Other errors are our own bugs.
         if (!(error instanceof Error) || !('syscall' in error)) throw error;
-        return { fault: error.message, isMissing: false };
+        return { error: error.message, isMissing: false };
       }
     },
   };
@@ -67,19 +67,19 @@ export async function openHostImages({ nodeDir, guestUser, devDir = '/dev' }: Ho
 async function findFile(
   dir: string,
   names: readonly string[],
-  { readonly, format }: MediumWish,
-  guestUser: GuestUser | undefined,
-): Promise<FoundMedium> {
+  { readonly, format }: MediumOptions,
+  guestUser: GuestProcessUser | undefined,
+): Promise<MediumLookup> {
   const path = join(dir, ...names);
   const directory = await openBelow(dir, names.slice(0, -1));
-  if (directory === 'link') return { fault: `a link is on the way to "${path}"`, isMissing: false };
-  if (directory === undefined) return { fault: `there is no "${path}"`, isMissing: true };
+  if (directory === 'link') return { error: `"${path}" is behind a symbolic link`, isMissing: false };
+  if (directory === undefined) return { error: `"${path}" does not exist`, isMissing: true };
   await using found = directory;
-  const wish = { name: names.at(-1) ?? '', readonly, alwaysRaw: format === 'raw' };
-  const image = await ensureImage(found, wish, { guestUser, run: runCommand });
-  if (image.is !== 'ready') return { fault: image.message, isMissing: image.isMissing === true };
+  const options = { name: names.at(-1) ?? '', readonly, alwaysRaw: format === 'raw' };
+  const image = await ensureImage(found, options, { guestUser, run: runCommand });
+  if (image.is !== 'ready') return { error: image.message, isMissing: image.isMissing === true };
   if (format !== undefined && image.source.format !== format) {
-    return { fault: `"${path}" is no ${format} image`, isMissing: false };
+    return { error: `"${path}" is not a ${format} image`, isMissing: false };
   }
   return { medium: { source: image.source, readonly, cacheNone: image.cacheNone } };
 }

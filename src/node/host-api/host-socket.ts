@@ -1,7 +1,7 @@
 /**
- * The host API on a local socket, <node dir>/host.sock: HTTP without TLS, for whoever may open the socket, which is the
- * user of the agent and root. It is reached through the open directory, because the path of a socket may not be longer
- * than 107 bytes, and that of a directory may.
+ * Serves the host API on a local socket, <node dir>/host.sock: HTTP without TLS, for those who can open the socket,
+ * which are the user of the agent and root. The socket is opened through the file descriptor of its directory, because
+ * the path of a socket is limited to 107 bytes.
  */
 import { once } from 'node:events';
 import { constants } from 'node:fs';
@@ -17,25 +17,25 @@ import { parseEndpointPath } from '#node/endpoint/route.ts';
 import { serveHost } from '#node/endpoint/serve-host.ts';
 
 export interface HostSocketOptions {
-  /** The directory of the node: its owner's alone, as far as this socket is concerned. */
+  /** The directory of the node. No other process may use this socket name in it. */
   readonly dir: string;
   readonly agent: Pick<EndpointAgent, 'host'>;
   readonly log: Log;
 }
 
 export interface RunningSocket {
-  /** Ends every connection and takes the socket away. May be repeated. */
+  /** Ends every connection and removes the socket. May be called again. */
   stop(): Promise<void>;
 }
 
-const PRIVATE = 0o600;
-const ONLY_OURS = 0o177;
+const OWNER_ONLY = 0o600;
+const OWNER_ONLY_UMASK = 0o177;
 const MAX_CONNECTIONS = 100;
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 60_000;
 
-/** A socket that an earlier agent left is replaced: whoever calls this has the directory for itself. */
+/** Starts the server and replaces the socket of an earlier agent. The caller must own the directory exclusively. */
 export async function startHostSocket(options: HostSocketOptions): Promise<RunningSocket> {
   const directory = await open(options.dir, constants.O_RDONLY | constants.O_DIRECTORY);
   const path = `/proc/self/fd/${directory.fd}/${HOST_SOCKET}`;
@@ -46,33 +46,36 @@ export async function startHostSocket(options: HostSocketOptions): Promise<Runni
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });
-  server.on('request', (request, response) => void answer(options, request, response));
+  server.on('request', (request, response) => void handleRequest(options, request, response));
   try {
     await rm(path, { force: true });
     const listening = once(server, 'listening');
     listenPrivately(() => server.listen(path));
     await listening;
-    await chmod(path, PRIVATE);
+    await chmod(path, OWNER_ONLY);
   } catch (error) {
     server.close();
     await directory.close();
     throw error;
   }
-  const end = async () => {
+  const stop = async () => {
     const closed = once(server, 'close');
     server.close();
     for (const socket of sockets) socket.destroy();
     await closed;
-    // Only now: the server removes its socket by that path.
+    // Closed last, because the server removes its socket by that path.
     await directory.close();
   };
-  let ended: Promise<void> | undefined;
-  return { stop: () => (ended ??= end()) };
+  let stopping: Promise<void> | undefined;
+  return { stop: () => (stopping ??= stop()) };
 }
 
-/** Nobody else may open the socket, not even in the moment after it is made. It is made before the call returns. */
+/**
+ * Creates the socket with a restrictive umask, so that no other user can open it even before chmod. `listen` creates it
+ * synchronously.
+ */
 function listenPrivately(listen: () => void): void {
-  const before = process.umask(ONLY_OURS);
+  const before = process.umask(OWNER_ONLY_UMASK);
   try {
     listen();
   } finally {
@@ -80,7 +83,7 @@ function listenPrivately(listen: () => void): void {
   }
 }
 
-async function answer(
+async function handleRequest(
   { agent, log }: HostSocketOptions,
   request: IncomingMessage,
   response: ServerResponse,
@@ -100,9 +103,9 @@ async function answer(
     send(200, await serveHost(agent, route, body, ending));
   } catch (error) {
     request.resume();
-    const told = error instanceof ApiError ? error : internalError((error as Error).message, error);
-    if (told.code >= 500) log.warn({ err: error, method, url }, 'Cannot answer a call of the host API');
+    const apiError = error instanceof ApiError ? error : internalError((error as Error).message, error);
+    if (apiError.code >= 500) log.warn({ err: error, method, url }, 'Cannot answer a call of the host API');
     if (response.headersSent) response.destroy();
-    else send(told.code, told.toStatus());
+    else send(apiError.code, apiError.toStatus());
   }
 }

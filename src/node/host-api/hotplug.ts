@@ -1,111 +1,121 @@
-/** `hotplugDisk` and `hotplugNic`: one device more in a guest that runs, at the address that was sent or a free one. */
+/**
+ * The verbs `hotplugDisk` and `hotplugNic`: plug a device into a running guest, at the sent address or at a free one.
+ */
 import { HOST_CODES, type HostAnswer, type HostStatus } from '#api/host-api.ts';
 import type { FieldError } from '#kube/field-error.ts';
 import { printAddress } from '#api/pci-address.ts';
-import { layoutOfDomain, placeLate } from '#node/definition/addresses/place-late.ts';
-import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
+import { layoutOfDomain, placeHotplugged } from '#node/definition/addresses/place-hotplugged.ts';
+import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
 import { defineDisk } from '#node/definition/devices/disk.ts';
-import { defineInterface, whyNoRoom } from '#node/definition/devices/interface.ts';
+import { defineInterface, checkInterfaceRoom } from '#node/definition/devices/interface.ts';
 import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
-import { domainOf, mapIn, refused } from '#node/host-api/answers.ts';
-import { isSamePlace, withErrorPolicy } from '#node/host-api/define-input.ts';
-import { deviceEntries, type DeviceEntry } from '#node/host-api/device-entries.ts';
-import { addressOf } from '#node/host-api/device-fields.ts';
-import { deviceFindings } from '#node/host-api/device-keys.ts';
-import { sourceKey, sourceOf } from '#node/host-api/disk-source.ts';
-import { diskOf, interfaceOf, rowOf } from '#node/host-api/entry-spec.ts';
-import { learnNow, type HostParts } from '#node/host-api/host-parts.ts';
+import { findHostDomain, findMapParameter, refuseCall } from '#node/host-api/answers.ts';
+import { isSameAddress, withErrorPolicy } from '#node/host-api/define-input.ts';
+import { buildDeviceEntries, type DeviceEntry } from '#node/host-api/device-entries.ts';
+import { sentAddressOf } from '#node/host-api/device-fields.ts';
+import { checkDeviceKeys } from '#node/host-api/device-keys.ts';
+import { sourceKey, readDiskSource } from '#node/host-api/disk-source.ts';
+import { toDiskSpec, toInterfaceSpec, toRow } from '#node/host-api/entry-spec.ts';
+import { refreshDevices, type HostParts } from '#node/host-api/host-parts.ts';
 import type { KeyFindings } from '#node/host-api/key-rules.ts';
 import { findMedia } from '#node/host-api/media.ts';
-import { isTooDeep, textOf, type SentMap } from '#node/host-api/sent-values.ts';
-import { toldVm } from '#node/host-api/told-vm.ts';
-import type { HostVmRecord } from '#node/host-api/vm-book.ts';
+import { isTooDeep, readText, type SentMap } from '#node/host-api/sent-values.ts';
+import { renderHostVm } from '#node/host-api/render-host-vm.ts';
+import type { HostVmRecord } from '#node/host-api/host-vm-records.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 
-export type Pluggable = 'disk' | 'nic';
+export type PluggableKind = 'disk' | 'nic';
 
-interface Sort {
+interface KindParameters {
   readonly key: string;
   readonly type: string;
   readonly device: string;
   readonly failed: HostStatus;
 }
 
-const SORTS: Readonly<Record<Pluggable, Sort>> = {
+const KINDS: Readonly<Record<PluggableKind, KindParameters>> = {
   disk: { key: 'drive', type: 'disk', device: 'disk', failed: HOST_CODES.hotplugDiskFailed },
   nic: { key: 'nic', type: 'interface', device: 'bridge', failed: HOST_CODES.hotplugNicFailed },
 };
 
-const INSTEAD = 'change its spec, or use virtctl addvolume';
+const ADVICE = 'change its spec, or use virtctl addvolume';
 
-export async function hotplug(sort: Pluggable, parameters: SentMap, parts: HostParts): Promise<HostAnswer> {
-  const { key, failed } = SORTS[sort];
-  const found = domainOf(parameters, parts, { failed, instead: INSTEAD });
+export async function hotplugDevice(kind: PluggableKind, parameters: SentMap, parts: HostParts): Promise<HostAnswer> {
+  const { key, failed } = KINDS[kind];
+  const found = findHostDomain(parameters, parts, { failed, advice: ADVICE });
   if (found.refusal !== undefined) return found.refusal;
-  const sent = mapIn(parameters, key, failed);
+  const sent = findMapParameter(parameters, key, failed);
   if (sent.refusal !== undefined) return sent.refusal;
-  if (isTooDeep(sent.map)) return refused(failed, `${key} is too deep`);
+  if (isTooDeep(sent.map)) return refuseCall(failed, `${key} is nested too deeply`);
   const { id } = found.domain;
   return await parts.turns.take(id, async () => {
-    const faults = await plug(id, sent.map, SORTS[sort], parts);
-    if (faults.length > 0) return refused(failed, ...faults);
-    await learnNow(id, parts);
+    const errors = await plugDevice(id, sent.map, KINDS[kind], parts);
+    if (errors.length > 0) return refuseCall(failed, ...errors);
+    await refreshDevices(id, parts);
     const domain = parts.hypervisor.get(id);
-    const told = domain && toldVm(domain, parts);
-    const notes = unusedOf(sent.map, SORTS[sort]).notes;
+    const hostVm = domain && renderHostVm(domain, parts);
+    const notes = checkSentKeys(sent.map, KINDS[kind]).notes;
     return {
       status: HOST_CODES.done,
-      ...(told === undefined ? {} : { vmList: [told] }),
+      ...(hostVm === undefined ? {} : { vmList: [hostVm] }),
       ...(notes.length > 0 && { notes }),
     };
   });
 }
 
-function unusedOf(sent: SentMap, { key, type, device }: Sort): KeyFindings {
-  return deviceFindings(key, { device, ...sent, type });
+function checkSentKeys(sent: SentMap, { key, type, device }: KindParameters): KeyFindings {
+  return checkDeviceKeys(key, { device, ...sent, type });
 }
 
-/** Returns why the device cannot be plugged in, or nothing once it is plugged in. */
-async function plug(id: string, sent: SentMap, sort: Sort, parts: HostParts): Promise<readonly string[]> {
+/** Plugs the device in. Returns the reasons if that is not possible, otherwise an empty list. */
+async function plugDevice(
+  id: string,
+  sent: SentMap,
+  kind: KindParameters,
+  parts: HostParts,
+): Promise<readonly string[]> {
   const { hypervisor, vms, images } = parts;
   const current = hypervisor.inspect(id)?.definition;
-  if (current === undefined || hypervisor.get(id)?.current.state === 'ended') return ['the guest does not run'];
+  if (current === undefined || hypervisor.get(id)?.current.state === 'ended') return ['the guest is not running'];
   const record = vms.get(id) ?? { vmId: id, vmName: current.name, sent: {}, entries: [] };
   const ids = new Set(current.devices.map((device) => device.id));
-  const before = record.entries.filter((entry) => ids.has(entry.id));
-  const faults: string[] = [...unusedOf(sent, sort).faults];
-  const { key, type, device } = sort;
+  const existing = record.entries.filter((entry) => ids.has(entry.id));
+  const errors: string[] = [...checkSentKeys(sent, kind).errors];
+  const { key, type, device } = kind;
   const layout = layoutOfDomain(current);
   const item = { field: key, device: { device, ...sent, type } };
-  const [entry] = deviceEntries([item], { chipset: layout.chipset, before }, faults);
-  if (entry === undefined || faults.length > 0) return faults;
-  const twin = before.find((other) => isTwin(other, entry, images.dir));
-  if (twin !== undefined) return [`${key}: it is plugged in already, as ${twin.id}`];
-  if (ids.has(entry.id)) return [`${key}: the guest has a device ${entry.id} already`];
+  const [entry] = buildDeviceEntries([item], { chipset: layout.chipset, existing }, errors);
+  if (entry === undefined || errors.length > 0) return errors;
+  const duplicate = existing.find((other) => isSameDevice(other, entry, images.dir));
+  if (duplicate !== undefined) return [`${key}: already plugged in as ${duplicate.id}`];
+  if (ids.has(entry.id)) return [`${key}: the guest already has a device ${entry.id}`];
 
-  const { media, notes, faults: mediaFaults } = await findMedia([entry], images);
-  if (mediaFaults.length + notes.length > 0) return [...mediaFaults, ...notes];
+  const { media, notes, errors: mediaErrors } = await findMedia([entry], images);
+  if (mediaErrors.length + notes.length > 0) return [...mediaErrors, ...notes];
   const problems: FieldError[] = [];
-  const unplaced: Unplaced<PluggableDevice> =
+  const unplaced: UnplacedDevice<PluggableDevice> =
     type === 'disk'
-      ? defineDisk(diskOf(entry), key, media.get(entry.id), { layout }, problems)
-      : nicOf(entry, current, problems);
+      ? defineDisk(toDiskSpec(entry), key, media.get(entry.id), { layout }, problems)
+      : defineNic(entry, current, problems);
   if (problems.length > 0) return problems.map(({ message }) => `${key}: ${message}`);
-  // Boot order is for the next start: this one boots nothing now.
-  const { bootOrder: _bootOrder, ...late } =
+  // The boot order only matters at a start, and the record keeps it for the next one.
+  const { bootOrder: _bootOrder, ...hotplugged } =
     unplaced.device.type === 'disk' ? withErrorPolicy(unplaced.device, entry) : unplaced.device;
-  const known = { devices: [rowOf(entry)] };
-  const placed = placeLate({ ...unplaced, device: late }, current, known);
+  const known = { devices: [toRow(entry)] };
+  const placed = placeHotplugged({ ...unplaced, device: hotplugged }, current, known);
   if (placed.problem !== undefined) return [`${key}: ${placed.problem}`];
-  const asked = addressOf(entry.device);
-  if (asked !== undefined && !isSamePlace(asked, placed.device.address ?? {})) {
-    return [`${key}.address: ${printAddress(asked)} is taken, or no place for it in the running guest`];
+  const requested = sentAddressOf(entry.device);
+  if (requested !== undefined && !isSameAddress(requested, placed.device.address ?? {})) {
+    return [`${key}.address: ${printAddress(requested)} is occupied or not available in the running guest`];
   }
-  return await plugAt(placed.device, { ...record, entries: [...before, entry] }, record, parts);
+  return await saveAndPlug(placed.device, { ...record, entries: [...existing, entry] }, record, parts);
 }
 
-/** Written before it is plugged in, so that it is told as what it is whenever we are killed. */
-async function plugAt(
+/**
+ * Saves the record before plugging in, so that `list` reports the device correctly even if the agent is killed in
+ * between.
+ */
+async function saveAndPlug(
   device: PluggableDevice,
   after: HostVmRecord,
   before: HostVmRecord,
@@ -122,23 +132,27 @@ async function plugAt(
   }
 }
 
-function nicOf(entry: DeviceEntry, current: DomainDefinition, problems: FieldError[]): Unplaced<PluggableDevice> {
-  const { item, network } = interfaceOf(entry);
+function defineNic(
+  entry: DeviceEntry,
+  current: DomainDefinition,
+  problems: FieldError[],
+): UnplacedDevice<PluggableDevice> {
+  const { item, network } = toInterfaceSpec(entry);
   const context = { ownerUid: current.id, layout: layoutOfDomain(current) };
   const unplaced = defineInterface(item, entry.field, [network], context, problems);
-  const full = whyNoRoom(unplaced.device, current);
+  const full = checkInterfaceRoom(unplaced.device, current);
   if (full !== undefined) problems.push({ reason: 'FieldValueInvalid', field: entry.field, message: full });
   return unplaced;
 }
 
-function isTwin({ device: one }: DeviceEntry, { device: other }: DeviceEntry, imagesDir: string): boolean {
+function isSameDevice({ device: one }: DeviceEntry, { device: other }: DeviceEntry, imagesDir: string): boolean {
   if (one.type !== other.type) return false;
   if (one.type === 'interface') return isSameMac(one['macAddr'], other['macAddr']);
-  const key = sourceKey(sourceOf(one, imagesDir));
-  return key !== undefined && key === sourceKey(sourceOf(other, imagesDir));
+  const key = sourceKey(readDiskSource(one, imagesDir));
+  return key !== undefined && key === sourceKey(readDiskSource(other, imagesDir));
 }
 
 export function isSameMac(one: unknown, other: unknown): boolean {
-  const plain = (mac: unknown) => textOf(mac)?.toLowerCase().replaceAll('-', ':');
+  const plain = (mac: unknown) => readText(mac)?.toLowerCase().replaceAll('-', ':');
   return plain(one) !== undefined && plain(one) === plain(other);
 }

@@ -1,111 +1,114 @@
 /**
- * What this host does with a key that was sent: it uses it, or says by name that it does not. No key is ignored in silence,
- * not even one that nobody knows. Pure.
+ * Rules for the keys of a request. No key is ignored silently: a key that is not used, even an unknown one, gets a note
+ * or an error with its name. Pure.
  */
 import { HOST_CODES, type HostAnswer, type HostVerb } from '#api/host-api.ts';
 import { isRecord } from '#kube/meta.ts';
 import { suggestion } from '#lib/nearest.ts';
-import { isOn, shown, textOf, type SentMap } from '#node/host-api/sent-values.ts';
+import { isEnabled, quoteSentValue, readText, type SentMap } from '#node/host-api/sent-values.ts';
 
 /**
- *   used      the guest is made accordingly, or the value is refused elsewhere with what is wrong with it
- *   reported  what hosts report themselves; `list` has it, and sent back it says nothing
- *   noted     the guest runs without it, and the answer says so
- *   refused   a guest without it would not be the one that was meant
+ *   used      the guest is defined accordingly; other code checks the value
+ *   reported  `list` reports it; when it is sent back it has no effect, and there is no note
+ *   noted     the guest runs without it, and the answer has a note
+ *   refused   without it the guest would not be the requested one
  */
 export type KeyRule =
-  | { readonly does: 'used' | 'reported' }
-  | { readonly does: 'noted' | 'refused'; readonly why: string; readonly unless: (value: unknown) => boolean };
+  | { readonly handling: 'used' | 'reported' }
+  | { readonly handling: 'noted' | 'refused'; readonly why: string; readonly unless: (value: unknown) => boolean };
 
 export type KeyRules = Readonly<Record<string, KeyRule>>;
 
-/** Values that ask for nothing. */
-export function isEmpty(value: unknown): boolean {
+/** Reports whether a value asks for nothing. */
+export function isBlank(value: unknown): boolean {
   if (value === undefined || value === null || value === '') return true;
   return typeof value === 'object' && Object.keys(value).length === 0;
 }
 
-export const isOff = (value: unknown): boolean => isEmpty(value) || !isOn(value);
+export const isDisabled = (value: unknown): boolean => isBlank(value) || !isEnabled(value);
 
-/** Returns a test for values that say what this host does anyway. */
-export function isOneOf(...words: readonly string[]): (value: unknown) => boolean {
-  return (value) => isEmpty(value) || words.includes(textOf(value)?.toLowerCase() ?? '');
+/** Returns a predicate for values that are blank or one of `words`, in any case. */
+export function isBlankOrOneOf(...words: readonly string[]): (value: unknown) => boolean {
+  return (value) => isBlank(value) || words.includes(readText(value)?.toLowerCase() ?? '');
 }
 
-export function used(...keys: readonly string[]): KeyRules {
-  return Object.fromEntries(keys.map((key) => [key, { does: 'used' }]));
+export function usedKeys(...keys: readonly string[]): KeyRules {
+  return Object.fromEntries(keys.map((key) => [key, { handling: 'used' }]));
 }
 
-export function reported(...keys: readonly string[]): KeyRules {
-  return Object.fromEntries(keys.map((key) => [key, { does: 'reported' }]));
+export function reportedKeys(...keys: readonly string[]): KeyRules {
+  return Object.fromEntries(keys.map((key) => [key, { handling: 'reported' }]));
 }
 
-/** `unless`: a value that asks for nothing, or for what is so anyway. */
-export function noted(why: string, keys: readonly string[], unless = isEmpty): KeyRules {
-  return Object.fromEntries(keys.map((key) => [key, { does: 'noted', why, unless }]));
+/** `unless` matches values that need no note: those that ask for nothing, or for what the host does anyway. */
+export function notedKeys(why: string, keys: readonly string[], unless = isBlank): KeyRules {
+  return Object.fromEntries(keys.map((key) => [key, { handling: 'noted', why, unless }]));
 }
 
-export function refusedKeys(why: string, keys: readonly string[], unless = isEmpty): KeyRules {
-  return Object.fromEntries(keys.map((key) => [key, { does: 'refused', why, unless }]));
+export function refusedKeys(why: string, keys: readonly string[], unless = isBlank): KeyRules {
+  return Object.fromEntries(keys.map((key) => [key, { handling: 'refused', why, unless }]));
 }
 
 export interface KeyFindings {
   readonly notes: readonly string[];
-  readonly faults: readonly string[];
+  readonly errors: readonly string[];
 }
 
-export const NO_FINDINGS: KeyFindings = { notes: [], faults: [] };
+export const NO_FINDINGS: KeyFindings = { notes: [], errors: [] };
 
-/** More than anybody reads. */
+/** Bounds the size of an answer. */
 const MAX_NOTES = 100;
 
-/** Returns a note or a fault for every key that is not used. `field` is where they were sent: `devices[2].`, or nothing. */
-export function findKeys(sent: SentMap, rules: KeyRules, field = ''): KeyFindings {
+/**
+ * Returns a note or an error for every key that is not used. `field` is the prefix for messages: `devices[2].`, or
+ * empty.
+ */
+export function checkKeys(sent: SentMap, rules: KeyRules, field = ''): KeyFindings {
   const notes: string[] = [];
-  const faults: string[] = [];
+  const errors: string[] = [];
   for (const [key, value] of Object.entries(sent)) {
     const rule = Object.hasOwn(rules, key) ? rules[key] : undefined;
     const name = `${field}${key.length > 100 ? `${key.slice(0, 100)}…` : key}`;
-    if (rule === undefined) notes.push(`${name} has no effect: this host does not know it${nearKey(key, rules)}`);
+    if (rule === undefined) notes.push(`${name} has no effect: this host does not know it${suggestKey(key, rules)}`);
     else if (!('why' in rule) || rule.unless(value)) continue;
-    else if (rule.does === 'noted') notes.push(`${name} has no effect: ${rule.why}`);
-    else faults.push(`${name}: ${shown(value)}; ${rule.why}`);
+    else if (rule.handling === 'noted') notes.push(`${name} has no effect: ${rule.why}`);
+    else errors.push(`${name}: ${quoteSentValue(value)}; ${rule.why}`);
   }
-  return { notes, faults };
+  return { notes, errors: errors };
 }
 
-/** By verb: what a call other than `create` is made of. */
+/** The parameters of each verb except `create`. */
 const CALL_RULES: Readonly<Record<Exclude<HostVerb, 'create'>, KeyRules>> = {
-  list: used('fullStatus', 'vmList', 'onlyUUID'),
+  list: usedKeys('fullStatus', 'vmList', 'onlyUUID'),
   getAllVmStats: {},
-  destroy: used('vmId'),
-  hotplugDisk: used('vmId', 'drive'),
-  hotunplugDisk: used('vmId', 'drive'),
-  hotplugNic: used('vmId', 'nic'),
-  hotunplugNic: used('vmId', 'nic'),
+  destroy: usedKeys('vmId'),
+  hotplugDisk: usedKeys('vmId', 'drive'),
+  hotunplugDisk: usedKeys('vmId', 'drive'),
+  hotplugNic: usedKeys('vmId', 'nic'),
+  hotunplugNic: usedKeys('vmId', 'nic'),
 };
 
-/** Returns the answer with a note for each parameter that the verb does not have. */
-export function withCallNotes(answer: HostAnswer, verb: HostVerb, sent: SentMap): HostAnswer {
+/** Adds a note to the answer for each parameter that the verb does not have. */
+export function addCallNotes(answer: HostAnswer, verb: HostVerb, sent: SentMap): HostAnswer {
   if (verb === 'create' || answer.status.code !== HOST_CODES.done.code) return answer;
-  const notes = [...(answer.notes ?? []), ...findKeys(sent, CALL_RULES[verb]).notes];
-  return notes.length === 0 ? answer : { ...answer, notes: cutNotes(notes) };
+  const notes = [...(answer.notes ?? []), ...checkKeys(sent, CALL_RULES[verb]).notes];
+  return notes.length === 0 ? answer : { ...answer, notes: limitNotes(notes) };
 }
 
-export function merged(...all: readonly KeyFindings[]): KeyFindings {
-  return { notes: all.flatMap(({ notes }) => notes), faults: all.flatMap(({ faults }) => faults) };
+export function mergeFindings(...all: readonly KeyFindings[]): KeyFindings {
+  return { notes: all.flatMap(({ notes }) => notes), errors: all.flatMap(({ errors }) => errors) };
 }
 
-export function cutNotes(notes: readonly string[]): readonly string[] {
+export function limitNotes(notes: readonly string[]): readonly string[] {
   if (notes.length <= MAX_NOTES) return notes;
-  return [...notes.slice(0, MAX_NOTES), `and ${notes.length - MAX_NOTES} notes more`];
+  return [...notes.slice(0, MAX_NOTES), `and ${notes.length - MAX_NOTES} more notes`];
 }
 
-function nearKey(key: string, rules: KeyRules): string {
+function suggestKey(key: string, rules: KeyRules): string {
   return suggestion(key, Object.keys(rules), (name) => name);
 }
 
-export function mapAt(sent: SentMap, key: string): SentMap {
+export function readMapAt(sent: SentMap, key: string): SentMap {
   const value = sent[key];
   return isRecord(value) ? value : {};
 }

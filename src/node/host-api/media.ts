@@ -1,60 +1,60 @@
-/** The media of the disks of a VM, found or told why not. */
+/** Finds the media of the disks of a VM, and its kernel. */
 import type { Medium } from '#node/definition/devices/disk.ts';
 import type { KernelFiles } from '#node/definition/kernel.ts';
-import { ofType } from '#node/host-api/define-input.ts';
+import { entriesOfType } from '#node/host-api/define-input.ts';
 import type { DeviceEntry } from '#node/host-api/device-entries.ts';
-import { sourceKey, sourceOf } from '#node/host-api/disk-source.ts';
-import type { HostImages, MediumWish } from '#node/host-api/host-images.ts';
-import { isOn, shown, type SentMap } from '#node/host-api/sent-values.ts';
+import { sourceKey, readDiskSource } from '#node/host-api/disk-source.ts';
+import type { HostImages, MediumOptions } from '#node/host-api/host-images.ts';
+import { isEnabled, quoteSentValue, type SentMap } from '#node/host-api/sent-values.ts';
 
 export interface FoundMedia {
-  /** By our id of the disk. */
+  /** Keyed by our id of the disk. */
   readonly media: ReadonlyMap<string, Medium>;
-  readonly faults: readonly string[];
-  /** Optional disks that are not there. */
+  readonly errors: readonly string[];
+  /** Notes about optional disks that are missing. */
   readonly notes: readonly string[];
 }
 
 export async function findMedia(entries: readonly DeviceEntry[], images: HostImages): Promise<FoundMedia> {
   const media = new Map<string, Medium>();
-  const faults: string[] = [];
+  const errors: string[] = [];
   const notes: string[] = [];
-  const users = new Map<string, DeviceEntry>();
-  for (const entry of ofType(entries, 'disk')) {
+  const entryBySource = new Map<string, DeviceEntry>();
+  for (const entry of entriesOfType(entries, 'disk')) {
     const { id, field, device } = entry;
-    const source = sourceOf(device, images.dir);
-    const wish = wishOf(entry, faults);
-    if (source.is === 'wrong') faults.push(`${field}: ${source.fault}`);
-    if (source.is === 'none' && !isDrive(entry)) {
-      faults.push(`${field}: nothing is in it; expected a path, the ids of a volume, a GUID or a UUID`);
+    const source = readDiskSource(device, images.dir);
+    const options = mediumOptions(entry, errors);
+    if (source.is === 'invalid') errors.push(`${field}: ${source.error}`);
+    if (source.is === 'none' && !isRemovable(entry)) {
+      errors.push(`${field}: the disk has no source; expected a path, the ids of a volume, a GUID or a UUID`);
     }
-    if (source.is === 'wrong' || source.is === 'none') continue;
+    if (source.is === 'invalid' || source.is === 'none') continue;
     const key = sourceKey(source) ?? '';
-    const other = users.get(key);
-    if (other !== undefined && !(wish.readonly && isReadonly(other))) {
-      faults.push(`${field}: what is in it is in ${other.field}, too`);
+    const other = entryBySource.get(key);
+    if (other !== undefined && !(options.readonly && isReadonly(other))) {
+      errors.push(`${field}: its source is already used by ${other.field}`);
     }
-    users.set(key, entry);
-    const found = await images.find(source, wish);
+    entryBySource.set(key, entry);
+    const found = await images.find(source, options);
     if (found.medium !== undefined) media.set(id, found.medium);
-    else if (found.isMissing && isOn(device['optional'])) notes.push(`${field} is left out: ${found.fault}`);
-    else faults.push(`${field}: ${found.fault}`);
+    else if (found.isMissing && isEnabled(device['optional'])) notes.push(`${field} is left out: ${found.error}`);
+    else errors.push(`${field}: ${found.error}`);
   }
-  return { media, faults, notes };
+  return { media, errors, notes };
 }
 
-/** A kernel that is booted instead of a disk; undefined where none was sent. */
+/** Returns the files of a kernel to boot instead of a disk, or undefined if none was sent. Appends to `errors`. */
 export async function findKernel(
   sent: SentMap,
   images: HostImages,
-  faults: string[],
+  errors: string[],
 ): Promise<KernelFiles | undefined> {
   const pathOf = async (key: string): Promise<string | undefined> => {
-    const source = sourceOf({ path: sent[key] }, images.dir);
-    if (source.is === 'wrong') faults.push(`${key}: ${source.fault}`);
-    if (source.is === 'wrong' || source.is === 'none') return undefined;
+    const source = readDiskSource({ path: sent[key] }, images.dir);
+    if (source.is === 'invalid') errors.push(`${key}: ${source.error}`);
+    if (source.is === 'invalid' || source.is === 'none') return undefined;
     const found = await images.find(source, { readonly: true, format: 'raw' });
-    if (found.medium === undefined) faults.push(`${key}: ${found.fault}`);
+    if (found.medium === undefined) errors.push(`${key}: ${found.error}`);
     return found.medium?.source.path;
   };
   const [kernelPath, initrdPath] = [await pathOf('kernel'), await pathOf('initrd')];
@@ -68,21 +68,21 @@ const FORMATS: ReadonlyMap<unknown, 'raw' | 'qcow2'> = new Map([
   ['qcow2', 'qcow2'],
 ]);
 
-/** What is on a CD or a floppy disk is what its bytes are. */
-function wishOf(entry: DeviceEntry, faults: string[]): MediumWish {
+/** Media of CD-ROM and floppy drives are raw unless the caller says otherwise. */
+function mediumOptions(entry: DeviceEntry, errors: string[]): MediumOptions {
   const { format } = entry.device;
   const readonly = isReadonly(entry);
-  if (format === undefined || format === '') return isDrive(entry) ? { readonly, format: 'raw' } : { readonly };
+  if (format === undefined || format === '') return isRemovable(entry) ? { readonly, format: 'raw' } : { readonly };
   const known = FORMATS.get(format);
-  if (known === undefined) faults.push(`${entry.field}.format: ${shown(format)}; expected raw or cow`);
+  if (known === undefined) errors.push(`${entry.field}.format: ${quoteSentValue(format)}; expected raw or cow`);
   return { readonly, ...(known === undefined ? {} : { format: known }) };
 }
 
 function isReadonly({ device }: DeviceEntry): boolean {
-  return device.device === 'cdrom' || isOn(device.readonly);
+  return device.device === 'cdrom' || isEnabled(device.readonly);
 }
 
-/** Whether it is there without a medium, too. */
-function isDrive({ device }: DeviceEntry): boolean {
+/** Reports whether the drive can be present without a medium. */
+function isRemovable({ device }: DeviceEntry): boolean {
   return device.device === 'cdrom' || device.device === 'floppy';
 }

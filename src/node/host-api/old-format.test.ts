@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { HostDevice } from '#api/host-api.ts';
-import { oldDevices } from '#node/host-api/old-format.ts';
+import { parseOldFormat } from '#node/host-api/old-format.ts';
 import { readVm } from '#node/host-api/sent-vm.ts';
 import { aVm } from '#node/host-api/testing/host-scene.ts';
 
-/** The seed's own sample, its paths cut short. */
+/** The sample of the seed, with shortened paths. */
 export const SAMPLE = {
   bridge: 'rhevm,rhevm,rhevm,rhevm,rhevm,rhevm,rhevm',
   acpiEnable: 'true',
@@ -32,16 +32,16 @@ export const SAMPLE = {
   display: 'qxl',
 };
 
-function short(device: HostDevice): string {
+function summarize(device: HostDevice): string {
   const { type, device: kind, iface, index, nicModel, macAddr, network, path, bootOrder } = device;
   const words = [iface, index, nicModel, macAddr, network, path, bootOrder && `boot ${bootOrder}`];
   return [`${type}/${kind}`, ...words.filter((word) => word !== undefined && word !== '')].join(' ');
 }
 
-function converted(vm: Record<string, unknown>): string[] {
-  const faults: string[] = [];
-  const devices = oldDevices({ display: 'vnc', ...vm }, faults);
-  return faults.length > 0 ? faults : devices.map(({ device }) => short(device));
+function convert(vm: Record<string, unknown>): string[] {
+  const errors: string[] = [];
+  const devices = parseOldFormat({ display: 'vnc', ...vm }, errors);
+  return errors.length > 0 ? errors : devices.map(({ device }) => summarize(device));
 }
 
 const CD = 'disk/cdrom ide 2';
@@ -49,32 +49,32 @@ const VIDEO = 'video/cirrus';
 const ide = (count: number) => Array.from({ length: count }, (_, i) => ({ if: 'ide', path: `${i}` }));
 
 const cases: Record<string, { vm: Record<string, unknown>; want: string[] }> = {
-  'there is always a CD-ROM drive': { vm: {}, want: [VIDEO, CD] },
-  'a CD in it': { vm: { cdrom: 'a.iso' }, want: [VIDEO, `${CD} a.iso`] },
-  'a floppy drive only with a floppy': { vm: { floppy: 'a.vfd' }, want: [VIDEO, CD, 'disk/floppy fdc 0 a.vfd'] },
-  'a card for each monitor of spice': {
+  'always adds a CD-ROM drive': { vm: {}, want: [VIDEO, CD] },
+  'inserts a CD into the drive': { vm: { cdrom: 'a.iso' }, want: [VIDEO, `${CD} a.iso`] },
+  'adds a floppy drive only with a floppy': { vm: { floppy: 'a.vfd' }, want: [VIDEO, CD, 'disk/floppy fdc 0 a.vfd'] },
+  'adds a video card for each monitor of spice': {
     vm: { display: 'qxl', spiceMonitors: '2' },
     want: ['video/qxl', 'video/qxl', CD],
   },
-  'one monitor where nothing is said': { vm: { display: 'qxlnc' }, want: ['video/qxl', CD] },
-  'no five monitors': {
+  'adds one video card by default': { vm: { display: 'qxlnc' }, want: ['video/qxl', CD] },
+  'refuses five monitors': {
     vm: { display: 'qxl', spiceMonitors: 5 },
-    want: ['spiceMonitors: 5 is no number of monitors; expected 1 to 4'],
+    want: ['spiceMonitors: 5; expected 1 to 4'],
   },
-  'a sound card': { vm: { soundDevice: 'ac97' }, want: [VIDEO, CD, 'sound/ac97'] },
-  'drives on ide leave the third to the CD': {
+  'adds a sound card': { vm: { soundDevice: 'ac97' }, want: [VIDEO, CD, 'sound/ac97'] },
+  'leaves index 2 on ide to the CD-ROM drive': {
     vm: { drives: ide(3) },
     want: [VIDEO, CD, 'disk/disk ide 0 0', 'disk/disk ide 1 1', 'disk/disk ide 3 2'],
   },
-  'no fourth drive on ide': {
+  'refuses a fourth drive on ide': {
     vm: { drives: ide(4) },
-    want: ['drives: 4 disks on ide are too many; expected 3 beside the CD-ROM drive'],
+    want: ['drives: 4 disks on ide; expected at most 3 beside the CD-ROM drive'],
   },
-  'hda to hdd are drives, too': {
+  'converts hda to hdd to drives': {
     vm: { hda: 'a', hdd: 'd', drives: [{ if: 'ide', path: 'x' }] },
     want: [VIDEO, CD, 'disk/disk ide 0 a', 'disk/disk ide 3 d', 'disk/disk ide 1 x'],
   },
-  'MACs and bridges that are missing are the last one again': {
+  'repeats the last MAC address and bridge if there are fewer than models': {
     vm: { macAddr: 'm1,m2', nicModel: 'pv,e1000,rtl8139', bridge: 'b1' },
     want: [
       VIDEO,
@@ -84,20 +84,26 @@ const cases: Record<string, { vm: Record<string, unknown>; want: string[] }> = {
       'interface/bridge rtl8139 m2 b1',
     ],
   },
-  'too few models': {
+  'refuses fewer models than MAC addresses': {
     vm: { macAddr: 'm1,m2', nicModel: 'pv' },
-    want: ['nicModel: 1 models are too few; expected 2, one for each network card'],
+    want: ['nicModel: 1 models; expected 2, one for each network card'],
   },
-  'too few models for the bridges': {
+  'refuses fewer models than bridges': {
     vm: { macAddr: 'm1', nicModel: '', bridge: 'b1,b2' },
-    want: ['nicModel: 0 models are too few; expected 2, one for each network card'],
+    want: ['nicModel: 0 models; expected 2, one for each network card'],
   },
-  'no MACs': { vm: { nicModel: 'pv' }, want: ['macAddr: there is none; expected one for each network card'] },
-  'drives that are none': { vm: { drives: { a: 1 } }, want: ['drives: expected a list of at most 200 drives'] },
+  'refuses models without MAC addresses': {
+    vm: { nicModel: 'pv' },
+    want: ['macAddr: nothing; expected one for each network card'],
+  },
+  'refuses drives that are not a list': {
+    vm: { drives: { a: 1 } },
+    want: ['drives: expected a list of at most 200 drives'],
+  },
 };
 
 for (const [name, { vm, want }] of Object.entries(cases)) {
-  test(name, () => assert.deepEqual(converted(vm), want));
+  test(name, () => assert.deepEqual(convert(vm), want));
 }
 
 const VRAMS: readonly (readonly [number, string])[] = [
@@ -107,8 +113,8 @@ const VRAMS: readonly (readonly [number, string])[] = [
   [4, '32768'],
 ];
 for (const [spiceMonitors, vram] of VRAMS) {
-  test(`${spiceMonitors} monitors have ${vram} of memory each`, () => {
-    const cards = oldDevices({ display: 'qxl', spiceMonitors }, []).filter(({ device }) => device.type === 'video');
+  test(`gives each of ${spiceMonitors} monitors ${vram} of video memory`, () => {
+    const cards = parseOldFormat({ display: 'qxl', spiceMonitors }, []).filter(({ device }) => device.type === 'video');
     assert.deepEqual(
       cards.map(({ device }) => device.specParams),
       Array.from({ length: spiceMonitors }, () => ({ vram })),
@@ -118,11 +124,11 @@ for (const [spiceMonitors, vram] of VRAMS) {
 
 function entriesOf(vm: Record<string, unknown>): string[] {
   const read = readVm(vm);
-  if ('faults' in read) return [...read.faults];
-  return read.entries.map(({ id, device }) => `${id} ${short(device)}`);
+  if ('errors' in read) return [...read.errors];
+  return read.entries.map(({ id, device }) => `${id} ${summarize(device)}`);
 }
 
-test('the sample of the seed becomes devices in the old order, with a boot order for each', () => {
+test('converts the sample of the seed to devices in the old order, with boot orders', () => {
   const { boot: _boot, ...rest } = SAMPLE;
   assert.deepEqual(entriesOf({ ...rest, boot: 'dcn' }).slice(0, 10), [
     'dev-video0 video/qxl',
@@ -138,7 +144,7 @@ test('the sample of the seed becomes devices in the old order, with a boot order
   ]);
 });
 
-test('where there is no boot string, an old VM boots from its disk', () => {
+test('boots from the disk if the old format has no boot string', () => {
   const drives = [
     { if: 'virtio', path: 'a' },
     { if: 'virtio', path: 'b', boot: 'True' },

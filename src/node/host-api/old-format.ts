@@ -1,18 +1,26 @@
 /**
- * A VM in the flat format, from before there were lists of devices: drives, comma lists of network cards, one CD-ROM and
- * one floppy drive. It becomes devices of the new format. Pure.
+ * Converts a VM in the old, flat format to devices of the new format: drives, comma-separated lists of network cards,
+ * one CD-ROM drive and one floppy drive. Pure.
  */
 import type { HostDevice } from '#api/host-api.ts';
 import { isRecord } from '#kube/meta.ts';
 import { CDROM_INDEX } from '#node/host-api/disk-index.ts';
-import { isOn, mapOf, shown, textOf, wholeOf, wordOf, type SentMap } from '#node/host-api/sent-values.ts';
+import {
+  isEnabled,
+  readMap,
+  quoteSentValue,
+  readText,
+  readWholeNumber,
+  readWord,
+  type SentMap,
+} from '#node/host-api/sent-values.ts';
 
-/** A device, and where it stood in what was sent. */
+/** A device and its path in the request. */
 export interface SentDevice {
   readonly field: string;
   readonly device: HostDevice;
-  /** A disk that is marked as the one to boot from. */
-  readonly boots?: boolean;
+  /** True for a disk that is marked as boot disk. */
+  readonly isBootDisk?: boolean;
 }
 
 const LEGACY_DISKS = ['hda', 'hdb', 'hdc', 'hdd'];
@@ -20,22 +28,22 @@ const MAX_IDE_DISKS = 3;
 const MAX_MONITORS = 4;
 const MAX_LIST = 200;
 
-export function oldDevices(vm: SentMap, faults: string[]): readonly SentDevice[] {
+export function parseOldFormat(vm: SentMap, errors: string[]): readonly SentDevice[] {
   return [
-    ...videoCards(vm, faults),
+    ...videoCards(vm, errors),
     ...cdrom(vm),
     ...floppy(vm),
-    ...disks(vm, faults),
-    ...networkCards(vm, faults),
+    ...disks(vm, errors),
+    ...networkCards(vm, errors),
     ...soundCard(vm),
   ];
 }
 
-function videoCards({ display, spiceMonitors }: SentMap, faults: string[]): SentDevice[] {
-  const isSpice = textOf(display)?.startsWith('qxl') === true;
-  const monitors = isSpice ? (wholeOf(spiceMonitors ?? 1) ?? 0) : 1;
+function videoCards({ display, spiceMonitors }: SentMap, errors: string[]): SentDevice[] {
+  const isSpice = readText(display)?.startsWith('qxl') === true;
+  const monitors = isSpice ? (readWholeNumber(spiceMonitors ?? 1) ?? 0) : 1;
   if (monitors < 1 || monitors > MAX_MONITORS) {
-    faults.push(`spiceMonitors: ${shown(spiceMonitors)} is no number of monitors; expected 1 to ${MAX_MONITORS}`);
+    errors.push(`spiceMonitors: ${quoteSentValue(spiceMonitors)}; expected 1 to ${MAX_MONITORS}`);
     return [];
   }
   const vram = monitors <= 2 ? '65536' : '32768';
@@ -45,7 +53,7 @@ function videoCards({ display, spiceMonitors }: SentMap, faults: string[]): Sent
   }));
 }
 
-/** There always was a drive, with or without a medium. */
+/** oVirt's hosts always added a CD-ROM drive, with or without a medium. */
 function cdrom({ cdrom: path }: SentMap): SentDevice[] {
   const device = {
     type: 'disk',
@@ -55,89 +63,95 @@ function cdrom({ cdrom: path }: SentMap): SentDevice[] {
     readonly: true,
     address: '',
   } as const;
-  return [{ field: 'cdrom', device: { ...device, path: textOf(path) ?? '' } }];
+  return [{ field: 'cdrom', device: { ...device, path: readText(path) ?? '' } }];
 }
 
 function floppy({ floppy: path }: SentMap): SentDevice[] {
-  if (wordOf(path) === undefined) return [];
+  if (readWord(path) === undefined) return [];
   return [{ field: 'floppy', device: { type: 'disk', device: 'floppy', iface: 'fdc', index: 0, path, address: '' } }];
 }
 
 function soundCard({ soundDevice }: SentMap): SentDevice[] {
-  const model = wordOf(soundDevice);
+  const model = readWord(soundDevice);
   return model === undefined ? [] : [{ field: 'soundDevice', device: { type: 'sound', device: model, address: '' } }];
 }
 
-function disks(vm: SentMap, faults: string[]): SentDevice[] {
+function disks(vm: SentMap, errors: string[]): SentDevice[] {
   const { drives = [] } = vm;
   if (!Array.isArray(drives) || drives.length > MAX_LIST || !drives.every(isRecord)) {
-    faults.push(`drives: expected a list of at most ${MAX_LIST} drives`);
+    errors.push(`drives: expected a list of at most ${MAX_LIST} drives`);
     return [];
   }
   const legacy = LEGACY_DISKS.flatMap((name, index): SentDevice[] => {
-    const path = wordOf(vm[name]);
+    const path = readWord(vm[name]);
     if (path === undefined) return [];
     return [{ field: name, device: { type: 'disk', device: 'disk', iface: 'ide', index, path, address: '' } }];
   });
   const all = [
     ...legacy,
-    ...withIdeIndexes(
-      drives.map((drive, i) => driveOf(mapOf(drive), `drives[${i}]`)),
+    ...assignIdeIndexes(
+      drives.map((drive, i) => toDrive(readMap(drive), `drives[${i}]`)),
       legacy,
     ),
   ];
   const ide = all.filter(({ device }) => device['iface'] === 'ide').length;
   if (ide > MAX_IDE_DISKS) {
-    faults.push(`drives: ${ide} disks on ide are too many; expected ${MAX_IDE_DISKS} beside the CD-ROM drive`);
+    errors.push(`drives: ${ide} disks on ide; expected at most ${MAX_IDE_DISKS} beside the CD-ROM drive`);
   }
   return all;
 }
 
-function driveOf({ if: iface, boot, index, ...rest }: SentMap, field: string): SentDevice {
+function toDrive({ if: iface, boot, index, ...rest }: SentMap, field: string): SentDevice {
   return {
     field,
     device: {
       ...rest,
       type: 'disk',
       device: 'disk',
-      iface: wordOf(iface) ?? 'ide',
+      iface: readWord(iface) ?? 'ide',
       ...(index === undefined ? {} : { index }),
       address: '',
     },
-    boots: isOn(boot),
+    isBootDisk: isEnabled(boot),
   };
 }
 
-/** 0, 1 and 3: the third one is the CD-ROM drive's. */
-function withIdeIndexes(drives: readonly SentDevice[], others: readonly SentDevice[]): SentDevice[] {
-  const taken = new Set([CDROM_INDEX, ...[...drives, ...others].map(({ device }) => wholeOf(device['index']) ?? -1)]);
+/** Assigns the indexes 0, 1 and 3; 2 belongs to the CD-ROM drive. */
+function assignIdeIndexes(drives: readonly SentDevice[], others: readonly SentDevice[]): SentDevice[] {
+  const used = new Set([
+    CDROM_INDEX,
+    ...[...drives, ...others].map(({ device }) => readWholeNumber(device['index']) ?? -1),
+  ]);
   return drives.map((drive) => {
     const { device } = drive;
     if (device['iface'] !== 'ide' || device['index'] !== undefined) return drive;
-    const index = [0, 1, 3].find((free) => !taken.has(free));
-    // Too many of them: told as such.
+    const index = [0, 1, 3].find((free) => !used.has(free));
+    // Too many disks; disks() reports that.
     if (index === undefined) return drive;
-    taken.add(index);
+    used.add(index);
     return { ...drive, device: { ...device, index } };
   });
 }
 
-/** Three lists that belong together. MAC addresses and bridges that are missing are the last one again. */
-function networkCards(vm: SentMap, faults: string[]): SentDevice[] {
-  const macs = listOf(vm['macAddr']);
-  const models = listOf(vm['nicModel']);
-  const bridges = listOf(vm['bridge']);
+/**
+ * Combines the lists of MAC addresses, models and bridges. If MAC addresses or bridges are missing, the last one is
+ * repeated.
+ */
+function networkCards(vm: SentMap, errors: string[]): SentDevice[] {
+  const macs = parseCommaList(vm['macAddr']);
+  const models = parseCommaList(vm['nicModel']);
+  const bridges = parseCommaList(vm['bridge']);
   const longest = Math.max(macs.length, bridges.length);
   if (models.length > MAX_LIST) {
-    faults.push(`nicModel: ${models.length} models are too many; expected at most ${MAX_LIST}`);
+    errors.push(`nicModel: ${models.length} models; expected at most ${MAX_LIST}`);
     return [];
   }
   if (models.length < longest) {
-    faults.push(`nicModel: ${models.length} models are too few; expected ${longest}, one for each network card`);
+    errors.push(`nicModel: ${models.length} models; expected ${longest}, one for each network card`);
     return [];
   }
   if (models.length > 0 && macs.length === 0) {
-    faults.push('macAddr: there is none; expected one for each network card');
+    errors.push('macAddr: nothing; expected one for each network card');
     return [];
   }
   return models.map((model, i) => ({
@@ -153,7 +167,7 @@ function networkCards(vm: SentMap, faults: string[]): SentDevice[] {
   }));
 }
 
-function listOf(value: unknown): readonly string[] {
-  const text = wordOf(value);
+function parseCommaList(value: unknown): readonly string[] {
+  const text = readWord(value);
   return text === undefined ? [] : text.split(',').map((item) => item.trim());
 }

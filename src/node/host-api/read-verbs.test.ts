@@ -16,7 +16,7 @@ const INTERFACES = [
   { name: 'docker0', addresses: ['172.17.0.1'] },
 ];
 
-/** `a` was read, `b` is paused and was not, `c` has ended. */
+/** The devices of `a` have been read; `b` is paused and has not been read; `c` has ended. */
 async function aScene() {
   const clock = new FakeClock();
   const hypervisor = createFakeHypervisor({ clock });
@@ -46,7 +46,7 @@ async function aScene() {
   return { book, call };
 }
 
-test('list tells ids, states, or all there is to know', async () => {
+test('list returns ids, states, or everything', async () => {
   const { book, call } = await aScene();
   assert.deepEqual(await call('list', { onlyUUID: true }), { status: HOST_CODES.done, vmList: ['a', 'b', 'c'] });
   assert.deepEqual((await call('list')).vmList, [
@@ -72,7 +72,7 @@ test('list tells ids, states, or all there is to know', async () => {
     devices.map(({ deviceId, alias }) => [deviceId, alias]),
     book.get('a')!.devices.map(({ id }) => [id, id]),
   );
-  // Not read yet: what was asked for, and no word that it is so.
+  // The devices have not been read yet, so they come from the definition, without a hash.
   assert.deepEqual([unread!.hash, unread!.deviceRevision], [undefined, undefined]);
   assert.deepEqual(
     unread!.devices.map(({ deviceId }) => deviceId),
@@ -80,14 +80,14 @@ test('list tells ids, states, or all there is to know', async () => {
   );
 });
 
-test('list leaves out what it was not asked for, and what it does not know', async () => {
+test('list returns only the requested VMs and skips unknown ids', async () => {
   const { call } = await aScene();
   const { vmList } = await call('list', { vmList: ['c', 'nobody', 'a', 'c'], onlyUUID: true });
   assert.deepEqual(vmList, ['c', 'a']);
   assert.equal((await call('list', { vmList: 'a' })).status.code, HOST_CODES.unexpected.code);
 });
 
-test('statistics have the hash of those that were read, and the IPv4 addresses that agents report', async () => {
+test('statistics have the hash of guests that were read, and the IPv4 addresses that agents report', async () => {
   const { book, call } = await aScene();
   assert.deepEqual((await call('getAllVmStats')).statsList, [
     {
@@ -99,7 +99,7 @@ test('statistics have the hash of those that were read, and the IPv4 addresses t
   ]);
 });
 
-test('what only reads does nothing else', async () => {
+test('refuses verbs that write if the node has no directory', async () => {
   const { call } = await aScene();
   assert.equal((await call('destroy', { vmId: 'a' })).status.code, HOST_CODES.unexpected.code);
 });

@@ -1,36 +1,37 @@
 /**
- * `list` and `getAllVmStats`, answered from what the agent has read already. Only whether a monitor answers is asked then,
- * because nothing else tells (monitor-watch.ts).
+ * The verbs `list` and `getAllVmStats`, answered from what the agent has already read. Only monitors are pinged during
+ * the call (monitor-probe.ts).
  */
 import { isIPv4 } from 'node:net';
 import { HOST_CODES, type HostAnswer, type HostVmStats } from '#api/host-api.ts';
 import type { AgentInterface } from '#node/guest-agent/agent-answers.ts';
-import { refused } from '#node/host-api/answers.ts';
+import { refuseCall } from '#node/host-api/answers.ts';
 import type { ReadParts } from '#node/host-api/host-parts.ts';
-import { isOn, shown, type SentMap } from '#node/host-api/sent-values.ts';
-import { statusOf, toldHash, toldVm } from '#node/host-api/told-vm.ts';
+import { isEnabled, quoteSentValue, type SentMap } from '#node/host-api/sent-values.ts';
+import { hostVmStatus, reportedHash, renderHostVm } from '#node/host-api/render-host-vm.ts';
 import type { Domain } from '#node/hypervisor/hypervisor.ts';
 
-export function list({ vmList = [], fullStatus, onlyUUID }: SentMap, parts: ReadParts): HostAnswer {
-  if (!isTexts(vmList)) return refused(HOST_CODES.unexpected, `vmList: ${shown(vmList)} is no list of ids`);
-  const domains = asked(vmList, parts);
+export function listHostVms({ vmList = [], fullStatus, onlyUUID }: SentMap, parts: ReadParts): HostAnswer {
+  if (!isStringList(vmList))
+    return refuseCall(HOST_CODES.unexpected, `vmList: ${quoteSentValue(vmList)}; expected a list of ids`);
+  const domains = findDomains(vmList, parts);
   const { done: status } = HOST_CODES;
-  if (isOn(onlyUUID)) return { status, vmList: domains.map(({ id }) => id) };
-  if (!isOn(fullStatus)) {
-    return { status, vmList: domains.map((domain) => ({ vmId: domain.id, status: statusOf(domain) })) };
+  if (isEnabled(onlyUUID)) return { status, vmList: domains.map(({ id }) => id) };
+  if (!isEnabled(fullStatus)) {
+    return { status, vmList: domains.map((domain) => ({ vmId: domain.id, status: hostVmStatus(domain) })) };
   }
-  return { status, vmList: domains.flatMap((domain) => toldVm(domain, parts) ?? []) };
+  return { status, vmList: domains.flatMap((domain) => renderHostVm(domain, parts) ?? []) };
 }
 
 export async function getAllVmStats({ hypervisor, book, vms, agents, monitors }: ReadParts): Promise<HostAnswer> {
   const domains = hypervisor.list();
   const alive = domains.filter(({ current }) => current.state !== 'ended').map(({ id }) => id);
-  const answering = await monitors.answering(alive);
+  const answering = await monitors.findAnswering(alive);
   const statsList = domains.map((domain): HostVmStats => {
-    const hash = toldHash(book.get(domain.id), vms?.get(domain.id));
+    const hash = reportedHash(book.get(domain.id), vms?.get(domain.id));
     return {
       vmId: domain.id,
-      status: statusOf(domain),
+      status: hostVmStatus(domain),
       ...(domain.pid === undefined ? {} : { pid: domain.pid }),
       ...(hash === undefined ? {} : { hash }),
       ...(domain.current.state !== 'ended' && {
@@ -42,18 +43,18 @@ export async function getAllVmStats({ hypervisor, book, vms, agents, monitors }:
   return { status: HOST_CODES.done, statsList };
 }
 
-/** Returns the IPv4 addresses that the guest agent reports, one blank between two, without those of loopbacks. */
+/** Returns the IPv4 addresses that the guest agent reports, separated by spaces, without loopback addresses. */
 function guestIps(interfaces: readonly AgentInterface[]): string {
   const addresses = interfaces.flatMap((item) => item.addresses).filter((text) => isIPv4(text));
   return addresses.filter((text) => !text.startsWith('127.')).join(' ');
 }
 
-/** None means all; those that are not there are left out. */
-function asked(ids: readonly string[], { hypervisor }: ReadParts): readonly Domain[] {
+/** Returns the domains with these ids, skipping unknown ids; all domains if `ids` is empty. */
+function findDomains(ids: readonly string[], { hypervisor }: ReadParts): readonly Domain[] {
   if (ids.length === 0) return hypervisor.list();
   return [...new Set(ids.map((id) => id.toLowerCase()))].flatMap((id) => hypervisor.get(id) ?? []);
 }
 
-function isTexts(value: unknown): value is readonly string[] {
+function isStringList(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string');
 }

@@ -1,6 +1,6 @@
 /**
- * Every parameter of vdsm's `create`, and every key of its devices: implemented, refused by name, or noted by name. The
- * names are those of its schema (3.6), of what its code of 3.1 to 4.1 reads, and of what the engine of that time sent.
+ * Checks that every parameter of vdsm's `create`, and every key of its devices, is implemented, or is refused or noted
+ * by name. The names come from vdsm's schema (3.6), its code (3.1 to 4.1) and the requests of the engine of that time.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -8,12 +8,12 @@ import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { aVm, startHostScene, VM_ID, type HostScene } from '#node/host-api/testing/host-scene.ts';
 
 type Outcome =
-  /** What the guest has of it. */
+  /** The property of the definition that the key sets. */
   | { readonly has: (definition: DomainDefinition) => unknown; readonly value: unknown }
   | { readonly note: RegExp }
   | { readonly refused: RegExp }
-  /** The value asks for nothing, or for what is so anyway. */
-  | 'nothing to do';
+  /** The value asks for nothing, or for what the host does anyway. */
+  | 'no effect, no note';
 
 interface Case {
   readonly sent: (scene: HostScene) => Record<string, unknown>;
@@ -25,7 +25,7 @@ const top = (key: string, value: unknown, outcome: Outcome): [string, Case] => [
   { sent: () => ({ devices: [], [key]: value }), outcome },
 ];
 const flat = (key: string, value: unknown, outcome: Outcome, more = {}): [string, Case] => [
-  `${key}: ${JSON.stringify(value)} in the flat format`,
+  `${key}: ${JSON.stringify(value)} in the old format`,
   { sent: () => ({ [key]: value, ...more }), outcome },
 ];
 const disk = (key: string, value: unknown, outcome: Outcome): [string, Case] => [
@@ -35,14 +35,14 @@ const disk = (key: string, value: unknown, outcome: Outcome): [string, Case] => 
     outcome,
   },
 ];
-const on = (entry: Record<string, unknown>, outcome: Outcome): [string, Case] => [
+const deviceCase = (entry: Record<string, unknown>, outcome: Outcome): [string, Case] => [
   JSON.stringify(entry),
   { sent: () => ({ devices: [entry] }), outcome },
 ];
 const nic = (more: Record<string, unknown>, outcome: Outcome) =>
-  on({ type: 'interface', device: 'bridge', ...more }, outcome);
+  deviceCase({ type: 'interface', device: 'bridge', ...more }, outcome);
 const withParams = (type: string, device: string, specParams: Record<string, unknown>, outcome: Outcome) =>
-  on({ type, device, specParams }, outcome);
+  deviceCase({ type, device, specParams }, outcome);
 
 const unused = (field: string): Outcome => ({ note: new RegExp(`^${field.replaceAll('[', '\\[')} has no effect: `) });
 const refused = (field: string): Outcome => ({ refused: new RegExp(`: ${field.replaceAll('[', '\\[')}: `) });
@@ -172,9 +172,9 @@ const cases = Object.fromEntries<Case>([
     { network: 'br1' },
     has((definition) => firstNic(definition)?.backend, { type: 'bridge', bridge: 'br1' }),
   ),
-  top('custom', {}, 'nothing to do'),
-  top('vmType', 'kvm', 'nothing to do'),
-  top('launchPaused', 'false', 'nothing to do'),
+  top('custom', {}, 'no effect, no note'),
+  top('vmType', 'kvm', 'no effect, no note'),
+  top('launchPaused', 'false', 'no effect, no note'),
 
   // Refused.
   top('vmType', 'xen', refused('vmType')),
@@ -193,11 +193,11 @@ const cases = Object.fromEntries<Case>([
   nic({ device: 'vnlink' }, refused('devices[0].device')),
   nic({ device: 'bridgeless' }, refused('devices[0].device')),
   nic({ portMirroring: ['blue'] }, refused('devices[0].portMirroring')),
-  nic({ portMirroring: [] }, 'nothing to do'),
+  nic({ portMirroring: [] }, 'no effect, no note'),
   nic({ specParams: { promisc: 'blue,red:mirror' } }, refused('devices[0].specParams.promisc')),
-  nic({ specParams: { promisc: '' } }, 'nothing to do'),
+  nic({ specParams: { promisc: '' } }, 'no effect, no note'),
   disk('diskType', 'network', refused('devices[0].diskType')),
-  disk('diskType', 'file', 'nothing to do'),
+  disk('diskType', 'file', 'no effect, no note'),
   disk('hosts', [{ name: 'a' }], refused('devices[0].hosts')),
   disk('protocol', 'rbd', refused('devices[0].protocol')),
   disk('auth', { user: 'a' }, refused('devices[0].auth')),
@@ -206,7 +206,7 @@ const cases = Object.fromEntries<Case>([
   withParams('tpm', 'tpm', { mode: 'passthrough' }, refused('devices[0].specParams.mode')),
   withParams('tpm', 'tpm', { path: '/dev/tpm0' }, refused('devices[0].specParams.path')),
 
-  // Noted: of the VM.
+  // Noted: keys of the VM.
   ...[
     ...['displayNetwork', 'displayIp', 'spiceSecureChannels', 'spiceSslCipherSuite', 'keyboardLayout', 'clientIp'],
     ...['username', 'displayPort', 'displaySecurePort', 'transparentHugePages', 'cpuShares', 'cpuPinning'],
@@ -217,10 +217,10 @@ const cases = Object.fromEntries<Case>([
   ...[
     ...['copyPasteEnable', 'fileTransferEnable', 'smartcardEnable', 'hypervEnable', 'bootMenuEnable', 'tabletEnable'],
     ...['volatileFloppy', 'enableGuestEvents', 'liveMerge'],
-  ].flatMap((key) => [top(key, 'true', unused(key)), top(key, 'false', 'nothing to do')]),
+  ].flatMap((key) => [top(key, 'true', unused(key)), top(key, 'false', 'no effect, no note')]),
   top('kvmEnable', 'true', { note: /^kvmEnable has no effect: all guests of this host run with simulated$/ }),
-  top('kvmEnable', 'false', 'nothing to do'),
-  top('displayNetwork', '', 'nothing to do'),
+  top('kvmEnable', 'false', 'no effect, no note'),
+  top('displayNetwork', '', 'no effect, no note'),
   top('custom', { sap_agent: 'true' }, unused('custom.sap_agent')),
   top('kernelArgs', 'quiet', unused('kernelArgs')),
   [
@@ -234,7 +234,7 @@ const cases = Object.fromEntries<Case>([
   flat('spiceMonitors', '2', unused('spiceMonitors')),
   flat('custom', { device_a: '{"type":"rng","device":"virtio"}' }, unused('custom.device_a')),
 
-  // Noted: of devices.
+  // Noted: keys of devices.
   ...[
     ...['apparentsize', 'truesize', 'reqsize', 'volumeChain', 'volumeInfo', 'baseVolumeID', 'bus', 'sgio', 'discard'],
     ...['wipeAfterDelete'],
@@ -250,25 +250,31 @@ const cases = Object.fromEntries<Case>([
   withParams('video', 'cirrus', { vram: '65536' }, unused('devices[0].specParams.vram')),
   withParams('video', 'cirrus', { heads: '4' }, unused('devices[0].specParams.heads')),
   withParams('controller', 'virtio-scsi', { ioThreadId: '1' }, unused('devices[0].specParams.ioThreadId')),
-  on({ type: 'controller', device: 'virtio-scsi', index: 1 }, unused('devices[0].index')),
-  on({ type: 'controller', device: 'usb', model: 'qemu-xhci', master: { startport: 0 } }, unused('devices[0].master')),
+  deviceCase({ type: 'controller', device: 'virtio-scsi', index: 1 }, unused('devices[0].index')),
+  deviceCase(
+    { type: 'controller', device: 'usb', model: 'qemu-xhci', master: { startport: 0 } },
+    unused('devices[0].master'),
+  ),
   withParams('watchdog', 'watchdog', { model: 'i6300esb', action: 'poweroff' }, unused('devices[0].specParams.action')),
-  withParams('watchdog', 'watchdog', { model: 'i6300esb', action: 'reset' }, 'nothing to do'),
+  withParams('watchdog', 'watchdog', { model: 'i6300esb', action: 'reset' }, 'no effect, no note'),
   withParams('rng', 'virtio', { source: 'hwrng' }, unused('devices[0].specParams.source')),
   withParams('rng', 'virtio', { bytes: '1' }, unused('devices[0].specParams.bytes')),
   withParams('rng', 'virtio', { period: '1' }, unused('devices[0].specParams.period')),
   withParams('tpm', 'tpm', { model: 'tpm-tis' }, unused('devices[0].specParams.model')),
   withParams('console', 'console', { consoleType: 'virtio' }, unused('devices[0].specParams.consoleType')),
   withParams('console', 'console', { enableSocket: 'true' }, unused('devices[0].specParams.enableSocket')),
-  on({ type: 'rng', device: 'virtio', bootOrder: 3 }, unused('devices[0].bootOrder')),
-  on({ type: 'graphics', device: 'spice' }, { note: /^devices\[0\] is left out: there is no VNC or SPICE server$/ }),
+  deviceCase({ type: 'rng', device: 'virtio', bootOrder: 3 }, unused('devices[0].bootOrder')),
+  deviceCase(
+    { type: 'graphics', device: 'spice' },
+    { note: /^devices\[0\] is left out: there is no VNC or SPICE server$/ },
+  ),
   ...['smartcard', 'hostdev', 'memory', 'redir', 'mdev'].map((type) =>
-    on({ type, device: 'x' }, { note: new RegExp(`"dev-${type}0" \\(${type}/x[^)]*\\) is left out: `) }),
+    deviceCase({ type, device: 'x' }, { note: new RegExp(`"dev-${type}0" \\(${type}/x[^)]*\\) is left out: `) }),
   ),
 ]);
 
 for (const [name, { sent, outcome }] of Object.entries(cases)) {
-  test(`create answers to ${name}`, async (t) => {
+  test(`create handles ${name}`, async (t) => {
     const scene = await startHostScene(t);
     const { status, notes = [] } = await scene.call('create', { ...aVm, ...sent(scene) });
     if (typeof outcome === 'object' && 'refused' in outcome) {
@@ -284,32 +290,32 @@ for (const [name, { sent, outcome }] of Object.entries(cases)) {
       return;
     }
     assert.deepEqual(others, []);
-    if (outcome === 'nothing to do') return;
+    if (outcome === 'no effect, no note') return;
     const definition = scene.hypervisor().inspect(VM_ID)?.definition;
     assert.ok(definition);
     assert.deepEqual(outcome.has(definition), outcome.value);
   });
 }
 
-test('drives of the flat format say what is not used of them', async (t) => {
+test('notes unused keys of drives in the old format', async (t) => {
   const scene = await startHostScene(t);
   const drives = [{ if: 'virtio', bus: '0', boot: 'true', propagateErrors: 'off', path: scene.image('a.img') }];
   const { status, notes } = await scene.call('create', { ...aVm, drives });
   assert.equal(status.code, 0, status.message);
-  assert.deepEqual(notes, ['drives[0].bus has no effect: a disk is found by its index']);
+  assert.deepEqual(notes, ['drives[0].bus has no effect: the index identifies a disk']);
   const { devices } = scene.hypervisor().inspect(VM_ID)!.definition;
   const disk = devices.find(({ id }) => id === 'disk-virtio0');
   assert.equal(disk?.type === 'disk' && disk.errorPolicy, 'stop');
 });
 
-test('what is plugged in is held to the same rules', async (t) => {
+test('applies the same rules to hotplugged devices', async (t) => {
   const scene = await startHostScene(t);
   await scene.call('create', { ...aVm, devices: [] });
   const nicOf = (more: object) => ({ vmId: VM_ID, nic: { ...more } });
   const plugged = await scene.call('hotplugNic', nicOf({ filter: 'x', specParams: { inbound: { average: 1 } } }));
   assert.deepEqual(plugged.notes, [
     'nic.filter has no effect: traffic is not filtered',
-    'nic.specParams.inbound has no effect: this host limits no single device',
+    'nic.specParams.inbound has no effect: this host does not limit single devices',
   ]);
   assert.match(await scene.status('hotplugNic', nicOf({ device: 'sriov' })), /^49 .*: nic\.device: "sriov"; expected/);
   assert.match(await scene.status('hotplugNic', nicOf({ portMirroring: ['a'] })), /^49 .*: nic\.portMirroring: /);
@@ -319,7 +325,7 @@ test('what is plugged in is held to the same rules', async (t) => {
   assert.equal(definition && firstDisk(definition)?.errorPolicy, 'stop');
 });
 
-test('parameters that a verb does not have are noted, and those that it has are not', async (t) => {
+test('notes parameters that a verb does not have', async (t) => {
   const scene = await startHostScene(t);
   await scene.call('create', { ...aVm, devices: [] });
   const note = (key: string) => [`${key} has no effect: this host does not know it`];
@@ -331,7 +337,7 @@ test('parameters that a verb does not have are noted, and those that it has are 
   assert.deepEqual(await notesOf('destroy', { vmId: VM_ID, gracefulAttempts: 1 }), note('gracefulAttempts'));
 });
 
-test('what list reports of a VM can be sent back without a note about it', async (t) => {
+test('accepts the output of list without a note about it', async (t) => {
   const scene = await startHostScene(t);
   const devices = [
     { type: 'disk', device: 'disk', path: scene.image('a.img') },

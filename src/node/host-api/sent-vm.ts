@@ -1,83 +1,90 @@
-/** A whole VM as it was sent to `create`, in either format: what it is, and its devices. All faults are found at once. */
+/** Parses the VM that was sent to `create`, in the old or new format. Returns all errors at once. */
 import { chipsetOf } from '#api/chipset.ts';
 import { deviceHash } from '#api/device-hash.ts';
 import { learnedDeviceOf } from '#api/host-api.ts';
 import { bootOrders } from '#node/host-api/boot-string.ts';
-import { createFindings } from '#node/host-api/create-keys.ts';
-import { deviceEntries, isAgentChannel, type DeviceEntry } from '#node/host-api/device-entries.ts';
-import { bootOrderOf } from '#node/host-api/device-fields.ts';
-import { deviceFindings } from '#node/host-api/device-keys.ts';
-import { findKeys, merged, noted, type KeyFindings } from '#node/host-api/key-rules.ts';
-import { newDevices } from '#node/host-api/new-format.ts';
-import { oldDevices, type SentDevice } from '#node/host-api/old-format.ts';
-import { isOn, isTooDeep, mapOf, shown, wordOf, type SentMap } from '#node/host-api/sent-values.ts';
-import { vmConf, type VmConf } from '#node/host-api/vm-conf.ts';
+import { checkCreateKeys } from '#node/host-api/create-keys.ts';
+import { buildDeviceEntries, isAgentChannel, type DeviceEntry } from '#node/host-api/device-entries.ts';
+import { sentBootOrderOf } from '#node/host-api/device-fields.ts';
+import { checkDeviceKeys } from '#node/host-api/device-keys.ts';
+import { checkKeys, mergeFindings, notedKeys, type KeyFindings } from '#node/host-api/key-rules.ts';
+import { parseNewFormat } from '#node/host-api/new-format.ts';
+import { parseOldFormat, type SentDevice } from '#node/host-api/old-format.ts';
+import { isEnabled, isTooDeep, readMap, quoteSentValue, readWord, type SentMap } from '#node/host-api/sent-values.ts';
+import { parseVmConf, type VmConf } from '#node/host-api/vm-conf.ts';
 
 export interface SentVm {
   readonly conf: VmConf;
   readonly entries: readonly DeviceEntry[];
-  /** What is kept of it to be told back. */
+  /** The keys that are recorded, so that `list` can report them. */
   readonly sent: SentMap;
-  /** What was sent and is not used. */
+  /** Notes about keys that are not used. */
   readonly notes: readonly string[];
 }
 
-/** What we keep of a VM, and tell again with every list. */
+/** Bounds the record of a VM, which every `list` reports. */
 const MAX_BYTES = 256 * 1024;
-/** Guests of old that say nothing boot from their disk. */
-const OLD_BOOT = 'c';
+/** The default boot string of the old format: the disk. */
+const OLD_FORMAT_BOOT = 'c';
 
-export function readVm(parameters: SentMap): SentVm | { readonly faults: readonly string[] } {
-  if (isTooDeep(parameters)) return { faults: ['the parameters are too deep'] };
+export function readVm(parameters: SentMap): SentVm | { readonly errors: readonly string[] } {
+  if (isTooDeep(parameters)) return { errors: ['the parameters are nested too deeply'] };
   const bytes = Buffer.byteLength(JSON.stringify(parameters));
-  if (bytes > MAX_BYTES) return { faults: [`the parameters have ${bytes} bytes; expected at most ${MAX_BYTES}`] };
-  const faults: string[] = [];
-  const conf = vmConf(parameters, faults);
+  if (bytes > MAX_BYTES) return { errors: [`the parameters have ${bytes} bytes; expected at most ${MAX_BYTES}`] };
+  const errors: string[] = [];
+  const conf = parseVmConf(parameters, errors);
   const isNew = 'devices' in parameters;
-  const listed = isNew ? newDevices(parameters, faults) : oldDevices(parameters, faults);
+  const listed = isNew ? parseNewFormat(parameters, errors) : parseOldFormat(parameters, errors);
   const devices = withAgentChannel(listed, parameters);
-  const found = merged(createFindings(parameters), ...unusedOf(listed, { isNew }), customFindings(parameters, listed));
-  faults.push(...found.faults);
-  const booted = inBootOrder(devices, isNew ? conf.boot : conf.boot || OLD_BOOT);
-  const entries = deviceEntries(booted, { chipset: chipsetOf(conf.machine) ?? 'i440fx' }, faults);
-  faults.push(...hashFaults(parameters, listed));
+  const found = mergeFindings(
+    checkCreateKeys(parameters),
+    ...checkAllDeviceKeys(listed, { isNew }),
+    checkCustomKeys(parameters, listed),
+  );
+  errors.push(...found.errors);
+  const booted = applyBootString(devices, isNew ? conf.boot : conf.boot || OLD_FORMAT_BOOT);
+  const entries = buildDeviceEntries(booted, { chipset: chipsetOf(conf.machine) ?? 'i440fx' }, errors);
+  errors.push(...checkHash(parameters, listed));
   const { devices: _devices, hash: _hash, status: _status, pid: _pid, deviceRevision: _revision, ...sent } = parameters;
-  return faults.length === 0 ? { conf, entries, sent, notes: found.notes } : { faults };
+  return errors.length === 0 ? { conf, entries, sent, notes: found.notes } : { errors };
 }
 
-/** `vmchannel` asks for the line to the guest agent, unless it is among the devices. */
+/** Adds the guest agent channel if `vmchannel` is on and the channel is not among the devices. */
 function withAgentChannel(devices: readonly SentDevice[], { vmchannel }: SentMap): readonly SentDevice[] {
-  if (!isOn(vmchannel) || devices.some(({ device }) => isAgentChannel(device))) return devices;
+  if (!isEnabled(vmchannel) || devices.some(({ device }) => isAgentChannel(device))) return devices;
   return [...devices, { field: 'vmchannel', device: { type: 'channel', device: 'unix', address: '' } }];
 }
 
-/** Devices that the flat format only implies say nothing of their own. */
-function unusedOf(devices: readonly SentDevice[], { isNew }: { readonly isNew: boolean }): readonly KeyFindings[] {
+/** Checks the keys of all devices. In the old format, only drives have keys of their own. */
+function checkAllDeviceKeys(
+  devices: readonly SentDevice[],
+  { isNew }: { readonly isNew: boolean },
+): readonly KeyFindings[] {
   const sent = isNew ? devices : devices.filter(({ field }) => field.startsWith('drives['));
-  return sent.map(({ field, device }) => deviceFindings(field, device));
+  return sent.map(({ field, device }) => checkDeviceKeys(field, device));
 }
 
-/** Custom properties that are no devices. */
-function customFindings({ custom }: SentMap, devices: readonly SentDevice[]): KeyFindings {
+/** Returns a note for each custom property that is not a device. */
+function checkCustomKeys({ custom }: SentMap, devices: readonly SentDevice[]): KeyFindings {
   const fields = new Set(devices.map(({ field }) => field));
-  const others = Object.keys(mapOf(custom)).filter((key) => !fields.has(`custom.${key}`));
-  return findKeys(
+  const others = Object.keys(readMap(custom)).filter((key) => !fields.has(`custom.${key}`));
+  return checkKeys(
     Object.fromEntries(others.map((key) => [key, true])),
-    noted('it is for hooks, and this host runs none', others),
+    notedKeys('it is for hooks, and this host runs none', others),
     'custom.',
   );
 }
 
-/** What each device says for itself stands above the string. */
-function inBootOrder(devices: readonly SentDevice[], boot: string): readonly SentDevice[] {
-  if (boot === '' || devices.some(({ device }) => bootOrderOf(device) !== undefined)) return devices;
+/** Converts the boot string to boot orders, unless a device already has a boot order. */
+function applyBootString(devices: readonly SentDevice[], boot: string): readonly SentDevice[] {
+  if (boot === '' || devices.some(({ device }) => sentBootOrderOf(device) !== undefined)) return devices;
   const orders = bootOrders(
     boot,
-    devices.map(({ device, boots }) => ({
+    devices.map(({ device, isBootDisk }) => ({
       type: device.type,
       device: device.device,
-      name: wordOf(device.name),
-      boots,
+      name: readWord(device.name),
+      isBootDisk,
       managed: device.managed,
     })),
   );
@@ -87,9 +94,9 @@ function inBootOrder(devices: readonly SentDevice[], boot: string): readonly Sen
   });
 }
 
-/** It says which devices the sender means: it must be theirs. */
-function hashFaults({ hash }: SentMap, devices: readonly SentDevice[]): string[] {
+/** Checks that the sent hash, if any, is the hash of the sent devices. */
+function checkHash({ hash }: SentMap, devices: readonly SentDevice[]): string[] {
   if (hash === undefined || hash === '') return [];
   const actual = deviceHash(devices.flatMap(({ device }) => learnedDeviceOf(device) ?? []));
-  return hash === actual ? [] : [`hash: ${shown(hash)} is not that of the devices, which is "${actual}"`];
+  return hash === actual ? [] : [`hash: ${quoteSentValue(hash)}; the hash of the devices is "${actual}"`];
 }

@@ -1,9 +1,16 @@
-/** What was sent about a VM besides its devices. Pure. */
+/** Parses the parameters of a VM, except for its devices. Pure. */
 import { HOST_CODES, type HostStatus } from '#api/host-api.ts';
 import type { Domain } from '#api/domain/domain.ts';
-import { bootFault } from '#node/host-api/boot-string.ts';
-import { isEmpty } from '#node/host-api/key-rules.ts';
-import { integerOf, isOn, shown, wholeOf, wordOf, type SentMap } from '#node/host-api/sent-values.ts';
+import { checkBootString } from '#node/host-api/boot-string.ts';
+import { isBlank } from '#node/host-api/key-rules.ts';
+import {
+  readInteger,
+  isEnabled,
+  quoteSentValue,
+  readWholeNumber,
+  readWord,
+  type SentMap,
+} from '#node/host-api/sent-values.ts';
 
 export interface VmConf {
   readonly vmId: string;
@@ -12,22 +19,22 @@ export interface VmConf {
   readonly cpu: NonNullable<Domain['cpu']>;
   readonly machine: string;
   readonly acpi: boolean;
-  /** Of the firmware: what the guest sees. */
+  /** The firmware UUID, which the guest sees. */
   readonly uuid: string;
   readonly boot: string;
   readonly kernelArgs: string;
   readonly serial?: string;
   readonly clock?: NonNullable<Domain['clock']>;
-  /** Of the process of the guest; 0 to 19, less and less of the processors. */
+  /** The niceness of the guest's process, 0 to 19. */
   readonly nice: number;
-  /** As it was sent: whether hosts of old gave the VM the channel of their agent. */
+  /** As it was sent. Unless this is off, oVirt's hosts gave the VM the channel of their agent. */
   readonly vmchannel: unknown;
 }
 
-export const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 const REQUIRED = ['vmId', 'memSize', 'display'];
-/** As with the hosts of old, who knew no other chipset. */
+/** i440fx, the only chipset of oVirt's hosts at that time. */
 const DEFAULT_MACHINE = 'pc';
 const MAX_NAME = 255;
 const MAX_SERIAL = 256;
@@ -39,69 +46,72 @@ const CPU_TYPES: ReadonlyMap<string, string> = new Map([
   ['hostModel', 'host-model'],
 ]);
 
-/** The refusal of a call that lacks what no VM can do without. */
-export function missingParameters(sent: SentMap, required: readonly string[] = REQUIRED): HostStatus | undefined {
+/** Returns a refusal if a required parameter is missing. */
+export function checkRequired(sent: SentMap, required: readonly string[] = REQUIRED): HostStatus | undefined {
   const missing = required.filter((key) => sent[key] === undefined || sent[key] === '' || sent[key] === null);
   if (sent['memSize'] === 0 || sent['memSize'] === '0') missing.push('memSize');
   const { code, message } = HOST_CODES.missingParameter;
   return missing.length === 0 ? undefined : { code, message: `${message}: ${[...new Set(missing)].join(', ')}` };
 }
 
-/** Undefined where it is none. Ids are compared in lower case. */
-export function vmIdOf(value: unknown): string | undefined {
-  const id = wordOf(value)?.toLowerCase();
+/** Returns the UUID in lower case, or undefined if the value is not a UUID. */
+export function readVmId(value: unknown): string | undefined {
+  const id = readWord(value)?.toLowerCase();
   return id !== undefined && UUID.test(id) ? id : undefined;
 }
 
-export function vmConf(sent: SentMap, faults: string[]): VmConf {
-  const vmId = vmIdOf(sent['vmId']);
-  if (vmId === undefined) faults.push(`vmId: ${shown(sent['vmId'])} is no UUID`);
-  const vmName = sent['vmName'] === undefined ? `n${vmId}` : wordOf(sent['vmName']);
+export function parseVmConf(sent: SentMap, errors: string[]): VmConf {
+  const vmId = readVmId(sent['vmId']);
+  if (vmId === undefined) errors.push(`vmId: ${quoteSentValue(sent['vmId'])}; expected a UUID`);
+  const vmName = sent['vmName'] === undefined ? `n${vmId}` : readWord(sent['vmName']);
   if (vmName === undefined || vmName.length > MAX_NAME) {
-    faults.push(`vmName: ${shown(sent['vmName'])}; expected a text of at most ${MAX_NAME} characters`);
+    errors.push(`vmName: ${quoteSentValue(sent['vmName'])}; expected a string of at most ${MAX_NAME} characters`);
   }
-  const uuid = sent['uuid'] === undefined ? vmId : vmIdOf(sent['uuid']);
-  if (uuid === undefined && vmId !== undefined) faults.push(`uuid: ${shown(sent['uuid'])} is no UUID`);
-  const memoryMib = wholeOf(sent['memSize']);
-  if (memoryMib === undefined) faults.push(`memSize: ${shown(sent['memSize'])}; expected a whole number of MiB`);
-  const boot = wordOf(sent['boot']) ?? '';
-  const fault = bootFault(boot);
-  if (fault !== undefined) faults.push(fault);
+  const uuid = sent['uuid'] === undefined ? vmId : readVmId(sent['uuid']);
+  if (uuid === undefined && vmId !== undefined) errors.push(`uuid: ${quoteSentValue(sent['uuid'])}; expected a UUID`);
+  const memoryMib = readWholeNumber(sent['memSize']);
+  if (memoryMib === undefined)
+    errors.push(`memSize: ${quoteSentValue(sent['memSize'])}; expected a whole number of MiB`);
+  const boot = readWord(sent['boot']) ?? '';
+  const error = checkBootString(boot);
+  if (error !== undefined) errors.push(error);
   return {
     vmId: vmId ?? '',
     vmName: vmName ?? '',
     memoryMib: memoryMib ?? 0,
-    cpu: cpuOf(sent, faults),
-    machine: wordOf(sent['emulatedMachine']) ?? DEFAULT_MACHINE,
-    acpi: sent['acpiEnable'] === undefined || isOn(sent['acpiEnable']),
+    cpu: parseCpu(sent, errors),
+    machine: readWord(sent['emulatedMachine']) ?? DEFAULT_MACHINE,
+    acpi: sent['acpiEnable'] === undefined || isEnabled(sent['acpiEnable']),
     uuid: uuid ?? '',
     boot,
-    kernelArgs: wordOf(sent['kernelArgs']) ?? '',
-    ...serialOf(sent, faults),
-    ...clockOf(sent, faults),
-    nice: niceOf(sent, faults),
+    kernelArgs: readWord(sent['kernelArgs']) ?? '',
+    ...parseSerial(sent, errors),
+    ...parseClock(sent, errors),
+    nice: parseNice(sent, errors),
     vmchannel: sent['vmchannel'],
   };
 }
 
-function serialOf({ serial }: SentMap, faults: string[]): Pick<VmConf, 'serial'> {
-  if (isEmpty(serial)) return {};
-  const text = wordOf(serial);
+function parseSerial({ serial }: SentMap, errors: string[]): Pick<VmConf, 'serial'> {
+  if (isBlank(serial)) return {};
+  const text = readWord(serial);
   if (text !== undefined && text.length <= MAX_SERIAL) return { serial: text };
-  faults.push(`serial: ${shown(serial)}; expected a text of at most ${MAX_SERIAL} characters`);
+  errors.push(`serial: ${quoteSentValue(serial)}; expected a string of at most ${MAX_SERIAL} characters`);
   return {};
 }
 
-/** `tdf` repeats ticks of the clock that were missed, `pitReinjection` those of the timer. */
-function clockOf({ timeOffset, tdf, pitReinjection }: SentMap, faults: string[]): Pick<VmConf, 'clock'> {
-  const offsetSeconds = isEmpty(timeOffset) ? 0 : integerOf(timeOffset);
+/** `tdf` delivers missed ticks of the real-time clock later, `pitReinjection` those of the timer. */
+function parseClock({ timeOffset, tdf, pitReinjection }: SentMap, errors: string[]): Pick<VmConf, 'clock'> {
+  const offsetSeconds = isBlank(timeOffset) ? 0 : readInteger(timeOffset);
   if (offsetSeconds === undefined || Math.abs(offsetSeconds) > MAX_OFFSET_SECONDS) {
-    faults.push(`timeOffset: ${shown(timeOffset)}; expected seconds, at most ${MAX_OFFSET_SECONDS} to either side`);
+    errors.push(
+      `timeOffset: ${quoteSentValue(timeOffset)}; expected seconds between -${MAX_OFFSET_SECONDS} and ${MAX_OFFSET_SECONDS}`,
+    );
     return {};
   }
   const timer = {
-    ...(!isEmpty(tdf) && isOn(tdf) && { rtc: { tickPolicy: 'catchup' as const } }),
-    ...(!isEmpty(pitReinjection) && !isOn(pitReinjection) && { pit: { tickPolicy: 'delay' as const } }),
+    ...(!isBlank(tdf) && isEnabled(tdf) && { rtc: { tickPolicy: 'catchup' as const } }),
+    ...(!isBlank(pitReinjection) && !isEnabled(pitReinjection) && { pit: { tickPolicy: 'delay' as const } }),
   };
   const clock = {
     ...(offsetSeconds !== 0 && { utc: { offsetSeconds } }),
@@ -110,25 +120,25 @@ function clockOf({ timeOffset, tdf, pitReinjection }: SentMap, faults: string[])
   return Object.keys(clock).length === 0 ? {} : { clock };
 }
 
-/** Processes of guests are not the administrator's, and cannot be preferred to others. */
-function niceOf({ nice }: SentMap, faults: string[]): number {
-  const value = isEmpty(nice) ? 0 : integerOf(nice);
+/** Refuses negative values, because guests do not run as root. */
+function parseNice({ nice }: SentMap, errors: string[]): number {
+  const value = isBlank(nice) ? 0 : readInteger(nice);
   if (value !== undefined && value >= 0 && value <= MAX_NICE) return value;
-  faults.push(`nice: ${shown(nice)}; expected a whole number from 0 to ${MAX_NICE}`);
+  errors.push(`nice: ${quoteSentValue(nice)}; expected a whole number from 0 to ${MAX_NICE}`);
   return 0;
 }
 
-function cpuOf(sent: SentMap, faults: string[]): VmConf['cpu'] {
+function parseCpu(sent: SentMap, errors: string[]): VmConf['cpu'] {
   const count = (key: string) => {
-    const number = wholeOf(sent[key] ?? 1) ?? 0;
-    if (number < 1) faults.push(`${key}: ${shown(sent[key])}; expected a whole number from 1 on`);
+    const number = readWholeNumber(sent[key] ?? 1) ?? 0;
+    if (number < 1) errors.push(`${key}: ${quoteSentValue(sent[key])}; expected a whole number of 1 or more`);
     return Math.max(1, number);
   };
   const [smp, cores, threads] = [count('smp'), count('smpCoresPerSocket'), count('smpThreadsPerCore')];
   const sockets = smp / cores / threads;
   if (!Number.isInteger(sockets)) {
-    faults.push(`smp: ${smp} CPUs are no whole number of sockets of ${cores} cores with ${threads} threads`);
+    errors.push(`smp: ${smp} CPUs; expected a multiple of ${cores} cores with ${threads} threads`);
   }
-  const model = wordOf(sent['cpuType']);
+  const model = readWord(sent['cpuType']);
   return { sockets, cores, threads, ...(model === undefined ? {} : { model: CPU_TYPES.get(model) ?? model }) };
 }

@@ -14,12 +14,12 @@ const cases: Record<string, { given: (scene: VolumesScene) => void; is: string; 
     is: 'waiting',
     message: /not bound/,
   },
-  'waits for the claim to be told its volume': {
+  'waits for the name of the volume in the claim': {
     given: ({ claims }) => claims.set('data', aClaim('data')),
     is: 'waiting',
     message: /not bound/,
   },
-  'gives up on a claim that has lost its volume': {
+  'fails for a claim that has lost its volume': {
     given: ({ claims }) => claims.set('data', aClaim('data', { phase: 'Lost', volumeName: 'pvc-1' })),
     is: 'failed',
     message: /lost its volume "pvc-1"/,
@@ -29,7 +29,7 @@ const cases: Record<string, { given: (scene: VolumesScene) => void; is: string; 
     is: 'waiting',
     message: /persistentvolume "pvc-1" not found/,
   },
-  "does not give one the volume of another's claim": {
+  'fails for the volume of another claim': {
     given: (scene) => {
       scene.bind('theirs', aLocalVolume());
       scene.claims.set('data', aClaim('data', { volumeName: 'pvc-1' }));
@@ -37,7 +37,7 @@ const cases: Record<string, { given: (scene: VolumesScene) => void; is: string; 
     is: 'failed',
     message: /not bound to persistentvolumeclaim "data"/,
   },
-  'finds the volume': { given: (scene) => scene.bind('data', aLocalVolume()), is: 'bound' },
+  'returns the volume': { given: (scene) => scene.bind('data', aLocalVolume()), is: 'bound' },
 };
 
 describe('claim', () => {

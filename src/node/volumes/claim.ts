@@ -1,10 +1,10 @@
-/** From the name of a claim to the PersistentVolume behind it, or to why there is none yet. */
+/** Finds the PersistentVolume of a claim, or the reason why there is none yet. */
 import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { VolumeLookups } from '#node/volumes-port.ts';
-import { failed, missing, waiting, type Refusal } from './volumes-host.ts';
+import { failedRefusal, missingRefusal, waitingRefusal, type VolumeRefusal } from './volumes-host.ts';
 
-export interface Bound {
+export interface BoundVolume {
   readonly is: 'bound';
   readonly claim: PersistentVolumeClaim;
   readonly volume: PersistentVolume;
@@ -13,23 +13,24 @@ export interface Bound {
 export async function volumeOfClaim(
   name: string,
   lookups: Pick<VolumeLookups, 'claim' | 'volume'>,
-): Promise<Bound | Refusal> {
+): Promise<BoundVolume | VolumeRefusal> {
   const claim = await lookups.claim(name);
-  if (claim === undefined) return missing('FailedMount', `persistentvolumeclaim "${name}" not found`);
+  if (claim === undefined) return missingRefusal('FailedMount', `persistentvolumeclaim "${name}" not found`);
   if (claim.status?.phase === 'Lost') {
-    return failed(
+    return failedRefusal(
       'FailedMount',
       `persistentvolumeclaim "${name}" has lost its volume "${claim.spec.volumeName ?? ''}"`,
     );
   }
   if (claim.status?.phase !== 'Bound' || claim.spec.volumeName === undefined) {
-    return waiting('VolumeNotBound', `persistentvolumeclaim "${name}" is not bound to a volume yet`);
+    return waitingRefusal('VolumeNotBound', `persistentvolumeclaim "${name}" is not bound to a volume yet`);
   }
   const volume = await lookups.volume(claim.spec.volumeName);
-  if (volume === undefined) return waiting('FailedMount', `persistentvolume "${claim.spec.volumeName}" not found`);
-  // Whoever writes a claim must not get at the volume of another one.
+  if (volume === undefined)
+    return waitingRefusal('FailedMount', `persistentvolume "${claim.spec.volumeName}" not found`);
+  // Otherwise a user could access the volume of another claim by writing its name into a claim.
   if (volume.spec.claimRef?.uid !== claim.metadata.uid) {
-    return failed(
+    return failedRefusal(
       'FailedMount',
       `persistentvolume "${claim.spec.volumeName}" is not bound to persistentvolumeclaim "${name}"`,
     );
@@ -37,10 +38,10 @@ export async function volumeOfClaim(
   return { is: 'bound', claim, volume };
 }
 
-/** A guest that was given it before its content has come would take an empty disk for its own. */
-export function uploadPending({ metadata }: PersistentVolumeClaim): Refusal | undefined {
+/** Refuses a claim that waits for an upload, so that no guest starts with an empty disk. */
+export function refusePendingUpload({ metadata }: PersistentVolumeClaim): VolumeRefusal | undefined {
   if (metadata.annotations?.[UPLOAD_ANNOTATION] !== 'true') return undefined;
-  return waiting(
+  return waitingRefusal(
     'UploadPending',
     `persistentvolumeclaim "${metadata.name}" waits for its content (${UPLOAD_ANNOTATION})`,
   );

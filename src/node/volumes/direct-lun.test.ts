@@ -3,13 +3,13 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, test } from 'node:test';
-import { namesOf, prepareDirectLun, type DirectLun } from './direct-lun.ts';
+import { candidateNames, prepareDirectLun, type DirectLun } from './direct-lun.ts';
 import { aLocalVolume, aScene, aVmi, DOMAIN_ID, isRoot, readyVolume } from './testing/volumes-scene.ts';
 
 const GUID = '3600140580e1c0a7';
 
 const names: Record<string, { lun: DirectLun; want: readonly string[] | undefined }> = {
-  'a guid is looked for under the names that the kernel gives, then as a map': {
+  "searches a guid among the kernel's names, then among device mapper names": {
     lun: { guid: GUID },
     want: [
       `disk/by-id/wwn-0x${GUID}`,
@@ -19,31 +19,31 @@ const names: Record<string, { lun: DirectLun; want: readonly string[] | undefine
       `mapper/${GUID}`,
     ],
   },
-  'a uuid is looked for as such': { lun: { uuid: '1A2B-3C4D' }, want: ['disk/by-uuid/1A2B-3C4D'] },
-  'both are one too many': { lun: { guid: GUID, uuid: GUID }, want: undefined },
-  'none is one too few': { lun: {}, want: undefined },
-  'an empty one names nothing': { lun: { guid: '' }, want: undefined },
-  'a path is no name': { lun: { guid: '../../sda' }, want: undefined },
-  'nor is the directory above': { lun: { uuid: '..' }, want: undefined },
-  'nor anything with a NUL': { lun: { uuid: 'a\0b' }, want: undefined },
+  'searches a uuid in by-uuid': { lun: { uuid: '1A2B-3C4D' }, want: ['disk/by-uuid/1A2B-3C4D'] },
+  'refuses both a guid and a uuid': { lun: { guid: GUID, uuid: GUID }, want: undefined },
+  'refuses neither guid nor uuid': { lun: {}, want: undefined },
+  'refuses an empty guid': { lun: { guid: '' }, want: undefined },
+  'refuses a path': { lun: { guid: '../../sda' }, want: undefined },
+  'refuses the parent directory': { lun: { uuid: '..' }, want: undefined },
+  'refuses a NUL character': { lun: { uuid: 'a\0b' }, want: undefined },
 };
 for (const [sentence, { lun, want }] of Object.entries(names)) {
   test(sentence, () => {
     assert.deepEqual(
-      namesOf(lun)?.map((name) => name.join('/')),
+      candidateNames(lun)?.map((name) => name.join('/')),
       want,
     );
   });
 }
 
-/** A /dev in which this name, below disk/by-id, leads to a file of that content. */
+/** Creates a /dev in which this name, below disk/by-id, is a link to a file with that content. */
 function link(dir: string, name: string, target: string): void {
   mkdirSync(join(dir, 'dev', 'disk', 'by-id'), { recursive: true });
   symlinkSync(target, join(dir, 'dev', 'disk', 'by-id', name));
 }
 
 describe('a direct LUN', () => {
-  it('is waited for where the node has none', async () => {
+  it('is waited for if the node does not have it', async () => {
     await using scene = aScene();
     const { host } = scene;
     const prepared = await prepareDirectLun({ guid: GUID }, host);
@@ -51,12 +51,12 @@ describe('a direct LUN', () => {
     assert.equal('isMissing' in prepared && prepared.isMissing, true);
   });
 
-  it('is refused where its name names nothing', async () => {
+  it('is refused if its name is invalid', async () => {
     await using scene = aScene();
     assert.equal((await prepareDirectLun({ guid: '../sda' }, scene.host)).is, 'failed');
   });
 
-  it('is refused where it is a file', async () => {
+  it('is refused if it is a file', async () => {
     await using scene = aScene();
     writeFileSync(join(scene.dir, 'file'), 'x');
     link(scene.dir, `scsi-${GUID}`, join(scene.dir, 'file'));
@@ -64,14 +64,14 @@ describe('a direct LUN', () => {
     assert.deepEqual([prepared.is, 'reason' in prepared && prepared.reason], ['failed', 'VolumeUnsupported']);
   });
 
-  it('is missing where a name leads nowhere', async () => {
+  it('is missing if its link is broken', async () => {
     await using scene = aScene();
     link(scene.dir, `scsi-${GUID}`, join(scene.dir, 'nowhere'));
     const prepared = await prepareDirectLun({ guid: GUID }, scene.host);
     assert.equal('reason' in prepared && prepared.reason, 'LunMissing');
   });
 
-  it('is given to guests as the block device that it is', { skip: withoutLoops() }, async () => {
+  it('is prepared as a block device', { skip: loopSkipReason() }, async () => {
     await using scene = aScene();
     const image = join(scene.dir, 'image');
     writeFileSync(image, Buffer.alloc(1024 * 1024));
@@ -91,7 +91,7 @@ describe('a direct LUN', () => {
     }
   });
 
-  it('is refused where it is the volume of a claim', { skip: withoutLoops() }, async () => {
+  it('is refused if it belongs to a claim', { skip: loopSkipReason() }, async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume({ mode: 'Block' }));
     const volumes = await scene.open();
@@ -107,8 +107,8 @@ describe('a direct LUN', () => {
   });
 });
 
-function withoutLoops(): string | false {
-  if (!isRoot) return 'only root may make loop devices';
+function loopSkipReason(): string | false {
+  if (!isRoot) return 'only root can create loop devices';
   try {
     execFileSync('losetup', ['--find'], { stdio: 'pipe' });
     return false;

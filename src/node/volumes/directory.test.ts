@@ -8,7 +8,7 @@ import { aScene } from './testing/volumes-scene.ts';
 const { O_CREAT, O_RDWR } = constants;
 
 describe('directory', () => {
-  it('follows no link to a directory', async () => {
+  it('does not follow a link to a directory', async () => {
     await using scene = aScene();
     symlinkSync('/etc', join(scene.dir, 'elsewhere'));
     await using directory = await Directory.open(scene.dir);
@@ -17,7 +17,7 @@ describe('directory', () => {
     await assert.rejects(directory!.makeChild('elsewhere', 0o711), { code: 'ENOTDIR' });
   });
 
-  it('follows no link to a file, also when it is to make one', async () => {
+  it('does not follow a link to a file, also when it creates one', async () => {
     await using scene = aScene();
     symlinkSync(join(scene.dir, 'target'), join(scene.dir, 'disk.img'));
     await using directory = await Directory.open(scene.dir);
@@ -27,7 +27,7 @@ describe('directory', () => {
     assert.equal(existsSync(join(scene.dir, 'target')), false);
   });
 
-  it('stays where it was opened when its path leads elsewhere', async () => {
+  it('refers to the opened directory even if its path is replaced', async () => {
     await using scene = aScene();
     await using root = await Directory.open(scene.dir);
     await using held = await root!.makeChild('held', 0o711);
@@ -40,14 +40,14 @@ describe('directory', () => {
   });
 
   for (const name of ['', '.', '..', 'a/b', '../a', 'a\0b', 'x'.repeat(256)]) {
-    it(`takes ${JSON.stringify(name).slice(0, 20)} for no name`, async () => {
+    it(`refuses the name ${JSON.stringify(name).slice(0, 20)}`, async () => {
       await using scene = aScene();
       await using directory = await Directory.open(scene.dir);
       await assert.rejects(async () => directory!.child(name), /Invariant broken/);
     });
   }
 
-  it('is of no use once it is closed', async () => {
+  it('throws after it is closed', async () => {
     await using scene = aScene();
     const directory = await Directory.open(scene.dir);
     await directory![Symbol.asyncDispose]();
@@ -55,7 +55,7 @@ describe('directory', () => {
     await assert.rejects(async () => directory!.names(), /only while it is open/);
   });
 
-  it('removes links and not what they lead to', async () => {
+  it('removes links but not their targets', async () => {
     await using scene = aScene();
     writeFileSync(join(scene.dir, 'kept'), '');
     mkdirSync(join(scene.dir, 'gone'));
@@ -69,7 +69,7 @@ describe('directory', () => {
     assert.equal(existsSync(join(scene.dir, 'kept')), true);
   });
 
-  it('removes a tree with all that is in it, and nothing that links in it lead to', async () => {
+  it('removes a tree recursively but not the targets of links', async () => {
     await using scene = aScene();
     const path = join(scene.dir, 'place');
     mkdirSync(join(path, 'tree/tpm/deep'), { recursive: true });

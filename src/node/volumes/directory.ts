@@ -1,7 +1,7 @@
 /**
- * A directory held open, and what is in it: names are looked up below the open directory itself, one at a time and never
- * through symbolic links, so that nobody can lead us elsewhere between a check and its use. (Node has no openat;
- * /proc/self/fd is the same.) Await every call before the directory is disposed of.
+ * An open directory and operations on its entries. Names are resolved below the open directory itself, one at a time
+ * and never through symbolic links, so that nobody can redirect us between a check and its use. (Node has no openat;
+ * paths below /proc/self/fd have the same effect.) Await every call before the directory is disposed of.
  */
 import { constants } from 'node:fs';
 import { link, mkdir, open, readdir, rename, rmdir, unlink, type FileHandle } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { invariant } from '#lib/invariant.ts';
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 const MAX_TREE_DEPTH = 32;
 
-/** One name, not a path. */
+/** Reports whether the text is a single file name, not a path. */
 export function isFileName(name: string): boolean {
   return name !== '' && name !== '.' && name !== '..' && name.length <= 255 && !/[/\0]/.test(name);
 }
@@ -21,7 +21,7 @@ export function isErrorWithCode(error: unknown, ...codes: string[]): error is No
 }
 
 export class Directory implements AsyncDisposable {
-  /** Where it was found; for messages and for other programs. */
+  /** The path at the time of opening, for messages and for other programs. */
   readonly path: string;
   readonly #handle: FileHandle;
   #isOpen = true;
@@ -31,21 +31,23 @@ export class Directory implements AsyncDisposable {
     this.#handle = handle;
   }
 
-  /** Links on the way are followed: only for paths that an administrator has given. Undefined where there is none. */
+  /**
+   * Opens a path and follows links in it: only for paths of an administrator. Returns undefined if it does not exist.
+   */
   static async open(path: string): Promise<Directory | undefined> {
-    const handle = await unlessMissing(open(path, O_RDONLY | O_DIRECTORY));
+    const handle = await undefinedIfMissing(open(path, O_RDONLY | O_DIRECTORY));
     return handle && new Directory(path, handle);
   }
 
-  /** Undefined where there is none. A link is an error (ENOTDIR). */
+  /** Opens a child directory. Returns undefined if it does not exist. A link is an error (ENOTDIR). */
   async child(name: string): Promise<Directory | undefined> {
-    const handle = await this.#named(open(this.#below(name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+    const handle = await this.#withRealPath(open(this.#below(name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
     return handle && new Directory(join(this.path, name), handle);
   }
 
-  /** The one that is there, or a new one with this mode. */
+  /** Opens a child directory, creating it with this mode if it does not exist. */
   async makeChild(name: string, mode: number): Promise<Directory> {
-    const made = await mkdir(this.#below(name), { mode }).then(
+    const isCreated = await mkdir(this.#below(name), { mode }).then(
       () => true,
       (error: unknown) => {
         if (isErrorWithCode(error, 'EEXIST')) return false;
@@ -53,23 +55,24 @@ export class Directory implements AsyncDisposable {
       },
     );
     const child = await this.child(name);
-    if (child === undefined) throw new Error(`Cannot use directory "${join(this.path, name)}": it went away`);
-    // mkdir heeds the umask.
-    if (made) await child.#handle.chmod(mode);
+    if (child === undefined)
+      throw new Error(`Cannot use directory "${join(this.path, name)}": it was removed meanwhile`);
+    // mkdir applies the umask.
+    if (isCreated) await child.#handle.chmod(mode);
     return child;
   }
 
-  /** Undefined where there is none and O_CREAT was not among the flags. A link is an error (ELOOP). */
+  /** Opens a file. Returns undefined if it does not exist, without O_CREAT. A link is an error (ELOOP). */
   open(name: string, flags: number, mode = 0o600): Promise<FileHandle | undefined> {
-    // Without O_NONBLOCK, a FIFO in the place of a file would keep us for ever.
-    return this.#named(open(this.#below(name), flags | O_NOFOLLOW | O_NONBLOCK, mode));
+    // Without O_NONBLOCK, opening a FIFO would block forever.
+    return this.#withRealPath(open(this.#below(name), flags | O_NOFOLLOW | O_NONBLOCK, mode));
   }
 
   async rename(from: string, to: string): Promise<void> {
     await rename(this.#below(from), this.#below(to));
   }
 
-  /** A second name for the file. False where that name is taken already: it stays as it is. */
+  /** Creates a second name for the file. Returns false, without a change, if the name already exists. */
   async link(from: string, to: string): Promise<boolean> {
     try {
       await link(this.#below(from), this.#below(to));
@@ -80,12 +83,12 @@ export class Directory implements AsyncDisposable {
     }
   }
 
-  /** Fine where there is none. */
+  /** Does nothing if there is no such file. */
   async unlink(name: string): Promise<void> {
-    await this.#named(unlink(this.#below(name)));
+    await this.#withRealPath(unlink(this.#below(name)));
   }
 
-  /** Which names there are is on disk when this resolves. */
+  /** Makes changes of names durable. */
   async sync(): Promise<void> {
     invariant(this.#isOpen, 'a directory is used only while it is open');
     await this.#handle.sync();
@@ -96,27 +99,27 @@ export class Directory implements AsyncDisposable {
     return readdir(`/proc/self/fd/${this.#handle.fd}`);
   }
 
-  /** Removes all files; a directory in it is an error. */
+  /** Removes all files; a subdirectory is an error. */
   async empty(): Promise<void> {
     for (const file of await this.names()) await this.unlink(file);
   }
 
-  /** Removes a directory with the files in it; one with directories in it is not ours: an error. Fine where there is none. */
+  /** Removes a directory and its files; a subdirectory is an error. Does nothing if there is no such directory. */
   async removeChild(name: string): Promise<void> {
     {
       await using child = await this.child(name);
       if (child === undefined) return;
       await child.empty();
     }
-    await this.#named(rmdir(this.#below(name)));
+    await this.#withRealPath(rmdir(this.#below(name)));
   }
 
-  /** Removes a directory with all that is in it, and never follows a link. Fine where there is none. */
+  /** Removes a directory recursively without following links. Does nothing if there is no such directory. */
   async removeTree(name: string, depth = MAX_TREE_DEPTH): Promise<void> {
     {
       await using child = await this.child(name);
       if (child === undefined) return;
-      if (depth === 0) throw new Error(`Cannot remove "${child.path}": it is too deep`);
+      if (depth === 0) throw new Error(`Cannot remove "${child.path}": it is nested too deeply`);
       for (const entry of await child.names()) {
         try {
           await child.unlink(entry);
@@ -126,13 +129,13 @@ export class Directory implements AsyncDisposable {
         }
       }
     }
-    await this.#named(rmdir(this.#below(name)));
+    await this.#withRealPath(rmdir(this.#below(name)));
   }
 
-  /** Fine where there is none, and where it is not empty. */
+  /** Removes a directory if it is empty. Does nothing if there is no such directory or if it is not empty. */
   async removeEmptyChild(name: string): Promise<void> {
     try {
-      await this.#named(rmdir(this.#below(name)));
+      await this.#withRealPath(rmdir(this.#below(name)));
     } catch (error) {
       if (!isErrorWithCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
     }
@@ -143,23 +146,26 @@ export class Directory implements AsyncDisposable {
     await this.#handle.close();
   }
 
-  /** Undefined where there is nothing; faults tell the path that people know. */
-  async #named<T>(promise: Promise<T>): Promise<T | undefined> {
-    return unlessMissing(promise).catch((error: unknown) => {
+  /**
+   * Resolves to undefined if the entry does not exist. Replaces the path below /proc in messages of errors with the
+   * real one.
+   */
+  async #withRealPath<T>(promise: Promise<T>): Promise<T | undefined> {
+    return undefinedIfMissing(promise).catch((error: unknown) => {
       if (error instanceof Error) error.message = error.message.replace(`/proc/self/fd/${this.#handle.fd}`, this.path);
       throw error;
     });
   }
 
   #below(name: string): string {
-    // The number of a closed descriptor may be another directory by now.
+    // The number of a closed descriptor may refer to another directory by now.
     invariant(this.#isOpen, 'a directory is used only while it is open');
-    invariant(isFileName(name), `a name in a directory is no path: ${JSON.stringify(name)}`);
+    invariant(isFileName(name), `a name in a directory is not a path: ${JSON.stringify(name)}`);
     return `/proc/self/fd/${this.#handle.fd}/${name}`;
   }
 }
 
-async function unlessMissing<T>(promise: Promise<T>): Promise<T | undefined> {
+async function undefinedIfMissing<T>(promise: Promise<T>): Promise<T | undefined> {
   try {
     return await promise;
   } catch (error) {
@@ -168,7 +174,10 @@ async function unlessMissing<T>(promise: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** A directory below another, step by step; undefined where there is none, and never through a link. */
+/**
+ * Opens a directory below another, step by step. Returns undefined if it does not exist, and 'link' if a step is a
+ * link.
+ */
 export async function openBelow(root: string, names: readonly string[]): Promise<Directory | undefined | 'link'> {
   let current = await Directory.open(root);
   for (const name of names) {

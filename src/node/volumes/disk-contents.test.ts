@@ -32,7 +32,7 @@ function contentsOf({ contents }: Volumes) {
   assert.ok(contents);
   return contents;
 }
-/** A bound claim that waits for its content. */
+/** Adds a bound claim that waits for its content. */
 function awaiting(scene: VolumesScene, volume = aLocalVolume()): void {
   scene.bind('data', volume);
   scene.claims.get('data')!.metadata.annotations = { [UPLOAD_ANNOTATION]: 'true' };
@@ -50,7 +50,7 @@ const imageOf = (scene: VolumesScene) => join(scene.host.nodeDir, 'volumes', 'pv
 const prepare = (scene: VolumesScene, volumes: Volumes) =>
   volumes.prepare(aVmi([{ name: 'd', persistentVolumeClaim: { claimName: 'data' } }]), scene.lookups, {});
 
-/** Data at both ends and a hole between. */
+/** Returns data at both ends with a hole between them. */
 function aDisk(): Buffer {
   const disk = Buffer.alloc(3 * MIB);
   disk.write('begins', 0);
@@ -59,7 +59,7 @@ function aDisk(): Buffer {
 }
 
 describe('the content of a disk', () => {
-  it('comes in raw, is grown to its volume, and goes out again', async () => {
+  it('is imported as raw, grown to the size of its volume, and exported', async () => {
     await using scene = aScene();
     awaiting(scene);
     const volumes = await scene.open();
@@ -76,7 +76,7 @@ describe('the content of a disk', () => {
     assert.ok(read.equals(Buffer.concat([aDisk(), Buffer.alloc(5 * MIB)])));
   });
 
-  it('comes in as qcow2 and is raw then', { skip: NO_QEMU_IMG }, async () => {
+  it('is converted from qcow2 to raw', { skip: NO_QEMU_IMG }, async () => {
     await using scene = aScene();
     awaiting(scene);
     const volumes = await scene.open();
@@ -94,7 +94,7 @@ describe('the content of a disk', () => {
     assert.equal(readFileSync(imageOf(scene)).length, 8 * MIB);
   });
 
-  it('is of a size that its volume has, also inside of a qcow2', { skip: NO_QEMU_IMG }, async () => {
+  it('is refused if the disk in a qcow2 image is larger than the volume', { skip: NO_QEMU_IMG }, async () => {
     await using scene = aScene();
     awaiting(scene);
     const volumes = await scene.open();
@@ -102,39 +102,39 @@ describe('the content of a disk', () => {
     execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', packed, '1G']);
     const content = readFileSync(packed);
     const sent = upload(scene, volumes, { size: content.length, format: 'qcow2' }, inPieces(content));
-    await assert.rejects(sent, /the disk has 1073741824 bytes; expected 8388608 or less/);
+    await assert.rejects(sent, /the disk has 1073741824 bytes; expected at most 8388608/);
     assert.deepEqual(filesOf(scene), []);
   });
 
   const refused: Record<string, { header: DiskHeader; content: Buffer; message: RegExp }> = {
-    'more than the volume holds': {
+    'more bytes than the volume has': {
       header: { size: 8 * MIB + 1, format: 'raw' },
       content: Buffer.alloc(0),
-      message: /it has 8388609 bytes, and the volume has 8388608/,
+      message: /the content has 8388609 bytes, and the volume has 8388608/,
     },
-    'fewer bytes than promised': {
+    'fewer bytes than announced': {
       header: { size: 10, format: 'raw' },
       content: Buffer.from('short'),
-      message: /5 bytes came; expected 10/,
+      message: /received 5 bytes; expected 10/,
     },
-    'a qcow2 that calls itself raw': {
+    'a qcow2 image that is announced as raw': {
       header: { size: 512, format: 'raw' },
       content: aQcow2Header(),
-      message: /what came is a qcow2 image; expected raw/,
+      message: /received a qcow2 image; expected raw/,
     },
-    'a raw disk that calls itself qcow2': {
+    'a raw disk that is announced as qcow2': {
       header: { size: 512, format: 'qcow2' },
       content: Buffer.alloc(512, 1),
-      message: /what came is a raw image; expected qcow2/,
+      message: /received a raw image; expected qcow2/,
     },
-    'a qcow2 that stands on another file': {
+    'a qcow2 image with a backing file': {
       header: { size: 512, format: 'qcow2' },
       content: aQcow2Header({ backing: 256n }),
       message: /it names a backing file/,
     },
   };
   for (const [title, { header, content, message }] of Object.entries(refused)) {
-    it(`refuses ${title}, and leaves the disk as it was`, async () => {
+    it(`refuses ${title} and does not change the disk`, async () => {
       await using scene = aScene();
       awaiting(scene);
       const volumes = await scene.open();
@@ -145,7 +145,7 @@ describe('the content of a disk', () => {
     });
   }
 
-  it('that breaks off leaves nothing behind', async () => {
+  it('leaves nothing behind if the upload is interrupted', async () => {
     await using scene = aScene();
     awaiting(scene);
     const volumes = await scene.open();
@@ -165,7 +165,7 @@ describe('the content of a disk', () => {
     await assert.rejects(sent, /the file system has 1000 bytes left/);
   });
 
-  it('replaces none that nobody waits for', async () => {
+  it('is not replaced if the claim does not wait for content', async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume());
     const volumes = await scene.open();
@@ -175,7 +175,7 @@ describe('the content of a disk', () => {
     });
   });
 
-  it('is read by several or replaced by one, and by nobody while it is used', async () => {
+  it('can have several readers or one writer, and neither while a pod uses it', async () => {
     await using scene = aScene();
     awaiting(scene);
     const volumes = await scene.open();
@@ -200,7 +200,7 @@ describe('the content of a disk', () => {
     await (await contents.open('data', scene.lookups, UNUSED)).close();
   });
 
-  it('comes before the first start', async () => {
+  it('must be imported before the first start', async () => {
     await using scene = aScene();
     awaiting(scene);
     const volumes = await scene.open();
@@ -211,7 +211,7 @@ describe('the content of a disk', () => {
     assert.equal(readyVolume(await prepare(scene, volumes), 'd').source.path, imageOf(scene));
   });
 
-  it('is not what it was where somebody wrote to it meanwhile', async () => {
+  it('is refused if the disk was written to meanwhile', async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume());
     const volumes = await scene.open();
@@ -221,30 +221,30 @@ describe('the content of a disk', () => {
     writeFileSync(imageOf(scene), 'from elsewhere', { flag: 'r+' });
     await assert.rejects(async () => {
       while ((await chunks.next()).done !== true);
-    }, /was written to while it was read/);
+    }, /it was written to meanwhile/);
     await content.close();
   });
 
-  it('of a block volume is replaced, too', { skip: isRoot ? false : 'only root has block volumes' }, async () => {
+  it('of a block volume can be replaced', { skip: isRoot ? false : 'only root has block volumes' }, async () => {
     await using scene = aScene();
     awaiting(scene, aLocalVolume({ mode: 'Block' }));
     await upload(scene, await scene.open(), { size: 3 * MIB, format: 'raw' }, inPieces(aDisk()));
     assert.deepEqual(filesOf(scene), ['disk.img']);
   });
 
-  const strange: Record<string, { bind: (scene: VolumesScene) => void; message: RegExp }> = {
+  const unsupported: Record<string, { bind: (scene: VolumesScene) => void; message: RegExp }> = {
     'a volume of an administrator': {
       bind: (scene) => scene.bind('data', aVolume({ hostPath: { path: '/somewhere' } })),
-      message: /it is not one of ours/,
+      message: /it does not belong to selfsame\.io\/local/,
     },
     'a volume of another node': {
       bind: (scene) => scene.bind('data', aLocalVolume({ node: 'node-2' })),
       message: /is on node "node-2"/,
     },
-    'a claim that is not there': { bind: () => undefined, message: /persistentvolumeclaim "data" not found/ },
+    'a missing claim': { bind: () => undefined, message: /persistentvolumeclaim "data" not found/ },
   };
-  for (const [title, { bind, message }] of Object.entries(strange)) {
-    it(`is not that of ${title}`, async () => {
+  for (const [title, { bind, message }] of Object.entries(unsupported)) {
+    it(`is refused for ${title}`, async () => {
       await using scene = aScene();
       bind(scene);
       await assert.rejects(contentsOf(await scene.open()).open('data', scene.lookups, UNUSED), message);

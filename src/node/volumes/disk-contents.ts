@@ -1,4 +1,7 @@
-/** The port to the contents of disks, carried out. A volume is read by many or replaced by one, and no guest is given it meanwhile. */
+/**
+ * Implements the port to the contents of disks. A volume can have several readers or one writer, and no guest can use
+ * it meanwhile.
+ */
 import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
 import { isMarkedAsState } from '#api/snapshot-state.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
@@ -6,20 +9,20 @@ import type { Stored } from '#kube/meta.ts';
 import { DiskRefused, type DiskContents, type VolumeLookups } from '#node/volumes-port.ts';
 import { volumeOfClaim } from './claim.ts';
 import { openContent, replaceContent } from './disk-content.ts';
-import { begunUpload } from './begun-upload.ts';
+import { findPartialUpload } from './partial-upload.ts';
 import { openState, replaceState } from './state-archive-content.ts';
-import { waiting, type Refusal, type VolumesHost } from './volumes-host.ts';
+import { waitingRefusal, type VolumeRefusal, type VolumesHost } from './volumes-host.ts';
 
-type Way = 'out' | 'in';
+type Direction = 'out' | 'in';
 
-/** Volumes whose content is on its way, by name: out to any number, or in from one. */
+/** The volumes whose content is being transferred, by name: out to any number of readers, or in from one writer. */
 export class Transfers {
-  readonly #open = new Map<string, { readonly way: Way; count: number }>();
+  readonly #open = new Map<string, { readonly way: Direction; count: number }>();
 
-  /** Gives what ends it; a repeated call of that does nothing. Throws DiskRefused. */
-  begin(volume: string, way: Way): () => void {
+  /** Registers a transfer and returns a function that ends it; calling that again does nothing. Throws DiskRefused. */
+  begin(volume: string, way: Direction): () => void {
     const known = this.#open.get(volume);
-    if (known !== undefined && (way === 'in' || known.way === 'in')) throw new DiskRefused(inTransfer(volume));
+    if (known !== undefined && (way === 'in' || known.way === 'in')) throw new DiskRefused(inTransferText(volume));
     const open = known ?? { way, count: 0 };
     open.count++;
     this.#open.set(volume, open);
@@ -31,20 +34,20 @@ export class Transfers {
     };
   }
 
-  /** Why no guest may have it now. */
-  refusal({ metadata: { name = '' } }: PersistentVolume): Refusal | undefined {
+  /** Returns a refusal for guests while the volume is being transferred. */
+  refusal({ metadata: { name = '' } }: PersistentVolume): VolumeRefusal | undefined {
     if (!this.#open.has(name)) return undefined;
-    return waiting('VolumeInTransfer', inTransfer(name));
+    return waitingRefusal('VolumeInTransfer', inTransferText(name));
   }
 }
 
-const inTransfer = (volume: string) => `PersistentVolume "${volume}" is being exported or imported`;
+const inTransferText = (volume: string) => `PersistentVolume "${volume}" is being exported or imported`;
 
-export function diskContents(host: VolumesHost, transfers: Transfers): DiskContents {
+export function createDiskContents(host: VolumesHost, transfers: Transfers): DiskContents {
   return {
     async open(claim, lookups, { useOf }) {
-      const { volume, isState } = await boundVolume(claim, lookups);
-      return await holding(volume, 'out', useOf, async (release) => {
+      const { volume, isState } = await findBoundVolume(claim, lookups);
+      return await withTransfer(volume, 'out', useOf, async (release) => {
         const content = await (isState ? openState : openContent)(volume, host);
         return {
           ...content,
@@ -62,23 +65,27 @@ export function diskContents(host: VolumesHost, transfers: Transfers): DiskConte
           `persistentvolumeclaim "${claim}" does not wait for content (${UPLOAD_ANNOTATION}: "true")`,
         );
       }
-      const { volume, isState } = await boundVolume(claim, lookups);
+      const { volume, isState } = await findBoundVolume(claim, lookups);
       const replace = isState ? replaceState : replaceContent;
-      return await holding(volume, 'in', useOf, async (release) => ({
+      return await withTransfer(volume, 'in', useOf, async (release) => ({
         receive: (header, chunks, { signal, from }) => replace(volume, header, chunks, host, { signal, from }),
         async begun(header) {
-          if (isState) throw new DiskRefused(`persistentvolumeclaim "${claim}" keeps the state of a VM: it is no disk`);
-          return await begunUpload(volume, header, host);
+          if (isState)
+            throw new DiskRefused(`persistentvolumeclaim "${claim}" contains the persistent state of a VM, not a disk`);
+          return await findPartialUpload(volume, header, host);
         },
         close: async () => release(),
       }));
     },
   };
 
-  /** Marked first and looked at afterwards: a guest that starts meanwhile sees the one or shows the other. */
-  async function holding<T>(
+  /**
+   * Registers the transfer first and checks for users afterwards, so that either side detects a guest that starts
+   * meanwhile.
+   */
+  async function withTransfer<T>(
     volume: Stored<PersistentVolume>,
-    way: Way,
+    way: Direction,
     useOf: (volume: Stored<PersistentVolume>) => string | undefined,
     open: (release: () => void) => Promise<T>,
   ): Promise<T> {
@@ -94,7 +101,7 @@ export function diskContents(host: VolumesHost, transfers: Transfers): DiskConte
   }
 }
 
-async function boundVolume(
+async function findBoundVolume(
   claim: string,
   lookups: VolumeLookups,
 ): Promise<{ volume: Stored<PersistentVolume>; isState: boolean }> {

@@ -1,4 +1,4 @@
-/** Disks with a few files of the API: what is on them, read with the tools of others where these are there. */
+/** Content of disks with files from API objects, read with standard tools if they are installed. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -11,25 +11,25 @@ const base64 = (text: string) => Buffer.from(text).toString('base64');
 interface Case {
   readonly volume: Omit<Volume, 'name'>;
   readonly label?: string;
-  /** Names and texts that are on it, in this order. */
+  /** The names and texts on the disk, in this order, or the message of the refusal. */
   readonly want: string | Readonly<Record<string, string>>;
 }
 
 const cases: Record<string, Case> = {
-  'keys of a ConfigMap': {
+  'writes the keys of a ConfigMap': {
     volume: { configMap: { name: 'settings' } },
     want: { 'App.conf': 'colour=blue', 'bin.dat': 'bytes' },
   },
-  'keys of a Secret, with a label': {
+  'writes the keys of a Secret with a label': {
     volume: { secret: { secretName: 'keys', volumeLabel: 'my keys' } },
     label: 'my keys',
     want: { 'id_rsa.pub': 'ssh-rsa x' },
   },
-  'a token of a ServiceAccount': {
+  'writes the token of a ServiceAccount': {
     volume: { serviceAccount: { serviceAccountName: 'robot' } },
     want: { 'ca.crt': 'CERTIFICATE', namespace: 'default', token: 'token of robot' },
   },
-  'what the instance says of itself': {
+  'writes metadata of the instance': {
     volume: {
       downwardAPI: {
         fields: [
@@ -41,16 +41,19 @@ const cases: Record<string, Case> = {
     },
     want: { labels: 'app="db"\ntier="1"', name: 'guest', tier: '1' },
   },
-  'nothing, where it may be missing': { volume: { configMap: { name: 'gone', optional: true } }, want: {} },
-  'a ConfigMap that is not there': { volume: { configMap: { name: 'gone' } }, want: 'configmap "gone" not found' },
-  'a Secret that is not there': { volume: { secret: { secretName: 'gone' } }, want: 'secret "gone" not found' },
-  'an account that is not there': {
+  'writes nothing for a missing optional ConfigMap': {
+    volume: { configMap: { name: 'gone', optional: true } },
+    want: {},
+  },
+  'refuses a missing ConfigMap': { volume: { configMap: { name: 'gone' } }, want: 'configmap "gone" not found' },
+  'refuses a missing Secret': { volume: { secret: { secretName: 'gone' } }, want: 'secret "gone" not found' },
+  'refuses a missing account': {
     volume: { serviceAccount: { serviceAccountName: 'nobody' } },
     want: 'serviceaccount "nobody" not found',
   },
-  'a key that is no file name': {
+  'refuses a key that is not a file name': {
     volume: { configMap: { name: 'long' } },
-    want: `volume "v": the key "${'k'.repeat(101)}" is longer than 100 characters, or no file name`,
+    want: `volume "v": the key "${'k'.repeat(101)}" is not a file name of at most 100 characters`,
   },
 };
 for (const [name, { volume, label = 'cfgdata', want }] of Object.entries(cases)) {

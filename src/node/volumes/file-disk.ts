@@ -1,64 +1,74 @@
 /**
- * configMap, secret, serviceAccount, downwardAPI: a small CD image for each domain with a file for each of their keys, as
- * they are when the guest starts.
+ * Prepares configMap, secret, serviceAccount and downwardAPI volumes: a small CD image for each domain with one file
+ * for each key, with the content at the start of the guest.
  */
 import type { Volume } from '#api/domain/volume.ts';
 import { readMetadataPath } from '#api/metadata-path.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { VolumeLookups } from '#node/volumes-port.ts';
-import { writeCloudInit } from './cloud-init/cloud-init.ts';
-import { isoImage, MAX_FILES, MAX_NAME } from './cloud-init/iso-image.ts';
-import { failed, isRefusal, missing, waiting, type Prepared, type Refusal, type VolumesHost } from './volumes-host.ts';
+import { writeIsoVolume } from './cloud-init/cloud-init.ts';
+import { buildIsoImage, MAX_FILES, MAX_NAME } from './cloud-init/iso-image.ts';
+import {
+  failedRefusal,
+  isVolumeRefusal,
+  missingRefusal,
+  waitingRefusal,
+  type PreparedDisk,
+  type VolumeRefusal,
+  type VolumesHost,
+} from './volumes-host.ts';
 
-/** As KubeVirt labels them. */
+/** KubeVirt's label. */
 const DEFAULT_LABEL = 'cfgdata';
 const ROOT_CA = 'kube-root-ca.crt';
 const NAME = /^[A-Za-z0-9._-]+$/;
-/** What an object of the API may have, and more. */
+/** More than an API object can have. */
 const MAX_BYTES = 4 * 1024 * 1024;
 
 type Files = ReadonlyMap<string, Buffer>;
 
-export async function prepareFiles(
+export async function prepareFileDisk(
   volume: Volume,
   vmi: Stored<VirtualMachineInstance>,
   lookups: VolumeLookups,
   host: VolumesHost,
-): Promise<Prepared> {
-  const files = await filesOf(volume, vmi, lookups);
-  if (isRefusal(files)) return files;
-  const fault = filesFault(files);
-  if (fault !== undefined) return waiting('FailedMount', `volume "${volume.name}": ${fault}`);
+): Promise<PreparedDisk> {
+  const files = await readFiles(volume, vmi, lookups);
+  if (isVolumeRefusal(files)) return files;
+  const problem = checkFiles(files);
+  if (problem !== undefined) return waitingRefusal('FailedMount', `volume "${volume.name}": ${problem}`);
   const { volumeLabel } = volume.configMap ?? volume.secret ?? volume.downwardAPI ?? {};
-  return writeCloudInit(volume.name, isoImage(volumeLabel || DEFAULT_LABEL, files), vmi.metadata.uid, host);
+  return writeIsoVolume(volume.name, buildIsoImage(volumeLabel || DEFAULT_LABEL, files), vmi.metadata.uid, host);
 }
 
-function filesFault(files: Files): string | undefined {
-  if (files.size > MAX_FILES) return `a disk holds at most ${MAX_FILES} files, and these are ${files.size}`;
-  const odd = [...files.keys()].find((name) => !NAME.test(name) || name.length > MAX_NAME);
-  if (odd !== undefined) return `the key ${JSON.stringify(odd)} is longer than ${MAX_NAME} characters, or no file name`;
+function checkFiles(files: Files): string | undefined {
+  if (files.size > MAX_FILES) return `it has ${files.size} keys; expected at most ${MAX_FILES}`;
+  const invalidName = [...files.keys()].find((name) => !NAME.test(name) || name.length > MAX_NAME);
+  if (invalidName !== undefined)
+    return `the key ${JSON.stringify(invalidName)} is not a file name of at most ${MAX_NAME} characters`;
   const bytes = [...files.values()].reduce((sum, content) => sum + content.length, 0);
-  return bytes > MAX_BYTES ? `a disk holds at most ${MAX_BYTES} bytes` : undefined;
+  return bytes > MAX_BYTES ? `it has ${bytes} bytes; expected at most ${MAX_BYTES}` : undefined;
 }
 
-async function filesOf(
+async function readFiles(
   { name, configMap, secret, serviceAccount, downwardAPI }: Volume,
   { metadata }: Stored<VirtualMachineInstance>,
   lookups: VolumeLookups,
-): Promise<Files | Refusal> {
+): Promise<Files | VolumeRefusal> {
   if (configMap !== undefined) {
     const found = await lookups.configMap(configMap.name);
-    if (found === undefined) return absent(configMap.optional, `configmap "${configMap.name}" not found`);
-    return new Map([...texts(found.data), ...binaries(found.binaryData)]);
+    if (found === undefined) return emptyIfOptional(configMap.optional, `configmap "${configMap.name}" not found`);
+    return new Map([...textFiles(found.data), ...base64Files(found.binaryData)]);
   }
   if (secret !== undefined) {
     const found = await lookups.secret(secret.secretName);
     return found === undefined
-      ? absent(secret.optional, `secret "${secret.secretName}" not found`)
-      : binaries(found.data);
+      ? emptyIfOptional(secret.optional, `secret "${secret.secretName}" not found`)
+      : base64Files(found.data);
   }
-  if (serviceAccount !== undefined) return accountFiles(serviceAccount.serviceAccountName, metadata.namespace, lookups);
+  if (serviceAccount !== undefined)
+    return readAccountFiles(serviceAccount.serviceAccountName, metadata.namespace, lookups);
   if (downwardAPI !== undefined) {
     return new Map(
       (downwardAPI.fields ?? []).map(({ path, fieldRef }) => [
@@ -67,17 +77,17 @@ async function filesOf(
       ]),
     );
   }
-  return failed('VolumeUnsupported', `Volume "${name}" is of a sort that this node does not know`);
+  return failedRefusal('VolumeUnsupported', `Cannot prepare volume "${name}": this node does not support its kind`);
 }
 
-/** As programs in pods find it. */
-async function accountFiles(
+/** Returns the files that programs in pods find for their account. */
+async function readAccountFiles(
   account: string,
   namespace: string | undefined,
   lookups: VolumeLookups,
-): Promise<Files | Refusal> {
+): Promise<Files | VolumeRefusal> {
   const token = await lookups.token?.(account);
-  if (token === undefined) return missing('FailedMount', `serviceaccount "${account}" not found`);
+  if (token === undefined) return missingRefusal('FailedMount', `serviceaccount "${account}" not found`);
   const ca = (await lookups.configMap(ROOT_CA))?.data?.['ca.crt'];
   return new Map([
     ['token', Buffer.from(token)],
@@ -86,13 +96,13 @@ async function accountFiles(
   ]);
 }
 
-/** A disk is part of the machine: where nothing is, it is there, and empty. */
-function absent(optional: boolean | undefined, message: string): Files | Refusal {
-  return optional === true ? new Map() : missing('FailedMount', message);
+/** Returns no files if the object is optional: the disk is part of the machine, so it is present but empty. */
+function emptyIfOptional(optional: boolean | undefined, message: string): Files | VolumeRefusal {
+  return optional === true ? new Map() : missingRefusal('FailedMount', message);
 }
 
-const texts = (data: Readonly<Record<string, string>> = {}): Files =>
+const textFiles = (data: Readonly<Record<string, string>> = {}): Files =>
   new Map(Object.entries(data).map(([key, text]) => [key, Buffer.from(text)]));
 
-const binaries = (data: Readonly<Record<string, string>> = {}): Files =>
+const base64Files = (data: Readonly<Record<string, string>> = {}): Files =>
   new Map(Object.entries(data).map(([key, text]) => [key, Buffer.from(text, 'base64')]));

@@ -2,36 +2,36 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { hostDiskPlace, prepareHostDisk } from './host-disk.ts';
+import { parseHostDiskPath, prepareHostDisk } from './host-disk.ts';
 import { aScene } from './testing/volumes-scene.ts';
 
 const places: Record<string, { path: string; want: object | undefined }> = {
-  'takes a file in an allowed directory': {
+  'accepts a file in an allowed directory': {
     path: '/disks/a.img',
     want: { root: '/disks', directories: [], file: 'a.img' },
   },
-  'takes a file further down': {
+  'accepts a file in a subdirectory': {
     path: '/disks/team/a.img',
     want: { root: '/disks', directories: ['team'], file: 'a.img' },
   },
-  'takes the second allowed directory': {
+  'accepts a file in the second allowed directory': {
     path: '/more/disks/a.img',
     want: { root: '/more/disks', directories: [], file: 'a.img' },
   },
-  'does not climb out': { path: '/disks/../etc/shadow', want: undefined },
-  'does not take a name that only begins alike': { path: '/disks-of-others/a.img', want: undefined },
-  'does not take the directory itself': { path: '/disks', want: undefined },
-  'does not take a directory': { path: '/disks/a/', want: undefined },
-  'does not take relative paths': { path: 'disks/a.img', want: undefined },
-  'does not take other files': { path: '/etc/shadow', want: undefined },
+  'refuses a path with ..': { path: '/disks/../etc/shadow', want: undefined },
+  'refuses a directory with the same prefix': { path: '/disks-of-others/a.img', want: undefined },
+  'refuses the allowed directory itself': { path: '/disks', want: undefined },
+  'refuses a directory': { path: '/disks/a/', want: undefined },
+  'refuses relative paths': { path: 'disks/a.img', want: undefined },
+  'refuses other files': { path: '/etc/shadow', want: undefined },
 };
 
 describe('host disk', () => {
   for (const [sentence, { path, want }] of Object.entries(places)) {
-    it(sentence, () => assert.deepEqual(hostDiskPlace(path, ['/disks', '/more/disks']), want));
+    it(sentence, () => assert.deepEqual(parseHostDiskPath(path, ['/disks', '/more/disks']), want));
   }
 
-  it('refuses a path that is not set aside for it', async () => {
+  it('refuses a path outside of the allowed directories', async () => {
     await using scene = aScene();
     const path = join(scene.dir, 'node-1', 'secret.img');
     const prepared = await prepareHostDisk({ path, type: 'DiskOrCreate', capacity: '4Ki' }, scene.host);
@@ -39,7 +39,7 @@ describe('host disk', () => {
     assert.equal(existsSync(path), false);
   });
 
-  it('refuses links on the way and at the end', async () => {
+  it('refuses links in the path', async () => {
     await using scene = aScene();
     const disks = join(scene.dir, 'host-disks');
     mkdirSync(join(scene.dir, 'outside'));
@@ -54,7 +54,7 @@ describe('host disk', () => {
     assert.equal(end.is, 'failed');
   });
 
-  it('makes one only where asked to, and keeps one that is there', async () => {
+  it('creates a file only if its type allows it, and keeps an existing one', async () => {
     await using scene = aScene();
     const path = join(scene.dir, 'host-disks', 'a.img');
 

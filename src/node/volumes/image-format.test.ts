@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { HEADER_BYTES, imageFormat } from './image-format.ts';
+import { HEADER_BYTES, parseImageFormat } from './image-format.ts';
 
 interface Header {
   version?: number;
@@ -22,30 +22,30 @@ function qcow2({ version = 3, backing = 0, encrypted = 0, features = 0n, length 
 }
 
 const cases: Record<string, { header: Buffer; want: string | RegExp }> = {
-  'takes an empty file for raw': { header: Buffer.alloc(0), want: 'raw' },
-  'takes anything unknown for raw': { header: Buffer.from('KDMV and so on'), want: 'raw' },
-  'knows qcow2 of version 2': { header: qcow2({ version: 2, length: 72 }), want: 'qcow2' },
-  'knows qcow2 of version 3': { header: qcow2({}), want: 'qcow2' },
+  'detects an empty file as raw': { header: Buffer.alloc(0), want: 'raw' },
+  'detects unknown content as raw': { header: Buffer.from('KDMV and so on'), want: 'raw' },
+  'detects qcow2 of version 2': { header: qcow2({ version: 2, length: 72 }), want: 'qcow2' },
+  'detects qcow2 of version 3': { header: qcow2({}), want: 'qcow2' },
   'refuses a backing file': { header: qcow2({ backing: 512 }), want: /names a backing file/ },
   'refuses a backing file in version 2': { header: qcow2({ version: 2, backing: 512 }), want: /names a backing file/ },
   'refuses data in another file': { header: qcow2({ features: 4n }), want: /data in another file/ },
-  'takes other features': { header: qcow2({ features: 1n }), want: 'qcow2' },
-  'refuses what is encrypted': { header: qcow2({ encrypted: 2 }), want: /encrypted/ },
-  'refuses versions that it does not know': { header: qcow2({ version: 4 }), want: /version is 4/ },
-  'refuses a header that is cut off': { header: qcow2({ length: 71 }), want: /cut off/ },
-  'refuses a header of version 3 that is cut off': { header: qcow2({ length: 80 }), want: /cut off/ },
+  'accepts other features': { header: qcow2({ features: 1n }), want: 'qcow2' },
+  'refuses encrypted images': { header: qcow2({ encrypted: 2 }), want: /encrypted/ },
+  'refuses unknown versions': { header: qcow2({ version: 4 }), want: /version is 4/ },
+  'refuses a truncated header': { header: qcow2({ length: 71 }), want: /cut off/ },
+  'refuses a truncated header of version 3': { header: qcow2({ length: 80 }), want: /cut off/ },
 };
 
 describe('image format', () => {
   for (const [sentence, { header, want }] of Object.entries(cases)) {
     it(sentence, () => {
-      const format = imageFormat(header, '/x/disk.img');
+      const format = parseImageFormat(header, '/x/disk.img');
       if (typeof want === 'string') assert.equal(format.is, want);
       else assert.match('message' in format ? format.message : '', want);
     });
   }
 
-  it('tells how large the guest sees a qcow2 image', () => {
-    assert.deepEqual(imageFormat(qcow2({}), ''), { is: 'qcow2', virtualBytes: 12_345 * 4096 });
+  it('returns the virtual size of a qcow2 image', () => {
+    assert.deepEqual(parseImageFormat(qcow2({}), ''), { is: 'qcow2', virtualBytes: 12_345 * 4096 });
   });
 });

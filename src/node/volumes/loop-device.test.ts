@@ -21,8 +21,8 @@ const MI = 1024 * 1024;
 const OTHER_ID = '6f3c0a0e-5f43-4f6f-8a53-6d7a39d3b1c4';
 const claimed = [{ name: 'root', persistentVolumeClaim: { claimName: 'data' } }];
 
-function whyNot(): string | false {
-  if (!isRoot) return 'only root may make loop devices';
+function loopSkipReason(): string | false {
+  if (!isRoot) return 'only root can create loop devices';
   try {
     execFileSync('losetup', ['--find'], { stdio: 'pipe' });
     return false;
@@ -31,7 +31,7 @@ function whyNot(): string | false {
   }
 }
 
-/** The kernel needs real time. */
+/** Real time, because the kernel needs it. */
 async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -44,8 +44,8 @@ function other(): Stored<VirtualMachineInstance> {
 const backingFiles = () => String(execFileSync('losetup', ['--list', '--noheadings', '--output', 'BACK-FILE']));
 const sizeOf = (device: string) => Number(execFileSync('blockdev', ['--getsize64', device]));
 
-describe('block volumes', { skip: whyNot() }, () => {
-  it('are a device of their own for each domain, the same when asked again, gone with the domain', async () => {
+describe('block volumes', { skip: loopSkipReason() }, () => {
+  it('get a separate device for each domain, the same on repeated calls, which is removed with the domain', async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume({ mode: 'Block', scope: 'shared' }));
     const volumes = await scene.open({ guestUser: { uid: 64_055, gid: 64_055 } });
@@ -75,7 +75,7 @@ describe('block volumes', { skip: whyNot() }, () => {
     assert.deepEqual(readdirSync(join(scene.dir, 'shared/volumes/pvc-1')), ['disk.img']);
   });
 
-  it('are not written by two guests of a node at a time', async () => {
+  it('are not writable for two guests of a node at a time', async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume({ mode: 'Block' }));
     const volumes = await scene.open();
@@ -97,7 +97,7 @@ describe('block volumes', { skip: whyNot() }, () => {
     }
   });
 
-  it('are gone when they were let go, also where somebody was just looking at them', async () => {
+  it('are detached after release even if another program had the device open', async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume({ mode: 'Block' }));
     const volumes = await scene.open();
@@ -110,7 +110,7 @@ describe('block volumes', { skip: whyNot() }, () => {
     assert.ok(!backingFiles().includes(scene.dir));
   });
 
-  it('are let go one at a time while the guest runs, and those of others stay', async () => {
+  it('are detached one at a time while the guest runs, without affecting other guests', async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume({ mode: 'Block' }));
     scene.bind('log', aLocalVolume({ mode: 'Block', name: 'pvc-2' }));
@@ -127,7 +127,7 @@ describe('block volumes', { skip: whyNot() }, () => {
       const late = await volumes.prepare(aVmi(both), scene.lookups, { names: ['log'] });
       assert.deepEqual(late.is === 'ready' && [...late.volumes.keys()], ['log']);
       assert.deepEqual(attached(), [`log_${DOMAIN_ID}`, `root_${DOMAIN_ID}`]);
-      // Another guest that may not have it keeps what it has of its own.
+      // A refused guest keeps its own devices.
       const refused = await volumes.prepare(other(), scene.lookups, { names: ['root'] });
       assert.equal(refused.is === 'waiting' && refused.reason, 'VolumeInUse');
 
@@ -141,7 +141,7 @@ describe('block volumes', { skip: whyNot() }, () => {
     assert.deepEqual(attached(), []);
   });
 
-  it('that a guest is refused leave it those that it has', async () => {
+  it('that are refused do not affect the other devices of the guest', async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume({ mode: 'Block' }));
     scene.bind('log', aLocalVolume({ mode: 'Block', name: 'pvc-2' }));
@@ -160,7 +160,7 @@ describe('block volumes', { skip: whyNot() }, () => {
     }
   });
 
-  it('stand on what the volume is now, whatever an earlier try has left', async () => {
+  it('use the current image, whatever an earlier attempt has left', async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume({ mode: 'Block' }));
     const volumes = await scene.open();
@@ -168,7 +168,7 @@ describe('block volumes', { skip: whyNot() }, () => {
     try {
       await volumes.prepare(aVmi(claimed), scene.lookups, {});
       await volumes.release(DOMAIN_ID);
-      // Killed before the name was taken away; then the content was replaced.
+      // The agent was killed before it removed the name; then the content was replaced.
       linkSync(join(directory, 'disk.img'), join(directory, `root_${DOMAIN_ID}.node-1.block`));
       writeFileSync(join(directory, 'new'), 'new'.padEnd(8 * MI, ' '));
       renameSync(join(directory, 'new'), join(directory, 'disk.img'));
@@ -181,7 +181,7 @@ describe('block volumes', { skip: whyNot() }, () => {
     }
   });
 
-  it('are let go when the data of the volume went first', async () => {
+  it('are detached even if the data of the volume was removed first', async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume({ mode: 'Block' }));
     const volumes = await scene.open();
@@ -193,7 +193,7 @@ describe('block volumes', { skip: whyNot() }, () => {
     assert.equal(backingFiles().includes(scene.dir), false);
   });
 
-  it('of domains that nobody wants are let go, those of other nodes stay', async () => {
+  it('of unwanted domains are detached, and those of other nodes stay', async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume({ mode: 'Block', scope: 'shared' }));
     const volumes = await scene.open();
@@ -203,9 +203,9 @@ describe('block volumes', { skip: whyNot() }, () => {
       await volumes.prepare(aVmi(claimed), scene.lookups, {});
       await volumes.prepare(other(), scene.lookups, { hasEnded: () => true });
       await neighbour.prepare(other(), scene.lookups, {});
-      // As a restart of the machine leaves it: the name without its device.
+      // As after a restart of the machine: a name without its device.
       linkSync(join(dir, 'disk.img'), join(dir, 'root_a-lost-one.node-1.block'));
-      // And one of a guest that was started before devices were named after volumes.
+      // And a device of an older version, whose name has no volume.
       linkSync(join(dir, 'disk.img'), join(dir, 'an-old-one.node-1.block'));
 
       await volumes.releaseUnwanted((id) => id === DOMAIN_ID);

@@ -1,8 +1,8 @@
 /**
- * Block devices made of image files. Each domain has its own device for each of its volumes, and the kernel is the only
- * one that remembers: a domain's device stands on a second name of the image beside it, `<volume>_<domain id>.<node>.block`,
- * and the kernel tells for each device on which name it stands. So nothing is lost when we are killed at any point, and a
- * volume that two domains or two nodes share is let go by one without the other noticing. Only root may do this.
+ * Loop devices for image files. Each domain has its own device for each of its block volumes. The device is attached to
+ * a second name of the image, `<volume>_<domain id>.<node>.block`, and the kernel reports that name for each device. So
+ * all state is in the kernel: nothing is lost if the agent is killed, and of two domains or nodes that share a volume,
+ * one can detach its device without affecting the other. Requires root.
  */
 import { chown, link, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -12,17 +12,17 @@ import type { RunCommand } from './run-command.ts';
 
 const SUFFIX = '.block';
 const DEVICE = /^loop\d{1,5}$/;
-/** A second in all: longer is somebody who has it for good, and gets to keep it. */
-const LET_GO_TRIES = 40;
-const LET_GO_PAUSE_MS = 25;
+/** One second in total; a device that is still open then stays. */
+const DETACH_TRIES = 40;
+const DETACH_PAUSE_MS = 25;
 
-/** Whose devices: a domain on a node. */
+/** The owner of devices: a domain on a node. */
 export interface LoopOwner {
   readonly domainId: string;
   readonly nodeName: string;
 }
 
-/** Which one of them: by the name of the volume in the instance. */
+/** A single device of an owner, identified by the name of the volume in the instance. */
 export interface LoopUse extends LoopOwner {
   readonly volume: string;
 }
@@ -33,7 +33,7 @@ interface LoopDevice {
   readonly backingFile: string;
 }
 
-function nameOf({ domainId, nodeName, volume }: LoopUse): string {
+function loopFileName({ domainId, nodeName, volume }: LoopUse): string {
   return `${volume}_${ownerSuffix({ domainId, nodeName })}`;
 }
 
@@ -41,27 +41,30 @@ function ownerSuffix({ domainId, nodeName }: LoopOwner): string {
   return `${domainId}.${nodeName}${SUFFIX}`;
 }
 
-/** Undefined for whatever is not of that node. Ids have no dots, volumes no underscores; guests of old have no volume. */
-function domainOf(name: string, nodeName: string): string | undefined {
+/**
+ * Returns the domain of a file name, or undefined if the file does not belong to this node. Ids have no dots, volumes
+ * no underscores; names of older guests have no volume.
+ */
+function parseDomainId(name: string, nodeName: string): string | undefined {
   const owner = name.slice(name.indexOf('_') + 1);
   const domainId = owner.slice(0, Math.max(0, owner.indexOf('.')));
   return domainId !== '' && owner === ownerSuffix({ domainId, nodeName }) ? domainId : undefined;
 }
 
-/** The device of this domain over the image; the same one when asked again, as large as the image is now. */
+/** Returns the domain's device for the image and attaches it if needed. A repeated call updates its size. */
 export async function attachLoop(
   directory: Directory,
   image: string,
   use: LoopUse,
   { run, readonly }: { run: RunCommand; readonly: boolean },
 ): Promise<string> {
-  const name = join(directory.path, nameOf(use));
-  const attached = (await loopDevices()).find(({ backingFile }) => backingFile === name);
+  const name = join(directory.path, loopFileName(use));
+  const attached = (await listLoopDevices()).find(({ backingFile }) => backingFile === name);
   if (attached !== undefined) {
     await run('losetup', ['--set-capacity', attached.path]);
     return attached.path;
   }
-  // A name without a device may be of an image that has been replaced since.
+  // A name without a device may belong to an image that was replaced meanwhile.
   await rm(name, { force: true });
   await link(join(directory.path, image), name);
   const { stdout } = await run('losetup', ['--find', '--show', ...(readonly ? ['--read-only'] : []), name]);
@@ -71,34 +74,34 @@ export async function attachLoop(
   return path;
 }
 
-/** Whether the block device is the volume of a domain, of whatever node. */
+/** Reports whether the block device is the volume of a domain of any node. */
 export async function isVolumeDevice(path: string): Promise<boolean> {
-  const { backingFile = '' } = (await loopDevices()).find((device) => device.path === path) ?? {};
+  const { backingFile = '' } = (await listLoopDevices()).find((device) => device.path === path) ?? {};
   return backingFile.endsWith(SUFFIX);
 }
 
 interface LoopUser {
   readonly domainId: string;
   readonly readonly: boolean;
-  /** Of the device's name of the image. */
+  /** The file name of the device. */
   readonly name: string;
 }
 
 /**
- * Who else of the node has a device over the same image: other domains, and this one under another name. The same domain
- * on another node is no other guest: it moves, and its hypervisors see to it that one of them writes.
+ * Returns the other users of the same image on this node: other domains, and this one with another volume. The same
+ * domain on another node does not count: it is migrating, and the hypervisors ensure that only one of them writes.
  */
-export async function usersBeside(directory: Directory, use: LoopUse): Promise<LoopUser[]> {
-  const own = new Set([nameOf(use), ownerSuffix(use)]);
-  return (await loopUsers(directory, use.nodeName)).filter(({ name }) => !own.has(name));
+export async function findOtherUsers(directory: Directory, use: LoopUse): Promise<LoopUser[]> {
+  const own = new Set([loopFileName(use), ownerSuffix(use)]);
+  return (await findLoopUsers(directory, use.nodeName)).filter(({ name }) => !own.has(name));
 }
 
-/** Every domain of the node that has a device over the image in this directory. */
-export async function loopUsers({ path: image }: Directory, nodeName: string): Promise<LoopUser[]> {
+/** Returns every domain of the node that has a device for the image in this directory. */
+export async function findLoopUsers({ path: image }: Directory, nodeName: string): Promise<LoopUser[]> {
   const users = [];
-  for (const { path, backingFile } of await loopDevices()) {
+  for (const { path, backingFile } of await listLoopDevices()) {
     const name = basename(backingFile);
-    const domainId = dirname(backingFile) === image ? domainOf(name, nodeName) : undefined;
+    const domainId = dirname(backingFile) === image ? parseDomainId(name, nodeName) : undefined;
     if (domainId === undefined) continue;
     const readonly = (await readFile(`/sys/block/${basename(path)}/ro`, 'utf8').catch(() => '')).trim() === '1';
     users.push({ domainId, readonly, name });
@@ -106,35 +109,37 @@ export async function loopUsers({ path: image }: Directory, nodeName: string): P
   return users;
 }
 
-/** Detaches the devices of the domain on volumes in these directories, or the one. Fine where there is none. */
+/**
+ * Detaches all devices of the domain on volumes in these directories, or a single one. Does nothing if there is none.
+ */
 export async function detachLoops(
   owner: LoopOwner | LoopUse,
   volumeDirs: readonly string[],
   run: RunCommand,
 ): Promise<void> {
-  const isMeant = (name: string) =>
-    'volume' in owner ? name === nameOf(owner) : domainOf(name, owner.nodeName) === owner.domainId;
-  for (const device of await loopDevices()) {
-    if (isMeant(basename(device.backingFile)) && isBelow(device, volumeDirs)) await detach(device, run);
+  const isSelected = (name: string) =>
+    'volume' in owner ? name === loopFileName(owner) : parseDomainId(name, owner.nodeName) === owner.domainId;
+  for (const device of await listLoopDevices()) {
+    if (isSelected(basename(device.backingFile)) && isBelow(device, volumeDirs)) await detach(device, run);
   }
 }
 
-/** The same for every domain of the node that is not wanted, with the names that are left of devices that are gone. */
+/** Detaches the devices of every unwanted domain of the node and removes names without a device. */
 export async function detachUnwanted(
   nodeName: string,
   isWanted: (domainId: string) => boolean,
   volumeDirs: readonly string[],
   run: RunCommand,
 ): Promise<void> {
-  const isLeft = (name: string) => {
-    const domainId = domainOf(name, nodeName);
+  const isUnwanted = (name: string) => {
+    const domainId = parseDomainId(name, nodeName);
     return domainId !== undefined && !isWanted(domainId);
   };
-  for (const device of await loopDevices()) {
-    if (isLeft(basename(device.backingFile)) && isBelow(device, volumeDirs)) await detach(device, run);
+  for (const device of await listLoopDevices()) {
+    if (isUnwanted(basename(device.backingFile)) && isBelow(device, volumeDirs)) await detach(device, run);
   }
   for (const volume of (await Promise.all(volumeDirs.map(directoriesIn))).flat()) {
-    for (const name of await readdir(volume)) if (isLeft(name)) await rm(join(volume, name), { force: true });
+    for (const name of await readdir(volume)) if (isUnwanted(name)) await rm(join(volume, name), { force: true });
   }
 }
 
@@ -143,20 +148,22 @@ function isBelow({ backingFile }: LoopDevice, volumeDirs: readonly string[]): bo
 }
 
 async function detach({ path, backingFile }: LoopDevice, run: RunCommand): Promise<void> {
-  // The kernel uses the device again for anybody's file.
+  // The kernel reuses the device for other files, so it must not stay with the guest user.
   const { gid } = await stat(path);
   await chown(path, 0, gid);
   await run('losetup', ['--detach', path]);
-  await letGo(path, backingFile);
+  await awaitDetach(path, backingFile);
   await rm(backingFile, { force: true });
 }
 
-/** While others have the device open, udev that looks at it for instance, the kernel only remembers that it is to go. */
-async function letGo(path: string, backingFile: string): Promise<void> {
-  for (let tries = 0; tries < LET_GO_TRIES; tries++) {
-    const attached = (await loopDevices()).some((device) => device.path === path && device.backingFile === backingFile);
+/** Waits until the device is detached: while another program has it open, such as udev, the kernel delays that. */
+async function awaitDetach(path: string, backingFile: string): Promise<void> {
+  for (let tries = 0; tries < DETACH_TRIES; tries++) {
+    const attached = (await listLoopDevices()).some(
+      (device) => device.path === path && device.backingFile === backingFile,
+    );
     if (!attached) return;
-    await setTimeout(LET_GO_PAUSE_MS);
+    await setTimeout(DETACH_PAUSE_MS);
   }
 }
 
@@ -165,23 +172,23 @@ async function directoriesIn(path: string): Promise<string[]> {
   return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(path, name));
 }
 
-/** Tells the devices over an image that it has grown. */
-export async function growLoops(directory: string, run: RunCommand): Promise<void> {
-  const own = (await loopDevices()).filter(
+/** Updates the sizes of the devices of an image that has grown. */
+export async function updateLoopSizes(directory: string, run: RunCommand): Promise<void> {
+  const own = (await listLoopDevices()).filter(
     ({ backingFile }) => backingFile.endsWith(SUFFIX) && dirname(backingFile) === directory,
   );
   for (const { path } of own) await run('losetup', ['--set-capacity', path]);
 }
 
-async function loopDevices(): Promise<LoopDevice[]> {
+async function listLoopDevices(): Promise<LoopDevice[]> {
   const names = await readdir('/sys/block').catch(() => []);
   const found = await Promise.all(
     names
       .filter((name) => DEVICE.test(name))
       .map(async (name) => {
-        const told = await readFile(`/sys/block/${name}/loop/backing_file`, 'utf8').catch(() => undefined);
-        // The kernel says so of a name that is gone: the data of the volume were removed before its device.
-        const backingFile = told?.trimEnd().replace(/ \(deleted\)$/, '');
+        const text = await readFile(`/sys/block/${name}/loop/backing_file`, 'utf8').catch(() => undefined);
+        // The kernel marks a name that was removed: the data of the volume was removed before its device.
+        const backingFile = text?.trimEnd().replace(/ \(deleted\)$/, '');
         return backingFile === undefined ? undefined : { path: `/dev/${name}`, backingFile };
       }),
   );

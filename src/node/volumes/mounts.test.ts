@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseMounts } from './mounts.ts';
 
-test('mounts are told with their device, and names with blanks as they are', () => {
+test('parses mounts with their device, and decodes spaces in paths', () => {
   const text = [
     '25 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw',
     '91 25 7:3 / /data/my\\040node/state-mounts/a\\134b rw,nosuid - ext4 /dev/loop3 rw',

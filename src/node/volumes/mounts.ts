@@ -1,10 +1,10 @@
-/** What is mounted where on this machine. The kernel is the only one that remembers. */
+/** Reads the mounts of this machine from the kernel. */
 import { readFile } from 'node:fs/promises';
 
 export interface Mount {
-  /** Absolute. */
+  /** An absolute path. */
   readonly target: string;
-  /** `7:3`: major and minor number. */
+  /** Major and minor number: `7:3`. */
   readonly device: string;
 }
 
@@ -12,7 +12,7 @@ export async function readMounts(): Promise<Mount[]> {
   return parseMounts(await readFile('/proc/self/mountinfo', 'utf8'));
 }
 
-/** Pure: of /proc/self/mountinfo. One that lies over another comes after it. */
+/** Parses /proc/self/mountinfo. A mount over another one comes after it. Pure. */
 export function parseMounts(text: string): Mount[] {
   return text.split('\n').flatMap((line) => {
     const [, , device, , target] = line.split(' ');
@@ -20,7 +20,7 @@ export function parseMounts(text: string): Mount[] {
   });
 }
 
-/** Blanks and backslashes are told as octal numbers. */
+/** Decodes spaces and backslashes, which the kernel writes as octal numbers. */
 function unescape(text: string): string {
   return text.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
 }

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { mountPlace } from './nfs-mount.ts';
+import { mountNfs } from './nfs-mount.ts';
 
 function scene(t: TestContext, { isRoot = true, isMounted = false, options = ['ro'] } = {}) {
   const dir = mkdtempSync(join(tmpdir(), 'selfsame-nfs-'));
@@ -16,17 +16,17 @@ function scene(t: TestContext, { isRoot = true, isMounted = false, options = ['r
   };
   const place = { is: 'directory', path, bytes: 0, create: false, mount: { source: 'nas:/x', options } } as const;
   const mounts = async () => (isMounted ? [{ target: path, device: '0:9' }] : []);
-  return { path, ran, mount: () => mountPlace(place, { isRoot, run }, mounts) };
+  return { path, ran, mount: () => mountNfs(place, { isRoot, run }, mounts) };
 }
 
-test('nfs is mounted where it is not yet, with its options', async (t) => {
+test('mounts nfs with its options', async (t) => {
   const { path, ran, mount } = scene(t);
   assert.equal(await mount(), undefined);
   assert.deepEqual(ran, [`mount -t nfs -o ro nas:/x ${path}`]);
   assert.equal(statSync(path).mode & 0o777, 0o711);
 });
 
-test('nfs that two want at once is mounted once, and again where it was lost', async (t) => {
+test('mounts nfs once for concurrent guests, and again if the mount was lost', async (t) => {
   const { ran, mount } = scene(t);
   assert.deepEqual(await Promise.all([mount(), mount()]), [undefined, undefined]);
   assert.equal(ran.length, 1);
@@ -34,13 +34,13 @@ test('nfs that two want at once is mounted once, and again where it was lost', a
   assert.equal(ran.length, 2);
 });
 
-test('nfs that is mounted already stays so', async (t) => {
+test('does not mount nfs again if it is mounted', async (t) => {
   const { ran, mount } = scene(t, { isMounted: true });
   assert.equal(await mount(), undefined);
   assert.deepEqual(ran, []);
 });
 
-test('nfs without root is refused with what would do', async (t) => {
+test('refuses nfs without root and names an alternative', async (t) => {
   const refused = await scene(t, { isRoot: false }).mount();
   assert.equal(refused?.reason, 'VolumeUnsupported');
 });

@@ -1,23 +1,23 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { CommandError, runCommand } from './run-command.ts';
+import { ProgramError, runCommand } from './run-command.ts';
 
 describe('run command', () => {
-  it('gives what the program said', async () => {
+  it('returns the output of the program', async () => {
     assert.deepEqual(await runCommand('echo', ['a b', '$HOME']), { stdout: 'a b $HOME\n' });
   });
 
-  it('fails with what the program complained about', async () => {
+  it('throws the error output of the program', async () => {
     await assert.rejects(runCommand('ls', ['/nonexistent']), (error) => {
-      return error instanceof CommandError && /nonexistent.*No such file/.test(error.message);
+      return error instanceof ProgramError && /nonexistent.*No such file/.test(error.message);
     });
   });
 
-  it('fails where there is no such program', async () => {
-    await assert.rejects(runCommand('no-such-program-of-ours', []), CommandError);
+  it('throws if there is no such program', async () => {
+    await assert.rejects(runCommand('no-such-program-of-ours', []), ProgramError);
   });
 
-  it('hands on nothing of our environment', async () => {
+  it('passes nothing of our environment', async () => {
     const { stdout } = await runCommand('env', []);
     const names = stdout
       .trim()
@@ -26,11 +26,11 @@ describe('run command', () => {
     assert.deepEqual(new Set(names), new Set(['LC_ALL', 'PATH']));
   });
 
-  it('stops a program that nobody waits for any more', async () => {
+  it('stops a program when its signal is aborted', async () => {
     const giveUp = new AbortController();
-    const asked = runCommand('sleep', ['600'], { signal: giveUp.signal });
+    const running = runCommand('sleep', ['600'], { signal: giveUp.signal });
     giveUp.abort(new Error('no longer wanted'));
-    await assert.rejects(asked, /no longer wanted/);
+    await assert.rejects(running, /no longer wanted/);
     await assert.rejects(runCommand('true', [], { signal: giveUp.signal }), /no longer wanted/);
   });
 
@@ -38,7 +38,7 @@ describe('run command', () => {
     await assert.rejects(runCommand('sleep', ['600'], { timeoutMs: 20 }), /it took too long/);
   });
 
-  it('stops a program that says too much', async () => {
-    await assert.rejects(runCommand('yes', []), CommandError);
+  it('stops a program that writes too much output', async () => {
+    await assert.rejects(runCommand('yes', []), ProgramError);
   });
 });

@@ -1,4 +1,4 @@
-/** The one place of volumes/ that starts programs: bounded in time and output, with an environment of our own. */
+/** Runs the programs of volumes/, with limits on time and output and with a fixed environment. */
 import { execFile } from 'node:child_process';
 
 const TIMEOUT_MS = 60_000;
@@ -7,9 +7,9 @@ const ENVIRONMENT = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/
 const MESSAGE_CHARACTERS = 500;
 
 export interface RunOptions {
-  /** A minute, unless told. */
+  /** Default: one minute. */
   readonly timeoutMs?: number;
-  /** The program is killed; its reason is thrown. */
+  /** Kills the program and throws the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -19,26 +19,26 @@ export type RunCommand = (
   options?: RunOptions,
 ) => Promise<{ stdout: string }>;
 
-/** The program is missing, was too slow or did not succeed; the message has what it said. */
-export class CommandError extends Error {
-  override readonly name = 'CommandError';
+/** Thrown if a program is missing, takes too long or fails. The message contains its output. */
+export class ProgramError extends Error {
+  override readonly name = 'ProgramError';
 }
 
 export const runCommand: RunCommand = async (command, args, { timeoutMs = TIMEOUT_MS, signal } = {}) => {
   signal?.throwIfAborted();
   const options = { timeout: timeoutMs, killSignal: 'SIGKILL' as const, maxBuffer: OUTPUT_BYTES, env: ENVIRONMENT };
-  const ran = Promise.withResolvers<{ stdout: string }>();
+  const result = Promise.withResolvers<{ stdout: string }>();
   const child = execFile(command, [...args], options, (error, stdout, stderr) => {
-    if (error === null) return ran.resolve({ stdout });
-    const said = stderr.trim().slice(0, MESSAGE_CHARACTERS);
-    const how = error.killed === true ? 'it took too long' : said === '' ? error.message : said;
-    ran.reject(new CommandError(`Cannot run ${command} ${args[0] ?? ''}: ${how}`, { cause: error }));
+    if (error === null) return result.resolve({ stdout });
+    const output = stderr.trim().slice(0, MESSAGE_CHARACTERS);
+    const reason = error.killed === true ? 'it took too long' : output === '' ? error.message : output;
+    result.reject(new ProgramError(`Cannot run ${command} ${args[0] ?? ''}: ${reason}`, { cause: error }));
   });
-  // By ourselves: it settles only when the program is gone, so that whoever comes next finds nobody who still writes.
+  // Instead of execFile's own signal, which settles at once: the next caller must not find the program still writing.
   const kill = () => void child.kill('SIGKILL');
   signal?.addEventListener('abort', kill, { once: true });
   try {
-    return await ran.promise;
+    return await result.promise;
   } catch (error) {
     signal?.throwIfAborted();
     throw error;

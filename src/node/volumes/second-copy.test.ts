@@ -27,8 +27,8 @@ const LEFTOVER = 'selfsame.io/leftover-node';
 const CLAIMED: Volume = { name: 'root', persistentVolumeClaim: { claimName: 'data' } };
 const qemuImg = hasProgram('qemu-img') ? {} : { skip: 'qemu-img is not installed' };
 
-function whyNoLoops(): string | false {
-  if (!isRoot) return 'only root may make loop devices';
+function loopSkipReason(): string | false {
+  if (!isRoot) return 'only root can create loop devices';
   try {
     execFileSync('losetup', ['--find'], { stdio: 'pipe' });
     return false;
@@ -37,19 +37,19 @@ function whyNoLoops(): string | false {
   }
 }
 
-/** Every volume is a disk of the guest. */
+/** Returns an instance with a disk for every volume. */
 function aGuest(...volumes: Volume[]): Stored<VirtualMachineInstance> {
   const vmi = aVmi(volumes);
   const disks = volumes.map(({ name }) => ({ name }));
   return { ...vmi, spec: { ...vmi.spec, domain: { ...vmi.spec.domain, devices: { disks } } } };
 }
 
-/** One of node-2, with notes. */
+/** Returns a volume of node-2 with these annotations. */
 function away(
   annotations: Record<string, string>,
-  wish: Parameters<typeof aLocalVolume>[0] = {},
+  options: Parameters<typeof aLocalVolume>[0] = {},
 ): Stored<PersistentVolume> {
-  const volume = aLocalVolume({ node: 'node-2', ...wish });
+  const volume = aLocalVolume({ node: 'node-2', ...options });
   return {
     ...volume,
     metadata: { ...volume.metadata, annotations: { ...volume.metadata.annotations, ...annotations } },
@@ -60,10 +60,11 @@ const moving = (bytes: number, overlay = false, name = 'root'): IncomingVolumes 
   moving: new Map([[name, { bytes, overlay }]]),
   contents: new Map(),
 });
-const told = (prepared: Preparation) => (prepared.is === 'ready' ? 'ready' : `${prepared.is} ${prepared.reason}`);
+const outcomeText = (prepared: Preparation) =>
+  prepared.is === 'ready' ? 'ready' : `${prepared.is} ${prepared.reason}`;
 const directoryOf = (scene: VolumesScene) => join(scene.host.nodeDir, 'volumes', 'pvc-1');
 
-/** As an earlier guest, or an earlier try, left it. */
+/** Writes data as an earlier guest or attempt left it. */
 function leave(scene: VolumesScene): void {
   mkdirSync(join(directoryOf(scene), 'state', 'tpm'), { recursive: true });
   writeFileSync(join(directoryOf(scene), 'state', 'tpm', 'permall'), 'old');
@@ -71,12 +72,12 @@ function leave(scene: VolumesScene): void {
   writeFileSync(join(directoryOf(scene), 'disk.format'), 'qcow2\n');
 }
 
-describe('a volume that its guest brings along', () => {
+describe('a volume of an incoming guest', () => {
   const rooms: Record<string, { freeBytes: number; usedBytes?: number; want: string }> = {
-    'is refused where there is no room for it': { freeBytes: MI - 1, usedBytes: MI, want: 'failed NoSpaceLeft' },
-    'needs no more room than it takes at the source': { freeBytes: MI, usedBytes: MI, want: 'ready' },
-    'needs no more room than it is large': { freeBytes: 4 * MI, usedBytes: 5 * MI, want: 'ready' },
-    'is tried where nobody knows how much it takes': { freeBytes: 0, want: 'ready' },
+    'is refused if there is not enough space': { freeBytes: MI - 1, usedBytes: MI, want: 'failed NoSpaceLeft' },
+    'needs no more space than it uses on the source node': { freeBytes: MI, usedBytes: MI, want: 'ready' },
+    'needs no more space than its size': { freeBytes: 4 * MI, usedBytes: 5 * MI, want: 'ready' },
+    'is accepted if the used space is unknown': { freeBytes: 0, want: 'ready' },
   };
   for (const [what, { freeBytes, usedBytes, want }] of Object.entries(rooms)) {
     it(what, async () => {
@@ -85,18 +86,18 @@ describe('a volume that its guest brings along', () => {
       const volumes = await scene.open({ freeBytes: async () => freeBytes });
       const incoming = { ...moving(4 * MI), moving: new Map([['root', { bytes: 4 * MI, usedBytes, overlay: false }]]) };
       const prepared = await volumes.prepareIncoming(aGuest(CLAIMED), scene.lookups, incoming);
-      assert.equal(told(prepared), want);
+      assert.equal(outcomeText(prepared), want);
       if (want !== 'ready') assert.ok(!existsSync(directoryOf(scene)));
     });
   }
 
-  it('is made anew, empty and as large as told', async () => {
+  it('is created again, empty and with the requested size', async () => {
     await using scene = aScene();
     scene.bind('data', away({ [INCOMING]: 'node-1' }));
     leave(scene);
     const volumes = await scene.open();
 
-    // Its claim has asked for more since its guest began to move, or it was larger from the beginning.
+    // The claim was expanded after the migration began, or the volume was larger from the beginning.
     for (const bytes of [4 * MI, 12 * MI]) {
       const prepared = await volumes.prepareIncoming(aGuest(CLAIMED), scene.lookups, moving(bytes));
       const { source, readonly } = readyVolume(prepared, 'root');
@@ -104,11 +105,11 @@ describe('a volume that its guest brings along', () => {
       assert.equal(readonly, false);
       assert.ok(readFileSync(source.path).equals(Buffer.alloc(bytes)));
       assert.deepEqual(readdirSync(directoryOf(scene)).sort(), ['disk.format', 'disk.img']);
-      writeFileSync(source.path, 'of a try that was given up', { flag: 'r+' });
+      writeFileSync(source.path, 'of an abandoned attempt', { flag: 'r+' });
     }
   });
 
-  it('is found as it is when it is at home here, and grows then', async () => {
+  it('is unchanged and grows if its data node is this node', async () => {
     await using scene = aScene();
     scene.bind('data', away({ [INCOMING]: 'node-1' }));
     const volumes = await scene.open();
@@ -123,15 +124,15 @@ describe('a volume that its guest brings along', () => {
     assert.ok(readFileSync(path).subarray(0, 32).includes('data of the guest'));
   });
 
-  it('does not grow while it is on its way', async () => {
+  it('does not grow during the migration', async () => {
     await using scene = aScene();
     const volume = aLocalVolume();
     const volumes = await scene.open();
     const leaving = { ...volume.metadata, annotations: { ...volume.metadata.annotations, [INCOMING]: 'node-2' } };
-    await assert.rejects(volumes.grow({ ...volume, metadata: leaving }), /on its way to another node/);
+    await assert.rejects(volumes.grow({ ...volume, metadata: leaving }), /is being migrated to another node/);
   });
 
-  it('belongs to the user of guests', { skip: !isRoot && 'only root can give files' }, async () => {
+  it('belongs to the guest user', { skip: !isRoot && 'only root can change owners' }, async () => {
     await using scene = aScene();
     scene.bind('data', away({ [INCOMING]: 'node-1' }));
     const volumes = await scene.open({ guestUser: GUEST_USER });
@@ -141,46 +142,49 @@ describe('a volume that its guest brings along', () => {
   });
 
   const refused: Record<string, { volume: Stored<PersistentVolume>; want: string }> = {
-    'it is at home here': {
+    'its data node is this node': {
       volume: away({ [INCOMING]: 'node-1' }, { node: 'node-1' }),
       want: 'failed VolumeOnThisNode',
     },
-    'it goes to another node': { volume: away({ [INCOMING]: 'node-3' }), want: 'failed VolumeOnOtherNode' },
-    'it does not move': { volume: away({}), want: 'failed VolumeOnOtherNode' },
-    'every node reaches it': {
+    'it is being migrated to another node': {
+      volume: away({ [INCOMING]: 'node-3' }),
+      want: 'failed VolumeOnOtherNode',
+    },
+    'it is not being migrated': { volume: away({}), want: 'failed VolumeOnOtherNode' },
+    'it is shared by all nodes': {
       volume: away({ [INCOMING]: 'node-1' }, { scope: 'shared' }),
       want: 'failed VolumeUnsupported',
     },
-    'an earlier copy is about to be removed': {
+    'an earlier copy has not been removed yet': {
       volume: away({ [INCOMING]: 'node-1', [LEFTOVER]: 'node-1' }),
       want: 'waiting LeftoverPending',
     },
   };
   for (const [name, { volume, want }] of Object.entries(refused)) {
-    it(`is refused where ${name}, and nothing is touched`, async () => {
+    it(`is refused without a change if ${name}`, async () => {
       await using scene = aScene();
       scene.bind('data', volume);
       leave(scene);
       const prepared = await (await scene.open()).prepareIncoming(aGuest(CLAIMED), scene.lookups, moving(4 * MI));
-      assert.equal(told(prepared), want);
+      assert.equal(outcomeText(prepared), want);
       assert.equal(readFileSync(join(directoryOf(scene), 'disk.img'), 'utf8'), 'old');
     });
   }
 
-  it('is not given to a guest that only starts here', async () => {
+  it('is refused for a guest that starts here', async () => {
     await using scene = aScene();
     scene.bind('data', away({ [INCOMING]: 'node-1' }));
     const volumes = await scene.open();
-    assert.equal(told(await volumes.prepare(aGuest(CLAIMED), scene.lookups, {})), 'failed VolumeOnOtherNode');
-    // And one that comes must bring it.
+    assert.equal(outcomeText(await volumes.prepare(aGuest(CLAIMED), scene.lookups, {})), 'failed VolumeOnOtherNode');
+    // An incoming guest must announce the volume as moving.
     const nothing = { moving: new Map(), contents: new Map() };
     const prepared = await volumes.prepareIncoming(aGuest(CLAIMED), scene.lookups, nothing);
-    assert.equal(told(prepared), 'failed VolumeOnOtherNode');
+    assert.equal(outcomeText(prepared), 'failed VolumeOnOtherNode');
   });
 });
 
-describe('other disks of a guest that comes', () => {
-  it('are those of the domain, new ones in place of what an earlier try left', qemuImg, async () => {
+describe('other disks of an incoming guest', () => {
+  it('are created for the domain and replace those of an earlier attempt', qemuImg, async () => {
     await using scene = aScene();
     scene.bind('base', aLocalVolume({ scope: 'shared', storage: '8Mi' }));
     const volumes = await scene.open();
@@ -199,12 +203,12 @@ describe('other disks of a guest that comes', () => {
         ['scratch', { bytes: 2 * MI, overlay: false }],
         ['layer', { bytes: 6 * MI, overlay: true }],
       ]),
-      contents: new Map([['seed', Buffer.from('as it is there')]]),
+      contents: new Map([['seed', Buffer.from('content of the source node')]]),
     });
 
     assert.deepEqual(prepared, earlier);
     assert.ok(readFileSync(readyVolume(prepared, 'scratch').source.path).equals(Buffer.alloc(2 * MI)));
-    assert.equal(readFileSync(readyVolume(prepared, 'seed').source.path, 'utf8'), 'as it is there');
+    assert.equal(readFileSync(readyVolume(prepared, 'seed').source.path, 'utf8'), 'content of the source node');
     assert.equal(readFileSync(layer.path).includes('written by an earlier guest'), false);
     const info = JSON.parse(String(execFileSync('qemu-img', ['info', '--output=json', layer.path]))) as {
       'virtual-size': number;
@@ -214,7 +218,7 @@ describe('other disks of a guest that comes', () => {
     assert.match(info['backing-filename'], /shared\/volumes\/pvc-1\/disk\.img$/);
   });
 
-  it('that both nodes reach stay as large as they are at the other', async () => {
+  it('that both nodes share keep their size', async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume({ scope: 'shared' }));
     const volumes = await scene.open();
@@ -230,7 +234,7 @@ describe('other disks of a guest that comes', () => {
     assert.ok(readFileSync(path).subarray(0, 32).includes('data of the guest'));
   });
 
-  it('need not be there where the guest does not have them', async () => {
+  it('may be missing if they are not plugged', async () => {
     await using scene = aScene();
     scene.bind('data', away({}));
     const vmi = aGuest({ name: 'scratch', emptyDisk: { capacity: '1Mi' } }, CLAIMED);
@@ -241,9 +245,9 @@ describe('other disks of a guest that comes', () => {
     assert.deepEqual(prepared.is === 'ready' && [...prepared.volumes.keys()], ['scratch']);
   });
 
-  const strange: Record<string, { volume: Volume; incoming: IncomingVolumes }> = {
-    'the layer of a disk that has none': { volume: CLAIMED, incoming: moving(MI, true) },
-    'a whole disk for a layer': {
+  const unsupported: Record<string, { volume: Volume; incoming: IncomingVolumes }> = {
+    'the overlay of a disk that has none': { volume: CLAIMED, incoming: moving(MI, true) },
+    'a whole disk for an ephemeral volume': {
       volume: { name: 'root', ephemeral: { persistentVolumeClaim: { claimName: 'data' } } },
       incoming: moving(MI),
     },
@@ -256,19 +260,19 @@ describe('other disks of a guest that comes', () => {
       incoming: { moving: new Map(), contents: new Map([['root', Buffer.from('x')]]) },
     },
   };
-  for (const [name, { volume, incoming }] of Object.entries(strange)) {
-    it(`cannot be ${name}`, async () => {
+  for (const [name, { volume, incoming }] of Object.entries(unsupported)) {
+    it(`are refused for ${name}`, async () => {
       await using scene = aScene();
       scene.bind('data', away({ [INCOMING]: 'node-1' }));
       const prepared = await (await scene.open()).prepareIncoming(aGuest(volume), scene.lookups, incoming);
-      assert.equal(told(prepared), 'failed VolumeUnsupported');
+      assert.equal(outcomeText(prepared), 'failed VolumeUnsupported');
       assert.equal(existsSync(directoryOf(scene)), false);
     });
   }
 });
 
-describe('a copy that counts no more', () => {
-  it('is removed with all that is in it, also when asked again', async () => {
+describe('a leftover copy', () => {
+  it('is removed recursively, and removing it again does nothing', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
     leave(scene);
@@ -278,12 +282,15 @@ describe('a copy that counts no more', () => {
   });
 
   const kept: Record<string, { volume: Stored<PersistentVolume>; want: RegExp }> = {
-    'this node is home': { volume: away({ [LEFTOVER]: 'node-1' }, { node: 'node-1' }), want: /on this node/ },
-    'its guest comes here': { volume: away({ [LEFTOVER]: 'node-1', [INCOMING]: 'node-1' }), want: /on its way/ },
-    'every node reaches it': { volume: away({}, { scope: 'shared' }), want: /does not lie on a node/ },
+    'its data node is this node': { volume: away({ [LEFTOVER]: 'node-1' }, { node: 'node-1' }), want: /on this node/ },
+    'its guest is being migrated here': {
+      volume: away({ [LEFTOVER]: 'node-1', [INCOMING]: 'node-1' }),
+      want: /is being migrated to this node/,
+    },
+    'it is shared by all nodes': { volume: away({}, { scope: 'shared' }), want: /data on a single node/ },
   };
   for (const [name, { volume, want }] of Object.entries(kept)) {
-    it(`is none where ${name}`, async () => {
+    it(`is not removed if ${name}`, async () => {
       await using scene = aScene();
       leave(scene);
       await assert.rejects((await scene.open()).removeLeftover(volume), want);
@@ -298,8 +305,8 @@ const devicesBelow = ({ dir }: VolumesScene) =>
     .split('\n')
     .filter((file) => file.startsWith(dir));
 
-describe('block volumes of guests that move', { skip: whyNoLoops() }, () => {
-  it('stand on what is made now, not on what an earlier try left', async () => {
+describe('block volumes of migrating guests', { skip: loopSkipReason() }, () => {
+  it('use the new image, not that of an earlier attempt', async () => {
     await using scene = aScene();
     scene.bind('data', away({ [INCOMING]: 'node-1' }, { mode: 'Block' }));
     const volumes = await scene.open({ guestUser: GUEST_USER });
@@ -319,7 +326,7 @@ describe('block volumes of guests that move', { skip: whyNoLoops() }, () => {
     assert.deepEqual(devicesBelow(scene), []);
   });
 
-  it('are not taken from under another guest of the node, and left copies wait for it', async () => {
+  it('are not replaced or removed while another guest of the node uses them', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
     const other = aGuest(CLAIMED);
@@ -328,7 +335,7 @@ describe('block volumes of guests that move', { skip: whyNoLoops() }, () => {
       await volumes.prepare({ ...other, metadata: { ...other.metadata, uid: OTHER_ID } }, scene.lookups, {});
       scene.bind('data', away({ [INCOMING]: 'node-1' }, { mode: 'Block' }));
       const prepared = await volumes.prepareIncoming(aGuest(CLAIMED), scene.lookups, moving(MI));
-      assert.equal(told(prepared), 'waiting VolumeInUse');
+      assert.equal(outcomeText(prepared), 'waiting VolumeInUse');
       await assert.rejects(volumes.removeLeftover(away({ [LEFTOVER]: 'node-1' }, { mode: 'Block' })), DiskRefused);
       assert.ok(existsSync(join(directoryOf(scene), 'disk.img')));
 
@@ -341,7 +348,7 @@ describe('block volumes of guests that move', { skip: whyNoLoops() }, () => {
     }
   });
 
-  it('that both nodes reach are a device on each, and one lets go without the other', async () => {
+  it('that both nodes share have a device on each, and are detached independently', async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume({ mode: 'Block', scope: 'shared' }));
     const nodeDir = join(scene.dir, 'node-2');
@@ -360,7 +367,7 @@ describe('block volumes of guests that move', { skip: whyNoLoops() }, () => {
         join(scene.dir, 'shared/volumes/pvc-1', `root_${DOMAIN_ID}.node-2.block`),
       ]);
       execFileSync('dd', [`of=${there.path}`, 'bs=512', 'oflag=direct'], { input: 'x'.padEnd(512), stdio: 'pipe' });
-      // It comes back.
+      // The guest migrates back.
       await source.prepareIncoming(aGuest(CLAIMED), scene.lookups, nothing);
       await target.releaseUnwanted(() => false);
       assert.deepEqual(devicesBelow(scene), [
@@ -372,7 +379,7 @@ describe('block volumes of guests that move', { skip: whyNoLoops() }, () => {
     }
   });
 
-  it('that keep state are new at each coming, and the mount of an earlier one is let go', async () => {
+  it('with persistent state are new for each migration, and an earlier mount is removed', async () => {
     await using scene = aScene();
     scene.bind('first', aLocalVolume({ mode: 'Block', storage: '10Mi' }));
     scene.bind('second', aLocalVolume({ mode: 'Block', storage: '10Mi', name: 'pvc-2' }));
@@ -384,7 +391,7 @@ describe('block volumes of guests that move', { skip: whyNoLoops() }, () => {
     };
     try {
       writeFileSync(join(await directoryFor('first'), 'nvram.fd'), 'old');
-      // Killed before it was let go of; then the guest comes back.
+      // The agent was killed before the release; then the guest migrates back.
       assert.deepEqual(readdirSync(await directoryFor('second')), []);
       assert.deepEqual(readdirSync(await directoryFor('first')), ['nvram.fd']);
     } finally {

@@ -1,13 +1,13 @@
 /**
- * Snapshots of volumes as files: `<root>/snapshots/<id>/`, on this node or where all nodes reach it.
+ * The files of a snapshot of a volume: `<root>/snapshots/<id>/`, on this node or in the directory that all nodes share.
  *
  *   disk.img       the copy
- *   disk.format    raw or qcow2, decided by whoever made it and never by how the bytes look: a guest writes those;
- *                  `state` where it is of the state of a VM
- *   state.archive  such a copy, in the place of an image (state-archive.ts)
- *   sealed         its size in bytes; written last, so that where it is, the copy is complete and on disk
+ *   disk.format    raw or qcow2, as recorded when the copy was made; never detected, because a guest writes the bytes.
+ *                  `state` for a copy of the persistent state of a VM
+ *   state.archive  the copy of a persistent state, instead of an image (state-archive.ts)
+ *   sealed         the size in bytes; written last, so that its presence means that the copy is complete and durable
  *
- * A copy belongs to the user of guests only while the hypervisor writes it, and to us from then on.
+ * A copy belongs to the guest user only while the hypervisor writes it, and to the agent afterwards.
  */
 import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
@@ -16,11 +16,11 @@ import type { SnapshotPlace } from '#api/snapshot-handle.ts';
 import { MAX_STATE_ARCHIVE_BYTES } from '#api/snapshot-state.ts';
 import { SnapshotUnusable } from '#node/volumes-port.ts';
 import { Directory } from './directory.ts';
-import { giveTo, looksLike, PRIVATE_FILE, readNote, replaceFile, writeNote } from './disk-image.ts';
-import { FORMAT_FILE, PASSABLE } from './persistent-volume.ts';
+import { changeOwner, detectFormat, PRIVATE_FILE, readMarker, replaceFile, writeMarker } from './disk-image.ts';
+import { FORMAT_FILE, TRAVERSE_ONLY } from './persistent-volume.ts';
 import { parseArchive, type StateFile } from './state-archive.ts';
 import { DISK_IMAGE } from './volume-place.ts';
-import { isRefusal, type GuestUser, type VolumesHost } from './volumes-host.ts';
+import { isVolumeRefusal, type GuestProcessUser, type VolumesHost } from './volumes-host.ts';
 
 const { O_CREAT, O_EXCL, O_RDONLY, O_RDWR } = constants;
 
@@ -33,73 +33,73 @@ export type SealedSnapshot =
   | { readonly format: 'raw' | 'qcow2'; readonly path: string }
   | { readonly format: typeof STATE_FORMAT; readonly files: readonly StateFile[] };
 
-/** Empty, and the hypervisor's to write as qcow2. */
+/** Creates an empty file that the hypervisor can write as qcow2, and returns its path. */
 export async function makeSnapshotFile(place: SnapshotPlace, host: VolumesHost): Promise<string> {
-  await using directory = await emptySnapshot(place, host);
-  await writeNote(directory, FORMAT_FILE, 'qcow2');
+  await using directory = await openEmptySnapshot(place, host);
+  await writeMarker(directory, FORMAT_FILE, 'qcow2');
   await using file = await directory.open(DISK_IMAGE, O_RDWR | O_CREAT | O_EXCL, PRIVATE_FILE);
-  if (file !== undefined) await giveTo(file, host.guestUser);
+  if (file !== undefined) await changeOwner(file, host.guestUser);
   return join(directory.path, DISK_IMAGE);
 }
 
-/** Instead of an image; on disk when it resolves. Not complete before it is sealed. */
+/** Writes the archive of a persistent state, durably. The snapshot is not complete before it is sealed. */
 export async function writeArchive(place: SnapshotPlace, archive: Buffer, host: VolumesHost): Promise<void> {
-  await using directory = await emptySnapshot(place, host);
-  await writeNote(directory, FORMAT_FILE, STATE_FORMAT);
+  await using directory = await openEmptySnapshot(place, host);
+  await writeMarker(directory, FORMAT_FILE, STATE_FORMAT);
   await replaceFile(directory, ARCHIVE_FILE, archive, undefined);
   await directory.sync();
 }
 
-/** It gets its name when all of it is there. */
+/** Reports whether the archive exists. It gets its name when it is complete. */
 export function hasArchive(place: SnapshotPlace, host: VolumesHost): Promise<boolean> {
-  return within(place, host, async ({ directory }) => {
+  return withSnapshot(place, host, async ({ directory }) => {
     await using archive = await directory?.open(ARCHIVE_FILE, O_RDONLY);
     return archive !== undefined;
   });
 }
 
-/** The directory of the snapshot with nothing in it, whatever was. */
-export async function emptySnapshot(place: SnapshotPlace, host: VolumesHost): Promise<Directory> {
+/** Opens the directory of the snapshot after removing everything in it. */
+export async function openEmptySnapshot(place: SnapshotPlace, host: VolumesHost): Promise<Directory> {
   await removeSnapshot(place, host);
-  await using root = await Directory.open(rootOf(place, host));
-  if (root === undefined) throw new Error(`Cannot use snapshots: "${rootOf(place, host)}" does not exist`);
-  await using snapshots = await root.makeChild(SNAPSHOTS_DIR, PASSABLE);
-  return await snapshots.makeChild(place.id, PASSABLE);
+  await using root = await Directory.open(snapshotRoot(place, host));
+  if (root === undefined) throw new Error(`Cannot use snapshots: "${snapshotRoot(place, host)}" does not exist`);
+  await using snapshots = await root.makeChild(SNAPSHOTS_DIR, TRAVERSE_ONLY);
+  return await snapshots.makeChild(place.id, TRAVERSE_ONLY);
 }
 
-/** How large a volume from it is, in bytes. Throws where there is no usable copy. */
+/** Seals the snapshot and returns the size of a volume from it, in bytes. Throws if there is no usable copy. */
 export function sealSnapshot(place: SnapshotPlace, host: VolumesHost): Promise<number> {
-  return within(place, host, async ({ directory, above }) => {
-    if (directory === undefined) throw new SnapshotUnusable(`Cannot seal snapshot "${place.id}": there is none`);
-    let bytes = sizeIn(await readNote(directory, SEAL_FILE));
+  return withSnapshot(place, host, async ({ directory, above }) => {
+    if (directory === undefined) throw new SnapshotUnusable(`Cannot seal snapshot "${place.id}": it does not exist`);
+    let bytes = parseSize(await readMarker(directory, SEAL_FILE));
     if (bytes === undefined) {
-      bytes = await checkedBytes(directory, place, host);
-      await writeNote(directory, SEAL_FILE, String(bytes));
+      bytes = await checkCopy(directory, place, host);
+      await writeMarker(directory, SEAL_FILE, String(bytes));
     }
-    // From the inside out, and also where an earlier call was cut off: it may have got no further than the seal.
+    // From the inside out. Also if the seal exists: an earlier call may have been interrupted after writing it.
     for (const one of [directory, ...above]) await one.sync();
     return bytes;
   });
 }
 
-async function checkedBytes(directory: Directory, place: SnapshotPlace, host: VolumesHost): Promise<number> {
+async function checkCopy(directory: Directory, place: SnapshotPlace, host: VolumesHost): Promise<number> {
   const { id } = place;
-  const format = await readNote(directory, FORMAT_FILE);
+  const format = await readMarker(directory, FORMAT_FILE);
   if (format === STATE_FORMAT) return (await readArchive(directory, place)).bytes;
   await using file = await directory.open(DISK_IMAGE, O_RDWR);
   const stats = await file?.stat();
   if (file === undefined || stats?.isFile() !== true)
     throw new SnapshotUnusable(`Cannot seal snapshot "${id}": it has no image`);
-  // First taken from the hypervisor, then looked at: nobody else changes it in between.
-  await giveTo(file, ourselves(host));
+  // The owner changes first, so that nobody else can modify the file during the check.
+  await changeOwner(file, agentUser(host));
   if (format !== 'raw' && format !== 'qcow2')
-    throw new SnapshotUnusable(`Cannot seal snapshot "${id}": its format is not known`);
-  const bytes = format === 'raw' ? stats.size : await qcow2Bytes(file, join(directory.path, DISK_IMAGE));
+    throw new SnapshotUnusable(`Cannot seal snapshot "${id}": its format is unknown`);
+  const bytes = format === 'raw' ? stats.size : await checkQcow2(file, join(directory.path, DISK_IMAGE));
   await file.sync();
   return bytes;
 }
 
-/** Nobody but we ever had it. */
+/** Reads the archive, which no guest could ever modify. */
 async function readArchive(
   directory: Directory,
   { id }: SnapshotPlace,
@@ -113,76 +113,76 @@ async function readArchive(
   return { bytes: stats.size, files: parseArchive(await file.readFile()) };
 }
 
-/** How large the disk in it is. Throws where it is none, or names other files. */
-async function qcow2Bytes(file: FileHandle, path: string): Promise<number> {
-  const looks = await looksLike(file, path);
-  if (isRefusal(looks)) throw new SnapshotUnusable(looks.message);
-  if (looks.is !== 'qcow2') throw new SnapshotUnusable(`Cannot use image "${path}": it is raw; expected qcow2`);
-  return looks.virtualBytes;
+/** Returns the size of the disk in a qcow2 image. Throws if it is not one, or if it refers to other files. */
+async function checkQcow2(file: FileHandle, path: string): Promise<number> {
+  const detected = await detectFormat(file, path);
+  if (isVolumeRefusal(detected)) throw new SnapshotUnusable(detected.message);
+  if (detected.is !== 'qcow2') throw new SnapshotUnusable(`Cannot use image "${path}": it is raw; expected qcow2`);
+  return detected.virtualBytes;
 }
 
-/** Fine where there is none. */
+/** Does nothing if there is no such snapshot. */
 export function removeSnapshot(place: SnapshotPlace, host: VolumesHost): Promise<void> {
-  return within(place, host, async ({ directory, above: [snapshots] }) => {
-    // Whoever is killed in the middle must leave nothing that looks complete.
+  return withSnapshot(place, host, async ({ directory, above: [snapshots] }) => {
+    // The seal goes first: if the agent is killed, the rest must not look complete.
     await directory?.unlink(SEAL_FILE);
     await snapshots?.removeChild(place.id);
   });
 }
 
-/** Throws where it is not sealed. */
-export function withSealed<T>(
+/** Calls `use` with the sealed snapshot. Throws if it is not sealed. */
+export function useSealedSnapshot<T>(
   place: SnapshotPlace,
   host: VolumesHost,
   use: (snapshot: SealedSnapshot) => Promise<T>,
 ): Promise<T> {
-  return within(place, host, async ({ directory }) => {
-    const isSealed = directory && sizeIn(await readNote(directory, SEAL_FILE)) !== undefined;
-    const format = directory && (await readNote(directory, FORMAT_FILE));
+  return withSnapshot(place, host, async ({ directory }) => {
+    const isSealed = directory && parseSize(await readMarker(directory, SEAL_FILE)) !== undefined;
+    const format = directory && (await readMarker(directory, FORMAT_FILE));
     const isKnown = format === 'raw' || format === 'qcow2' || format === STATE_FORMAT;
     if (directory === undefined || isSealed !== true || !isKnown) {
-      const now = directory === undefined ? 'there is none' : 'it is not complete';
+      const now = directory === undefined ? 'it does not exist' : 'it is not complete';
       throw new Error(`Cannot use snapshot "${place.id}": ${now}; expected a sealed one`);
     }
     if (format === STATE_FORMAT) return await use({ format, files: (await readArchive(directory, place)).files });
     const path = join(directory.path, DISK_IMAGE);
     await using image = await directory.open(DISK_IMAGE, O_RDONLY);
     if (image === undefined) throw new Error(`Cannot use snapshot "${place.id}": it has no image`);
-    // Again: a hypervisor that a guest has taken over keeps the file open, and writes what it likes after the seal.
-    if (format === 'qcow2') await qcow2Bytes(image, path);
+    // Checked again, because a compromised hypervisor could keep the file open and write to it after the seal.
+    if (format === 'qcow2') await checkQcow2(image, path);
     return await use({ path, format });
   });
 }
 
 interface OpenSnapshot {
   readonly directory: Directory | undefined;
-  /** The directory of all snapshots, and the one above it; as far as they are there. */
+  /** The directory of all snapshots and its parent, if they exist. */
   readonly above: readonly Directory[];
 }
 
-async function within<T>(
+async function withSnapshot<T>(
   place: SnapshotPlace,
   host: VolumesHost,
   use: (snapshot: OpenSnapshot) => Promise<T>,
 ): Promise<T> {
-  await using root = await Directory.open(rootOf(place, host));
+  await using root = await Directory.open(snapshotRoot(place, host));
   await using snapshots = await root?.child(SNAPSHOTS_DIR);
   await using directory = await snapshots?.child(place.id);
   const above = root === undefined || snapshots === undefined ? [] : [snapshots, root];
   return await use({ directory, above });
 }
 
-function rootOf(place: SnapshotPlace, { nodeName, nodeDir, sharedDir }: VolumesHost): string {
+function snapshotRoot(place: SnapshotPlace, { nodeName, nodeDir, sharedDir }: VolumesHost): string {
   if (place.scope === 'shared') return sharedDir;
   if (place.node === nodeName) return nodeDir;
   throw new Error(`Cannot use snapshot "${place.id}": its data is on node "${place.node}"; this is node "${nodeName}"`);
 }
 
-function sizeIn(note: string | undefined): number | undefined {
+function parseSize(note: string | undefined): number | undefined {
   return note !== undefined && /^\d{1,16}$/.test(note) ? Number(note) : undefined;
 }
 
-/** Where guests run as we do, there is nobody to take it from. */
-function ourselves({ guestUser }: VolumesHost): GuestUser | undefined {
+/** Returns the agent's own user; undefined if guests run as that user anyway. */
+function agentUser({ guestUser }: VolumesHost): GuestProcessUser | undefined {
   return guestUser && { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
 }

@@ -45,14 +45,14 @@ function snapshotDir(scene: VolumesScene, root = scene.host.nodeDir): string {
   return join(root, 'snapshots', HERE.id);
 }
 
-/** A volume with something on it. */
+/** Creates a volume with some data. */
 function write(scene: VolumesScene, text: string, name = 'pvc-1', bytes = 8 * MI): void {
   mkdirSync(join(scene.host.nodeDir, 'volumes', name), { recursive: true });
   writeFileSync(diskOf(scene, name), text);
   truncateSync(diskOf(scene, name), bytes);
 }
 
-/** As the hypervisor leaves it. */
+/** Writes a copy as the hypervisor leaves it. */
 function writeQcow2(path: string, text: string, extra: string[] = []): void {
   writeFileSync(`${path}.raw`, text);
   truncateSync(`${path}.raw`, 2 * MI);
@@ -66,7 +66,7 @@ function madeFrom(place: SnapshotPlace, options: Parameters<typeof aLocalVolume>
   return volume;
 }
 
-/** Programs run as ever, and then this happens, with the file that the last of them wrote. */
+/** Runs programs as usual, and calls `then` afterwards with the file that the last one wrote. */
 function thenRun(after: (written: string) => void): RunCommand {
   return async (command, args, options) => {
     const result = await runCommand(command, args, options);
@@ -75,7 +75,7 @@ function thenRun(after: (written: string) => void): RunCommand {
   };
 }
 
-/** A disk that fills up in the middle of a copy. */
+/** Simulates a disk that becomes full in the middle of a copy. */
 const fillsUp: RunCommand = async (_command, args) => {
   writeFileSync(args.at(-1)!, 'half');
   throw new Error('No space left on device');
@@ -85,9 +85,9 @@ function begins(path: string, text: string): void {
   assert.equal(readFileSync(path).toString('latin1', 0, text.length), text);
 }
 
-describe('snapshots of volumes that nobody has open', () => {
+describe('snapshots of unused volumes', () => {
   for (const place of [HERE, SHARED]) {
-    it(`keeps the medium as it was and makes another volume of it (${place.scope})`, async () => {
+    it(`keep the content, from which another volume can be filled (${place.scope})`, async () => {
       await using scene = aScene();
       const volumes = await scene.open();
       write(scene, 'before');
@@ -108,14 +108,14 @@ describe('snapshots of volumes that nobody has open', () => {
     });
   }
 
-  it('takes a volume that was never used for an empty one', async () => {
+  it('of a volume that was never used are empty', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
     await volumes.takeSnapshot(aLocalVolume(), HERE, {});
     assert.equal(await volumes.sealSnapshot(HERE), 8 * MI);
   });
 
-  it('makes anew what an earlier try has left', async () => {
+  it('replace the remains of an earlier attempt', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
     mkdirSync(snapshotDir(scene), { recursive: true });
@@ -128,7 +128,7 @@ describe('snapshots of volumes that nobody has open', () => {
     assert.deepEqual(readdirSync(snapshotDir(scene)).sort(), ['disk.format', 'disk.img']);
   });
 
-  it('does not take the bytes of a guest for an image', qemuImg, async () => {
+  it('do not detect an image format in the bytes of a guest', qemuImg, async () => {
     await using scene = aScene();
     const volumes = await scene.open();
     const block = aLocalVolume({ mode: 'Block' });
@@ -143,7 +143,7 @@ describe('snapshots of volumes that nobody has open', () => {
     assert.deepEqual(readFileSync(diskOf(scene, 'pvc-2')), readFileSync(diskOf(scene)));
   });
 
-  it('keeps what is a qcow2 image one, and makes a raw volume of it', qemuImg, async () => {
+  it('keep the format of a qcow2 image, from which a raw volume is filled', qemuImg, async () => {
     await using scene = aScene();
     const volumes = await scene.open();
     write(scene, '', 'pvc-1', 0);
@@ -157,7 +157,7 @@ describe('snapshots of volumes that nobody has open', () => {
     assert.equal(statSync(diskOf(scene, 'pvc-2')).size, 8 * MI);
   });
 
-  it('are of one moment: none is taken where somebody writes meanwhile', async () => {
+  it('fail if the volume is written to meanwhile', async () => {
     await using scene = aScene({ run: thenRun(() => write(scene, 'after!')) });
     const volumes = await scene.open();
     write(scene, 'before');
@@ -167,14 +167,14 @@ describe('snapshots of volumes that nobody has open', () => {
     assert.deepEqual(readdirSync(snapshotDir(scene)), []);
   });
 
-  it('leave a disk that is full no fuller', async () => {
+  it('leave no partial copy on a full disk', async () => {
     await using scene = aScene({ run: fillsUp });
     const volumes = await scene.open();
     await assert.rejects(volumes.takeSnapshot(aLocalVolume(), HERE, {}), /No space left/);
     assert.deepEqual(readdirSync(snapshotDir(scene)), []);
   });
 
-  it('leave alone what another node has begun in their place', async () => {
+  it('do not touch the copy that another node has started', async () => {
     const dir = () => snapshotDir(scene, scene.host.sharedDir);
     await using scene = aScene({
       run: thenRun(() => {
@@ -184,22 +184,25 @@ describe('snapshots of volumes that nobody has open', () => {
       }),
     });
     const volumes = await scene.open();
-    await assert.rejects(volumes.takeSnapshot(aLocalVolume(), SHARED, {}), /the copy went away/);
+    await assert.rejects(volumes.takeSnapshot(aLocalVolume(), SHARED, {}), /the copy was removed meanwhile/);
     assert.deepEqual(readdirSync(dir()), ['disk.img']);
   });
 
   const refused: Record<string, { volume: Stored<PersistentVolume>; place?: SnapshotPlace; why: RegExp }> = {
-    'of an administrator': { volume: aVolume({ hostPath: { path: '/data' } }), why: /not one of ours/ },
-    'of another node': { volume: aLocalVolume({ node: 'node-2' }), why: /on node "node-2"/ },
-    'into another node': {
+    'of a volume of an administrator': {
+      volume: aVolume({ hostPath: { path: '/data' } }),
+      why: /does not belong to selfsame\.io\/local/,
+    },
+    'of a volume of another node': { volume: aLocalVolume({ node: 'node-2' }), why: /on node "node-2"/ },
+    'for another node': {
       volume: aLocalVolume(),
       place: { scope: 'node', node: 'node-2', id: 'a' },
       why: /data is on node "node-2"; this is node "node-1"/,
     },
-    'that is still to be filled': { volume: madeFrom(SHARED), why: /still being copied/ },
+    'of a volume that is not filled yet': { volume: madeFrom(SHARED), why: /still being copied/ },
   };
   for (const [sentence, { volume, place = HERE, why }] of Object.entries(refused)) {
-    it(`takes none ${sentence}`, async () => {
+    it(`are refused ${sentence}`, async () => {
       await using scene = aScene();
       const volumes = await scene.open();
       await assert.rejects(volumes.takeSnapshot(volume, place, {}), why);
@@ -209,7 +212,7 @@ describe('snapshots of volumes that nobody has open', () => {
 });
 
 describe('snapshots that a hypervisor writes', () => {
-  it('are raw volumes again when they are filled', qemuImg, async () => {
+  it('fill raw volumes', qemuImg, async () => {
     await using scene = aScene();
     const volumes = await scene.open();
     const path = await volumes.makeSnapshotFile(HERE);
@@ -223,23 +226,27 @@ describe('snapshots that a hypervisor writes', () => {
     assert.equal(readFileSync(join(diskOf(scene, 'pvc-2'), '..', 'disk.format'), 'utf8'), 'raw\n');
   });
 
-  it('belong to the guests while they are written, and to us afterwards', { ...qemuImg, ...needsRoot }, async () => {
-    await using scene = aScene();
-    const volumes = await scene.open({ guestUser: { uid: GUEST_UID, gid: GUEST_UID } });
-    const path = await volumes.makeSnapshotFile(HERE);
-    const owners = [statSync(path).uid];
-    writeQcow2(path, 'running');
-    await volumes.sealSnapshot(HERE);
-    owners.push(statSync(path).uid);
-    await volumes.fill(madeFrom(HERE), {});
-    owners.push(statSync(diskOf(scene, 'pvc-2')).uid);
+  it(
+    'belong to the guest user while they are written, and to the agent afterwards',
+    { ...qemuImg, ...needsRoot },
+    async () => {
+      await using scene = aScene();
+      const volumes = await scene.open({ guestUser: { uid: GUEST_UID, gid: GUEST_UID } });
+      const path = await volumes.makeSnapshotFile(HERE);
+      const owners = [statSync(path).uid];
+      writeQcow2(path, 'running');
+      await volumes.sealSnapshot(HERE);
+      owners.push(statSync(path).uid);
+      await volumes.fill(madeFrom(HERE), {});
+      owners.push(statSync(diskOf(scene, 'pvc-2')).uid);
 
-    assert.deepEqual(owners, [GUEST_UID, 0, GUEST_UID]);
-    assert.equal(statSync(path).mode & 0o777, 0o600);
-    assert.equal(statSync(snapshotDir(scene)).mode & 0o777, 0o711);
-  });
+      assert.deepEqual(owners, [GUEST_UID, 0, GUEST_UID]);
+      assert.equal(statSync(path).mode & 0o777, 0o600);
+      assert.equal(statSync(snapshotDir(scene)).mode & 0o777, 0o711);
+    },
+  );
 
-  it('are emptied when they begin again', async () => {
+  it('are emptied when they start again', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
     const path = await volumes.makeSnapshotFile(HERE);
@@ -248,7 +255,7 @@ describe('snapshots that a hypervisor writes', () => {
     assert.equal(statSync(path).size, 0);
   });
 
-  it('are not trusted: no other files, and nothing but qcow2', qemuImg, async () => {
+  it('are refused if they are not qcow2 or refer to other files', qemuImg, async () => {
     await using scene = aScene();
     const volumes = await scene.open();
     const path = await volumes.makeSnapshotFile(HERE);
@@ -260,36 +267,36 @@ describe('snapshots that a hypervisor writes', () => {
 });
 
 describe('volumes from snapshots', () => {
-  /** A sealed snapshot, by hand. */
-  function sealed(scene: VolumesScene, format: 'raw' | 'qcow2' = 'raw'): void {
+  /** Writes a sealed snapshot directly. */
+  function writeSealed(scene: VolumesScene, format: 'raw' | 'qcow2' = 'raw'): void {
     mkdirSync(snapshotDir(scene), { recursive: true });
     for (const [name, text] of Object.entries({ 'disk.img': '1', 'disk.format': `${format}\n`, sealed: '1\n' })) {
       writeFileSync(join(snapshotDir(scene), name), text);
     }
   }
 
-  it('do not begin where there is no room for them, and neither do snapshots', qemuImg, async () => {
-    const asked: string[] = [];
+  it('are not started without enough free space, and neither are snapshots', qemuImg, async () => {
+    const started: string[] = [];
     const run: RunCommand = async (command, args, options) => {
-      // As on most file systems.
+      // As on most file systems, which do not support reflinks.
       if (args[0] === '--reflink=always') throw new Error('Operation not supported');
-      asked.push(command);
+      started.push(command);
       return await runCommand(command, args, options);
     };
     await using scene = aScene({ run });
     const volumes = await scene.open({ freeBytes: async () => -1 });
     write(scene, 'much');
     await assert.rejects(volumes.takeSnapshot(aLocalVolume(), HERE, {}), /has -1 bytes left/);
-    sealed(scene);
+    writeSealed(scene);
     await assert.rejects(volumes.fill(madeFrom(HERE), {}), /has -1 bytes left/);
     writeQcow2(await volumes.makeSnapshotFile(HERE), 'running');
     await volumes.sealSnapshot(HERE);
     await assert.rejects(volumes.fill(madeFrom(HERE), {}), /has -1 bytes left/);
-    assert.deepEqual(asked, []);
+    assert.deepEqual(started, []);
   });
 
   for (const mode of ['Filesystem', 'Block'] as const) {
-    it(`are nobody else’s to read, from the first byte on (${mode})`, qemuImg, async () => {
+    it(`are never readable by other users (${mode})`, qemuImg, async () => {
       const modes: number[] = [];
       await using scene = aScene({ run: thenRun((written) => modes.push(statSync(written).mode & 0o777)) });
       const volumes = await scene.open();
@@ -303,37 +310,37 @@ describe('volumes from snapshots', () => {
     });
   }
 
-  it('leave a disk that is full no fuller', async () => {
+  it('leave no partial copy on a full disk', async () => {
     await using scene = aScene({ run: fillsUp });
     const volumes = await scene.open();
-    sealed(scene);
+    writeSealed(scene);
     await assert.rejects(volumes.fill(madeFrom(HERE), {}), /No space left/);
     assert.deepEqual(readdirSync(join(diskOf(scene, 'pvc-2'), '..')), []);
   });
 
-  it('are not filled a second time under a guest: another node was first', async () => {
+  it('are not replaced if another node has filled them first', async () => {
     await using scene = aScene({ run: thenRun(() => write(scene, 'the guest’s', 'pvc-2')) });
     const volumes = await scene.open();
-    sealed(scene);
+    writeSealed(scene);
     await volumes.fill(madeFrom(HERE), {});
     begins(diskOf(scene, 'pvc-2'), 'the guest');
     assert.deepEqual(readdirSync(join(diskOf(scene, 'pvc-2'), '..')).sort(), ['disk.format', 'disk.img']);
   });
 
-  it('are not filled from an image that has learned to name other files', qemuImg, async () => {
+  it('are not filled from an image that was changed to refer to other files', qemuImg, async () => {
     await using scene = aScene();
     const volumes = await scene.open();
-    sealed(scene, 'qcow2');
+    writeSealed(scene, 'qcow2');
     const image = join(snapshotDir(scene), 'disk.img');
     execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', '/etc/passwd', '-F', 'raw', image]);
     await assert.rejects(volumes.fill(madeFrom(HERE), {}), /names a backing file/);
   });
 
-  it('are not there for guests before they are filled', async () => {
+  it('are not available to guests before they are filled', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
     scene.bind('data', madeFrom(HERE));
-    await assert.rejects(volumes.fill(madeFrom(HERE), {}), /there is none; expected a sealed one/);
+    await assert.rejects(volumes.fill(madeFrom(HERE), {}), /it does not exist; expected a sealed one/);
 
     const prepared = await volumes.prepare(aVmi(claimed), scene.lookups, {});
 
@@ -354,10 +361,10 @@ describe('volumes from snapshots', () => {
     begins(diskOf(scene, 'pvc-2'), 'two');
   });
 
-  it('leave nothing when they are removed half filled', async () => {
+  it('leave nothing behind when they are removed before they are filled', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
-    sealed(scene);
+    writeSealed(scene);
     const signal = AbortSignal.abort(new Error('no longer wanted'));
 
     await assert.rejects(volumes.fill(madeFrom(HERE), { signal }), /no longer wanted/);
@@ -367,15 +374,15 @@ describe('volumes from snapshots', () => {
     assert.equal(existsSync(join(diskOf(scene, 'pvc-2'), '..')), false);
   });
 
-  it('are of snapshots of ours only', async () => {
+  it('are filled from our own snapshots only', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
     const volume = madeFrom(HERE);
     volume.spec.csi!.volumeAttributes!['snapshot'] = 'node/node-1/../../etc';
-    await assert.rejects(volumes.fill(volume, {}), /is no snapshot of ours/);
+    await assert.rejects(volumes.fill(volume, {}), /is not the handle of one of our snapshots/);
   });
 
-  it('do not follow where links lead', async () => {
+  it('do not follow links', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
     mkdirSync(join(scene.dir, 'elsewhere'));
@@ -389,7 +396,7 @@ describe('volumes from snapshots', () => {
     assert.equal(existsSync(join(scene.dir, 'elsewhere', 'disk.img')), true);
   });
 
-  it('go on when their snapshot is removed', async () => {
+  it('stay when their snapshot is removed', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
     write(scene, 'one');
@@ -402,6 +409,6 @@ describe('volumes from snapshots', () => {
 
     assert.equal(existsSync(snapshotDir(scene)), false);
     begins(diskOf(scene, 'pvc-2'), 'one');
-    await assert.rejects(volumes.sealSnapshot(HERE), /there is none/);
+    await assert.rejects(volumes.sealSnapshot(HERE), /it does not exist/);
   });
 });

@@ -1,10 +1,10 @@
-/** The state in a volume of ours, out and in, as disk-content.ts has it for disks: what goes by is an archive of it. */
+/** Reads and replaces the persistent state in a volume as an archive; disk-content.ts does the same for disks. */
 import type { DiskHeader } from '#api/disk-stream.ts';
 import { MAX_STATE_ARCHIVE_BYTES } from '#api/snapshot-state.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { DiskContent } from '#node/volumes-port.ts';
-import { install, readyPlace } from './disk-content.ts';
-import { ownDirectory } from './persistent-volume.ts';
+import { installImage, findReadyPlace } from './disk-content.ts';
+import { openOwnDirectory } from './persistent-volume.ts';
 import { parseArchive } from './state-archive.ts';
 import { installState, makeStateImage, packVolume } from './state-archive-volume.ts';
 import { DISK_IMAGE } from './volume-place.ts';
@@ -12,9 +12,9 @@ import type { VolumesHost } from './volumes-host.ts';
 
 const UPLOADED = `${DISK_IMAGE}.upload`;
 
-/** Throws where it cannot be read. */
+/** Opens the state for reading. Throws if that is not possible. */
 export async function openState(volume: PersistentVolume, host: VolumesHost): Promise<DiskContent> {
-  const archive = await packVolume(volume, await readyPlace(volume, host), undefined, host);
+  const archive = await packVolume(volume, await findReadyPlace(volume, host), undefined, host);
   return {
     header: { size: archive.length, format: 'raw', virtualSize: archive.length },
     async *chunks() {
@@ -24,7 +24,7 @@ export async function openState(volume: PersistentVolume, host: VolumesHost): Pr
   };
 }
 
-/** The volume has the state when it resolves, on disk; where it throws, it has none, or what it had. */
+/** Replaces the state, durably. If it throws, the volume has its previous state or none. */
 export async function replaceState(
   volume: PersistentVolume,
   header: DiskHeader,
@@ -32,9 +32,9 @@ export async function replaceState(
   host: VolumesHost,
   { signal }: { readonly signal: AbortSignal | undefined },
 ): Promise<void> {
-  const place = await readyPlace(volume, host);
-  const files = parseArchive(await whole(volume, header, chunks, signal));
-  await using directory = await ownDirectory(place);
+  const place = await findReadyPlace(volume, host);
+  const files = parseArchive(await readAll(volume, header, chunks, signal));
+  await using directory = await openOwnDirectory(place);
   if (!place.block) {
     await installState(directory, files, { host, replace: true });
     return;
@@ -43,21 +43,21 @@ export async function replaceState(
   try {
     await makeStateImage(directory, UPLOADED, files, { place, host });
     signal?.throwIfAborted();
-    await install(directory, UPLOADED, place, host);
+    await installImage(directory, UPLOADED, place, host);
   } finally {
     await directory.unlink(UPLOADED);
   }
 }
 
-async function whole(
+async function readAll(
   { metadata }: PersistentVolume,
   { size }: DiskHeader,
   chunks: AsyncIterable<Buffer>,
   signal: AbortSignal | undefined,
 ): Promise<Buffer> {
-  const cannot = `Cannot fill PersistentVolume "${metadata.name}" with state`;
+  const prefix = `Cannot fill PersistentVolume "${metadata.name}" with persistent state`;
   if (size > MAX_STATE_ARCHIVE_BYTES)
-    throw new Error(`${cannot}: it has ${size} bytes; expected ${MAX_STATE_ARCHIVE_BYTES} or less`);
+    throw new Error(`${prefix}: the archive has ${size} bytes; expected at most ${MAX_STATE_ARCHIVE_BYTES}`);
   const pieces: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of chunks) {
@@ -66,6 +66,6 @@ async function whole(
     if (bytes > size) break;
     pieces.push(chunk);
   }
-  if (bytes !== size) throw new Error(`${cannot}: ${bytes} bytes came; expected ${size}`);
+  if (bytes !== size) throw new Error(`${prefix}: received ${bytes} bytes; expected ${size}`);
   return Buffer.concat(pieces);
 }

@@ -7,17 +7,17 @@ import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
 import { STATE_LABEL } from '#api/persistent-state.ts';
 import { formatSnapshotHandle, type SnapshotPlace } from '#api/snapshot-handle.ts';
 import { SnapshotUnusable, type Volumes } from '#node/volumes-port.ts';
-import { parseArchive, printArchive } from './state-archive.ts';
+import { parseArchive, buildArchive } from './state-archive.ts';
 import { aLocalVolume, aScene, DOMAIN_ID, isRoot, type VolumesScene } from './testing/volumes-scene.ts';
 
 const PLACE: SnapshotPlace = { scope: 'node', node: 'node-1', id: 'snapcontent-1' };
 const GUEST_USER = { uid: 64_055, gid: 64_055 };
 const UNUSED = { useOf: () => undefined };
 const NEEDS_ROOT = { skip: isRoot ? false : 'only root may give files away' };
-const NO_MOUNTS = { skip: whyNot() };
+const NO_MOUNTS = { skip: mountSkipReason() };
 const KEYS = 'the keys of the guest';
 
-function whyNot(): string | false {
+function mountSkipReason(): string | false {
   if (!isRoot) return 'only root may mount';
   try {
     execFileSync('losetup', ['--find'], { stdio: 'ignore' });
@@ -33,7 +33,7 @@ function madeFrom(options: Parameters<typeof aLocalVolume>[0] = {}) {
   return volume;
 }
 
-/** As a guest leaves it, with what is none of its state. */
+/** Writes a state as a guest leaves it, with files that do not belong to the persistent state. */
 function keep(directory: string, keys = KEYS): void {
   mkdirSync(join(directory, 'tpm'), { recursive: true });
   writeFileSync(join(directory, 'tpm', 'tpm2-00.permall'), keys);
@@ -56,8 +56,8 @@ async function snapshotOf(scene: VolumesScene, volumes: Volumes, state: { domain
   ]);
 }
 
-describe('the snapshot of a state', () => {
-  it('has what the guest keeps and nothing besides, also while it runs', async () => {
+describe('the snapshot of a persistent state', () => {
+  it('contains only persistent files, also while the guest runs', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
     keep(stateOf(scene, 'pvc-1'));
@@ -74,7 +74,7 @@ describe('the snapshot of a state', () => {
     );
   });
 
-  it('fills a volume, which is not there for guests before', async () => {
+  it('fills a volume, which guests cannot use before', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
     keep(stateOf(scene, 'pvc-1'));
@@ -90,7 +90,7 @@ describe('the snapshot of a state', () => {
     assert.equal(readFileSync(join(stateOf(scene, 'pvc-2'), 'tpm', 'tpm2-00.permall'), 'utf8'), KEYS);
   });
 
-  it('fills it once: what the guest has kept since stays', async () => {
+  it('fills a volume once and does not replace later state', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
     keep(stateOf(scene, 'pvc-1'));
@@ -101,7 +101,7 @@ describe('the snapshot of a state', () => {
     assert.equal(readFileSync(join(stateOf(scene, 'pvc-2'), 'tpm', 'tpm2-00.permall'), 'utf8'), 'newer keys');
   });
 
-  it('gives what it fills to the user of guests', NEEDS_ROOT, async () => {
+  it('gives the files to the guest user', NEEDS_ROOT, async () => {
     await using scene = aScene();
     const volumes = await scene.open({ guestUser: GUEST_USER });
     keep(stateOf(scene, 'pvc-1'));
@@ -119,7 +119,7 @@ describe('the snapshot of a state', () => {
     ]);
   });
 
-  it('of a volume that nobody has used is empty', async () => {
+  it('of an unused volume is empty', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
     await snapshotOf(scene, volumes);
@@ -127,7 +127,7 @@ describe('the snapshot of a state', () => {
     assert.deepEqual(readdirSync(stateOf(scene, 'pvc-2')), []);
   });
 
-  it('is of no use where it is damaged', async () => {
+  it('is refused if it is damaged', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
     keep(stateOf(scene, 'pvc-1'));
@@ -137,7 +137,7 @@ describe('the snapshot of a state', () => {
     assert.equal(existsSync(stateOf(scene, 'pvc-2')), false);
   });
 
-  it('follows no link that a guest has made', async () => {
+  it('does not follow links of a guest', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
     mkdirSync(join(stateOf(scene, 'pvc-1'), 'tpm'), { recursive: true });
@@ -146,10 +146,10 @@ describe('the snapshot of a state', () => {
   });
 });
 
-describe('the snapshot of a state on a block volume', NO_MOUNTS, () => {
+describe('the snapshot of a persistent state on a block volume', NO_MOUNTS, () => {
   const aBlock = () => aLocalVolume({ mode: 'Block', storage: '10Mi' });
 
-  it('is read by the mount of the guest, and by one of its own when it has ended', async () => {
+  it('is read through the mount of the guest, or through a temporary one after the guest has ended', async () => {
     await using scene = aScene();
     const volumes = await scene.open({ guestUser: GUEST_USER });
     scene.bind('old', aBlock());
@@ -160,7 +160,7 @@ describe('the snapshot of a state on a block volume', NO_MOUNTS, () => {
       keep(prepared.is === 'ready' ? prepared.directory : '');
       await volumes.takeSnapshot(aBlock(), PLACE, { state: { domainId: DOMAIN_ID } });
       const running = readFileSync(join(scene.host.nodeDir, 'snapshots', PLACE.id, 'state.archive'));
-      // Nobody else is let in meanwhile.
+      // No other user is admitted meanwhile.
       await assert.rejects(volumes.takeSnapshot(aBlock(), PLACE, { state: {} }), /in use by another guest/);
       await volumes.release(DOMAIN_ID);
       await volumes.takeSnapshot(aBlock(), PLACE, { state: {} });
@@ -181,7 +181,7 @@ describe('the snapshot of a state on a block volume', NO_MOUNTS, () => {
   });
 });
 
-describe('the content of a state', () => {
+describe('the content of a persistent state', () => {
   async function upload(scene: VolumesScene, volumes: Volumes, archive: Buffer): Promise<void> {
     const opened = await volumes.contents!.replace('state', scene.lookups, UNUSED);
     try {
@@ -202,7 +202,7 @@ describe('the content of a state', () => {
     Object.assign(metadata, { labels: { [STATE_LABEL]: 'web' }, annotations: { [UPLOAD_ANNOTATION]: 'true' } });
   }
 
-  it('goes out as an archive, and comes in as one', async () => {
+  it('is exported and imported as an archive', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
     scene.bind('state', aLocalVolume());
@@ -216,18 +216,18 @@ describe('the content of a state', () => {
     assert.equal(archive.length, content.header.size);
 
     const files = parseArchive(archive).map((one) => ({ ...one, content: Buffer.from(`imported ${one.name}`) }));
-    await upload(scene, volumes, printArchive(files));
+    await upload(scene, volumes, buildArchive(files));
     assert.equal(readFileSync(join(stateOf(scene, 'pvc-1'), 'nvram.fd'), 'utf8'), 'imported nvram.fd');
     assert.deepEqual(readdirSync(join(scene.host.nodeDir, 'volumes', 'pvc-1')), ['state']);
   });
 
-  it('that is damaged is refused, and the volume stays as it was', async () => {
+  it('is refused without a change of the volume if it is damaged', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
     scene.bind('state', aLocalVolume());
     mark(scene);
     keep(stateOf(scene, 'pvc-1'));
-    await assert.rejects(upload(scene, volumes, Buffer.from('a disk')), /no archive of state/);
+    await assert.rejects(upload(scene, volumes, Buffer.from('a disk')), /not an archive of persistent state/);
     assert.equal(readFileSync(join(stateOf(scene, 'pvc-1'), 'nvram.fd'), 'utf8'), 'variables');
   });
 
@@ -236,7 +236,7 @@ describe('the content of a state', () => {
     const volumes = await scene.open({ guestUser: GUEST_USER });
     scene.bind('state', aLocalVolume({ mode: 'Block', storage: '10Mi' }));
     mark(scene);
-    await upload(scene, volumes, printArchive([{ name: 'nvram.fd', content: Buffer.from('variables') }]));
+    await upload(scene, volumes, buildArchive([{ name: 'nvram.fd', content: Buffer.from('variables') }]));
     const image = join(scene.host.nodeDir, 'volumes', 'pvc-1', 'disk.img');
     assert.equal(
       execFileSync('debugfs', ['-R', 'cat /state/nvram.fd', image], { stdio: 'pipe' }).toString(),

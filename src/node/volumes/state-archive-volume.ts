@@ -1,7 +1,7 @@
 /**
- * The state in a volume of ours as an archive, and a volume filled from one. Of a block volume that a guest has, the
- * mount of its domain is read; of one that nobody has, a mount that is made for the moment, as if for a domain: whoever
- * is killed meanwhile leaves it to releaseUnwanted. A block volume is filled without any.
+ * Packs the persistent state of a volume into an archive, and fills a volume from one. A block volume that a guest uses
+ * is read through the mount of its domain. An unused one is mounted temporarily, as if for a domain; if the agent is
+ * killed meanwhile, releaseUnwanted removes that mount. Filling a block volume needs no mount.
  */
 import { constants } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -13,11 +13,11 @@ import { PRIVATE_FILE } from './disk-image.ts';
 import { removeDomainFiles } from './domain-files.ts';
 import { detachLoops } from './loop-device.ts';
 import { readMounts } from './mounts.ts';
-import { ownDirectory, PASSABLE, type OwnPlace } from './persistent-volume.ts';
+import { openOwnDirectory, TRAVERSE_ONLY, type OwnPlace } from './persistent-volume.ts';
 import type { StateFile } from './state-archive.ts';
 import { packState, unpackState } from './state-archive-files.ts';
 import { MAX_BYTES } from './state-file-system.ts';
-import { MOUNTS_DIR, prepareState, releaseState } from './state-volume.ts';
+import { MOUNTS_DIR, prepareState, releaseStateVolume } from './state-volume.ts';
 import { STATE_DIR } from './volume-place.ts';
 import type { VolumesHost } from './volumes-host.ts';
 
@@ -25,52 +25,52 @@ const { O_CREAT, O_EXCL, O_RDWR } = constants;
 
 const NODE_CHARACTERS = 200;
 
-/** `domainId`: whose guest has the volume now; undefined where nobody has. */
+/** `domainId` is the domain that uses the volume now; undefined if none does. */
 export async function packVolume(
   volume: PersistentVolume,
   place: OwnPlace,
   domainId: string | undefined,
   host: VolumesHost,
 ): Promise<Buffer> {
-  await using directory = await ownDirectory(place);
+  await using directory = await openOwnDirectory(place);
   if (!place.block) {
     await using state = await directory.child(STATE_DIR);
     return await packState(state);
   }
-  if (domainId === undefined) return await withMount(volume, directory, host);
-  await using root = await mountOf(domainId, directory, host);
+  if (domainId === undefined) return await packWithMount(volume, directory, host);
+  await using root = await openMount(domainId, directory, host);
   await using state = await root.child(STATE_DIR);
   return await packState(state);
 }
 
-async function withMount(volume: PersistentVolume, directory: Directory, host: VolumesHost): Promise<Buffer> {
+async function packWithMount(volume: PersistentVolume, directory: Directory, host: VolumesHost): Promise<Buffer> {
   const domainId = newUid();
   try {
     const prepared = await prepareState(volume, { domainId, hasEnded: () => false }, host);
     if (prepared.is !== 'ready') throw new Error(prepared.message);
     await using state = await Directory.open(prepared.directory);
-    if (state === undefined) throw new Error(`Cannot read "${prepared.directory}": it went away`);
+    if (state === undefined) throw new Error(`Cannot read "${prepared.directory}": it was removed meanwhile`);
     return await packState(state);
   } finally {
-    await releaseState(domainId, host);
+    await releaseStateVolume(domainId, host);
     await detachLoops({ domainId, nodeName: host.nodeName }, [dirname(directory.path)], host.run);
     await removeDomainFiles(host, domainId);
   }
 }
 
-/** Only where it is the volume that is mounted there. */
-async function mountOf(domainId: string, directory: Directory, { nodeDir }: VolumesHost): Promise<Directory> {
+/** Opens the mount of the domain. Throws if another volume, or none, is mounted there. */
+async function openMount(domainId: string, directory: Directory, { nodeDir }: VolumesHost): Promise<Directory> {
   const path = join(nodeDir, MOUNTS_DIR, domainId);
   const mount = (await readMounts()).findLast(({ target }) => target === path);
   const image = mount && (await readFile(`/sys/dev/block/${mount.device}/loop/backing_file`, 'utf8').catch(() => ''));
   const root = image && dirname(image.trimEnd()) === directory.path ? await Directory.open(path) : undefined;
   if (root !== undefined) return root;
-  throw new Error(`Cannot read the state in "${directory.path}": its guest does not have it mounted`);
+  throw new Error(`Cannot read the state in "${directory.path}": it is not mounted for its guest`);
 }
 
 /**
- * Of a volume of files: `state/` appears with all that is in it. False where it is there already: it stays, unless it is
- * to be replaced.
+ * Installs `state/` in a volume of mode Filesystem, complete from the beginning. Returns false, without a change, if it
+ * exists and is not to be replaced.
  */
 export async function installState(
   directory: Directory,
@@ -81,7 +81,7 @@ export async function installState(
   await directory.removeTree(unfinished);
   try {
     {
-      await using state = await directory.makeChild(unfinished, PASSABLE);
+      await using state = await directory.makeChild(unfinished, TRAVERSE_ONLY);
       await unpackState(files, state, host.guestUser);
     }
     if (replace) await directory.removeTree(STATE_DIR);
@@ -96,7 +96,7 @@ export async function installState(
   }
 }
 
-/** Of a block volume: the image `name` with a file system that has the state in it. */
+/** Creates the image `name` for a block volume: a file system that contains the state. */
 export async function makeStateImage(
   directory: Directory,
   name: string,
@@ -107,8 +107,8 @@ export async function makeStateImage(
   await directory.removeTree(content);
   try {
     {
-      await using root = await directory.makeChild(content, PASSABLE);
-      await using state = await root.makeChild(STATE_DIR, PASSABLE);
+      await using root = await directory.makeChild(content, TRAVERSE_ONLY);
+      await using state = await root.makeChild(STATE_DIR, TRAVERSE_ONLY);
       await unpackState(files, state, host.guestUser);
       await using image = await directory.open(name, O_RDWR | O_CREAT | O_EXCL, PRIVATE_FILE);
       await image?.truncate(Math.min(place.bytes, MAX_BYTES));

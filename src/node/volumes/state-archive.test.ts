@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { MAX_STATE_ARCHIVE_BYTES } from '#api/snapshot-state.ts';
 import { SnapshotUnusable } from '#node/volumes-port.ts';
-import { MAX_STATE_FILES, parseArchive, printArchive, type StateFile } from './state-archive.ts';
+import { MAX_STATE_FILES, parseArchive, buildArchive, type StateFile } from './state-archive.ts';
 
 const FILES: StateFile[] = [
   { name: 'tpm/tpm2-00.permall', content: Buffer.from('keys') },
@@ -16,7 +16,7 @@ function changed(archive: Buffer, at: number): Buffer {
   return copy;
 }
 
-/** What a writer of ours never writes, with digests that fit. */
+/** Builds an invalid archive with correct digests. */
 function withList(list: unknown, rest = ''): Buffer {
   const header = JSON.stringify(list);
   const digest = createHash('sha256').update(header).digest('hex');
@@ -29,31 +29,31 @@ const file = (name: unknown, content = 'x', size: unknown = content.length) => (
   sha256: createHash('sha256').update(content).digest('hex'),
 });
 
-describe('the archive of a state', () => {
-  it('comes out as it went in', () => {
-    assert.deepEqual(parseArchive(printArchive(FILES)), FILES);
-    assert.deepEqual(parseArchive(printArchive([])), []);
+describe('the archive of a persistent state', () => {
+  it('returns the files that were packed', () => {
+    assert.deepEqual(parseArchive(buildArchive(FILES)), FILES);
+    assert.deepEqual(parseArchive(buildArchive([])), []);
   });
 
-  it('is refused where any byte of it is another', () => {
-    const archive = printArchive(FILES);
+  it('is refused if any byte has changed', () => {
+    const archive = buildArchive(FILES);
     for (let at = 0; at < archive.length; at++) {
       assert.throws(() => parseArchive(changed(archive, at)), SnapshotUnusable, `byte ${at}`);
     }
   });
 
-  it('is refused where it was cut off or has something after it', () => {
-    const archive = printArchive(FILES);
+  it('is refused if it is truncated or has additional bytes', () => {
+    const archive = buildArchive(FILES);
     for (let size = 0; size < archive.length; size++) {
       assert.throws(() => parseArchive(archive.subarray(0, size)), SnapshotUnusable, `${size} bytes`);
     }
-    assert.throws(() => parseArchive(Buffer.concat([archive, Buffer.from('x')])), /1 bytes more in it/);
+    assert.throws(() => parseArchive(Buffer.concat([archive, Buffer.from('x')])), /it has 1 more bytes/);
   });
 
   const hostile: Record<string, [list: unknown, rest: string, says: RegExp]> = {
     'a file that leads elsewhere': [{ files: [file('../x')] }, 'x', /it has a file "..\/x"/],
     'a file deeper than the TPM': [{ files: [file('tpm/a/b')] }, 'x', /it has a file "tpm\/a\/b"/],
-    'a file of ours that is no state': [{ files: [file('lock')] }, 'x', /it has a file "lock"/],
+    'a file that is not persistent state': [{ files: [file('lock')] }, 'x', /it has a file "lock"/],
     'the lock of swtpm': [{ files: [file('tpm/.lock')] }, 'x', /it has a file/],
     'a file twice': [{ files: [file('nvram.fd'), file('nvram.fd')] }, 'xx', /it has a file "nvram.fd"/],
     'a size that is none': [{ files: [file('nvram.fd', 'x', -1)] }, 'x', /cannot be read/],
@@ -70,14 +70,14 @@ describe('the archive of a state', () => {
     });
   }
 
-  it('holds no more than it may', () => {
+  it('is limited in size', () => {
     const large = { name: 'nvram.fd', content: Buffer.alloc(MAX_STATE_ARCHIVE_BYTES) };
-    assert.throws(() => printArchive([large]), /1 files with 16777\d+ bytes; expected at most 64 files/);
+    assert.throws(() => buildArchive([large]), /1 files with 16777\d+ bytes; expected at most 64 files/);
     const many = Array.from({ length: MAX_STATE_FILES + 1 }, (_, i) => ({
       name: `tpm/${i}`,
       content: Buffer.alloc(0),
     }));
-    assert.throws(() => printArchive(many), SnapshotUnusable);
+    assert.throws(() => buildArchive(many), SnapshotUnusable);
     assert.throws(() => parseArchive(Buffer.alloc(MAX_STATE_ARCHIVE_BYTES + 1)), SnapshotUnusable);
   });
 });

@@ -1,11 +1,11 @@
 /**
- * The state of a VM as one file, by which it is kept in snapshots and leaves the cluster:
+ * The format of a persistent state as a single file, for snapshots and exports:
  *
  *   selfsame-state 1 <sha256 of the next line>
  *   {"files":[{"name":"nvram.fd","size":540672,"sha256":"…"},…]}
  *   the files, one after the other
  *
- * What is in it is small and is held in memory. Pure; which files there are on disk is in state-archive-files.ts.
+ * Archives are small and are kept in memory. Pure; state-archive-files.ts reads and writes the files on disk.
  */
 import { createHash } from 'node:crypto';
 import { MAX_STATE_ARCHIVE_BYTES } from '#api/snapshot-state.ts';
@@ -13,7 +13,7 @@ import { isRecord } from '#kube/meta.ts';
 import { SnapshotUnusable } from '#node/volumes-port.ts';
 
 export interface StateFile {
-  /** `nvram.fd`, or `tpm/` and the name of a file. */
+  /** `nvram.fd`, or `tpm/` and a file name. */
   readonly name: string;
   readonly content: Buffer;
 }
@@ -24,79 +24,80 @@ export const NVRAM_FILE = 'nvram.fd';
 
 const MAX_HEADER_BYTES = 64 * 1024;
 const FIRST_LINE = /^selfsame-state 1 ([0-9a-f]{64})$/;
-/** Begins with neither a dot (swtpm's lock) nor TMP (what swtpm is just writing). */
+/** Excludes swtpm's lock file, which begins with a dot, and unfinished files, which begin with TMP. */
 const TPM_FILE = /^(?!TMP)[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 
-/** Whether it is a file of the TPM that lasts. */
+/** Reports whether the file belongs to the persistent content of the TPM. */
 export function isTpmFile(name: string): boolean {
   return TPM_FILE.test(name);
 }
 
-export function printArchive(files: readonly StateFile[]): Buffer {
+export function buildArchive(files: readonly StateFile[]): Buffer {
   const listed = files.map(({ name, content }) => ({ name, size: content.length, sha256: sha256(content) }));
   const header = JSON.stringify({ files: listed });
   const lines = Buffer.from(`selfsame-state 1 ${sha256(header)}\n${header}\n`);
   const archive = Buffer.concat([lines, ...files.map(({ content }) => content)]);
   if (archive.length > MAX_STATE_ARCHIVE_BYTES || files.length > MAX_STATE_FILES) {
     const found = `${files.length} files with ${archive.length} bytes`;
-    throw new SnapshotUnusable(`Cannot keep the state: ${found}; expected ${limits}`);
+    throw new SnapshotUnusable(`Cannot store the persistent state: ${found}; expected ${limits}`);
   }
   return archive;
 }
 
 const limits = `at most ${MAX_STATE_FILES} files and ${MAX_STATE_ARCHIVE_BYTES} bytes`;
 
-/** Throws SnapshotUnusable where it is damaged, or no such file at all. */
+/** Throws SnapshotUnusable if the archive is damaged or is not an archive. */
 export function parseArchive(archive: Buffer): StateFile[] {
-  if (archive.length > MAX_STATE_ARCHIVE_BYTES) throw unusable(`it has ${archive.length} bytes; expected ${limits}`);
-  const { header, rest } = headerOf(archive);
+  if (archive.length > MAX_STATE_ARCHIVE_BYTES)
+    throw unusableError(`it has ${archive.length} bytes; expected ${limits}`);
+  const { header, rest } = parseHeader(archive);
   const files: StateFile[] = [];
   let at = 0;
-  for (const { name, size, sha256: told } of header) {
+  for (const { name, size, sha256: expectedDigest } of header) {
     const content = rest.subarray(at, at + size);
     at += size;
-    if (content.length !== size) throw unusable(`it ends in the middle of ${JSON.stringify(name)}`);
-    if (sha256(content) !== told) throw unusable(`${JSON.stringify(name)} is not what it was`);
+    if (content.length !== size) throw unusableError(`it ends in the middle of ${JSON.stringify(name)}`);
+    if (sha256(content) !== expectedDigest) throw unusableError(`the digest of ${JSON.stringify(name)} does not match`);
     files.push({ name, content });
   }
-  if (at !== rest.length) throw unusable(`there are ${rest.length - at} bytes more in it than it says`);
+  if (at !== rest.length) throw unusableError(`it has ${rest.length - at} more bytes than its list of files says`);
   return files;
 }
 
-interface Listed {
+interface FileEntry {
   readonly name: string;
   readonly size: number;
   readonly sha256: string;
 }
 
-function headerOf(archive: Buffer): { header: Listed[]; rest: Buffer } {
+function parseHeader(archive: Buffer): { header: FileEntry[]; rest: Buffer } {
   const first = archive.subarray(0, MAX_HEADER_BYTES).indexOf(0x0a);
-  const [, told] = FIRST_LINE.exec(archive.toString('latin1', 0, Math.max(first, 0))) ?? [];
-  if (told === undefined) throw unusable('it is no archive of state');
+  const [, expectedDigest] = FIRST_LINE.exec(archive.toString('latin1', 0, Math.max(first, 0))) ?? [];
+  if (expectedDigest === undefined) throw unusableError('it is not an archive of persistent state');
   const end = archive.subarray(0, first + MAX_HEADER_BYTES).indexOf(0x0a, first + 1);
   const line = archive.subarray(first + 1, Math.max(end, first + 1));
-  if (end < 0 || sha256(line) !== told) throw unusable('its list of files is not what it was');
-  return { header: listIn(line.toString('utf8')), rest: archive.subarray(end + 1) };
+  if (end < 0 || sha256(line) !== expectedDigest) throw unusableError('the digest of its list of files does not match');
+  return { header: parseFileList(line.toString('utf8')), rest: archive.subarray(end + 1) };
 }
 
-/** The digest fits: what is wrong now was written so. */
-function listIn(text: string): Listed[] {
+/** Parses the list of files. The digest matches, so an error here was written by the creator of the archive. */
+function parseFileList(text: string): FileEntry[] {
   let parsed: unknown;
   try {
     parsed = JSON.parse(text);
   } catch (cause) {
-    throw unusable('its list of files cannot be read', cause);
+    throw unusableError('its list of files cannot be read', cause);
   }
   const files: unknown = isRecord(parsed) ? parsed['files'] : undefined;
-  if (!Array.isArray(files) || files.length > MAX_STATE_FILES) throw unusable('its list of files cannot be read');
+  if (!Array.isArray(files) || files.length > MAX_STATE_FILES) throw unusableError('its list of files cannot be read');
   const seen = new Set<string>();
   return files.map((entry: unknown) => {
     const { name, size, sha256: digest } = isRecord(entry) ? entry : {};
     if (typeof name !== 'string' || !isStateFile(name) || seen.has(name)) {
-      throw unusable(`it has a file ${JSON.stringify(name)}; expected ${NVRAM_FILE} and files of ${TPM_DIR}/`);
+      throw unusableError(`it has a file ${JSON.stringify(name)}; expected ${NVRAM_FILE} and files of ${TPM_DIR}/`);
     }
     if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0 || typeof digest !== 'string') {
-      throw unusable('its list of files cannot be read');
+      throw unusableError('its list of files cannot be read');
     }
     seen.add(name);
     return { name, size, sha256: digest };
@@ -108,8 +109,11 @@ function isStateFile(name: string): boolean {
   return name === NVRAM_FILE || (name.startsWith(prefix) && isTpmFile(name.slice(prefix.length)));
 }
 
-function unusable(why: string, cause?: unknown): SnapshotUnusable {
-  return new SnapshotUnusable(`Cannot use the archive of a state: ${why}`, cause === undefined ? {} : { cause });
+function unusableError(why: string, cause?: unknown): SnapshotUnusable {
+  return new SnapshotUnusable(
+    `Cannot use the archive of a persistent state: ${why}`,
+    cause === undefined ? {} : { cause },
+  );
 }
 
 function sha256(content: string | Buffer): string {

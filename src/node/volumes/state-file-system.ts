@@ -1,69 +1,72 @@
 /**
- * The file system on a block volume that keeps state: ext4, made once, where there is nothing yet, and never over
- * anything else. It is made in a file beside and copied, the beginning last: killed at any moment, what is on the device
- * is nothing, a file system, or our own mark that says that it was begun.
+ * Creates the ext4 file system on a block volume for persistent state: once, on an empty device, and never over
+ * existing data. It is created in a separate file and copied, the beginning last. If the agent is killed at any moment,
+ * the device is empty, has the file system, or has our mark that the creation has begun.
  *
- *   empty ──► begun ──► ext4          other: somebody's data, refused
+ *   empty ──► begun ──► ext4          other: existing data, refused
  */
 import { constants } from 'node:fs';
 import { open, readFile, type FileHandle } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { PRIVATE_FILE } from './disk-image.ts';
 import { isErrorWithCode, type Directory } from './directory.ts';
-import { failed, waiting, type Refusal, type VolumesHost } from './volumes-host.ts';
+import { failedRefusal, waitingRefusal, type VolumeRefusal, type VolumesHost } from './volumes-host.ts';
 
 const { O_CREAT, O_EXCL, O_RDWR } = constants;
 
 const MI = 2 ** 20;
-/** State is small, and devices need not be: there is no more to make, and to copy, than that. */
+/** Limits the size of the file system, because persistent state is small even if the device is large. */
 export const MAX_BYTES = 64 * MI;
 const SECTOR_BYTES = 512;
-/** Written in one go: the superblock is in it. */
+/** Written in one call; contains the superblock. */
 const BEGINNING_BYTES = 4096;
 const MARK = Buffer.from('selfsame: a file system for state is being made here\n');
 const MAGIC_AT = 1024 + 56;
 const EXT_MAGIC = 0xef53;
 const IMAGE = 'state.ext4.new';
 
-export interface FileSystemWish {
-  /** Without links. */
+export interface FileSystemOptions {
+  /** A path without links. */
   readonly device: string;
-  /** Whether other machines reach the device: the file system then finds out by itself who else has it mounted. */
+  /** True if other machines can access the device; the file system then detects that another machine has mounted it. */
   readonly isShared: boolean;
-  /** For what is made beside. */
+  /** The directory for the temporary file. */
   readonly work: Directory;
 }
 
-/** Refuses a device that this machine uses. May be repeated. */
-export async function ensureFileSystem(wish: FileSystemWish, host: VolumesHost): Promise<Refusal | undefined> {
-  const { device } = wish;
-  const opened = await openAlone(device);
-  if (opened === undefined) return waiting('VolumeInUse', `Cannot use block device "${device}": it is in use`);
+/** Refuses a device that this machine uses. Idempotent. */
+export async function ensureFileSystem(
+  options: FileSystemOptions,
+  host: VolumesHost,
+): Promise<VolumeRefusal | undefined> {
+  const { device } = options;
+  const opened = await openExclusively(device);
+  if (opened === undefined) return waitingRefusal('VolumeInUse', `Cannot use block device "${device}": it is in use`);
   await using file = opened;
   const beginning = Buffer.alloc(MI);
   const { bytesRead } = await file.read(beginning, 0, MI, 0);
-  const looks = looksOf(beginning.subarray(0, bytesRead));
-  if (looks === 'ext4') return undefined;
-  if (looks === 'other') {
-    return failed(
+  const content = detectContent(beginning.subarray(0, bytesRead));
+  if (content === 'ext4') return undefined;
+  if (content === 'other') {
+    return failedRefusal(
       'StateRefused',
-      `Cannot keep state on block device "${device}": there is something else on it; expected ext4 or nothing`,
+      `Cannot keep persistent state on block device "${device}": it contains other data; expected ext4 or an empty device`,
     );
   }
-  await make(file, wish, host);
+  await createFileSystem(file, options, host);
   return undefined;
 }
 
-/** Pure: by the first bytes of a device. */
-export function looksOf(beginning: Buffer): 'empty' | 'begun' | 'ext4' | 'other' {
+/** Detects the content of a device by its first bytes. Pure. */
+export function detectContent(beginning: Buffer): 'empty' | 'begun' | 'ext4' | 'other' {
   if (beginning.subarray(0, MARK.length).equals(MARK)) return 'begun';
   if (isZero(beginning)) return 'empty';
   const hasMagic = beginning.length >= MAGIC_AT + 2 && beginning.readUInt16LE(MAGIC_AT) === EXT_MAGIC;
   return hasMagic ? 'ext4' : 'other';
 }
 
-/** The kernel lets nobody have a block device for himself that is mounted. */
-async function openAlone(device: string): Promise<FileHandle | undefined> {
+/** Returns undefined if the device is in use: the kernel refuses to open a mounted device exclusively. */
+async function openExclusively(device: string): Promise<FileHandle | undefined> {
   try {
     return await open(device, O_RDWR | O_EXCL);
   } catch (error) {
@@ -72,32 +75,33 @@ async function openAlone(device: string): Promise<FileHandle | undefined> {
   }
 }
 
-async function make(device: FileHandle, wish: FileSystemWish, { run }: VolumesHost): Promise<void> {
-  const { work, isShared } = wish;
+async function createFileSystem(device: FileHandle, options: FileSystemOptions, { run }: VolumesHost): Promise<void> {
+  const { work, isShared } = options;
   await work.unlink(IMAGE);
   await using image = await work.open(IMAGE, O_RDWR | O_CREAT | O_EXCL, PRIVATE_FILE);
-  if (image === undefined) throw new Error(`Cannot make a file system in "${work.path}": it went away`);
+  if (image === undefined)
+    throw new Error(`Cannot create a file system in "${work.path}": the directory was removed meanwhile`);
   try {
-    await image.truncate(Math.min(await sizeOf(wish.device), MAX_BYTES));
-    // Nothing is kept back for root: what is written here, guests write.
+    await image.truncate(Math.min(await sizeOf(options.device), MAX_BYTES));
+    // No blocks are reserved for root, because only guests write here.
     const features = isShared ? ['-O', 'mmp'] : [];
     await run('mkfs.ext4', ['-q', '-F', '-m', '0', ...features, join(work.path, IMAGE)]);
-    await copyOver(image, device);
+    await copyToDevice(image, device);
   } finally {
     await work.unlink(IMAGE);
   }
 }
 
-async function copyOver(image: FileHandle, device: FileHandle): Promise<void> {
+async function copyToDevice(image: FileHandle, device: FileHandle): Promise<void> {
   await writeAll(device, MARK, 0);
   await device.sync();
-  const [from, there] = [Buffer.alloc(MI), Buffer.alloc(MI)];
+  const [from, present] = [Buffer.alloc(MI), Buffer.alloc(MI)];
   for (let at = BEGINNING_BYTES; ; at += MI) {
     const { bytesRead } = await image.read(from, 0, MI, at);
     if (bytesRead === 0) break;
     const wanted = from.subarray(0, bytesRead);
-    await device.read(there, 0, bytesRead, at);
-    if (!wanted.equals(there.subarray(0, bytesRead))) await writeAll(device, wanted, at);
+    await device.read(present, 0, bytesRead, at);
+    if (!wanted.equals(present.subarray(0, bytesRead))) await writeAll(device, wanted, at);
   }
   await device.sync();
   const beginning = Buffer.alloc(BEGINNING_BYTES);

@@ -17,9 +17,9 @@ import { describe, it, test } from 'node:test';
 import type { StatePreparation, Volumes } from '#node/volumes-port.ts';
 import { ensureImage } from './disk-image.ts';
 import { parseMounts } from './mounts.ts';
-import { ownDirectory } from './persistent-volume.ts';
-import { CommandError, runCommand } from './run-command.ts';
-import { looksOf } from './state-file-system.ts';
+import { openOwnDirectory } from './persistent-volume.ts';
+import { ProgramError, runCommand } from './run-command.ts';
+import { detectContent } from './state-file-system.ts';
 import { prepareState } from './state-volume.ts';
 import { whyNoBlockState } from './testing/block-support.ts';
 import {
@@ -49,16 +49,16 @@ function reasonOf(prepared: StatePreparation): string {
 const prepare = (volumes: Volumes, scene: VolumesScene, id = DOMAIN_ID, ended: readonly string[] = []) =>
   volumes.prepareState(id, 'state', scene.lookups, { hasEnded: (other) => ended.includes(other) });
 
-/** As guests keep things there. */
+/** Writes files as guests store them. */
 function keep(directory: string, text: string): void {
   mkdirSync(join(directory, 'tpm'), { recursive: true });
   writeFileSync(join(directory, 'tpm', 'permall'), text);
 }
 
-const kept = (directory: string) => readFileSync(join(directory, 'tpm', 'permall'), 'utf8');
+const readState = (directory: string) => readFileSync(join(directory, 'tpm', 'permall'), 'utf8');
 
-describe('state on volumes of files', () => {
-  it('is in a directory of the volume, the same for the next domain, gone with the data of the volume', async () => {
+describe('persistent state on volumes of mode Filesystem', () => {
+  it('is in a directory of the volume, stays for the next domain, and is removed with the data of the volume', async () => {
     await using scene = aScene();
     scene.bind('state', aLocalVolume());
     const volumes = await scene.open();
@@ -70,13 +70,13 @@ describe('state on volumes of files', () => {
 
     assert.equal(directory, join(scene.host.nodeDir, 'volumes/pvc-1/state'));
     assert.equal(next, directory);
-    assert.equal(kept(next), 'a secret');
+    assert.equal(readState(next), 'a secret');
     assert.deepEqual(readdirSync(join(scene.host.nodeDir, 'volumes/pvc-1')), ['state']);
     await volumes.removeData(aLocalVolume());
     assert.deepEqual(readdirSync(join(scene.host.nodeDir, 'volumes')), []);
   });
 
-  it('may be in a directory of an administrator, which must be there', async () => {
+  it('can be in a directory of an administrator, which must exist', async () => {
     await using scene = aScene();
     const path = join(scene.dir, 'his');
     scene.bind('state', aVolume({ hostPath: { path } }));
@@ -86,7 +86,7 @@ describe('state on volumes of files', () => {
     assert.equal(directoryOf(await prepare(volumes, scene)), join(path, 'state'));
   });
 
-  it('belongs to the user of guests, whoever wrote it', { skip: !isRoot && 'only root can give files' }, async () => {
+  it('belongs to the guest user, whoever wrote it', { skip: !isRoot && 'only root can change owners' }, async () => {
     await using scene = aScene();
     scene.bind('state', aLocalVolume());
     const volumes = await scene.open({ guestUser: GUEST_USER });
@@ -96,13 +96,13 @@ describe('state on volumes of files', () => {
 
     await prepare(volumes, scene);
 
-    const told = (...names: string[]) => {
+    const modeOf = (...names: string[]) => {
       const { uid, mode } = statSync(join(directory, ...names));
       return [uid, (mode & 0o777).toString(8)];
     };
-    // Names in it are not the guest's to change.
+    // The guest cannot change the names in the directory.
     assert.deepEqual(
-      [told(), told('tpm'), told('tpm', 'permall')],
+      [modeOf(), modeOf('tpm'), modeOf('tpm', 'permall')],
       [
         [0, '711'],
         [64_055, '700'],
@@ -118,16 +118,20 @@ describe('state on volumes of files', () => {
     'a pipe': (directory) => void execFileSync('mkfifo', [join(directory, 'nvram.fd')]),
   };
   for (const [name, put] of Object.entries(leading)) {
-    it(`is refused with ${name} in it, and nothing is given away`, { skip: !isRoot && 'only root can' }, async () => {
-      await using scene = aScene();
-      scene.bind('state', aLocalVolume());
-      const outside = join(scene.dir, 'outside');
-      writeFileSync(outside, '');
-      const volumes = await scene.open({ guestUser: GUEST_USER });
-      put(directoryOf(await prepare(volumes, scene)), outside);
-      assert.equal(reasonOf(await prepare(volumes, scene)), 'failed StateRefused');
-      assert.equal(statSync(outside).uid, 0);
-    });
+    it(
+      `is refused without a change of owner if it contains ${name}`,
+      { skip: !isRoot && 'only root can' },
+      async () => {
+        await using scene = aScene();
+        scene.bind('state', aLocalVolume());
+        const outside = join(scene.dir, 'outside');
+        writeFileSync(outside, '');
+        const volumes = await scene.open({ guestUser: GUEST_USER });
+        put(directoryOf(await prepare(volumes, scene)), outside);
+        assert.equal(reasonOf(await prepare(volumes, scene)), 'failed StateRefused');
+        assert.equal(statSync(outside).uid, 0);
+      },
+    );
   }
 
   const refusals: Record<string, { bind: (scene: VolumesScene) => void; want: string }> = {
@@ -140,17 +144,17 @@ describe('state on volumes of files', () => {
       bind: (scene) => scene.bind('state', aLocalVolume({ node: 'node-2' })),
       want: 'failed VolumeOnOtherNode',
     },
-    'it may only be read': {
+    'it is read-only': {
       bind: (scene) => scene.bind('state', aVolume({ accessModes: ['ReadOnlyMany'], local: { path: '/tmp' } })),
       want: 'failed VolumeUnsupported',
     },
-    'a device is none': {
+    'a device is not a block device': {
       bind: (scene) => scene.bind('state', aVolume({ volumeMode: 'Block', local: { path: '/dev/null' } })),
       want: 'failed VolumeUnsupported',
     },
   };
   for (const [name, { bind, want }] of Object.entries(refusals)) {
-    it(`is refused where ${name}`, async () => {
+    it(`is refused if ${name}`, async () => {
       await using scene = aScene();
       bind(scene);
       assert.equal(reasonOf(await prepare(await scene.open(), scene)), want);
@@ -164,12 +168,12 @@ function at(offset: number, ...bytes: number[]): Buffer {
   return beginning;
 }
 
-const looks: Record<string, { beginning: Buffer; want: ReturnType<typeof looksOf> }> = {
-  'zeros are nothing': { beginning: Buffer.alloc(4096), want: 'empty' },
-  'one bit is something': { beginning: at(4095, 1), want: 'other' },
-  'the magic of ext4 is ext4': { beginning: at(1080, 0x53, 0xef), want: 'ext4' },
-  'the magic elsewhere is not': { beginning: at(1081, 0x53, 0xef), want: 'other' },
-  'our mark is ours, whatever follows': {
+const contents: Record<string, { beginning: Buffer; want: ReturnType<typeof detectContent> }> = {
+  'zeros are empty': { beginning: Buffer.alloc(4096), want: 'empty' },
+  'a single bit is other data': { beginning: at(4095, 1), want: 'other' },
+  'the magic number of ext4 is ext4': { beginning: at(1080, 0x53, 0xef), want: 'ext4' },
+  'the magic number at another offset is other data': { beginning: at(1081, 0x53, 0xef), want: 'other' },
+  'our mark is begun, whatever follows': {
     beginning: Buffer.concat([
       Buffer.from('selfsame: a file system for state is being made here\n'),
       Buffer.alloc(2000, 1),
@@ -177,8 +181,8 @@ const looks: Record<string, { beginning: Buffer; want: ReturnType<typeof looksOf
     want: 'begun',
   },
 };
-for (const [name, { beginning, want }] of Object.entries(looks)) {
-  test(`on a device: ${name}`, () => assert.equal(looksOf(beginning), want));
+for (const [name, { beginning, want }] of Object.entries(contents)) {
+  test(`detects the content of a device: ${name}`, () => assert.equal(detectContent(beginning), want));
 }
 
 const mountsBelow = (scene: VolumesScene) =>
@@ -200,13 +204,13 @@ async function withBlock(run: (scene: VolumesScene, volumes: Volumes) => Promise
   assert.equal(backingFiles().includes(scene.dir), false);
 }
 
-describe('state on block volumes', { skip: whyNoBlockState() }, () => {
-  it('is mounted for its domain alone, and is there for the next one', async () => {
+describe('persistent state on block volumes', { skip: whyNoBlockState() }, () => {
+  it('is mounted for its domain only, and stays for the next one', async () => {
     await withBlock(async (scene, volumes) => {
       const directory = directoryOf(await prepare(volumes, scene));
       assert.equal(directory, join(scene.host.nodeDir, 'state-mounts', DOMAIN_ID, 'state'));
       keep(directory, 'a secret');
-      // As the next agent asks, when this one was cut off.
+      // A repeated call, as by the next agent after a crash.
       assert.equal(directoryOf(await prepare(await scene.open(), scene)), directory);
       assert.equal(mountsBelow(scene).length, 1);
       assert.equal(reasonOf(await prepare(volumes, scene, OTHER_ID)), 'waiting VolumeInUse');
@@ -215,12 +219,12 @@ describe('state on block volumes', { skip: whyNoBlockState() }, () => {
       assert.deepEqual(mountsBelow(scene), []);
       await volumes.release(DOMAIN_ID);
 
-      assert.equal(kept(directoryOf(await prepare(volumes, scene, OTHER_ID))), 'a secret');
+      assert.equal(readState(directoryOf(await prepare(volumes, scene, OTHER_ID))), 'a secret');
       assert.equal(existsSync(directory), false);
     });
   });
 
-  it('goes over from a domain that has ended, and not while something in it is open', async () => {
+  it('is handed over from a domain that has ended, but not while a file is open', async () => {
     await withBlock(async (scene, volumes) => {
       const directory = directoryOf(await prepare(volumes, scene));
       keep(directory, 'a secret');
@@ -229,12 +233,12 @@ describe('state on block volumes', { skip: whyNoBlockState() }, () => {
       await assert.rejects(volumes.release(DOMAIN_ID), /umount/);
       await reader.close();
 
-      assert.equal(kept(directoryOf(await prepare(volumes, scene, OTHER_ID, [DOMAIN_ID]))), 'a secret');
+      assert.equal(readState(directoryOf(await prepare(volumes, scene, OTHER_ID, [DOMAIN_ID]))), 'a secret');
       assert.equal(mountsBelow(scene).length, 1);
     });
   });
 
-  it('of domains that nobody wants is let go, and the others keep theirs', async () => {
+  it('of unwanted domains is unmounted, and that of others stays', async () => {
     await withBlock(async (scene, volumes) => {
       const directory = directoryOf(await prepare(volumes, scene));
       await volumes.releaseUnwanted((id) => id === DOMAIN_ID);
@@ -242,7 +246,7 @@ describe('state on block volumes', { skip: whyNoBlockState() }, () => {
     });
   });
 
-  it('is not at the same time a disk, neither of its own guest nor of another', async () => {
+  it('cannot be a disk at the same time, neither of its own guest nor of another', async () => {
     await withBlock(async (scene, volumes) => {
       directoryOf(await prepare(volumes, scene));
       const vmi = aVmi([{ name: 'root', persistentVolumeClaim: { claimName: 'state' } }]);
@@ -253,10 +257,10 @@ describe('state on block volumes', { skip: whyNoBlockState() }, () => {
     });
   });
 
-  it('is never made over what somebody has written', async () => {
+  it('is never created over existing data', async () => {
     await withBlock(async (scene, volumes) => {
       const place = { is: 'own', root: scene.host.nodeDir, name: 'pvc-1', block: true, bytes: 10 * MI } as const;
-      await using directory = await ownDirectory(place);
+      await using directory = await openOwnDirectory(place);
       await ensureImage(directory, { name: 'disk.img', createBytes: 10 * MI, alwaysRaw: true }, scene.host);
       const image = Buffer.alloc(10 * MI);
       image.write('data', MI - 4);
@@ -268,7 +272,7 @@ describe('state on block volumes', { skip: whyNoBlockState() }, () => {
     });
   });
 
-  it('is made anew where its making was cut off', async () => {
+  it('is created again if its creation was interrupted', async () => {
     await using scene = aScene();
     scene.bind('state', aLocalVolume({ mode: 'Block', storage: '10Mi' }));
     const volumes = await scene.open();
@@ -288,9 +292,9 @@ describe('state on block volumes', { skip: whyNoBlockState() }, () => {
     execFileSync('e2fsck', ['-f', '-n', image], { stdio: 'pipe' });
   });
 
-  it('waits where it cannot be made, and nothing is begun', async () => {
+  it('waits without a change if it cannot be created', async () => {
     const run: typeof runCommand = async (command, args, options) => {
-      if (command === 'mkfs.ext4') throw new CommandError('Cannot run mkfs.ext4: ENOENT');
+      if (command === 'mkfs.ext4') throw new ProgramError('Cannot run mkfs.ext4: ENOENT');
       return runCommand(command, args, options);
     };
     await using scene = aScene({ run });
@@ -306,7 +310,7 @@ describe('state on block volumes', { skip: whyNoBlockState() }, () => {
   });
 });
 
-test('state on block volumes is refused where we are not root', async () => {
+test('persistent state on block volumes is refused if the agent is not root', async () => {
   await using scene = aScene();
   scene.bind('state', aLocalVolume({ mode: 'Block' }));
   const user = { domainId: DOMAIN_ID, hasEnded: () => false };

@@ -1,11 +1,12 @@
 /**
- * Volumes that keep the state of a VM: the content of its TPM and its EFI variables, in a directory `state/`. Of a volume
- * of files it is beside the image; a block volume carries a file system, which is mounted for its domain alone:
+ * Prepares volumes for the persistent state of a VM, the content of its TPM and its EFI variables, in a directory
+ * `state/`. In a volume of mode Filesystem it is beside the image. A block volume has a file system, which is mounted
+ * for its domain:
  *
- *   <node dir>/state-mounts/<domain id>/     not in the domain's own directory, which is removed with all that is in it
+ *   <node dir>/state-mounts/<domain id>/     not in the domain's directory, which is removed recursively
  *
- * Names in `state/` are ours to make (hypervisor/), and what they name belongs to the user of guests. The kernel alone
- * remembers what is mounted, so that we may be killed at any point.
+ * The agent creates the entries of `state/` (hypervisor/), and they belong to the guest user. The kernel alone keeps
+ * track of mounts, so that the agent may be killed at any point.
  */
 import { constants } from 'node:fs';
 import { mkdir, readFile, realpath, stat, type FileHandle } from 'node:fs/promises';
@@ -13,24 +14,41 @@ import { basename, dirname, join } from 'node:path';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import { invariant } from '#lib/invariant.ts';
 import { Directory, isErrorWithCode, isFileName } from './directory.ts';
-import { giveTo } from './disk-image.ts';
-import { domainDirectory } from './domain-files.ts';
-import { attachLoop, detachLoops, usersBeside } from './loop-device.ts';
+import { changeOwner } from './disk-image.ts';
+import { openDomainDirectory } from './domain-files.ts';
+import { attachLoop, detachLoops, findOtherUsers } from './loop-device.ts';
 import { readMounts } from './mounts.ts';
-import { mountPlace } from './nfs-mount.ts';
-import { copyPending, ownDirectory, ownImage, PASSABLE, syncOwn, type OwnPlace } from './persistent-volume.ts';
+import { mountNfs } from './nfs-mount.ts';
+import {
+  refusePendingCopy,
+  openOwnDirectory,
+  ensureOwnImage,
+  TRAVERSE_ONLY,
+  syncOwnData,
+  type OwnPlace,
+} from './persistent-volume.ts';
 import { ensureFileSystem } from './state-file-system.ts';
-import { DISK_IMAGE, isReadOnlyVolume, STATE_DIR, volumePlace } from './volume-place.ts';
-import { failed, isRefusal, missing, waiting, type GuestUser, type Refusal, type VolumesHost } from './volumes-host.ts';
+import { DISK_IMAGE, isReadOnlyVolume, STATE_DIR, findVolumePlace } from './volume-place.ts';
+import {
+  failedRefusal,
+  isVolumeRefusal,
+  missingRefusal,
+  waitingRefusal,
+  type GuestProcessUser,
+  type VolumeRefusal,
+  type VolumesHost,
+} from './volumes-host.ts';
 
 const { O_RDONLY } = constants;
 
 export const MOUNTS_DIR = 'state-mounts';
-/** Whatever is on it comes from guests. */
+/** Restrictive, because guests write the content. */
 const MOUNT_OPTIONS = 'nosuid,nodev,noexec,noatime,nosymfollow';
-/** One that other machines reach is watched for a while where its last user was cut off. */
+/**
+ * A file system that other machines can access is observed for a while before the mount if its last user was cut off.
+ */
 const MOUNT_TIMEOUT_MS = 180_000;
-/** Of the loop device; no volume of an instance has such a name. */
+/** The volume name of the loop device; volumes of instances cannot have this name. */
 const LOOP_NAME = 'vm.state';
 const PRIVATE_DIR = 0o700;
 const MAX_DEPTH = 4;
@@ -38,13 +56,13 @@ const MAX_ENTRIES = 256;
 
 export interface StateUser {
   readonly domainId: string;
-  /** Whether another domain of this node still uses it. */
+  /** Reports whether another domain of this node has ended and no longer uses the volume. */
   readonly hasEnded: (domainId: string) => boolean;
 }
 
-export type PreparedState = { readonly is: 'ready'; readonly directory: string } | Refusal;
+export type PreparedState = { readonly is: 'ready'; readonly directory: string } | VolumeRefusal;
 
-/** May be repeated; a repeated call changes nothing. System errors are thrown. */
+/** Idempotent. Throws system errors. */
 export async function prepareState(
   volume: PersistentVolume,
   user: StateUser,
@@ -52,40 +70,45 @@ export async function prepareState(
 ): Promise<PreparedState> {
   const { name = '' } = volume.metadata;
   if (isReadOnlyVolume(volume)) {
-    return failed('VolumeUnsupported', `Cannot keep state on PersistentVolume "${name}": it may only be read`);
+    return failedRefusal(
+      'VolumeUnsupported',
+      `Cannot keep persistent state on PersistentVolume "${name}": it is read-only`,
+    );
   }
-  const place = volumePlace(volume, host);
+  const place = findVolumePlace(volume, host);
   switch (place.is) {
     case 'own': {
-      const pending = await copyPending(volume, place);
+      const pending = await refusePendingCopy(volume, place);
       if (pending !== undefined) return pending;
-      if (place.block) return await onOwnBlock(place, user, host);
-      await using directory = await ownDirectory(place);
-      const prepared = await stateIn(directory, host);
-      // The state of a guest that comes from another node is gone there when it is here.
-      await syncOwn(place);
+      if (place.block) return await prepareOnBlockVolume(place, user, host);
+      await using directory = await openOwnDirectory(place);
+      const prepared = await ensureStateDirectory(directory, host);
+      // Synced, because a migrating guest's state is removed from its source node afterwards.
+      await syncOwnData(place);
       return prepared;
     }
     case 'directory': {
-      const refusal = await mountPlace(place, host);
+      const refusal = await mountNfs(place, host);
       if (refusal !== undefined) return refusal;
       if (place.create) await mkdir(place.path, { recursive: true, mode: 0o755 });
       await using directory = await Directory.open(place.path);
-      if (directory !== undefined) return await stateIn(directory, host);
-      return missing('VolumePathMissing', `PersistentVolume "${name}": "${place.path}" does not exist`);
+      if (directory !== undefined) return await ensureStateDirectory(directory, host);
+      return missingRefusal('VolumePathMissing', `PersistentVolume "${name}": "${place.path}" does not exist`);
     }
     case 'device':
-      return await onDevice(place.path, user, host);
+      return await prepareOnDevice(place.path, user, host);
     case 'waiting':
     case 'failed':
       return place;
   }
 }
 
-/** The domain is no more. Fine where there is nothing; throws as long as something in it is open. */
-export async function releaseState(domainId: string, { nodeDir, run }: VolumesHost): Promise<void> {
+/**
+ * Unmounts the volume after the domain has ended. Does nothing if there is no mount; throws while a file in it is open.
+ */
+export async function releaseStateVolume(domainId: string, { nodeDir, run }: VolumesHost): Promise<void> {
   invariant(isFileName(domainId), 'the id of a domain is a uid');
-  await using mounts = await mountsDirectory(nodeDir);
+  await using mounts = await openMountsDirectory(nodeDir);
   {
     await using target = await mounts?.child(domainId);
     if (target === undefined) return;
@@ -95,69 +118,71 @@ export async function releaseState(domainId: string, { nodeDir, run }: VolumesHo
   await mounts?.removeEmptyChild(domainId);
 }
 
-/** The same for every domain that is not wanted. */
+/** Unmounts the volumes of all unwanted domains. */
 export async function releaseUnwantedStates(isWanted: (domainId: string) => boolean, host: VolumesHost): Promise<void> {
-  await using mounts = await mountsDirectory(host.nodeDir);
-  for (const domainId of (await mounts?.names()) ?? []) if (!isWanted(domainId)) await releaseState(domainId, host);
+  await using mounts = await openMountsDirectory(host.nodeDir);
+  for (const domainId of (await mounts?.names()) ?? [])
+    if (!isWanted(domainId)) await releaseStateVolume(domainId, host);
 }
 
-async function mountsDirectory(nodeDir: string): Promise<Directory | undefined> {
+async function openMountsDirectory(nodeDir: string): Promise<Directory | undefined> {
   await using root = await Directory.open(nodeDir);
   return await root?.child(MOUNTS_DIR);
 }
 
-async function onOwnBlock(place: OwnPlace, user: StateUser, host: VolumesHost): Promise<PreparedState> {
-  if (!host.isRoot) return needsRoot();
-  await using directory = await ownDirectory(place);
-  const image = await ownImage(directory, place, host);
+async function prepareOnBlockVolume(place: OwnPlace, user: StateUser, host: VolumesHost): Promise<PreparedState> {
+  if (!host.isRoot) return refuseWithoutRoot();
+  await using directory = await openOwnDirectory(place);
+  const image = await ensureOwnImage(directory, place, host);
   if (image.is !== 'ready') return image;
-  await syncOwn(place);
+  await syncOwnData(place);
   const use = { domainId: user.domainId, nodeName: host.nodeName, volume: LOOP_NAME };
   const volumeDirs = [dirname(directory.path)];
   const device = await attachLoop(directory, DISK_IMAGE, use, { run: host.run, readonly: false });
-  // Looked at afterwards, so that of two none is missed.
-  for (const { domainId } of await usersBeside(directory, use)) {
+  // Checked after attaching, so that of two concurrent guests at least one detects the other.
+  for (const { domainId } of await findOtherUsers(directory, use)) {
     if (domainId !== user.domainId && user.hasEnded(domainId)) {
-      await releaseState(domainId, host);
+      await releaseStateVolume(domainId, host);
       await detachLoops({ ...use, domainId }, volumeDirs, host.run);
       continue;
     }
     await detachLoops(use, volumeDirs, host.run);
-    return waiting('VolumeInUse', `Volume "${place.name}" is in use by another guest of this node`);
+    return waitingRefusal('VolumeInUse', `Volume "${place.name}" is in use by another guest of this node`);
   }
-  return await mounted({ device, isShared: place.root === host.sharedDir }, user, host);
+  return await mountState({ device, isShared: place.root === host.sharedDir }, user, host);
 }
 
-/** One of an administrator. */
-async function onDevice(path: string, user: StateUser, host: VolumesHost): Promise<PreparedState> {
-  if (!host.isRoot) return needsRoot();
+/** Prepares a block device of an administrator. */
+async function prepareOnDevice(path: string, user: StateUser, host: VolumesHost): Promise<PreparedState> {
+  if (!host.isRoot) return refuseWithoutRoot();
   const device = await realpath(path).catch(() => undefined);
-  if (device === undefined) return missing('VolumePathMissing', `Cannot use block device "${path}": there is none`);
+  if (device === undefined)
+    return missingRefusal('VolumePathMissing', `Cannot use block device "${path}": it does not exist`);
   if (!(await stat(device)).isBlockDevice()) {
-    return failed('VolumeUnsupported', `Cannot use "${path}" as a block device: it is none`);
+    return failedRefusal('VolumeUnsupported', `Cannot use "${path}" as a block device: it is not one`);
   }
-  const number = await numberOf(device);
+  const number = await deviceNumber(device);
   for (const mount of await readMounts()) {
     if (mount.device !== number || dirname(mount.target) !== join(host.nodeDir, MOUNTS_DIR)) continue;
     const domainId = basename(mount.target);
-    if (domainId !== user.domainId && user.hasEnded(domainId)) await releaseState(domainId, host);
+    if (domainId !== user.domainId && user.hasEnded(domainId)) await releaseStateVolume(domainId, host);
   }
-  return await mounted({ device, isShared: true }, user, host);
+  return await mountState({ device, isShared: true }, user, host);
 }
 
-async function mounted(
+async function mountState(
   { device, isShared }: { device: string; isShared: boolean },
   { domainId }: StateUser,
   host: VolumesHost,
 ): Promise<PreparedState> {
   invariant(isFileName(domainId), 'the id of a domain is a uid');
   const path = join(host.nodeDir, MOUNTS_DIR, domainId);
-  const number = await numberOf(device);
+  const number = await deviceNumber(device);
   const found = (await readMounts()).filter(({ target }) => target === path);
   if (found.length !== 1 || found[0]?.device !== number) {
-    // Of a device that is another one by now.
-    await releaseState(domainId, host);
-    await using work = await domainDirectory(host, domainId);
+    // Unmounts an earlier device.
+    await releaseStateVolume(domainId, host);
+    await using work = await openDomainDirectory(host, domainId);
     const refusal = await ensureFileSystem({ device, isShared, work }, host);
     if (refusal !== undefined) return refusal;
     await makeMountPoint(domainId, host.nodeDir);
@@ -165,67 +190,86 @@ async function mounted(
     await host.run('mount', args, { timeoutMs: MOUNT_TIMEOUT_MS });
   }
   await using root = await Directory.open(path);
-  if (root === undefined) throw new Error(`Cannot keep state in "${path}": it went away`);
-  return await stateIn(root, host);
+  if (root === undefined)
+    throw new Error(`Cannot keep persistent state in "${path}": the directory was removed meanwhile`);
+  return await ensureStateDirectory(root, host);
 }
 
 async function makeMountPoint(domainId: string, nodeDir: string): Promise<void> {
   await using root = await Directory.open(nodeDir);
-  await using mounts = await root?.makeChild(MOUNTS_DIR, PASSABLE);
-  await using _ = await mounts?.makeChild(domainId, PASSABLE);
+  await using mounts = await root?.makeChild(MOUNTS_DIR, TRAVERSE_ONLY);
+  await using _ = await mounts?.makeChild(domainId, TRAVERSE_ONLY);
 }
 
-/** Found or made in the directory of a volume, with all that is in it the guest user's. */
-async function stateIn(volume: Directory, { guestUser }: VolumesHost): Promise<PreparedState> {
-  await using state = await volume.makeChild(STATE_DIR, PASSABLE);
+/** Finds or creates `state/` in the directory of a volume, and gives its contents to the guest user. */
+async function ensureStateDirectory(volume: Directory, { guestUser }: VolumesHost): Promise<PreparedState> {
+  await using state = await volume.makeChild(STATE_DIR, TRAVERSE_ONLY);
   await volume.sync();
-  const refusal = guestUser && (await giveContents(state, guestUser));
+  const refusal = guestUser && (await changeOwnerOfContents(state, guestUser));
   return refusal ?? { is: 'ready', directory: state.path };
 }
 
-/** Another node, with another user of guests, may have written it. What leads out of the directory is given to nobody. */
-async function giveContents(directory: Directory, user: GuestUser, depth = MAX_DEPTH): Promise<Refusal | undefined> {
+/**
+ * Changes the owner, because another node with another guest user may have written the files. Refuses links and
+ * devices.
+ */
+async function changeOwnerOfContents(
+  directory: Directory,
+  user: GuestProcessUser,
+  depth = MAX_DEPTH,
+): Promise<VolumeRefusal | undefined> {
   const names = await directory.names();
-  if (names.length > MAX_ENTRIES || depth === 0) return strange(directory.path, 'there is too much in it');
+  if (names.length > MAX_ENTRIES || depth === 0) return refuseEntry(directory.path, 'it has too many entries');
   for (const name of names) {
     const path = join(directory.path, name);
     const entry = await openEntry(directory, name);
-    if (isRefusal(entry)) return entry;
+    if (isVolumeRefusal(entry)) return entry;
     await using file = entry;
     const stats = await file.stat();
     if (stats.isDirectory()) {
       await using child = await directory.child(name);
-      const refusal = child && (await giveContents(child, user, depth - 1));
+      const refusal = child && (await changeOwnerOfContents(child, user, depth - 1));
       if (refusal !== undefined) return refusal;
       if (stats.uid !== user.uid || stats.gid !== user.gid) await file.chown(user.uid, user.gid);
       if ((stats.mode & 0o777) !== PRIVATE_DIR) await file.chmod(PRIVATE_DIR);
-    } else if (stats.isFile() && stats.nlink === 1) await giveTo(file, user);
-    else return strange(path, 'it is no file of its own');
+    } else if (stats.isFile() && stats.nlink === 1) await changeOwner(file, user);
+    else return refuseEntry(path, 'it is not a regular file with a single name');
   }
   return undefined;
 }
 
-async function openEntry(directory: Directory, name: string): Promise<FileHandle | Refusal> {
+async function openEntry(directory: Directory, name: string): Promise<FileHandle | VolumeRefusal> {
   const path = join(directory.path, name);
   try {
     const file = await directory.open(name, O_RDONLY);
-    return file ?? waiting('FailedMount', `Cannot keep state in "${directory.path}": "${name}" went away`);
+    return (
+      file ??
+      waitingRefusal(
+        'FailedMount',
+        `Cannot keep persistent state in "${directory.path}": "${name}" was removed meanwhile`,
+      )
+    );
   } catch (error) {
-    if (isErrorWithCode(error, 'ELOOP', 'ENXIO', 'ENODEV')) return strange(path, 'it is a link or a device');
+    if (isErrorWithCode(error, 'ELOOP', 'ENXIO', 'ENODEV')) return refuseEntry(path, 'it is a link or a device');
     throw error;
   }
 }
 
-function strange(path: string, why: string): Refusal {
-  return failed('StateRefused', `Cannot keep state with "${path}": ${why}; expected files and directories of our own`);
+function refuseEntry(path: string, why: string): VolumeRefusal {
+  return failedRefusal(
+    'StateRefused',
+    `Cannot keep persistent state with "${path}": ${why}; expected only files and directories that a guest stores there`,
+  );
 }
 
-function needsRoot(): Refusal {
-  const message = 'State on volumes of mode Block needs a mount, which only root may make; use Filesystem';
-  return failed('VolumeUnsupported', message);
+function refuseWithoutRoot(): VolumeRefusal {
+  const message =
+    'Cannot keep persistent state on volumes of mode Block: that needs a mount, and the agent does not run as root; ' +
+    'use Filesystem';
+  return failedRefusal('VolumeUnsupported', message);
 }
 
-/** `7:3` */
-async function numberOf(device: string): Promise<string> {
+/** Returns major and minor number: `7:3`. */
+async function deviceNumber(device: string): Promise<string> {
   return (await readFile(`/sys/class/block/${basename(device)}/dev`, 'utf8')).trim();
 }

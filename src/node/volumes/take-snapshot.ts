@@ -1,62 +1,67 @@
-/** A copy of the medium of a volume that nobody has open, or of the state that it holds, which a guest may have. */
+/** Copies the medium of a volume that no guest has open, or its persistent state, also while a guest uses it. */
 import { constants } from 'node:fs';
 import { join } from 'node:path';
+import { LOCAL_PROVISIONER } from '#api/names.ts';
 import type { SnapshotPlace } from '#api/snapshot-handle.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import { copyFile, type CopyOptions } from './copy-image.ts';
 import type { Directory } from './directory.ts';
-import { writeNote } from './disk-image.ts';
-import { copyPending, FORMAT_FILE, ownDirectory, ownImage } from './persistent-volume.ts';
-import { emptySnapshot, writeArchive } from './snapshot-files.ts';
+import { writeMarker } from './disk-image.ts';
+import { refusePendingCopy, FORMAT_FILE, openOwnDirectory, ensureOwnImage } from './persistent-volume.ts';
+import { openEmptySnapshot, writeArchive } from './snapshot-files.ts';
 import { packVolume } from './state-archive-volume.ts';
-import { DISK_IMAGE, volumePlace } from './volume-place.ts';
-import { isRefusal, type VolumesHost } from './volumes-host.ts';
+import { DISK_IMAGE, findVolumePlace } from './volume-place.ts';
+import { isVolumeRefusal, type VolumesHost } from './volumes-host.ts';
 
 export interface TakeOptions extends CopyOptions {
-  /** It holds the state of a VM; with the id of the domain that has it, if one has. */
+  /** Set if the volume contains the persistent state of a VM, with the id of the domain that uses it, if any. */
   readonly state?: { readonly domainId?: string | undefined } | undefined;
 }
 
-/** Of a disk only while no guest has it open. Not complete before it is sealed. */
+/** Takes a snapshot; of a disk only while no guest has it open. The snapshot is not complete before it is sealed. */
 export async function takeSnapshot(
   volume: PersistentVolume,
   to: SnapshotPlace,
   host: VolumesHost,
   { state, ...options }: TakeOptions,
 ): Promise<void> {
-  const place = volumePlace(volume, host);
+  const place = findVolumePlace(volume, host);
   if (place.is !== 'own') {
-    throw new Error(cannot(volume, isRefusal(place) ? place.message : 'it is not one of ours'));
+    throw new Error(
+      errorText(volume, isVolumeRefusal(place) ? place.message : `it does not belong to ${LOCAL_PROVISIONER}`),
+    );
   }
-  const pending = await copyPending(volume, place);
+  const pending = await refusePendingCopy(volume, place);
   if (pending !== undefined) throw new Error(pending.message);
   if (state !== undefined) return await writeArchive(to, await packVolume(volume, place, state.domainId, host), host);
-  await using source = await ownDirectory(place);
-  // As before a start: found, or made empty where nobody has used it yet, and held to the format that it had.
-  const image = await ownImage(source, place, host);
+  await using source = await openOwnDirectory(place);
+  // As before a start: creates an empty image if the volume was never used, and checks the recorded format.
+  const image = await ensureOwnImage(source, place, host);
   if (image.is !== 'ready') throw new Error(image.message);
 
-  await using directory = await emptySnapshot(to, host);
+  await using directory = await openEmptySnapshot(to, host);
   try {
-    await writeNote(directory, FORMAT_FILE, image.source.format);
-    const before = await lastWrite(source);
+    await writeMarker(directory, FORMAT_FILE, image.source.format);
+    const before = await lastWriteTime(source);
     await copyFile(image.source.path, join(directory.path, DISK_IMAGE), host, options);
-    if ((await lastWrite(source)) !== before) throw new Error(cannot(volume, 'it was written to while it was copied'));
-    // Where this node was cut off, another may have begun again, in a directory of the same name.
-    if ((await lastWrite(directory)) === undefined) throw new Error(cannot(volume, 'the copy went away'));
+    if ((await lastWriteTime(source)) !== before)
+      throw new Error(errorText(volume, 'it was written to while it was copied'));
+    // If this node was cut off, another node may have started again in a directory of the same name.
+    if ((await lastWriteTime(directory)) === undefined)
+      throw new Error(errorText(volume, 'the copy was removed meanwhile'));
   } catch (error) {
-    // Where the disk is full, half a copy would keep it so for all others.
+    // On a full disk, half a copy would take space from everything else.
     await directory.empty();
     throw error;
   }
 }
 
-function cannot({ metadata }: PersistentVolume, why: string): string {
+function errorText({ metadata }: PersistentVolume, why: string): string {
   return `Cannot take a snapshot of PersistentVolume "${metadata.name}": ${why}`;
 }
 
-/** Of the image in it, whoever it was, on this node or another: a guest that has come and gone leaves no other trace. */
-async function lastWrite(directory: Directory): Promise<bigint | undefined> {
+/** Returns the time of the last write to the image, which also reveals a guest that ran meanwhile on any node. */
+async function lastWriteTime(directory: Directory): Promise<bigint | undefined> {
   await using image = await directory.open(DISK_IMAGE, constants.O_RDONLY);
   const stats = await image?.stat({ bigint: true });
   return stats?.mtimeNs;

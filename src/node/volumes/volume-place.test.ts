@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import { aLocalVolume, aVolume } from './testing/volumes-scene.ts';
-import { isReadOnlyVolume, volumePlace } from './volume-place.ts';
+import { isReadOnlyVolume, findVolumePlace } from './volume-place.ts';
 
 const host = { nodeName: 'node-1', nodeDir: '/d', sharedDir: '/s' };
 
@@ -14,27 +14,27 @@ function withHandle(volumeHandle: string): PersistentVolume {
 const own = { is: 'own', root: '/d', name: 'pvc-1', block: false, bytes: 8 * 1024 * 1024 };
 
 const cases: Record<string, { volume: PersistentVolume; want: object }> = {
-  'finds ours below the directory of the node': { volume: aLocalVolume(), want: own },
-  'finds shared ones below the shared directory': {
+  'finds local volumes below the directory of the node': { volume: aLocalVolume(), want: own },
+  'finds shared volumes below the shared directory': {
     volume: aLocalVolume({ scope: 'shared' }),
     want: { ...own, root: '/s' },
   },
-  'knows block volumes': { volume: aLocalVolume({ mode: 'Block' }), want: { ...own, block: true } },
-  'rounds odd sizes up to pages': { volume: aLocalVolume({ storage: '4097' }), want: { ...own, bytes: 8192 } },
-  'does not make an empty disk where the data is not': {
+  'recognizes block volumes': { volume: aLocalVolume({ mode: 'Block' }), want: { ...own, block: true } },
+  'rounds sizes up to pages': { volume: aLocalVolume({ storage: '4097' }), want: { ...own, bytes: 8192 } },
+  'refuses a volume whose data is on another node': {
     volume: aLocalVolume({ node: 'node-2' }),
     want: { is: 'failed', reason: 'VolumeOnOtherNode' },
   },
-  'takes no path for a handle': {
+  'refuses a path as handle': {
     volume: withHandle('../../etc'),
     want: { is: 'failed', reason: 'VolumeUnsupported' },
   },
-  'takes no dots for a handle': { volume: withHandle('..'), want: { is: 'failed', reason: 'VolumeUnsupported' } },
-  'finds a directory of the machine': {
+  'refuses dots as handle': { volume: withHandle('..'), want: { is: 'failed', reason: 'VolumeUnsupported' } },
+  'finds a hostPath directory': {
     volume: aVolume({ hostPath: { path: '/data' } }),
     want: { is: 'directory', path: '/data', bytes: own.bytes, create: false },
   },
-  'makes a directory of the machine where it may': {
+  'creates a hostPath directory if its type allows it': {
     volume: aVolume({ hostPath: { path: '/data', type: 'DirectoryOrCreate' } }),
     want: { is: 'directory', path: '/data', bytes: own.bytes, create: true },
   },
@@ -56,15 +56,15 @@ const cases: Record<string, { volume: PersistentVolume; want: object }> = {
       mount: { source: 'nas:/x', options: ['nfsvers=4.1', 'ro'] },
     },
   },
-  'takes no option for a server of nfs': {
+  'refuses an option as nfs server': {
     volume: aVolume({ nfs: { server: '-o', path: '/x' } }),
     want: { is: 'failed', reason: 'VolumeUnsupported' },
   },
-  'cannot use nfs as a device': {
+  'refuses nfs as a block device': {
     volume: aVolume({ nfs: { server: 'nas', path: '/x' }, volumeMode: 'Block' }),
     want: { is: 'failed', reason: 'VolumeUnsupported' },
   },
-  'cannot use drivers of others': {
+  'refuses other CSI drivers': {
     volume: aVolume({ csi: { driver: 'ebs.csi.aws.com', volumeHandle: 'vol-1' } }),
     want: { is: 'failed', reason: 'VolumeUnsupported' },
   },
@@ -73,17 +73,17 @@ const cases: Record<string, { volume: PersistentVolume; want: object }> = {
 describe('volume place', () => {
   for (const [sentence, { volume, want }] of Object.entries(cases)) {
     it(sentence, () => {
-      const { message: _message, ...place } = { message: '', ...volumePlace(volume, host) };
+      const { message: _message, ...place } = { message: '', ...findVolumePlace(volume, host) };
       assert.deepEqual(place, want);
     });
   }
 
-  it('names the sort that it cannot use', () => {
-    const place = volumePlace(aVolume({ iscsi: {} }), host);
+  it('names the unsupported source', () => {
+    const place = findVolumePlace(aVolume({ iscsi: {} }), host);
     assert.match('message' in place ? place.message : '', /\(iscsi\)/);
   });
 
-  it('knows which volumes may only be read', () => {
+  it('recognizes read-only volumes', () => {
     assert.equal(isReadOnlyVolume(aLocalVolume()), false);
     assert.equal(isReadOnlyVolume(aVolume({ accessModes: ['ReadOnlyMany'] })), true);
     assert.equal(isReadOnlyVolume(aVolume({ accessModes: ['ReadOnlyMany', 'ReadWriteOnce'] })), false);

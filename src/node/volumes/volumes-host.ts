@@ -1,63 +1,63 @@
-/** What every part of volumes/ is given, and how it says that a volume is not ready. */
+/** The host of volumes/, and the refusals with which its parts report that a volume is not ready. */
 import { parseQuantity, quantityToNumber } from '#kube/quantity.ts';
 import type { IntOrString } from '#kube/schema-dsl.ts';
 import type { PreparedVolume } from '#node/volumes-port.ts';
 import type { RunCommand } from './run-command.ts';
 
-/** `waiting` is worth another look later, `failed` is not. */
-export interface Refusal {
+/** The reason why a volume cannot be used. `waiting` is retried later, `failed` is not. */
+export interface VolumeRefusal {
   readonly is: 'waiting' | 'failed';
   readonly reason: string;
   readonly message: string;
-  /** There is nothing where it should be: a guest may do without it, where its disk is optional. */
+  /** Set if the volume does not exist; a guest can start without it if its disk is optional. */
   readonly isMissing?: true;
 }
 
-export type Prepared = { readonly is: 'ready'; readonly volume: PreparedVolume } | Refusal;
+export type PreparedDisk = { readonly is: 'ready'; readonly volume: PreparedVolume } | VolumeRefusal;
 
-export function waiting(reason: string, message: string): Refusal {
+export function waitingRefusal(reason: string, message: string): VolumeRefusal {
   return { is: 'waiting', reason, message };
 }
 
-/** Waiting for somebody to put it there. */
-export function missing(reason: string, message: string): Refusal {
+/** A `waiting` refusal for a volume that does not exist (yet). */
+export function missingRefusal(reason: string, message: string): VolumeRefusal {
   return { is: 'waiting', reason, message, isMissing: true };
 }
 
-export function failed(reason: string, message: string): Refusal {
+export function failedRefusal(reason: string, message: string): VolumeRefusal {
   return { is: 'failed', reason, message };
 }
 
-export function isRefusal(value: object | undefined): value is Refusal {
+export function isVolumeRefusal(value: object | undefined): value is VolumeRefusal {
   return value !== undefined && 'is' in value && (value.is === 'waiting' || value.is === 'failed');
 }
 
-export interface GuestUser {
+export interface GuestProcessUser {
   readonly uid: number;
   readonly gid: number;
 }
 
-/** The machine as far as volumes are concerned. Directories without links in their paths. */
+/** The properties of the machine that volumes depend on. Paths of directories have no symbolic links. */
 export interface VolumesHost {
   readonly nodeName: string;
   readonly nodeDir: string;
   readonly sharedDir: string;
-  /** Below these a hostDisk may lie. */
+  /** The directories for hostDisk volumes. */
   readonly hostDiskDirs: readonly string[];
-  /** /dev: where the names of block devices are. */
+  /** The directory of block devices: /dev. */
   readonly devDir: string;
-  /** Whom disks belong to; absent where we are not root and guests run as we do. */
-  readonly guestUser: GuestUser | undefined;
-  /** Whether we may make block devices of files. */
+  /** The owner of disks; undefined if the agent is not root, so that guests run as the same user. */
+  readonly guestUser: GuestProcessUser | undefined;
+  /** True if the agent may create loop devices and mounts. */
   readonly isRoot: boolean;
   readonly run: RunCommand;
-  /** What a file system has left for us, by a directory in it. */
+  /** Returns the free space of the file system of a directory. */
   readonly freeBytes: (path: string) => Promise<number>;
 }
 
-/** QEMU counts media in sectors, file systems in pages. */
+/** Sizes are rounded up to this: QEMU needs whole sectors, file systems whole pages. */
 const PAGE_BYTES = 4096;
 
-export function bytesOf(quantity: IntOrString): number {
+export function parseBytes(quantity: IntOrString): number {
   return Math.ceil(quantityToNumber(parseQuantity(String(quantity))) / PAGE_BYTES) * PAGE_BYTES;
 }

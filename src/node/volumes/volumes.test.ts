@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { CommandError } from './run-command.ts';
+import { ProgramError } from './run-command.ts';
 import {
   aClaim,
   aLocalVolume,
@@ -31,7 +31,7 @@ const needsRoot = { skip: isRoot ? false : 'only root may give files away and ma
 const qemuImg = hasProgram('qemu-img') ? {} : { skip: 'qemu-img is not installed' };
 
 describe('volumes of claims', () => {
-  it('makes a sparse raw image of the capacity, once', async () => {
+  it('creates a sparse raw image of the capacity, once', async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume({ storage: '64Mi' }));
     const volumes = await scene.open();
@@ -48,7 +48,7 @@ describe('volumes of claims', () => {
     assert.ok(readFileSync(source.path).subarray(0, 32).includes('data of the guest'));
   });
 
-  it('grows with its volume and never shrinks', async () => {
+  it('grows the image with its volume and never shrinks it', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
     const sizes = [];
@@ -62,7 +62,7 @@ describe('volumes of claims', () => {
     assert.equal(await volumes.grow(aLocalVolume({ storage: '8Mi' })), 32 * MI);
   });
 
-  it('finishes an image that a killed process has only begun', async () => {
+  it('completes an image that a killed process has only started', async () => {
     await using scene = aScene();
     const dir = join(scene.host.sharedDir, 'volumes', 'pvc-1');
     mkdirSync(dir, { recursive: true });
@@ -74,7 +74,7 @@ describe('volumes of claims', () => {
     assert.equal(statSync(readyVolume(prepared, 'root').source.path).size, 8 * MI);
   });
 
-  it('takes a qcow2 image that somebody put there, and grows it', qemuImg, async () => {
+  it('accepts a qcow2 image that a user has put there, and grows it', qemuImg, async () => {
     await using scene = aScene();
     const dir = join(scene.host.nodeDir, 'volumes', 'pvc-1');
     mkdirSync(dir, { recursive: true });
@@ -89,7 +89,7 @@ describe('volumes of claims', () => {
     assert.equal((info as { 'virtual-size': number })['virtual-size'], 8 * MI);
   });
 
-  it('does not take a raw disk for qcow2 because its guest made it look so', async () => {
+  it('does not accept a raw disk as qcow2 after its guest has written a qcow2 header', async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume());
     const volumes = await scene.open();
@@ -101,7 +101,7 @@ describe('volumes of claims', () => {
     assert.equal(prepared.is === 'failed' && prepared.reason, 'ImageFormatChanged');
   });
 
-  it('refuses an image that names other files', qemuImg, async () => {
+  it('refuses an image that refers to other files', qemuImg, async () => {
     await using scene = aScene();
     writeFileSync(join(scene.dir, 'secret'), 'x'.repeat(4096));
     const args = ['create', '-q', '-f', 'qcow2', '-F', 'raw', '-b', join(scene.dir, 'secret')];
@@ -113,7 +113,7 @@ describe('volumes of claims', () => {
     assert.equal(prepared.is === 'failed' && prepared.reason, 'ImageRefused');
   });
 
-  it('follows no link in the place of an image or of its directory', async () => {
+  it('does not follow a link instead of an image or its directory', async () => {
     await using scene = aScene();
     mkdirSync(join(scene.host.nodeDir, 'volumes'));
     mkdirSync(join(scene.dir, 'outside'));
@@ -144,7 +144,7 @@ describe('volumes of claims', () => {
     assert.deepEqual(readdirSync(path), ['disk.img']);
   });
 
-  it('removes the data of a volume, also when asked again', async () => {
+  it('removes the data of a volume, and a second time does nothing', async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume());
     scene.bind('kept', aLocalVolume({ name: 'pvc-2' }));
@@ -157,10 +157,13 @@ describe('volumes of claims', () => {
 
     assert.equal(existsSync(readyVolume(prepared, 'root').source.path), false);
     assert.equal(existsSync(readyVolume(prepared, 'kept').source.path), true);
-    await assert.rejects(volumes.removeData(aVolume({ hostPath: { path: '/etc' } })), /not one of ours/);
+    await assert.rejects(
+      volumes.removeData(aVolume({ hostPath: { path: '/etc' } })),
+      /does not belong to selfsame\.io\/local/,
+    );
   });
 
-  it('gives the image to the guest user and lets that pass to it', needsRoot, async () => {
+  it('gives the image to the guest user, who can traverse the directories', needsRoot, async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume());
     const volumes = await scene.open({ guestUser: { uid: 64_055, gid: 64_055 } });
@@ -180,7 +183,7 @@ describe('volumes of domains', () => {
     { name: 'seed', cloudInitNoCloud: { userData: '#cloud-config' } },
   ];
 
-  it('makes them in the directory of the domain, keeps them when asked again, and removes them', async () => {
+  it('creates them in the directory of the domain, keeps them on repeated calls, and removes them', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
     const prepared = await volumes.prepare(aVmi(own), scene.lookups, {});
@@ -197,7 +200,7 @@ describe('volumes of domains', () => {
     assert.deepEqual(readdirSync(join(scene.host.nodeDir, 'domains')), []);
   });
 
-  it('leaves what the hypervisor has in the directory of the domain', async () => {
+  it('does not remove files of the hypervisor from the directory of the domain', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
     await volumes.prepare(aVmi(own), scene.lookups, {});
@@ -209,7 +212,7 @@ describe('volumes of domains', () => {
     assert.deepEqual(readdirSync(domain), ['domain.json']);
   });
 
-  it('lays a layer over a claim, which keeps its data', qemuImg, async () => {
+  it('creates an overlay over a claim, which keeps its data', qemuImg, async () => {
     await using scene = aScene();
     scene.bind('base', aLocalVolume());
     const volumes = await scene.open();
@@ -230,9 +233,9 @@ describe('volumes of domains', () => {
     assert.equal(existsSync(join(scene.host.nodeDir, 'volumes', 'pvc-1', 'disk.img')), true);
   });
 
-  it('waits with what a program complained about', async () => {
+  it('waits with the message of a failed program', async () => {
     const run = async () => {
-      throw new CommandError('Cannot run qemu-img create: no space');
+      throw new ProgramError('Cannot run qemu-img create: no space');
     };
     await using scene = aScene({ run });
     scene.bind('base', aLocalVolume());
@@ -243,7 +246,7 @@ describe('volumes of domains', () => {
     assert.match(prepared.is === 'waiting' ? prepared.message : '', /volume "root".*no space/);
   });
 
-  it('takes no path for the name of a volume', async () => {
+  it('refuses a path as the name of a volume', async () => {
     await using scene = aScene();
     const prepared = await (
       await scene.open()
@@ -252,7 +255,7 @@ describe('volumes of domains', () => {
     assert.equal(existsSync(join(scene.host.nodeDir, 'domains')), false);
   });
 
-  it('leaves out what is not there and the guest can do without, and waits for all else', async () => {
+  it('leaves out missing volumes of optional disks and waits for all others', async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume());
     const volumes = await scene.open();
@@ -272,21 +275,21 @@ describe('volumes of domains', () => {
     assert.deepEqual(await volumes.prepare(vmi(false), scene.lookups, {}), {
       ...{ is: 'waiting', reason: 'FailedMount', message },
     });
-    // What is to be plugged in now is not left out.
+    // A volume that is to be hotplugged is not left out.
     assert.equal((await volumes.prepare(vmi(true), scene.lookups, { names: ['extra'] })).is, 'waiting');
-    // There, but not ready: worth to wait for.
+    // It exists but is not ready, so it is waited for.
     scene.claims.set('gone', aClaim('gone', { phase: 'Pending' }));
     const pending = await volumes.prepare(vmi(true), scene.lookups, {});
     assert.equal(pending.is === 'waiting' && pending.reason, 'VolumeNotBound');
   });
 
-  it('refuses a volume of a sort that it does not know', async () => {
+  it('refuses a volume of an unknown kind', async () => {
     await using scene = aScene();
     const prepared = await (await scene.open()).prepare(aVmi([{ name: 'x' }]), scene.lookups, {});
     assert.equal(prepared.is === 'failed' && prepared.reason, 'VolumeUnsupported');
   });
 
-  it('lets go of what unwanted domains left, where the hypervisor has nothing of them', async () => {
+  it('removes disks of unwanted domains that have no files of the hypervisor', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
     await volumes.prepare(aVmi([{ name: 'x', emptyDisk: { capacity: '1Mi' } }]), scene.lookups, {});

@@ -1,6 +1,6 @@
 /**
- * The volumes of guests on this machine: the port of the agent, carried out. One file for each sort of volume; here only
- * who is asked, and what becomes of the faults of the machine.
+ * Implements the agent's port to the volumes of guests on this machine. Each kind of volume has its own file; this one
+ * dispatches to them and converts system errors to refusals.
  */
 import { realpath, statfs } from 'node:fs/promises';
 import { posix } from 'node:path';
@@ -21,45 +21,48 @@ import type {
   VolumeLookups,
   Volumes,
 } from '#node/volumes-port.ts';
-import { uploadPending, volumeOfClaim, type Bound } from './claim.ts';
+import { refusePendingUpload, volumeOfClaim, type BoundVolume } from './claim.ts';
 import { prepareDirectLun } from './direct-lun.ts';
-import { prepareCloudInit, writeCloudInit } from './cloud-init/cloud-init.ts';
-import { diskContents, Transfers } from './disk-contents.ts';
-import { domainsOfVolumesOnly, nameRefusal, removeDomainFiles } from './domain-files.ts';
-import { prepareFiles } from './file-disk.ts';
+import { prepareCloudInit, writeIsoVolume } from './cloud-init/cloud-init.ts';
+import { createDiskContents, Transfers } from './disk-contents.ts';
+import { findDomainsWithVolumesOnly, checkVolumeName, removeDomainFiles } from './domain-files.ts';
+import { prepareFileDisk } from './file-disk.ts';
 import { prepareEmptyDisk } from './empty-disk.ts';
 import { prepareOverlay } from './ephemeral.ts';
 import { fillVolume } from './fill-volume.ts';
 import { prepareHostDisk } from './host-disk.ts';
 import { detachLoops, detachUnwanted } from './loop-device.ts';
-import { growVolume, prepareVolume, removeVolume } from './persistent-volume.ts';
-import { CommandError, runCommand, type RunCommand } from './run-command.ts';
+import { growVolume, prepareVolume, removeVolumeData } from './persistent-volume.ts';
+import { ProgramError, runCommand, type RunCommand } from './run-command.ts';
 import { hasArchive, makeSnapshotFile, removeSnapshot, sealSnapshot } from './snapshot-files.ts';
-import { noRoom, prepareIncoming, removeLeftover } from './second-copy.ts';
-import { prepareState, releaseState, releaseUnwantedStates } from './state-volume.ts';
+import { checkRoomForIncoming, prepareIncoming, removeLeftover } from './second-copy.ts';
+import { prepareState, releaseStateVolume, releaseUnwantedStates } from './state-volume.ts';
 import { takeSnapshot } from './take-snapshot.ts';
 import { isReadOnlyVolume, VOLUMES_DIR } from './volume-place.ts';
 import {
-  bytesOf,
-  failed,
-  waiting,
-  type GuestUser,
-  type Prepared,
-  type Refusal,
+  parseBytes,
+  failedRefusal,
+  waitingRefusal,
+  type GuestProcessUser,
+  type PreparedDisk,
+  type VolumeRefusal,
   type VolumesHost,
 } from './volumes-host.ts';
 
 export interface VolumesOptions {
   readonly nodeName: string;
-  /** Both must exist. Volumes are in `volumes/` below each, snapshots of them in `snapshots/`, what belongs to a domain in `domains/<id>/volumes/`. */
+  /**
+   * This directory and `sharedDir` must exist. Volumes are in `volumes/` below each, snapshots in `snapshots/`, and
+   * disks of a domain in `domains/<id>/volumes/`.
+   */
   readonly nodeDir: string;
   readonly sharedDir: string;
-  /** Where a hostDisk may lie; `host-disks/` of both directories unless set. */
+  /** Directories for hostDisk volumes. Default: `host-disks/` of both directories. */
   readonly hostDiskDirs?: readonly string[];
-  /** Where block devices of the node are looked for; /dev unless set. */
+  /** The directory of the node's block devices. Default: /dev. */
   readonly devDir?: string;
-  /** Whom disks are given to; only root can. */
-  readonly guestUser?: GuestUser;
+  /** The owner of disks; only root can change the owner. */
+  readonly guestUser?: GuestProcessUser;
   readonly run?: RunCommand;
   readonly freeBytes?: VolumesHost['freeBytes'];
   readonly log: Log;
@@ -85,31 +88,31 @@ export async function createVolumes(options: VolumesOptions): Promise<Volumes> {
     prepare: (vmi, lookups, { signal, names, hasEnded = () => false }) =>
       prepareAll(vmi, lookups, { host, transfers, log: options.log, signal, names, hasEnded }),
     prepareState: (domainId, claim, lookups, { signal, hasEnded = () => false }) =>
-      prepareStateOf(domainId, claim, lookups, { host, transfers, log: options.log, signal, hasEnded }),
+      prepareStateClaim(domainId, claim, lookups, { host, transfers, log: options.log, signal, hasEnded }),
     prepareIncoming: async (vmi, lookups, { moving, contents, signal, hasEnded = () => false }) =>
-      (await noRoom(moving, host)) ??
+      (await checkRoomForIncoming(moving, host)) ??
       (await prepareAll(withDisksOnly(vmi), lookups, {
         ...{ host, transfers, log: options.log, signal, names: undefined, hasEnded },
         incoming: { moving, contents },
       })),
     removeLeftover: (volume: PersistentVolume) => removeLeftover(volume, host),
     async releaseVolume(domainId, volume) {
-      // Only claims come and go while a guest runs, and nothing but a device is made for one.
+      // Only claims can be unplugged while a guest runs, and a loop device is all that is created for them.
       if (host.isRoot) await detachLoops({ domainId, nodeName: host.nodeName, volume }, volumeDirs, host.run);
     },
     async release(domainId) {
-      await releaseState(domainId, host);
+      await releaseStateVolume(domainId, host);
       if (host.isRoot) await detachLoops({ domainId, nodeName: host.nodeName }, volumeDirs, host.run);
       await removeDomainFiles(host, domainId);
     },
     async releaseUnwanted(isWanted) {
       await releaseUnwantedStates(isWanted, host);
       if (host.isRoot) await detachUnwanted(host.nodeName, isWanted, volumeDirs, host.run);
-      for (const domainId of await domainsOfVolumesOnly(host)) {
+      for (const domainId of await findDomainsWithVolumesOnly(host)) {
         if (!isWanted(domainId)) await removeDomainFiles(host, domainId);
       }
     },
-    removeData: (volume: PersistentVolume) => removeVolume(volume, host),
+    removeData: (volume: PersistentVolume) => removeVolumeData(volume, host),
     grow: (volume: PersistentVolume) => growVolume(volume, host),
     makeSnapshotFile: (place) => makeSnapshotFile(place, host),
     takeSnapshot: (volume, place, { signal, state }) => takeSnapshot(volume, place, host, { signal, state }),
@@ -117,7 +120,7 @@ export async function createVolumes(options: VolumesOptions): Promise<Volumes> {
     sealSnapshot: (place) => sealSnapshot(place, host),
     removeSnapshot: (place) => removeSnapshot(place, host),
     fill: (volume, { signal }) => fillVolume(volume, host, { signal }),
-    contents: diskContents(host, transfers),
+    contents: createDiskContents(host, transfers),
   };
 }
 
@@ -126,23 +129,23 @@ async function freeBytes(path: string): Promise<number> {
   return bavail * bsize;
 }
 
-interface Scene {
+interface PrepareContext {
   readonly host: VolumesHost;
   readonly transfers: Transfers;
   readonly log: Log;
   readonly signal: AbortSignal | undefined;
   readonly names: readonly string[] | undefined;
   readonly hasEnded: (domainId: string) => boolean;
-  /** What another node gives its guest along. */
+  /** Set for a guest that comes from another node. */
   readonly incoming?: IncomingVolumes;
 }
 
-type ScenePart = Pick<Scene, 'host' | 'transfers' | 'hasEnded' | 'incoming'>;
+type VolumeContext = Pick<PrepareContext, 'host' | 'transfers' | 'hasEnded' | 'incoming'>;
 
 async function prepareAll(
   vmi: Stored<VirtualMachineInstance>,
   lookups: VolumeLookups,
-  { host, transfers, log, signal, names, hasEnded, incoming }: Scene,
+  { host, transfers, log, signal, names, hasEnded, incoming }: PrepareContext,
 ): Promise<Preparation> {
   const ready = new Map<string, PreparedVolume>();
   const missing: MissingVolume[] = [];
@@ -150,9 +153,9 @@ async function prepareAll(
   for (const volume of vmi.spec.volumes ?? []) {
     if (names?.includes(volume.name) === false) continue;
     signal?.throwIfAborted();
-    const scene = { host, transfers, hasEnded, incoming };
-    const prepared = await prepareOne(volume, vmi, lookups, scene).catch((error: unknown) =>
-      faultOf(volume.name, error, log),
+    const context = { host, transfers, hasEnded, incoming };
+    const prepared = await prepareOne(volume, vmi, lookups, context).catch((error: unknown) =>
+      refuseSystemError(volume.name, error, log),
     );
     if (prepared.is === 'ready') ready.set(volume.name, prepared.volume);
     else if (prepared.isMissing === true && optional.has(volume.name)) {
@@ -162,14 +165,14 @@ async function prepareAll(
   return { is: 'ready', volumes: ready, ...(missing.length === 0 ? {} : { missing }) };
 }
 
-/** Volumes that no disk needs. */
+/** Returns the volumes of which all disks are optional. */
 function optionalVolumes({ spec }: VirtualMachineInstance): ReadonlySet<string> {
   const disks = spec.domain.devices?.disks ?? [];
   const needed = new Set(disks.filter(({ optional }) => optional !== true).map(({ name }) => name));
   return new Set(disks.map(({ name }) => name).filter((name) => !needed.has(name)));
 }
 
-/** A guest that runs has nothing of the others, and they need not be where it goes. */
+/** Drops volumes without a plugged disk: the running guest does not use them, so the target node does not need them. */
 function withDisksOnly(vmi: Stored<VirtualMachineInstance>): Stored<VirtualMachineInstance> {
   const disks = new Set((vmi.spec.domain.devices?.disks ?? []).filter(isPlugged).map(({ name }) => name));
   return { ...vmi, spec: { ...vmi.spec, volumes: (vmi.spec.volumes ?? []).filter(({ name }) => disks.has(name)) } };
@@ -179,102 +182,105 @@ async function prepareOne(
   volume: Volume,
   vmi: Stored<VirtualMachineInstance>,
   lookups: VolumeLookups,
-  scene: ScenePart,
-): Promise<Prepared> {
-  const { host, incoming } = scene;
-  const refusal = nameRefusal(volume.name);
+  context: VolumeContext,
+): Promise<PreparedDisk> {
+  const { host, incoming } = context;
+  const refusal = checkVolumeName(volume.name);
   if (refusal !== undefined) return refusal;
   const { name } = volume;
   const domainId = vmi.metadata.uid;
   const content = incoming?.contents.get(name);
   if (content !== undefined && isMadeOfFiles(volume)) {
-    return writeCloudInit(name, content, domainId, host);
+    return writeIsoVolume(name, content, domainId, host);
   }
   const moving = incoming?.moving.get(name);
-  if (moving !== undefined) return prepareMoving(volume, { domainId, ...moving }, lookups, scene);
-  if (content !== undefined) return cannotMove(name);
+  if (moving !== undefined) return prepareMoving(volume, { domainId, ...moving }, lookups, context);
+  if (content !== undefined) return refuseMove(name);
 
   if (volume.persistentVolumeClaim !== undefined) {
     const { claimName, readOnly } = volume.persistentVolumeClaim;
-    return prepareClaim(claimName, { domainId, name, readonly: readOnly === true }, lookups, scene);
+    return prepareClaim(claimName, { domainId, name, readonly: readOnly === true }, lookups, context);
   }
   const base = volume.ephemeral?.persistentVolumeClaim;
   if (base !== undefined) {
-    return prepareEphemeral(base.claimName, { domainId, name }, lookups, scene);
+    return prepareEphemeral(base.claimName, { domainId, name }, lookups, context);
   }
   if (volume.emptyDisk !== undefined) {
-    return prepareEmptyDisk({ name, bytes: bytesOf(volume.emptyDisk.capacity) }, domainId, host);
+    return prepareEmptyDisk({ name, bytes: parseBytes(volume.emptyDisk.capacity) }, domainId, host);
   }
   if (volume.hostDisk !== undefined) return prepareHostDisk(volume.hostDisk, host);
   if (volume.directLun !== undefined) return prepareDirectLun(volume.directLun, host);
   if (volume.cloudInitNoCloud !== undefined) {
     return prepareCloudInit({ name, source: volume.cloudInitNoCloud }, vmi, lookups, host);
   }
-  return prepareFiles(volume, vmi, lookups, host);
+  return prepareFileDisk(volume, vmi, lookups, host);
 }
 
-/** Empty, and as large as it is at the other node, whatever lies here. */
+/** Prepares an empty disk of the size that it has on the source node, and replaces any earlier copy. */
 async function prepareMoving(
   volume: Volume,
   { domainId, bytes, overlay }: { domainId: string; bytes: number; overlay: boolean },
   lookups: VolumeLookups,
-  scene: ScenePart,
-): Promise<Prepared> {
-  const { host, transfers, hasEnded } = scene;
+  context: VolumeContext,
+): Promise<PreparedDisk> {
+  const { host, transfers, hasEnded } = context;
   const { name, persistentVolumeClaim, ephemeral, emptyDisk } = volume;
   const base = ephemeral?.persistentVolumeClaim;
   if (base !== undefined && overlay) {
-    return prepareEphemeral(base.claimName, { domainId, name, anewBytes: bytes }, lookups, scene);
+    return prepareEphemeral(base.claimName, { domainId, name, recreateBytes: bytes }, lookups, context);
   }
-  const isDomainsOwn = emptyDisk !== undefined || isMadeOfFiles(volume);
-  if (isDomainsOwn && !overlay) return prepareEmptyDisk({ name, bytes, anew: true }, domainId, host);
-  if (persistentVolumeClaim === undefined || overlay) return cannotMove(name);
-  const found = await usableVolume(persistentVolumeClaim.claimName, lookups, transfers);
+  const belongsToDomain = emptyDisk !== undefined || isMadeOfFiles(volume);
+  if (belongsToDomain && !overlay) return prepareEmptyDisk({ name, bytes, recreate: true }, domainId, host);
+  if (persistentVolumeClaim === undefined || overlay) return refuseMove(name);
+  const found = await findUsableVolume(persistentVolumeClaim.claimName, lookups, transfers);
   if (found.is !== 'bound') return found;
   return prepareIncoming(found.volume, bytes, { domainId, name, readonly: false, hasEnded }, host);
 }
 
-function cannotMove(name: string): Refusal {
-  return failed('VolumeUnsupported', `Volume "${name}" is of a sort that cannot come from another node so`);
+function refuseMove(name: string): VolumeRefusal {
+  return failedRefusal(
+    'VolumeUnsupported',
+    `Cannot receive volume "${name}" from another node: its kind does not support this`,
+  );
 }
 
 async function prepareEphemeral(
   claimName: string,
-  { domainId, name, anewBytes }: { domainId: string; name: string; anewBytes?: number },
+  { domainId, name, recreateBytes }: { domainId: string; name: string; recreateBytes?: number },
   lookups: VolumeLookups,
-  scene: ScenePart,
-): Promise<Prepared> {
-  const claim = await prepareClaim(claimName, { domainId, name, readonly: true }, lookups, scene);
+  context: VolumeContext,
+): Promise<PreparedDisk> {
+  const claim = await prepareClaim(claimName, { domainId, name, readonly: true }, lookups, context);
   if (claim.is !== 'ready') return claim;
   const { source, cacheNone = false } = claim.volume;
-  return prepareOverlay({ name, base: source, cacheNone, anewBytes }, domainId, scene.host);
+  return prepareOverlay({ name, base: source, cacheNone, recreateBytes }, domainId, context.host);
 }
 
 async function prepareClaim(
   claimName: string,
   { readonly, ...of }: { domainId: string; name: string; readonly: boolean },
   lookups: VolumeLookups,
-  { host, transfers, hasEnded, incoming }: ScenePart,
-): Promise<Prepared> {
-  const found = await usableVolume(claimName, lookups, transfers);
+  { host, transfers, hasEnded, incoming }: VolumeContext,
+): Promise<PreparedDisk> {
+  const found = await findUsableVolume(claimName, lookups, transfers);
   if (found.is !== 'bound') return found;
-  const comes = incoming !== undefined;
-  const user = { ...of, readonly: readonly || isReadOnlyVolume(found.volume), comes, hasEnded };
+  const isIncoming = incoming !== undefined;
+  const user = { ...of, readonly: readonly || isReadOnlyVolume(found.volume), isIncoming, hasEnded };
   return prepareVolume(found.volume, user, host);
 }
 
-async function prepareStateOf(
+async function prepareStateClaim(
   domainId: string,
   claim: string,
   lookups: VolumeLookups,
-  { host, transfers, log, signal, hasEnded }: Omit<Scene, 'names'>,
+  { host, transfers, log, signal, hasEnded }: Omit<PrepareContext, 'names'>,
 ): Promise<StatePreparation> {
   signal?.throwIfAborted();
-  const found = await usableVolume(claim, lookups, transfers);
+  const found = await findUsableVolume(claim, lookups, transfers);
   const prepared =
     found.is === 'bound'
       ? await prepareState(found.volume, { domainId, hasEnded }, host).catch((error: unknown) =>
-          faultOf(STATE_POD_VOLUME, error, log),
+          refuseSystemError(STATE_POD_VOLUME, error, log),
         )
       : found;
   if (prepared.is === 'ready') return prepared;
@@ -282,17 +288,21 @@ async function prepareStateOf(
   return { is, reason, message };
 }
 
-/** The volume of a claim, where a guest may have it now. */
-async function usableVolume(claimName: string, lookups: VolumeLookups, transfers: Transfers): Promise<Bound | Refusal> {
+/** Returns the volume of a claim, or a refusal if a guest may not use it now. */
+async function findUsableVolume(
+  claimName: string,
+  lookups: VolumeLookups,
+  transfers: Transfers,
+): Promise<BoundVolume | VolumeRefusal> {
   const found = await volumeOfClaim(claimName, lookups);
   if (found.is !== 'bound') return found;
-  return uploadPending(found.claim) ?? transfers.refusal(found.volume) ?? found;
+  return refusePendingUpload(found.claim) ?? transfers.refusal(found.volume) ?? found;
 }
 
-/** A full disk or a program that fails may be better later; our own mistakes and faults of the API are thrown. */
-function faultOf(name: string, error: unknown, log: Log): Refusal {
+/** Converts system errors and failed programs to a refusal that is retried. Bugs and errors of the API are thrown. */
+function refuseSystemError(name: string, error: unknown, log: Log): VolumeRefusal {
   const isSystemError = error instanceof Error && 'syscall' in error;
-  if (!isSystemError && !(error instanceof CommandError)) throw error;
-  log.warn({ volume: name, err: error }, 'a volume cannot be prepared');
-  return waiting('FailedMount', `Cannot prepare volume "${name}": ${error.message}`);
+  if (!isSystemError && !(error instanceof ProgramError)) throw error;
+  log.warn({ volume: name, err: error }, 'Cannot prepare a volume; will retry');
+  return waitingRefusal('FailedMount', `Cannot prepare volume "${name}": ${error.message}`);
 }

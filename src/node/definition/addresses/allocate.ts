@@ -1,25 +1,25 @@
 /**
- * Gives devices their places: PCI ports and slots, units of controllers are all numbers. Pure, and the heart of the
- * promise that no device moves: what the spec names and what the identity record remembers comes first, only what
- * remains is chosen.
+ * Assigns places to devices. A place is a number: of a PCI port, a PCI slot or a unit of a controller. No device ever
+ * moves: places that the spec names and places from the identity record come first; the remaining devices choose from
+ * the rest. Pure.
  */
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
 
 /** A device that needs a place. */
-export interface Want {
+export interface PlaceRequest {
   readonly id: string;
   /** For messages: `spec.domain.devices.disks[0]`. */
   readonly field: string;
-  /** The place that the spec itself names, and the field that does. */
+  /** The place that the spec names, and the field that names it. */
   readonly pinned?: { readonly place: number; readonly field: string };
-  /** What it may get where nothing else is said, the best first. */
+  /** The places to choose from if neither spec nor record names one, the best first. */
   readonly choices: readonly number[];
 }
 
-export interface Places {
+export interface PlaceKind {
   /** For messages: `PCI port`. */
   readonly noun: string;
-  /** As people write it. */
+  /** Returns the place as users write it. */
   print(place: number): string;
 }
 
@@ -29,66 +29,66 @@ export interface Allocation {
 }
 
 /**
- * `recorded` has the places of all devices that the record lists. Those of devices that are gone are left alone, so
- * that they can come back, as long as others are free; likewise what is in `reserved`.
+ * Assigns a place to each request. `recorded` has the places of all devices in the record. Places of devices that are
+ * gone, so that those can come back, and places in `reserved` are only chosen if no other place is free.
  */
 export function allocate(
-  wants: readonly Want[],
+  requests: readonly PlaceRequest[],
   recorded: ReadonlyMap<string, number>,
-  kind: Places,
+  kind: PlaceKind,
   reserved: Iterable<number> = [],
 ): Allocation {
   const places = new Map<string, number>();
-  const holders = new Map<number, Want>();
+  const holders = new Map<number, PlaceRequest>();
   const problems: FieldError[] = [];
-  const take = (want: Want, place: number) => {
+  const take = (want: PlaceRequest, place: number) => {
     places.set(want.id, place);
     holders.set(place, want);
   };
 
-  for (const want of wants) {
+  for (const want of requests) {
     if (want.pinned === undefined) continue;
     const { place, field } = want.pinned;
     const holder = holders.get(place);
     if (holder === undefined) take(want, place);
-    else problems.push(invalidValue(field, kind.print(place), `is the place of ${holder.id}, too`));
+    else problems.push(invalidValue(field, kind.print(place), `is already the address of ${holder.id}`));
   }
 
-  const unpinned = new Map(wants.filter(({ pinned }) => pinned === undefined).map((want) => [want.id, want]));
+  const unpinned = new Map(requests.filter(({ pinned }) => pinned === undefined).map((want) => [want.id, want]));
   for (const [id, place] of recorded) {
     const want = unpinned.get(id);
     if (want === undefined) continue;
     const holder = holders.get(place);
     if (holder === undefined) take(want, place);
-    else problems.push(clash(want, holder, kind.print(place)));
+    else problems.push(conflictError(want, holder, kind.print(place)));
   }
 
-  const remembered = new Set([...recorded.values(), ...reserved]);
+  const avoided = new Set([...recorded.values(), ...reserved]);
   for (const want of unpinned.values()) {
     if (places.has(want.id)) continue;
-    const place = bestFree(want.choices, holders, remembered);
-    if (place === undefined) problems.push(full(want, kind));
+    const place = chooseFree(want.choices, holders, avoided);
+    if (place === undefined) problems.push(exhaustedError(want, kind));
     else take(want, place);
   }
   return { places, problems };
 }
 
-/** The first choice that nobody has and nobody had; where there is none, the first that nobody has. */
-export function bestFree(
+/** Returns the first choice that is neither occupied nor avoided, or else the first one that is not occupied. */
+export function chooseFree(
   choices: readonly number[],
-  held: { has(place: number): boolean },
-  remembered: ReadonlySet<number>,
+  occupied: { has(place: number): boolean },
+  avoided: ReadonlySet<number>,
 ): number | undefined {
-  const free = choices.filter((place) => !held.has(place));
-  return free.find((place) => !remembered.has(place)) ?? free[0];
+  const free = choices.filter((place) => !occupied.has(place));
+  return free.find((place) => !avoided.has(place)) ?? free[0];
 }
 
-/** Neither of the two is moved out of the way of the other. */
-function clash(want: Want, { id, pinned }: Want, place: string): FieldError {
-  if (pinned !== undefined) return invalidValue(pinned.field, place, `is the place of ${want.id}`);
-  return invalidValue(want.field, place, `the record has ${id} in the place of ${want.id}, too`);
+/** Returns the error for two devices with the same place. Neither of them is moved. */
+function conflictError(request: PlaceRequest, { id, pinned }: PlaceRequest, place: string): FieldError {
+  if (pinned !== undefined) return invalidValue(pinned.field, place, `is the address of ${request.id}`);
+  return invalidValue(request.field, place, `the record has both ${id} and ${request.id} at this address`);
 }
 
-function full({ id, field, choices }: Want, { noun }: Places): FieldError {
-  return invalidValue(field, id, `no ${noun} is left: a guest has ${choices.length}`);
+function exhaustedError({ id, field, choices }: PlaceRequest, { noun }: PlaceKind): FieldError {
+  return invalidValue(field, id, `no ${noun} is free: a guest has ${choices.length}`);
 }

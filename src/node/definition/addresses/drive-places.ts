@@ -1,4 +1,4 @@
-/** Units of a controller as places. */
+/** The places on disk and USB controllers. */
 import type { DeviceAddress } from '#api/learned-device.ts';
 import {
   driveAddress,
@@ -13,7 +13,7 @@ import { range, type DrivePlaces } from '#node/definition/addresses/layout.ts';
 const SCSI_UNITS = 256;
 const IDE_UNITS = 4;
 const FLOPPY_UNITS = 2;
-/** As libvirt makes its controllers. */
+/** The number of ports of libvirt's controllers. */
 export const USB_PORTS = 15;
 
 export const SCSI_PLACES = unitPlaces('SCSI unit', SCSI_UNITS);
@@ -21,8 +21,8 @@ const USB_UNITS = range(1, USB_PORTS);
 export const FLOPPY_PLACES = unitPlaces('floppy drive', FLOPPY_UNITS);
 
 /**
- * The CD-ROM drive of old is the third unit (hdc), disks are the first, the second and the fourth. Either takes what is
- * left where it must.
+ * Traditionally, the CD-ROM drive is the third IDE unit (hdc), and disks are the first, second and fourth. If those are
+ * occupied, either kind uses the remaining units.
  */
 const IDE_DISK_UNITS = [0, 1, 3, 2];
 const IDE_CDROM_UNITS = [2, 3, 1, 0];
@@ -34,7 +34,7 @@ export const IDE_PLACES: DrivePlaces = {
   placesFor: (media) => (media === 'cdrom' ? IDE_CDROM_UNITS : IDE_DISK_UNITS),
 };
 
-/** Ports are counted from 1 on. */
+/** Port numbers start at 1. */
 export const USB_PLACES: DrivePlaces = {
   noun: 'USB port',
   print: String,

@@ -16,24 +16,24 @@ const port = row('rp0', { type: 'controller', device: 'pcie-root-port' });
 const without = ({ address: _address, ...rest }: LearnedDevice) => rest;
 
 const cases: Record<string, { known: KnownDevices; want: LearnedDevice[] }> = {
-  'rows of the same chipset stay as they are': {
+  'keeps rows of the same chipset unchanged': {
     known: { machine: 'pc-q35-6.2', devices: [port, row('nic-a')] },
     want: [port, row('nic-a')],
   },
-  'rows of a machine that nobody knows stay as they are': {
+  'keeps rows of an unknown machine type unchanged': {
     known: { devices: [row('nic-a')] },
     want: [row('nic-a')],
   },
-  'rows of another chipset lose their addresses, and its ports are gone': {
+  'drops addresses and root ports of another chipset': {
     known: { machine: 'pc-i440fx-7.2', devices: [port, row('nic-a')] },
     want: [without(row('nic-a'))],
   },
-  'an empty address is none': { known: { devices: [row('nic-a', { address: {} })] }, want: [without(row('nic-a'))] },
-  'of two rows of one id the first counts': {
+  'drops an empty address': { known: { devices: [row('nic-a', { address: {} })] }, want: [without(row('nic-a'))] },
+  'keeps the first of two rows with the same id': {
     known: { devices: [row('nic-a'), row('nic-a', { device: 'e1000e' })] },
     want: [row('nic-a')],
   },
-  'what a guest has once gets our id': {
+  'gives our id to devices of which a guest has at most one': {
     known: {
       devices: [
         row('a', { type: 'controller', device: 'virtio-scsi' }),
@@ -49,11 +49,11 @@ const cases: Record<string, { known: KnownDevices; want: LearnedDevice[] }> = {
       row('rng0', { type: 'rng', device: 'virtio' }),
     ],
   },
-  "libvirt's name of the SCSI controller is known, too": {
+  "recognizes libvirt's name of the SCSI controller": {
     known: { devices: [row('x', { type: 'controller', device: 'scsi', specParams: { model: 'virtio-scsi' } })] },
     want: [row('scsi0', { type: 'controller', device: 'scsi', specParams: { model: 'virtio-scsi' } })],
   },
-  'a row that has our id already keeps it': {
+  'keeps our id if a row already has it': {
     known: { devices: [row('x', { type: 'rng' }), row('rng0', { type: 'rng' })] },
     want: [row('x', { type: 'rng' }), row('rng0', { type: 'rng' })],
   },
@@ -63,16 +63,19 @@ for (const [name, { known, want }] of Object.entries(cases)) {
 }
 
 const records: Record<string, { status: IdentityStatus; want: KnownDevices }> = {
-  'a record without devices knows nothing': { status: { machine: { type: 'pc-q35-7.2' } }, want: { devices: [] } },
-  'what was never learned here was imported': {
+  'returns nothing for a record without devices': {
+    status: { machine: { type: 'pc-q35-7.2' } },
+    want: { devices: [] },
+  },
+  'marks devices that were never learned as imported': {
     status: { devices: [row('nic-a')] },
     want: { machine: undefined, devices: [row('nic-a')], imported: true },
   },
-  'the place of a device that is gone is a row that nobody wants': {
+  'reserves the place of a device that is gone': {
     status: { devices: [row('nic-a')], freed: [row('nic-b', { name: 'b' })], learnedAt: 'now' },
     want: { machine: undefined, devices: [row('nic-a'), row('nic-b')], imported: false },
   },
-  'the place that a listed device has given up is not its own any more': {
+  'reserves a freed place under another id if its device is still listed': {
     status: { devices: [without(row('nic-a'))], freed: [row('nic-a')], learnedAt: 'now' },
     want: { machine: undefined, devices: [without(row('nic-a')), row('freed-nic-a')], imported: false },
   },

@@ -1,4 +1,4 @@
-/** The layout is final. A change that breaks one of these tests moves devices of guests that exist: make another one. */
+/** The layout must never change: a change that breaks one of these tests would move devices of existing guests. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { driveAddress } from '#node/definition/addresses/drive-address.ts';
@@ -7,17 +7,17 @@ import { parsePciAddress, pciAddressToMap } from '#api/pci-address.ts';
 
 const { pci, drives } = I440FX_LAYOUT;
 
-test('video stands in slot 02, everything else from slot 03 to 1f', () => {
+test('video is in slot 02, everything else in slots 03 to 1f', () => {
   const ends = (places: readonly number[]) => [pci.print(places[0] ?? -1), pci.print(places.at(-1) ?? -1)];
   assert.deepEqual(ends(pci.placesFor('video')), ['0000:00:02.0', '0000:00:1f.0']);
   for (const fixture of ['scsi', 'balloon', 'rng', 'virtio-serial', 'usb', 'watchdog', 'sound'] as const) {
     assert.deepEqual(ends(pci.placesFor(fixture)), ['0000:00:03.0', '0000:00:1f.0'], fixture);
   }
-  assert.deepEqual(ends(pci.offered), ['0000:00:03.0', '0000:00:1f.0']);
-  assert.equal(pci.offered.length, 29);
+  assert.deepEqual(ends(pci.defaultPlaces), ['0000:00:03.0', '0000:00:1f.0']);
+  assert.equal(pci.defaultPlaces.length, 29);
 });
 
-test('every slot from 02 on has an address that leads back to it, and all can be plugged into', () => {
+test('slots 02 and higher map to an address and back, and all are pluggable', () => {
   for (const place of pci.placesFor('video')) {
     assert.equal(pci.placeOf(pci.addressOf(place)), place);
     assert.ok(pci.isPluggable(place));
@@ -28,16 +28,16 @@ const noPlaces: Record<string, string> = {
   'the host bridge': '0000:00:00.0',
   'the IDE controller': '0000:00:01.1',
   'a second function': '0000:00:05.1',
-  'behind a bridge': '0000:01:01.0',
+  'a bus behind a bridge': '0000:01:01.0',
   'another domain': '0001:00:05.0',
 };
 for (const [name, text] of Object.entries(noPlaces)) {
-  test(`is no place for a device: ${name}`, () => {
+  test(`has no place for an address at ${name}`, () => {
     assert.equal(pci.placeOf(pciAddressToMap(parsePciAddress(text)!)), undefined);
   });
 }
 
-test('IDE has two buses of two units: CD-ROM drives like the third best, disks the others', () => {
+test('IDE has two buses of two units: CD-ROM drives prefer the third unit, disks the others', () => {
   const { ide } = drives;
   const drive = (bus: string, unit: string) => ({ type: 'drive', controller: '0', bus, target: '0', unit });
   const addresses = [drive('0', '0'), drive('0', '1'), drive('1', '0'), drive('1', '1')];

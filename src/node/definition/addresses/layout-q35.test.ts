@@ -1,4 +1,4 @@
-/** The layout is final. A change that breaks one of these tests moves devices of guests that exist: make another one. */
+/** The layout must never change: a change that breaks one of these tests would move devices of existing guests. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
@@ -15,7 +15,7 @@ import { parsePciAddress, pciAddressToMap, printPciAddress } from '#api/pci-addr
 
 const PCI = Q35_LAYOUT.pci;
 
-test('fixed devices stand where they always stood', () => {
+test('fixtures keep their fixed addresses', () => {
   const want: Record<Exclude<Fixture, 'spare'>, string> = {
     video: '0000:00:01.0',
     scsi: '0000:00:06.0',
@@ -32,13 +32,13 @@ test('fixed devices stand where they always stood', () => {
   }
 });
 
-test('what has no place of its own stands after all that have one', () => {
+test('devices without a reserved place come after those that have one', () => {
   const places = PCI.placesFor('spare').map((place) => PCI.print(place));
   assert.deepEqual([places[0], places.at(-1), places.length], ['0000:00:0c.0', '0000:00:1e.0', 18]);
 });
 
-test('every place has an address that leads back to it', () => {
-  const places = [...PCI.offered, ...PCI.placesFor('video'), ...PCI.placesFor('sound')];
+test('every place maps to an address and back', () => {
+  const places = [...PCI.defaultPlaces, ...PCI.placesFor('video'), ...PCI.placesFor('sound')];
   for (const place of places) assert.equal(PCI.placeOf(PCI.addressOf(place)), place);
 });
 
@@ -51,14 +51,14 @@ const noPlaces: Record<string, string> = {
   'a bus past the ports': '0000:21:00.0',
 };
 for (const [name, text] of Object.entries(noPlaces)) {
-  test(`is no place for a device: ${name}`, () => {
+  test(`has no place for an address at ${name}`, () => {
     assert.equal(PCI.placeOf(pciAddressToMap(parsePciAddress(text)!)), undefined);
   });
 }
 
-test('disks and interfaces come behind ports only', () => {
-  assert.equal(PCI.offered.length, MAX_PORTS);
-  assert.ok(PCI.offered.every((place) => PCI.isPluggable(place)));
+test('disks and interfaces are behind ports only', () => {
+  assert.equal(PCI.defaultPlaces.length, MAX_PORTS);
+  assert.ok(PCI.defaultPlaces.every((place) => PCI.isPluggable(place)));
   assert.ok(!PCI.placesFor('scsi').some((place) => PCI.isPluggable(place)));
 });
 
@@ -72,7 +72,7 @@ test('there are six units on SATA and 256 on SCSI', () => {
   assert.equal(sata?.placeOf(driveAddress(6)), undefined);
 });
 
-test('ports fill slots 02 to 05, and what is behind them is on the bus of the next number', () => {
+test('ports fill slots 02 to 05, and the device behind port N is on bus N + 1', () => {
   const ports = [0, 7, 8, 31];
   assert.deepEqual(
     ports.map((port) => printPciAddress(rootPortAddress(port))),
@@ -84,7 +84,7 @@ test('ports fill slots 02 to 05, and what is behind them is on the bus of the ne
   );
 });
 
-test('an address knows its port', () => {
+test('returns the port of an address', () => {
   for (let port = 0; port < MAX_PORTS; port++) assert.equal(portOf(behindPort(port)), port);
   for (const place of [
     { bus: 0 },
@@ -100,12 +100,12 @@ test('an address knows its port', () => {
 const upTo = (count: number) => Array.from({ length: count }, (_, port) => port);
 const counts: Record<string, { taken: readonly number[]; before?: number; want: number }> = {
   'a guest without devices has one slot of ports': { taken: [], want: 8 },
-  'four spares fit beside four devices': { taken: upTo(4), want: 8 },
+  'four devices and four spares fit into one slot': { taken: upTo(4), want: 8 },
   'a fifth device needs another slot': { taken: upTo(5), want: 16 },
-  'the highest port decides, however few are used': { taken: [17], want: 24 },
-  'what was there stays there': { taken: [0], before: 24, want: 24 },
-  'spares end where ports do': { taken: upTo(31), want: 32 },
-  'all ports may be used': { taken: upTo(32), want: 32 },
+  'the highest used port determines the count': { taken: [17], want: 24 },
+  'no port vanishes': { taken: [0], before: 24, want: 24 },
+  'there are no spares beyond the limit': { taken: upTo(31), want: 32 },
+  'all ports can be used': { taken: upTo(32), want: 32 },
 };
 for (const [name, { taken, before = 0, want }] of Object.entries(counts)) {
   test(name, () => assert.equal(portCount(new Set(taken), before), want));

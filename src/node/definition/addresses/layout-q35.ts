@@ -1,6 +1,6 @@
 /**
- * Where everything stands in a q35 guest. Final: running guests remember it (docs/adr/0010-guest-layout.md). A new kind
- * of device takes a place that is reserved for it here; nothing that has a place is ever given another.
+ * The layout of q35 guests. It must never change: existing guests depend on it (docs/adr/0010-guest-layout.md). A new
+ * kind of device gets one of the free places; a place that is assigned below never changes.
  *
  *   pcie.0   00      host bridge
  *            01      video
@@ -11,11 +11,11 @@
  *            09      rng0
  *            0a      usb
  *            0b      watchdog
- *            0c-1a   free: for what finds its own place taken, and what has none: conventional interfaces, virtio inputs
+ *            0c-1a   free: for devices whose place is occupied or that have none (conventional interfaces, virtio inputs)
  *            1b      sound
  *            1c-1e   free
- *            1f      the chipset's own: LPC, SATA (1f.2), SMBus
- *   bus N+1  00.0    what is plugged into rpN: network interfaces and virtio disks
+ *            1f      chipset: LPC, SATA (1f.2), SMBus
+ *   bus N+1  00.0    the device behind rpN: a network interface or a virtio disk
  */
 import { SCSI_PLACES, unitPlaces, USB_PLACES } from '#node/definition/addresses/drive-places.ts';
 import { range, type Fixture, type Layout, type PciPlaces } from '#node/definition/addresses/layout.ts';
@@ -24,7 +24,7 @@ import { pciAddressFromMap, pciAddressToMap, printPciAddress, type PciAddress } 
 const FIRST_PORT_SLOT = 0x02;
 export const PORTS_PER_SLOT = 8;
 export const MAX_PORTS = 32;
-/** Empty ports that a guest starts with at least, for devices that are plugged in while it runs. */
+/** The minimum number of empty ports at a start, for hotplugged devices. */
 export const SPARE_PORTS = 4;
 
 const SATA_UNITS = 6;
@@ -42,44 +42,44 @@ const FIXED_SLOTS: Readonly<Record<Exclude<Fixture, 'spare'>, number>> = {
 const FREE_SLOTS = [...range(0x0c, 0x1a), ...range(0x1c, 0x1e)];
 const ROOT_SLOTS: ReadonlySet<number> = new Set([...Object.values(FIXED_SLOTS), ...FREE_SLOTS]);
 
-/** Of the port itself. */
+/** Returns the address of the port itself. */
 export function rootPortAddress(index: number): PciAddress {
   const slot = FIRST_PORT_SLOT + Math.floor(index / PORTS_PER_SLOT);
   return { domain: 0, bus: 0, slot, function: index % PORTS_PER_SLOT };
 }
 
 /**
- * Of what is plugged into the port. The firmware numbers buses in the order of the ports, and no other bridge may ever
- * stand before or between them.
+ * Returns the address of the device behind the port. The firmware numbers buses in the order of the ports, so no other
+ * bridge may ever be before or between them.
  */
 export function behindPort(index: number): PciAddress {
   return { domain: 0, bus: index + 1, slot: 0, function: 0 };
 }
 
-/** The port behind which an address is; undefined where there is none. */
+/** Returns the port that leads to the address, or undefined if there is none. */
 export function portOf({ domain, bus, slot, function: fn }: PciAddress): number | undefined {
   const isBehindPort = domain === 0 && slot === 0 && fn === 0 && bus >= 1 && bus <= MAX_PORTS;
   return isBehindPort ? bus - 1 : undefined;
 }
 
 /**
- * How many ports a guest gets: whole slots, so that those that it has never depend on the number; as many as it had
- * before, so that no port vanishes; and spares, as long as there are any.
+ * Returns the number of ports for a guest: whole slots, so that the addresses of ports do not depend on their number;
+ * at least as many as before, so that no port vanishes; and spares up to the limit.
  */
-export function portCount(taken: ReadonlySet<number>, before: number): number {
-  const highest = Math.max(-1, ...taken);
-  const wanted = Math.max(before, highest + 1, taken.size + SPARE_PORTS);
-  return Math.min(MAX_PORTS, Math.ceil(wanted / PORTS_PER_SLOT) * PORTS_PER_SLOT);
+export function portCount(usedPorts: ReadonlySet<number>, previousCount: number): number {
+  const highest = Math.max(-1, ...usedPorts);
+  const count = Math.max(previousCount, highest + 1, usedPorts.size + SPARE_PORTS);
+  return Math.min(MAX_PORTS, Math.ceil(count / PORTS_PER_SLOT) * PORTS_PER_SLOT);
 }
 
-/** A place is the index of a port, or a slot of the root bus past all of them. */
+/** A place below MAX_PORTS is the index of a port; a slot of the root bus is this offset plus the slot. */
 const ROOT_BUS = 0x100;
 
 const isPort = (place: number) => place < MAX_PORTS;
-const pciOf = (place: number): PciAddress =>
+const toPciAddress = (place: number): PciAddress =>
   isPort(place) ? behindPort(place) : { domain: 0, bus: 0, slot: place - ROOT_BUS, function: 0 };
 
-function placeOf(address: PciAddress): number | undefined {
+function placeAt(address: PciAddress): number | undefined {
   const { domain, bus, slot, function: fn } = address;
   const isOnRootBus = domain === 0 && bus === 0 && fn === 0 && ROOT_SLOTS.has(slot);
   return isOnRootBus ? ROOT_BUS + slot : portOf(address);
@@ -87,14 +87,14 @@ function placeOf(address: PciAddress): number | undefined {
 
 const PCI: PciPlaces = {
   noun: 'PCI port',
-  print: (place) => printPciAddress(pciOf(place)),
-  addressOf: (place) => pciAddressToMap(pciOf(place)),
+  print: (place) => printPciAddress(toPciAddress(place)),
+  addressOf: (place) => pciAddressToMap(toPciAddress(place)),
   placeOf: (map) => {
     const address = pciAddressFromMap(map);
-    return address && placeOf(address);
+    return address && placeAt(address);
   },
   isPluggable: isPort,
-  offered: range(0, MAX_PORTS - 1),
+  defaultPlaces: range(0, MAX_PORTS - 1),
   range: `${printPciAddress(behindPort(0))} to ${printPciAddress(behindPort(MAX_PORTS - 1))} (slot and function are 0)`,
   placesFor: (fixture) =>
     [...(fixture === 'spare' ? [] : [FIXED_SLOTS[fixture]]), ...FREE_SLOTS].map((slot) => ROOT_BUS + slot),

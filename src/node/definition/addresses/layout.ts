@@ -1,45 +1,45 @@
 /**
- * What a chipset has to say about places. There is one layout for each, both of them final: layout-q35.ts (ADR 10) and
- * layout-i440fx.ts (ADR 12). Places are numbers, so that allocate.ts need not know what they stand for.
+ * The places of a chipset. Each chipset has one layout, which never changes: layout-q35.ts (ADR 10) and
+ * layout-i440fx.ts (ADR 12). Places are numbers, so that allocate.ts does not need to know their meaning.
  */
 import type { Chipset } from '#api/chipset.ts';
 import type { DeviceAddress } from '#api/learned-device.ts';
-import type { Places } from '#node/definition/addresses/allocate.ts';
+import type { PlaceKind } from '#node/definition/addresses/allocate.ts';
 import type { DiskDevice } from '#node/definition/domain-definition.ts';
 
-/** What stands on PCI besides disks and interfaces; `spare` has no place of its own, only what is left. */
+/** A kind of PCI device other than disks and interfaces. `spare` has no reserved place and gets a free one. */
 export type Fixture = 'scsi' | 'balloon' | 'rng' | 'video' | 'virtio-serial' | 'usb' | 'watchdog' | 'sound' | 'spare';
 
-/** Controllers that have disks as their units; that of USB has others, too. */
+/** A bus of a controller whose units are disks; on usb also other devices. */
 export type DriveBus = 'sata' | 'scsi' | 'ide' | 'fdc' | 'usb';
 
 export interface Layout {
   readonly chipset: Chipset;
   readonly pci: PciPlaces;
-  /** Those that a guest can have. */
+  /** The controllers of the chipset. */
   readonly drives: Readonly<Partial<Record<DriveBus, DrivePlaces>>>;
-  /** Where a CD-ROM drive is that names no bus. */
+  /** The default bus of a CD-ROM drive. */
   readonly cdromBus: 'sata' | 'ide';
-  /** Whether what comes and goes stands behind root ports, where PCI Express devices are and no conventional ones. */
+  /** True if hotpluggable devices are behind root ports, which accept PCI Express devices only. */
   readonly hasPorts: boolean;
-  /** Root ports that a guest gets that uses `taken` places and had `before` ports. */
+  /** Returns the number of root ports for a guest that uses the places `taken` and had `before` ports. */
   portCount(taken: ReadonlySet<number>, before: number): number;
 }
 
-interface AddressedPlaces extends Places {
-  /** Undefined where the layout has no such place. */
+interface AddressedPlaces extends PlaceKind {
+  /** Returns undefined if the layout does not have this address. */
   placeOf(address: DeviceAddress): number | undefined;
   addressOf(place: number): DeviceAddress;
 }
 
 export interface PciPlaces extends AddressedPlaces {
-  /** Whether disks and interfaces, which come and go, may be there. */
+  /** Reports whether disks and interfaces can be at this place. */
   isPluggable(place: number): boolean;
-  /** What they get where nothing is said, the best first. */
-  readonly offered: readonly number[];
-  /** Those places for people: `0000:01:00.0 to 0000:20:00.0 (slot and function are 0)`. */
+  /** The places of disks and interfaces if nothing else is requested, the best first. */
+  readonly defaultPlaces: readonly number[];
+  /** The places of disks and interfaces, for messages: `0000:01:00.0 to 0000:20:00.0 (slot and function are 0)`. */
   readonly range: string;
-  /** What others get where nothing is said, the best first. */
+  /** Returns the places for other devices if nothing else is requested, the best first. */
   placesFor(fixture: Fixture): readonly number[];
 }
 
@@ -47,7 +47,7 @@ export interface DrivePlaces extends AddressedPlaces {
   placesFor(media?: DiskDevice['media']): readonly number[];
 }
 
-/** `from` up to and with `to`. */
+/** Returns the numbers from `from` to `to`, both included. */
 export function range(from: number, to: number): number[] {
   return Array.from({ length: to - from + 1 }, (_, i) => from + i);
 }

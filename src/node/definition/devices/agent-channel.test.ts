@@ -26,66 +26,70 @@ interface Case {
   readonly spec?: Partial<VmiSpec>;
   readonly annotation?: string;
   readonly machine?: string;
-  /** It has not run here yet. */
+  /** True if the VM has not run here yet. */
   readonly imported?: boolean;
-  /** The controller of the port and where it stands, and the number where that is not 1; undefined where there is no port. */
+  /** The controller, its address, and the port if it is not 1; undefined if there is no channel. */
   readonly want: string | undefined;
 }
 
 const cases: Record<string, Case> = {
-  'a VM that starts for the first time has it in the place that was kept': {
+  'adds the channel at its reserved place on the first start': {
     known: [],
     want: 'virtio-serial0 0000:00:07.0',
   },
-  'a VM that was recorded without does not find new hardware': { known: [balloon], want: undefined },
-  'unless it asks by its annotation': {
+  'does not add a channel to a VM that was recorded without one': { known: [balloon], want: undefined },
+  'adds the channel if the annotation asks for it': {
     known: [balloon],
     annotation: 'true',
     want: 'virtio-serial0 0000:00:07.0',
   },
-  'what is not true does not ask': { known: [balloon], annotation: 'yes', want: undefined },
-  'a probe by the agent asks for it': {
+  'ignores an annotation other than true': { known: [balloon], annotation: 'yes', want: undefined },
+  'adds the channel for a probe by the agent': {
     known: [balloon],
     spec: { readinessProbe: { guestAgentPing: {} } },
     want: 'virtio-serial0 0000:00:07.0',
   },
-  'so does a program in the guest': {
+  'adds the channel for a probe that runs a program in the guest': {
     known: [balloon],
     spec: { livenessProbe: { exec: { command: ['true'] } } },
     want: 'virtio-serial0 0000:00:07.0',
   },
-  'a probe over the network does not': {
+  'does not add the channel for a probe over the network': {
     known: [balloon],
     spec: { readinessProbe: { tcpSocket: { port: 22 } } },
     want: undefined,
   },
-  'a controller that another manager brought is used, under its id and where it is': {
+  'uses the controller of an imported VM, with its id and address': {
     known: [balloon, controller],
     imported: true,
     want: 'line7 0000:00:0d.0',
   },
-  'one that ran here with the controller and without the port finds no new port': {
+  'does not add a port to a VM that ran here with the controller only': {
     known: [balloon, controller],
     want: undefined,
   },
-  'unless it asks': { known: [balloon, controller], annotation: 'true', want: 'line7 0000:00:0d.0' },
-  'and one that had the port keeps it': { known: [balloon, controller, port('1')], want: 'line7 0000:00:0d.0' },
-  'under its number, as another manager gave it': {
+  'adds a port to the recorded controller if the annotation asks for it': {
+    known: [balloon, controller],
+    annotation: 'true',
+    want: 'line7 0000:00:0d.0',
+  },
+  'keeps a recorded port': { known: [balloon, controller, port('1')], want: 'line7 0000:00:0d.0' },
+  'keeps the port number of an imported VM': {
     known: [balloon, controller, { ...port('2'), id: 'channel1' }],
     imported: true,
     want: 'line7 0000:00:0d.0 port 2',
   },
-  'a number that no controller has counts for nothing': {
+  'ignores a port number that no controller has': {
     known: [balloon, controller, { ...port('31'), id: 'channel1' }],
     imported: true,
     want: 'line7 0000:00:0d.0',
   },
-  'where a recorded device has the place, it goes to another and moves nothing': {
+  'uses another place if a recorded device has the reserved one': {
     known: [row('balloon0', 'balloon', 'memballoon', '0000:00:07.0')],
     annotation: 'true',
     want: 'virtio-serial0 0000:00:0c.0',
   },
-  'on i440fx it takes a slot that nobody had': {
+  'uses a slot on i440fx that no recorded device had': {
     machine: 'pc',
     known: [row('balloon0', 'balloon', 'memballoon', '0000:00:05.0'), row('gone', 'disk', 'disk', '0000:00:03.0')],
     annotation: 'true',
@@ -105,8 +109,8 @@ for (const [name, { known, spec = {}, annotation, machine, imported = false, wan
     const place = definition?.devices.find(({ id }) => channel?.type === 'agent-channel' && id === channel.controller);
     const at = place?.address && pciAddressFromMap(place.address);
     const number = channel?.address?.['port'] ?? '';
-    const shown = `${place?.id} ${at && printPciAddress(at)}${number === '1' ? '' : ` port ${number}`}`;
-    assert.equal(channel && shown, want);
+    const found = `${place?.id} ${at && printPciAddress(at)}${number === '1' ? '' : ` port ${number}`}`;
+    assert.equal(channel && found, want);
     const moved = known.filter(({ id, address }) =>
       definition?.devices.some(
         (device) => device.id === id && address !== undefined && !deepEqual(device.address, address),

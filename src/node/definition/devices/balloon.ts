@@ -1,9 +1,9 @@
-/** The memory balloon, unless the spec refuses it. */
+/** Defines the memory balloon, unless the spec disables it. */
 import type { Devices } from '#api/domain/devices.ts';
-import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
+import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
 import type { BalloonDevice } from '#node/definition/domain-definition.ts';
 
-export function defineBalloon({ autoattachMemBalloon }: Devices): Unplaced<BalloonDevice>[] {
+export function defineBalloon({ autoattachMemBalloon }: Devices): UnplacedDevice<BalloonDevice>[] {
   if (autoattachMemBalloon === false) return [];
   return [{ device: { type: 'balloon', id: 'balloon0' }, field: 'spec.domain.devices.autoattachMemBalloon' }];
 }

@@ -1,34 +1,34 @@
-/** Disks, CD-ROM and floppy drives, LUNs; what is in them was prepared by volumes/. */
+/** Defines disks, CD-ROM and floppy drives and LUNs. volumes/ has prepared their media. */
 import type { Disk, DiskCache } from '#api/domain/disk.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
 import type { Layout } from '#node/definition/addresses/layout.ts';
-import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
+import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
 import { diskQueues } from '#node/definition/devices/fixtures.ts';
-import { nameProblems } from '#node/definition/devices/device-name.ts';
-import { diskProblems } from '#node/definition/devices/disk-problems.ts';
+import { checkDeviceNames } from '#node/definition/devices/device-name.ts';
+import { validateDisk } from '#node/definition/devices/validate-disk.ts';
 import type { DiskDevice, DiskSource } from '#node/definition/domain-definition.ts';
 
-/** A volume as it lies on this node. */
+/** A volume that is prepared on this node. */
 export interface Medium {
   readonly source: DiskSource;
   readonly readonly: boolean;
-  /** Whether its file system can be read and written past the page cache; it can unless this is false. */
+  /** False if its file system does not support direct I/O, which bypasses the page cache. */
   readonly cacheNone?: boolean;
 }
 
 const FIELD = 'spec.domain.devices.disks';
 
-/** Those that are in the guest: neither unplugged ones, nor optional ones without a medium. */
+/** Defines the disks that are in the guest: not unplugged ones, and not optional ones without a medium. */
 export function defineDisks(
   spec: VmiSpec,
   media: ReadonlyMap<string, Medium>,
   layout: Layout,
   problems: FieldError[],
-): Unplaced<DiskDevice>[] {
+): UnplacedDevice<DiskDevice>[] {
   const disks = spec.domain.devices?.disks ?? [];
   const names = disks.map(({ name }) => name);
-  problems.push(...nameProblems(names, FIELD));
+  problems.push(...checkDeviceNames(names, FIELD));
   const queues = diskQueues(spec.domain);
   const volumes = new Set((spec.volumes ?? []).map(({ name }) => name));
   return disks.flatMap((disk, i) => {
@@ -37,7 +37,7 @@ export function defineDisks(
     if (disk.plugged === false || isMissing) return [];
     const field = `${FIELD}[${i}]`;
     const unplaced = defineDisk(disk, field, medium, { layout, queues }, problems);
-    const mayBeEmpty = isDrive(unplaced.device) && !volumes.has(disk.name);
+    const mayBeEmpty = isRemovableDrive(unplaced.device) && !volumes.has(disk.name);
     if (medium === undefined && !mayBeEmpty) {
       problems.push(invalidValue(`${field}.name`, disk.name, 'there is no volume of this name'));
     }
@@ -47,30 +47,30 @@ export function defineDisks(
 
 export interface DiskContext {
   readonly layout: Layout;
-  /** Of those that can have more than one. */
+  /** The number of queues of disks that support several. */
   readonly queues?: number | undefined;
 }
 
-/** One of them with its medium; absent: a drive without one. */
+/** Defines one disk with its medium; without one it is an empty drive. */
 export function defineDisk(
   disk: Disk,
   field: string,
   medium: Medium | undefined,
   { layout, queues }: DiskContext,
   problems: FieldError[],
-): Unplaced<DiskDevice> {
-  const plain = deviceOf(disk, medium, layout);
+): UnplacedDevice<DiskDevice> {
+  const plain = toDiskDevice(disk, medium, layout);
   const device = queues !== undefined && plain.bus === 'virtio' ? { ...plain, queues } : plain;
-  problems.push(...diskProblems(disk, device, field, layout));
+  problems.push(...validateDisk(disk, device, field, layout));
   return { device, field, pciAddress: disk.disk?.pciAddress };
 }
 
-/** Whether it is there without a medium, too. */
-const isDrive = ({ media }: DiskDevice) => media === 'cdrom' || media === 'floppy';
+/** Reports whether the drive can be present without a medium. */
+const isRemovableDrive = ({ media }: DiskDevice) => media === 'cdrom' || media === 'floppy';
 
-function deviceOf(disk: Disk, medium: Medium | undefined, layout: Layout): DiskDevice {
+function toDiskDevice(disk: Disk, medium: Medium | undefined, layout: Layout): DiskDevice {
   const { name, serial, bootOrder } = disk;
-  const kind = kindOf(disk, layout);
+  const kind = targetOf(disk, layout);
   return {
     type: 'disk',
     id: `disk-${name}`,
@@ -85,7 +85,7 @@ function deviceOf(disk: Disk, medium: Medium | undefined, layout: Layout): DiskD
   };
 }
 
-function kindOf(
+function targetOf(
   { disk, cdrom, floppy, lun }: Disk,
   { cdromBus }: Layout,
 ): Pick<DiskDevice, 'media' | 'bus' | 'readonly'> {

@@ -1,4 +1,4 @@
-/** Where hardware besides disks and interfaces stands, and that it stays there. */
+/** Addresses of devices other than disks and interfaces, and that they stay the same. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Devices } from '#api/domain/devices.ts';
@@ -43,7 +43,7 @@ const onUsb = {
   ...Object.fromEntries([0, 1, 2, 3].map((i) => [`redir-${i}`, `usb 0:${3 + i}`])),
 };
 
-test('on q35 each is in the place that is kept for it', () => {
+test('each fixture of q35 is at its reserved place', () => {
   assert.deepEqual(placesOf(rowsOf('q35', all)), {
     xhci0: '0000:00:0a.0',
     wdt0: '0000:00:0b.0',
@@ -53,7 +53,7 @@ test('on q35 each is in the place that is kept for it', () => {
   });
 });
 
-test('on i440fx they come after everything else', () => {
+test('fixtures of i440fx come after all other devices', () => {
   assert.deepEqual(placesOf(rowsOf('pc', all)), {
     xhci0: '0000:00:05.0',
     wdt0: '0000:00:06.0',
@@ -64,7 +64,7 @@ test('on i440fx they come after everything else', () => {
 });
 
 for (const machine of ['q35', 'pc']) {
-  test(`what comes later moves nothing, and neither does what goes: ${machine}`, () => {
+  test(`adding and removing hardware moves no device: ${machine}`, () => {
     const before = rowsOf(machine, { rng: {}, disks: [{ name: 'a' }] });
     const after = rowsOf(machine, { ...all, rng: {}, disks: [{ name: 'a' }, ...all.disks!] }, before);
     const places = placesOf(after);
@@ -76,17 +76,17 @@ for (const machine of ['q35', 'pc']) {
   });
 }
 
-test('the USB controller stays when what needed it goes', () => {
+test('the USB controller stays when the devices that needed it are removed', () => {
   const before = rowsOf('q35', all);
   assert.equal(placesOf(rowsOf('q35', {}, before))['xhci0'], '0000:00:0a.0');
 });
 
-test('one tablet where the spec wants an input and names none', () => {
+test('adds one tablet if the spec asks for an unspecified input', () => {
   const places = placesOf(rowsOf('q35', { autoattachInputDevice: true }));
   assert.deepEqual(places, { xhci0: '0000:00:0a.0', 'input-default-0': 'usb 0:1' });
 });
 
-test('an imported watchdog and card give way to those that the spec asks for', () => {
+test('the watchdog and video card of the spec replace imported ones', () => {
   const imported: LearnedDevice[] = [
     { id: 'video0', type: 'video', device: 'qxl', managed: true },
     { id: 'watchdog0', type: 'watchdog', device: 'i6300esb', managed: true },

@@ -1,4 +1,4 @@
-/** Sound card, watchdog, inputs, USB redirection and the USB controller that some of them need. */
+/** Defines sound card, watchdog, inputs, USB redirection and the USB controller that some of them need. */
 import { vcpusOf } from '#api/domain/cpu.ts';
 import type { Devices } from '#api/domain/devices.ts';
 import type { Domain } from '#api/domain/domain.ts';
@@ -6,8 +6,8 @@ import { REDIRECTION_SLOTS } from '#api/domain/hardware.ts';
 import { inputsOf, needsUsb, SOUND_ID, USB_ID, WATCHDOG_ID } from '#api/fixtures.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { FieldError } from '#kube/field-error.ts';
-import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
-import { nameProblems } from '#node/definition/devices/device-name.ts';
+import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
+import { checkDeviceNames } from '#node/definition/devices/device-name.ts';
 import type {
   InputDevice,
   RedirectionDevice,
@@ -24,7 +24,7 @@ export function defineFixtures(
   devices: Devices,
   rows: readonly LearnedDevice[],
   problems: FieldError[],
-): Unplaced<Fixture>[] {
+): UnplacedDevice<Fixture>[] {
   return [
     ...defineUsbController(devices, rows),
     ...defineWatchdog(devices),
@@ -34,35 +34,35 @@ export function defineFixtures(
   ];
 }
 
-/** As the SCSI controller: it comes with what needs it, and then it stays. */
-function defineUsbController(devices: Devices, rows: readonly LearnedDevice[]): Unplaced<UsbController>[] {
+/** Like the SCSI controller, it is added with the first device that needs it, and then it stays. */
+function defineUsbController(devices: Devices, rows: readonly LearnedDevice[]): UnplacedDevice<UsbController>[] {
   const isWanted = needsUsb(devices) || rows.some(({ id }) => id === USB_ID);
   return isWanted ? [{ device: { type: 'usb-controller', id: USB_ID }, field: FIELD }] : [];
 }
 
-function defineWatchdog({ watchdog }: Devices): Unplaced<WatchdogDevice>[] {
+function defineWatchdog({ watchdog }: Devices): UnplacedDevice<WatchdogDevice>[] {
   if (watchdog === undefined) return [];
   const action = watchdog.i6300esb?.action ?? 'reset';
   return [{ device: { type: 'watchdog', id: WATCHDOG_ID, name: watchdog.name, action }, field: `${FIELD}.watchdog` }];
 }
 
-function defineSound({ sound }: Devices): Unplaced<SoundDevice>[] {
+function defineSound({ sound }: Devices): UnplacedDevice<SoundDevice>[] {
   if (sound === undefined) return [];
   const model = sound.model ?? 'ich9';
   return [{ device: { type: 'sound', id: SOUND_ID, name: sound.name, model }, field: `${FIELD}.sound` }];
 }
 
-function defineInputs(devices: Devices, problems: FieldError[]): Unplaced<InputDevice>[] {
+function defineInputs(devices: Devices, problems: FieldError[]): UnplacedDevice<InputDevice>[] {
   const inputs = inputsOf(devices);
   const names = inputs.map(({ name }) => name);
-  problems.push(...nameProblems(names, `${FIELD}.inputs`));
+  problems.push(...checkDeviceNames(names, `${FIELD}.inputs`));
   return inputs.map(({ name, bus = 'usb' }, i) => ({
     device: { type: 'input', id: `input-${name}`, name, bus },
     field: `${FIELD}.inputs[${i}]`,
   }));
 }
 
-function defineRedirections({ clientPassthrough }: Devices): Unplaced<RedirectionDevice>[] {
+function defineRedirections({ clientPassthrough }: Devices): UnplacedDevice<RedirectionDevice>[] {
   const count = clientPassthrough === undefined ? 0 : REDIRECTION_SLOTS;
   return Array.from({ length: count }, (_, i) => ({
     device: { type: 'redirection', id: `redir-${i}` },
@@ -70,7 +70,7 @@ function defineRedirections({ clientPassthrough }: Devices): Unplaced<Redirectio
   }));
 }
 
-/** One for each processor, where the spec wants more than one. */
+/** Returns one queue for each processor if the spec asks for multiple queues, otherwise undefined. */
 export function diskQueues({ devices, ...domain }: Domain): number | undefined {
   return devices?.blockMultiQueue === true ? vcpusOf(domain) : undefined;
 }

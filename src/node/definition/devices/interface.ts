@@ -1,4 +1,4 @@
-/** Network interfaces, and what they are plugged into. */
+/** Defines network interfaces and their backends. */
 import { interfacesOf, networksOf } from '#api/attached-interfaces.ts';
 import { derivedMac } from '#api/derived-mac.ts';
 import { vcpusOf } from '#api/domain/cpu.ts';
@@ -6,8 +6,8 @@ import { isConventional, type Interface, type Network } from '#api/domain/interf
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
 import type { Layout } from '#node/definition/addresses/layout.ts';
-import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
-import { nameProblems } from '#node/definition/devices/device-name.ts';
+import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
+import { checkDeviceNames } from '#node/definition/devices/device-name.ts';
 import type {
   Device,
   DomainDefinition,
@@ -17,33 +17,33 @@ import type {
 
 const FIELD = 'spec.domain.devices.interfaces';
 const MAC = /^[0-9a-f]{2}(?:([:-])[0-9a-f]{2})(?:\1[0-9a-f]{2}){4}$/;
-/** As Linux takes them; the name goes to commands of the node. */
+/** Linux' rule for names of interfaces. The name is passed to commands on the node. */
 const BRIDGE = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$/;
 
 /**
- * Each takes a window of 4 KiB in the 64 KiB of I/O ports. SeaBIOS gives up before it boots anything with 15 of them,
- * OVMF leaves the tenth out (measured); virtio interfaces take none.
+ * Each takes a window of 4 KiB of the 64 KiB of I/O ports. With 15 of them, SeaBIOS fails before it boots, and OVMF
+ * ignores the tenth (measured). Virtio interfaces take none.
  */
 const MAX_E1000E = 8;
-const NO_ROOM = `a guest has room for ${MAX_E1000E} of this model`;
+const NO_ROOM = `a guest can have at most ${MAX_E1000E} interfaces of this model`;
 
 interface InterfaceContext {
-  /** The VM's, or the instance's own: what a made-up MAC address is derived from. */
+  /** The uid of the VM, or of an instance without a VM, from which MAC addresses are derived. */
   readonly ownerUid: string;
   readonly layout: Layout;
-  /** Of those that can have more than one. */
+  /** The number of queues of interfaces that support several. */
   readonly queues?: number | undefined;
 }
 
-/** Those that are in the guest: absent ones only keep their place. */
+/** Defines the interfaces that are in the guest. Absent ones only keep their place. */
 export function defineInterfaces(
   spec: VmiSpec,
   context: InterfaceContext,
   problems: FieldError[],
-): Unplaced<InterfaceDevice>[] {
+): UnplacedDevice<InterfaceDevice>[] {
   const interfaces = interfacesOf(spec);
   problems.push(
-    ...nameProblems(
+    ...checkDeviceNames(
       interfaces.map(({ name }) => name),
       FIELD,
     ),
@@ -54,27 +54,27 @@ export function defineInterfaces(
   return present.map(({ item, field }) => defineInterface(item, field, networksOf(spec), context, problems));
 }
 
-/** One of them. */
+/** Defines one interface. */
 export function defineInterface(
   item: Interface,
   field: string,
   networks: readonly Network[],
   { ownerUid, layout, queues }: InterfaceContext,
   problems: FieldError[],
-): Unplaced<InterfaceDevice> {
+): UnplacedDevice<InterfaceDevice> {
   const network = networks.find(({ name }) => name === item.name);
   const model = item.model ?? 'virtio';
   if (isConventional(model) && layout.hasPorts && item.pciAddress) {
-    const detail = `an interface of the model ${model} stands on the root bus, where the machine decides`;
+    const detail = `an interface of the model ${model} is on the root bus, where its address cannot be chosen`;
     problems.push(forbiddenField(`${field}.pciAddress`, detail));
   }
-  const backend = backendOf(item, network, field, problems);
+  const backend = defineBackend(item, network, field, problems);
   const device: InterfaceDevice = {
     type: 'interface',
     id: `nic-${item.name}`,
     name: item.name,
     model,
-    macAddress: macOf(item, ownerUid, field, problems),
+    macAddress: parseMac(item, ownerUid, field, problems),
     backend,
     ...(queues !== undefined && model === 'virtio' && backend.type === 'bridge' && { queues }),
     ...(item.acpiIndex !== undefined && { acpiIndex: item.acpiIndex }),
@@ -84,17 +84,17 @@ export function defineInterface(
   return { device, field, pciAddress: item.pciAddress };
 }
 
-function macOf({ name, macAddress }: Interface, ownerUid: string, field: string, problems: FieldError[]): string {
+function parseMac({ name, macAddress }: Interface, ownerUid: string, field: string, problems: FieldError[]): string {
   if (macAddress === undefined || macAddress === '') return derivedMac(ownerUid, name);
   const mac = macAddress.toLowerCase();
   const isUnicast = (Number.parseInt(mac.slice(0, 2), 16) & 1) === 0;
   if (!MAC.test(mac) || !isUnicast) {
-    problems.push(invalidValue(`${field}.macAddress`, macAddress, 'is no MAC address of an interface'));
+    problems.push(invalidValue(`${field}.macAddress`, macAddress, 'is not a valid MAC address of an interface'));
   }
   return mac.replaceAll('-', ':');
 }
 
-function backendOf(
+function defineBackend(
   { name, masquerade, bridge }: Interface,
   network: Network | undefined,
   field: string,
@@ -115,29 +115,29 @@ function backendOf(
   if (masquerade !== undefined) problems.push(forbiddenField(`${field}.masquerade`, 'needs the pod network'));
   const { networkName } = network.multus;
   if (!BRIDGE.test(networkName)) {
-    problems.push(invalidValue('spec.networks', networkName, `is no name of a bridge (network "${name}")`));
+    problems.push(invalidValue('spec.networks', networkName, `is not a valid name of a bridge (network "${name}")`));
   }
   return { type: 'bridge', bridge: networkName };
 }
 
-/** Why a guest that runs cannot get this interface; undefined where it can. */
-export function whyNoRoom({ id, model }: InterfaceDevice, { devices }: DomainDefinition): string | undefined {
+/** Returns why a running guest cannot get this interface, or undefined if it can. */
+export function checkInterfaceRoom({ id, model }: InterfaceDevice, { devices }: DomainDefinition): string | undefined {
   const others = devices.filter((other) => other.type === 'interface' && other.model === 'e1000e' && other.id !== id);
   return model === 'e1000e' && others.length >= MAX_E1000E ? NO_ROOM : undefined;
 }
 
-/** How many queues each virtio interface on a bridge has; undefined: one. */
+/** Returns the number of queues of a virtio interface on a bridge; undefined means one. */
 export function interfaceQueues({ domain }: VmiSpec): number | undefined {
   const count = vcpusOf(domain);
   return domain.devices?.networkInterfaceMultiqueue === true && count > 1 ? count : undefined;
 }
 
-/** Those that have one queue although the spec wants more. */
-export function leftQueues(spec: VmiSpec, devices: readonly Device[]): string[] {
+/** Returns a note about interfaces that have one queue although the spec asks for more. */
+export function noteSingleQueues(spec: VmiSpec, devices: readonly Device[]): string[] {
   if (interfaceQueues(spec) === undefined) return [];
   const names = devices.flatMap((device) =>
     device.type === 'interface' && device.queues === undefined ? [device.name] : [],
   );
   if (names.length === 0) return [];
-  return [`One queue only for ${names.join(', ')}: more are for virtio interfaces on a bridge.`];
+  return [`Only one queue for ${names.join(', ')}: multiple queues need a virtio interface on a bridge.`];
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { LearnedDevice } from '#api/learned-device.ts';
-import { defineOthers } from '#node/definition/devices/others.ts';
+import { defineOtherDevices } from '#node/definition/devices/others.ts';
 
 const at = (slot: string, fn = '0x0') => ({ type: 'pci', domain: '0x0000', bus: '0x00', slot, function: fn });
 const row = (kind: string, overrides: Partial<LearnedDevice> = {}): LearnedDevice => {
@@ -22,17 +22,20 @@ const drivers: Record<string, { row: LearnedDevice; want: string; note?: string 
   'a Cirrus card': { row: row('video/cirrus'), want: 'cirrus-vga' },
   'a Bochs display': { row: row('video/bochs'), want: 'bochs-display' },
   'a watchdog': { row: row('watchdog/i6300esb'), want: 'i6300esb' },
-  'a watchdog that is named by its model': { row: row('watchdog/watchdog', model('i6300esb')), want: 'i6300esb' },
-  'a managed one that no field of a spec can ask for': { row: row('sound/ich6', { managed: true }), want: 'intel-hda' },
-  'a QXL card, as something simpler': {
+  'a watchdog that is identified by its model': { row: row('watchdog/watchdog', model('i6300esb')), want: 'i6300esb' },
+  'a managed device that no field of a spec can ask for': {
+    row: row('sound/ich6', { managed: true }),
+    want: 'intel-hda',
+  },
+  'a QXL card as a standard VGA': {
     row: row('video/qxl', { address: at('0x02') }),
     want: 'VGA',
-    note: 'Device "x0" (video/qxl at 0000:00:02.0) is a standard VGA at the same place.',
+    note: 'Device "x0" (video/qxl at 0000:00:02.0) is replaced with a standard VGA at the same address.',
   },
 };
 for (const [name, { row, want, note }] of Object.entries(drivers)) {
   test(`passes back ${name}`, () => {
-    const { devices, notes } = defineOthers([row], new Set());
+    const { devices, notes } = defineOtherDevices([row], new Set());
     const { id: _id, address: _address, ...kept } = row;
     assert.deepEqual(
       devices.map(({ device }) => device),
@@ -42,42 +45,45 @@ for (const [name, { row, want, note }] of Object.entries(drivers)) {
   });
 }
 
-test('a device that is managed only by the list of special devices is unmanaged for the node', () => {
+test('treats a special managed device as unmanaged', () => {
   const special = row('sound/ich6', { managed: true, specialManaged: true });
-  const { devices } = defineOthers([special], new Set());
+  const { devices } = defineOtherDevices([special], new Set());
   assert.deepEqual(devices[0]?.device.row, { type: 'sound', device: 'ich6', managed: false });
 });
 
 const leftOut: Record<string, { row: LearnedDevice; note?: RegExp }> = {
-  'what nobody knows, and says so': {
+  'unsupported hardware, with a note': {
     row: row('hostdev/gpu', { address: at('0x05') }),
-    note: /^Device "x0" \(hostdev\/gpu at 0000:00:05\.0\) is left out: no such hardware is known here\.$/,
+    note: /^Device "x0" \(hostdev\/gpu at 0000:00:05\.0\) is left out: this hardware is not supported\.$/,
   },
-  'a USB controller of a model that nobody knows': {
+  'a USB controller of an unsupported model': {
     row: row('controller/usb', model('vt82c686b-uhci')),
-    note: /model vt82c686b-uhci\) is left out: no such hardware/,
+    note: /model vt82c686b-uhci\) is left out: this hardware/,
   },
-  'what a guest would not find': {
+  'a device at a function other than 0, which a guest would not find': {
     row: row('controller/usb', { ...model('ich9-ehci1'), address: at('0x1d', '0x7') }),
-    note: /at 0000:00:1d\.7\) is left out: devices of several functions/,
+    note: /at 0000:00:1d\.7\) is left out: multifunction devices/,
   },
-  'an id that QEMU would not take': { row: row('sound/ich6', { id: '3f,x' }), note: /its id cannot be one in QEMU\.$/ },
-  'the id of what is plugged in later': { row: row('sound/ich6', { id: 'nic-a' }), note: /that of another device\.$/ },
-  'an id whose bus would have the name of one of the machine': {
+  'an id that is not valid in QEMU': { row: row('sound/ich6', { id: '3f,x' }), note: /its id is not valid in QEMU\.$/ },
+  'an id that is reserved for pluggable devices': {
+    row: row('sound/ich6', { id: 'nic-a' }),
+    note: /reserved for another device\.$/,
+  },
+  'an id whose bus would have the name of a bus of the machine': {
     row: row('controller/usb', { id: 'pcie', ...model('qemu-xhci') }),
-    note: /that of another device\.$/,
+    note: /reserved for another device\.$/,
   },
   "the chipset's own USB": { row: row('controller/usb', model('piix3-uhci')) },
   'root ports': { row: row('controller/pcie-root-port') },
   'the controllers of the machine': { row: row('controller/ide') },
-  'disks, which the spec decides on': { row: row('disk/disk') },
-  'what has no hardware': { row: row('graphics/vnc') },
-  'what is unplugged': { row: row('sound/ich6', { plugged: false }) },
-  'what the spec asks for under the same id': { row: row('sound/ich6', { id: 'own' }) },
+  'disks, which the spec decides': { row: row('disk/disk') },
+  'types without hardware': { row: row('graphics/vnc') },
+  'unplugged devices': { row: row('sound/ich6', { plugged: false }) },
+  'devices that the spec defines with the same id': { row: row('sound/ich6', { id: 'own' }) },
 };
 for (const [name, { row, note }] of Object.entries(leftOut)) {
   test(`leaves out ${name}`, () => {
-    const { devices, notes } = defineOthers([row], new Set(['own']));
+    const { devices, notes } = defineOtherDevices([row], new Set(['own']));
     assert.deepEqual(devices, []);
     assert.equal(notes.length, note === undefined ? 0 : 1);
     if (note !== undefined) assert.match(notes[0] ?? '', note);

@@ -1,26 +1,26 @@
 /**
- * Hardware that no spec asks for: what a VM was found with, or brought from another manager. It is passed back from the
- * record at each start, so that the guest keeps it, as far as we know how to make it; the rest is left out and told.
+ * Defines the recorded devices that the spec does not ask for: those found in the guest or brought by an import. They
+ * are passed back at each start, so that the guest keeps them. Unsupported hardware is left out, with a note.
  */
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { isFixtureId, VIDEO_ID, WATCHDOG_ID } from '#api/fixtures.ts';
 import type { Fixture } from '#node/definition/addresses/layout.ts';
 import { pciAddressFromMap, printAddress } from '#api/pci-address.ts';
-import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
+import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
 import type { OtherDevice } from '#node/definition/domain-definition.ts';
 
 type Row = Pick<LearnedDevice, 'type' | 'device' | 'specParams'>;
 
 interface Hardware {
-  /** QEMU's name of it. */
+  /** QEMU's name. */
   readonly driver: string;
   readonly fixture: Fixture;
-  /** What the guest gets in its stead. */
-  readonly instead?: string;
+  /** The hardware that the guest gets instead, for the note. */
+  readonly replacement?: string;
 }
 
-/** By type and device, with the model behind a colon where that decides. */
-const KNOWN: ReadonlyMap<string, Hardware> = new Map<string, Hardware>([
+/** Keyed by type and device, and after a colon the model if that matters. */
+const HARDWARE: ReadonlyMap<string, Hardware> = new Map<string, Hardware>([
   ['controller/virtio-serial', { driver: 'virtio-serial-pci', fixture: 'virtio-serial' }],
   ['controller/usb:qemu-xhci', { driver: 'qemu-xhci', fixture: 'usb' }],
   ['controller/usb:nec-xhci', { driver: 'nec-usb-xhci', fixture: 'usb' }],
@@ -29,18 +29,26 @@ const KNOWN: ReadonlyMap<string, Hardware> = new Map<string, Hardware>([
   ['sound/ich9', { driver: 'ich9-intel-hda', fixture: 'sound' }],
   ['sound/ac97', { driver: 'AC97', fixture: 'sound' }],
   ['video/vga', { driver: 'VGA', fixture: 'video' }],
-  ['video/qxl', { driver: 'VGA', fixture: 'video', instead: 'a standard VGA at the same place' }],
+  ['video/qxl', { driver: 'VGA', fixture: 'video', replacement: 'a standard VGA at the same address' }],
   ['video/cirrus', { driver: 'cirrus-vga', fixture: 'video' }],
   ['video/bochs', { driver: 'bochs-display', fixture: 'video' }],
   ['watchdog/i6300esb', { driver: 'i6300esb', fixture: 'watchdog' }],
   ['watchdog/watchdog:i6300esb', { driver: 'i6300esb', fixture: 'watchdog' }],
 ]);
 
-/** What the spec decides on, or what is no hardware of its own. */
-const ELSEWHERE: ReadonlySet<string> = new Set(['disk', 'interface', 'tpm', 'console', 'graphics', 'balloon', 'rng']);
+/** Types that the spec decides, or that are not hardware. */
+const DEFINED_ELSEWHERE: ReadonlySet<string> = new Set([
+  'disk',
+  'interface',
+  'tpm',
+  'console',
+  'graphics',
+  'balloon',
+  'rng',
+]);
 
-/** What comes with the machine, or with the layout. */
-const WITH_THE_MACHINE: ReadonlySet<string> = new Set([
+/** Devices that are part of the machine or of the layout. */
+const BUILT_IN: ReadonlySet<string> = new Set([
   'controller/pcie-root-port',
   'controller/ide',
   'controller/sata',
@@ -54,73 +62,73 @@ const WITH_THE_MACHINE: ReadonlySet<string> = new Set([
 /** QEMU's rule for ids. */
 const ID = /^[A-Za-z][A-Za-z0-9._-]{0,127}$/;
 /**
- * Of devices that a spec can ask for, now or later, or that come with the layout; and what QEMU would name the bus of a
- * controller after (`pcie.0`), where the machine has a bus of that name.
+ * Ids of devices that a spec can ask for, now or later, or that are part of the layout; and ids after which QEMU would
+ * name the bus of a controller like a bus of the machine (`pcie.0`).
  */
-const OWN_ID = /^(?:(?:disk|nic)-.*|rp\d+|(?:scsi|rng|balloon|tpm|serial|xhci)0|pcie?|ide|isa|floppy-bus)$/;
+const RESERVED_ID = /^(?:(?:disk|nic)-.*|rp\d+|(?:scsi|rng|balloon|tpm|serial|xhci)0|pcie?|ide|isa|floppy-bus)$/;
 
 export function fixtureOf(row: Row): Fixture | undefined {
   return hardwareOf(row)?.fixture;
 }
 
-/** QEMU's name of what a row stands for; undefined where we do not know how to make it. */
+/** Returns QEMU's name of the hardware of a row, or undefined if we do not support it. */
 export function driverOf(row: Row): string | undefined {
   return hardwareOf(row)?.driver;
 }
 
-export interface Others {
-  readonly devices: readonly Unplaced<OtherDevice>[];
-  /** What the guest does not have as the rows have it: sentences for people. */
+export interface OtherDevices {
+  readonly devices: readonly UnplacedDevice<OtherDevice>[];
+  /** Sentences for users about rows that the guest does not get unchanged. */
   readonly notes: readonly string[];
 }
 
-/** `ownIds` are those of the devices that the spec asks for. */
-export function defineOthers(rows: readonly LearnedDevice[], ownIds: ReadonlySet<string>): Others {
-  const devices: Unplaced<OtherDevice>[] = [];
+/** `ownIds` are the ids of the devices that the spec asks for. */
+export function defineOtherDevices(rows: readonly LearnedDevice[], ownIds: ReadonlySet<string>): OtherDevices {
+  const devices: UnplacedDevice<OtherDevice>[] = [];
   const notes: string[] = [];
   for (const row of rows) {
-    if (row.plugged === false || ownIds.has(row.id) || isFixtureId(row.id) || ELSEWHERE.has(row.type)) continue;
-    // Two cards would both answer where a PC has one.
+    if (row.plugged === false || ownIds.has(row.id) || isFixtureId(row.id) || DEFINED_ELSEWHERE.has(row.type)) continue;
+    // Two video cards would both use the addresses of the one VGA card of a PC.
     if (row.type === 'video' && ownIds.has(VIDEO_ID)) continue;
     if (row.type === 'watchdog' && ownIds.has(WATCHDOG_ID)) continue;
-    if (namesOf(row).some((name) => WITH_THE_MACHINE.has(name))) continue;
+    if (lookupNames(row).some((name) => BUILT_IN.has(name))) continue;
     const hardware = hardwareOf(row);
-    const reason = hardware === undefined ? 'no such hardware is known here' : whyNot(row);
+    const reason = hardware === undefined ? 'this hardware is not supported' : checkRow(row);
     if (hardware === undefined || reason !== undefined) {
-      notes.push(`${nameOf(row)} is left out: ${reason}.`);
+      notes.push(`${describeRow(row)} is left out: ${reason}.`);
       continue;
     }
-    if (hardware.instead !== undefined) notes.push(`${nameOf(row)} is ${hardware.instead}.`);
-    devices.push({ device: deviceOf(row, hardware.driver), field: `status.devices[${row.id}]` });
+    if (hardware.replacement !== undefined) notes.push(`${describeRow(row)} is replaced with ${hardware.replacement}.`);
+    devices.push({ device: toOtherDevice(row, hardware.driver), field: `status.devices[${row.id}]` });
   }
   return { devices, notes };
 }
 
 function hardwareOf(row: Row): Hardware | undefined {
-  for (const name of namesOf(row)) {
-    const hardware = KNOWN.get(name);
+  for (const name of lookupNames(row)) {
+    const hardware = HARDWARE.get(name);
     if (hardware !== undefined) return hardware;
   }
   return undefined;
 }
 
-function namesOf({ type, device, specParams }: Row): readonly string[] {
+function lookupNames({ type, device, specParams }: Row): readonly string[] {
   const model = specParams?.['model'];
   const name = `${type}/${device}`;
   return typeof model === 'string' ? [`${name}:${model}`, name] : [name];
 }
 
-/** Why hardware that is known cannot be passed back as it was. */
-function whyNot({ id, address }: LearnedDevice): string | undefined {
-  if (!ID.test(id)) return 'its id cannot be one in QEMU';
-  if (OWN_ID.test(id)) return 'its id is that of another device';
+/** Returns why supported hardware cannot be passed back unchanged, or undefined if it can. */
+function checkRow({ id, address }: LearnedDevice): string | undefined {
+  if (!ID.test(id)) return 'its id is not valid in QEMU';
+  if (RESERVED_ID.test(id)) return 'its id is reserved for another device';
   const pci = address && pciAddressFromMap(address);
-  // A guest looks for further functions only where there is a first one, which we would have to make, too.
-  return pci !== undefined && pci.function !== 0 ? 'devices of several functions are not supported' : undefined;
+  // A guest looks for further functions only if there is function 0, which we would have to add.
+  return pci !== undefined && pci.function !== 0 ? 'multifunction devices are not supported' : undefined;
 }
 
-/** A device that is managed only because a list of the cluster names it is unmanaged for the node. */
-function deviceOf(row: LearnedDevice, driver: string): OtherDevice {
+/** A special managed device counts as unmanaged on the node. */
+function toOtherDevice(row: LearnedDevice, driver: string): OtherDevice {
   const { id, type, device, specParams } = row;
   const managed = row.specialManaged === true ? false : row.managed;
   return {
@@ -131,7 +139,7 @@ function deviceOf(row: LearnedDevice, driver: string): OtherDevice {
   };
 }
 
-function nameOf({ id, type, device, specParams, address }: LearnedDevice): string {
+function describeRow({ id, type, device, specParams, address }: LearnedDevice): string {
   const model = specParams?.['model'];
   const kind = typeof model === 'string' ? `${type}/${device}, model ${model}` : `${type}/${device}`;
   return `Device "${id}" (${kind}${address === undefined ? '' : ` at ${printAddress(address)}`})`;

@@ -1,4 +1,4 @@
-/** The ports into which everything is plugged that may come and go, used and spare ones. */
+/** Defines the root ports for pluggable devices, used and spare ones. */
 import { rootPortAddress } from '#node/definition/addresses/layout-q35.ts';
 import { pciAddressToMap } from '#api/pci-address.ts';
 import type { RootPort } from '#node/definition/domain-definition.ts';

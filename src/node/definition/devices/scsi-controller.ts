@@ -1,9 +1,9 @@
 /**
- * The one SCSI controller. A guest that starts for the first time has it, so that disks can be plugged in while it runs.
- * Later it has it where SCSI disks need it or where it was there: hardware neither appears by itself nor vanishes.
+ * Defines the SCSI controller. A guest gets it on its first start, so that disks can be hotplugged. Later it has the
+ * controller if SCSI disks need it or if the record has it: hardware neither appears nor vanishes unasked.
  */
 import type { LearnedDevice } from '#api/learned-device.ts';
-import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
+import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
 import type { DiskDevice, ScsiController } from '#node/definition/domain-definition.ts';
 
 const ID = 'scsi0';
@@ -12,7 +12,7 @@ export function defineScsiController(
   disks: readonly DiskDevice[],
   { rows, complete = false }: { readonly rows: readonly LearnedDevice[]; readonly complete?: boolean },
   queues?: number,
-): Unplaced<ScsiController>[] {
+): UnplacedDevice<ScsiController>[] {
   const isNeeded = disks.some(({ bus }) => bus === 'scsi');
   const isFirst = rows.length === 0 && !complete;
   const isWanted = isFirst || isNeeded || rows.some(({ id }) => id === ID);

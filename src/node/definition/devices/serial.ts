@@ -1,4 +1,4 @@
-/** The serial console, unless the spec refuses it: the first serial port, as every PC has it. */
+/** Defines the serial console, which is the first serial port, unless the spec disables it. */
 import type { Devices } from '#api/domain/devices.ts';
 import type { SerialDevice } from '#node/definition/domain-definition.ts';
 

@@ -9,19 +9,23 @@ const card: LearnedDevice = { id: 'display0', type: 'video', device: 'bochs', ma
 const found: LearnedDevice = { id: 'video0', type: 'video', device: 'qxl', managed: false };
 
 const cases: Record<string, { devices?: Devices; rows?: LearnedDevice[]; want: string | undefined }> = {
-  'a guest that starts for the first time has a VGA': { want: 'vga' },
-  'one that has run without a card does not get one unasked': { rows: [nic], want: undefined },
-  'one that has run without a card gets one where its spec asks': {
+  'adds a VGA card on the first start': { want: 'vga' },
+  'does not add a card to a guest that has run without one': { rows: [nic], want: undefined },
+  'adds a card to a guest that has run without one if its spec asks for it': {
     devices: { autoattachGraphicsDevice: true },
     rows: [nic],
     want: 'vga',
   },
-  'a type is a wish, too': { devices: { video: { type: 'virtio' } }, rows: [nic], want: 'virtio' },
-  'one that had a card keeps the same': { rows: [nic, card], want: 'bochs' },
-  'the spec stands above the record': { devices: { video: { type: 'vga' } }, rows: [nic, card], want: 'vga' },
-  'a card can be refused': { devices: { autoattachGraphicsDevice: false }, rows: [nic, card], want: undefined },
-  'none is a refusal': { devices: { video: { type: 'none' } }, want: undefined },
-  'a card that came with the machine is enough': { rows: [found], want: undefined },
+  'adds a card if the spec names its type': { devices: { video: { type: 'virtio' } }, rows: [nic], want: 'virtio' },
+  'keeps the recorded model': { rows: [nic, card], want: 'bochs' },
+  'prefers the spec to the record': { devices: { video: { type: 'vga' } }, rows: [nic, card], want: 'vga' },
+  'adds no card if the spec disables it': {
+    devices: { autoattachGraphicsDevice: false },
+    rows: [nic, card],
+    want: undefined,
+  },
+  'adds no card for the type none': { devices: { video: { type: 'none' } }, want: undefined },
+  'adds no card if an imported one is recorded': { rows: [found], want: undefined },
 };
 for (const [name, { devices = {}, rows = [], want }] of Object.entries(cases)) {
   test(name, () => {

@@ -1,4 +1,4 @@
-/** An instance with the least that a guest needs, and a node that can run it. */
+/** A minimal instance, and a node that can run it. */
 import type { Domain } from '#api/domain/domain.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
@@ -47,7 +47,7 @@ export function someCapabilities(accelerator: Capabilities['accelerator'] = 'kvm
   };
 }
 
-/** What a node knows of each volume: a raw file of the same name. */
+/** Returns a medium for each volume: a raw file of the same name. */
 export function someMedia(names: readonly string[], overrides: Partial<Medium> = {}): Map<string, Medium> {
   return new Map(
     names.map((name) => [

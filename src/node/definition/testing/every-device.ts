@@ -1,4 +1,4 @@
-/** A guest with every device that there is, on more than one slot of ports. */
+/** A guest with every kind of device, on more than one slot of root ports. */
 import { invariant } from '#lib/invariant.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
 import type { Medium } from '#node/definition/devices/disk.ts';
@@ -7,7 +7,7 @@ import { anInput, aVmi, someCapabilities, someMedia } from '#node/definition/tes
 
 const VOLUMES = ['root', 'data', 'sata', 'iso', 'scsi', 'scsi-iso', 'stick'];
 
-/** Without a bridge where the machine has none to offer. */
+/** `bridge: false` is for machines without a bridge. */
 export function everyDevice(
   media: ReadonlyMap<string, Medium> = someMedia(VOLUMES),
   options: { bridge?: boolean } = {},
@@ -65,6 +65,6 @@ export function everyDevice(
   const { definition, problems } = defineDomain(
     anInput(vmi, { volumes: media, capabilities: someCapabilities('tcg') }),
   );
-  invariant(definition !== undefined, `every device is fine: ${JSON.stringify(problems)}`);
+  invariant(definition !== undefined, `every device is valid: ${JSON.stringify(problems)}`);
   return definition;
 }

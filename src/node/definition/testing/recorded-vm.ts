@@ -1,6 +1,6 @@
 /**
- * A VM as a property test plays with it: a template, the guest that runs, and the record that is kept as controllers/
- * device-map keeps it. Each operation answers whether there was anything to do; `check` holds after each of them.
+ * A VM for property tests: a template, the running guest, and a record that is maintained as controllers/device-map
+ * does. Each operation returns whether it changed anything; `check` must hold after each of them.
  */
 import assert from 'node:assert/strict';
 import type { Chipset } from '#api/chipset.ts';
@@ -11,15 +11,15 @@ import { isFixtureId } from '#api/fixtures.ts';
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
 import type { KnownDevices } from '#node/definition/addresses/known-devices.ts';
 import { layoutOf } from '#node/definition/addresses/layouts.ts';
-import type { LatePlacement } from '#node/definition/addresses/place-late.ts';
-import { standOf } from '#node/definition/addresses/stands.ts';
+import type { HotplugPlacement } from '#node/definition/addresses/place-hotplugged.ts';
+import { deviceBusOf } from '#node/definition/addresses/device-places.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
 import { defineLateDisk, defineLateInterface } from '#node/definition/define-late.ts';
 import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';
 import { learnedFrom } from '#node/definition/learned-from.ts';
 import { anInput, aVmi } from '#node/definition/testing/a-vmi.ts';
 
-/** Few enough that places do not run out: only then is a place of what is gone given to another. */
+/** Low enough that places do not run out; otherwise the place of a device that is gone would be reused. */
 const MAX_NICS = 8;
 const MAX_DISKS = 10;
 const MACHINES: Readonly<Record<Chipset, readonly string[]>> = {
@@ -31,9 +31,9 @@ const DISKS: Readonly<Record<Chipset, readonly Omit<Disk, 'name'>[]>> = {
   q35: [{}, { disk: { bus: 'scsi' } }, { disk: { bus: 'sata' } }, { cdrom: {} }, { cdrom: { bus: 'scsi' } }, USB],
   i440fx: [{}, { disk: { bus: 'scsi' } }, { disk: { bus: 'ide' } }, { cdrom: {} }, { floppy: {} }, USB],
 };
-/** So that SATA, IDE and floppy units do not run out. */
+/** Low enough that SATA, IDE and floppy units do not run out. */
 const MAX_OF_A_KIND = 2;
-/** Hardware that a template asks for or not; each of them at most once. */
+/** Optional hardware of a template, each at most once. */
 const HARDWARE: readonly Devices[] = [
   { autoattachGraphicsDevice: true },
   { video: { type: 'virtio' } },
@@ -54,7 +54,7 @@ export class RecordedVm {
   #made = 0;
   #record: KnownDevices = { devices: [] };
   #guest: DomainDefinition | undefined;
-  /** Where everything that stays was first seen. */
+  /** The first address of every device that still exists. */
   readonly #places = new Map<string, DeviceAddress>();
 
   constructor(chipset: Chipset) {
@@ -62,7 +62,7 @@ export class RecordedVm {
     this.#machine = MACHINES[chipset][0] ?? '';
   }
 
-  /** Some come at once, others at the next start. */
+  /** Some are hotplugged; others are added at the next start. */
   addNic(pick: number): boolean {
     if (this.#nics.length >= MAX_NICS) return false;
     const model = MODELS[pick % MODELS.length];
@@ -83,7 +83,7 @@ export class RecordedVm {
     return true;
   }
 
-  /** Detached: the row is deleted, and whoever comes under another name is another device. */
+  /** Detaches the interface, which deletes its row. */
   removeNic(pick: number): boolean {
     const nic = this.#nics[pick % Math.max(1, this.#nics.length)];
     if (nic === undefined) return false;
@@ -100,13 +100,13 @@ export class RecordedVm {
     return true;
   }
 
-  /** It keeps its place. */
+  /** The interface keeps its place. */
   unplugNic(pick: number): boolean {
     const here = this.#nics.filter(({ state }) => state !== 'absent');
     const nic = here[pick % Math.max(1, here.length)];
     if (nic === undefined) return false;
     this.#nics = this.#nics.map((other) => (other === nic ? { ...nic, state: 'absent' } : other));
-    this.#leave(`nic-${nic.name}`);
+    this.#release(`nic-${nic.name}`);
     return true;
   }
 
@@ -120,7 +120,7 @@ export class RecordedVm {
     return true;
   }
 
-  /** It gives its place up. */
+  /** The disk loses its place. */
   unplugDisk(pick: number): boolean {
     const here = this.#disks.filter(({ plugged }) => plugged !== false);
     const disk = here[pick % Math.max(1, here.length)];
@@ -139,11 +139,11 @@ export class RecordedVm {
     return true;
   }
 
-  /** A new interface names the place of its choice, one that nobody has; nobody gets it before it comes. */
+  /** Adds an interface whose spec names a free place. No other device may get that place, even before it is plugged. */
   pinNic(pick: number): boolean {
     const { pci } = layoutOf(this.#chipset);
-    const taken = new Set(this.#record.devices.flatMap(({ address }) => (address && pci.placeOf(address)) ?? []));
-    const free = pci.offered.filter((place) => !taken.has(place));
+    const occupied = new Set(this.#record.devices.flatMap(({ address }) => (address && pci.placeOf(address)) ?? []));
+    const free = pci.defaultPlaces.filter((place) => !occupied.has(place));
     const place = free[pick % Math.max(1, free.length)];
     const isNamed = this.#nics.some(({ pciAddress }) => place !== undefined && pciAddress === pci.print(place));
     if (place === undefined || isNamed || this.#nics.length >= MAX_NICS) return false;
@@ -154,16 +154,16 @@ export class RecordedVm {
   }
 
   reorder(pick: number): boolean {
-    const turned = <T>(list: readonly T[]) => [
+    const rotate = <T>(list: readonly T[]) => [
       ...list.slice(pick % (list.length + 1)),
       ...list.slice(0, pick % (list.length + 1)),
     ];
-    this.#nics = turned(this.#nics);
-    this.#disks = turned(this.#disks).toReversed();
+    this.#nics = rotate(this.#nics);
+    this.#disks = rotate(this.#disks).toReversed();
     return this.#nics.length + this.#disks.length > 1;
   }
 
-  /** Comes or goes with the next start. */
+  /** Adds or removes hardware with the next start. */
   changeHardware(pick: number): boolean {
     const number = pick % HARDWARE.length;
     if (!this.#hardware.delete(number)) this.#hardware.add(number);
@@ -197,7 +197,7 @@ export class RecordedVm {
       if (device.address === undefined || device.type === 'root-port') continue;
       const place = placeOf(device, this.#chipset);
       assert.ok(place !== undefined, `${device.id} has a place in the layout`);
-      assert.equal(seen.get(place.key), undefined, `${device.id} has a place for itself`);
+      assert.equal(seen.get(place.key), undefined, `${device.id} shares its place with no other device`);
       seen.set(place.key, device.id);
       if (place.port !== undefined) assert.ok(ports.has(place.port), `${device.id} has its port`);
       const before = this.#places.get(device.id);
@@ -216,21 +216,21 @@ export class RecordedVm {
     this.#plug(defineLateInterface({ vmi: this.#vmi(), name, current: this.#running(), known: this.#record }));
   }
 
-  /** Where it cannot come now, it comes at the next start. */
+  /** If it cannot be hotplugged, it is added at the next start. */
   #plugDisk({ name }: Disk): void {
     const medium = { source: { path: `/data/${name}.img`, format: 'raw' as const }, readonly: false };
     this.#plug(defineLateDisk({ vmi: this.#vmi(), name, current: this.#running(), known: this.#record, medium }));
   }
 
-  #plug({ device }: LatePlacement): void {
+  #plug({ device }: HotplugPlacement): void {
     if (device === undefined) return;
     const guest = this.#running();
     this.#guest = { ...guest, devices: [...guest.devices, device] };
     this.#learn();
   }
 
-  /** The guest lets go; the row stays, as one that is not plugged in. */
-  #leave(id: string): void {
+  /** The guest releases the device; the row stays and is marked as unplugged. */
+  #release(id: string): void {
     const guest = this.#running();
     this.#guest = { ...guest, devices: guest.devices.filter((device) => device.id !== id) };
     const devices = this.#record.devices.map((row) => (row.id === id ? { ...row, plugged: false } : row));
@@ -238,7 +238,7 @@ export class RecordedVm {
   }
 
   #forget(id: string): void {
-    this.#leave(id);
+    this.#release(id);
     this.#record = { ...this.#record, devices: this.#record.devices.filter((row) => row.id !== id) };
     this.#places.delete(id);
   }
@@ -251,7 +251,10 @@ export class RecordedVm {
     this.#record = { machine: guest.machine, devices: [...learned, ...kept] };
   }
 
-  /** What the template no longer asks for is forgotten, as controllers/device-map does. */
+  /**
+   * Returns the fixtures that the template no longer asks for; they are removed from the record, as in
+   * controllers/device-map.
+   */
   #gone(next: DomainDefinition | undefined): string[] {
     const ids = new Set(next?.devices.map(({ id }) => id));
     return this.#record.devices.map(({ id }) => id).filter((id) => isFixtureId(id) && !ids.has(id));
@@ -281,9 +284,9 @@ export class RecordedVm {
 }
 
 interface PlaceOfDevice {
-  /** Different for different places of one guest. */
+  /** Unique among the places of one guest. */
   readonly key: string;
-  /** The root port behind which it is. */
+  /** The root port that leads to the place. */
   readonly port?: number;
 }
 
@@ -292,9 +295,9 @@ function placeOf(device: Exclude<Device, { type: 'root-port' }>, chipset: Chipse
   const { pci, drives, hasPorts } = layoutOf(chipset);
   if (device.type === 'agent-channel') return { key: `port of ${device.controller}` };
   if (device.type === 'tpm' || device.type === 'serial') return undefined;
-  const stand = standOf(device);
-  const place = (stand === 'pci' ? pci : drives[stand])?.placeOf(address);
+  const bus = deviceBusOf(device);
+  const place = (bus === 'pci' ? pci : drives[bus])?.placeOf(address);
   if (place === undefined) return undefined;
-  const key = `${stand} ${place}`;
-  return stand === 'pci' && hasPorts && pci.isPluggable(place) ? { key, port: place } : { key };
+  const key = `${bus} ${place}`;
+  return bus === 'pci' && hasPorts && pci.isPluggable(place) ? { key, port: place } : { key };
 }

@@ -1,4 +1,7 @@
-/** A host API over simulated guests, with a directory of its own; the next one finds the guests of the one before. */
+/**
+ * A host API on simulated guests with its own directory. After `restart`, a new host API finds the guests of the
+ * previous one.
+ */
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -15,25 +18,25 @@ import { createFakeHypervisor, type FakeHypervisor } from '#node/hypervisor/fake
 
 export const VM_ID = '27c61cea-f4fd-47e9-84e8-d1598f32ccc0';
 
-/** The least that a VM must say of itself. */
+/** A VM with only the required parameters. */
 export const aVm = { vmId: VM_ID, memSize: 512, display: 'vnc' };
 
 export interface HostScene {
-  /** Where images are. */
+  /** The directory of the images. */
   readonly dir: string;
   readonly clock: FakeClock;
   hypervisor(): FakeHypervisor;
   api(): HostApi;
-  /** Resolves when every guest agent that is connected was asked. */
+  /** Resolves when every connected guest agent has been queried. */
   agentsRead(): Promise<void>;
-  /** A file below host-images, with some bytes in it. */
+  /** Creates a file below host-images and returns its path. */
   image(path: string, content?: string | Buffer): string;
   call(verb: HostVerb, parameters?: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<HostAnswer>;
-  /** `0 Done`, as people see it. */
+  /** Returns code and message as text: `0 Done`. */
   status(verb: HostVerb, parameters?: Readonly<Record<string, unknown>>): Promise<string>;
-  /** The VM as list tells it. */
+  /** Returns the VM as `list` reports it. */
   vm(vmId?: string): Promise<HostVm>;
-  /** The agent is gone without a word; the next one finds what it left. */
+  /** Replaces the agent, as after a crash; the new one adopts the guests. */
   restart(): Promise<void>;
 }
 

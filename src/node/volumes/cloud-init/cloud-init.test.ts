@@ -5,7 +5,7 @@ import type { CloudInitNoCloud } from '#api/domain/volume.ts';
 import type { Secret } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { aScene, aVmi } from '../testing/volumes-scene.ts';
-import { cloudInitFiles, prepareCloudInit } from './cloud-init.ts';
+import { buildCloudInitFiles, prepareCloudInit } from './cloud-init.ts';
 
 function aSecret(name: string, data: Record<string, string>): Stored<Secret> {
   const encoded = Object.entries(data).map(([key, text]) => [key, Buffer.from(text).toString('base64')] as const);
@@ -20,27 +20,27 @@ function aSecret(name: string, data: Record<string, string>): Stored<Secret> {
 interface Case {
   source: CloudInitNoCloud;
   secrets?: Stored<Secret>[];
-  /** Texts that are in the image; or the message of why there is none. */
+  /** The texts in the image, or the message of the refusal. */
   want: string[] | RegExp;
 }
 
 const cases: Record<string, Case> = {
-  'takes plain texts': { source: { userData: '#user', networkData: 'net: 1' }, want: ['#user', 'net: 1'] },
-  'takes base64': {
+  'accepts plain text': { source: { userData: '#user', networkData: 'net: 1' }, want: ['#user', 'net: 1'] },
+  'accepts base64': {
     source: { userDataBase64: 'I3VzZXI=', networkDataBase64: 'bmV0OiAx' },
     want: ['#user', 'net: 1'],
   },
-  'takes both from one secret': {
+  'reads both from one secret': {
     source: { secretRef: { name: 'seed' } },
     secrets: [aSecret('seed', { userdata: '#user', networkdata: 'net: 1' })],
     want: ['#user', 'net: 1'],
   },
-  'takes the other spelling of keys': {
+  'accepts the other spelling of keys': {
     source: { secretRef: { name: 'seed' } },
     secrets: [aSecret('seed', { userData: '#user' })],
     want: ['#user'],
   },
-  'takes the network from a secret of its own': {
+  'reads network data from a separate secret': {
     source: { userData: '#user', networkDataSecretRef: { name: 'net' } },
     secrets: [aSecret('net', { networkdata: 'net: 1' })],
     want: ['#user', 'net: 1'],
@@ -49,12 +49,12 @@ const cases: Record<string, Case> = {
     source: { secretRef: { name: 'seed' } },
     want: /secret "seed" not found/,
   },
-  'waits for the key of user data': {
+  'waits for the key userdata': {
     source: { secretRef: { name: 'seed' } },
     secrets: [aSecret('seed', { other: 'x' })],
     want: /secret "seed" has no key userdata/,
   },
-  'waits for the key of network data': {
+  'waits for the key networkdata': {
     source: { userData: '#user', networkDataSecretRef: { name: 'net' } },
     secrets: [aSecret('net', {})],
     want: /secret "net" has no key networkdata/,
@@ -80,12 +80,12 @@ describe('cloud-init', () => {
     });
   }
 
-  it('tells the guest who it is', () => {
+  it('writes instance id and hostname to the meta data', () => {
     const { metadata, spec } = aVmi([]);
     const metaData = (over: { name?: string; hostname?: string }) => {
       const vmi = { metadata: { ...metadata, name: over.name ?? 'web' }, spec: { ...spec, hostname: over.hostname } };
       return JSON.parse(
-        String(cloudInitFiles({ userData: Buffer.alloc(0), networkData: undefined }, vmi).get('meta-data')),
+        String(buildCloudInitFiles({ userData: Buffer.alloc(0), networkData: undefined }, vmi).get('meta-data')),
       );
     };
     assert.deepEqual(metaData({}), { 'instance-id': '5d307ca9-b3ef-428c-8861-06e72d69f223', 'local-hostname': 'web' });

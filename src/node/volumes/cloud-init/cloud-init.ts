@@ -1,4 +1,7 @@
-/** cloudInitNoCloud: a small CD image for each domain, with what cloud-init in the guest looks for. */
+/**
+ * Prepares cloudInitNoCloud volumes: a small CD image for each domain with the files of cloud-init's NoCloud data
+ * source.
+ */
 import { join } from 'node:path';
 import type { CloudInitNoCloud } from '#api/domain/volume.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -6,13 +9,19 @@ import type { Secret } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { VolumeLookups } from '#node/volumes-port.ts';
 import { replaceFile } from '../disk-image.ts';
-import { domainDirectory } from '../domain-files.ts';
-import { isRefusal, waiting, type Prepared, type Refusal, type VolumesHost } from '../volumes-host.ts';
-import { isoImage } from './iso-image.ts';
+import { openDomainDirectory } from '../domain-files.ts';
+import {
+  isVolumeRefusal,
+  waitingRefusal,
+  type PreparedDisk,
+  type VolumeRefusal,
+  type VolumesHost,
+} from '../volumes-host.ts';
+import { buildIsoImage } from './iso-image.ts';
 
-/** By this name cloud-init finds its data source. */
+/** The volume id by which cloud-init finds its data source. */
 const VOLUME_ID = 'cidata';
-/** A secret may be written either way. */
+/** The accepted spellings of keys in a secret. */
 const USER_KEYS = ['userdata', 'userData'];
 const NETWORK_KEYS = ['networkdata', 'networkData'];
 const HOSTNAME_MAX = 63;
@@ -22,23 +31,25 @@ export async function prepareCloudInit(
   vmi: Stored<VirtualMachineInstance>,
   lookups: Pick<VolumeLookups, 'secret'>,
   host: VolumesHost,
-): Promise<Prepared> {
+): Promise<PreparedDisk> {
   const data = await resolveData(source, lookups);
-  if (isRefusal(data)) return data;
-  return writeCloudInit(name, isoImage(VOLUME_ID, cloudInitFiles(data, vmi)), vmi.metadata.uid, host);
+  if (isVolumeRefusal(data)) return data;
+  return writeIsoVolume(name, buildIsoImage(VOLUME_ID, buildCloudInitFiles(data, vmi)), vmi.metadata.uid, host);
 }
 
-/** A guest that comes from another node has the image that it had there. */
-export async function writeCloudInit(
+/**
+ * Writes an ISO image as a disk of the domain. A guest that comes from another node keeps the image that it had there.
+ */
+export async function writeIsoVolume(
   name: string,
   image: Buffer,
   domainId: string,
   host: VolumesHost,
-): Promise<Prepared> {
-  await using directory = await domainDirectory(host, domainId);
+): Promise<PreparedDisk> {
+  await using directory = await openDomainDirectory(host, domainId);
   const file = `${name}.iso`;
   await replaceFile(directory, file, image, host.guestUser);
-  // Not read-only: it is the domain's own, and disks on some buses cannot be.
+  // Not read-only, because disks on some buses cannot be; no other domain uses the image.
   const path = join(directory.path, file);
   return { is: 'ready', volume: { source: { path, format: 'raw' }, readonly: false, cacheNone: false } };
 }
@@ -49,7 +60,7 @@ interface CloudInitData {
 }
 
 /** Pure. */
-export function cloudInitFiles(
+export function buildCloudInitFiles(
   { userData, networkData }: CloudInitData,
   { metadata, spec }: Pick<Stored<VirtualMachineInstance>, 'metadata' | 'spec'>,
 ): ReadonlyMap<string, Buffer> {
@@ -66,40 +77,40 @@ export function cloudInitFiles(
 async function resolveData(
   source: CloudInitNoCloud,
   lookups: Pick<VolumeLookups, 'secret'>,
-): Promise<CloudInitData | Refusal> {
-  const userSecret = await secretOf(source.secretRef?.name, lookups);
-  if (isRefusal(userSecret)) return userSecret;
-  const networkSecret = await secretOf(source.networkDataSecretRef?.name, lookups);
-  if (isRefusal(networkSecret)) return networkSecret;
+): Promise<CloudInitData | VolumeRefusal> {
+  const userSecret = await lookUpSecret(source.secretRef?.name, lookups);
+  if (isVolumeRefusal(userSecret)) return userSecret;
+  const networkSecret = await lookUpSecret(source.networkDataSecretRef?.name, lookups);
+  if (isVolumeRefusal(networkSecret)) return networkSecret;
 
-  const userData = given(source.userData, source.userDataBase64) ?? keyOf(userSecret, USER_KEYS);
+  const userData = inlineData(source.userData, source.userDataBase64) ?? readSecretKey(userSecret, USER_KEYS);
   if (userData === undefined && source.secretRef !== undefined) {
-    return waiting('FailedMount', `secret "${source.secretRef.name}" has no key userdata`);
+    return waitingRefusal('FailedMount', `secret "${source.secretRef.name}" has no key userdata`);
   }
   const networkData =
-    given(source.networkData, source.networkDataBase64) ??
-    keyOf(networkSecret, NETWORK_KEYS) ??
-    keyOf(userSecret, NETWORK_KEYS);
+    inlineData(source.networkData, source.networkDataBase64) ??
+    readSecretKey(networkSecret, NETWORK_KEYS) ??
+    readSecretKey(userSecret, NETWORK_KEYS);
   if (networkData === undefined && source.networkDataSecretRef !== undefined) {
-    return waiting('FailedMount', `secret "${source.networkDataSecretRef.name}" has no key networkdata`);
+    return waitingRefusal('FailedMount', `secret "${source.networkDataSecretRef.name}" has no key networkdata`);
   }
   return { userData: userData ?? Buffer.alloc(0), networkData };
 }
 
-async function secretOf(
+async function lookUpSecret(
   name: string | undefined,
   lookups: Pick<VolumeLookups, 'secret'>,
-): Promise<Secret | Refusal | undefined> {
+): Promise<Secret | VolumeRefusal | undefined> {
   if (name === undefined) return undefined;
-  return (await lookups.secret(name)) ?? waiting('FailedMount', `secret "${name}" not found`);
+  return (await lookups.secret(name)) ?? waitingRefusal('FailedMount', `secret "${name}" not found`);
 }
 
-function given(text: string | undefined, base64: string | undefined): Buffer | undefined {
+function inlineData(text: string | undefined, base64: string | undefined): Buffer | undefined {
   if (text !== undefined && text !== '') return Buffer.from(text);
   return base64 === undefined || base64 === '' ? undefined : Buffer.from(base64, 'base64');
 }
 
-function keyOf(secret: Secret | undefined, keys: readonly string[]): Buffer | undefined {
+function readSecretKey(secret: Secret | undefined, keys: readonly string[]): Buffer | undefined {
   for (const key of keys) {
     const value = secret?.data !== undefined && Object.hasOwn(secret.data, key) ? secret.data[key] : undefined;
     if (value !== undefined) return Buffer.from(value, 'base64');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { isoImage } from './iso-image.ts';
+import { buildIsoImage } from './iso-image.ts';
 
 const SECTOR = 2048;
 const userData = '#cloud-config\n';
@@ -47,9 +47,9 @@ function rockRidgeName(systemUse: Buffer): string | undefined {
 }
 
 describe('iso image', () => {
-  const image = isoImage('cidata', files);
+  const image = buildIsoImage('cidata', files);
 
-  it('is found by its label in both volumes', () => {
+  it('has its label in both volume descriptors', () => {
     assert.equal(image.toString('latin1', 16 * SECTOR, 16 * SECTOR + 7), '\x01CD001\x01');
     assert.equal(image.toString('latin1', 16 * SECTOR + 40, 16 * SECTOR + 72).trimEnd(), 'cidata');
     assert.equal(image.toString('latin1', 17 * SECTOR, 17 * SECTOR + 7), '\x02CD001\x01');
@@ -75,22 +75,22 @@ describe('iso image', () => {
     assert.deepEqual(new Map(found), files);
   });
 
-  it('is as large as it says', () => {
+  it('has the size that its header states', () => {
     assert.equal(image.readUInt32LE(16 * SECTOR + 80) * SECTOR, image.length);
     assert.equal(image.length % SECTOR, 0);
   });
 
-  it('is the same for the same files, in whatever order they come', () => {
-    assert.ok(isoImage('cidata', new Map([...files].reverse())).equals(image));
+  it('is the same for the same files, regardless of their order', () => {
+    assert.ok(buildIsoImage('cidata', new Map([...files].reverse())).equals(image));
   });
 
-  it('has room for an empty file', () => {
-    const [found] = read(isoImage('cidata', new Map([['user-data', Buffer.alloc(0)]])), 16);
+  it('can contain an empty file', () => {
+    const [found] = read(buildIsoImage('cidata', new Map([['user-data', Buffer.alloc(0)]])), 16);
     assert.equal(found?.rockRidge, 'user-data');
     assert.equal(found.content.length, 0);
   });
 
-  it('marks the root as one with Rock Ridge', () => {
+  it('announces Rock Ridge in the root', () => {
     const root = image.subarray(23 * SECTOR, 24 * SECTOR);
     assert.equal(root.toString('latin1', 34, 36), 'SP');
     assert.ok(root.subarray(0, root[0]).includes('RRIP_1991A'));

@@ -1,13 +1,13 @@
 /**
- * A CD image with a few files in its root, as bytes. Pure, and the same bytes for the same files.
+ * Builds a CD image with a few files in its root directory. Pure; the same files give the same bytes.
  *
  *   sector  0..15  system area          19, 20  path tables
  *          16      primary volume           21, 22  path tables, Joliet
  *          17      Joliet volume            23..    root directory (Rock Ridge names), then that of Joliet
  *          18      terminator               ..      files
  *
- * ISO 9660 itself knows only short names in capitals, so the real ones are there twice: Linux reads Rock Ridge, Windows
- * reads Joliet.
+ * ISO 9660 itself has only short names in capital letters. The real names are stored twice: Linux reads Rock Ridge,
+ * Windows reads Joliet.
  */
 import { invariant } from '#lib/invariant.ts';
 import {
@@ -19,16 +19,16 @@ import {
   volumeDescriptor,
   type Extent,
 } from './iso-records.ts';
-import { rockRidge } from './rock-ridge.ts';
+import { buildRockRidge } from './rock-ridge.ts';
 
 const PRIMARY = 16;
 const JOLIET = 17;
 const TERMINATOR = 18;
 const PATH_TABLES = { primary: { little: 19, big: 20 }, joliet: { little: 21, big: 22 } };
 const FIRST_ROOT = 23;
-/** Enough for what an object of the API holds. */
+/** Enough for the keys of an API object. */
 export const MAX_FILES = 256;
-/** A record of a directory has 255 bytes, and Joliet takes two for each character. */
+/** A directory record has at most 255 bytes, and Joliet takes two per character. */
 export const MAX_NAME = 100;
 
 interface PlacedFile {
@@ -37,15 +37,18 @@ interface PlacedFile {
   readonly extent: Extent;
 }
 
-export function isoImage(volumeId: string, files: ReadonlyMap<string, Buffer>): Buffer {
+export function buildIsoImage(volumeId: string, files: ReadonlyMap<string, Buffer>): Buffer {
   const names = [...files.keys()].sort();
-  // Their length does not depend on where things are.
-  const nowhere = { sector: 0, bytes: 0 };
-  const unplaced = names.map((name) => ({ name, content: Buffer.alloc(0), extent: nowhere }));
-  const primary = { sector: FIRST_ROOT, bytes: primaryRoot(nowhere, unplaced).length };
-  const joliet = { sector: primary.sector + sectorsOf(primary.bytes), bytes: jolietRoot(nowhere, unplaced).length };
+  // The length of a directory does not depend on the location of the files.
+  const unknownExtent = { sector: 0, bytes: 0 };
+  const unplaced = names.map((name) => ({ name, content: Buffer.alloc(0), extent: unknownExtent }));
+  const primary = { sector: FIRST_ROOT, bytes: primaryRoot(unknownExtent, unplaced).length };
+  const joliet = {
+    sector: primary.sector + sectorsOf(primary.bytes),
+    bytes: jolietRoot(unknownExtent, unplaced).length,
+  };
   const firstFile = joliet.sector + sectorsOf(joliet.bytes);
-  const placed = place(files, firstFile);
+  const placed = placeFiles(files, firstFile);
   const end = placed.reduce(
     (sector, { extent }) => Math.max(sector, extent.sector + sectorsOf(extent.bytes)),
     firstFile,
@@ -67,9 +70,9 @@ export function isoImage(volumeId: string, files: ReadonlyMap<string, Buffer>): 
   return image;
 }
 
-/** Sorted, as directories must be. */
-function place(files: ReadonlyMap<string, Buffer>, firstSector: number): readonly PlacedFile[] {
-  invariant(files.size <= MAX_FILES, 'a CD image of ours has few files');
+/** Assigns sectors to the files, sorted by name as directories require. */
+function placeFiles(files: ReadonlyMap<string, Buffer>, firstSector: number): readonly PlacedFile[] {
+  invariant(files.size <= MAX_FILES, 'a CD image has at most MAX_FILES files');
   let sector = firstSector;
   const names = [...files.keys()].sort();
   return names.map((name) => {
@@ -82,25 +85,27 @@ function place(files: ReadonlyMap<string, Buffer>, firstSector: number): readonl
 }
 
 function primaryRoot(root: Extent, files: readonly PlacedFile[]): Buffer {
-  return inSectors([
-    directoryRecord(ROOT_NAME, root, { isDirectory: true, systemUse: rockRidge({ type: 'root' }) }),
-    directoryRecord(PARENT_NAME, root, { isDirectory: true, systemUse: rockRidge({ type: 'parent' }) }),
+  return padToSectors([
+    directoryRecord(ROOT_NAME, root, { isDirectory: true, systemUse: buildRockRidge({ type: 'root' }) }),
+    directoryRecord(PARENT_NAME, root, { isDirectory: true, systemUse: buildRockRidge({ type: 'parent' }) }),
     ...files.map(({ name, extent }, index) =>
-      directoryRecord(Buffer.from(shortName(name, index)), extent, { systemUse: rockRidge({ type: 'file', name }) }),
+      directoryRecord(Buffer.from(shortName(name, index)), extent, {
+        systemUse: buildRockRidge({ type: 'file', name }),
+      }),
     ),
   ]);
 }
 
 function jolietRoot(root: Extent, files: readonly PlacedFile[]): Buffer {
-  return inSectors([
+  return padToSectors([
     directoryRecord(ROOT_NAME, root, { isDirectory: true }),
     directoryRecord(PARENT_NAME, root, { isDirectory: true }),
     ...files.map(({ name, extent }) => directoryRecord(Buffer.from(`${name};1`, 'utf16le').swap16(), extent)),
   ]);
 }
 
-/** Whole sectors, and no record across the end of one. */
-function inSectors(records: readonly Buffer[]): Buffer {
+/** Pads the records to whole sectors; no record crosses the end of a sector. */
+function padToSectors(records: readonly Buffer[]): Buffer {
   const parts: Buffer[] = [];
   let used = 0;
   const fill = () => {
@@ -118,7 +123,7 @@ function inSectors(records: readonly Buffer[]): Buffer {
   return Buffer.concat(parts);
 }
 
-/** Eight capitals; the number keeps apart what begins alike, and keeps the order. */
+/** Returns a name of eight capital letters; the number makes it unique and keeps the order. */
 function shortName(name: string, index: number): string {
   if (index < 10 && /^[a-z-]+$/.test(name)) return `${name.toUpperCase().replaceAll('-', '_').slice(0, 7)}${index}.;1`;
   return `F${String(index).padStart(7, '0')}.;1`;

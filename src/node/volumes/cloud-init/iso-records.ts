@@ -1,6 +1,6 @@
-/** The records of ISO 9660 (ECMA-119) that a CD image of ours needs. Numbers are often there in both byte orders. */
+/** Builds the records of ISO 9660 (ECMA-119) that our CD images need. Many numbers are stored in both byte orders. */
 export const SECTOR_BYTES = 2048;
-/** How a directory names itself and its parent. */
+/** The names of a directory for itself and for its parent. */
 export const ROOT_NAME = Buffer.from([0]);
 export const PARENT_NAME = Buffer.from([1]);
 
@@ -11,7 +11,7 @@ export interface Extent {
 
 const DIRECTORY_FLAG = 2;
 const RECORD_BYTES = 33;
-/** 2000-01-01 UTC: the same files make the same bytes. */
+/** 2000-01-01 UTC, so that the same files give the same bytes. */
 const DATE = [100, 1, 1, 0, 0, 0, 0];
 /** No date, in the long form. */
 const NO_DATE = `${'0'.repeat(16)}\0`;
@@ -36,7 +36,7 @@ export function directoryRecord(
   { isDirectory = false, systemUse = Buffer.alloc(0) }: { isDirectory?: boolean; systemUse?: Buffer } = {},
 ): Buffer {
   const padding = Buffer.alloc(name.length % 2 === 0 ? 1 : 0);
-  const length = evenly(RECORD_BYTES + name.length + padding.length + systemUse.length);
+  const length = roundUpToEven(RECORD_BYTES + name.length + padding.length + systemUse.length);
   const record = Buffer.concat([
     Buffer.from([length, 0]),
     both32(sector),
@@ -51,7 +51,7 @@ export function directoryRecord(
   return Buffer.concat([record, Buffer.alloc(length - record.length)]);
 }
 
-/** Its one entry is the root. */
+/** Builds a path table, whose only entry is the root. */
 export function pathTable({ sector }: Extent, order: 'little' | 'big'): Buffer {
   const table = Buffer.alloc(10);
   table[0] = 1;
@@ -65,7 +65,7 @@ export function pathTable({ sector }: Extent, order: 'little' | 'big'): Buffer {
   return table;
 }
 
-interface VolumeFacts {
+interface VolumeFields {
   readonly volumeId: string;
   readonly sectors: number;
   readonly root: Extent;
@@ -84,7 +84,10 @@ const STRUCTURE_VERSION_AT = 881;
 /** UCS-2, level 3. */
 const JOLIET_ESCAPE = '%/E';
 
-export function volumeDescriptor(kind: 'primary' | 'joliet', { volumeId, sectors, root, tables }: VolumeFacts): Buffer {
+export function volumeDescriptor(
+  kind: 'primary' | 'joliet',
+  { volumeId, sectors, root, tables }: VolumeFields,
+): Buffer {
   const isJoliet = kind === 'joliet';
   const volume = Buffer.alloc(SECTOR_BYTES);
   const spaces = (from: number, to: number) => volume.fill(isJoliet ? '\0 ' : ' ', from, to, 'latin1');
@@ -94,7 +97,7 @@ export function volumeDescriptor(kind: 'primary' | 'joliet', { volumeId, sectors
   id.copy(volume, VOLUME_ID_AT, 0, VOLUME_ID_BYTES);
   both32(sectors).copy(volume, SIZE_AT);
   if (isJoliet) volume.write(JOLIET_ESCAPE, ESCAPES_AT, 'latin1');
-  // One volume of a set of one, then the size of a sector.
+  // Volume set size 1, volume number 1, sector size.
   Buffer.concat([both16(1), both16(1), both16(SECTOR_BYTES)]).copy(volume, 120);
   both32(pathTable(root, 'little').length).copy(volume, TABLES_AT);
   volume.writeUInt32LE(tables.little, TABLES_AT + 8);
@@ -106,6 +109,6 @@ export function volumeDescriptor(kind: 'primary' | 'joliet', { volumeId, sectors
   return volume;
 }
 
-function evenly(length: number): number {
+function roundUpToEven(length: number): number {
   return length + (length % 2);
 }

@@ -1,16 +1,16 @@
-/** What Rock Ridge (RRIP 1.09, on SUSP 1.10) adds to the records of a directory: real names and modes. */
+/** Builds the fields that Rock Ridge (RRIP 1.09, on SUSP 1.10) adds to directory records: real names and modes. */
 import { both32 } from './iso-records.ts';
 
 type Entry = { readonly type: 'root' } | { readonly type: 'parent' } | { readonly type: 'file'; readonly name: string };
 
 const VERSION = 1;
 const EXTENSION = 'RRIP_1991A';
-/** Only root reads them: passwords and keys may be in there. */
+/** Readable by root only, because the files may contain passwords and keys. */
 const FILE_MODE = 0o100400;
 const DIRECTORY_MODE = 0o040555;
 const DIRECTORY_LINKS = 2;
 
-export function rockRidge(entry: Entry): Buffer {
+export function buildRockRidge(entry: Entry): Buffer {
   switch (entry.type) {
     case 'root':
       return Buffer.concat([sharingProtocol(), attributes(DIRECTORY_MODE, DIRECTORY_LINKS), extension()]);
@@ -21,7 +21,7 @@ export function rockRidge(entry: Entry): Buffer {
   }
 }
 
-/** Must be the first field of the root: it says that there are such fields at all. */
+/** Builds the field that announces the protocol. It must be the first field of the root. */
 function sharingProtocol(): Buffer {
   return field('SP', Buffer.from([0xbe, 0xef, 0]));
 }
@@ -30,7 +30,7 @@ function extension(): Buffer {
   return field('ER', Buffer.from([EXTENSION.length, 0, 0, VERSION, ...Buffer.from(EXTENSION)]));
 }
 
-/** Mode, links, user, group. */
+/** Builds the field with mode, links, user and group. */
 function attributes(mode: number, links: number): Buffer {
   return field('PX', Buffer.concat([both32(mode), both32(links), both32(0), both32(0)]));
 }

@@ -1,4 +1,7 @@
-/** Reports why the state of guests cannot lie on block volumes here, for tests that skip then; false if it can. */
+/**
+ * Returns why this machine does not support persistent state on block volumes, as a reason to skip tests; false if it
+ * does.
+ */
 import { execFileSync } from 'node:child_process';
 import { isRoot } from '#node/volumes/testing/volumes-scene.ts';
 

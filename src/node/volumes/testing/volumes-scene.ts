@@ -1,4 +1,4 @@
-/** Volumes over temporary directories, and the objects that they are asked for. */
+/** Volumes in temporary directories, and builders of the objects that they use. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -34,7 +34,7 @@ export interface VolumesScene extends AsyncDisposable {
   readonly volumes: Map<string, Stored<PersistentVolume>>;
   readonly secrets: Map<string, Stored<Secret>>;
   readonly configMaps: Map<string, Stored<ConfigMap>>;
-  /** Puts a bound claim and its volume there. */
+  /** Adds a bound claim and its volume. */
   bind(claim: string, volume: Stored<PersistentVolume>): void;
   open(options?: Partial<VolumesOptions>): Promise<Volumes>;
 }
@@ -127,7 +127,7 @@ export function aLocalVolume({
   };
 }
 
-/** One of an administrator. */
+/** Returns a volume of an administrator. */
 export function aVolume(source: Partial<PersistentVolume['spec']>): Stored<PersistentVolume> {
   const { csi: _csi, ...spec } = aLocalVolume().spec;
   return { ...aLocalVolume(), metadata: meta('pv-1'), spec: { ...spec, ...source } };
@@ -145,7 +145,7 @@ export function aVmi(volumes: Volume[]): Stored<VirtualMachineInstance> {
   };
 }
 
-/** The volume of this name; fails where it is not ready. */
+/** Returns the volume of this name; throws if it is not ready. */
 export function readyVolume(preparation: Preparation, name: string): PreparedVolume {
   if (preparation.is !== 'ready') throw new Error(`${preparation.is}: ${preparation.message}`);
   const volume = preparation.volumes.get(name);

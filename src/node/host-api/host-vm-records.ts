@@ -1,26 +1,26 @@
 /**
- * What was sent about each VM of the host API, so that it can be told back: the guest itself is the hypervisor's. One file
- * for each, written before the guest begins and before a device is plugged in; what no guest stands behind is forgotten at
- * the next start of the agent.
+ * Records what was sent about each VM of the host API, so that `list` can report it. The hypervisor owns the guest
+ * itself. One file per VM, written before the guest starts and before a device is plugged in. The next start of the
+ * agent removes records without a guest.
  */
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isRecord } from '#kube/meta.ts';
 import type { DeviceEntry } from '#node/host-api/device-entries.ts';
 import type { SentMap } from '#node/host-api/sent-values.ts';
-import { vmIdOf } from '#node/host-api/vm-conf.ts';
+import { readVmId } from '#node/host-api/vm-conf.ts';
 
 export interface HostVmRecord {
   readonly vmId: string;
   readonly vmName: string;
-  /** As it was sent, without its devices. */
+  /** The parameters as they were sent, without the devices. */
   readonly sent: SentMap;
   readonly entries: readonly DeviceEntry[];
 }
 
 const SUFFIX = '.json';
 
-export class VmBook {
+export class HostVmRecords {
   readonly #dir: string;
   readonly #records = new Map<string, HostVmRecord>();
 
@@ -28,24 +28,24 @@ export class VmBook {
     this.#dir = dir;
   }
 
-  /** `isThere`: whether the hypervisor has a domain of this id. */
-  static async open(dir: string, isThere: (vmId: string) => boolean): Promise<VmBook> {
+  /** Reads the records and removes those for which `exists`, which asks the hypervisor for a domain, is false. */
+  static async open(dir: string, exists: (vmId: string) => boolean): Promise<HostVmRecords> {
     await mkdir(dir, { recursive: true, mode: 0o700 });
-    const book = new VmBook(dir);
+    const records = new HostVmRecords(dir);
     for (const file of await readdir(dir)) {
-      const vmId = file.endsWith(SUFFIX) ? vmIdOf(file.slice(0, -SUFFIX.length)) : undefined;
-      const record = vmId !== undefined && isThere(vmId) ? await read(join(dir, file)) : undefined;
+      const vmId = file.endsWith(SUFFIX) ? readVmId(file.slice(0, -SUFFIX.length)) : undefined;
+      const record = vmId !== undefined && exists(vmId) ? await readRecord(join(dir, file)) : undefined;
       if (vmId === undefined || record === undefined) await rm(join(dir, file), { force: true });
-      else book.#records.set(vmId, record);
+      else records.#records.set(vmId, record);
     }
-    return book;
+    return records;
   }
 
   get(vmId: string): HostVmRecord | undefined {
     return this.#records.get(vmId);
   }
 
-  /** On disk when it resolves: the old one or the new one, whenever we are killed. */
+  /** Replaces the record atomically; it is on disk when this resolves. */
   async save(record: HostVmRecord): Promise<void> {
     const file = this.#fileOf(record.vmId);
     {
@@ -57,7 +57,7 @@ export class VmBook {
     this.#records.set(record.vmId, record);
   }
 
-  /** Fine where there is none. */
+  /** Does nothing if there is no record. */
   async remove(vmId: string): Promise<void> {
     this.#records.delete(vmId);
     await rm(this.#fileOf(vmId), { force: true });
@@ -68,8 +68,11 @@ export class VmBook {
   }
 }
 
-/** Undefined for what is not ours; what we wrote is whole, because it was renamed into its place. */
-async function read(file: string): Promise<HostVmRecord | undefined> {
+/**
+ * Returns undefined for a file that is not a record. Our own files are always complete, because they are renamed into
+ * place.
+ */
+async function readRecord(file: string): Promise<HostVmRecord | undefined> {
   try {
     const record: unknown = JSON.parse(await readFile(file, 'utf8'));
     return isRecord(record) && Array.isArray(record['entries']) ? (record as unknown as HostVmRecord) : undefined;

@@ -1,6 +1,6 @@
 /**
- * A domain as `list` tells it: with what was sent where the host API made it, and with the devices that are really there.
- * Hash and devices are of one reading, and sent back together they fit.
+ * Renders a domain for `list`: the keys that were sent to `create`, if the host API created it, and the devices that
+ * the hypervisor has. Hash and devices come from the same reading, so both can be sent back to `create`.
  */
 import { deviceHash } from '#api/device-hash.ts';
 import { hostDeviceOf, learnedDeviceOf, type HostDevice, type HostVm } from '#api/host-api.ts';
@@ -8,29 +8,29 @@ import type { LearnedDevice } from '#api/learned-device.ts';
 import { learnedFrom } from '#node/definition/learned-from.ts';
 import type { Reading } from '#node/domains/device-book.ts';
 import { bootString } from '#node/host-api/boot-string.ts';
-import { bootOrderOf } from '#node/host-api/device-fields.ts';
+import { sentBootOrderOf } from '#node/host-api/device-fields.ts';
 import type { ReadParts } from '#node/host-api/host-parts.ts';
-import type { HostVmRecord } from '#node/host-api/vm-book.ts';
+import type { HostVmRecord } from '#node/host-api/host-vm-records.ts';
 import type { Domain } from '#node/hypervisor/hypervisor.ts';
 
-/** Undefined where it was removed this very moment. */
-export function toldVm(domain: Domain, parts: ReadParts): HostVm | undefined {
+/** Returns undefined if the domain was removed meanwhile. */
+export function renderHostVm(domain: Domain, parts: ReadParts): HostVm | undefined {
   const definition = parts.hypervisor.inspect(domain.id)?.definition;
   if (definition === undefined) return undefined;
   const reading = parts.book.get(domain.id);
   const record = parts.vms?.get(domain.id);
   const { sockets, cores, threads } = definition.cpu;
-  const hash = toldHash(reading, record);
-  const devices = toldDevices(reading?.devices ?? learnedFrom(definition), record);
+  const hash = reportedHash(reading, record);
+  const devices = renderDevices(reading?.devices ?? learnedFrom(definition), record);
   return {
     ...record?.sent,
-    ...(record === undefined ? {} : { boot: bootOf(devices) }),
+    ...(record === undefined ? {} : { boot: renderBootString(devices) }),
     vmId: domain.id,
     vmName: record?.vmName ?? domain.name,
-    status: statusOf(domain),
+    status: hostVmStatus(domain),
     ...(domain.pid === undefined ? {} : { pid: domain.pid }),
     emulatedMachine: domain.machine,
-    // Guests under TCG get a little less than the MiB that they were given.
+    // Guests under TCG get slightly less memory than the MiB of the spec, so this rounds up.
     memSize: Math.ceil(definition.memoryKib / 1024),
     smp: String(sockets * cores * threads),
     uuid: definition.firmware.uuid,
@@ -39,25 +39,25 @@ export function toldVm(domain: Domain, parts: ReadParts): HostVm | undefined {
   };
 }
 
-export function statusOf({ current }: Domain): HostVm['status'] {
+export function hostVmStatus({ current }: Domain): HostVm['status'] {
   if (current.state === 'ended') return 'Down';
   return current.state === 'paused' ? 'Paused' : 'Up';
 }
 
-/** Of readings that are told again and again while nothing changes. */
-const hashes = new WeakMap<Reading, { readonly record: HostVmRecord; readonly hash: string }>();
+/** Caches hashes, because statistics are requested often and readings rarely change. */
+const hashCache = new WeakMap<Reading, { readonly record: HostVmRecord; readonly hash: string }>();
 
-export function toldHash(reading: Reading | undefined, record: HostVmRecord | undefined): string | undefined {
+export function reportedHash(reading: Reading | undefined, record: HostVmRecord | undefined): string | undefined {
   if (reading === undefined || record === undefined) return reading?.hash;
-  const known = hashes.get(reading);
+  const known = hashCache.get(reading);
   if (known?.record === record) return known.hash;
-  const hash = deviceHash(toldDevices(reading.devices, record).flatMap((device) => learnedDeviceOf(device) ?? []));
-  hashes.set(reading, { record, hash });
+  const hash = deviceHash(renderDevices(reading.devices, record).flatMap((device) => learnedDeviceOf(device) ?? []));
+  hashCache.set(reading, { record, hash });
   return hash;
 }
 
-/** Only what the hypervisor has; what was sent and is not there is not told. */
-function toldDevices(learned: readonly LearnedDevice[], record: HostVmRecord | undefined): readonly HostDevice[] {
+/** Renders the devices that the hypervisor has. A device that was sent but is not present is omitted. */
+function renderDevices(learned: readonly LearnedDevice[], record: HostVmRecord | undefined): readonly HostDevice[] {
   const sent = new Map(record?.entries.map(({ id, device }) => [id, device]));
   return learned.map((device) => {
     const entry = sent.get(device.id);
@@ -73,6 +73,6 @@ function toldDevices(learned: readonly LearnedDevice[], record: HostVmRecord | u
   });
 }
 
-function bootOf(devices: readonly HostDevice[]): string {
-  return bootString(devices.map(({ type, device, ...rest }) => ({ type, device, bootOrder: bootOrderOf(rest) })));
+function renderBootString(devices: readonly HostDevice[]): string {
+  return bootString(devices.map(({ type, device, ...rest }) => ({ type, device, bootOrder: sentBootOrderOf(rest) })));
 }

@@ -1,22 +1,26 @@
-/** What an upload whose connection broke has left of an image, and whether one may come at all. */
+/** Finds the part of an image that an interrupted upload has left, so that the next upload can resume. */
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import type { Begun, DiskHeader } from '#api/disk-stream.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import { DiskRefused } from '#node/volumes-port.ts';
-import { placeFor, UPLOADED } from './disk-content.ts';
+import { findUploadPlace, UPLOADED } from './disk-content.ts';
 import type { Directory } from './directory.ts';
-import { ownDirectory } from './persistent-volume.ts';
+import { openOwnDirectory } from './persistent-volume.ts';
 import { DISK_IMAGE } from './volume-place.ts';
 import type { VolumesHost } from './volumes-host.ts';
 
 const { O_RDONLY } = constants;
 const READ_BYTES = 256 * 1024;
 
-/** Throws where the volume cannot have this content. */
-export async function begunUpload(volume: PersistentVolume, header: DiskHeader, host: VolumesHost): Promise<Begun> {
-  const place = await placeFor(volume, header, host);
-  await using directory = await ownDirectory(place);
+/** Returns the offset to resume from and the hash so far. Throws if the volume cannot have this content. */
+export async function findPartialUpload(
+  volume: PersistentVolume,
+  header: DiskHeader,
+  host: VolumesHost,
+): Promise<Begun> {
+  const place = await findUploadPlace(volume, header, host);
+  await using directory = await openOwnDirectory(place);
   if (header.replace !== true) await checkEmpty(directory, volume);
   const none = { offset: 0, hash: createHash('sha256') };
   await using file = await directory.open(UPLOADED, O_RDONLY);
@@ -28,7 +32,7 @@ export async function begunUpload(volume: PersistentVolume, header: DiskHeader, 
   return { offset: stats.size, hash };
 }
 
-/** A disk that nobody has written to has no blocks: it may be made anew without a loss. */
+/** Refuses to replace a disk with data. A disk that was never written has no allocated blocks. */
 async function checkEmpty(directory: Directory, { metadata }: PersistentVolume): Promise<void> {
   await using image = await directory.open(DISK_IMAGE, O_RDONLY);
   const stats = await image?.stat();

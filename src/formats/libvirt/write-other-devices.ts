@@ -1,11 +1,11 @@
-/** Rows that are neither disk nor interface as elements of a domain: the other way of read-others.ts. */
+/** Writes rows other than disks and interfaces as elements of a domain; the reverse of read-other-devices.ts. */
 import type { LearnedDevice, SpecParams } from '#api/learned-device.ts';
 import { xml, type XmlOutput } from '#lib/xml-writer.ts';
 
 type Ending = readonly (XmlOutput | undefined)[];
 
-/** Undefined where libvirt has no word for it. `ending`: alias and address. */
-export function otherElement(row: LearnedDevice, ending: Ending): XmlOutput | undefined {
+/** Returns undefined if libvirt cannot represent the device. `ending` is alias and address. */
+export function writeOtherDevice(row: LearnedDevice, ending: Ending): XmlOutput | undefined {
   const get = (key: string) => textOf(row.specParams, key);
   const { device } = row;
   switch (row.type) {
@@ -42,7 +42,7 @@ export function otherElement(row: LearnedDevice, ending: Ending): XmlOutput | un
   }
 }
 
-/** Libvirt finds the bus of USB devices by the alias of their controller: it may not be ours. */
+/** Writes no alias for USB controllers, because libvirt derives the bus of USB devices from its own alias. */
 function controller({ id, device, specParams }: LearnedDevice, ending: Ending): XmlOutput {
   const [, number] = /([0-9]{1,3})$/.exec(id) ?? [];
   const index = textOf(specParams, 'index');

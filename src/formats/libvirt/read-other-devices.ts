@@ -1,51 +1,55 @@
-/** Devices of a domain that are neither disk nor interface, as rows: one line per kind of element. */
+/** Reads the devices of a domain that are neither disks nor interfaces. */
 import type { SpecParams } from '#api/learned-device.ts';
 import type { ForeignDevice } from '#formats/device-rows.ts';
 import { quoted, type Findings } from '#formats/faults.ts';
-import { addressOf, ownId } from '#formats/libvirt/element-parts.ts';
+import { readElementAddress, readOwnId } from '#formats/libvirt/element-parts.ts';
 import { attributeOf, childNamed, type XmlElement } from '#lib/xml.ts';
 
-type Kind = Pick<ForeignDevice, 'type' | 'device' | 'managed' | 'specParams'>;
+type DeviceKind = Pick<ForeignDevice, 'type' | 'device' | 'managed' | 'specParams'>;
 
-/** Undefined for what is no device of its own, or is not taken over; the notes say so. */
-export function otherDevice(element: XmlElement, hasSerial: boolean, findings: Findings): ForeignDevice | undefined {
-  const kind = kindOf(element, hasSerial, findings);
+/** Returns undefined if the element is not a separate device, or is not imported, with a note. */
+export function readOtherDevice(
+  element: XmlElement,
+  hasSerial: boolean,
+  findings: Findings,
+): ForeignDevice | undefined {
+  const kind = readKind(element, hasSerial, findings);
   if (kind === undefined) return undefined;
-  const address = addressOf(element);
-  return { ...kind, id: ownId(element), ...(address !== undefined && { address }) };
+  const address = readElementAddress(element);
+  return { ...kind, id: readOwnId(element), ...(address !== undefined && { address }) };
 }
 
-function kindOf(element: XmlElement, hasSerial: boolean, findings: Findings): Kind | undefined {
+function readKind(element: XmlElement, hasSerial: boolean, findings: Findings): DeviceKind | undefined {
   const type = attributeOf(element, 'type') ?? '';
   const model = attributeOf(element, 'model');
   switch (element.name) {
     case 'emulator':
       return undefined;
     case 'controller':
-      // The root of the bus is the machine itself.
+      // The root of the bus is part of the machine.
       if (model === 'pci-root' || model === 'pcie-root') return undefined;
-      // The domain says that it has none.
+      // The domain has no USB controller.
       if (type === 'usb' && model === 'none') return undefined;
       return {
         type: 'controller',
         device: type,
         managed: false,
-        specParams: texts({ index: attributeOf(element, 'index'), model }),
+        specParams: definedTexts({ index: attributeOf(element, 'index'), model }),
       };
     case 'memballoon':
       return model === 'none'
         ? undefined
-        : { type: 'balloon', device: 'memballoon', managed: true, specParams: texts({ model }) };
+        : { type: 'balloon', device: 'memballoon', managed: true, specParams: definedTexts({ model }) };
     case 'rng':
       return { type: 'rng', device: 'virtio', managed: true };
     case 'tpm':
-      return tpmOf(element, model, findings);
+      return readTpm(element, model, findings);
     case 'serial':
       return { type: 'console', device: 'serial', managed: true };
     case 'console':
-      return consoleOf(element, hasSerial);
+      return readConsole(element, hasSerial);
     case 'video':
-      return videoOf(element);
+      return readVideo(element);
     case 'graphics':
       return { type: 'graphics', device: type || 'vnc', managed: false };
     case 'sound':
@@ -55,56 +59,56 @@ function kindOf(element: XmlElement, hasSerial: boolean, findings: Findings): Ki
         type: 'watchdog',
         device: 'watchdog',
         managed: false,
-        specParams: texts({ model, action: attributeOf(element, 'action') }),
+        specParams: definedTexts({ model, action: attributeOf(element, 'action') }),
       };
     case 'channel':
       return {
         type: 'channel',
         device: type || 'unix',
         managed: false,
-        specParams: texts({ name: attributeOf(childNamed(element, 'target'), 'name') }),
+        specParams: definedTexts({ name: attributeOf(childNamed(element, 'target'), 'name') }),
       };
     case 'input':
-      // Every PC has these two.
+      // Every PC has a PS/2 mouse and keyboard.
       return attributeOf(element, 'bus') === 'ps2'
         ? undefined
         : {
             ...{ type: 'input', device: type || 'tablet', managed: false },
-            specParams: texts({ bus: attributeOf(element, 'bus') }),
+            specParams: definedTexts({ bus: attributeOf(element, 'bus') }),
           };
     case 'redirdev':
       return { type: 'redir', device: type || 'spicevmc', managed: false };
     default:
-      return unknownOf(element, type, findings);
+      return readUnknown(element, type, findings);
   }
 }
 
-function texts(values: Readonly<Record<string, string | undefined>>): SpecParams {
+function definedTexts(values: Readonly<Record<string, string | undefined>>): SpecParams {
   return Object.fromEntries(
     Object.entries(values).flatMap(([key, value]) => (value === undefined ? [] : [[key, value]])),
   );
 }
 
-function tpmOf(element: XmlElement, model: string | undefined, findings: Findings): Kind {
+function readTpm(element: XmlElement, model: string | undefined, findings: Findings): DeviceKind {
   const backend = attributeOf(childNamed(element, 'backend'), 'type');
   if (backend === 'passthrough')
-    findings.note('the TPM was one of the host; here it is an emulated one, without its content');
+    findings.addNote('the TPM of the host is replaced with an emulated one, without its content');
   return { type: 'tpm', device: model === 'tpm-tis' ? 'tis' : 'crb', managed: true };
 }
 
-/** The first console of a guest with a serial port is that port. */
-function consoleOf(element: XmlElement, hasSerial: boolean): Kind | undefined {
+/** Returns undefined for a serial console if there is a serial port, because it is that port. */
+function readConsole(element: XmlElement, hasSerial: boolean): DeviceKind | undefined {
   const target = attributeOf(childNamed(element, 'target'), 'type') ?? 'serial';
   if (target !== 'serial')
-    return { type: 'console', device: 'console', managed: true, specParams: texts({ consoleType: target }) };
+    return { type: 'console', device: 'console', managed: true, specParams: definedTexts({ consoleType: target }) };
   return hasSerial ? undefined : { type: 'console', device: 'serial', managed: true };
 }
 
-function videoOf(element: XmlElement): Kind | undefined {
+function readVideo(element: XmlElement): DeviceKind | undefined {
   const model = childNamed(element, 'model');
   const device = attributeOf(model, 'type') ?? 'vga';
   if (device === 'none') return undefined;
-  const specParams = texts({
+  const specParams = definedTexts({
     vram: attributeOf(model, 'vram'),
     ram: attributeOf(model, 'ram'),
     vgamem: attributeOf(model, 'vgamem'),
@@ -113,11 +117,11 @@ function videoOf(element: XmlElement): Kind | undefined {
   return { type: 'video', device, managed: false, specParams };
 }
 
-/** What has a place in the guest is kept as a row, known or not. */
-function unknownOf(element: XmlElement, type: string, findings: Findings): Kind | undefined {
-  findings.note(
-    `the device ${quoted(`${element.name} ${type}`.trim())} is not known; ${addressOf(element) === undefined ? 'it is not taken over' : 'only its address is kept'}`,
+/** Returns a row for an unknown device if it has an address. */
+function readUnknown(element: XmlElement, type: string, findings: Findings): DeviceKind | undefined {
+  findings.addNote(
+    `the device ${quoted(`${element.name} ${type}`.trim())} is unknown; ${readElementAddress(element) === undefined ? 'it is not imported' : 'only its address is kept'}`,
   );
-  if (addressOf(element) === undefined) return undefined;
+  if (readElementAddress(element) === undefined) return undefined;
   return { type: element.name, device: type || element.name, managed: false };
 }
