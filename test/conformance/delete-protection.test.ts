@@ -74,9 +74,9 @@ async function assertDeleted(vm: string): Promise<void> {
   assert.match((await shell.run(`kubectl get vm ${vm}`)).text, /NotFound/);
 }
 
-/** Repeats the command waitForOutput its output has the words; the time limit of the command applies. */
+/** Repeats the command until its output has the words; the time limit of the command applies. */
 const waitForOutput = (command: string, words: string) =>
-  shell.ok(`waitForOutput ${command} 2>&1 | grep -q -- ${JSON.stringify(words)}; do :; done`);
+  shell.ok(`until ${command} 2>&1 | grep -q -- ${JSON.stringify(words)}; do :; done`);
 
 for (const value of ['true', 'True']) {
   testConformance(`a VM with the label ${value} is not deleted`, async () => assertKept(await aVm({ [LABEL]: value })));

@@ -63,7 +63,7 @@ describe('a migration', () => {
       cause: ({ api }) => api.ok('DELETE', `${PODS}/launcher-db-2`),
       why: /pod at the target was deleted/,
     },
-    'it makes no readProgress': {
+    'it makes no progress': {
       cause: (scene) => scene.advance(25),
       settings: { progressTimeout: 20 },
       why: /nothing was copied for 20 seconds/,

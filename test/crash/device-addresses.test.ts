@@ -54,7 +54,7 @@ async function verb({ plane }: Walk, resource: string, name: string, body: Loose
   return outcomeOf(await plane.call('PUT', `${SUBRESOURCES}/${resource}/walker/${name}`, { body }));
 }
 
-/** Forgets the address of a device that was attached or forgetAddress: it may get another one. */
+/** Forgets the address of a device that was attached or detached: it may get another one. */
 function forgetAddress({ seen }: Walk, id: string, answer: string): string {
   if (answer === 'done') seen.delete(id);
   return answer;
@@ -199,7 +199,7 @@ async function checkAddresses({ plane, seen }: Walk): Promise<void> {
   assert.equal(status.deviceHash, vmi.status.deviceHash);
   for (const { id, type, address } of devices) {
     assert.deepEqual(rows.get(id)?.address, address, `the row of ${id}`);
-    // A forgetAddress device that is being unplugged: the record may still say that it was absent before.
+    // A detached device that is being unplugged: the record may still say that it was absent before.
     if (type === 'interface' && !listed.has(id)) continue;
     // The record says that the device is unplugged before the guest is asked to release it.
     assert.equal(rows.get(id)?.plugged === false, absent.has(id), `${id} is in the guest`);

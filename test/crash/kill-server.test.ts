@@ -123,7 +123,7 @@ function makeWriters(clients: readonly Client[], random: SeededRandom, ledger: L
   );
 }
 
-test('kill -9 under load: nothing lost, nothing resurrected, no revision used twice, watches go on', async (t) => {
+test('kill -9 under load: nothing lost, nothing resurrected, no revision used twice, watches resume', async (t) => {
   const random = seededRandom(t);
   const dataDir = temporaryDir(t);
   const ledger = new Ledger();
@@ -132,7 +132,7 @@ test('kill -9 under load: nothing lost, nothing resurrected, no revision used tw
   t.after(() => stop.abort());
 
   let server = await startServer(t, { dataDir });
-  // The access of the first start must do for all: neither port nor CA change.
+  // The kubeconfig of the first start works for all: neither port nor CA change.
   const access = server.access();
   const port = Number(new URL(access.server).port);
   const clients = Array.from({ length: CONNECTIONS }, () => createClient(transportTo(t, access)));
@@ -156,21 +156,21 @@ test('kill -9 under load: nothing lost, nothing resurrected, no revision used tw
     const before = written();
     const start = performance.now();
     const killed = Promise.withResolvers<void>();
-    let aimed = false;
-    const aim = () => {
-      if (aimed || written() < goal) return;
-      aimed = true;
-      const shoot = () => {
+    let isKillPlanned = false;
+    const planKill = () => {
+      if (isKillPlanned || written() < goal) return;
+      isKillPlanned = true;
+      const kill9 = () => {
         loadMs += performance.now() - start;
         gate.close();
         server.kill('SIGKILL').then(() => killed.resolve(), killed.reject);
       };
-      // Half of the kills come right behind an acknowledgement: what it promised must be on disk by now.
-      if (random.chance(0.5)) shoot();
-      else setTimeout(shoot, random.next() * KILL_SPREAD_MS);
+      // Half of the kills come right after an acknowledgement: the write must be on disk by then.
+      if (random.chance(0.5)) kill9();
+      else setTimeout(kill9, random.next() * KILL_SPREAD_MS);
     };
     gate.open();
-    await loadUntilKilled(writers, gate, aim);
+    await loadUntilKilled(writers, gate, planKill);
     await killed.promise;
     assert.equal((await server.exited).signal, 'SIGKILL');
     fewest = Math.min(fewest, written() - before);
@@ -201,7 +201,7 @@ test('kill -9 under load: nothing lost, nothing resurrected, no revision used tw
       writers.filter((writer) => writer.type === type),
     );
     for (const watch of watches.filter((one) => one.type === type)) {
-      await watch.saw('last');
+      await watch.waitFor('last');
       assert.deepEqual(watch.seen, history, 'a resumed watch sees each revision once, in order');
       assert.equal(watch.resumed, KILLS, 'each kill broke the watch');
     }
