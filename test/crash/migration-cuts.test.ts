@@ -143,7 +143,7 @@ function sample<T>(points: readonly T[], every: number, turn: number): T[] {
 
 for (const [turn, [stateClass, modes]] of Object.entries(STATE_STORAGES).entries()) {
   const sampling = FULL_RUN ? ALL : stateClass === 'local' ? USUAL : SPARSE;
-  describe(`a migration with state on ${modes} survives the kill of`, () => {
+  describe(`a migration with state on ${modes}`, () => {
     testAllPoints(stateClass as StateStorageClass, sampling, turn);
   });
 }
@@ -166,7 +166,7 @@ function testAllPoints(stateClass: StateStorageClass, sampling: Sampling, turn: 
     await migrations.plane.stop();
   });
 
-  it('no component, and has the expected messages, steps and writes', () => {
+  it('has the expected messages, steps and writes', () => {
     const count = (kind: string) => points.filter(({ what }) => what.startsWith(kind)).length;
     const seen = { messages: count('message'), steps: count('step'), agentWrites: count('write') };
     for (const [kind, least] of Object.entries(LEAST)) {
@@ -175,7 +175,7 @@ function testAllPoints(stateClass: StateStorageClass, sampling: Sampling, turn: 
   });
 
   for (const [index, victim] of VICTIMS.entries()) {
-    it(`the ${victim}, at ${oneOf(sampling.messages, 'message')}`, async () => {
+    it(`survives the kill of the ${victim} at ${oneOf(sampling.messages, 'message')}`, async () => {
       const messages = points.filter(({ what }) => what.startsWith('message'));
       const chosen = sample(messages, sampling.messages, turn + index);
       assert.ok(chosen.length > 0);
@@ -186,7 +186,7 @@ function testAllPoints(stateClass: StateStorageClass, sampling: Sampling, turn: 
   }
 
   for (const victim of ['source agent', 'target agent'] as const) {
-    it(`the ${victim}, at ${oneOf(sampling.steps, 'step on its disk or write of its own')}`, async () => {
+    it(`survives the kill of the ${victim} at ${oneOf(sampling.steps, 'step on its disk or write of its own')}`, async () => {
       const own = points.filter(({ what, side }) => victim.startsWith(side) && !what.startsWith('message'));
       const chosen = sample(own, sampling.steps, turn);
       assert.ok(chosen.length > 0);
@@ -196,7 +196,7 @@ function testAllPoints(stateClass: StateStorageClass, sampling: Sampling, turn: 
 
   for (const agents of [false, true]) {
     const step = (agents ? 3 : 1) * sampling.serverWrites;
-    it(`the server, after ${oneOf(step, 'write')}${agents ? ', with all agents' : ''}`, async () => {
+    it(`survives the kill of the server after ${oneOf(step, 'write')}${agents ? ', with all agents' : ''}`, async () => {
       let writes = sampling === SPARSE ? turn : 0;
       for (; writes <= MOST_WRITES; writes += step) {
         const cut = migrations.plane.cutAfter(writes + 1);
@@ -220,7 +220,7 @@ function testAllPoints(stateClass: StateStorageClass, sampling: Sampling, turn: 
     });
   }
 
-  it('any component without reporting a state conflict', async () => {
+  it('reports no state conflict', async () => {
     const events = await migrations.plane.events(VM);
     assert.ok(events.length > 0);
     assert.deepEqual(
@@ -229,7 +229,7 @@ function testAllPoints(stateClass: StateStorageClass, sampling: Sampling, turn: 
     );
   });
 
-  it('any component, with success or failure', () => {
+  it('succeeds or fails, depending on the time of the kill', () => {
     assert.deepEqual([...migrations.outcomes].sort(), ['Failed', 'Succeeded']);
   });
 }

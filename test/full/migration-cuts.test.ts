@@ -1,6 +1,6 @@
 /**
- * As migration-outcomes.test.ts, with everybody dying at every step: an agent, a guest, a node with both, on either
- * side. Where it ends is not foretold here, but it ends, with one guest and what it last wrote.
+ * Like migration-outcomes.test.ts, with kills before and after every step: of an agent, a guest, or a node with both, on
+ * either side. The test does not predict the outcome, but there is one, with one guest and its last data.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -28,18 +28,22 @@ after(async () => {
 for (const step of STEPS) {
   for (const when of ['before', 'after'] as const) {
     for (const dies of VICTIMS) {
-      test(`the ${dies} dies ${when} ${step}`, { skip, timeout: 300_000 }, async () => {
-        const wrote = await guest.write();
-        const [source] = await guest.running();
-        const { outcome, target } = await strike(plane, guest, { at: [when, step], dies });
-        assert.match(outcome, /^(Succeeded|Failed)/);
-        await guest.settled();
-        const { nv, efi, disk } = await guest.memory();
-        assert.deepEqual({ nv, efi, disk }, { nv: wrote.nv, efi: wrote.efi, disk: wrote.disk });
-        await guest.judge();
-        const [now] = await guest.running();
-        assert.equal(now, outcome === 'Succeeded' ? target : source, outcome);
-      });
+      test(
+        `a migration ends with one guest when the ${dies} dies ${when} ${step}`,
+        { skip, timeout: 300_000 },
+        async () => {
+          const wrote = await guest.write();
+          const [source] = await guest.running();
+          const { outcome, target } = await strike(plane, guest, { at: [when, step], dies });
+          assert.match(outcome, /^(Succeeded|Failed)/);
+          await guest.settled();
+          const { nv, efi, disk } = await guest.memory();
+          assert.deepEqual({ nv, efi, disk }, { nv: wrote.nv, efi: wrote.efi, disk: wrote.disk });
+          await guest.judge();
+          const [now] = await guest.running();
+          assert.equal(now, outcome === 'Succeeded' ? target : source, outcome);
+        },
+      );
     }
   }
 }
