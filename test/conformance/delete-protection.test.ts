@@ -58,7 +58,7 @@ async function aVm(labels: Readonly<Record<string, string>> = {}, claim?: string
 
 async function assertRefused(command: string, words: string): Promise<void> {
   const { exit, text } = await shell.run(command);
-  assert.ok(text.includes(words), `${command} said: ${text}`);
+  assert.ok(text.includes(words), `${command} printed: ${text}`);
   assert.equal(exit, 1);
 }
 

@@ -78,7 +78,7 @@ describe('a migration', () => {
         scene
           .hypervisor('n2')
           .guest((await scene.api.ok('GET', `${VMIS}/db`)).metadata.uid)
-          .crash('told to'),
+          .crash('injected failure'),
       why: /./,
     },
   };
@@ -106,16 +106,16 @@ describe('a migration', () => {
     'the source cannot send': (scene, fault) => scene.hypervisor('n1').failNextSend(fault),
     'the target cannot store': (scene, fault) => scene.hypervisor('n2').failNextStore(fault),
     'the target cannot prepare the volumes': ({ volumes }) => {
-      volumes.n2.next = { is: 'failed', reason: 'No', message: 'told to' };
+      volumes.n2.next = { is: 'failed', reason: 'No', message: 'injected failure' };
     },
   };
   for (const [what, fail] of Object.entries(faults)) {
     it(`fails with the reason when ${what}`, async (t) => {
       const scene = await startTwoAgents(t);
       const moving = await scene.launch();
-      fail(scene, new HypervisorError('told to'));
+      fail(scene, new HypervisorError('injected failure'));
       await tellMigration(scene, moving);
-      await assertAborted(scene, moving, /told to/);
+      await assertAborted(scene, moving, /injected failure/);
     });
   }
 

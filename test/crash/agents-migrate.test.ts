@@ -1,4 +1,4 @@
-/** The agents of two nodes migrate a guest. Whatever is interrupted, the guest runs on one node and keeps its state. */
+/** The agents of two nodes migrate a guest. After any interruption the guest runs on one node and keeps its state. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PODS, VMIS } from '#test/support/agent-scene.ts';

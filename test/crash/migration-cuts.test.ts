@@ -186,7 +186,7 @@ function testAllPoints(stateClass: StateStorageClass, sampling: Sampling, turn: 
   }
 
   for (const victim of ['source agent', 'target agent'] as const) {
-    it(`survives the kill of the ${victim} at ${oneOf(sampling.steps, 'step on its disk or write of its own')}`, async () => {
+    it(`survives the kill of the ${victim} at ${oneOf(sampling.steps, 'recorded step or own write')}`, async () => {
       const own = points.filter(({ what, side }) => victim.startsWith(side) && !what.startsWith('message'));
       const chosen = sample(own, sampling.steps, turn);
       assert.ok(chosen.length > 0);

@@ -156,8 +156,8 @@ describe('the migration controller', () => {
     assert.ok(phases.filter((phase) => phase === 'Running').length <= 4, phases.join());
     assert.ok(phases.includes('Pending'));
     for (const node of plane.nodes) {
-      const going = node.living().filter(({ record }) => record.migration?.step === 'sending');
-      assert.ok(going.length <= 2, `${node.name} sends ${going.length}`);
+      const sending = node.living().filter(({ record }) => record.migration?.step === 'sending');
+      assert.ok(sending.length <= 2, `${node.name} sends ${sending.length}`);
     }
     for (let round = 0; round < names.length; round++) {
       for (const { host } of plane.nodes) host.finishSends();

@@ -1,4 +1,4 @@
-/** How pages are parsed: which blocks are run, and which errors are found. */
+/** Tests of the page parser: the blocks that are run, and the errors that are found. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { blocksOf, commandsOf, findPageErrors } from '#test/docs/page.ts';
@@ -47,7 +47,7 @@ test('the commands of a console block, with their outputs', () => {
 });
 
 const errorCases: Record<string, { text: string; want: RegExp | undefined }> = {
-  'a block without a language': { text: page(FENCE, 'x', FENCE), want: /line 1: the block says nothing/ },
+  'a block without a language': { text: page(FENCE, 'x', FENCE), want: /line 1: the block states no language/ },
   'an unknown language': { text: page(`${FENCE}bash`, 'x', FENCE), want: /"bash"/ },
   'commands in a text block': { text: page(`${FENCE}text`, '$ kubectl get vms', FENCE), want: /console block/ },
   'a part of an object': { text: page(`${FENCE}yaml`, 'spec: {}', FENCE), want: /<!-- patch: KIND\/NAME -->/ },

@@ -99,11 +99,11 @@ export function findPageErrors(markdown: string): string[] {
     if (!LANGUAGES.has(language)) {
       const known = [...LANGUAGES].filter((name) => name !== 'hidden').join(', ');
       return [
-        `line ${line - 1}: the block says ${language === '' ? 'nothing' : `"${language}"`} of its language; expected one of ${known}`,
+        `line ${line - 1}: the block states ${language === '' ? 'no language' : `the language "${language}"`}; expected one of ${known}`,
       ];
     }
     if (['text', 'json', 'ts', 'xml'].includes(language) && /^\s*\$ \S/m.test(text))
-      return [`line ${line}: commands stand in a console block`];
+      return [`line ${line}: commands must be in a console block`];
     if (directive?.kind === 'patch' && language !== 'yaml') return [`line ${line}: only yaml is merged into something`];
     if (language === 'yaml' && directive === undefined && !isWhole(text)) {
       return [`line ${line}: a part of an object needs <!-- patch: KIND/NAME --> before it`];

@@ -270,7 +270,7 @@ describe('qemu: processes and files', { skip, timeout: 60_000 }, () => {
     });
   });
 
-  it('tells the guest that a disk has grown, and never shrinks one', async () => {
+  it('grows the disk of a running guest, and never shrinks one', async () => {
     await withScene(async (scene) => {
       const definition = await echoGuest(scene);
       const path = join(scene.nodeDir, 'volumes', 'echo.img');

@@ -243,9 +243,9 @@ test(`a busy guest with TPM and EFI variables survives ${ROUNDS} migrations`, { 
   await guest.says('nvset works-on\npcrext\nefiset too\ndirty 16\nprobe dirty', /GUEST END dirty/);
   for (let round = 1; round <= ROUNDS; round++) {
     await migrate(plane, 'busy');
-    const heard = await guest.says(`probe round${round}`, new RegExp(`GUEST END round${round}`));
-    assert.doesNotMatch(heard, /Oops|BUG|panic|segfault/i, `round ${round}`);
-    const now = lastReport(heard, `round${round}`)?.facts ?? {};
+    const output = await guest.says(`probe round${round}`, new RegExp(`GUEST END round${round}`));
+    assert.doesNotMatch(output, /Oops|BUG|panic|segfault/i, `round ${round}`);
+    const now = lastReport(output, `round${round}`)?.facts ?? {};
     assert.equal(now['bootid'], facts['bootid'], `round ${round}`);
     assert.match(now['tpm.nv'] ?? '', /^works-on/, `round ${round}`);
     assert.equal(now['efi.var'], 'too', `round ${round}`);

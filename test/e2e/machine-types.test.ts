@@ -30,7 +30,7 @@ const ACCOUNT = 'convert-machine-type';
 const virtctl = new URL('../../virtctl', import.meta.url).pathname;
 const [OLD, NEW] = ['pc-q35-6.2', 'pc-q35-7.2'];
 const PATIENCE = { timeoutMs: 180_000, everyMs: 50 };
-const NAMES = ['runs', 'stands'] as const;
+const NAMES = ['runs', 'second'] as const;
 const cleanUps: (() => unknown)[] = [];
 const scope = { after: (fn: () => unknown) => void cleanUps.unshift(fn) };
 let plane: RealPlane;
@@ -139,7 +139,7 @@ async function launch(name: string): Promise<GuestReport> {
 
 const rootOf = ({ disks }: GuestReport) => disks.find(({ serial }) => serial === 'root')?.name ?? assert.fail();
 
-/** What the guest sees, without the machine type and the values of one boot. Linux names disks as it finds them. */
+/** Returns what the guest sees, without the machine type and the values of one boot. Linux names disks as it finds them. */
 function selfsame({ facts, pci, disks, nics }: GuestReport) {
   const found = disks.map(({ pci: at, serial, sectors, readonly }) => ({ at, serial, sectors, readonly }));
   return {
@@ -167,16 +167,16 @@ const uidOf = async (name: string) => (await plane.guest(name).vmi()).metadata.u
 
 test('guests change their machine type and keep their identity', { timeout: 600_000 }, async (t) => {
   const first = await Promise.all(NAMES.map(launch));
-  let [runs, stands] = first as [GuestReport, GuestReport];
-  await plane.put('virtualmachines/stands/stop');
+  let [runs, second] = first as [GuestReport, GuestReport];
+  await plane.put('virtualmachines/second/stop');
   const isStopped = ({ status }: VirtualMachine) => status?.printableStatus === 'Stopped' && status.created !== true;
-  await plane.guest('stands').untilVm('is stopped', isStopped);
+  await plane.guest('second').untilVm('is stopped', isStopped);
   const filter = ['--label-selector', 'moves=yes'];
 
   await t.test('a dry run lists both VMs and changes nothing', async () => {
     const plan = await run('pc-q35-6.*', ...filter, '--dry-run');
     assert.match(plan, /runs +pc-q35-6\.2 .* yes +clear the type, mark: restart required +machine type$/m);
-    assert.match(plan, /stands +pc-q35-6\.2 .* no +clear the type +machine type$/m);
+    assert.match(plan, /second +pc-q35-6\.2 .* no +clear the type +machine type$/m);
     for (const name of NAMES) assert.equal(typeOf(await vm(name)), OLD);
   });
 
@@ -185,12 +185,12 @@ test('guests change their machine type and keep their identity', { timeout: 600_
     const uid = await uidOf('runs');
     job = jobIn(await run('pc-q35-6.*', ...filter));
     await plane.guest('runs').untilVm('is marked', (one) => markOf(one) === true);
-    await plane.guest('stands').untilVm('is changed', (one) => typeOf(one) === '');
+    await plane.guest('second').untilVm('is changed', (one) => typeOf(one) === '');
     assert.equal(typeOf(await vm('runs')), '');
-    assert.equal(markOf(await vm('stands')), undefined);
+    assert.equal(markOf(await vm('second')), undefined);
     const { metadata, status } = await plane.guest('runs').vmi();
     assert.deepEqual([metadata.uid, status?.machine?.type], [uid, OLD], 'it was not restarted');
-    assert.deepEqual(await listed(job), { status: 'Running', states: { runs: 'restartRequired', stands: 'done' } });
+    assert.deepEqual(await listed(job), { status: 'Running', states: { runs: 'restartRequired', second: 'done' } });
   });
 
   await t.test('the Job has its own service account with only the rights that it needs', async () => {
@@ -207,7 +207,7 @@ test('guests change their machine type and keep their identity', { timeout: 600_
     const me = `User "system:serviceaccount:${SYSTEM_NAMESPACE}:${ACCOUNT}" cannot`;
     const forbidden: Record<string, () => Promise<unknown>> = {
       'list resource "secrets"': () => itself.list(SECRETS, { namespace: SYSTEM_NAMESPACE }),
-      'delete resource "virtualmachines"': () => itself.delete(VIRTUAL_MACHINES, { namespace, name: 'stands' }),
+      'delete resource "virtualmachines"': () => itself.delete(VIRTUAL_MACHINES, { namespace, name: 'second' }),
       'create resource "virtualmachines"': () => itself.create(VIRTUAL_MACHINES, aVm('another')),
       'delete resource "jobs"': () => itself.delete(JOBS, { namespace: SYSTEM_NAMESPACE, name: job }),
       'list resource "pods"': () => itself.list(PODS, { namespace: SYSTEM_NAMESPACE }),
@@ -218,11 +218,11 @@ test('guests change their machine type and keep their identity', { timeout: 600_
   });
 
   await t.test('after their owner restarts them, the VMs run on the next type, and the Job completes', async () => {
-    for (const verb of ['runs/restart', 'stands/start']) await plane.put(`virtualmachines/${verb}`);
-    [runs, stands] = await Promise.all([assertRebooted('runs', runs, NEW), assertRebooted('stands', stands, NEW)]);
+    for (const verb of ['runs/restart', 'second/start']) await plane.put(`virtualmachines/${verb}`);
+    [runs, second] = await Promise.all([assertRebooted('runs', runs, NEW), assertRebooted('second', second, NEW)]);
     await waitForCompletion(job);
     assert.equal(markOf(await vm('runs')), false);
-    assert.deepEqual(await listed(job), { status: 'Complete', states: { runs: 'done', stands: 'done' } });
+    assert.deepEqual(await listed(job), { status: 'Complete', states: { runs: 'done', second: 'done' } });
     assert.deepEqual(plane.programs(), []);
   });
 
@@ -243,8 +243,8 @@ test('guests change their machine type and keep their identity', { timeout: 600_
     // Only the type of the running instances matches.
     const uids = await Promise.all(NAMES.map(uidOf));
     const to = ['--target-machine-type', OLD, '--restart-now', '--max-restarts', '1'];
-    const said = run('pc-q35-7.*', ...filter, ...to, '--wait');
-    said.catch(() => {}); // Awaited below.
+    const printed = run('pc-q35-7.*', ...filter, ...to, '--wait');
+    printed.catch(() => {}); // Awaited below.
     // Instances that are not being deleted; the Job chooses the order.
     const staying = async () => {
       const { items } = await plane.client.list(VIRTUAL_MACHINE_INSTANCES, { namespace });
@@ -262,9 +262,9 @@ test('guests change their machine type and keep their identity', { timeout: 600_
     });
     assert.ok(next, 'the next agent starts the program again');
 
-    job = jobIn(await said);
-    [runs, stands] = await Promise.all([assertRebooted('runs', runs, OLD), assertRebooted('stands', stands, OLD)]);
-    assert.deepEqual(await listed(job), { status: 'Complete', states: { runs: 'done', stands: 'done' } });
+    job = jobIn(await printed);
+    [runs, second] = await Promise.all([assertRebooted('runs', runs, OLD), assertRebooted('second', second, OLD)]);
+    assert.deepEqual(await listed(job), { status: 'Complete', states: { runs: 'done', second: 'done' } });
     assert.equal((await podOf(job)).status?.containerStatuses?.[0]?.restartCount, 1);
     for (const name of NAMES) {
       assert.equal(typeOf(await vm(name)), OLD);
@@ -286,8 +286,8 @@ test('guests change their machine type and keep their identity', { timeout: 600_
       await plane.put('virtualmachines/runs/stop');
       await waitForCompletion(job);
       assert.equal(markOf(await vm('runs')), false);
-      assert.equal(typeOf(await vm('stands')), OLD, 'the other VM is not selected');
-      assert.ok(isTrue((await plane.guest('stands').vmi()).status?.conditions, 'Ready'));
+      assert.equal(typeOf(await vm('second')), OLD, 'the other VM is not selected');
+      assert.ok(isTrue((await plane.guest('second').vmi()).status?.conditions, 'Ready'));
     },
   );
 

@@ -23,7 +23,7 @@ const MARKED = 100;
  * patches, among them, and during restarts. Their sum is smaller than the number of writes of the Job.
  */
 const JOB_KILLS = [1, 7, 12, 14, 1, 2, 30, 900, 1500, 13, 60, 350, 350, 1, 350, 350, 2, 350, 17, 350];
-/** When `begun` VMs have begun to restart, the server is killed after `writes` more writes. */
+/** Kills of the server: after `writes` more writes when `begun` VMs have begun to restart. */
 const SERVER_LOSSES = [3, 17, 30, 11, 8].map((writes, at) => ({ begun: ((at + 1) * FLEET) / 6, writes }));
 const MAX_STEPS = 20_000;
 const LIMIT_MS = 3_600_000;
@@ -51,7 +51,7 @@ interface Losses {
 /** Runs the Job until it completes, with all kills. */
 async function runWithKills(plane: VmPlane, scene: TransitionScene, restarting: RestartingVms): Promise<Losses> {
   let [kills, servers] = [0, 0];
-  let cut: { over: boolean } | undefined;
+  let cut: { isOver: boolean } | undefined;
   let job = scene.start({ killAfter: JOB_KILLS[0]! });
   for (let step = 0; step < MAX_STEPS; step++) {
     if (job.outcome === 'killed') job = scene.start({ killAfter: JOB_KILLS[++kills] ?? Infinity });
@@ -60,14 +60,14 @@ async function runWithKills(plane: VmPlane, scene: TransitionScene, restarting: 
       return { kills, servers };
     }
     const next = SERVER_LOSSES[servers];
-    if (cut?.over === true) {
+    if (cut?.isOver === true) {
       await plane.restartServer();
       cut = undefined;
       servers++;
     } else if (cut === undefined && next !== undefined && restarting.begun >= next.begun) {
-      const coming = { over: false };
-      cut = coming;
-      void plane.cutAfter(next.writes).then(() => (coming.over = true));
+      const pending = { isOver: false };
+      cut = pending;
+      void plane.cutAfter(next.writes).then(() => (pending.isOver = true));
     }
     await plane.clock.advance(1000);
   }

@@ -50,7 +50,7 @@ async function waitForReport({ hypervisor }: QemuScene, id: string, tag: string)
     text = (await hypervisor.readConsoleLog(id)).toString('latin1');
     return lastReport(text, tag);
   });
-  return report ?? assert.fail(`the guest did not report "${tag}"; it said ${text.slice(-500)}`);
+  return report ?? assert.fail(`the guest did not report "${tag}"; its console ends with ${text.slice(-500)}`);
 }
 
 test('TPM and EFI variables survive kill -9 and another domain', { skip: whyNot(), timeout: 600_000 }, async () => {

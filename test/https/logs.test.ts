@@ -24,7 +24,7 @@ suite('pods/log', () => {
   before(async () => {
     front = await startFront(scope);
     kubelet = await startKubelet(front.pkiDir);
-    foreignKubelet = await startKubelet(front.pkiDir, newIssuer('somebody-else'));
+    foreignKubelet = await startKubelet(front.pkiDir, newIssuer('another-ca'));
     for (const name of ['default', 'kube-system']) {
       await front.put('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
     }

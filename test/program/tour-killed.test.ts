@@ -59,10 +59,10 @@ async function aTour(t: TestContext): Promise<Scene> {
   return { temporary, dir, parent, guest, environment, processes };
 }
 
-async function runSelfsame(args: readonly string[], env: NodeJS.ProcessEnv): Promise<{ code: number; said: string }> {
+async function runSelfsame(args: readonly string[], env: NodeJS.ProcessEnv): Promise<{ code: number; output: string }> {
   const child = spawn(SELFSAME, args, { env, stdio: ['ignore', 'pipe', 'inherit'] });
-  const [said, [code]] = await Promise.all([text(child.stdout), once(child, 'close') as Promise<[number]>]);
-  return { code, said };
+  const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'close') as Promise<[number]>]);
+  return { code, output };
 }
 
 /** Waits for the condition; the time limit of the test applies. */
@@ -94,23 +94,23 @@ test(
     await waitUntil(() => !isAlive(plane));
     assert.ok(agents.every(isAlive));
 
-    const { said } = await runSelfsame(['doctor', '--output', 'json'], environment);
-    const { findings } = JSON.parse(said) as { findings: { what: string; says: string; mend?: string }[] };
+    const { output } = await runSelfsame(['doctor', '--output', 'json'], environment);
+    const { findings } = JSON.parse(output) as { findings: { what: string; says: string; mend?: string }[] };
     const finding = findings.find(({ what }) => what === 'selfsame tour');
-    assert.ok(finding?.says.includes(dir), said);
+    assert.ok(finding?.says.includes(dir), output);
     assert.equal(finding?.mend, 'selfsame tour --clear');
 
     const guestEnded = once(guest, 'close');
     assert.deepEqual(await runSelfsame(['tour', '--clear'], environment), {
       code: 0,
-      said: `removed ${dir}, and stopped its processes\n`,
+      output: `removed ${dir}, and stopped its processes\n`,
     });
     await guestEnded;
     assert.ok(!existsSync(dir));
     await waitUntil(() => !agents.some(isAlive));
     assert.deepEqual(await runSelfsame(['tour', '--clear'], environment), {
       code: 0,
-      said: 'no killed tour left anything behind\n',
+      output: 'no killed tour left anything behind\n',
     });
   },
 );
@@ -120,17 +120,21 @@ test('on a running plane, the namespaces of killed tours are removed', { timeout
   guest.kill('SIGKILL');
   await once(guest, 'close');
   const client = createClient(transportTo(t, kubeconfigAccess(dir)));
-  const walkers = { 'selfsame-tour-dead1': guest.pid, 'selfsame-tour-lives': process.pid, 'somebody-elses': guest.pid };
-  for (const [name, pid] of Object.entries(walkers)) {
+  const tourProcesses = {
+    'selfsame-tour-dead1': guest.pid,
+    'selfsame-tour-lives': process.pid,
+    'other-namespace': guest.pid,
+  };
+  for (const [name, pid] of Object.entries(tourProcesses)) {
     const annotations = { 'selfsame.io/tour-process': `${hostname()}/${pid}` };
     await client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name, annotations } });
   }
-  const { code, said } = await runSelfsame(['tour', '--clear', '--kubeconfig', join(dir, 'kubeconfig')], environment);
-  assert.equal(said, 'removed namespace selfsame-tour-dead1 and its VM\n');
+  const { code, output } = await runSelfsame(['tour', '--clear', '--kubeconfig', join(dir, 'kubeconfig')], environment);
+  assert.equal(output, 'removed namespace selfsame-tour-dead1 and its VM\n');
   assert.equal(code, 0);
   const { items } = await client.list(NAMESPACES, {});
-  const kept = items.map(({ metadata }) => metadata.name).filter((name) => Object.hasOwn(walkers, name));
-  assert.deepEqual(kept.toSorted(), ['selfsame-tour-lives', 'somebody-elses']);
+  const kept = items.map(({ metadata }) => metadata.name).filter((name) => Object.hasOwn(tourProcesses, name));
+  assert.deepEqual(kept.toSorted(), ['other-namespace', 'selfsame-tour-lives']);
 });
 
 test('the plane of a tour refuses a data directory that is not its own', async (t) => {

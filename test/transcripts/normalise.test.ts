@@ -62,7 +62,7 @@ const cases: Record<string, { output: string; want: string }> = {
     output: 'NAME   DATA   AGE\na      1      5s\nb      0      2m3s',
     want: 'NAME   DATA   AGE\na      1      <age>\nb      0      <age>',
   },
-  'ages in the middle, whatever their length': {
+  'ages of any length in the middle': {
     output: 'NAME   AGE   IP\na      5s    <none>\nb      17s   ::1',
     want: 'NAME   AGE     IP\na      <age>   <none>\nb      <age>   ::1',
   },

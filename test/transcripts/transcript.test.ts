@@ -79,7 +79,7 @@ test('an output known for one kubectl only keeps its mark', () => {
 });
 
 const refused: Record<string, { text: string; message: RegExp }> = {
-  'output without a command': { text: 'hello\n', message: /line 1 stands before the first command/ },
+  'output without a command': { text: 'hello\n', message: /line 1 comes before the first command/ },
   'an unknown kubectl': { text: '$ run\n[1.99]\nx\n', message: /line 2 names the unknown kubectl 1\.99/ },
   'output before a version': { text: '$ run\nx\n[1.20]\ny\n', message: /output before the first \[version\]/ },
 };

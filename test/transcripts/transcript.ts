@@ -80,7 +80,7 @@ export function parseTranscript(text: string): Transcript {
       prose.push(line);
       at++;
     } else {
-      throw new TranscriptError(`line ${at + 1} stands before the first command: ${line}`);
+      throw new TranscriptError(`line ${at + 1} comes before the first command: ${line}`);
     }
   }
   return { steps, ending: prose };
