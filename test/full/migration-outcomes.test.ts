@@ -15,7 +15,7 @@ interface Cut extends Strike {
   readonly boots?: true;
 }
 
-/** Kills with a known outcome; migration-cuts.test.ts has all combinations, and test/crash has them on simulated guests. */
+/** Kills with a known outcome; migration-kills.test.ts has all combinations, and test/crash has them on simulated guests. */
 const cuts: readonly Cut[] = [
   { at: ['after', 'send'], dies: 'source agent', ends: 'Failed' },
   { at: ['after', 'receive'], dies: 'target agent', ends: 'Failed' },
