@@ -1,4 +1,4 @@
-/** Delete protection on the whole plane: a protected VM lives as any other does, but nobody deletes it. */
+/** Delete protection on the whole plane: a protected VM works like any other VM, but cannot be deleted. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
@@ -32,7 +32,7 @@ const withLabels = (name: string, labels: Loose): Loose => {
   return { ...vm, metadata: { name, labels } };
 };
 const tryDelete = async (plane: VmPlane, name: string) => told(await plane.call('DELETE', `${VMS}/${name}`));
-const isRefused = (answer: string, vm: string) => {
+const assertRefused = (answer: string, vm: string) => {
   assert.match(answer, /^422 /);
   assert.ok(answer.endsWith(refusalOf(vm)), answer);
 };
@@ -47,13 +47,13 @@ const values: Record<string, { labels?: Loose; refused?: true; warned?: true }> 
   'the label yes': { labels: { [LABEL]: 'yes' }, warned: true },
   'the label 1': { labels: { [LABEL]: '1' }, warned: true },
   'the label on': { labels: { [LABEL]: 'on' }, warned: true },
-  'the label with nothing in it': { labels: { [LABEL]: '' } },
+  'an empty label': { labels: { [LABEL]: '' } },
   'other labels only': { labels: { app: 'true' } },
-  'no labels in it': { labels: {} },
-  'no labels at all': {},
+  'an empty map of labels': { labels: {} },
+  'no labels': {},
 };
 
-test('what protects, and what does not', async (t) => {
+test('only the labels true and True protect a VM', async (t) => {
   const plane = await startVmPlane(t, { nodes: 1 });
   for (const [index, [sentence, { labels, refused, warned }]] of Object.entries(values).entries()) {
     await t.test(`a VM with ${sentence} is ${refused ? 'kept' : 'deleted'}`, async () => {
@@ -64,10 +64,10 @@ test('what protects, and what does not', async (t) => {
       assert.deepEqual(made.warnings, warned ? [warning] : []);
       await plane.settle();
       const { status } = await plane.get('VirtualMachine', name);
-      assert.equal(status.deleteProtected, refused, 'absent where it is not');
+      assert.equal(status.deleteProtected, refused, 'absent if the VM is not protected');
       const answer = await tryDelete(plane, name);
       await plane.settle();
-      if (refused) isRefused(answer, name);
+      if (refused) assertRefused(answer, name);
       else assert.equal(answer, '200');
       assert.equal((await plane.find('VirtualMachine', name)) !== undefined, refused ?? false);
     });
@@ -79,39 +79,42 @@ test('what protects, and what does not', async (t) => {
     'the label removed by a merge patch': { body: labelled(null) },
   };
   for (const [index, [sentence, patch]] of Object.entries(ends).entries()) {
-    await t.test(`${sentence}: then it goes`, async () => {
+    await t.test(`${sentence}: the VM can be deleted`, async () => {
       const name = `ends-${index}`;
       await plane.apply(withLabels(name, { [LABEL]: 'true' }));
-      isRefused(await tryDelete(plane, name), name);
+      assertRefused(await tryDelete(plane, name), name);
       assert.equal((await plane.call('PATCH', `${VMS}/${name}`, patch)).status, 200);
-      // At once: nobody waits for a controller.
+      // No controller has to run in between.
       assert.equal(await tryDelete(plane, name), '200');
       await plane.settle();
       assert.equal(await plane.find('VirtualMachine', name), undefined);
     });
   }
 
-  await t.test('a value that looks meant is warned of when it is set, not at each later write', async () => {
-    await plane.apply(withLabels('meant', {}));
-    const url = `${VMS}/meant`;
-    assert.equal((await plane.call('PATCH', url, { body: labelled('YES') })).warnings.length, 1);
-    const later = await plane.call('PATCH', url, { body: { metadata: { annotations: { a: 'b' } } } });
-    assert.deepEqual(later.warnings, []);
-  });
+  await t.test(
+    'a value that was probably intended to protect draws a Warning when it is set, not at later writes',
+    async () => {
+      await plane.apply(withLabels('meant', {}));
+      const url = `${VMS}/meant`;
+      assert.equal((await plane.call('PATCH', url, { body: labelled('YES') })).warnings.length, 1);
+      const later = await plane.call('PATCH', url, { body: { metadata: { annotations: { a: 'b' } } } });
+      assert.deepEqual(later.warnings, []);
+    },
+  );
 });
 
-test('a protected VM lives as any other', async (t) => {
+test('a protected VM works like any other', async (t) => {
   const plane = await startVmPlane(t);
   await plane.apply(aClaim('db-data'));
   await plane.apply(aVmOnClaim('db', 'db-data', { runStrategy: 'Always' }));
   const alice = { name: 'alice', groups: ['system:masters', 'system:authenticated'] };
   const { uid } = (await plane.get('VirtualMachine', 'db')).metadata;
-  const keeps = async () => {
+  const isStillProtected = async () => {
     assert.equal((await plane.get('VirtualMachine', 'db')).metadata.uid, uid);
-    isRefused(await tryDelete(plane, 'db'), 'db');
+    assertRefused(await tryDelete(plane, 'db'), 'db');
   };
 
-  await t.test('who protects it, when and why is written down and told', async () => {
+  await t.test('annotations and an Event say who protected it, when and why', async () => {
     const annotations = { [REASON]: 'holds the ledger', [BY]: 'somebody else', [AT]: 'never' };
     const body = { metadata: { labels: { [LABEL]: 'true' }, annotations } };
     await plane.server.api.ok('PATCH', `${VMS}/db`, { body, user: alice });
@@ -123,14 +126,18 @@ test('a protected VM lives as any other', async (t) => {
     const want = 'DeleteProtectionEnabled Protected from deletion by alice: holds the ledger';
     assert.ok((await plane.events('db')).includes(want), (await plane.events('db')).join('\n'));
     await plane.server.api.ok('PATCH', `${VMS}/db`, { body: { metadata: { annotations: { [BY]: 'mallory' } } } });
-    assert.equal((await plane.get('VirtualMachine', 'db')).metadata.annotations[BY], 'alice', 'nobody forges it');
-    await keeps();
+    assert.equal(
+      (await plane.get('VirtualMachine', 'db')).metadata.annotations[BY],
+      'alice',
+      'the annotation cannot be forged',
+    );
+    await isStillProtected();
   });
 
   await t.test('stop, start and restart', async () => {
     assert.equal(await plane.ask('stop', 'db'), '202');
     assert.deepEqual(plane.guests('db'), []);
-    await keeps();
+    await isStillProtected();
     assert.equal(await plane.ask('start', 'db'), '202');
     await plane.advance(10_000);
     const before = plane.startsOf('db').length;
@@ -138,18 +145,18 @@ test('a protected VM lives as any other', async (t) => {
     await plane.advance(10_000);
     assert.equal(plane.startsOf('db').length, before + 1);
     assert.equal(plane.guests('db').length, 1);
-    await keeps();
+    await isStillProtected();
   });
 
-  await t.test('its instance may be deleted, and comes again', async () => {
+  await t.test('its instance can be deleted, and is created again', async () => {
     const before = await plane.get('VirtualMachineInstance', 'db');
     await plane.delete('VirtualMachineInstance', 'db');
     await plane.advance(30_000);
     assert.notEqual((await plane.get('VirtualMachineInstance', 'db')).metadata.uid, before.metadata.uid);
-    await keeps();
+    await isStillProtected();
   });
 
-  await t.test('snapshot, and restore with new disks: the marks go with the disks', async () => {
+  await t.test('a restore to new disks moves the marks to the new disks', async () => {
     await writeDisk(plane, 'db', PRECIOUS);
     await plane.apply(aSnapshot('one', 'db'));
     assert.equal((await plane.get('VirtualMachineSnapshot', 'one')).status.readyToUse, true);
@@ -157,16 +164,16 @@ test('a protected VM lives as any other', async (t) => {
     await plane.apply(aRestore('back', 'db', 'one', { targetReadinessPolicy: 'StopTarget' }));
     assert.equal((await plane.get('VirtualMachineRestore', 'back')).status.complete, true);
     assert.equal(await diskOf(plane, 'db'), PRECIOUS);
-    await keeps();
+    await isStillProtected();
     const { claim } = await diskPlace(plane, 'default', 'db');
     assert.notEqual(claim, 'db-data');
     const { claims } = placesOf('default');
     assert.equal(await markAt(plane, `${claims}/${claim}`), 'db');
-    assert.equal(await markAt(plane, `${claims}/db-data`), undefined, 'what it had before is no disk of it any more');
+    assert.equal(await markAt(plane, `${claims}/db-data`), undefined, 'the old claim is no longer its disk');
     await plane.delete('PersistentVolumeClaim', 'db-data');
   });
 
-  await t.test('restore in place: its claim is replaced by another of that name, which is protected, too', async () => {
+  await t.test('a restore in place replaces its claim, and the new claim is protected too', async () => {
     await plane.apply(aSnapshot('two', 'db'));
     const { claim, volume } = await diskPlace(plane, 'default', 'db');
     const before = await plane.get('PersistentVolumeClaim', claim);
@@ -177,13 +184,13 @@ test('a protected VM lives as any other', async (t) => {
     const after = await plane.get('PersistentVolumeClaim', claim);
     assert.notEqual(after.metadata.uid, before.metadata.uid);
     assert.equal(await diskOf(plane, 'db'), PRECIOUS);
-    await keeps();
+    await isStillProtected();
     const answer = await plane.call('DELETE', `${placesOf('default').claims}/${claim}`);
     assert.match(told(answer), /^403 .*it is a disk of the protected VirtualMachine db;/);
-    assert.equal(await plane.find('PersistentVolume', volume), undefined, 'nothing keeps the disk that it had');
+    assert.equal(await plane.find('PersistentVolume', volume), undefined, 'the old disk is deleted');
   });
 
-  await t.test('and ends as any other, once somebody says so', async () => {
+  await t.test('it can be deleted when a user has removed the protection', async () => {
     const bob = { ...alice, name: 'bob' };
     await plane.server.api.ok('PATCH', `${VMS}/db`, { body: labelled('false'), user: bob });
     await plane.settle();
@@ -200,7 +207,7 @@ test('a protected VM lives as any other', async (t) => {
   });
 });
 
-test('what protected VMs would be lost with stays, too', async (t) => {
+test('objects that protected VMs need cannot be deleted', async (t) => {
   const plane = await startVmPlane(t);
   await makeNamespace(plane, 'shop');
   await makeProtected(plane, 'shop', 'db');
@@ -214,7 +221,7 @@ test('what protected VMs would be lost with stays, too', async (t) => {
     definition: await markAt(plane, CRD),
   });
 
-  await t.test('marks come and go with the label', async () => {
+  await t.test('marks are set and removed with the label', async () => {
     const marked = { namespace: 'db', claim: 'db', volume: 'shop/db', definition: 'shop/db' };
     const none = { namespace: undefined, claim: undefined, volume: undefined, definition: undefined };
     assert.deepEqual(await marks(), marked);
@@ -226,7 +233,7 @@ test('what protected VMs would be lost with stays, too', async (t) => {
     assert.deepEqual(await marks(), marked);
   });
 
-  await t.test('many are named by the first of them', async () => {
+  await t.test('a mark with many VMs names only the first', async () => {
     for (const name of ['a', 'b', 'c']) await makeProtected(plane, 'shop', name);
     assert.equal(await markAt(plane, namespace), 'a, b, c and others');
     for (const name of ['a', 'b', 'c']) await api.ok('PATCH', `${vms}/${name}`, { body: labelled(null) });
@@ -234,7 +241,7 @@ test('what protected VMs would be lost with stays, too', async (t) => {
     assert.equal(await markAt(plane, namespace), 'db');
   });
 
-  await t.test('its namespace is not deleted, and nothing in it is', async () => {
+  await t.test('its namespace cannot be deleted, and nothing in it is deleted', async () => {
     await api.ok('POST', placesOf('shop').configMaps, {
       body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'orders' } },
     });
@@ -248,18 +255,18 @@ test('what protected VMs would be lost with stays, too', async (t) => {
     assert.equal((await api.ok('GET', namespace)).status.phase, 'Active');
   });
 
-  await t.test('all at once: the unprotected go, the protected stay and are named', async () => {
-    // More than are deleted at a time.
+  await t.test('a delete of the collection deletes unprotected VMs and names the protected one', async () => {
+    // More VMs than the server deletes at a time.
     for (let n = 0; n < 70; n++) await api.ok('POST', vms, { body: withLabels(`e-${n}`, {}) });
     const answer = await plane.call('DELETE', vms);
-    isRefused(told(answer), 'db');
+    assertRefused(told(answer), 'db');
     await plane.settle();
     const left = (await api.ok('GET', vms)).items.map(({ metadata }: Loose) => metadata.name);
     assert.deepEqual(left, ['db']);
     assert.equal((await worldOf(plane, 'shop', 'db')).disk, PRECIOUS);
   });
 
-  await t.test('one by one, as kubectl delete --all does it', async () => {
+  await t.test('single deletes, as kubectl delete --all sends them, delete unprotected VMs only', async () => {
     for (const name of ['a', 'z']) await api.ok('POST', vms, { body: withLabels(name, {}) });
     await plane.settle();
     const answers: string[] = [];
@@ -271,7 +278,7 @@ test('what protected VMs would be lost with stays, too', async (t) => {
     await plane.settle();
   });
 
-  await t.test('without the label all of it can go', async () => {
+  await t.test('without the label everything can be deleted', async () => {
     await api.ok('PATCH', `${vms}/db`, { body: labelled(null) });
     await plane.settle();
     await api.ok('DELETE', namespace);
@@ -282,7 +289,7 @@ test('what protected VMs would be lost with stays, too', async (t) => {
   });
 });
 
-test('the moment between label and mark', async (t) => {
+test('between the label and its marks', async (t) => {
   const plane = await startVmPlane(t, { nodes: 1 });
   await makeNamespace(plane, 'shop');
   await makeProtected(plane, 'shop', 'db', { metadata: { labels: {} } });
@@ -290,32 +297,32 @@ test('the moment between label and mark', async (t) => {
   const volume = `/api/v1/persistentvolumes/${(await diskPlace(plane, 'shop', 'db')).volume}`;
   const needed = { namespace, claim: `${claims}/db`, volume, definition: CRD };
 
-  /** The server takes the label and is lost with the next write. */
-  const labelledOnly = async () => {
+  /** Sets the label; the server is killed at the next write. */
+  const setLabelOnly = async () => {
     const cut = plane.cutAfter(1);
     await plane.server.api.ok('PATCH', `${vms}/db`, { body: labelled('true') });
     await cut;
   };
 
-  await t.test('is closed by a look at the labels', async () => {
-    await labelledOnly();
+  await t.test('objects without a mark are protected by the label', async () => {
+    await setLabelOnly();
     for (const [what, url] of Object.entries(needed)) {
-      assert.equal(await markAt(plane, url), undefined, 'nobody could write it');
+      assert.equal(await markAt(plane, url), undefined, 'the mark was not written');
       assert.match(told(await plane.call('DELETE', url)), /^403 .*protected VirtualMachine (shop\/)?db;/, what);
     }
   });
 
-  await t.test('a server that is lost there refuses when it is back, and marks', async () => {
+  await t.test('a server that was killed there refuses and sets the marks after its restart', async () => {
     await plane.restartServer();
     for (const [what, url] of Object.entries(needed)) {
       assert.match(await markAt(plane, url).then(String), /^(shop\/)?db$/, what);
       assert.match(told(await plane.call('DELETE', url)), /^403 .*protected VirtualMachine (shop\/)?db;/, what);
     }
-    isRefused(told(await plane.call('DELETE', `${vms}/db`)), 'db');
+    assertRefused(told(await plane.call('DELETE', `${vms}/db`)), 'db');
     assert.equal((await worldOf(plane, 'shop', 'db')).disk, PRECIOUS);
   });
 
-  await t.test('and one that is lost before it has taken all marks away lets all of it go in the end', async () => {
+  await t.test('a server that was killed before it removed all marks removes them after its restart', async () => {
     const cut = plane.cutAfter(2);
     await plane.server.api.ok('PATCH', `${vms}/db`, { body: labelled(null) });
     await cut;
@@ -327,7 +334,7 @@ test('the moment between label and mark', async (t) => {
   });
 });
 
-test('when none of our own parts is alive', async (t) => {
+test('while none of our components runs', async (t) => {
   const plane = await startVmPlane(t, { nodes: 1 });
   await makeNamespace(plane, 'shop');
   await makeNamespace(plane, 'empty');
@@ -340,13 +347,13 @@ test('when none of our own parts is alive', async (t) => {
   await parts.stop();
 
   await t.test('the API server itself refuses, by policies and marks', async () => {
-    isRefused(told(await plane.call('DELETE', `${vms}/db`)), 'db');
+    assertRefused(told(await plane.call('DELETE', `${vms}/db`)), 'db');
     for (const url of [namespace, `${claims}/db`, volume, CRD]) {
       assert.match(told(await plane.call('DELETE', url)), /^403 .*protected VirtualMachine (shop\/)?db;/);
     }
   });
 
-  await t.test('and what no protected VM needs can be deleted', async () => {
+  await t.test('objects that no protected VM needs can be deleted', async () => {
     for (const url of [`${claims}/spare`, '/api/v1/namespaces/empty']) {
       assert.equal(told(await plane.call('DELETE', url)), '200');
     }

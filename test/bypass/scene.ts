@@ -1,13 +1,13 @@
-/** The scene of delete-protection.test.ts: one protected VM, and what a way around it looks like. */
+/** The fixture of delete-protection.test.ts: one protected VM, and the rows that describe an attempt to delete it. */
 import type { Answer, CallOptions, Loose } from '#test/support/test-api.ts';
 import { diskPlace, placesOf, worldOf } from '#test/support/protection.ts';
 import type { VmPlane } from '#test/support/vm-plane.ts';
 
 export const STRATEGIC = 'application/strategic-merge-patch+json';
-/** Long enough for whatever is put back after a while. */
+/** Long enough for the operator to restore what was deleted. */
 export const A_WHILE_MS = 15_000;
 
-/** Somebody to whom RBAC refuses nothing, by a name that may mean something to a policy. */
+/** A client that RBAC allows everything, with a name that a policy may treat in a special way. */
 export const almighty = (name: string): CallOptions => ({
   user: { name, groups: ['system:masters', 'system:authenticated'] },
 });
@@ -19,7 +19,7 @@ export const VM = `${vms}/db`;
 
 export class Scene {
   readonly plane: VmPlane;
-  /** Of the disk of the VM. */
+  /** URLs of the disk of the VM. */
   volume = '';
   claim = '';
   readonly call: (method: string, url: string, options?: CallOptions) => Promise<Answer>;
@@ -29,21 +29,21 @@ export class Scene {
     this.call = (method, url, options) => plane.call(method, url, options);
   }
 
-  async look(): Promise<Loose> {
+  async readVm(): Promise<Loose> {
     const { volume, claim } = await diskPlace(this.plane, 'shop', 'db');
     this.volume = `/api/v1/persistentvolumes/${volume}`;
     this.claim = `${claims}/${claim}`;
     return await worldOf(this.plane, 'shop', 'db');
   }
 
-  /** One after the other; the answer is the last one's. */
+  /** Makes the calls one after the other and returns the last answer. */
   async inOrder(...calls: (() => Promise<Answer>)[]): Promise<Answer> {
     let answer: Answer | undefined;
     for (const call of calls) answer = await call();
     return answer!;
   }
 
-  /** What is there, changed and put as a whole. */
+  /** Reads the object, changes it and writes it as a whole. */
   async replace(url: string, change: (object: Loose) => void, options: CallOptions = {}, at = url): Promise<Answer> {
     const object = await this.plane.server.api.ok('GET', url);
     change(object);
@@ -53,17 +53,17 @@ export class Scene {
 
 export interface Row {
   readonly attempt: (scene: Scene) => Promise<Answer>;
-  /** Harmless: it is done, and the VM with its disk is still there, as protected as before. */
+  /** Harmless: the request succeeds, and the VM and its disk are still there and protected. */
   readonly want: 'refused' | 'harmless';
   readonly why: string;
-  /** Where the refusal is not that of delete protection. */
-  readonly says?: RegExp;
-  /** What has to be tidied up, so that the next row finds what this one did. */
-  readonly tidy?: (scene: Scene) => Promise<unknown>;
+  /** The expected refusal, if it is not that of delete protection. */
+  readonly refusal?: RegExp;
+  /** Restores the state that the next row expects. */
+  readonly cleanUp?: (scene: Scene) => Promise<unknown>;
 }
 
-export const BY_MARK = 'the mark says which protected VM would be lost with it';
-export const NOT_WRITTEN = 'what only the server decides cannot be written';
+export const BY_MARK = 'the mark names the protected VM that would lose it';
+export const NOT_WRITTEN = 'only the server writes this field';
 
 export const del = (url: string | ((scene: Scene) => string), options?: CallOptions) => (scene: Scene) =>
   scene.call('DELETE', typeof url === 'string' ? url : url(scene), options);
@@ -71,15 +71,15 @@ export const patch = (url: string | ((scene: Scene) => string), options: CallOpt
   scene.call('PATCH', typeof url === 'string' ? url : url(scene), options);
 export const claimOf = ({ claim }: Scene) => claim;
 export const volumeOf = ({ volume }: Scene) => volume;
-export const refused = (why: string, attempt: Row['attempt'], says?: RegExp): Row => ({
+export const refused = (why: string, attempt: Row['attempt'], refusal?: RegExp): Row => ({
   attempt,
   want: 'refused',
   why,
-  ...(says === undefined ? {} : { says }),
+  ...(refusal === undefined ? {} : { refusal }),
 });
-export const harmless = (why: string, attempt: Row['attempt'], tidy?: Row['tidy']): Row => ({
+export const harmless = (why: string, attempt: Row['attempt'], cleanUp?: Row['cleanUp']): Row => ({
   attempt,
   want: 'harmless',
   why,
-  ...(tidy === undefined ? {} : { tidy }),
+  ...(cleanUp === undefined ? {} : { cleanUp }),
 });

@@ -1,6 +1,6 @@
 /**
- * Our parts on an API server that is none of theirs: each a process of its own, over HTTPS, with only its own rights. With
- * SELFSAME_CLUSTER_KUBECONFIG the same runs on a cluster of others.
+ * Our components on an existing API server: each is a separate process that uses HTTPS and has only its own rights. With
+ * SELFSAME_CLUSTER_KUBECONFIG the test runs on an existing cluster.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -71,11 +71,15 @@ const put = (name: string, verb: string) =>
   );
 const isPaused = (name: string) => isTrue(vmis.get(key(name))?.status?.conditions, 'Paused');
 
-test('a VM starts, pauses, moves to the other node, is protected, and stops', { timeout: 120_000 }, async () => {
+test('a VM can be started, paused, migrated, protected and stopped', { timeout: 120_000 }, async () => {
   const made = await create('life');
-  assert.match(String(made.spec.template.spec?.domain.firmware?.uuid), /^[0-9a-f-]{36}$/, 'the webhook has set it');
+  assert.match(
+    String(made.spec.template.spec?.domain.firmware?.uuid),
+    /^[0-9a-f-]{36}$/,
+    'the webhook has set the UUID',
+  );
   await phaseIs('life', 'Running');
-  // An empty answer is no object, which our client tells; what counts is what it did.
+  // Our client reports an empty answer as an error; only the effect of the request counts.
   await put('life', 'pause').catch((error: unknown) => assert.match(String(error), /is not an object/));
   await vmis.until(() => isPaused('life'), never());
   await put('life', 'unpause').catch((error: unknown) => assert.match(String(error), /is not an object/));
@@ -105,29 +109,29 @@ test('a VM starts, pauses, moves to the other node, is protected, and stops', { 
   await vmis.until(() => vmis.get(key('life')) === undefined, never());
 });
 
-test('each process has its own rights and no more', async () => {
+test('each process has only its own rights', async () => {
   const node = cluster.clientOf(await cluster.join('node', 'vm-host-1'));
   const own = cluster.clientOf(await cluster.join('controllers'));
   const isForbidden = (error: unknown) => isApiError(error, 'Forbidden');
   for (const [who, client] of [
     ['a node', node],
-    ['who starts a controllers process', own],
+    ['the account of a controllers process', own],
   ] as const) {
     await assert.rejects(client.create(VIRTUAL_MACHINES, aVirtualMachine(NAMESPACE, 'no')), isForbidden, who);
   }
   await assert.rejects(own.list(VIRTUAL_MACHINES, { namespace: NAMESPACE }), isForbidden);
   await assert.rejects(own.list(SECRETS, { namespace: 'selfsame-system' }), isForbidden);
-  // The embedded engine has no node authorizer: there a node reads what any pod could need (docs/any-cluster.md).
+  // The embedded engine has no node authorizer: its nodes can read what any pod could need (docs/any-cluster.md).
   if (REAL_CLUSTER === undefined) return;
   await assert.rejects(node.get(SECRETS, { namespace: 'selfsame-system', name: 'selfsame-ca' }), isForbidden);
 });
 
-test('installed again nothing changes while everything runs', async () => {
+test('a second install changes nothing while everything runs', async () => {
   assert.match(await run(scope, ['install', '--apply', '--kubeconfig', cluster.kubeconfig]), /\nnothing changed\n$/);
 });
 
 test(
-  'where the leader dies while VMs start, the other goes on, and nothing is made twice',
+  'when the leader is killed while VMs start, the other process continues, and nothing is created twice',
   { timeout: 180_000 },
   async () => {
     const second = await cluster.startControllers();
@@ -141,8 +145,8 @@ test(
     });
     for (const name of names.slice(0, 6)) await create(name);
     await controllers[0]?.kill('SIGKILL');
-    // The engine asks another where nobody is any more; kube-apiserver asks whom it finds, in vain for a moment.
-    if (REAL_CLUSTER !== undefined) await onlyOneIsAsked();
+    // The engine tries another endpoint if one does not answer; kube-apiserver may fail for a moment.
+    if (REAL_CLUSTER !== undefined) await waitForSingleEndpoint();
     for (const name of names.slice(6)) await create(name);
     await second.says('leading');
     for (const name of names) await phaseIs(name, 'Running');
@@ -151,8 +155,8 @@ test(
   },
 );
 
-/** Whatever fails until the other process has taken the endpoints away says why (docs/any-cluster.md). */
-async function onlyOneIsAsked(): Promise<void> {
+/** Waits until the endpoint of the killed process is removed; requests that fail until then say why (docs/any-cluster.md). */
+async function waitForSingleEndpoint(): Promise<void> {
   const slices = await cluster.watched(ENDPOINT_SLICES, 'selfsame-system');
   const ours = () => slices.list().filter(({ metadata }) => metadata.name.startsWith('selfsame-webhook-'));
   const dryRun = { dryRun: true };

@@ -1,4 +1,4 @@
-/** Certificates that end while everything runs: authorities and what they sign are renewed, and no request is refused for it. */
+/** Certificates that expire while everything runs: CAs and the certificates that they sign are renewed without a failed request. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -26,7 +26,7 @@ let vmis: Informer<VirtualMachineInstance>;
 before(async () => {
   cluster = await startCluster(scope);
   await cluster.admin.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } });
-  // Of what a cluster had before, others are not to end soon.
+  // An earlier CA of the cluster would be valid for much longer.
   await cluster.admin.delete(SECRETS, { namespace: 'selfsame-system', name: 'selfsame-ca' }).catch(() => undefined);
   const controllers = await cluster.startControllers(['--certificate-lifetime', '5s', '--ca-lifetime', '20s']);
   await controllers.says('leading');
@@ -45,7 +45,7 @@ const authoritiesIn = (secret: Stored<Secret> | undefined) =>
   Object.keys(secret?.data ?? {}).filter((name) => name.endsWith('.crt'));
 
 test(
-  'authorities change twice under requests to webhook, aggregated API and agents',
+  'requests to webhook, aggregated API and agents succeed while the CA changes twice',
   { timeout: 180_000 },
   async () => {
     const secrets = await cluster.watched(SECRETS, 'selfsame-system');
@@ -56,9 +56,9 @@ test(
     const seen = new Set<string>();
     const type = { ...VIRTUAL_MACHINE_INSTANCES, group: 'subresources.kubevirt.io' } as ResourceType;
     const metadata = { name: 'steady', namespace: NAMESPACE };
-    const asks = async (verb: 'pause' | 'unpause') => {
+    const request = async (verb: 'pause' | 'unpause') => {
       const sent = { apiVersion: 'subresources.kubevirt.io/v1', kind: 'x', metadata };
-      // An empty answer is no object, which our client tells; every other fault counts.
+      // Our client reports an empty answer as an error; every other error counts.
       await cluster.admin.update(type, sent, { subresource: verb }).catch((error: unknown) => {
         assert.match(String(error), /is not an object/);
       });
@@ -67,11 +67,11 @@ test(
     };
     const newest = authoritiesIn(secrets.get(AUTHORITIES)).toSorted().at(-1) ?? assert.fail('there is none');
     let requests = 0;
-    // Until the one that is the newest now has signed, and ended.
+    // Until the CA that is now the newest has signed certificates and has expired.
     for (let isOver = false; !isOver; requests++) {
       await cluster.admin.create(VIRTUAL_MACHINES, aVirtualMachine(NAMESPACE, `round-${requests}`), { dryRun: true });
-      await asks('pause');
-      await asks('unpause');
+      await request('pause');
+      await request('unpause');
       const now = authoritiesIn(secrets.get(AUTHORITIES));
       for (const name of now) seen.add(name);
       isOver = !now.includes(newest) && seen.size >= 3;

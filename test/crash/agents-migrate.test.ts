@@ -1,4 +1,4 @@
-/** The agents of two nodes move a guest between them, and whatever is cut: it runs once, and has all that it had. */
+/** The agents of two nodes migrate a guest. After any interruption the guest runs on one node and keeps its state. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PODS, VMIS } from '#test/support/agent-scene.ts';
@@ -14,14 +14,14 @@ import {
 
 const LINES = ['n1: begin', 'n2: ready', 'n1: sent', 'n2: stored', 'n1: migrated', 'n2: arrived'];
 
-function assertWhole(scene: TwoAgents, { id }: Moving, node: NodeName): void {
+function assertRunsComplete(scene: TwoAgents, { id }: Moving, node: NodeName): void {
   assert.deepEqual(scene.running(id), [node]);
   const guest = scene.hypervisor(node).guest(id);
-  const told = [guest.recall('newest'), guest.kept('tpm'), guest.kept('efi/BootOrder')];
-  assert.deepEqual(told, ['memory', 'secret', '0001']);
+  const state = [guest.recall('newest'), guest.kept('tpm'), guest.kept('efi/BootOrder')];
+  assert.deepEqual(state, ['memory', 'secret', '0001']);
 }
 
-/** Time goes on, controllers do their part, until nothing is left of it. */
+/** Advances time and acts as the controllers until the migration is over and wound up. */
 async function converge(scene: TwoAgents, moving: Moving): Promise<'committed' | 'aborted'> {
   for (let round = 0; round < 12; round++) {
     const is = await outcome(scene, moving);
@@ -33,11 +33,11 @@ async function converge(scene: TwoAgents, moving: Moving): Promise<'committed' |
     }
     await scene.advance(10);
   }
-  assert.fail('nobody says what became of the migration');
+  assert.fail('the outcome of the migration is never reported');
 }
 
 describe('the agents of two nodes', () => {
-  it('move a guest, and tell how it went', async (t) => {
+  it('migrate a guest and report the progress', async (t) => {
     const scene = await startTwoAgents(t);
     const moving = await scene.launch();
     assert.deepEqual((await scene.api.ok('GET', `${PODS}/launcher-db-2`)).status.phase, 'Pending');
@@ -45,7 +45,7 @@ describe('the agents of two nodes', () => {
 
     assert.deepEqual(scene.said, LINES);
     assert.equal(await outcome(scene, moving), 'committed');
-    assertWhole(scene, moving, 'n2');
+    assertRunsComplete(scene, moving, 'n2');
     const { status } = await scene.api.ok('GET', `${VMIS}/db`);
     const { phase, downtimeMs, dataRemainingBytes } = status.migrationProgress;
     assert.deepEqual(
@@ -60,7 +60,7 @@ describe('the agents of two nodes', () => {
 
     await windUp(scene, moving, 'committed');
     await scene.advance(10);
-    assertWhole(scene, moving, 'n2');
+    assertRunsComplete(scene, moving, 'n2');
     assert.equal(scene.hypervisor('n1').get(moving.id), undefined);
     assert.equal((await scene.api.call('GET', `${PODS}/launcher-db`)).status, 404);
     const after = (await scene.api.ok('GET', `${VMIS}/db`)).status;
@@ -90,7 +90,7 @@ describe('the agents of two nodes', () => {
   };
   for (const [what, cut] of Object.entries(cuts)) {
     for (const [at, line] of LINES.entries()) {
-      it(`bring a guest to one end when ${what} at "${line}"`, async (t) => {
+      it(`agree on one outcome when ${what} at "${line}"`, async (t) => {
         const scene = await startTwoAgents(t);
         const moving = await scene.launch();
         let dead: readonly NodeName[] = [];
@@ -102,17 +102,18 @@ describe('the agents of two nodes', () => {
         assert.equal(scene.said[at], line);
         for (const name of dead) await scene.revive(name);
         const is = await converge(scene, moving);
-        // From the moment at which the source wrote it down, there is no way back. What was never heard begins anew.
-        const isAnew = at === 0 && dead.includes('n1');
-        assert.equal(is, isAnew || at >= LINES.indexOf('n1: migrated') ? 'committed' : 'aborted');
-        assertWhole(scene, moving, is === 'committed' ? 'n2' : 'n1');
+        // Once the source has recorded "migrated", the migration is committed. A migration whose source never received an
+        // answer to "begin" starts again.
+        const startsAgain = at === 0 && dead.includes('n1');
+        assert.equal(is, startsAgain || at >= LINES.indexOf('n1: migrated') ? 'committed' : 'aborted');
+        assertRunsComplete(scene, moving, is === 'committed' ? 'n2' : 'n1');
       });
     }
   }
 
   for (const node of ['n1', 'n2'] as const) {
     for (const [at, line] of LINES.entries()) {
-      it(`bring a guest to one end when the agent of ${node} is stopped at "${line}"`, async (t) => {
+      it(`agree on one outcome when the agent of ${node} is stopped at "${line}"`, async (t) => {
         const scene = await startTwoAgents(t);
         const moving = await scene.launch();
         scene.onLine = (_, count) => {
@@ -122,7 +123,7 @@ describe('the agents of two nodes', () => {
         await tellMigration(scene, moving);
         await scene.revive(node);
         const is = await converge(scene, moving);
-        assertWhole(scene, moving, is === 'committed' ? 'n2' : 'n1');
+        assertRunsComplete(scene, moving, is === 'committed' ? 'n2' : 'n1');
       });
     }
   }
@@ -136,7 +137,7 @@ describe('the agents of two nodes', () => {
     ['n2', 'arrived', 'committed'],
   ];
   for (const [node, step, want] of steps) {
-    it(`bring a guest to one end when ${node} is killed with "${step}" just written`, async (t) => {
+    it(`agree on one outcome when ${node} is killed right after it recorded "${step}"`, async (t) => {
       const scene = await startTwoAgents(t);
       const moving = await scene.launch();
       let isHit = false;
@@ -151,10 +152,10 @@ describe('the agents of two nodes', () => {
       await scene.advance(10);
       await scene.revive(node);
       assert.equal(await converge(scene, moving), want);
-      assertWhole(scene, moving, want === 'committed' ? 'n2' : 'n1');
+      assertRunsComplete(scene, moving, want === 'committed' ? 'n2' : 'n1');
     });
 
-    it(`bring a guest to one end when ${node} cannot tell whether "${step}" was written`, async (t) => {
+    it(`agree on one outcome when ${node} does not know whether "${step}" was recorded`, async (t) => {
       const scene = await startTwoAgents(t);
       const moving = await scene.launch();
       let isHit = false;
@@ -167,11 +168,11 @@ describe('the agents of two nodes', () => {
       assert.ok(isHit);
       await scene.advance(10);
       assert.equal(await converge(scene, moving), want);
-      assertWhole(scene, moving, want === 'committed' ? 'n2' : 'n1');
+      assertRunsComplete(scene, moving, want === 'committed' ? 'n2' : 'n1');
     });
   }
 
-  it('wait while the source that may have migrated is not reached, and go on when it is', async (t) => {
+  it('wait while a source that may have migrated is unreachable, and continue when it is reachable', async (t) => {
     const scene = await startTwoAgents(t);
     const moving = await scene.launch();
     scene.hypervisor('n1').host.onStep = (_, step) => {
@@ -186,15 +187,15 @@ describe('the agents of two nodes', () => {
     scene.isApart = false;
     await scene.revive('n1');
     await scene.advance(30);
-    assertWhole(scene, moving, 'n2');
+    assertRunsComplete(scene, moving, 'n2');
     assert.equal(await outcome(scene, moving), 'committed');
   });
 
-  it('believe what is written where the source has forgotten', async (t) => {
+  it('use the recorded outcome when the source has forgotten the migration', async (t) => {
     const scene = await startTwoAgents(t);
     const moving = await scene.launch();
     scene.onLine = (line) => {
-      // It hears nothing more, and comes back only after the source has forgotten.
+      // The target receives nothing more, and returns only after the source has forgotten the migration.
       if (line === 'n1: migrated') scene.kill('n2');
     };
     await tellMigration(scene, moving);
@@ -204,6 +205,6 @@ describe('the agents of two nodes', () => {
     assert.equal(scene.hypervisor('n1').get(moving.id), undefined);
     await scene.revive('n2');
     await scene.advance(30);
-    assertWhole(scene, moving, 'n2');
+    assertRunsComplete(scene, moving, 'n2');
   });
 });

@@ -1,7 +1,4 @@
-/**
- * The garbage collector on a test API that has no other, started from its own value, and a way to know that it has come
- * to rest.
- */
+/** The garbage collector on a test API without other controllers, with a way to wait until it has nothing left to do. */
 import type { Client } from '#client/client.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
 import { Informer } from '#client/informer.ts';
@@ -18,12 +15,12 @@ import type { RunningController } from '#runtime/controller.ts';
 import type { EventNote } from '#runtime/events.ts';
 import { ADMIN, startTestApi, type TestApi, type TestApiOptions } from '#test/support/test-api.ts';
 
-/** Namespaces and definitions have their controllers; nobody else acts. */
+/** Starts an API with the controllers of namespaces and CRDs only. */
 export async function startBareApi({ store, clock }: Pick<TestApiOptions, 'store' | 'clock'> = {}): Promise<TestApi> {
   const api = await startTestApi({ store, clock, controllers: false });
   for (const name of SYSTEM_NAMESPACES) {
     const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
-    // After a restart they are there.
+    // After a restart they exist.
     await api.call('POST', '/api/v1/namespaces', { body });
   }
   const started = [
@@ -41,13 +38,13 @@ export async function startBareApi({ store, clock }: Pick<TestApiOptions, 'store
 
 export interface StartOptions {
   readonly clock?: Clock | undefined;
-  /** Stands between the controller and the API. */
+  /** Wraps the client of the controller. */
   readonly through?: (client: Client) => Client;
 }
 
 export interface StartedController {
   readonly controller: RunningController;
-  /** Events that it has told. */
+  /** Events that the controller recorded. */
   readonly notes: readonly (EventNote & { readonly about: KubeObject })[];
   stop(): Promise<void>;
 }
@@ -89,7 +86,7 @@ export async function startEngineController(
 }
 
 export interface Collector extends StartedController {
-  /** Resolves when it has seen everything that was written so far and has done all that followed from it. */
+  /** Resolves when the collector has seen everything written so far and has acted on it. */
   settle(): Promise<void>;
 }
 
@@ -99,7 +96,7 @@ export async function startCollector(api: TestApi, options: StartOptions = {}): 
   return {
     ...started,
     async settle() {
-      // It sees the ConfigMaps in order: when garbage made now is gone, it has seen all that was there before.
+      // The collector sees ConfigMaps in order: when it has deleted the marker, it has seen everything before the marker.
       const name = `marker-${++markers}`;
       const watch = await api.watch(`${MARKERS}?watch=1&fieldSelector=metadata.name=${name}`);
       const ownerReferences = [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'nobody', uid: `nobody-${name}` }];

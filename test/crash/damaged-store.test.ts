@@ -1,4 +1,4 @@
-/** A database file that was changed behind the server's back: refused in one line, never half-read, never touched. */
+/** A database file that was changed outside the server: refused with one line, never half-read, never changed. */
 import assert from 'node:assert/strict';
 import { cpSync, existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,14 +12,14 @@ const OBJECTS = 40;
 const token = (index: number) => `token-${index}-of-the-damage-test`;
 
 interface Case {
-  /** Which of two data directories is damaged: that of a server that was stopped, or that of one that was killed. */
+  /** The data directory that is damaged: that of a stopped server, or that of a killed one. */
   readonly of: 'stopped' | 'killed';
   damage(file: string): void;
-  /** What stands between `Cannot open FILE: ` and the advice. */
-  readonly says: RegExp;
+  /** The part of the error between `Cannot open FILE: ` and the advice. */
+  readonly problem: RegExp;
 }
 
-/** Changes one byte `offset` bytes behind the first place where `text` stands. */
+/** Changes one byte, `offset` bytes behind the first occurrence of `text`. */
 function flipAt(path: string, text: string, offset = 0): void {
   const bytes = readFileSync(path);
   const at = bytes.indexOf(text);
@@ -38,34 +38,34 @@ const cases: Record<string, Case> = {
   'one bit in an object': {
     of: 'stopped',
     damage: (file) => flipAt(file, token(20), 3),
-    says: /does not match its checksum/,
+    problem: /does not match its checksum/,
   },
   'one bit in the name of an object': {
     of: 'stopped',
     damage: (file) => flipAt(file, 'default/damaged-7', 9),
-    says: /damaged|checksum/,
+    problem: /damaged|checksum/,
   },
   'one bit at the start of the file': {
     of: 'stopped',
     damage: (file) => flipByte(file, 3),
-    says: /it is not a database/,
+    problem: /it is not a database/,
   },
-  'one bit in the schema': { of: 'stopped', damage: (file) => flipAt(file, 'CREATE TABLE', 1), says: /damaged/ },
+  'one bit in the schema': { of: 'stopped', damage: (file) => flipAt(file, 'CREATE TABLE', 1), problem: /damaged/ },
   'a file cut in half': {
     of: 'stopped',
     damage: (file) => truncateSync(file, Math.floor(readFileSync(file).length / 2)),
-    says: /damaged|ends/,
+    problem: /damaged|ends/,
   },
-  'an empty file': { of: 'stopped', damage: (file) => truncateSync(file, 0), says: /it is empty/ },
+  'an empty file': { of: 'stopped', damage: (file) => truncateSync(file, 0), problem: /it is empty/ },
   'another file in its place': {
     of: 'stopped',
     damage: (file) => writeFileSync(file, 'not a database, but long enough to be taken for one'.repeat(100)),
-    says: /it is not a database/,
+    problem: /it is not a database/,
   },
   'one bit in the log of a killed server': {
     of: 'killed',
     damage: (file) => flipAt(`${file}-wal`, token(5), 3),
-    says: /its log .+-wal is damaged/,
+    problem: /its log .+-wal is damaged/,
   },
 };
 
@@ -78,12 +78,12 @@ test('a damaged database file is refused with one clear line and exit code 1', a
     const metadata = { namespace: 'default', name: `damaged-${index}` };
     await client.create(CONFIG_MAPS, { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { token: token(index) } });
   }
-  // As a kill would leave it: nothing is written right now, and what was acknowledged is on disk.
+  // The copy is what a kill would leave: nothing is being written, and every acknowledged write is on disk.
   cpSync(dirs.stopped, dirs.killed, { recursive: true });
   assert.equal((await server.kill('SIGTERM')).code, 0);
   assert.ok(existsSync(join(dirs.killed, 'store.db-wal')) && !existsSync(join(dirs.stopped, 'store.db-wal')));
 
-  for (const [title, { of, damage, says }] of Object.entries(cases)) {
+  for (const [title, { of, damage, problem }] of Object.entries(cases)) {
     await t.test(title, async () => {
       const dataDir = join(dir, title.replaceAll(' ', '-'));
       cpSync(dirs[of], dataDir, { recursive: true });
@@ -93,12 +93,12 @@ test('a damaged database file is refused with one clear line and exit code 1', a
       const { code, stdout, stderr } = await spawnServer(t, { dataDir }).exited;
       assert.deepEqual({ code, stdout }, { code: 1, stdout: '' });
       assert.match(stderr, /^selfsame: Cannot open [^\n]+store\.db: [^\n]+; restore it from a backup[^\n]+\n$/);
-      assert.match(stderr, says);
+      assert.match(stderr, problem);
       assert.deepEqual(readFileSync(file), damaged, 'the file is as it was found');
     });
   }
 
-  await t.test('whereas both start when nothing was changed, with every object', async () => {
+  await t.test('undamaged data directories start with every object', async () => {
     for (const dataDir of Object.values(dirs)) {
       const whole = await startServer(t, { dataDir });
       const { items } = await createClient(transportTo(t, whole.access())).list(CONFIG_MAPS, { namespace: 'default' });

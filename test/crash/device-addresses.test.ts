@@ -1,8 +1,8 @@
 /**
- * A random walk over everything that could move a device: disks and NICs that are added, removed, plugged, unplugged and
- * put in another order, for this run or for good, cold or hot, with restarts, crashes, guests that do not let go, and
- * agents and the server lost in between. A ledger remembers where each device was seen first; as long as the VM has it,
- * no guest ever sees it elsewhere, and no two devices are ever in one place.
+ * A random walk over everything that could move a device: disks and NICs are added, removed, plugged, unplugged and
+ * reordered, for this run or permanently, cold or hot, with restarts, crashes, guests that do not release devices, and
+ * losses of agents and the server. The walk remembers the address at which each device was first seen. While the VM has
+ * the device, no guest sees it at another address, and no two devices have the same address.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -15,47 +15,47 @@ import { aClaim, aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.
 const OPERATIONS = 1000;
 const VM = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines/walker';
 const SUBRESOURCES = '/apis/subresources.kubevirt.io/v1/namespaces/default';
-/** Longer than an agent waits before it asks a guest again. */
+/** Longer than an agent waits before it asks a guest again to release a device. */
 const WHILE_MS = 35_000;
 
 const HOT_DISKS = ['h0', 'h1', 'h2', 'h3', 'h4', 'h5'];
 const COLD_DISKS = ['c0', 'c1', 'c2'];
 const NICS = ['n0', 'n1', 'n2', 'n3'];
-/** Always the same one for a disk: on another bus it is elsewhere. */
+/** A disk always has the same bus: on another bus it gets another address. */
 const BUSES: Readonly<Record<string, string>> = { c0: 'virtio', c1: 'sata', c2: 'scsi' };
 const busOf = (name: string) => BUSES[name] ?? (HOT_DISKS.indexOf(name) % 2 === 0 ? 'scsi' : 'virtio');
 
 interface Walk {
   readonly plane: VmPlane;
   readonly random: SeededRandom;
-  /** Where each device was seen first since the VM has it. */
+  /** The first address of each device since the VM has it. */
   readonly seen: Map<string, string>;
-  readonly told: string[];
+  readonly log: string[];
 }
 
 type Step = (walk: Walk) => Promise<string>;
 
 const template = (vm: Loose): Loose => vm.spec.template.spec;
 
-/** Never because something of ours is broken. */
-function answered({ status, text }: Answer): string {
+/** Returns the outcome of the request, which must not be an internal error. */
+function outcomeOf({ status, text }: Answer): string {
   assert.ok(status < 500, text);
   return status < 300 ? 'done' : `refused ${status}`;
 }
 
-/** Reads the template, changes it, writes it. */
+/** Changes the template and writes the VM. */
 async function edit({ plane }: Walk, change: (spec: Loose) => void): Promise<string> {
   const vm = await plane.get('VirtualMachine', 'walker');
   change(template(vm));
-  return answered(await plane.call('PUT', VM, { body: vm }));
+  return outcomeOf(await plane.call('PUT', VM, { body: vm }));
 }
 
 async function verb({ plane }: Walk, resource: string, name: string, body: Loose): Promise<string> {
-  return answered(await plane.call('PUT', `${SUBRESOURCES}/${resource}/walker/${name}`, { body }));
+  return outcomeOf(await plane.call('PUT', `${SUBRESOURCES}/${resource}/walker/${name}`, { body }));
 }
 
-/** Attached or detached: where it was says nothing of where it will be. */
-function detached({ seen }: Walk, id: string, answer: string): string {
+/** Forgets the address of a device that was attached or detached: it may get another one. */
+function forgetAddress({ seen }: Walk, id: string, answer: string): string {
   if (answer === 'done') seen.delete(id);
   return answer;
 }
@@ -69,12 +69,12 @@ const steps: Readonly<Record<string, Step>> = {
     const bus = busOf(name);
     const resource = walk.random.pick(['virtualmachines', 'virtualmachineinstances']);
     const body = { name, disk: { disk: { bus } }, volumeSource: hotVolume(name) };
-    return `${resource} addvolume ${name} on ${bus}: ${detached(walk, `disk-${name}`, await verb(walk, resource, 'addvolume', body))}`;
+    return `${resource} addvolume ${name} on ${bus}: ${forgetAddress(walk, `disk-${name}`, await verb(walk, resource, 'addvolume', body))}`;
   },
   async removeVolume(walk) {
     const name = walk.random.pick(HOT_DISKS);
     const resource = walk.random.pick(['virtualmachines', 'virtualmachineinstances']);
-    return `${resource} removevolume ${name}: ${detached(walk, `disk-${name}`, await verb(walk, resource, 'removevolume', { name }))}`;
+    return `${resource} removevolume ${name}: ${forgetAddress(walk, `disk-${name}`, await verb(walk, resource, 'removevolume', { name }))}`;
   },
   async coldDisk(walk) {
     const name = walk.random.pick(COLD_DISKS);
@@ -88,7 +88,7 @@ const steps: Readonly<Record<string, Step>> = {
       devices.disks.push({ name, disk: { bus } });
       spec.volumes.push({ name, emptyDisk: { capacity: '1Mi' } });
     });
-    return `cold ${name} on ${bus} comes or goes: ${detached(walk, `disk-${name}`, answer)}`;
+    return `cold ${name} on ${bus} is added or removed: ${forgetAddress(walk, `disk-${name}`, answer)}`;
   },
   async nic(walk) {
     const name = walk.random.pick(NICS);
@@ -105,7 +105,7 @@ const steps: Readonly<Record<string, Step>> = {
       const networks = without(spec.networks, name);
       spec.networks = want === 'gone' ? networks : [...networks, { name, multus: { networkName: `br-${name}` } }];
     });
-    return `NIC ${name} ${want}: ${want === 'gone' || !wasThere ? detached(walk, `nic-${name}`, answer) : answer}`;
+    return `NIC ${name} ${want}: ${want === 'gone' || !wasThere ? forgetAddress(walk, `nic-${name}`, answer) : answer}`;
   },
   async reorder(walk) {
     const answer = await edit(walk, (spec) => {
@@ -126,25 +126,25 @@ const steps: Readonly<Record<string, Step>> = {
   },
   async hold({ plane }) {
     plane.guests('walker')[0]?.holdDevices();
-    return 'the guest does not let go';
+    return 'the guest does not release devices';
   },
-  async letGo({ plane }) {
+  async releaseDevices({ plane }) {
     plane.guests('walker')[0]?.letGo();
-    return 'the guest lets go';
+    return 'the guest releases devices';
   },
   async agent({ plane, random }) {
     const { name } = random.pick(plane.nodes);
     await plane.restartAgent(name);
-    return `the agent of ${name} starts again`;
+    return `the agent of ${name} restarts`;
   },
   async server({ plane, random }) {
     const agents = random.pick([true, false]);
     await plane.restartServer({ agents });
-    return `the server starts again${agents ? ' with all agents' : ''}`;
+    return `the server restarts${agents ? ' with all agents' : ''}`;
   },
 };
 
-/** Rare ones cost most. */
+/** Names of the steps, weighted: expensive steps are rare. */
 const DICE = Object.keys(steps).flatMap((name) =>
   Array<string>(name === 'server' ? 1 : name === 'agent' || name === 'crash' || name === 'machineType' ? 2 : 6).fill(
     name,
@@ -163,17 +163,17 @@ const textOf = (address: DeviceAddress) =>
     .map(([key, value]) => `${key}=${value}`)
     .join(',');
 
-const comesAndGoes = ({ type }: Device) => type === 'disk' || type === 'interface';
+const isDiskOrNic = ({ type }: Device) => type === 'disk' || type === 'interface';
 
-/** Settled: each device of the guest is where it was seen first, and alone there; the record says the same. */
-async function look({ plane, seen }: Walk): Promise<void> {
+/** Asserts, on a settled plane, that each device has its first address, that no two share one, and that the record agrees. */
+async function checkAddresses({ plane, seen }: Walk): Promise<void> {
   const spec = template(await plane.get('VirtualMachine', 'walker'));
   const [guest] = plane.guests('walker');
   const devices = guest?.definition.devices ?? [];
   const places = devices.flatMap((device) => placeOf(device) ?? []);
   assert.equal(new Set(places).size, places.length, `two devices in one place: ${places.sort().join(' ')}`);
 
-  for (const device of devices.filter(comesAndGoes)) {
+  for (const device of devices.filter(isDiskOrNic)) {
     const place = placeOf(device)!;
     const first = seen.get(device.id);
     if (first === undefined) seen.set(device.id, place);
@@ -183,7 +183,7 @@ async function look({ plane, seen }: Walk): Promise<void> {
     ...(spec.domain.devices.disks ?? []).map(({ name }: Loose) => `disk-${name}`),
     ...(spec.domain.devices.interfaces ?? []).map(({ name }: Loose) => `nic-${name}`),
   ]);
-  // What neither the VM nor the guest has is nobody's any more: when it comes again it may be elsewhere.
+  // A device that neither the VM nor the guest has may get another address next time.
   const wanted = new Set([...listed, ...devices.map(({ id }) => id)]);
   for (const id of [...seen.keys()]) if (!wanted.has(id)) seen.delete(id);
 
@@ -199,9 +199,9 @@ async function look({ plane, seen }: Walk): Promise<void> {
   assert.equal(status.deviceHash, vmi.status.deviceHash);
   for (const { id, type, address } of devices) {
     assert.deepEqual(rows.get(id)?.address, address, `the row of ${id}`);
-    // Detached, and on its way out: whether it had been absent before is of no use to anybody.
+    // A detached device that is being unplugged: the record may still say that it was absent before.
     if (type === 'interface' && !listed.has(id)) continue;
-    // That it is to go is written down before the guest is asked to let go.
+    // The record says that the device is unplugged before the guest is asked to release it.
     assert.equal(rows.get(id)?.plugged === false, absent.has(id), `${id} is in the guest`);
   }
 }
@@ -213,25 +213,25 @@ test(`${OPERATIONS} random changes move no device`, async (t) => {
   const first = { domain: { devices: { interfaces: [{ name: 'n0', bridge: {} }] } } };
   const networks = [{ name: 'n0', multus: { networkName: 'br-n0' } }];
   await plane.apply(aVm('walker', { runStrategy: 'Always' }, { ...first, networks }));
-  const walk: Walk = { plane, random, seen: new Map(), told: [] };
+  const walk: Walk = { plane, random, seen: new Map(), log: [] };
   try {
     for (let at = 0; at < OPERATIONS; at++) {
       const step = steps[random.pick(DICE)]!;
-      walk.told.push(await step(walk));
-      // Mostly the next wish comes before the last one is fulfilled.
+      walk.log.push(await step(walk));
+      // Most steps begin before the previous one is complete.
       if (random.between(0, 3) > 0) continue;
       await plane.settle();
-      await look(walk);
+      await checkAddresses(walk);
     }
     plane.guests('walker')[0]?.letGo();
     await plane.advance(WHILE_MS * 12);
-    await look(walk);
+    await checkAddresses(walk);
     await plane.ask('restart', 'walker');
     await plane.advance(WHILE_MS * 12);
-    await look(walk);
+    await checkAddresses(walk);
     assert.ok(walk.seen.size > 0);
   } catch (error) {
-    t.diagnostic(`last steps:\n${walk.told.slice(-25).join('\n')}`);
+    t.diagnostic(`last steps:\n${walk.log.slice(-25).join('\n')}`);
     throw error;
   }
 });

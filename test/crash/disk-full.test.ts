@@ -1,4 +1,4 @@
-/** A disk that is really full: a small file system of its own for the data directory. */
+/** A full disk: the data directory is on a small file system that the test fills. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { appendFileSync, mkdtempSync, rmdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
@@ -16,14 +16,14 @@ import { http2Request, http2Session, withoutProof } from '#test/support/raw-http
 import { spawnServer, startServer, transportTo } from '#test/support/server-process.ts';
 
 const DISK_BYTES = 32 * 1024 * 1024;
-/** Large enough to need room for each. */
+/** Large enough that each object needs new pages. */
 const OBJECT_BYTES = 64 * 1024;
-/** Of memory, of which the file system is made. */
+/** Page size of tmpfs. */
 const PAGE_BYTES = 4096;
 const NAMESPACE = 'default';
 const OK = { status: 200, text: 'ok' };
 
-/** A small file system for the time of the test, where the machine lets us mount one; else why not. */
+/** Mounts a small file system until the test ends, or returns why the machine does not allow it. */
 function mountDisk(t: TestContext): { dir: string } | { reason: string } {
   if (process.getuid?.() !== 0) return { reason: 'a small file system can be mounted only by root' };
   const dir = mkdtempSync(join(tmpdir(), 'selfsame-disk-'));
@@ -33,18 +33,18 @@ function mountDisk(t: TestContext): { dir: string } | { reason: string } {
     });
   } catch (error) {
     rmdirSync(dir);
-    const said = String((error as { stderr?: unknown }).stderr).trim();
-    return { reason: `a small file system cannot be mounted here: ${said}` };
+    const message = String((error as { stderr?: unknown }).stderr).trim();
+    return { reason: `a small file system cannot be mounted here: ${message}` };
   }
   t.after(() => {
-    // Lazily: a server may still have files open there.
+    // Lazily, because a server may still have files open there.
     execFileSync('umount', ['-l', dir]);
     rmdirSync(dir);
   });
   return { dir };
 }
 
-/** Takes all room but `leave` bytes. */
+/** Fills the file system except for `leave` bytes. */
 function fill(ballast: string, leave: number): void {
   writeFileSync(ballast, '');
   const { bavail, bsize } = statfsSync(ballast);
@@ -68,7 +68,7 @@ function aConfigMap(name: string) {
   };
 }
 
-/** Creates until one is refused; gives the refusal. */
+/** Creates objects until the server refuses one; returns the refusal. */
 async function writeUntilFull(client: Client, prefix: string, written: Stored[]): Promise<ApiError> {
   for (let i = 0; i < (2 * DISK_BYTES) / OBJECT_BYTES; i++) {
     try {
@@ -78,7 +78,7 @@ async function writeUntilFull(client: Client, prefix: string, written: Stored[])
       return error;
     }
   }
-  return assert.fail('the disk took more than it has');
+  return assert.fail('the disk accepted more than its size');
 }
 
 async function checkAll(client: Client, written: readonly Stored[]): Promise<void> {
@@ -94,21 +94,21 @@ async function checkAll(client: Client, written: readonly Stored[]): Promise<voi
   assert.deepEqual([...found.keys()], [], 'a refused write is not there');
 }
 
-function collect(client: Client, resourceVersion: string, signal: AbortSignal) {
+function collectEvents(client: Client, resourceVersion: string, signal: AbortSignal) {
   const events: WatchEvent<Stored>[] = [];
-  let look: () => void = () => {};
+  let notify: () => void = () => {};
   const run = (async () => {
     for await (const event of client.watch(CONFIG_MAPS, { namespace: NAMESPACE, resourceVersion, signal })) {
       events.push(event);
-      look();
+      notify();
     }
   })();
-  // Told by `saw`, where it matters.
+  // waitFor reports the failure, if a test waits.
   run.catch(() => {});
   const names = () => events.map(({ object }) => object.metadata.name);
-  const until = (count: number) => new Promise<void>((resolve) => (look = () => events.length >= count && resolve()));
+  const until = (count: number) => new Promise<void>((resolve) => (notify = () => events.length >= count && resolve()));
   return {
-    async saw(written: readonly Stored[]) {
+    async waitFor(written: readonly Stored[]) {
       const want = written.map(({ metadata }) => metadata.name);
       if (events.length < want.length)
         await Promise.race([until(want.length), run.then(() => assert.fail('the watch ended'))]);
@@ -117,7 +117,7 @@ function collect(client: Client, resourceVersion: string, signal: AbortSignal) {
   };
 }
 
-async function onFullDisk(t: TestContext, dir: string): Promise<void> {
+async function testFullDisk(t: TestContext, dir: string): Promise<void> {
   const dataDir = join(dir, 'data');
   const ballast = join(dir, 'ballast');
   const server = await startServer(t, { dataDir });
@@ -129,7 +129,7 @@ async function onFullDisk(t: TestContext, dir: string): Promise<void> {
   };
   const written: Stored[] = [];
   const { resourceVersion } = (await client.list(CONFIG_MAPS, { namespace: NAMESPACE })).metadata;
-  const watch = collect(client, resourceVersion, new AbortController().signal);
+  const watch = collectEvents(client, resourceVersion, new AbortController().signal);
   written.push(await client.create(CONFIG_MAPS, aConfigMap('first')));
 
   fill(ballast, 2 * 1024 * 1024);
@@ -154,20 +154,20 @@ async function onFullDisk(t: TestContext, dir: string): Promise<void> {
     assert.match(text, /^\[-\]store failed: Cannot write to .+store\.db: .*full/m);
     assert.deepEqual(await health('/livez'), OK);
     await checkAll(client, written);
-    await watch.saw(written);
+    await watch.waitFor(written);
     const again = new AbortController();
-    await collect(client, resourceVersion, again.signal).saw(written);
+    await collectEvents(client, resourceVersion, again.signal).waitFor(written);
     again.abort();
 
     rmSync(ballast);
     written.push(await client.create(CONFIG_MAPS, aConfigMap(`${round}-room`)));
     assert.deepEqual(await health('/readyz'), OK);
-    await watch.saw(written);
+    await watch.waitFor(written);
     await checkAll(client, written);
     fill(ballast, 1024 * 1024);
   }
 
-  // Killed and started again with hardly any room: it starts, or says in one line why not. Nothing is harmed.
+  // Kills the server and starts it with little free space: it starts, or prints one line that says why not. No data is lost.
   await writeUntilFull(client, 'c', written);
   await server.kill('SIGKILL');
   for (const leave of [0, 1, 2, 3, 5, 8].map((pages) => pages * PAGE_BYTES)) {
@@ -193,8 +193,8 @@ async function onFullDisk(t: TestContext, dir: string): Promise<void> {
   assert.equal((await next.kill('SIGTERM')).code, 0);
 }
 
-test('a full disk: writes are refused, reads and watches go on, and with room everything works again', async (t) => {
+test('on a full disk writes are refused and reads and watches work; with free space everything works again', async (t) => {
   const disk = mountDisk(t);
   if ('reason' in disk) t.skip(disk.reason);
-  else await onFullDisk(t, disk.dir);
+  else await testFullDisk(t, disk.dir);
 });

@@ -1,6 +1,6 @@
 /**
- * The process is cut after each write of a foreground delete and of a namespace delete. After the restart both come to
- * their end, and nothing else is lost or changed.
+ * Kills the process after each write of a foreground delete and of a namespace delete. After a restart both complete,
+ * and no other object is lost or changed.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -19,7 +19,7 @@ class Plane {
   readonly #before: Map<string, string>;
 
   static async start(store: Store, before: Map<string, string>): Promise<Plane> {
-    // Half a second of a controller is a few milliseconds here.
+    // Half a second for a controller takes a few milliseconds.
     const clock = fastClock(50);
     const api = await startBareApi({ store, clock });
     return new Plane(api, await startCollector(api, { clock }), before);
@@ -32,21 +32,21 @@ class Plane {
     this.#endOperator = this.#startOperator();
   }
 
-  /** Somebody's operator: removes its finalizer from what is under deletion. */
+  /** Starts a third-party operator, which removes its finalizer from objects that are being deleted. */
   #startOperator(): () => void {
     const { store } = this.#api;
-    const look = () => {
+    const removeFinalizers = () => {
       for (const { id, bytes } of store.list('configmaps').entries) {
         const { metadata }: Loose = JSON.parse(bytes.toString('utf8'));
         if (metadata.deletionTimestamp === undefined || !metadata.finalizers?.includes(HOLD)) continue;
         const finalizers = metadata.finalizers.filter((name: string) => name !== HOLD);
         const url = `${NAMESPACES}/${id.replace('/', '/configmaps/')}`;
-        // Another write may have come first: then it looks again.
+        // A conflicting write may come first: the operator then sees the object again.
         void this.#api.call('PATCH', url, { body: { metadata: { uid: metadata.uid, finalizers } } });
       }
     };
-    const end = store.watch({ collection: 'configmaps', since: store.revision }, look);
-    look();
+    const end = store.watch({ collection: 'configmaps', since: store.revision }, removeFinalizers);
+    removeFinalizers();
     return end;
   }
 
@@ -66,18 +66,18 @@ class Plane {
     return this.#api.ok('POST', url, { body: { apiVersion: 'v1', kind: 'ConfigMap', metadata } });
   }
 
-  /** As a client that repeats what was not answered: gone already is what it wanted. */
+  /** Deletes like a client that repeats a request without an answer: an object that is already gone is a success. */
   async delete(path: string, propagationPolicy: string): Promise<void> {
     const { status, text } = await this.#api.call('DELETE', `${NAMESPACES}/${path}`, { body: { propagationPolicy } });
     assert.ok([200, 404, 409].includes(status), text);
   }
 
-  /** What must be the same afterwards. */
-  remember(): void {
+  /** Remembers the objects that must not change. */
+  rememberStates(): void {
     for (const [id, state] of this.#states()) this.#before.set(id, state);
   }
 
-  until(gone: () => boolean): Promise<void> {
+  waitUntil(gone: () => boolean): Promise<void> {
     return untilStored(this.#api.store, ['configmaps', 'namespaces'], gone);
   }
 
@@ -98,16 +98,16 @@ class Plane {
     return this.#collector.settle();
   }
 
-  /** Everything but `gone` is there and is what it was; `changed` is there with these owners. */
+  /** Asserts that everything except `gone` is unchanged, and that `changed` objects exist with these owners. */
   verify(gone: (id: string) => boolean, changed: Readonly<Record<string, readonly string[]>> = {}): void {
     const now = this.#states();
     for (const [id, state] of this.#before) {
-      if (gone(id)) assert.equal(now.has(id), false, `${id} is gone`);
-      else if (!(id in changed)) assert.equal(now.get(id), state, `${id} is what it was`);
+      if (gone(id)) assert.equal(now.has(id), false, `${id} is deleted`);
+      else if (!(id in changed)) assert.equal(now.get(id), state, `${id} is unchanged`);
     }
     for (const [id, owners] of Object.entries(changed)) {
       const [collection = '', name = ''] = id.split(' ');
-      assert.equal(now.get(id)?.includes('deletionTimestamp'), false, `${id} lives`);
+      assert.equal(now.get(id)?.includes('deletionTimestamp'), false, `${id} exists`);
       assert.deepEqual(this.ownersOf(collection, name), owners, `the owners of ${id}`);
     }
   }
@@ -127,12 +127,12 @@ const owner = ({ metadata }: Loose, blockOwnerDeletion: boolean): Loose => {
   return { apiVersion: 'v1', kind: 'ConfigMap', name: metadata.name, uid: metadata.uid, blockOwnerDeletion };
 };
 
-/** Objects that nobody may touch: an owner with its dependent, one alone, in two namespaces. */
-async function makeStrangers(plane: Plane): Promise<void> {
+/** Makes objects that must not change: an owner with its dependent and a single object, in two namespaces. */
+async function makeUnrelated(plane: Plane): Promise<void> {
   await plane.makeNamespace('beside');
   for (const namespace of ['default', 'beside']) {
-    const stranger = await plane.make(namespace, 'stranger');
-    await plane.make(namespace, 'of-stranger', [owner(stranger, true)]);
+    const unrelated = await plane.make(namespace, 'unrelated');
+    await plane.make(namespace, 'dependent', [owner(unrelated, true)]);
     await plane.make(namespace, 'alone', [], [HOLD]);
   }
 }
@@ -146,10 +146,10 @@ function scenarioOf(
     start: (store) => Plane.start(store, before),
     async prepare(plane) {
       before.clear();
-      await makeStrangers(plane);
+      await makeUnrelated(plane);
       await parts.prepare(plane);
       await plane.settle();
-      plane.remember();
+      plane.rememberStates();
     },
     stop: (plane) => plane.stop(),
   };
@@ -167,18 +167,18 @@ const tree = scenarioOf({
   },
   act: (plane) => plane.delete('default/configmaps/root', 'Foreground'),
   complete: (plane) =>
-    plane.until(
+    plane.waitUntil(
       () =>
-        GOES.every((name) => !plane.has('configmaps', `default/${name}`)) &&
+        DELETED.every((name) => !plane.has('configmaps', `default/${name}`)) &&
         plane.ownersOf('configmaps', 'default/shared').length === 1,
     ),
   verify: async (plane) => {
     await plane.settle();
-    const gone = new Set(GOES.map((name) => `configmaps default/${name}`));
+    const gone = new Set(DELETED.map((name) => `configmaps default/${name}`));
     plane.verify((id) => gone.has(id), { 'configmaps default/shared': ['second'] });
   },
 });
-const GOES = ['root', 'middle', 'leaf', 'leaf-free', 'free'];
+const DELETED = ['root', 'middle', 'leaf', 'leaf-free', 'free'];
 
 const namespace = scenarioOf({
   async prepare(plane) {
@@ -186,7 +186,7 @@ const namespace = scenarioOf({
     const root = await plane.make('doomed', 'root');
     const middle = await plane.make('doomed', 'middle', [owner(root, true)], [HOLD]);
     await plane.make('doomed', 'leaf', [owner(middle, true)]);
-    // Under deletion already, and it waits for what waits.
+    // This object is already being deleted, and waits for an object with a finalizer.
     const waits = await plane.make('doomed', 'waits');
     await plane.make('doomed', 'blocks', [owner(waits, true)], ['foregroundDeletion']);
     await plane.make('doomed', 'plain', [], [HOLD]);
@@ -195,7 +195,7 @@ const namespace = scenarioOf({
     await plane.delete('doomed/configmaps/waits', 'Foreground');
     await plane.delete('doomed', 'Background');
   },
-  complete: (plane) => plane.until(() => !plane.has('namespaces', 'doomed')),
+  complete: (plane) => plane.waitUntil(() => !plane.has('namespaces', 'doomed')),
   verify: async (plane) => {
     await plane.settle();
     assert.equal(plane.count('configmaps', 'doomed/'), 0);
@@ -209,9 +209,9 @@ const scenarios: Record<string, { scenario: CrashScenario<Plane>; atLeast: numbe
 };
 
 for (const [name, { scenario, atLeast }] of Object.entries(scenarios)) {
-  test(`${name} comes to its end wherever the process was cut`, async (t) => {
+  test(`${name} completes wherever the process was killed`, async (t) => {
     const points = await forEachCrashPoint(scenario);
     t.diagnostic(`${points} writes`);
-    assert.ok(points >= atLeast, `it was cut at ${points} points only`);
+    assert.ok(points >= atLeast, `only ${points} crash points`);
   });
 }

@@ -1,8 +1,8 @@
 /**
- * Random sequences of everything that changes the identity of a VM, or leaves it alone: edits of its template, disks and
- * interfaces that come and go, starts, migrations, snapshots, restores, transitions, with the server lost after any write.
- * Whenever the plane has come to rest, the entries that were added to the history lead from the record as it was to the
- * record as it is, and a guest that runs is who the record says. SELFSAME_TEST_SEED repeats a run.
+ * Random sequences of everything that may change the identity of a VM: edits of its template, disks and interfaces that
+ * are added and removed, starts, migrations, snapshots, restores and transitions, with kills of the server. Whenever the
+ * plane has settled, replaying the new history entries on the old record yields the new record, and a running guest has
+ * the firmware UUID of the record. SELFSAME_TEST_SEED repeats a run.
  */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
@@ -34,7 +34,7 @@ const WHILE_MS = 330_000;
 
 interface World {
   readonly plane: VmPlane;
-  /** A number for names and values, from the sequence. */
+  /** A number of the sequence, from which names and values are made. */
   readonly n: number;
   count: number;
 }
@@ -51,7 +51,7 @@ async function edit({ plane }: World, change: (spec: Loose) => void): Promise<vo
 const mac = (n: number) => `02:00:00:00:00:${(n % 200).toString(16).padStart(2, '0')}`;
 const toggled = (list: Loose[], name: string, made: () => Loose): Loose[] =>
   list.some((one) => one.name === name) ? list.filter((one) => one.name !== name) : [...list, made()];
-/** Restores and stops leave it halted. */
+/** Restarts the VM, or starts it if a restore or a stop has left it halted. */
 async function restart({ plane }: Pick<World, 'plane'>): Promise<void> {
   if ((await plane.tell('restart', VM)) !== '202') await plane.tell('start', VM);
 }
@@ -104,7 +104,7 @@ const steps: Readonly<Record<string, Step>> = {
     edit(world, ({ domain }) => Object.assign(domain.devices, { tpm: { persistent: world.n % 2 === 0 } })),
   plug: (world) => volume(world, 'virtualmachines', 'addvolume'),
   unplug: (world) => volume(world, 'virtualmachines', 'removevolume'),
-  plugForNow: (world) => volume(world, 'virtualmachineinstances', 'addvolume'),
+  plugUntilStop: (world) => volume(world, 'virtualmachineinstances', 'addvolume'),
   restart,
   stop: ({ plane }) => plane.tell('stop', VM),
   migrate: (world) => world.plane.post(aMigration(`move-${++world.count}`, VM)),
@@ -142,13 +142,13 @@ const aMachine = () =>
     },
   );
 
-interface Told {
+interface HistoryCheck {
   readonly state: IdentityState;
   readonly history: readonly Loose[];
 }
 
-/** Asserts that the entries since the last look lead to the record; returns what is to be compared next. */
-async function judge(plane: VmPlane, before: Told): Promise<Told> {
+/** Asserts that the entries since the last check lead to the record; returns the state for the next check. */
+async function checkHistory(plane: VmPlane, before: HistoryCheck): Promise<HistoryCheck> {
   const [vm, found] = [await plane.get('VirtualMachine', VM), await plane.get('VirtualMachineIdentity', VM)];
   const { history = [], recorded } = found.status ?? {};
   assert.deepEqual(recorded, found.spec, 'the history accounts for the spec');
@@ -162,14 +162,14 @@ async function judge(plane: VmPlane, before: Told): Promise<Told> {
   }
   assert.equal(identitySummary(vm, found).unchangedSince, history.at(-1).at);
   for (const { definition } of plane.guests(VM)) {
-    assert.equal(definition.firmware.uuid, found.spec.firmware.uuid, 'the guest is who the record says');
+    assert.equal(definition.firmware.uuid, found.spec.firmware.uuid, 'the guest has the firmware UUID of the record');
   }
   return { state, history };
 }
 
 const plain = (state: IdentityState): unknown => JSON.parse(JSON.stringify(Object.fromEntries(state)));
 
-/** The new entries follow the old ones, of which the oldest may have been dropped. */
+/** Returns the entries after the old ones, the oldest of which may have been dropped. */
 function addedTo(old: readonly Loose[], history: readonly Loose[]): readonly Loose[] {
   const texts = old.map((entry) => JSON.stringify(entry));
   const kept = history.findLastIndex((entry) => JSON.stringify(entry) === texts.at(-1)) + 1;
@@ -177,11 +177,11 @@ function addedTo(old: readonly Loose[], history: readonly Loose[]): readonly Loo
     history.slice(0, kept).map((entry) => JSON.stringify(entry)),
     texts.slice(texts.length - kept),
   );
-  assert.ok(old.length === 0 || kept > 0, 'the history goes on');
+  assert.ok(old.length === 0 || kept > 0, 'the old entries are still there');
   return history.slice(kept);
 }
 
-async function isUnderWay(plane: VmPlane): Promise<boolean> {
+async function isBusy(plane: VmPlane): Promise<boolean> {
   const restores = await plane.list('VirtualMachineRestore');
   const moves = await plane.list('VirtualMachineInstanceMigration');
   return (
@@ -193,20 +193,20 @@ async function isUnderWay(plane: VmPlane): Promise<boolean> {
 interface Planned {
   readonly what: string;
   readonly n: number;
-  /** The server is lost after that many writes. */
+  /** The server is killed after this number of writes. */
   readonly cut: number | null;
-  /** Most changes show at the next start. */
+  /** Restarts the VM afterwards: most changes take effect at the next start. */
   readonly restarts: boolean;
 }
 
-async function walk(t: TestContext, sequence: readonly Planned[]): Promise<void> {
+async function runSequence(t: TestContext, sequence: readonly Planned[]): Promise<void> {
   const plane = await startVmPlane(t);
   try {
     for (const name of ['root', ...DISKS]) {
       await plane.put(aClaim(name, { storageClassName: 'shared', accessModes: ['ReadWriteMany'] }));
     }
     await plane.apply(aMachine());
-    let told = await judge(plane, { state: new Map(), history: [] });
+    let checked = await checkHistory(plane, { state: new Map(), history: [] });
     const world = { plane, count: 0 };
     for (const { what, n, cut, restarts } of sequence) {
       const lost = cut === null ? undefined : plane.cutAfter(cut);
@@ -225,8 +225,8 @@ async function walk(t: TestContext, sequence: readonly Planned[]): Promise<void>
         await plane.restartServer();
       }
       await plane.settle();
-      if (await isUnderWay(plane)) await plane.advance(WHILE_MS);
-      told = await judge(plane, told).catch((error: unknown) => {
+      if (await isBusy(plane)) await plane.advance(WHILE_MS);
+      checked = await checkHistory(plane, checked).catch((error: unknown) => {
         throw new Error(`after ${what} ${n}`, { cause: error });
       });
     }
@@ -235,7 +235,7 @@ async function walk(t: TestContext, sequence: readonly Planned[]): Promise<void>
   }
 }
 
-test('replaying the history yields the record, whatever has happened', { timeout: TIMEOUT_MS }, async (t) => {
+test('replaying the history yields the record, after any sequence of changes', { timeout: TIMEOUT_MS }, async (t) => {
   const given = process.env['SELFSAME_TEST_SEED'];
   const sequences = array(
     record({
@@ -250,9 +250,9 @@ test('replaying the history yields the record, whatever has happened', { timeout
   await check(
     asyncProperty(sequences, async (sequence) => {
       try {
-        await walk(t, sequence);
+        await runSequence(t, sequence);
       } catch (error) {
-        // fast-check tells of the sequence, and not of what was wrong.
+        // fast-check prints the sequence, but not the error.
         t.diagnostic(inspect(error));
         throw error;
       }

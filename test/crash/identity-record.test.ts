@@ -1,7 +1,7 @@
 /**
- * The server is lost after each write of the life of an identity record: it is made, lost and rebuilt, left behind by its
- * VM, adopted, and deleted. The next server takes over, and each step ends as it does undisturbed: no cut leaves a VM
- * without its addresses, and none leaves a record behind.
+ * Kills the server after each write in the life of an identity record: it is created, lost and rebuilt, orphaned by its
+ * VM, adopted, and deleted. After the restart each step ends as it does without a kill: every VM has its addresses, and
+ * no record is left behind.
  */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
@@ -12,29 +12,29 @@ import { aSnapshot, removeEverything } from '#test/support/snapshots.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
-/** From one point to the next. */
+/** Distance between two crash points. */
 const STEP = FULL_RUN ? 1 : 22;
-/** Fewer would mean that the story does not do what it tells of. */
+/** Fewer crash points mean that the sequence does not do what it should. */
 const LEAST_POINTS = FULL_RUN ? 60 : 4;
-/** Of all points together. */
+/** For all crash points together. */
 const TIMEOUT_MS = FULL_RUN ? 600_000 : 60_000;
-/** More than it has: past it, something writes for ever. */
+/** More writes than the sequence needs; beyond it, a controller writes forever. */
 const MOST_WRITES = 300;
 
 interface Step {
   ask(plane: VmPlane): Promise<unknown>;
-  /** Reports whether the step was taken: who got no answer looks before asking again. */
-  isAsked(now: Moment, before: Moment): boolean;
+  /** Reports whether the request took effect: a client without an answer checks before it asks again. */
+  isDone(now: Objects, before: Objects): boolean;
 }
 
-/** What tells one moment of the story from another. */
-interface Moment {
+/** The objects from which a client sees which steps took effect. */
+interface Objects {
   readonly vm: Loose;
   readonly record: Loose;
   readonly snapshot: Loose;
 }
 
-async function momentOf(plane: VmPlane): Promise<Moment> {
+async function readObjects(plane: VmPlane): Promise<Objects> {
   return {
     vm: await plane.find('VirtualMachine', 'db'),
     record: await plane.find('VirtualMachineIdentity', 'db'),
@@ -42,8 +42,8 @@ async function momentOf(plane: VmPlane): Promise<Moment> {
   };
 }
 
-const isLost = (now: Moment, before: Moment) => now.record?.metadata.uid !== before.record.metadata.uid;
-const isGoing = ({ vm }: Moment, before: Moment) =>
+const isRecordLost = (now: Objects, before: Objects) => now.record?.metadata.uid !== before.record.metadata.uid;
+const isDeleted = ({ vm }: Objects, before: Objects) =>
   vm?.metadata.uid !== before.vm.metadata.uid || vm.metadata.deletionTimestamp !== undefined;
 
 function aMachine(runStrategy: string): Loose {
@@ -58,41 +58,41 @@ function aMachine(runStrategy: string): Loose {
   );
 }
 
-const story: Readonly<Record<string, Step>> = {
-  'it starts': { ask: (plane) => plane.put(aMachine('Always')), isAsked: ({ vm }) => vm !== undefined },
-  'its record is lost while it runs': { ask: (plane) => loseRecord(plane, 'db'), isAsked: isLost },
+const sequence: Readonly<Record<string, Step>> = {
+  'it starts': { ask: (plane) => plane.put(aMachine('Always')), isDone: ({ vm }) => vm !== undefined },
+  'its record is lost while it runs': { ask: (plane) => loseRecord(plane, 'db'), isDone: isRecordLost },
   'a snapshot is taken': {
     ask: (plane) => plane.put(aSnapshot('nightly', 'db')),
-    isAsked: ({ snapshot }) => snapshot !== undefined,
+    isDone: ({ snapshot }) => snapshot !== undefined,
   },
   'it stops': {
     ask: (plane) => plane.put(aMachine('Halted')),
-    isAsked: ({ vm }) => vm.spec.runStrategy === 'Halted',
+    isDone: ({ vm }) => vm.spec.runStrategy === 'Halted',
   },
-  'its record is lost at rest': { ask: (plane) => loseRecord(plane, 'db'), isAsked: isLost },
+  'its record is lost at rest': { ask: (plane) => loseRecord(plane, 'db'), isDone: isRecordLost },
   'it starts again': {
     ask: (plane) => plane.put(aMachine('Always')),
-    isAsked: ({ vm }) => vm.spec.runStrategy === 'Always',
+    isDone: ({ vm }) => vm.spec.runStrategy === 'Always',
   },
   'it is orphaned': {
     ask: (plane) => plane.drop('VirtualMachine', 'db', { propagationPolicy: 'Orphan' }),
-    isAsked: isGoing,
+    isDone: isDeleted,
   },
   'the next VM of its name adopts what is left': {
     ask: (plane) => plane.put(aMachine('Always')),
-    isAsked: ({ vm }) => vm !== undefined,
+    isDone: ({ vm }) => vm !== undefined,
   },
   'it is deleted in the foreground': {
     ask: (plane) => plane.drop('VirtualMachine', 'db', { propagationPolicy: 'Foreground' }),
-    isAsked: isGoing,
+    isDone: isDeleted,
   },
 };
 
-/** Returns what must be the same in every run; what must hold in each is checked. */
-async function look(plane: VmPlane): Promise<Loose> {
-  const { vm, record } = await momentOf(plane);
-  assert.equal(vm?.metadata.deletionTimestamp, undefined, 'the VM does not hang');
-  assert.equal(record?.metadata.deletionTimestamp, undefined, 'the record does not hang');
+/** Asserts what holds after each step; returns what must be equal in every run. */
+async function checkStep(plane: VmPlane): Promise<Loose> {
+  const { vm, record } = await readObjects(plane);
+  assert.equal(vm?.metadata.deletionTimestamp, undefined, 'the VM is not stuck in deletion');
+  assert.equal(record?.metadata.deletionTimestamp, undefined, 'the record is not stuck in deletion');
   if (record === undefined) return { vm: vm !== undefined };
   assert.deepEqual(record.metadata.finalizers, [RECORD_FINALIZER]);
   if (vm !== undefined) {
@@ -101,34 +101,34 @@ async function look(plane: VmPlane): Promise<Loose> {
     assert.ok(!vm.status.conditions.some(({ type }: Loose) => type === 'IdentityRecordLost' || type === 'Failure'));
   }
   const rows: string[] = record.status.devices.map(({ id, address }: Loose) => `${id} ${JSON.stringify(address)}`);
-  // Each run has a new VM, with another uuid and other MAC addresses.
+  // Each run has a new VM with another UUID and other MAC addresses.
   const nics = record.spec.interfaces.map(({ name }: Loose) => name);
   return { vm: vm !== undefined, guests: plane.guests('db').length, rows: rows.toSorted(), nics };
 }
 
-/** Tells the story on a plane that has nothing on it; `after`: the server is lost after so many writes. */
-async function tell(plane: VmPlane, after: number): Promise<{ seen: Record<string, Loose>; isCut: boolean }> {
+/** Runs all steps on an empty plane; the server is killed after `after` writes. */
+async function runSequence(plane: VmPlane, after: number): Promise<{ seen: Record<string, Loose>; isCut: boolean }> {
   const seen: Record<string, Loose> = {};
   let isCut = false;
   const cut = plane.cutAfter(after);
-  for (const [name, { ask, isAsked }] of Object.entries(story)) {
-    const before = await momentOf(plane);
+  for (const [name, { ask, isDone }] of Object.entries(sequence)) {
+    const before = await readObjects(plane);
     const running = (async () => {
       await ask(plane);
       await plane.settle();
     })();
-    // After the cut it hangs or fails, as it must.
+    // After the kill it hangs or fails, as expected.
     running.catch(() => {});
     if ((await Promise.race([running, ...(isCut ? [] : [cut])])) === 'cut') {
       isCut = true;
       await plane.restartServer();
-      if (!isAsked(await momentOf(plane), before)) await ask(plane);
+      if (!isDone(await readObjects(plane), before)) await ask(plane);
       await plane.settle();
     }
     try {
-      seen[name] = await look(plane);
+      seen[name] = await checkStep(plane);
     } catch (error) {
-      throw new Error(`lost after write ${after}: ${name}: ${(error as Error).message}`, { cause: error });
+      throw new Error(`killed after write ${after}: ${name}: ${(error as Error).message}`, { cause: error });
     }
   }
   if (!isCut) void plane.cutAfter(Infinity);
@@ -136,17 +136,17 @@ async function tell(plane: VmPlane, after: number): Promise<{ seen: Record<strin
   return { seen, isCut };
 }
 
-test('no cut loses a record or leaves one behind', { timeout: TIMEOUT_MS }, async (t: TestContext) => {
+test('no kill of the server loses a record or leaves one behind', { timeout: TIMEOUT_MS }, async (t: TestContext) => {
   const plane = await startVmPlane(t);
-  const undisturbed = await tell(plane, Infinity);
+  const undisturbed = await runSequence(plane, Infinity);
   const steps = Object.values(undisturbed.seen);
   assert.deepEqual(steps.at(-1), { vm: false }, 'VM and record are gone');
   for (const { rows } of steps.slice(0, -1)) assert.deepEqual(rows, steps[0].rows, 'the addresses never change');
   let points = 0;
   for (let after = 1, isCut = true; isCut; after += STEP) {
-    assert.ok(after < MOST_WRITES, 'it comes to its end');
-    const run = await tell(plane, after);
-    assert.deepEqual(run.seen, undisturbed.seen, `lost after write ${after}`);
+    assert.ok(after < MOST_WRITES, 'the sequence ends');
+    const run = await runSequence(plane, after);
+    assert.deepEqual(run.seen, undisturbed.seen, `killed after write ${after}`);
     ({ isCut } = run);
     if (isCut) points++;
   }

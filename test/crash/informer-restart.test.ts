@@ -1,4 +1,4 @@
-/** An informer over HTTPS, while the real server is killed and started again beneath them. */
+/** An informer over HTTPS while the server is killed and restarted. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Informer } from '#client/informer.ts';
@@ -12,12 +12,12 @@ import { startServer, temporaryDir, transportTo } from '#test/support/server-pro
 const LIVES = 4;
 const OBJECTS = 20;
 
-test('an informer sees every object again after each kill, and no state twice or out of order', async (t) => {
+test('an informer sees every object again after each kill, and every state once and in order', async (t) => {
   const dataDir = temporaryDir(t);
   let server = await startServer(t, { dataDir });
   const access = server.access();
   const port = Number(new URL(access.server).port);
-  // The certificate is issued anew at each start, but the CA and so the first kubeconfig stay good.
+  // Each start issues a new server certificate, but the CA stays, so the first kubeconfig remains valid.
   const client = createClient(transportTo(t, access));
 
   const stopping = new AbortController();
@@ -69,7 +69,7 @@ test('an informer sees every object again after each kill, and no state twice or
     Object.fromEntries(objects.map(({ metadata }) => [metadata.name, metadata.resourceVersion]));
   assert.deepEqual(byName(informer.list()), byName(items));
   for (const [key, revisions] of written) {
-    // The history of this run is short enough that nothing of it is compacted: each state was seen, once.
+    // Nothing is compacted in a run this short: the informer saw each state once.
     assert.deepEqual(seen.get(key), revisions.map(Number), key);
   }
   assert.equal((await server.kill('SIGTERM')).code, 0);

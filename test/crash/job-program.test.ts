@@ -1,7 +1,7 @@
 /**
- * A Job of ours on a real plane with a simulated node: its program asks the API as its own account. The agent is killed
- * under it; the next one ends what was left running, starts it again, and the Job comes to its end. One that asks for what
- * cannot be done fails with its second try.
+ * A Selfsame Job on a real plane with a simulated node: its program calls the API with its own service account. The
+ * agent is killed meanwhile; the next agent ends the old program and starts it again, and the Job completes. A Job with
+ * an impossible request fails at its second attempt.
  */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -23,21 +23,21 @@ import { aVm } from '#test/support/vm-plane.ts';
 
 const PATIENCE = { timeoutMs: 60_000, everyMs: 20 };
 const JOB = 'convert-machine-type-test';
-const VAIN = 'JOB_TARGET';
+const IMPOSSIBLE = 'JOB_TARGET';
 
-/** The first state of the object that is as wanted. */
-async function seen<T extends KubeObject>(
+/** Waits until the object fulfils the condition. */
+async function waitForObject<T extends KubeObject>(
   client: Client,
   type: ResourceType<T>,
   { namespace, name }: { namespace: string; name: string },
-  isSo: (object: Stored<T>) => boolean,
+  isExpected: (object: Stored<T>) => boolean,
 ): Promise<void> {
   const signal = AbortSignal.timeout(PATIENCE.timeoutMs);
   const fieldSelector = `metadata.name=${name}`;
   for await (const { type: event, object } of client.watch(type, { namespace, fieldSelector, signal })) {
-    if (event !== 'BOOKMARK' && isSo(object)) return;
+    if (event !== 'BOOKMARK' && isExpected(object)) return;
   }
-  throw new Error(`Waited in vain for ${name}`);
+  throw new Error(`${name} did not reach the expected state`);
 }
 
 async function makeJob(client: Client, name: string, env: readonly object[]) {
@@ -54,13 +54,13 @@ interface Program {
   readonly parent: number;
 }
 
-/** Processes with a token of a pod of this plane, but for those of the Job that cannot be done. */
+/** Returns the processes that have a token of a pod of this plane, except those of the impossible Job. */
 function programsOf(dir: string): Program[] {
   return readdirSync('/proc').flatMap((name) => {
     if (!/^[0-9]+$/.test(name)) return [];
     try {
       const environment = readFileSync(`/proc/${name}/environ`, 'latin1');
-      if (!environment.includes(`SELFSAME_TOKEN_FILE=${dir}/`) || environment.includes(`${VAIN}=`)) return [];
+      if (!environment.includes(`SELFSAME_TOKEN_FILE=${dir}/`) || environment.includes(`${IMPOSSIBLE}=`)) return [];
       const parent = /^PPid:\s*([0-9]+)$/m.exec(readFileSync(`/proc/${name}/status`, 'latin1'))?.[1];
       return [{ pid: Number(name), parent: Number(parent) }];
     } catch {
@@ -70,7 +70,7 @@ function programsOf(dir: string): Program[] {
   });
 }
 
-test('the program of a Job outlives neither its agent nor its work', async (t) => {
+test('the program of a Job ends with its agent and restarts with the next one', async (t) => {
   const plane = await startSimulatedPlane({ nodes: 1 });
   const tokens = join(plane.dir, 'data/nodes/node-1/pods');
   t.after(async () => {
@@ -85,29 +85,29 @@ test('the program of a Job outlives neither its agent nor its work', async (t) =
   const vm = aVm('old', { runStrategy: 'Always' }, { domain: { machine: { type: 'pc-q35-6.2' }, firmware: {} } });
   const old = { namespace: 'default', name: 'old' };
   await client.create(VIRTUAL_MACHINES, { ...vm, metadata: { ...vm.metadata, ...old } } as VirtualMachine);
-  await seen(client, VIRTUAL_MACHINES, old, ({ status }) => status?.ready === true);
+  await waitForObject(client, VIRTUAL_MACHINES, old, ({ status }) => status?.ready === true);
 
   const glob = { name: 'JOB_GLOB', value: '*q35-6.*' };
-  const vain = await makeJob(client, `${JOB}-vain`, [glob, { name: VAIN, value: 'virt-9.9' }]);
-  // Many tries are for what passes: the next agent starts it once more, and not again.
-  await seen(client, JOBS, vain, ({ spec }) => spec?.backoffLimit === 0);
+  const impossible = await makeJob(client, `${JOB}-impossible`, [glob, { name: IMPOSSIBLE, value: 'virt-9.9' }]);
+  // More attempts do not help here: the next agent starts the Job once more, and then never again.
+  await waitForObject(client, JOBS, impossible, ({ spec }) => spec?.backoffLimit === 0);
   const job = await makeJob(client, JOB, [glob]);
-  // It waits for somebody to restart the VM.
-  await seen(client, VIRTUAL_MACHINES, old, ({ status }) => status?.machineTypeRestartRequired === true);
+  // The Job waits for a restart of the VM.
+  await waitForObject(client, VIRTUAL_MACHINES, old, ({ status }) => status?.machineTypeRestartRequired === true);
   const [first, ...more] = programsOf(tokens);
   assert.ok(first !== undefined && more.length === 0);
 
   process.kill(first.parent, 'SIGKILL');
   const replaced = await poll(systemClock, PATIENCE, () => {
     const programs = programsOf(tokens);
-    assert.ok(programs.length <= 1, 'never two at a time');
+    assert.ok(programs.length <= 1, 'never two programs at a time');
     return programs.find(({ pid }) => pid !== first.pid);
   });
   assert.ok(replaced);
 
   await client.delete(VIRTUAL_MACHINES, old);
-  await seen(client, JOBS, job, ({ status }) => status?.succeeded === 1);
-  await seen(client, JOBS, vain, ({ status }) => isTrue(status?.conditions, 'Failed'));
+  await waitForObject(client, JOBS, job, ({ status }) => status?.succeeded === 1);
+  await waitForObject(client, JOBS, impossible, ({ status }) => isTrue(status?.conditions, 'Failed'));
   const isEmpty = () => (readdirSync(tokens).length === 0 ? true : undefined);
   assert.ok(await poll(systemClock, PATIENCE, isEmpty));
   assert.deepEqual(programsOf(tokens), []);

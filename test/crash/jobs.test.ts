@@ -1,4 +1,4 @@
-/** Jobs whose controller is cut off after each of its writes: the next one takes over from there. */
+/** Jobs whose controller is killed after each of its writes: the next controller continues. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ApiRequest } from '#engine/request.ts';
@@ -14,17 +14,17 @@ import {
 } from '#test/support/job-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
-interface Story {
+interface Sequence {
   readonly job: Loose;
-  /** May be told again from anywhere in it. While nobody is there to look, pods may be left alone. */
-  play(scene: Scene, alive: boolean): Promise<void>;
+  /** Runs the sequence; can be repeated from any point. While no controller runs, it may leave pods alone. */
+  run(scene: Scene, isControllerRunning: boolean): Promise<void>;
   readonly standing: string[];
-  /** By how many pods there were at most before the last telling. */
+  /** Returns the expected counts, given the largest number of pods before the last run of the sequence. */
   counts(made: number): [succeeded: number, failed: number, pods: number];
 }
 
-/** Pods end as they come; the first fails where it is said, and none did before. */
-async function workThrough(scene: Scene, firstFails: boolean): Promise<void> {
+/** Ends pods as they appear; the first one fails if `firstFails` is set and none has failed before. */
+async function finishPods(scene: Scene, firstFails: boolean): Promise<void> {
   let failNext = firstFails && !(await scene.pods()).some(({ status }) => status.phase === 'Failed');
   for (let step = 0; step < 12; step++) {
     await scene.settle();
@@ -37,35 +37,35 @@ async function workThrough(scene: Scene, firstFails: boolean): Promise<void> {
   }
 }
 
-const stories: Record<string, Story> = {
-  'through a failure to its end': {
+const sequences: Record<string, Sequence> = {
+  'a pod fails': {
     job: aJob({ parallelism: 2, completions: 3 }),
-    play: (scene) => workThrough(scene, true),
+    run: (scene) => finishPods(scene, true),
     standing: SUCCEEDED,
     counts: () => [3, 1, 4],
   },
-  'index by index': {
+  'indexed completion': {
     job: aJob({ parallelism: 2, completions: 3, completionMode: 'Indexed', backoffLimitPerIndex: 2 }),
-    play: (scene) => workThrough(scene, true),
+    run: (scene) => finishPods(scene, true),
     standing: SUCCEEDED,
     counts: () => [3, 1, 4],
   },
   'suspended and resumed': {
     job: aJob({ parallelism: 2, completions: 2, suspend: false }),
-    async play(scene, alive) {
+    async run(scene, isControllerRunning) {
       const { spec, status } = await scene.job();
       if (spec.suspend || !status.conditions) await change(scene, { suspend: true });
       await scene.advance(10);
       await change(scene, { suspend: false });
-      // What ends between the loss of its finalizer and its deletion would be done again, as in Kubernetes.
-      if (alive) await workThrough(scene, false);
+      // A pod that ends after it lost its finalizer and before its deletion is run again, as in Kubernetes.
+      if (isControllerRunning) await finishPods(scene, false);
     },
     standing: SUCCEEDED,
     counts: () => [2, 0, 2],
   },
-  'active too long': {
+  'deadline exceeded': {
     job: aJob({ parallelism: 2, completions: 2, activeDeadlineSeconds: 60 }),
-    play: (scene) => scene.advance(60),
+    run: (scene) => scene.advance(60),
     standing: failedBy('DeadlineExceeded'),
     counts: (made) => [0, made, 0],
   },
@@ -73,30 +73,30 @@ const stories: Record<string, Story> = {
 
 const isWrite = ({ method, path }: ApiRequest) => method !== 'GET' && !path.includes('/events');
 
-for (const [name, story] of Object.entries(stories)) {
-  test(`cut after any write, a Job goes on and no pod is lost or counted twice: ${name}`, async (t) => {
+for (const [name, sequence] of Object.entries(sequences)) {
+  test(`a Job whose controller was killed continues, and no pod is lost or counted twice: ${name}`, async (t) => {
     let writes = 0;
     const whole = await startScene(t, (request) => void (isWrite(request) && writes++));
-    await submit(whole, story.job);
-    await story.play(whole, true);
+    await submit(whole, sequence.job);
+    await sequence.run(whole, true);
     assert.ok(writes > 5, `${writes} writes to cut after`);
 
     for (let cutAfter = 0; cutAfter <= writes; cutAfter++) {
       let left = cutAfter;
       const scene = await startScene(t, (request) => {
-        if (isWrite(request) && left-- <= 0) throw new Error('the process is gone');
+        if (isWrite(request) && left-- <= 0) throw new Error('the process was killed');
       });
-      await submit(scene, story.job);
+      await submit(scene, sequence.job);
       const before = (await scene.pods()).length;
-      await story.play(scene, false);
+      await sequence.run(scene, false);
       await scene.restart();
       const made = Math.max(before, (await scene.pods()).length);
-      await story.play(scene, true);
+      await sequence.run(scene, true);
       const job = await scene.job();
       const { succeeded = 0, failed = 0 } = job.status;
       const pods = await scene.pods();
-      assert.deepEqual([succeeded, failed, pods.length], story.counts(made), `cut after write ${cutAfter}`);
-      assert.deepEqual(standing(job), story.standing, `cut after write ${cutAfter}`);
+      assert.deepEqual([succeeded, failed, pods.length], sequence.counts(made), `cut after write ${cutAfter}`);
+      assert.deepEqual(standing(job), sequence.standing, `cut after write ${cutAfter}`);
       assert.deepEqual(
         pods.flatMap(({ metadata }) => metadata.finalizers ?? []),
         [],

@@ -1,4 +1,4 @@
-/** kill -9 of the whole program under load, again and again on one data directory. */
+/** kill -9 of the whole program under load, many times on one data directory. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Client } from '#client/client.ts';
@@ -16,21 +16,21 @@ import { seededRandom, type SeededRandom } from '#test/support/seeded-random.ts'
 import { spawnServer, startServer, temporaryDir, transportTo } from '#test/support/server-process.ts';
 
 const KILLS = FULL_RUN ? 50 : 10;
-/** After each of these many, one more kill while the server starts again and has not said `ready`. */
+/** After this many kills, one more kill during the start, before the server has printed `ready`. */
 const KILL_START_EVERY = 8;
 const START_SPREAD_MS = 400;
 const WRITERS_PER_KIND = 16;
 const CONNECTIONS = 4;
-/** Each life of the server acknowledges at least this many writes, and a random bit more. All must fit its history. */
+/** Each life of the server acknowledges at least this many writes, plus a random number. All must fit into its history. */
 const LEAST_WRITES = 220;
 const MORE_WRITES = 160;
-/** The kill then comes at once or after a random part of this: in the midst of a commit, an answer, a checkpoint. */
+/** The kill then comes after a random part of this time: during a commit, an answer or a checkpoint. */
 const KILL_SPREAD_MS = 25;
 
 const NAMESPACE = 'default';
 const KINDS = [CONFIG_MAPS, TICKETS];
 
-/** Opens and closes the way for all clients; those who come while it is closed wait for the next life. */
+/** Lets clients through while it is open; clients that come while it is closed wait for the next life. */
 class Gate {
   #open = false;
   #waiting: (() => void)[] = [];
@@ -53,7 +53,7 @@ class Gate {
   }
 }
 
-/** Runs all writers until the server is gone; resolves when each of them has noticed. */
+/** Runs all writers until the server is killed; resolves when each of them has noticed. */
 async function loadUntilKilled(writers: readonly Writer[], gate: Gate, acknowledged: () => void): Promise<void> {
   await Promise.all(
     writers.map(async (writer) => {
@@ -61,7 +61,7 @@ async function loadUntilKilled(writers: readonly Writer[], gate: Gate, acknowled
         try {
           await writer.step();
         } catch (error) {
-          // A connection may break only because we broke it.
+          // A connection may break only because this test broke it.
           if (gate.isOpen || !(error instanceof TransportError)) throw error;
           return;
         }
@@ -71,15 +71,15 @@ async function loadUntilKilled(writers: readonly Writer[], gate: Gate, acknowled
   );
 }
 
-/** What a controller writes by itself comes before the load, and never again. */
-async function rootCaIsThere(client: Client): Promise<void> {
+/** Waits for the root CA, which a controller writes once, so that all later writes are those of the test. */
+async function waitForRootCa(client: Client): Promise<void> {
   const initial = { sendInitialEvents: true, allowWatchBookmarks: true };
   for await (const { object } of client.watch(CONFIG_MAPS, { namespace: NAMESPACE, ...initial })) {
     if (object.metadata.name === ROOT_CA) return;
   }
 }
 
-/** A watch from the very beginning of the load to its end: what the server holds to be the truth. */
+/** Watches from the beginning of the load to its end: the history as the server has it. */
 async function fullHistory(client: Client, type: ResourceType, since: string, last: string): Promise<Seen[]> {
   const events: Seen[] = [];
   for await (const event of client.watch(type, { namespace: NAMESPACE, resourceVersion: since })) {
@@ -123,7 +123,7 @@ function makeWriters(clients: readonly Client[], random: SeededRandom, ledger: L
   );
 }
 
-test('kill -9 under load: nothing lost, nothing resurrected, no revision used twice, watches go on', async (t) => {
+test('kill -9 under load: nothing lost, nothing resurrected, no revision used twice, watches resume', async (t) => {
   const random = seededRandom(t);
   const dataDir = temporaryDir(t);
   const ledger = new Ledger();
@@ -132,13 +132,13 @@ test('kill -9 under load: nothing lost, nothing resurrected, no revision used tw
   t.after(() => stop.abort());
 
   let server = await startServer(t, { dataDir });
-  // The access of the first start must do for all: neither port nor CA change.
+  // The kubeconfig of the first start works for all: neither port nor CA change.
   const access = server.access();
   const port = Number(new URL(access.server).port);
   const clients = Array.from({ length: CONNECTIONS }, () => createClient(transportTo(t, access)));
   const watchClient = createClient(transportTo(t, access));
   await installTickets(clients[0]!);
-  await rootCaIsThere(clients[0]!);
+  await waitForRootCa(clients[0]!);
   const since = (await clients[0]!.list(CONFIG_MAPS, { namespace: NAMESPACE })).metadata.resourceVersion;
   const writers = makeWriters(clients, random, ledger);
   const watches = KINDS.flatMap((type) =>
@@ -156,21 +156,21 @@ test('kill -9 under load: nothing lost, nothing resurrected, no revision used tw
     const before = written();
     const start = performance.now();
     const killed = Promise.withResolvers<void>();
-    let aimed = false;
-    const aim = () => {
-      if (aimed || written() < goal) return;
-      aimed = true;
-      const shoot = () => {
+    let isKillPlanned = false;
+    const planKill = () => {
+      if (isKillPlanned || written() < goal) return;
+      isKillPlanned = true;
+      const kill9 = () => {
         loadMs += performance.now() - start;
         gate.close();
         server.kill('SIGKILL').then(() => killed.resolve(), killed.reject);
       };
-      // Half of the kills come right behind an acknowledgement: what it promised must be on disk by now.
-      if (random.chance(0.5)) shoot();
-      else setTimeout(shoot, random.next() * KILL_SPREAD_MS);
+      // Half of the kills come right after an acknowledgement: the write must be on disk by then.
+      if (random.chance(0.5)) kill9();
+      else setTimeout(kill9, random.next() * KILL_SPREAD_MS);
     };
     gate.open();
-    await loadUntilKilled(writers, gate, aim);
+    await loadUntilKilled(writers, gate, planKill);
     await killed.promise;
     assert.equal((await server.exited).signal, 'SIGKILL');
     fewest = Math.min(fewest, written() - before);
@@ -201,7 +201,7 @@ test('kill -9 under load: nothing lost, nothing resurrected, no revision used tw
       writers.filter((writer) => writer.type === type),
     );
     for (const watch of watches.filter((one) => one.type === type)) {
-      await watch.saw('last');
+      await watch.waitFor('last');
       assert.deepEqual(watch.seen, history, 'a resumed watch sees each revision once, in order');
       assert.equal(watch.resumed, KILLS, 'each kill broke the watch');
     }

@@ -1,6 +1,6 @@
 /**
- * Everything that the server ever told about a revision. A revision names one state for ever, whoever hears of it and
- * however often the server was killed in between; a new one is newer than all that were told before.
+ * Everything that the server ever reported about a revision. A revision names one state forever, for every client and
+ * across kills of the server; a new revision is higher than every revision reported before.
  */
 import assert from 'node:assert/strict';
 import { groupResource, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
@@ -9,12 +9,12 @@ export class Ledger {
   readonly #states = new Map<number, string>();
   #newest = 0;
 
-  /** The newest revision that anybody has heard of. */
+  /** The highest revision that any client has seen. */
   get newest(): number {
     return this.#newest;
   }
 
-  /** A state that was read, watched or acknowledged. The last state of a deleted object is one too. */
+  /** Notes a state that was read, watched or acknowledged; the last state of a deleted object counts too. */
   note(type: ResourceType, object: Stored, deleted = false): number {
     const revision = Number(object.metadata.resourceVersion);
     assert.ok(Number.isSafeInteger(revision) && revision > 0, `resourceVersion ${object.metadata.resourceVersion}`);
@@ -26,15 +26,15 @@ export class Ledger {
     return revision;
   }
 
-  /** The state that a write made, which was sent when `before` was the newest revision. */
+  /** Notes the state after a write that was sent when `before` was the highest revision. */
   noteWritten(type: ResourceType, object: Stored, before: number): number {
     const revision = this.note(type, object);
-    assert.ok(revision > before, `revision ${revision} was given to a write after ${before} had been told`);
+    assert.ok(revision > before, `revision ${revision} was given to a write after ${before} had been reported`);
     return revision;
   }
 }
 
-/** Lists leave apiVersion and kind out. */
+/** Lists omit apiVersion and kind. */
 function canonical(object: KubeObject): string {
   return JSON.stringify({ ...object, apiVersion: undefined, kind: undefined });
 }

@@ -1,4 +1,4 @@
-/** A fleet whose machine types change while the Job is killed over and over: nobody is restarted twice, nor too many at once. */
+/** A fleet whose machine types change while the Job is killed many times: no VM restarts twice, and few at a time. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { RestartingVms } from '#test/support/restarting-vms.ts';
@@ -8,7 +8,7 @@ import { aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 const FLEET = 200;
 const AT_ONCE = 7;
 
-/** Of five, two run. */
+/** Two of five VMs run. */
 const fleet = Array.from({ length: FLEET }, (_, index) => ({
   name: `vm-${String(index).padStart(3, '0')}`,
   runs: index % 5 < 2,
@@ -24,15 +24,15 @@ async function startFleet(t: TestContext): Promise<VmPlane> {
   return plane;
 }
 
-/** Killed after so many writes, then after the next number, again and again; tells how often. */
+/** Runs the Job with a kill after each number of writes, in turn, until it completes; returns the number of kills. */
 async function runKilled(scene: TransitionScene, writes: readonly number[]): Promise<number> {
   for (let kills = 0; ; kills++) {
-    assert.ok(kills < 2000, 'it never ends');
+    assert.ok(kills < 2000, 'the Job never completes');
     if ((await scene.run({ killAfter: writes[kills % writes.length]! })) === 'done') return kills;
   }
 }
 
-test(`${FLEET} VMs, the job killed over and over`, async (t) => {
+test(`${FLEET} VMs are restarted once each although the Job is killed many times`, async (t) => {
   const plane = await startFleet(t);
   const scene = await TransitionScene.make(plane, { glob: '*rhel-8.*', restartNow: true, maxRestarts: AT_ONCE });
   const restarting = await RestartingVms.watch(t, plane);
@@ -51,7 +51,7 @@ test(`${FLEET} VMs, the job killed over and over`, async (t) => {
   }
 });
 
-test('the server is lost and comes back while the job restarts VMs', async (t) => {
+test('the Job continues when the server is killed and restarted', async (t) => {
   const plane = await startVmPlane(t);
   const names = Array.from({ length: 24 }, (_, index) => `vm-${index}`);
   for (const name of names) await plane.put(oldVm(name, 'Always'));
@@ -59,10 +59,10 @@ test('the server is lost and comes back while the job restarts VMs', async (t) =
   const scene = await TransitionScene.make(plane, { glob: '*rhel-8.*', restartNow: true, maxRestarts: 1 });
   const running = scene.start();
   for (const writes of [3, 17, 30, 11, 8]) {
-    // Whoever writes after it gets no answer.
+    // Later writes get no answer.
     const cut = plane.cutAfter(writes);
-    await untilCut(plane, cut);
-    assert.equal(running.outcome, undefined, 'it is lost before the end');
+    await waitForCut(plane, cut);
+    assert.equal(running.outcome, undefined, 'the server is killed before the end');
     await plane.restartServer();
   }
   assert.equal(await scene.ends(running), 'done');
@@ -70,11 +70,11 @@ test('the server is lost and comes back while the job restarts VMs', async (t) =
   for (const name of names) assert.equal(await plane.shown(name), 'Running, VMI Running, running, 2');
 });
 
-async function untilCut(plane: VmPlane, cut: Promise<'cut'>): Promise<void> {
+async function waitForCut(plane: VmPlane, cut: Promise<'cut'>): Promise<void> {
   let isCut = false;
   void cut.then(() => (isCut = true));
   for (let step = 0; !isCut; step++) {
-    assert.ok(step < 100, 'nobody writes any more');
+    assert.ok(step < 100, 'no component writes any more');
     await plane.clock.advance(1000);
   }
 }

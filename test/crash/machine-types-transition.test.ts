@@ -1,4 +1,4 @@
-/** The Job that changes machine types, on the whole simulated plane: what becomes of VMs in each state. */
+/** The Job that changes machine types, on the whole simulated plane, with VMs in each state. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
@@ -20,15 +20,15 @@ const markOf = async (plane: VmPlane, name: string) =>
 const runsOn = async (plane: VmPlane, name: string) =>
   (await plane.get('VirtualMachineInstance', name)).status.machine.type;
 
-test('what becomes of VMs', async (t) => {
+test('VMs in each state', async (t) => {
   const plane = await startVmPlane(t);
   const only = (name: string) => ({ glob: GLOB, name });
 
-  await t.test('a plan without VMs is done', async () => {
+  await t.test('a Job without VMs completes', async () => {
     assert.equal(await (await TransitionScene.make(plane, { glob: GLOB })).run(), 'done');
   });
 
-  await t.test('a stopped VM loses its type, others keep theirs', async () => {
+  await t.test('the type of a stopped VM is removed, and other types are kept', async () => {
     await plane.put(typed('stopped', 'Halted'));
     await plane.apply(typed('newer', 'Halted', 'pc-q35-7.2'));
     const scene = await TransitionScene.make(plane, { glob: GLOB });
@@ -39,7 +39,7 @@ test('what becomes of VMs', async (t) => {
     assert.equal(await markOf(plane, 'stopped'), undefined);
   });
 
-  await t.test('a running VM is marked until somebody restarts it; the devices are the same', async () => {
+  await t.test('a running VM is marked until a user restarts it, and keeps its devices', async () => {
     await plane.apply(typed('marked', 'Always'));
     const before = await plane.get('VirtualMachineIdentity', 'marked');
     const scene = await TransitionScene.make(plane, only('marked'));
@@ -59,7 +59,7 @@ test('what becomes of VMs', async (t) => {
     assert.deepEqual(status.devices, before.status.devices);
   });
 
-  await t.test('a marked VM that is stopped is done, too', async () => {
+  await t.test('a marked VM is done when it is stopped', async () => {
     await plane.apply(typed('ended', 'Always'));
     const scene = await TransitionScene.make(plane, only('ended'));
     const running = scene.start();
@@ -70,7 +70,7 @@ test('what becomes of VMs', async (t) => {
     assert.deepEqual(await scene.states(), { ended: 'done: the VM is stopped' });
   });
 
-  await t.test('with restarts nothing is marked; one that runs only once is stopped', async () => {
+  await t.test('with --restart-now no VM is marked, and a VM with strategy Once is stopped', async () => {
     for (const strategy of ['Always', 'Manual', 'Once', 'Halted']) {
       await plane.put(typed(strategy.toLowerCase(), strategy, OLD, { group: 'now' }));
     }
@@ -92,7 +92,7 @@ test('what becomes of VMs', async (t) => {
     assert.equal(await runsOn(plane, 'always'), 'pc-q35-rhel9.2.0');
   });
 
-  await t.test('a paused VM is changed at once, and restarted when it goes on', async () => {
+  await t.test('a paused VM is changed at once, and restarted when it is unpaused', async () => {
     await plane.apply(typed('paused', 'Always'));
     await plane.ask('pause', 'paused');
     const scene = await TransitionScene.make(plane, { ...only('paused'), restartNow: true });
@@ -105,7 +105,7 @@ test('what becomes of VMs', async (t) => {
     assert.equal(plane.startsOf('paused').length, 2);
   });
 
-  await t.test('one that somebody restarts in the same moment is not restarted again', async () => {
+  await t.test('a VM that a user restarts at the same time is not restarted again', async () => {
     for (const strategy of ['Always', 'Manual']) {
       const name = `raced-${strategy.toLowerCase()}`;
       await plane.apply(typed(name, strategy));
@@ -125,7 +125,7 @@ test('what becomes of VMs', async (t) => {
     }
   });
 
-  await t.test('one that somebody stops in the same moment stays so', async () => {
+  await t.test('a VM that a user stops at the same time stays stopped', async () => {
     await plane.apply(typed('left', 'Manual'));
     await plane.ask('start', 'left');
     const scene = await TransitionScene.make(plane, { ...only('left'), restartNow: true });
@@ -140,7 +140,7 @@ test('what becomes of VMs', async (t) => {
     assert.deepEqual(await scene.states(), { left: 'done: the VM is stopped' });
   });
 
-  await t.test('an alias is not restarted for the type that it has', async () => {
+  await t.test('a VM with an alias is not restarted if it runs on the newest type', async () => {
     await plane.apply(typed('alias', 'Always', 'q35'));
     const scene = await TransitionScene.make(plane, { glob: '*q35-7.2', name: 'alias', restartNow: true });
     assert.equal(await scene.run(), 'done');
@@ -148,7 +148,7 @@ test('what becomes of VMs', async (t) => {
     assert.equal(plane.startsOf('alias').length, 1);
   });
 
-  await t.test('a target is set; one that VMs may not have is refused before anything is done', async () => {
+  await t.test('the target type is set, and an unsupported target is refused before any change', async () => {
     await plane.apply(typed('target', 'Halted'));
     const wrong = await TransitionScene.make(plane, { ...only('target'), target: 'virt-9.9' });
     await assert.rejects(wrong.run(), /JOB_TARGET is not supported: virt-9.9/);
@@ -168,7 +168,7 @@ test('what becomes of VMs', async (t) => {
   });
 });
 
-test('more failures than allowed end the job, and nobody else is touched', async (t) => {
+test('more failures than allowed end the job, and no other VM is changed', async (t) => {
   const plane = await startVmPlane(t);
   for (const name of ['bad', 'later']) await plane.apply(typed(name, 'Always'));
   const options = { glob: GLOB, restartNow: true, maxRestarts: 1, maxFailures: 0 };
@@ -182,11 +182,11 @@ test('more failures than allowed end the job, and nobody else is touched', async
   );
   assert.equal(states['later'], 'updated');
   assert.equal(plane.startsOf('later').length, 1);
-  assert.equal(await scene.run({ killAfter: 1 }), 'failed', 'and so does each run after it, without a write');
+  assert.equal(await scene.run({ killAfter: 1 }), 'failed', 'each later run fails without a write');
   assert.equal(plane.startsOf('later').length, 1);
 });
 
-test('marks survive kills of the job and of the server, and go when people restart their VMs', async (t) => {
+test('marks survive kills of the job and of the server, and are removed when users restart their VMs', async (t) => {
   const plane = await startVmPlane(t);
   const names = ['a', 'b', 'c', 'd', 'e'];
   for (const name of names) await plane.put(typed(name, 'Always'));

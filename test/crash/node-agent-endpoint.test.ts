@@ -1,4 +1,4 @@
-/** The host API over the HTTPS endpoint of a node: who may come in, and what becomes of bodies. */
+/** The host API over the HTTPS endpoint of a node: who may call it, and how it handles bodies. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -17,7 +17,7 @@ import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
 import { admitNode } from '#plane/embedded/admit-node.ts';
 import { nodeDirOf, readEndpointCertificate } from '#plane/node-dir.ts';
 
-const nothing = (): never => assert.fail('nobody asks for that');
+const unexpected = (): never => assert.fail('this call is not expected');
 
 async function aScene(t: TestContext) {
   const dataDir = mkdtempSync(join(tmpdir(), 'selfsame-host-endpoint-'));
@@ -28,9 +28,15 @@ async function aScene(t: TestContext) {
   const called: string[] = [];
   const ended = Promise.withResolvers<void>();
   const agent: EndpointAgent = {
-    ...{ find: nothing, pause: nothing, resume: nothing, softReboot: nothing, reset: nothing },
-    ...{ openConsole: nothing, openDisplay: nothing, screenshot: nothing, openPort: nothing, logs: nothing },
-    ...{ freeze: nothing, unfreeze: nothing, readGuest: nothing },
+    ...{ find: unexpected, pause: unexpected, resume: unexpected, softReboot: unexpected, reset: unexpected },
+    ...{
+      openConsole: unexpected,
+      openDisplay: unexpected,
+      screenshot: unexpected,
+      openPort: unexpected,
+      logs: unexpected,
+    },
+    ...{ freeze: unexpected, unfreeze: unexpected, readGuest: unexpected },
     host: {
       async call(verb, parameters, { signal }) {
         called.push(`${verb} ${JSON.stringify(parameters).length}`);
@@ -55,7 +61,7 @@ async function aScene(t: TestContext) {
   };
   const ask = async (path: string, user: string, body = '', method?: string) => {
     const asked = open(path, user, method);
-    // It may be refused before all of it was sent.
+    // The server may refuse the request before all of it was sent.
     asked.on('error', () => {});
     asked.end(body);
     const [response] = (await once(asked, 'response')) as [IncomingMessage];
@@ -64,7 +70,7 @@ async function aScene(t: TestContext) {
   return { ask, open, called, ended: ended.promise };
 }
 
-test('the host API answers those who are named for it', async (t) => {
+test('the host API answers only its reader and its operator', async (t) => {
   const { ask, called } = await aScene(t);
   const listed = await ask('/host/v1/list', HOST_READER, '{"fullStatus":true}');
   assert.deepEqual(listed, { code: 200, body: '{"status":{"code":0,"message":"Done"}}' });
@@ -76,7 +82,7 @@ test('the host API answers those who are named for it', async (t) => {
   assert.deepEqual(called, ['list 19', 'create 2']);
 });
 
-test('a call may have a large body, and not a huge one', async (t) => {
+test('a call may have a body of up to 4 MiB', async (t) => {
   const { ask, called } = await aScene(t);
   const body = (bytes: number) => JSON.stringify({ a: 'x'.repeat(bytes - '{"a":""}'.length) });
   const most = 4 * 1024 * 1024;
@@ -85,7 +91,7 @@ test('a call may have a large body, and not a huge one', async (t) => {
   assert.deepEqual(called, [`create ${most}`]);
 });
 
-test('a call whose caller went away hears of it', async (t) => {
+test('a call is aborted when its caller disconnects', async (t) => {
   const { open, called, ended } = await aScene(t);
   const asked = open('/host/v1/hotplugNic', HOST_OPERATOR);
   asked.on('error', () => {});

@@ -1,4 +1,4 @@
-/** The node agent through the whole core: snapshots of volumes, and volumes from snapshots. */
+/** Snapshots of volumes and volumes from snapshots by the node agent, with the API server in process. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { settle } from '#client/testing/fake-clock.ts';
@@ -63,10 +63,10 @@ async function isGone({ api }: AgentScene, url: string): Promise<boolean> {
   return (await api.call('GET', url)).status === 404;
 }
 
-/** What was asked of the volumes for snapshots. */
-const asked = ({ volumes }: AgentScene) => volumes.calls.filter((call) => /napshot|fill/.test(call));
+/** Returns the calls about snapshots that the volumes got. */
+const snapshotCalls = ({ volumes }: AgentScene) => volumes.calls.filter((call) => /napshot|fill/.test(call));
 
-/** A guest with two disks on claims. */
+/** Starts a guest with two disks on claims. */
 async function launch(scene: AgentScene): Promise<string> {
   const volumes = DISKS.map((name) => ({ name, persistentVolumeClaim: { claimName: `claim-${name}` } }));
   scene.volumes.next = {
@@ -94,8 +94,8 @@ const online = (id: string) => ({
   'selfsame.io/snapshot-set-size': '2',
 });
 
-describe('a volume that nobody has open', () => {
-  it('is copied, told of and let go', async (t) => {
+describe('a volume that no guest uses', () => {
+  it('is copied, reported and released', async (t) => {
     const scene = await startAgentScene(t);
     await addVolume(scene, 'pv');
     const name = await snapshot(scene, 'pv');
@@ -103,7 +103,7 @@ describe('a volume that nobody has open', () => {
     const handle = `node/${NODE}/${name}`;
     assert.deepEqual(status, { readyToUse: true, restoreSize: 2 ** 30, snapshotHandle: handle });
     assert.ok(Math.abs(creationTime / 1e6 - scene.clock.now()) < 60_000);
-    assert.deepEqual(asked(scene), [`takeSnapshot pv ${name}`, `sealSnapshot ${name}`]);
+    assert.deepEqual(snapshotCalls(scene), [`takeSnapshot pv ${name}`, `sealSnapshot ${name}`]);
     const before = scene.writes.length;
     await scene.advance(30);
     assert.deepEqual(
@@ -114,10 +114,10 @@ describe('a volume that nobody has open', () => {
     await scene.api.ok('DELETE', `${CONTENTS}/${name}`);
     await scene.settle();
     assert.ok(await isGone(scene, `${CONTENTS}/${name}`));
-    assert.equal(asked(scene).at(-1), `removeSnapshot ${name}`);
+    assert.equal(snapshotCalls(scene).at(-1), `removeSnapshot ${name}`);
   });
 
-  it('is tried again, and the error goes with the next try', async (t) => {
+  it('is tried again after an error, and success clears the error', async (t) => {
     const scene = await startAgentScene(t);
     const { takeSnapshot } = scene.volumes;
     scene.volumes.takeSnapshot = () => Promise.reject(new Error('no space left'));
@@ -130,7 +130,7 @@ describe('a volume that nobody has open', () => {
     assert.deepEqual([readyToUse, error], [true, undefined]);
   });
 
-  it('is not copied while a guest has it', async (t) => {
+  it('is not copied while a guest uses it', async (t) => {
     const scene = await startAgentScene(t);
     await launch(scene);
     const name = await snapshot(scene, 'root');
@@ -140,7 +140,7 @@ describe('a volume that nobody has open', () => {
     assert.equal((await statusOf(scene, name)).readyToUse, true);
   });
 
-  it('is not copied while a guest has it whose pod is gone already', async (t) => {
+  it('is not copied while a guest uses it whose pod is already deleted', async (t) => {
     const scene = await startAgentScene(t);
     const id = await launch(scene);
     const { destroy } = scene.hypervisor();
@@ -155,16 +155,16 @@ describe('a volume that nobody has open', () => {
     assert.equal((await statusOf(scene, name)).readyToUse, true);
   });
 
-  it('is not made anew, empty, when it is about to go', async (t) => {
+  it('is not created again, empty, while it is being deleted', async (t) => {
     const scene = await startAgentScene(t);
     await addVolume(scene, 'pv', { metadata: { finalizers: ['example.com/a'] } });
     await scene.api.ok('DELETE', `${VOLUMES}/pv`);
     const name = await snapshot(scene, 'pv');
     assert.match((await statusOf(scene, name)).error.message, /"pv" is being deleted/);
-    assert.deepEqual(asked(scene), []);
+    assert.deepEqual(snapshotCalls(scene), []);
   });
 
-  it('is copied once although nobody can be told for a while', async (t) => {
+  it('is copied once although the result cannot be written for a while', async (t) => {
     const scene = await startAgentScene(t);
     await addVolume(scene, 'pv');
     scene.cutAfter(0);
@@ -174,13 +174,13 @@ describe('a volume that nobody has open', () => {
     scene.cutAfter(Infinity);
     await scene.advance(30);
     assert.equal((await statusOf(scene, name)).readyToUse, true);
-    assert.deepEqual(asked(scene), [`takeSnapshot pv ${name}`, `sealSnapshot ${name}`]);
+    assert.deepEqual(snapshotCalls(scene), [`takeSnapshot pv ${name}`, `sealSnapshot ${name}`]);
   });
 
-  it('is not told to have failed when it was told to be ready', async (t) => {
+  it('is not reported as failed after it was reported as ready', async (t) => {
     const scene = await startAgentScene(t);
     scene.volumes.takeSnapshot = async (_, { id }) => {
-      // As where our own write came through, and its answer did not.
+      // As if the agent's own write was stored, but its answer was lost.
       await scene.api.ok('PATCH', `${CONTENTS}/${id}/status`, { body: { status: READY } });
       throw new Error('no space left');
     };
@@ -190,7 +190,7 @@ describe('a volume that nobody has open', () => {
     assert.deepEqual(await statusOf(scene, name), READY);
   });
 
-  it('goes without waiting for the copies of others', async (t) => {
+  it('is deleted without waiting for other copies', async (t) => {
     const scene = await startAgentScene(t);
     for (const name of ['pv', 'long-1', 'long-2']) await addVolume(scene, name);
     const name = await snapshot(scene, 'pv');
@@ -212,7 +212,7 @@ describe('a volume that nobody has open', () => {
     for (const one of long) assert.ok(await isGone(scene, `${CONTENTS}/${one}`));
   });
 
-  it('is no business of ours where another node or another driver has it', async (t) => {
+  it('of another node or another driver is ignored', async (t) => {
     const scene = await startAgentScene(t);
     await addVolume(scene, 'pv');
     await addVolume(scene, 'pv2');
@@ -221,12 +221,12 @@ describe('a volume that nobody has open', () => {
     for (const name of [theirs, foreign]) await scene.api.ok('DELETE', `${CONTENTS}/${name}`);
     await scene.settle();
     for (const name of [theirs, foreign]) assert.equal(await isGone(scene, `${CONTENTS}/${name}`), false);
-    assert.deepEqual(asked(scene), []);
+    assert.deepEqual(snapshotCalls(scene), []);
   });
 });
 
 describe('disks that a guest has open', () => {
-  it('are copied at one moment, when all of the set are known', async (t) => {
+  it('are copied at the same time, when the whole set is known', async (t) => {
     const scene = await startAgentScene(t);
     const id = await launch(scene);
     const moments: Loose[] = [];
@@ -250,10 +250,10 @@ describe('disks that a guest has open', () => {
       assert.deepEqual([status.readyToUse, status.creationTime], [true, one.creationTime]);
     }
     assert.equal(moments.length, 1);
-    assert.equal(await scene.hypervisor().copyState(id, first), undefined, 'nothing is left of it in the hypervisor');
+    assert.equal(await scene.hypervisor().copyState(id, first), undefined, 'nothing is left in the hypervisor');
   });
 
-  it('all fail with the first copy that fails, and nothing is left of them', async (t) => {
+  it('all fail with the first copy that fails, and nothing is left', async (t) => {
     const scene = await startAgentScene(t);
     const id = await launch(scene);
     scene.hypervisor().host.holdCopies = true;
@@ -262,21 +262,25 @@ describe('disks that a guest has open', () => {
     await scene.settle();
     for (const name of names) {
       assert.match((await statusOf(scene, name)).error.message, /the guest ended/);
-      assert.ok(asked(scene).includes(`removeSnapshot ${name}`));
+      assert.ok(snapshotCalls(scene).includes(`removeSnapshot ${name}`));
     }
-    const before = asked(scene).filter((call) => call.startsWith('makeSnapshotFile')).length;
+    const before = snapshotCalls(scene).filter((call) => call.startsWith('makeSnapshotFile')).length;
     await scene.advance(60);
-    assert.equal(asked(scene).filter((call) => call.startsWith('makeSnapshotFile')).length, before, 'never again');
+    assert.equal(
+      snapshotCalls(scene).filter((call) => call.startsWith('makeSnapshotFile')).length,
+      before,
+      'it is not tried again',
+    );
   });
 
-  it('of a guest that is no more cannot be copied', async (t) => {
+  it('of a guest that has ended cannot be copied', async (t) => {
     const scene = await startAgentScene(t);
     await addVolume(scene, 'root');
     const name = await snapshot(scene, 'root', { ...online('nobody'), 'selfsame.io/snapshot-set-size': '1' });
     assert.equal((await statusOf(scene, name)).error.message, 'the guest ended before its disks were copied');
   });
 
-  it('are not mixed up with those of another namespace, whatever that says of itself', async (t) => {
+  it('are not mixed with those of a set of the same name in another namespace', async (t) => {
     const scene = await startAgentScene(t);
     const id = await launch(scene);
     await addVolume(scene, 'theirs', { claim: { namespace: 'other' } });
@@ -288,7 +292,7 @@ describe('disks that a guest has open', () => {
     for (const name of [first, second]) assert.equal((await statusOf(scene, name)).readyToUse, true);
   });
 
-  it('fail at once where the hypervisor says that it is no use', async (t) => {
+  it('fail at once if the hypervisor reports a permanent error', async (t) => {
     const scene = await startAgentScene(t);
     const id = await launch(scene);
     scene.hypervisor().startCopies = () => Promise.reject(new HypervisorError('no room', { permanent: true }));
@@ -296,7 +300,7 @@ describe('disks that a guest has open', () => {
     for (const name of names) assert.equal((await statusOf(scene, name)).error.message, 'no room');
   });
 
-  it('fail where a copy is no good, and are tried again where it only cannot be looked at', async (t) => {
+  it('fail if a copy is unusable, and are checked again if it cannot be read', async (t) => {
     const scene = await startAgentScene(t);
     const id = await launch(scene);
     scene.volumes.sealSnapshot = () => Promise.reject(new Error('EIO'));
@@ -307,11 +311,11 @@ describe('disks that a guest has open', () => {
     await scene.advance(20);
     for (const name of names) {
       assert.equal((await statusOf(scene, name)).error.message, 'it is raw; expected qcow2');
-      assert.ok(asked(scene).includes(`removeSnapshot ${name}`));
+      assert.ok(snapshotCalls(scene).includes(`removeSnapshot ${name}`));
     }
   });
 
-  it('are given up when they are deleted', async (t) => {
+  it('are aborted when they are deleted', async (t) => {
     const scene = await startAgentScene(t);
     const id = await launch(scene);
     scene.hypervisor().host.holdCopies = true;
@@ -326,7 +330,7 @@ describe('disks that a guest has open', () => {
   });
 
   for (let writes = 0; writes < 5; writes++) {
-    it(`are copied once also where the agent is lost after ${writes} writes`, async (t) => {
+    it(`are copied once if the agent is killed after ${writes} writes`, async (t) => {
       const scene = await startAgentScene(t);
       const id = await launch(scene);
       let moments = 0;
@@ -352,17 +356,17 @@ describe('volumes from snapshots', () => {
     attributes: { snapshot: `node/${NODE}/snap` },
   };
 
-  it('are filled, and then let go', async (t) => {
+  it('are filled, and then released', async (t) => {
     const scene = await startAgentScene(t);
     await addVolume(scene, 'pv', toFill);
     await scene.settle();
-    assert.deepEqual(new Set(asked(scene)), new Set(['fill pv']));
+    assert.deepEqual(new Set(snapshotCalls(scene)), new Set(['fill pv']));
     const { finalizers } = (await scene.api.ok('GET', `${VOLUMES}/pv`)).metadata;
     assert.equal(finalizers.includes('selfsame.io/volume-copy'), false);
     assert.equal(finalizers.includes('selfsame.io/volume-data'), true);
   });
 
-  it('are tried again where they cannot be filled, and an Event says why', async (t) => {
+  it('are tried again if they cannot be filled, with an Event that says why', async (t) => {
     const scene = await startAgentScene(t);
     const { fill } = scene.volumes;
     scene.volumes.fill = () => Promise.reject(new Error('no space left'));
@@ -377,16 +381,16 @@ describe('volumes from snapshots', () => {
     assert.equal(finalizers.includes('selfsame.io/volume-copy'), false);
   });
 
-  it('are filled by the node that they name', async (t) => {
+  it('are filled only by the node that they name', async (t) => {
     const scene = await startAgentScene(t);
     const metadata = { ...toFill.metadata, annotations: { 'selfsame.io/volume-copy-node': 'n2' } };
     await addVolume(scene, 'pv', { ...toFill, metadata });
     await scene.settle();
-    assert.deepEqual(asked(scene), []);
+    assert.deepEqual(snapshotCalls(scene), []);
   });
 
-  /** A volume that is being filled, until that is given up. */
-  async function filling(scene: AgentScene): Promise<{ ended: Promise<void> }> {
+  /** Starts to fill a volume; the fill ends only when it is aborted. */
+  async function startFilling(scene: AgentScene): Promise<{ ended: Promise<void> }> {
     const [begun, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     scene.volumes.fill = async (_, { signal }) => {
       begun.resolve();
@@ -399,9 +403,9 @@ describe('volumes from snapshots', () => {
     return { ended: ended.promise };
   }
 
-  it('are left to another node when they name that one', { timeout: 20_000 }, async (t) => {
+  it('are no longer filled when they name another node', { timeout: 20_000 }, async (t) => {
     const scene = await startAgentScene(t);
-    const { ended } = await filling(scene);
+    const { ended } = await startFilling(scene);
     const body = { metadata: { annotations: { 'selfsame.io/volume-copy-node': 'n2' } } };
     await scene.api.ok('PATCH', `${VOLUMES}/pv`, { body });
     await ended;
@@ -410,9 +414,9 @@ describe('volumes from snapshots', () => {
     assert.ok(finalizers.includes('selfsame.io/volume-copy'));
   });
 
-  it('are given up when they are deleted meanwhile, and then their data goes', async (t) => {
+  it('are no longer filled when they are deleted, and their data is removed', async (t) => {
     const scene = await startAgentScene(t);
-    await filling(scene);
+    await startFilling(scene);
     await scene.api.ok('DELETE', `${VOLUMES}/pv`);
     await scene.settle();
     assert.ok(await isGone(scene, `${VOLUMES}/pv`));

@@ -1,4 +1,4 @@
-/** The node agent through the whole core, on simulated guests: the life of a launcher pod and its guest. */
+/** The life of a launcher pod and its guest: the node agent with the API server in process, on simulated guests. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { HostVm } from '#api/host-api.ts';
@@ -19,7 +19,7 @@ const listAll = (scene: AgentScene) =>
 const stop = ({ api }: AgentScene, pod: string) => api.ok('DELETE', `${PODS}/${pod}`);
 
 describe('a launcher pod', () => {
-  it('runs its guest, and both objects say so', async (t) => {
+  it('runs its guest, and both objects report it', async (t) => {
     const scene = await startAgentScene(t);
     const { id } = await scene.launch('db');
     assert.equal(scene.hypervisor().get(id)?.current.state, 'running');
@@ -44,12 +44,12 @@ describe('a launcher pod', () => {
     const nic = devices.find(({ deviceId }) => deviceId === 'nic-default');
     assert.equal(typeof nic?.address === 'object' && nic.address['type'], 'pci');
     assert.equal('hotplug' in status, false);
-    // What others wrote stays.
+    // Fields of other writers are kept.
     assert.equal(status.phase, 'Scheduled');
     assert.equal(status.nodeName, NODE);
   });
 
-  it('is written no more often than things change', async (t) => {
+  it('is written only when something changes', async (t) => {
     const scene = await startAgentScene(t);
     scene.writes.length = 0;
     await scene.launch('db');
@@ -61,7 +61,7 @@ describe('a launcher pod', () => {
     assert.deepEqual(scene.writes, []);
   });
 
-  it('starts paused when asked to, and says so until it is resumed', async (t) => {
+  it('starts paused if requested, and reports it until it is resumed', async (t) => {
     const scene = await startAgentScene(t);
     const { id } = await scene.launch('db', { startStrategy: 'Paused' });
     assert.equal(condition(await scene.vmi('db'), 'Paused').reason, 'PausedByUser');
@@ -102,7 +102,7 @@ describe('a launcher pod', () => {
     assert.match(status.message, /QEMU exited with code 1/);
   });
 
-  it('fails when it was running and its guest is not there any more', async (t) => {
+  it('fails when its guest has disappeared', async (t) => {
     const scene = await startAgentScene(t);
     const { id } = await scene.launch('db');
     await scene.hypervisor().destroy(id);
@@ -113,8 +113,8 @@ describe('a launcher pod', () => {
   });
 });
 
-describe('a start that does not go well', () => {
-  it('waits for volumes, tells why after a while, and goes on when they are there', async (t) => {
+describe('a start that fails or waits', () => {
+  it('waits for volumes, reports why, and continues when they are ready', async (t) => {
     const scene = await startAgentScene(t);
     const ready = scene.volumes.next;
     scene.volumes.next = { is: 'waiting', reason: 'ClaimPending', message: 'claim "data" is not bound' };
@@ -128,7 +128,7 @@ describe('a start that does not go well', () => {
     assert.equal((await scene.pod('launcher-db')).status.phase, 'Running');
   });
 
-  it('fails for good where a volume can never be ready', async (t) => {
+  it('fails permanently if a volume can never be ready', async (t) => {
     const scene = await startAgentScene(t);
     scene.volumes.next = { is: 'failed', reason: 'VolumeUnsupported', message: 'nfs cannot be used' };
     await scene.launch('db');
@@ -139,7 +139,7 @@ describe('a start that does not go well', () => {
     );
   });
 
-  it('names the fields of an instance that nobody can define', async (t) => {
+  it('names the fields of an instance without a valid domain definition', async (t) => {
     const scene = await startAgentScene(t);
     await scene.launch('db', { domain: { memory: { guest: '128Mi' }, machine: { type: 'pc-q35-99' } } });
     const { phase, reason, message } = (await scene.pod('launcher-db')).status;
@@ -165,8 +165,8 @@ describe('a start that does not go well', () => {
       [],
     );
     const { items } = await scene.api.ok('GET', '/api/v1/namespaces/default/events');
-    const told = items.find(({ reason }: Loose) => reason === 'OptionalDiskMissing');
-    assert.match(told.message, /"extra": persistentvolumeclaim "extra" not found/);
+    const event = items.find(({ reason }: Loose) => reason === 'OptionalDiskMissing');
+    assert.match(event.message, /"extra": persistentvolumeclaim "extra" not found/);
   });
 
   it('is tried again when the hypervisor fails, with an Event', async (t) => {
@@ -179,14 +179,14 @@ describe('a start that does not go well', () => {
     assert.ok(items.some(({ reason, message }: Loose) => reason === 'StartFailed' && message.includes('no memory')));
   });
 
-  it('fails at once where the hypervisor says that it is of no use', async (t) => {
+  it('fails at once if the hypervisor reports a permanent error', async (t) => {
     const scene = await startAgentScene(t);
     scene.hypervisor().failNextCreate(new HypervisorError('Cannot start domain: no such CPU', { permanent: true }));
     await scene.launch('db');
     assert.equal((await scene.pod('launcher-db')).status.reason, 'StartFailed');
   });
 
-  it('does not happen twice for one instance, whoever makes a second pod', async (t) => {
+  it('does not happen twice for one instance, even with a second pod', async (t) => {
     const scene = await startAgentScene(t);
     const { vmi, id } = await scene.launch('db');
     await scene.api.ok('POST', PODS, { body: aLauncher(vmi, { name: 'forged' }) });
@@ -198,7 +198,7 @@ describe('a start that does not go well', () => {
     assert.equal(scene.hypervisor().get(id)?.current.state, 'running');
   });
 
-  it('does not happen for a pod whose instance is another one', async (t) => {
+  it('does not happen for a pod that names the instance of another pod', async (t) => {
     const scene = await startAgentScene(t);
     const { id } = await scene.launch('db');
     const { vmi } = await scene.launch('victim');
@@ -216,7 +216,7 @@ describe('a start that does not go well', () => {
 });
 
 describe('a pod that is deleted', () => {
-  it('goes when its guest has obeyed the power button', async (t) => {
+  it('is removed when its guest has shut down', async (t) => {
     const scene = await startAgentScene(t);
     const { id } = await scene.launch('db');
     await stop(scene, 'launcher-db');
@@ -225,7 +225,7 @@ describe('a pod that is deleted', () => {
     assert.equal(scene.hypervisor().get(id), undefined);
   });
 
-  it('is resumed first where it was paused', async (t) => {
+  it('is resumed first if it was paused', async (t) => {
     const scene = await startAgentScene(t);
     const { id } = await scene.launch('db', { startStrategy: 'Paused' });
     await stop(scene, 'launcher-db');
@@ -233,7 +233,7 @@ describe('a pod that is deleted', () => {
     assert.equal(scene.hypervisor().get(id), undefined);
   });
 
-  it('is switched off when the time of the instance is up, and not before', async (t) => {
+  it('is switched off when the grace period is over, and not before', async (t) => {
     const scene = await startAgentScene(t);
     const { id } = await scene.launch('db');
     scene.hypervisor().guest(id).ignorePowerButton();
@@ -246,7 +246,7 @@ describe('a pod that is deleted', () => {
     assert.equal(await exists(scene, `${PODS}/launcher-db`), false);
   });
 
-  it('is switched off at once when its instance is given no more time', async (t) => {
+  it('is switched off at once when the grace period is set to 0', async (t) => {
     const scene = await startAgentScene(t);
     const { id } = await scene.launch('db');
     scene.hypervisor().guest(id).ignorePowerButton();
@@ -257,7 +257,7 @@ describe('a pod that is deleted', () => {
     assert.equal(scene.hypervisor().get(id), undefined);
   });
 
-  it('by force, is gone at once and takes the guest with it', async (t) => {
+  it('by force is removed at once, and its guest with it', async (t) => {
     const scene = await startAgentScene(t);
     const { id } = await scene.launch('db');
     await scene.api.ok('DELETE', `${PODS}/launcher-db`, { body: { gracePeriodSeconds: 0 } });
@@ -266,8 +266,8 @@ describe('a pod that is deleted', () => {
   });
 });
 
-describe('an agent that comes back', () => {
-  it('finds its guests and touches nothing', async (t) => {
+describe('a restarted agent', () => {
+  it('finds its guests and changes nothing', async (t) => {
     const scene = await startAgentScene(t);
     const { id } = await scene.launch('db');
     const before = scene.hypervisor().get(id)?.startedAtMs;
@@ -281,7 +281,7 @@ describe('an agent that comes back', () => {
     );
   });
 
-  it('removes guests that no pod wants any more', async (t) => {
+  it('removes guests that no longer have a pod', async (t) => {
     const scene = await startAgentScene(t);
     const { id } = await scene.launch('db');
     await scene.agent().stop();
@@ -290,13 +290,13 @@ describe('an agent that comes back', () => {
     assert.equal(scene.hypervisor().get(id), undefined);
   });
 
-  it('waits for the API, and touches no guest before it has heard of every pod', async (t) => {
+  it('waits for the API, and changes no guest before it has listed all pods', async (t) => {
     const scene = await startAgentScene(t);
     const { id } = await scene.launch('db');
     await scene.agent().stop();
     const stopping = new AbortController();
     const hypervisor = createFakeHypervisor({ clock: scene.clock, host: scene.hypervisor().host });
-    const handler = () => Promise.reject(new Error('nobody is there'));
+    const handler = () => Promise.reject(new Error('the API does not answer'));
     const user = { name: `system:node:${NODE}`, groups: [] };
     const starting = startNodeAgent({
       name: NODE,
@@ -321,7 +321,7 @@ describe('an agent that comes back', () => {
     assert.equal(hypervisor.get(id)?.current.state, 'running');
   });
 
-  it('goes on with a stop, and gives the guest its time', async (t) => {
+  it('continues a stop with the full grace period', async (t) => {
     const scene = await startAgentScene(t);
     const { id } = await scene.launch('db');
     scene.hypervisor().guest(id).ignorePowerButton();
@@ -336,11 +336,11 @@ describe('an agent that comes back', () => {
   });
 });
 
-/** More than a life has writes. */
+/** More writes than a run has. */
 const MAX_WRITES = 30;
 
-describe('an agent that dies', () => {
-  it('after any write of a start and a stop leaves a life that goes on as it should', async (t) => {
+describe('an agent that is killed', () => {
+  it('can be replaced after any write of a start and a stop', async (t) => {
     let total = MAX_WRITES;
     for (let cut = 0; cut <= total; cut++) {
       await t.test(`${cut} writes`, async (inner) => {
@@ -360,6 +360,6 @@ describe('an agent that dies', () => {
         if (scene.writes.length < cut) total = scene.writes.length;
       });
     }
-    assert.ok(total < MAX_WRITES, 'every write was cut');
+    assert.ok(total < MAX_WRITES, 'the agent was killed at every write');
   });
 });

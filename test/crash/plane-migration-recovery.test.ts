@@ -1,6 +1,6 @@
 /**
- * The node of a guest is lost when the target has all of it, and before anybody has said that it went: nothing is
- * guessed. People decide, and a node that comes back later finds what they have decided.
+ * The source node is lost after the target has the whole guest, and before the migration is committed: Selfsame does not
+ * guess. The user decides, and a node that returns later follows the decision.
  */
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
@@ -10,7 +10,7 @@ import { startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 import type { SimulatedNode } from '#test/support/vm-plane-nodes.ts';
 
 const RECOVERY = 'selfsame.io/recovery';
-/** Until a node is said not to answer. */
+/** Time until a node is reported as not answering. */
 const SILENCE_MS = 60_000;
 const MIGRATION = 'go';
 
@@ -56,8 +56,8 @@ const running = ({ nodes }: VmPlane) =>
     node.living(`default/${VM}`).flatMap(({ record }) => (record.current.state === 'running' ? [node.name] : [])),
   );
 
-describe('a guest whose node was lost when the target had all of it', () => {
-  it('waits for a decision, which a node that comes back makes by itself', async (t) => {
+describe('a guest whose node was lost when the target had the whole guest', () => {
+  it('waits for a decision, which the source makes itself when it returns', async (t) => {
     const { plane, source } = await loseSource(t);
     assert.deepEqual(running(plane), []);
     const { status, message } = await condition(plane);
@@ -76,29 +76,29 @@ describe('a guest whose node was lost when the target had all of it', () => {
     assert.equal((await condition(plane)).status, 'False');
   });
 
-  it('goes on at the target when people say so', async (t) => {
+  it('runs on the target when the user decides so', async (t) => {
     const { plane, source, target } = await loseSource(t);
     assert.equal(await decide(plane, 'target'), 'taken');
     await plane.advance(SILENCE_MS);
     assert.equal(await phaseOf(plane, MIGRATION), 'Succeeded');
     assert.deepEqual(running(plane), [target.name]);
     assert.equal(whereIs(plane).guest.recall('memory'), 'kept');
-    const told = (await plane.events(VM)).filter((line) => line.startsWith('MigrationRecovered'));
-    assert.deepEqual(told.length, 1);
-    assert.match(told[0]!, new RegExp(`Make sure that node ${source.name} does not run it any more`));
+    const recovered = (await plane.events(VM)).filter((line) => line.startsWith('MigrationRecovered'));
+    assert.deepEqual(recovered.length, 1);
+    assert.match(recovered[0]!, new RegExp(`Make sure that node ${source.name} does not run it any more`));
     await plane.bringBack(source.name);
     await plane.advance(SILENCE_MS);
     await judge(plane, 'kept');
     assert.equal(whereIs(plane).node, target);
   });
 
-  it('goes on at its node when people say so, and the node is back', async (t) => {
+  it('runs on the source when the user decides so and the source is back', async (t) => {
     const { plane, source, target } = await loseSource(t);
     assert.equal(await decide(plane, 'source'), 'taken');
     await plane.advance(SILENCE_MS);
     assert.match(await phaseOf(plane, MIGRATION), /^Failed: the annotation selfsame.io\/recovery decided/);
     assert.deepEqual(running(plane), []);
-    assert.deepEqual(target.living(), [], 'what came to the target is gone');
+    assert.deepEqual(target.living(), [], 'nothing is left on the target');
     await plane.bringBack(source.name);
     await plane.advance(SILENCE_MS);
     await judge(plane, 'kept');
@@ -106,7 +106,7 @@ describe('a guest whose node was lost when the target had all of it', () => {
     assert.equal(plane.startsOf(VM).length, 1);
   });
 
-  it('is not where nobody answers, whatever people say', async (t) => {
+  it('is not started on a node that does not answer, even if the user decides so', async (t) => {
     const { plane, source, target } = await loseSource(t);
     await plane.killNode(target.name);
     await plane.advance(SILENCE_MS);
@@ -118,13 +118,13 @@ describe('a guest whose node was lost when the target had all of it', () => {
     assert.equal((await plane.list('Pod')).length, 2);
     await plane.bringBack(target.name);
     await plane.advance(SILENCE_MS);
-    assert.equal(await phaseOf(plane, MIGRATION), 'Succeeded', 'it was waited for');
+    assert.equal(await phaseOf(plane, MIGRATION), 'Succeeded', 'the migration waited for the target');
     await plane.bringBack(source.name);
     await plane.advance(SILENCE_MS);
     await judge(plane, 'kept');
   });
 
-  it('can go further when the lost node is taken out of the cluster, and not before', async (t) => {
+  it('can migrate again only when the lost node is removed from the cluster', async (t) => {
     const { plane, source, target } = await loseSource(t, 3);
     assert.equal(await decide(plane, 'target'), 'taken');
     await plane.advance(SILENCE_MS);

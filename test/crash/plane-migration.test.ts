@@ -1,4 +1,4 @@
-/** Guests that move, through the whole plane on simulated nodes: what people do, and what they see. */
+/** Live migration on the whole plane with simulated nodes: what users do, and what they see. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
@@ -10,8 +10,8 @@ const holdSends = (plane: VmPlane, hold: boolean) => {
   for (const { host } of plane.nodes) host.holdSends = hold;
 };
 
-describe('a guest that moves', () => {
-  it('goes there and back, restarts and goes again, and is always itself', async (t) => {
+describe('a migrating guest', () => {
+  it('migrates there and back, restarts and migrates again with the same identity', async (t) => {
     const plane = await startVmPlane(t);
     await startMovingVm(plane);
     await writeAll(plane, 'one');
@@ -65,7 +65,7 @@ describe('a guest that moves', () => {
     await judge(plane, 'two');
   });
 
-  it('stays when the migration is cancelled, fails, or its target refuses', async (t) => {
+  it('stays on its node when the migration is cancelled, fails, or is refused by the target', async (t) => {
     const plane = await startVmPlane(t);
     await startMovingVm(plane);
     await writeAll(plane, 'here');
@@ -104,7 +104,7 @@ describe('a guest that moves', () => {
     await judge(plane, 'here');
   });
 
-  it('can be stopped, shut itself down and be deleted on its way', async (t) => {
+  it('can be stopped, shut down and deleted during the migration', async (t) => {
     const plane = await startVmPlane(t);
     await startMovingVm(plane);
     await writeAll(plane, 'kept');
@@ -129,10 +129,10 @@ describe('a guest that moves', () => {
     await plane.advance(120_000);
     assert.deepEqual([await plane.list('Pod'), plane.guests(VM)], [[], []]);
     const claims = await plane.names('PersistentVolumeClaim');
-    assert.deepEqual(claims.sort(), ['all', 'root'], 'its state goes with it, on both sides');
+    assert.deepEqual(claims.sort(), ['all', 'root'], 'its state is deleted on both sides');
   });
 
-  it('arrives paused when its owner has paused it', async (t) => {
+  it('stays paused', async (t) => {
     const plane = await startVmPlane(t);
     await plane.apply(aVm('still', { runStrategy: 'Always' }));
     await plane.ask('pause', 'still');
@@ -144,8 +144,8 @@ describe('a guest that moves', () => {
   });
 });
 
-describe('who may move, and how many', () => {
-  it('keeps to the limits, oldest first', async (t) => {
+describe('the migration controller', () => {
+  it('keeps the limits of parallel migrations', async (t) => {
     const plane = await startVmPlane(t);
     const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
     for (const name of names) await plane.apply(aVm(name, { runStrategy: 'Always' }, { nodeSelector: {} }));
@@ -156,8 +156,8 @@ describe('who may move, and how many', () => {
     assert.ok(phases.filter((phase) => phase === 'Running').length <= 4, phases.join());
     assert.ok(phases.includes('Pending'));
     for (const node of plane.nodes) {
-      const going = node.living().filter(({ record }) => record.migration?.step === 'sending');
-      assert.ok(going.length <= 2, `${node.name} sends ${going.length}`);
+      const sending = node.living().filter(({ record }) => record.migration?.step === 'sending');
+      assert.ok(sending.length <= 2, `${node.name} sends ${sending.length}`);
     }
     for (let round = 0; round < names.length; round++) {
       for (const { host } of plane.nodes) host.finishSends();
@@ -166,7 +166,7 @@ describe('who may move, and how many', () => {
     for (const name of names) assert.equal(await phaseOf(plane, name), 'Succeeded', name);
   });
 
-  it('says what is in the way', async (t) => {
+  it('reports why a VMI cannot be migrated', async (t) => {
     const plane = await startVmPlane(t);
     const volumes = [{ name: 'host', hostDisk: { path: '/x', type: 'Disk' } }];
     const devices = { disks: [{ name: 'host', disk: { bus: 'virtio' } }] };
@@ -180,7 +180,7 @@ describe('who may move, and how many', () => {
     assert.match(none.body.message, /nobody/);
   });
 
-  it('waits until nobody else uses a disk that goes along', async (t) => {
+  it('waits until no other VMI uses a disk that is copied', async (t) => {
     const plane = await startVmPlane(t);
     await startMovingVm(plane);
     await writeAll(plane, 'mine');
@@ -196,7 +196,7 @@ describe('who may move, and how many', () => {
     await judge(plane, 'mine');
   });
 
-  it('empties a node that is drained', async (t) => {
+  it('migrates guests away from a drained node', async (t) => {
     const plane = await startVmPlane(t);
     await plane.apply(aVm('leaves', { runStrategy: 'Always' }, { evictionStrategy: 'LiveMigrate' }));
     const { uid } = (await plane.get('VirtualMachineInstance', 'leaves')).metadata;
@@ -215,7 +215,7 @@ describe('who may move, and how many', () => {
     assert.equal(vmi.metadata.uid, uid);
     assert.notEqual(vmi.status.nodeName, nodeName);
     assert.equal(vmi.status.evacuationNodeName, undefined);
-    assert.equal((await evict()).status, 404, 'it has gone');
+    assert.equal((await evict()).status, 404, 'the pod has been deleted');
     assert.equal(plane.startsOf('leaves').length, 1);
   });
 });

@@ -1,4 +1,4 @@
-/** The claims that hold the persistent state of VMs, on the whole plane: of which class, whose, and for how long. */
+/** The claims that hold the persistent state of VMs, on the whole plane: their class, owner and life. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { PROTECTION_LABEL } from '#api/delete-protection.ts';
@@ -16,7 +16,7 @@ const CLUSTER_DEFAULT = 'storageclass.kubernetes.io/is-default-class';
 const VIRT_DEFAULT = 'storageclass.kubevirt.io/is-default-virt-class';
 
 const domainWith = (persistent: boolean): Loose => ({ domain: { devices: { tpm: { persistent } } } });
-const aKeeper = (name: string, spec: Loose = ALWAYS): Loose => aVm(name, spec, domainWith(true));
+const aVmWithState = (name: string, spec: Loose = ALWAYS): Loose => aVm(name, spec, domainWith(true));
 
 async function call(plane: VmPlane, method: string, url: string, body?: Loose): Promise<Loose> {
   const answer = await plane.call(method, url, { body });
@@ -28,7 +28,7 @@ async function call(plane: VmPlane, method: string, url: string, body?: Loose): 
 const configure = (plane: VmPlane, vmStateStorageClass: string | null) =>
   call(plane, 'PATCH', SETTINGS, { spec: { configuration: { vmStateStorageClass } } });
 
-/** Switches the persistence of the VM's TPM; for the next start. */
+/** Switches the persistence of the VM's TPM for the next start. */
 const persist = (plane: VmPlane, name: string, persistent: boolean) =>
   plane.apply({ kind: 'VirtualMachine', metadata: { name }, spec: { template: { spec: domainWith(persistent) } } });
 
@@ -46,7 +46,7 @@ async function stateOf(plane: VmPlane, vm: string): Promise<Loose> {
   return claim;
 }
 
-/** Class, modes and size of the VM's claim, and whether its guest has it. */
+/** Returns class, modes and size of the VM's claim, after checking that its guest uses it. */
 async function shape(plane: VmPlane, vm: string): Promise<string> {
   const { spec } = await stateOf(plane, vm);
   assert.equal(plane.guest(vm).definition.state?.directory, `/simulated/${spec.volumeName}/state`);
@@ -54,15 +54,15 @@ async function shape(plane: VmPlane, vm: string): Promise<string> {
   return [storageClassName, accessModes.join(), volumeMode, resources.requests.storage].join(' ');
 }
 
-async function heldUpBy(plane: VmPlane, vm: string): Promise<string | undefined> {
+async function synchronizedFailure(plane: VmPlane, vm: string): Promise<string | undefined> {
   const { status } = await plane.get('VirtualMachineInstance', vm);
   const synchronized = status.conditions.find(({ type }: Loose) => type === 'Synchronized');
   return synchronized === undefined ? undefined : `${synchronized.reason}: ${synchronized.message}`;
 }
 
-async function gone(plane: VmPlane, vm: string): Promise<void> {
+async function deleteVm(plane: VmPlane, vm: string): Promise<void> {
   await plane.delete('VirtualMachine', vm);
-  assert.deepEqual(await statesOf(plane, vm), [], 'state goes with its VM');
+  assert.deepEqual(await statesOf(plane, vm), [], 'the state is deleted with its VM');
 }
 
 test('the class and the modes of the claim', async (t) => {
@@ -71,19 +71,19 @@ test('the class and the modes of the claim', async (t) => {
     plane.apply({ kind: 'StorageClass', metadata: { name, annotations } });
   const check = async (sentence: string, vm: string, want: string) =>
     await t.test(sentence, async () => {
-      await plane.apply(aKeeper(vm));
+      await plane.apply(aVmWithState(vm));
       assert.equal(await plane.shown(vm), RUNNING);
       assert.equal(await shape(plane, vm), want);
-      await gone(plane, vm);
+      await deleteVm(plane, vm);
     });
 
-  await check('are those of the default class', 'by-default', 'local ReadWriteOnce Filesystem 10Mi');
+  await check('without configuration, the default class is used', 'by-default', 'local ReadWriteOnce Filesystem 10Mi');
   await annotate('shared', { [VIRT_DEFAULT]: 'true' });
-  await check('a default for VMs comes first', 'for-vms', 'shared ReadWriteMany Filesystem 10Mi');
+  await check('a default class for VMs takes precedence', 'for-vms', 'shared ReadWriteMany Filesystem 10Mi');
   await configure(plane, 'shared-block');
-  await check('and what is configured before that', 'configured', 'shared-block ReadWriteMany Block 10Mi');
+  await check('a configured class takes precedence over both', 'configured', 'shared-block ReadWriteMany Block 10Mi');
   await configure(plane, 'local-block');
-  await check('a class of ours for blocks on the node', 'on-its-node', 'local-block ReadWriteOnce Block 10Mi');
+  await check('a built-in class of node-local block volumes', 'on-its-node', 'local-block ReadWriteOnce Block 10Mi');
 
   await plane.apply({
     ...{ apiVersion: 'storage.k8s.io/v1', kind: 'StorageClass', provisioner: LOCAL_PROVISIONER },
@@ -103,13 +103,13 @@ test('the class and the modes of the claim', async (t) => {
       ],
     },
   });
-  await check('a profile with all modes and a least size', 'profiled', 'pool ReadWriteOnce Filesystem 1Gi');
+  await check('a profile with all modes and a minimum size', 'profiled', 'pool ReadWriteOnce Filesystem 1Gi');
 
-  await t.test('a class that is configured and missing is told, and awaited', async () => {
+  await t.test('a configured class that does not exist is reported and waited for', async () => {
     await configure(plane, 'late');
-    await plane.apply(aKeeper('waits'));
+    await plane.apply(aVmWithState('waits'));
     const why = 'storageclasses.storage.k8s.io "late" not found: it is set in spec.configuration.vmStateStorageClass';
-    assert.match((await heldUpBy(plane, 'waits')) ?? '', new RegExp(`^FailedBackendStorageCreate: ${why}`));
+    assert.match((await synchronizedFailure(plane, 'waits')) ?? '', new RegExp(`^FailedBackendStorageCreate: ${why}`));
     assert.equal(await plane.shown('waits'), 'Starting, VMI Pending, no guest, 0');
     assert.equal(
       (await plane.events('waits')).filter((event) => event.includes('FailedBackendStorageCreate')).length,
@@ -118,17 +118,17 @@ test('the class and the modes of the claim', async (t) => {
     const kind = { apiVersion: 'storage.k8s.io/v1', kind: 'StorageClass', provisioner: LOCAL_PROVISIONER };
     await plane.apply({ ...kind, metadata: { name: 'late' }, parameters: { scope: 'shared' } });
     assert.equal(await shape(plane, 'waits'), 'late ReadWriteOnce Filesystem 10Mi');
-    assert.equal(await heldUpBy(plane, 'waits'), undefined);
+    assert.equal(await synchronizedFailure(plane, 'waits'), undefined);
   });
 
-  await t.test('no class at all is told, until there is one, or one is configured', async () => {
+  await t.test('a missing default class is reported until there is one or a class is configured', async () => {
     await configure(plane, null);
     await annotate('shared', { [VIRT_DEFAULT]: null });
     await annotate('local', { [CLUSTER_DEFAULT]: 'false' });
     for (const vm of ['one', 'two']) {
-      await plane.apply(aKeeper(vm));
+      await plane.apply(aVmWithState(vm));
       assert.match(
-        (await heldUpBy(plane, vm)) ?? '',
+        (await synchronizedFailure(plane, vm)) ?? '',
         /^FailedBackendStorageCreate: no default storage class found: set /,
       );
       assert.deepEqual(await statesOf(plane, vm), []);
@@ -138,29 +138,29 @@ test('the class and the modes of the claim', async (t) => {
     }
   });
 
-  await t.test('a claim that nobody binds is awaited', async () => {
+  await t.test('the instance waits for a claim that is not bound', async () => {
     await plane.apply({
       ...{ apiVersion: 'storage.k8s.io/v1', kind: 'StorageClass', provisioner: 'example.com/nobody' },
       metadata: { name: 'slow' },
     });
     await configure(plane, 'slow');
-    await plane.apply(aKeeper('pending'));
+    await plane.apply(aVmWithState('pending'));
     const { metadata } = await stateOf(plane, 'pending');
     const why = `BackendStorageNotReady: PVC pending: default/${metadata.name} is not bound yet`;
-    assert.equal(await heldUpBy(plane, 'pending'), why);
+    assert.equal(await synchronizedFailure(plane, 'pending'), why);
     assert.deepEqual(
       (await plane.names('Pod')).filter((name) => name.includes('pending')),
       [],
     );
-    await gone(plane, 'pending');
+    await deleteVm(plane, 'pending');
   });
 });
 
 test('the life of the claim', async (t) => {
   const plane = await startVmPlane(t);
 
-  await t.test('the pod names it, the instance tells of it, and restarts keep it', async () => {
-    await plane.apply(aKeeper('db'));
+  await t.test('the pod names the claim, the instance reports it, and restarts keep it', async () => {
+    await plane.apply(aVmWithState('db'));
     const { metadata, spec } = await stateOf(plane, 'db');
     const vm = await plane.get('VirtualMachine', 'db');
     const [owner] = metadata.ownerReferences;
@@ -169,8 +169,8 @@ test('the life of the claim', async (t) => {
     const named = { name: STATE_POD_VOLUME, persistentVolumeClaim: { claimName: metadata.name } };
     assert.deepEqual(pod.spec.volumes, [named]);
     const { status } = await plane.get('VirtualMachineInstance', 'db');
-    const told = status.volumeStatus.find(({ name }: Loose) => name === STATE_VOLUME);
-    assert.equal(told.persistentVolumeClaimInfo.claimName, metadata.name);
+    const reported = status.volumeStatus.find(({ name }: Loose) => name === STATE_VOLUME);
+    assert.equal(reported.persistentVolumeClaimInfo.claimName, metadata.name);
 
     await plane.ask('restart', 'db');
     plane.guest('db').crash('QEMU exited with code 1');
@@ -181,11 +181,11 @@ test('the life of the claim', async (t) => {
     assert.deepEqual((await stateOf(plane, 'db')).metadata.uid, metadata.uid);
     const directories = plane.startsOf('db').map(({ machine }: Loose) => machine.state.directory);
     assert.deepEqual(new Set(directories), new Set([`/simulated/${spec.volumeName}/state`]));
-    // The data is on a node, and so are all guests.
+    // The data is on one node, and so are all guests.
     assert.equal(new Set(plane.startsOf('db').map(({ node }) => node)).size, 1);
   });
 
-  await t.test('deleted under its guest, it stays until that has ended', async () => {
+  await t.test('a claim that is deleted while the guest runs is kept until the guest ends', async () => {
     const { metadata } = await stateOf(plane, 'db');
     await plane.delete(CLAIM, metadata.name);
     assert.ok((await stateOf(plane, 'db')).metadata.deletionTimestamp !== undefined);
@@ -195,7 +195,7 @@ test('the life of the claim', async (t) => {
     assert.equal(plane.guest('db').definition.state?.directory, `/simulated/${next.spec.volumeName}/state`);
   });
 
-  await t.test('switched off it is kept, and switched on again it is found', async () => {
+  await t.test('the claim is kept while persistence is switched off, and used again afterwards', async () => {
     const { metadata } = await stateOf(plane, 'db');
     await persist(plane, 'db', false);
     await plane.ask('restart', 'db');
@@ -207,22 +207,22 @@ test('the life of the claim', async (t) => {
     assert.notEqual(plane.guest('db').definition.state, undefined);
   });
 
-  await t.test('another VM of the same name gets another, also while the old one is still there', async () => {
+  await t.test('another VM of the same name gets a new claim, even while the old one exists', async () => {
     const { metadata } = await stateOf(plane, 'db');
     const held = { kind: CLAIM, metadata: { name: metadata.name, finalizers: ['example.org/hold'] } };
     await plane.apply(held);
     await plane.delete('VirtualMachine', 'db');
-    await plane.apply(aKeeper('db'));
+    await plane.apply(aVmWithState('db'));
     const [old, fresh] = (await statesOf(plane, 'db')).toSorted((one) => (one.metadata.uid === metadata.uid ? -1 : 1));
     assert.deepEqual([old.metadata.uid, old.metadata.deletionTimestamp !== undefined], [metadata.uid, true]);
     assert.equal(plane.guest('db').definition.state?.directory, `/simulated/${fresh.spec.volumeName}/state`);
     await plane.apply({ ...held, metadata: { name: metadata.name, finalizers: null } });
     assert.equal((await stateOf(plane, 'db')).metadata.uid, fresh.metadata.uid);
-    await gone(plane, 'db');
+    await deleteVm(plane, 'db');
   });
 
-  await t.test('that of an instance without a VM goes with it', async () => {
-    const { metadata, spec } = aKeeper('alone');
+  await t.test('the claim of an instance without a VM is deleted with the instance', async () => {
+    const { metadata, spec } = aVmWithState('alone');
     const kind = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance' };
     await plane.apply({ ...kind, metadata, spec: spec.template.spec });
     const { ownerReferences } = (await stateOf(plane, 'alone')).metadata;
@@ -232,22 +232,22 @@ test('the life of the claim', async (t) => {
     assert.deepEqual(await statesOf(plane, 'alone'), []);
   });
 
-  await t.test('one that lost its volume is told, and not made anew', async () => {
-    await plane.apply(aKeeper('lost'));
+  await t.test('a claim that lost its volume is reported, and not created again', async () => {
+    await plane.apply(aVmWithState('lost'));
     await plane.ask('stop', 'lost');
     const { metadata, spec } = await stateOf(plane, 'lost');
     await plane.drop('PersistentVolume', spec.volumeName);
     await plane.apply({ kind: 'PersistentVolume', metadata: { name: spec.volumeName, finalizers: null } });
     await plane.ask('start', 'lost');
     const why = `backend storage PVC lost: the volume of default/${metadata.name} is gone`;
-    assert.equal(await heldUpBy(plane, 'lost'), `BackendStorageNotReady: ${why}`);
+    assert.equal(await synchronizedFailure(plane, 'lost'), `BackendStorageNotReady: ${why}`);
     assert.equal(plane.guests('lost').length, 0);
     assert.ok((await plane.events('lost')).includes(`BackendStorageNotReady ${why}`));
-    await gone(plane, 'lost');
+    await deleteVm(plane, 'lost');
   });
 
-  await t.test('that of a protected VM cannot be deleted', async () => {
-    const vm = aKeeper('ledger');
+  await t.test('the claim of a protected VM cannot be deleted', async () => {
+    const vm = aVmWithState('ledger');
     await plane.apply({ ...vm, metadata: { ...vm.metadata, labels: { [PROTECTION_LABEL]: 'true' } } });
     const { metadata } = await stateOf(plane, 'ledger');
     const { status, body } = await plane.call(
@@ -259,12 +259,12 @@ test('the life of the claim', async (t) => {
     assert.equal((await stateOf(plane, 'ledger')).metadata.deletionTimestamp, undefined);
   });
 
-  await t.test('names may be long, have dots, and begin alike', async () => {
+  await t.test('VM names may be long, contain dots, and have the same beginning', async () => {
     const stem = 'a-very.long-name-of-a-virtual-machine.that';
     assert.equal(stem.length, 42);
     const names = [stem, `${stem}-is-the-first-one-xyz`, `${stem}-is-the-other-one-xyz`, 'with.dots.in-it'];
     assert.equal(names[1]?.length, 63);
-    for (const name of names) await plane.put(aKeeper(name));
+    for (const name of names) await plane.put(aVmWithState(name));
     await plane.settle();
     const found = await Promise.all(names.map((name) => stateOf(plane, name)));
     for (const [i, name] of names.entries()) {
@@ -274,7 +274,7 @@ test('the life of the claim', async (t) => {
     assert.equal(new Set(found.map(({ metadata }) => metadata.uid)).size, names.length);
   });
 
-  await t.test('a snapshot of a VM that has state holds it', async () => {
+  await t.test('a snapshot contains the persistent state', async () => {
     const source = { apiGroup: 'kubevirt.io', kind: 'VirtualMachine', name: 'with.dots.in-it' };
     const kind = { apiVersion: 'snapshot.kubevirt.io/v1beta1', kind: 'VirtualMachineSnapshot' };
     await plane.apply({ ...kind, metadata: { name: 'snap' }, spec: { source } });
@@ -285,25 +285,25 @@ test('the life of the claim', async (t) => {
   });
 });
 
-test('a server that is lost at any write of the first start makes one claim', async (t: TestContext) => {
+test('one claim is made wherever the server is killed during the first start', async (t: TestContext) => {
   const plane = await startVmPlane(t);
   let points = 0;
   for (let isCut = true; isCut;) {
     const vm = `cut-${points}`;
     const cut = plane.cutAfter(points);
-    const running = plane.apply(aKeeper(vm));
-    // After the cut it hangs or fails, as it must.
+    const running = plane.apply(aVmWithState(vm));
+    // After the kill it hangs or fails, as expected.
     running.catch(() => {});
     isCut = (await Promise.race([running, cut])) === 'cut';
     if (isCut) {
       await plane.restartServer();
-      if ((await plane.find('VirtualMachine', vm)) === undefined) await plane.apply(aKeeper(vm));
+      if ((await plane.find('VirtualMachine', vm)) === undefined) await plane.apply(aVmWithState(vm));
       points++;
     } else void plane.cutAfter(Infinity);
     const { spec } = await stateOf(plane, vm);
-    assert.equal(await plane.shown(vm), RUNNING, `lost after write ${points - 1}`);
+    assert.equal(await plane.shown(vm), RUNNING, `killed after write ${points - 1}`);
     assert.equal(plane.guest(vm).definition.state?.directory, `/simulated/${spec.volumeName}/state`);
-    await gone(plane, vm);
+    await deleteVm(plane, vm);
   }
   assert.ok(points > 10, `the start takes ${points} writes`);
 });

@@ -1,7 +1,7 @@
 /**
- * A random walk over the whole plane: people, guests, agents and the server do what they like, often before anything has
- * come to rest. However it went, once everybody is back every VM is what it is to be, the same machine as ever, and no
- * two guests of one VM ever ran (which the plane asserts whenever it settles).
+ * A random walk over the whole plane: users, guests, agents and the server act at random, often before the plane has
+ * settled. In the end, with all nodes back, every VM is in the state that its spec wants, with the same identity as ever,
+ * and no two guests of one VM ever ran (which the plane asserts whenever it settles).
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -23,7 +23,7 @@ const VMIS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances';
 
 type Step = (plane: VmPlane, random: SeededRandom) => Promise<string>;
 
-/** Each says what it did, for the reader of a failure. */
+/** Each step returns what it did, for the reader of a failure. */
 const steps: readonly Step[] = [
   async (plane, random) => {
     const [verb, vm] = [random.pick(['start', 'stop', 'restart', 'stop', 'start']), random.pick(NAMES)];
@@ -52,7 +52,7 @@ const steps: readonly Step[] = [
   },
   async (plane, random) => {
     const node = random.pick(plane.nodes);
-    if (await comesBack(plane, node)) return `${node.name} is back`;
+    if (await bringBack(plane, node)) return `${node.name} is back`;
     if (random.chance(0.5)) await plane.killNode(node.name);
     else node.isolate();
     return `${node.name} is ${node.isIsolated ? 'isolated' : 'without its agent'}`;
@@ -64,7 +64,7 @@ const steps: readonly Step[] = [
     const running = plane.ask(verb, vm).catch(() => 'failed');
     await Promise.race([running, cut]);
     await plane.restartServer();
-    return `server lost after ${after} writes of ${verb} ${vm}`;
+    return `server killed after ${after} writes of ${verb} ${vm}`;
   },
   async (plane, random) => {
     const ms = random.pick([1000, 20_000, 60_000, 400_000]);
@@ -73,14 +73,14 @@ const steps: readonly Step[] = [
   },
 ];
 
-async function comesBack(plane: VmPlane, node: SimulatedNode): Promise<boolean> {
+async function bringBack(plane: VmPlane, node: SimulatedNode): Promise<boolean> {
   if (node.isIsolated) node.rejoin();
   else if (node.agent === undefined) await plane.startAgent(node.name);
   else return false;
   return true;
 }
 
-test('whatever happens, every VM comes to what it is to be', async (t) => {
+test('after any sequence of steps, every VM reaches its desired state', async (t) => {
   const random = seededRandom(t);
   const plane = await startVmPlane(t);
   await plane.apply(aClaim('data'));
@@ -91,8 +91,8 @@ test('whatever happens, every VM comes to what it is to be', async (t) => {
       done.push(await random.pick(steps)(plane, random));
       if (random.chance(0.4)) await plane.settle();
     }
-    for (const node of plane.nodes) await comesBack(plane, node);
-    // Longer than any guest may take to stop, and any start to be tried again.
+    for (const node of plane.nodes) await bringBack(plane, node);
+    // Longer than any guest may take to stop, and longer than any delay before a retry.
     await plane.advance(330_000);
     for (const vm of NAMES) await verify(plane, vm);
     await verifyNothingElse(plane);
@@ -112,7 +112,7 @@ async function verify(plane: VmPlane, name: string): Promise<void> {
     runs ? [vmi.metadata.uid] : [],
     shown,
   );
-  assert.equal(vmi?.metadata.deletionTimestamp, undefined, `${shown}: the instance goes, and never does`);
+  assert.equal(vmi?.metadata.deletionTimestamp, undefined, `${shown}: the instance is stuck in deletion`);
   const strategy = runStrategyOf(vm);
   if (strategy === 'Always') assert.ok(runs, shown);
   if (strategy === 'Halted') assert.equal(vmi, undefined, shown);
@@ -125,8 +125,8 @@ async function verify(plane: VmPlane, name: string): Promise<void> {
 async function verifyNothingElse(plane: VmPlane): Promise<void> {
   const vmis = new Set((await plane.list('VirtualMachineInstance')).map(({ metadata }) => metadata.uid));
   for (const { metadata } of await plane.list('Pod')) {
-    assert.ok(vmis.has(metadata.labels['kubevirt.io/created-by']), `pod ${metadata.name} belongs to nobody`);
-    assert.equal(metadata.deletionTimestamp, undefined, `pod ${metadata.name} goes, and never does`);
+    assert.ok(vmis.has(metadata.labels['kubevirt.io/created-by']), `pod ${metadata.name} has no instance`);
+    assert.equal(metadata.deletionTimestamp, undefined, `pod ${metadata.name} is stuck in deletion`);
   }
   for (const { host } of plane.nodes) {
     for (const { record } of host.guests()) assert.ok(vmis.has(record.id), `a guest of ${record.name} is left`);

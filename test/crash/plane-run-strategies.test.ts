@@ -1,6 +1,6 @@
 /**
- * Every run strategy on the whole plane: what people and guests do, what the API answers, and what becomes of the VM.
- * An end reads `<status>, <instance>, <guest>, <how often a guest was started>`.
+ * Every run strategy on the whole plane: what users and guests do, what the API answers, and the state of the VM
+ * afterwards, as `<status>, <instance>, <guest>, <number of guest starts>`.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -9,7 +9,7 @@ import { aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
 const VMIS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances';
 
-type Happening = 'nothing' | 'start' | 'start paused' | 'stop' | 'restart' | 'shuts down' | 'crashes' | 'VMI deleted';
+type VmEvent = 'nothing' | 'start' | 'start paused' | 'stop' | 'restart' | 'shuts down' | 'crashes' | 'VMI deleted';
 
 const RUNS = '409 VM is already running';
 const OFF = '409 VM is not running';
@@ -23,10 +23,10 @@ const PAUSED = 'Paused, VMI Running, paused, 1';
 
 interface Row {
   readonly spec: Loose;
-  /** What happens to all of them before. */
-  readonly first?: Happening;
-  /** By what happens: what the API answers (nothing to what no verb is), the end, and the spec where it is another. */
-  readonly cells: Partial<Record<Happening, readonly [answer: string, end: string, spec?: Loose]>>;
+  /** Happens to all VMs of the row first. */
+  readonly first?: VmEvent;
+  /** By what happens: the answer of the API (empty if no verb is called), the state afterwards, and the spec if it changes. */
+  readonly cells: Partial<Record<VmEvent, readonly [answer: string, end: string, spec?: Loose]>>;
 }
 
 const ALWAYS = { runStrategy: 'Always' };
@@ -132,8 +132,8 @@ const rows: Record<string, Row> = {
   },
 };
 
-/** The answer to a verb, without what Kubernetes says around it. */
-async function happen(plane: VmPlane, what: Happening, vm: string): Promise<string> {
+/** Returns the answer to a verb, without the prefix that Kubernetes adds. */
+async function trigger(plane: VmPlane, what: VmEvent, vm: string): Promise<string> {
   switch (what) {
     case 'nothing':
       return '';
@@ -158,20 +158,20 @@ async function happen(plane: VmPlane, what: Happening, vm: string): Promise<stri
 const bare = (answer: string) =>
   answer.replace(/ Operation cannot be fulfilled on virtualmachine.kubevirt.io "[^"]*":/, '');
 
-test('run strategies', async (t) => {
+test('every run strategy reacts to verbs and guest events', async (t) => {
   const plane = await startVmPlane(t);
   for (const [row, { spec, first, cells }] of Object.entries(rows)) {
     await t.test(row, async () => {
-      const happenings = Object.keys(cells) as Happening[];
-      const vmOf = (what: Happening) => `${row}-${what}`.toLowerCase().replaceAll(' ', '-');
-      for (const what of happenings) await plane.put(aVm(vmOf(what), spec));
+      const events = Object.keys(cells) as VmEvent[];
+      const vmOf = (what: VmEvent) => `${row}-${what}`.toLowerCase().replaceAll(' ', '-');
+      for (const what of events) await plane.put(aVm(vmOf(what), spec));
       await plane.settle();
-      for (const what of happenings) await happen(plane, first ?? 'nothing', vmOf(what));
+      for (const what of events) await trigger(plane, first ?? 'nothing', vmOf(what));
       await plane.settle();
-      const answers = new Map<Happening, string>();
-      for (const what of happenings) answers.set(what, await happen(plane, what, vmOf(what)));
+      const answers = new Map<VmEvent, string>();
+      for (const what of events) answers.set(what, await trigger(plane, what, vmOf(what)));
       await plane.settle();
-      for (const [what, [answer, end, endSpec]] of Object.entries(cells) as [Happening, [string, string, Loose?]][]) {
+      for (const [what, [answer, end, endSpec]] of Object.entries(cells) as [VmEvent, [string, string, Loose?]][]) {
         const { template: _, ...found } = (await plane.get('VirtualMachine', vmOf(what))).spec;
         const afterFirst = first === 'stop' ? HALTED : spec;
         assert.deepEqual(
@@ -180,7 +180,7 @@ test('run strategies', async (t) => {
           what,
         );
       }
-      for (const what of happenings)
+      for (const what of events)
         await plane.call('DELETE', `/apis/kubevirt.io/v1/namespaces/default/virtualmachines/${vmOf(what)}`);
     });
   }

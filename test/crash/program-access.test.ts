@@ -1,4 +1,4 @@
-/** Pods of our own program that ask the API: the agent gives them a token of their account, and takes it away again. */
+/** Pods of our own program that call the API: the agent gives them a token of their service account, and removes it later. */
 import assert from 'node:assert/strict';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ interface Started {
   exit(code: number): void;
 }
 
-async function scene(t: TestContext) {
+async function startScene(t: TestContext) {
   const dir = join(await mkdtemp(join(tmpdir(), 'program-access-')), 'pods');
   t.after(() => rm(join(dir, '..'), { recursive: true }));
   const started: Started[] = [];
@@ -40,16 +40,16 @@ async function scene(t: TestContext) {
   await agent.api.ok('POST', ACCOUNTS, {
     body: { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'worker' } },
   });
-  const whoIs = async (token: string): Promise<Loose> => {
+  const reviewToken = async (token: string): Promise<Loose> => {
     const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token } };
     return (await agent.api.ok('POST', '/apis/authentication.k8s.io/v1/tokenreviews', { body })).status;
   };
   const directories = () => readdir(dir).catch(() => []);
-  return { ...agent, started, submit, whoIs, directories };
+  return { ...agent, started, submit, reviewToken, directories };
 }
 
-test('the program is who its account is, until its pod goes', async (t) => {
-  const { api, settle, started, submit, whoIs, directories } = await scene(t);
+test('the program has the token of its service account until its pod is deleted', async (t) => {
+  const { api, settle, started, submit, reviewToken, directories } = await startScene(t);
   const fieldRef = { fieldPath: "metadata.labels['batch.kubernetes.io/job-name']" };
   await submit('p', {}, { env: [{ name: 'JOB_NAME', valueFrom: { fieldRef } }] });
   const { env } = started[0]!;
@@ -57,24 +57,24 @@ test('the program is who its account is, until its pod goes', async (t) => {
   assert.equal(env['SELFSAME_API_SERVER'], 'https://127.0.0.1:6443');
   assert.equal(await readFile(env['SELFSAME_CA_FILE']!, 'utf8'), 'PEM');
   const token = await readFile(env['SELFSAME_TOKEN_FILE']!, 'utf8');
-  const { authenticated, user } = await whoIs(token);
+  const { authenticated, user } = await reviewToken(token);
   assert.deepEqual([authenticated, user.username], [true, 'system:serviceaccount:default:worker']);
   assert.deepEqual(user.extra['authentication.kubernetes.io/pod-name'], ['p']);
 
   await api.ok('DELETE', `${PODS}/p?gracePeriodSeconds=0`);
   await settle();
   assert.deepEqual(await directories(), []);
-  assert.notEqual((await whoIs(token)).authenticated, true);
+  assert.notEqual((await reviewToken(token)).authenticated, true);
 });
 
 test('between two runs there is no token, and the next run has a new one', async (t) => {
-  const { advance, settle, started, submit, directories } = await scene(t);
+  const { advance, settle, started, submit, directories } = await startScene(t);
   await submit('p');
   const tokenOf = (run: number) => readFile(started[run]!.env['SELFSAME_TOKEN_FILE']!, 'utf8');
   const first = await tokenOf(0);
   started[0]!.exit(1);
   await settle();
-  assert.equal(started.length, 2, 'the first time it is tried again at once');
+  assert.equal(started.length, 2, 'the first retry is immediate');
   assert.notEqual(await tokenOf(1), first);
   started[1]!.exit(1);
   await settle();
@@ -87,8 +87,8 @@ test('between two runs there is no token, and the next run has a new one', async
   assert.deepEqual(await directories(), []);
 });
 
-test('an agent that comes next leaves nothing of the one before', async (t) => {
-  const { restart, pod, started, submit, directories } = await scene(t);
+test('the next agent removes the token of the previous one', async (t) => {
+  const { restart, pod, started, submit, directories } = await startScene(t);
   await submit('p');
   await restart();
   assert.equal(started.length, 2);
@@ -98,8 +98,8 @@ test('an agent that comes next leaves nothing of the one before', async (t) => {
   assert.ok(await readFile(started[1]!.env['SELFSAME_TOKEN_FILE']!, 'utf8'));
 });
 
-test('restarts are counted whoever the agent is', async (t) => {
-  const { advance, restart, pod, settle, started, submit } = await scene(t);
+test('restarts are counted across agents', async (t) => {
+  const { advance, restart, pod, settle, started, submit } = await startScene(t);
   await submit('p');
   const restarts = async () => (await pod('p')).status.containerStatuses[0].restartCount;
   started[0]!.exit(1);
@@ -115,8 +115,8 @@ test('restarts are counted whoever the agent is', async (t) => {
   assert.deepEqual([await restarts(), (await pod('p')).status.phase], [2, 'Succeeded']);
 });
 
-test('a pod that ran, and gets no token from the next agent, has not gone back to its beginning', async (t) => {
-  const { api, advance, restart, pod, started, submit } = await scene(t);
+test('a pod that ran stays Running when the next agent cannot get a token', async (t) => {
+  const { api, advance, restart, pod, started, submit } = await startScene(t);
   await submit('p');
   await api.ok('DELETE', `${ACCOUNTS}/worker`);
   await restart();
@@ -133,23 +133,23 @@ test('a pod that ran, and gets no token from the next agent, has not gone back t
 });
 
 const without: Record<string, { spec?: Loose; container?: Loose }> = {
-  'the pod does not want one': { spec: { automountServiceAccountToken: false } },
-  'the command asks nobody': { container: { args: ['version'] } },
+  'the pod disables it': { spec: { automountServiceAccountToken: false } },
+  'the command does not call the API': { container: { args: ['version'] } },
 };
 
 for (const [name, { spec, container }] of Object.entries(without)) {
-  test(`no token where ${name}`, async (t) => {
-    const { started, submit, directories } = await scene(t);
+  test(`no token if ${name}`, async (t) => {
+    const { started, submit, directories } = await startScene(t);
     await submit('p', spec, container);
     assert.deepEqual(started[0]!.env, {});
     assert.deepEqual(await directories(), []);
   });
 }
 
-test('a pod whose account is gone waits, says why, and goes on when it is back', async (t) => {
-  const { api, advance, pod, settle, started, submit } = await scene(t);
+test('a pod whose account is missing waits, reports why, and starts when the account exists', async (t) => {
+  const { api, advance, pod, settle, started, submit } = await startScene(t);
   const account = await api.ok('GET', `${ACCOUNTS}/worker`);
-  // Bound by hand, so that the account can go in between.
+  // Bound by hand, so that the account can be deleted before the pod starts.
   await submit('p', { nodeName: undefined, schedulerName: 'nobody' });
   await api.ok('DELETE', `${ACCOUNTS}/worker`);
   const target = { apiVersion: 'v1', kind: 'Node', name: NODE };
@@ -169,7 +169,7 @@ test('a pod whose account is gone waits, says why, and goes on when it is back',
 });
 
 const refused: Record<string, { container: Loose; want: RegExp }> = {
-  'a token of somebody else': {
+  'another token file': {
     container: { env: [{ name: 'SELFSAME_TOKEN_FILE', value: '/etc/shadow' }] },
     want: /"SELFSAME_TOKEN_FILE", which is reserved for the node/,
   },
@@ -189,7 +189,7 @@ const refused: Record<string, { container: Loose; want: RegExp }> = {
 
 for (const [name, { container, want }] of Object.entries(refused)) {
   test(`refused: ${name}`, async (t) => {
-    const { pod, started, submit } = await scene(t);
+    const { pod, started, submit } = await startScene(t);
     await submit('p', {}, container);
     const { phase, message } = (await pod('p')).status;
     assert.equal(phase, 'Failed');

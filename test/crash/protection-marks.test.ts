@@ -1,11 +1,11 @@
-/** The marks on the real engine: what brings them, changes them and takes them away. The test plays everybody else. */
+/** The marks of delete protection on the real engine: what sets, changes and removes them. The test acts as all other components. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { PROTECTED_VMS_ANNOTATION, PROTECTION_LABEL } from '#api/delete-protection.ts';
 import { virtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES, virtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
-import { Mortal } from '#test/crash/mortal-client.ts';
+import { KillableController } from '#test/crash/killable-controller.ts';
 import { protectionController } from '#controllers/protection/protection-controller.ts';
 import { groupResource } from '#kube/meta.ts';
 import type { Loose } from '#test/support/test-api.ts';
@@ -24,7 +24,7 @@ const PLACES: Readonly<Record<string, string>> = {
   'pv-spare': `${VOLUMES}/pv-spare`,
 };
 
-/** Two claims, disk and spare, with their volumes. */
+/** Starts with two claims, disk and spare, with their volumes. */
 async function startScene(t: TestContext, controller: PlaneController = protectionController): Promise<VmiScene> {
   const scene = await startVmiScene(t, [controller], [virtualMachine, virtualMachineIdentity]);
   for (const name of ['disk', 'spare']) {
@@ -70,7 +70,7 @@ const protect = (scene: VmiScene, vm: string) => change(scene, `${VMS}/${vm}`, {
 const unprotect = (scene: VmiScene, vm: string) =>
   change(scene, `${VMS}/${vm}`, { metadata: { labels: { [PROTECTION_LABEL]: null } } });
 
-/** By place; those without a mark are left out. */
+/** Returns the marks by place, without places that have none. */
 async function marks(scene: VmiScene): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
   for (const [place, url] of Object.entries(PLACES)) {
@@ -83,7 +83,7 @@ async function marks(scene: VmiScene): Promise<Record<string, string>> {
 
 const OF_DB = { namespace: 'db', definition: 'default/db', records: 'default/db', disk: 'db', 'pv-disk': 'default/db' };
 
-test('marks come with the label and go with it', async (t) => {
+test('marks are set and removed with the label', async (t) => {
   const scene = await startScene(t);
   await make(scene, 'db', ['disk']);
   assert.deepEqual(await marks(scene), {});
@@ -93,7 +93,7 @@ test('marks come with the label and go with it', async (t) => {
   assert.deepEqual(await marks(scene), {});
 });
 
-test('a mark that somebody changes or removes comes back, one that somebody forges goes', async (t) => {
+test('a changed or removed mark is restored, and a forged mark is removed', async (t) => {
   const scene = await startScene(t);
   await make(scene, 'db', ['disk'], PROTECTED);
   for (const forged of [null, '', 'nobody']) {
@@ -112,7 +112,7 @@ test('the marks follow the claims of the template', async (t) => {
   assert.deepEqual(await marks(scene), { ...omit(OF_DB, 'disk', 'pv-disk'), spare: 'db', 'pv-spare': 'default/db' });
 });
 
-test('a status write of a protected VM writes nothing, and wakes nobody who would', async (t) => {
+test('a status write of a protected VM leads to no other write', async (t) => {
   const scene = await startScene(t);
   await make(scene, 'db', ['disk'], PROTECTED);
   const before = scene.revision;
@@ -120,7 +120,7 @@ test('a status write of a protected VM writes nothing, and wakes nobody who woul
   assert.equal(scene.revision, before + 1);
 });
 
-test('a volume for a claim that has another is no disk of the VM: whoever made it may delete it', async (t) => {
+test('a second volume for a bound claim is not a disk of the VM, and is not marked', async (t) => {
   const scene = await startScene(t);
   await make(scene, 'db', ['disk'], PROTECTED);
   const { spec } = await scene.ok('GET', `${VOLUMES}/pv-disk`);
@@ -138,7 +138,7 @@ test('a volume for a claim that has another is no disk of the VM: whoever made i
   assert.deepEqual(await marks(scene), OF_DB);
 });
 
-test('two VMs on one claim: it stays marked until neither needs it', async (t) => {
+test('a claim of two VMs is marked until neither is protected', async (t) => {
   const scene = await startScene(t);
   await make(scene, 'web', ['disk'], PROTECTED);
   await make(scene, 'db', ['disk', 'spare'], PROTECTED);
@@ -156,7 +156,7 @@ test('two VMs on one claim: it stays marked until neither needs it', async (t) =
   assert.deepEqual(await marks(scene), {});
 });
 
-test('a VM that is being deleted protects nothing, and neither does one that is gone', async (t) => {
+test('a VM that is being deleted or is deleted protects nothing', async (t) => {
   const scene = await startScene(t);
   await make(scene, 'db', ['disk'], { ...PROTECTED, finalizers: ['example.com/wait'] });
   await make(scene, 'web', ['spare'], PROTECTED);
@@ -175,7 +175,7 @@ test('a VM that is being deleted protects nothing, and neither does one that is 
   assert.deepEqual(await marks(scene), {});
 });
 
-test('claims that a protected VM controls are marked, also where its template does not name them', async (t) => {
+test('claims that a protected VM controls are marked, even if its template does not name them', async (t) => {
   const scene = await startScene(t);
   const { uid } = (await make(scene, 'db', ['disk'], PROTECTED)).metadata;
   const owner = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name: 'db', uid };
@@ -189,7 +189,7 @@ test('claims that a protected VM controls are marked, also where its template do
   assert.deepEqual(await marks(scene), { ...OF_DB, spare: 'db', 'pv-spare': 'default/db' });
 });
 
-test('a claim that comes later is marked, and its volume as soon as it is bound', async (t) => {
+test('a claim that is created later is marked, and its volume when it is bound', async (t) => {
   const scene = await startScene(t);
   await make(scene, 'db', ['late'], PROTECTED);
   const markOf = async (url: string) => (await scene.ok('GET', url)).metadata.annotations?.[PROTECTED_VMS_ANNOTATION];
@@ -197,13 +197,13 @@ test('a claim that comes later is marked, and its volume as soon as it is bound'
   assert.equal(await markOf(`${CLAIMS}/late`), 'db');
   await bind(scene, 'late');
   assert.equal(await markOf(`${VOLUMES}/pv-late`), 'default/db');
-  // Its claim is taken away, as by a restore: what is left of it is nobody's disk any more.
+  // The claim is deleted, as by a restore: the volume is no longer a disk of the VM.
   await scene.ok('DELETE', `${CLAIMS}/late`);
   await scene.settle();
   assert.equal(await markOf(`${VOLUMES}/pv-late`), undefined);
 });
 
-test('a claim that names the volume of another does not get it marked', async (t) => {
+test('a volume is not marked for a claim that names it but is not bound to it', async (t) => {
   const scene = await startScene(t);
   await scene.claim('thief', { storageClassName: '', volumeName: 'pv-spare' });
   await make(scene, 'db', ['thief'], PROTECTED);
@@ -220,7 +220,7 @@ test('a volume that kept the data of an earlier claim of that name is not marked
   assert.deepEqual(await marks(scene), omit(OF_DB, 'pv-disk'));
 });
 
-test('the volume of a claim that is being deleted is marked as long as it is bound to it', async (t) => {
+test('the volume of a claim that is being deleted is marked while it is bound to the claim', async (t) => {
   const scene = await startScene(t);
   const { uid } = (await make(scene, 'db', ['disk'])).metadata;
   const owner = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name: 'db', uid, controller: true };
@@ -236,7 +236,7 @@ test('the volume of a claim that is being deleted is marked as long as it is bou
   assert.deepEqual(await marks(scene), { namespace: 'db', definition: 'default/db', records: 'default/db' });
 });
 
-test('what is being deleted is left alone', async (t) => {
+test('objects that are being deleted are not marked', async (t) => {
   const scene = await startScene(t);
   await make(scene, 'db', ['disk']);
   for (const place of ['disk', 'pv-disk']) {
@@ -247,13 +247,13 @@ test('what is being deleted is left alone', async (t) => {
   assert.deepEqual(await marks(scene), { namespace: 'db', definition: 'default/db', records: 'default/db' });
 });
 
-test('a wave of labels writes the definition a few times, and its mark is right in the end', async (t) => {
+test('many new labels lead to few writes of the CRD, and its mark is correct in the end', async (t) => {
   const scene = await startScene(t);
   const names = Array.from({ length: 40 }, (_, index) => `vm-${String(index).padStart(2, '0')}`);
   const revisionOf = async () => Number((await scene.ok('GET', DEFINITION)).metadata.resourceVersion);
   let writes = 0;
   let seen = await revisionOf();
-  // Backwards, so that each is the new first one.
+  // In reverse order, so that each VM becomes the first one of the mark.
   for (const name of names.toReversed()) {
     await make(scene, name, [], PROTECTED);
     const now = await revisionOf();
@@ -273,21 +273,21 @@ test('a wave of labels writes the definition a few times, and its mark is right 
   assert.deepEqual(await marks(scene), {});
 });
 
-interface Story {
+interface KillCase {
   act(scene: VmiScene): Promise<void>;
   readonly want: Record<string, string>;
 }
 
-const stories: Record<string, Story> = {
-  'the label comes': { act: (scene) => protect(scene, 'db'), want: OF_DB },
-  'the label comes, the claim is swapped': {
+const killCases: Record<string, KillCase> = {
+  'the label is set': { act: (scene) => protect(scene, 'db'), want: OF_DB },
+  'the label is set, and the claim is replaced': {
     async act(scene) {
       await protect(scene, 'db');
       await change(scene, `${VMS}/db`, { spec: templateOf('spare') });
     },
     want: { ...omit(OF_DB, 'disk', 'pv-disk'), spare: 'db', 'pv-spare': 'default/db' },
   },
-  'the label comes and goes': {
+  'the label is set and removed': {
     async act(scene) {
       await protect(scene, 'db');
       await unprotect(scene, 'db');
@@ -310,21 +310,21 @@ const stories: Record<string, Story> = {
   },
 };
 
-for (const [sentence, { act, want }] of Object.entries(stories)) {
-  test(`lost after any write, the next one brings it to the same end: ${sentence}`, async (t) => {
-    const mortal = new Mortal(protectionController);
-    const scene = await startScene(t, mortal);
+for (const [sentence, { act, want }] of Object.entries(killCases)) {
+  test(`a controller that is killed after any write is replaced by one that completes the marks: ${sentence}`, async (t) => {
+    const killable = new KillableController(protectionController);
+    const scene = await startScene(t, killable);
     let cut = true;
     let points = 0;
     for (; cut; points++) {
       await make(scene, 'db', ['disk']);
       assert.deepEqual(await marks(scene), {});
-      mortal.diesAfter(points);
+      killable.killAfter(points);
       await act(scene);
-      cut = mortal.isDead;
-      await mortal.restart();
+      cut = killable.isKilled;
+      await killable.restart();
       await scene.settle();
-      assert.deepEqual(await marks(scene), want, `lost after write ${points}`);
+      assert.deepEqual(await marks(scene), want, `killed after write ${points}`);
       await scene.ok('DELETE', `${VMS}?labelSelector=`);
       await scene.settle();
     }

@@ -1,4 +1,4 @@
-/** A watcher that outlives the server: after each loss it goes on from the last revision it has seen. */
+/** A watcher that survives kills of the server: after each lost connection it resumes from the last revision it has seen. */
 import assert from 'node:assert/strict';
 import type { Client } from '#client/client.ts';
 import type { Ledger } from '#test/crash/ledger.ts';
@@ -25,25 +25,25 @@ export interface ResumingWatchOptions {
 export class ResumingWatch {
   readonly seen: Seen[] = [];
   readonly type: ResourceType;
-  /** Resolves when the signal aborts; rejects with anything but a lost connection. */
+  /** Resolves when the signal aborts; rejects with any error except a lost connection. */
   readonly finished: Promise<void>;
   readonly #options: ResumingWatchOptions;
   readonly #waiting: { name: string; resolve: () => void }[] = [];
   #last: string;
   resumed = 0;
 
-  /** `up` tells when it makes sense to connect: at once, or after the restart. */
+  /** `up` resolves when the server can be reached: at once, or after the restart. */
   constructor(options: ResumingWatchOptions, up: () => Promise<void>) {
     this.#options = options;
     this.#last = options.since;
     this.type = options.type;
     this.finished = this.#run(up);
-    // Looked at in the end; until then it is no unhandled rejection.
+    // Tests check it at the end; until then it must not be an unhandled rejection.
     this.finished.catch(() => {});
   }
 
-  /** Resolves once an event of this object was seen. */
-  async saw(name: string): Promise<void> {
+  /** Resolves when an event of this object was seen. */
+  async waitFor(name: string): Promise<void> {
     if (this.seen.some((event) => event.name === name)) return;
     await Promise.race([
       new Promise<void>((resolve) => this.#waiting.push({ name, resolve })),
@@ -62,7 +62,7 @@ export class ResumingWatch {
         if (!(error instanceof TransportError)) throw error;
       }
       this.resumed++;
-      // The other side of a broken connection may not be gone yet; the rest of the test must get its turn.
+      // The other side of a broken connection may still exist; let other tasks run first.
       await new Promise((resolve) => setImmediate(resolve));
     }
   }

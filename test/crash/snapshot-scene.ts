@@ -1,9 +1,9 @@
 /**
- * Snapshots and restores whose server is lost after so many writes; in a thread of its own, where no test runner follows
- * each promise: that takes half of the time. Is told the work, and tells how many points there were.
+ * Snapshots and restores whose server is killed after a number of writes. Runs in a thread, without the test runner's
+ * hooks on each promise, which take half of the time. Gets the work as workerData and posts the number of crash points.
  *
- * The VM has two disks, and its guest writes to both again at the moment of the crash: a snapshot that holds what was on
- * them at two moments is seen. It keeps state, too, which one claim holds at any time.
+ * The VM has two disks, and its guest writes to both again at the time of the kill: a snapshot with data of two times is
+ * found. It also has persistent state, which is always on exactly one claim.
  */
 import assert from 'node:assert/strict';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -24,11 +24,11 @@ import {
 import type { Loose } from '#test/support/test-api.ts';
 import { aClaim, aVm, VmPlane } from '#test/support/vm-plane.ts';
 
-/** More than anything here has: past it, something writes for ever. */
+/** More writes than any scenario needs; beyond it, a controller writes forever. */
 const MAX_POINTS = 150;
-/** By the volume: one that any node reaches, one that lies on a node. */
+/** Storage classes by volume: one volume that any node reaches, and one on a single node. */
 const DISKS: Readonly<Record<string, string>> = { root: 'shared', logs: 'local' };
-/** Who the VM was before anything was asked for. */
+/** The VM before the request. */
 interface Before {
   readonly uid: string;
   readonly firmware: Loose;
@@ -38,12 +38,12 @@ interface Before {
 }
 
 interface Scenario {
-  /** What is there before; not cut. */
+  /** Makes the initial state, without a kill. */
   prepare(plane: VmPlane): Promise<Before>;
   ask(plane: VmPlane): Promise<unknown>;
-  /** What is found where it was taken, as kind and name: somebody who got no answer looks before asking again. */
+  /** Kind and name of the object that the request creates: a client without an answer looks for it before it asks again. */
   readonly makes: readonly [kind: string, name: string];
-  /** What the guest does while there is no server. */
+  /** Acts as the guest while there is no server. */
   meanwhile?(plane: VmPlane): Promise<void>;
   verify(plane: VmPlane, before: Before): Promise<void>;
 }
@@ -66,7 +66,7 @@ async function makeVm(plane: VmPlane): Promise<Before> {
   await guestWrites(plane, 'precious');
   const { node, volume } = await placeOfState(plane, 'db');
   node.write(volume, 'sealed');
-  return await remember(plane);
+  return await readVm(plane);
 }
 
 async function takeSnapshot(plane: VmPlane): Promise<Before> {
@@ -77,7 +77,7 @@ async function takeSnapshot(plane: VmPlane): Promise<Before> {
   return before;
 }
 
-/** Of the only claim that is marked for it. */
+/** Returns the only claim that is marked as the state of the VM, with its volume and node. */
 async function placeOfState(plane: VmPlane, vm: string) {
   const claims = await plane.list('PersistentVolumeClaim');
   const [claim, ...more] = claims.filter(({ metadata }) => metadata.labels?.[STATE_LABEL] === vm);
@@ -91,7 +91,7 @@ async function guestWrites(plane: VmPlane, text: string): Promise<void> {
   await writeDisks(plane, 'db', Object.fromEntries(Object.keys(DISKS).map((disk) => [disk, text])));
 }
 
-async function remember(plane: VmPlane): Promise<Before> {
+async function readVm(plane: VmPlane): Promise<Before> {
   const { metadata, spec } = await plane.get('VirtualMachine', 'db');
   return {
     uid: metadata.uid,
@@ -102,7 +102,7 @@ async function remember(plane: VmPlane): Promise<Before> {
   };
 }
 
-/** As the guest knows it: all but where its disks and its state lie. */
+/** The machine as the guest sees it, without the paths of its disks and its state. */
 function machineOf(plane: VmPlane, vm: string): Loose {
   const { devices, state: _, ...machine } = plane.startsOf(vm).at(-1)!.machine;
   return { ...machine, devices: devices.map((device: Loose) => ({ ...device, source: undefined })) };
@@ -139,7 +139,7 @@ async function verifyComplete(plane: VmPlane, vm: string): Promise<Loose> {
   assert.deepEqual(
     states.map(({ metadata: { ownerReferences, labels } }) => [ownerReferences[0].uid, labels[STATE_LABEL]]),
     [[restored.metadata.uid, vm]],
-    'the old state is gone',
+    'the old state is deleted',
   );
   assert.deepEqual(
     status.restores.map(({ persistentVolumeClaim }: Loose) => persistentVolumeClaim),
@@ -153,7 +153,7 @@ async function verifyComplete(plane: VmPlane, vm: string): Promise<Loose> {
 
 async function verifyFree(plane: VmPlane, vm: string): Promise<void> {
   const conflicts = (await plane.events(vm)).filter((event) => event.startsWith(STATE_CONFLICT));
-  assert.deepEqual(conflicts, [], 'a claim that a restore has for a while is nobody else’s');
+  assert.deepEqual(conflicts, [], 'the claim of a restore causes no state conflict');
   const { status } = await plane.get('VirtualMachine', vm);
   assert.deepEqual([status.snapshotInProgress, status.restoreInProgress], [undefined, undefined]);
 }
@@ -164,12 +164,12 @@ async function verifyDisks(plane: VmPlane, vm: string): Promise<void> {
   for (const disk of Object.keys(DISKS)) assert.equal(await diskOf(plane, vm, disk), 'precious', disk);
 }
 
-/** Started by the API, it is who it was, with all that was on its disks. */
+/** Starts the VM and checks that it has the identity and the disks of before. */
 async function verifySelfsame(plane: VmPlane, before: Before): Promise<void> {
   const { spec } = await plane.get('VirtualMachine', 'db');
   assert.deepEqual(spec.template.spec.domain.firmware, before.firmware);
   assert.deepEqual((await plane.get('VirtualMachineIdentity', 'db')).spec, before.record);
-  assert.equal(plane.starts.length, before.starts, 'nobody started it meanwhile');
+  assert.equal(plane.starts.length, before.starts, 'it was not started meanwhile');
   assert.equal(await plane.ask('start', 'db'), '202');
   plane.guest('db');
   assert.equal(plane.starts.length, before.starts + 1);
@@ -187,7 +187,7 @@ const snapshotOfRunning: Scenario = {
     const { root, logs, 'persistent-state-for-db': state } = await heldBy(plane, 'shot');
     assert.equal(state, 'sealed');
     assert.match(root ?? 'nothing', /^(precious|wiped)$/);
-    assert.equal(logs, root, 'all disks of one moment');
+    assert.equal(logs, root, 'all disks of the same time');
     assert.equal(plane.starts.length, before.starts, 'the guest was not restarted');
     assert.match(await plane.shown('db'), /^Running, VMI Running, running/);
     await verifyFree(plane, 'db');
@@ -232,8 +232,8 @@ const restoreToAnotherName: Scenario = {
     const { uuid, serial } = spec.template.spec.domain.firmware;
     assert.notEqual(uuid, before.firmware.uuid);
     assert.notEqual(serial, before.firmware.serial);
-    const told = (await plane.events('back')).filter((event) => event.includes(`has the new firmware uuid ${uuid}`));
-    assert.equal(told.length, 1, 'told once');
+    const renewed = (await plane.events('back')).filter((event) => event.includes(`has the new firmware uuid ${uuid}`));
+    assert.equal(renewed.length, 1, 'reported once');
     const { metadata, spec: first } = await plane.get('VirtualMachine', 'db');
     assert.deepEqual([metadata.uid, first.template.spec.domain.firmware], [before.uid, before.firmware]);
     assert.match(await plane.shown('db'), /^Running, VMI Running, running,/);
@@ -247,7 +247,7 @@ const restoreToAnotherName: Scenario = {
 
 const macsOf = ({ devices }: Loose): Loose[] => devices.map(({ macAddress }: Loose) => macAddress).filter(Boolean);
 
-/** One that an older version left, and that starts. */
+/** A VM that an older version left starts. */
 const oldVm: Scenario = {
   prepare: makeVm,
   ask: (plane) => storeAsIs(plane, withoutFirmwareUuid(aVm('old', { runStrategy: 'Always' }))),
@@ -268,8 +268,8 @@ interface Crash {
   readonly agents: boolean;
 }
 
-/** Loses the server after so many writes, and starts another; false where all was done with fewer. */
-async function isCutWhile(
+/** Kills the server after a number of writes and starts it again; returns false if the request needed fewer writes. */
+async function killDuring(
   plane: VmPlane,
   { ask, makes, meanwhile }: Scenario,
   { after, agents }: Crash,
@@ -281,7 +281,7 @@ async function isCutWhile(
     return 'done';
   };
   const running = run();
-  // After the cut it hangs or fails, as it must.
+  // After the kill it hangs or fails, as expected.
   running.catch(() => {});
   if ((await Promise.race([running, cut])) === 'done') {
     void plane.cutAfter(Infinity);
@@ -294,20 +294,20 @@ async function isCutWhile(
   return true;
 }
 
-async function throughEveryCrash({ scenario: name, agents = false, from = 0, step = 1 }: Work): Promise<number> {
+async function runAllCrashPoints({ scenario: name, agents = false, from = 0, step = 1 }: Work): Promise<number> {
   const scenario: Scenario = scenarios[name];
   const plane = new VmPlane({});
   await plane.start();
   let points = 0;
   for (let after = from, cut = true; cut; after += step) {
-    assert.ok(after < MAX_POINTS, 'it comes to its end');
+    assert.ok(after < MAX_POINTS, 'the request completes');
     try {
       const before = await scenario.prepare(plane);
-      cut = await isCutWhile(plane, scenario, { after, agents });
+      cut = await killDuring(plane, scenario, { after, agents });
       await scenario.verify(plane, before);
       await removeEverything(plane);
     } catch (error) {
-      throw new Error(`cut after write ${after}: ${(error as Error).message}`, { cause: error });
+      throw new Error(`killed after write ${after}: ${(error as Error).message}`, { cause: error });
     }
     if (cut) points++;
   }
@@ -319,11 +319,11 @@ const scenarios = { snapshotOfRunning, restoreInPlace, restoreOfDeleted, restore
 
 export interface Work {
   readonly scenario: keyof typeof scenarios;
-  /** Whether the agents are lost with the server. */
+  /** Kills the agents together with the server. */
   readonly agents?: boolean;
-  /** The first point, and how many points further the next one is. */
+  /** The first point, and the distance to the next one. */
   readonly from?: number;
   readonly step?: number;
 }
 
-parentPort?.postMessage(await throughEveryCrash(workerData));
+parentPort?.postMessage(await runAllCrashPoints(workerData));

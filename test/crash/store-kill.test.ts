@@ -1,4 +1,4 @@
-/** kill -9 at many moments: what was acknowledged is there, and a watch can go on from any kept revision. */
+/** kill -9 of the store at many times: acknowledged writes are there, and a watch can resume from any kept revision. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,10 +18,10 @@ interface Acknowledged {
   readonly revision: number;
 }
 
-/** After how many acknowledgements each kill comes: from the very first ones to well behind a compaction. */
-const MOMENTS = [1, 2, 40, 130, 333, 700, 901, 1500, 2222, 3000];
+/** The number of acknowledgements before each kill: from the first one to well after a compaction. */
+const KILL_COUNTS = [1, 2, 40, 130, 333, 700, 901, 1500, 2222, 3000];
 
-/** Runs the writer until it has acknowledged so many writes; whatever it says until it is dead counts too. */
+/** Kills the writer after this number of acknowledgements; later ones that it still printed count too. */
 async function writeUntilKilled(directory: string, acknowledgements: number): Promise<Acknowledged[]> {
   const script = fileURLToPath(new URL('../../src/engine/store/testing/kill-writer.ts', import.meta.url));
   const child = spawn(process.execPath, [script], { cwd: directory, stdio: ['ignore', 'pipe', 'inherit'] });
@@ -39,7 +39,7 @@ async function writeUntilKilled(directory: string, acknowledgements: number): Pr
   });
 }
 
-/** `acknowledged` in the order in which it was printed, over all lives of the file. */
+/** Checks the objects; `acknowledged` has all writes of all lives of the file, in the order of their acknowledgement. */
 function checkState(store: Store, acknowledged: readonly Acknowledged[]): void {
   const last = new Map(acknowledged.map((one) => [one.id, one]));
   const deletes = replay(store, store.compactedRevision).filter(({ type }) => type === 'delete');
@@ -50,7 +50,7 @@ function checkState(store: Store, acknowledged: readonly Acknowledged[]): void {
     } else if (found) {
       assert.ok(found.revision >= revision, `${id} was written at ${revision} and fell back to ${found.revision}`);
     } else {
-      // Only a delete that was on disk but not yet acknowledged explains it; it is too new to be compacted.
+      // Only a delete that was on disk but not acknowledged explains this; it is too new to be compacted.
       const later = deletes.some(({ entry }) => entry.id === id && entry.revision > revision);
       assert.ok(later, `${id} was written at ${revision} and is lost`);
     }
@@ -75,7 +75,7 @@ function checkWatches(store: Store, acknowledged: readonly Acknowledged[]): void
     store.list('pods', { atRevision: compactedRevision }).entries.map((entry) => [entry.id, entry]),
   );
   for (const [index, { type, entry, previous }] of events.entries()) {
-    assert.equal(latest.get(entry.id), previous, `what revision ${entry.revision} replaced`);
+    assert.equal(latest.get(entry.id), previous, `the previous state of revision ${entry.revision}`);
     if (type === 'put') latest.set(entry.id, entry);
     else latest.delete(entry.id);
     if (index % 50 === 0) assert.deepEqual(replay(store, entry.revision), events.slice(index + 1));
@@ -83,14 +83,14 @@ function checkWatches(store: Store, acknowledged: readonly Acknowledged[]): void
   assert.deepEqual([...latest.values()].length, store.count('pods'));
 }
 
-test('survives being killed: nothing acknowledged is lost, nothing deleted comes back, no revision is reused', async () => {
+test('after kills no acknowledged write is lost, no deleted object returns, and no revision is reused', async () => {
   const directory = temporaryDirectory();
   const acknowledged: Acknowledged[] = [];
   let newest = 0;
   try {
-    for (const moment of MOMENTS) {
-      const round = await writeUntilKilled(directory, moment);
-      assert.ok(round.length >= moment);
+    for (const count of KILL_COUNTS) {
+      const round = await writeUntilKilled(directory, count);
+      assert.ok(round.length >= count);
       for (const { revision } of round) assert.ok(revision > newest, `revision ${revision} was given before`);
       acknowledged.push(...round);
       const store = await openSqliteStore(join(directory, 'kill.db'), KILL_OPTIONS);

@@ -1,4 +1,4 @@
-/** What the crash tests write: a built-in kind and a custom one, both with a token that names the write. */
+/** The objects that the crash tests write: a built-in and a custom kind, both with a token that names the write. */
 import type { Client } from '#client/client.ts';
 import { isRecord, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
 
@@ -17,7 +17,7 @@ const CRDS: ResourceType = {
   namespaced: false,
 };
 
-/** The field of both kinds that tells which write made a state. */
+/** Returns the field that names the write of this state. */
 export function tokenOf(object: KubeObject): string {
   const data = object['data'];
   return isRecord(data) ? String(data['token']) : '';
@@ -52,7 +52,7 @@ const crd = {
   },
 };
 
-/** Makes the custom kind and waits until it is served. */
+/** Creates the CRD and waits until its kind is served. */
 export async function installTickets(client: Client): Promise<void> {
   const made = await client.create(CRDS, structuredClone(crd));
   if (isEstablished(made)) return;

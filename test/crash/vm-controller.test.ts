@@ -1,6 +1,6 @@
 /**
- * VMs through the whole API with only the controllers of VMs and of their records: the test plays everybody else, who
- * run instances, report of them and take them away. Requests are what the subresources would write (api/can.ts).
+ * VMs on the whole API with only the controllers of VMs and of identity records. The test acts as all other components:
+ * it runs, reports and removes instances. Requests are those that the subresources would write (api/can.ts).
  */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
@@ -33,14 +33,14 @@ const DEVICES = [
   { id: 'disk-root', type: 'disk', device: 'disk', name: 'root', address: { type: 'pci', bus: '0x01' }, managed: true },
 ];
 
-/** Stands between the controllers and the API: throws where their process is to be gone. */
+/** Called for each request of the controllers; throws to simulate the end of their process. */
 type Gate = (request: ApiRequest) => void;
 
 class Scene {
   readonly clock = new FakeClock();
   readonly #api: TestApi;
-  #own: Awaited<ReturnType<typeof startOwn>> | undefined;
-  /** Every instance that there was, by its uid. */
+  #own: Awaited<ReturnType<typeof startControllers>> | undefined;
+  /** The name of every instance that existed, by uid. */
   readonly #seen = new Map<string, string>();
   /** VMs whose instances fail before they run. */
   readonly broken = new Set<string>();
@@ -58,7 +58,7 @@ class Scene {
     }
     await api.settle();
     const scene = new Scene(api, clock);
-    scene.#own = await startOwn(api, clock, gate);
+    scene.#own = await startControllers(api, clock, gate);
     t.after(async () => {
       await scene.#own?.stop();
       await api.stop();
@@ -66,10 +66,10 @@ class Scene {
     return scene;
   }
 
-  /** Other controllers take over. */
+  /** Stops the controllers and starts new ones. */
   async restart(): Promise<void> {
     await this.#own?.stop();
-    this.#own = await startOwn(this.#api, this.clock);
+    this.#own = await startControllers(this.#api, this.clock);
     await this.settle();
   }
 
@@ -78,21 +78,21 @@ class Scene {
     return this.#api.ok(method, url, { body, ...(contentType === undefined ? {} : { contentType }) });
   }
 
-  /** Undefined where there is none. */
+  /** Returns undefined if there is no such object. */
   async find(url: string): Promise<Loose> {
     const { status, body } = await this.#api.call('GET', url);
     return status === 404 ? undefined : body;
   }
 
-  /** Until neither the controllers nor those whom the test plays have anything to do. */
+  /** Waits until neither the controllers nor the components that the test acts as have anything to do. */
   async settle(): Promise<void> {
     for (let round = 0, quiet = 0; quiet < 2; round++) {
-      assert.ok(round < 300, 'the controllers do not come to rest');
+      assert.ok(round < 300, 'the controllers do not settle');
       const before = this.#api.store.revision;
       await settle();
       await this.#api.settle();
       await this.#own?.idle();
-      await this.#play();
+      await this.#actAsOthers();
       quiet = this.#api.store.revision === before ? quiet + 1 : 0;
     }
   }
@@ -102,7 +102,7 @@ class Scene {
     await this.settle();
   }
 
-  async #play(): Promise<void> {
+  async #actAsOthers(): Promise<void> {
     const { items } = await this.ok('GET', VMIS);
     for (const { metadata, status } of items) {
       const { name, uid, finalizers, deletionTimestamp } = metadata;
@@ -130,7 +130,7 @@ class Scene {
     await this.ok('PATCH', `${VMIS}/${name}/status`, { status: body });
   }
 
-  /** As the subresource does it; a refusal is told. */
+  /** Requests what the subresource would write; returns the refusal, if any. */
   async ask(verb: Verb, name: string, options?: VerbOptions): Promise<string> {
     const [vm, vmi] = [await this.find(`${VMS}/${name}`), await this.find(`${VMIS}/${name}`)];
     const answer = can(verb, { name, vm, vmi, options });
@@ -164,7 +164,7 @@ class Scene {
     return [...this.#seen.values()].filter((seen) => seen === name).length;
   }
 
-  /** `Running, 2 instances, Always`: how the VM shows itself, with what is queued. */
+  /** Returns status, number of instances, run strategy and queued requests: `Running 2 Always`. */
   async shown(name: string): Promise<string> {
     const { spec, status } = await this.vm(name);
     const queued = (status.stateChangeRequests ?? []).map(({ action }: Loose) => ` +${action}`).join('');
@@ -180,7 +180,7 @@ class Scene {
   }
 }
 
-async function startOwn({ core }: TestApi, clock: FakeClock, gate: Gate = () => {}) {
+async function startControllers({ core }: TestApi, clock: FakeClock, gate: Gate = () => {}) {
   const stopping = new AbortController();
   const { signal } = stopping;
   const log = silentLog;
@@ -207,9 +207,9 @@ async function startOwn({ core }: TestApi, clock: FakeClock, gate: Gate = () => 
   };
 }
 
-type Happening = 'shuts down' | 'crashes' | 'is deleted' | 'start' | 'paused start' | 'stop' | 'restart';
+type VmEvent = 'shuts down' | 'crashes' | 'is deleted' | 'start' | 'paused start' | 'stop' | 'restart';
 
-async function happen(scene: Scene, name: string, what: Happening): Promise<string> {
+async function trigger(scene: Scene, name: string, what: VmEvent): Promise<string> {
   if (what === 'start' || what === 'stop' || what === 'restart') return scene.ask(what, name);
   if (what === 'paused start') return scene.ask('start', name, { paused: true });
   if (what === 'is deleted') await scene.ok('DELETE', `${VMIS}/${name}`);
@@ -223,8 +223,8 @@ const OFF = '409 VM is not running';
 const NO_RESTART = (strategy: string) => `409 RunStategy ${strategy} does not support manual restart requests`;
 const NO_START = (strategy: string) => `409 ${strategy} does not support manual start requests`;
 
-// From the first instance on (Halted: from none): what happens, and how the VM then shows itself.
-const strategies: Record<RunStrategy, [Happening[], string][]> = {
+// What happens after the first instance runs (Halted: after creation), and the VM afterwards.
+const strategies: Record<RunStrategy, [VmEvent[], string][]> = {
   Always: [
     [[], 'Running 1 Always'],
     [['shuts down'], 'Running 2 Always'],
@@ -281,10 +281,10 @@ const strategies: Record<RunStrategy, [Happening[], string][]> = {
   ],
 };
 
-for (const [strategy, cells] of Object.entries(strategies) as [RunStrategy, [Happening[], string][]][]) {
-  test(`${strategy}: whatever happens to a VM`, async (t) => {
+for (const [strategy, cells] of Object.entries(strategies) as [RunStrategy, [VmEvent[], string][]][]) {
+  test(`${strategy}: a VM reacts to verbs and guest events`, async (t) => {
     const scene = await Scene.start(t);
-    for (const [index, [happenings, want]] of cells.entries()) {
+    for (const [index, [events, want]] of cells.entries()) {
       const name = `vm-${index}`;
       await scene.create(name, strategy);
       if (strategy === 'Manual') {
@@ -292,8 +292,8 @@ for (const [strategy, cells] of Object.entries(strategies) as [RunStrategy, [Hap
         await scene.ask('start', name);
       }
       let refusal = '';
-      for (const happening of happenings) refusal = await happen(scene, name, happening);
-      assert.equal(refusal || (await scene.shown(name)), want, happenings.join(', then '));
+      for (const event of events) refusal = await trigger(scene, name, event);
+      assert.equal(refusal || (await scene.shown(name)), want, events.join(', then '));
     }
   });
 }
@@ -311,7 +311,7 @@ test('running: true and false are Always and Halted', async (t) => {
   assert.equal((await scene.vmi('off')).spec.startStrategy, 'Paused');
 });
 
-test('a start makes a record of who the VM is, and every later one gives it back', async (t) => {
+test('the first start records the identity, and every later start uses it', async (t) => {
   const scene = await Scene.start(t);
   const disks = [{ name: 'root', disk: { bus: 'virtio' } }];
   await scene.create('db', 'Always', { template: { domain: { devices: { disks } } } });
@@ -332,7 +332,7 @@ test('a start makes a record of who the VM is, and every later one gives it back
   assert.deepEqual(machineOf(second.spec), machineOf(first.spec));
   const { status } = await scene.ok('GET', `${RECORDS}/db`);
   assert.equal(status.instance, second.metadata.uid);
-  assert.equal(status.history.length, 3, 'its legacy uuid, who else it is, and what it was first seen as');
+  assert.equal(status.history.length, 3, 'the legacy uuid, the rest of the identity, and the first reading');
   const uuid = record.spec.firmware.uuid;
   const started = 'SuccessfulCreate Started the virtual machine by creating the new virtual machine instance db';
   assert.equal(spec.template.spec.domain.firmware.uuid, uuid);
@@ -340,12 +340,12 @@ test('a start makes a record of who the VM is, and every later one gives it back
     `FirmwareUUIDPersisted Persisted the firmware uuid ${uuid}, which follows from its name as in older versions`,
     `IdentityRecorded Recorded the identity of the virtual machine with firmware uuid ${uuid}`,
     `SuccessfulDelete Stopped the virtual machine by deleting the virtual machine instance ${first.metadata.uid}`,
-    // Said twice, counted: the last time is what it is sorted by.
+    // Recorded twice and counted; its position is that of the last time.
     started,
   ]);
 });
 
-test('a change waits for a restart, and does not when it is taken back or the VM is restarted', async (t) => {
+test('a change requires a restart until it is reverted or the VM is restarted', async (t) => {
   const scene = await Scene.start(t);
   await scene.create('db', 'Always');
   const cores = async (count: number | null) => {
@@ -370,7 +370,7 @@ test('a change waits for a restart, and does not when it is taken back or the VM
   assert.equal(await waits(), undefined);
 });
 
-test('a VM that fails to start is tried again ever later, until it runs', async (t) => {
+test('a VM that fails to start is tried again with growing delays until it runs', async (t) => {
   const scene = await Scene.start(t);
   scene.broken.add('db');
   await scene.create('db', 'Always');
@@ -389,7 +389,7 @@ test('a VM that fails to start is tried again ever later, until it runs', async 
   assert.equal(await failures(), undefined);
 });
 
-test('an instance that the API refuses is told, until it does not', async (t) => {
+test('a refused create of the instance is reported until it succeeds', async (t) => {
   let refuses = true;
   const scene = await Scene.start(t, ({ method, path }) => {
     if (refuses && method === 'POST' && path === VMIS) throw new Error('not today');
@@ -405,7 +405,7 @@ test('an instance that the API refuses is told, until it does not', async (t) =>
   assert.equal(await failure(), undefined);
 });
 
-test('U7: a firmware uuid that the API refuses is told, and until it does not nothing starts', async (t) => {
+test('U7: a refused write of the firmware uuid is reported, and nothing starts until it succeeds', async (t) => {
   let refuses = true;
   const scene = await Scene.start(t, ({ method, path }) => {
     if (refuses && method === 'PATCH' && path.startsWith(VMS)) throw new Error('not today');
@@ -427,7 +427,7 @@ test('U7: a firmware uuid that the API refuses is told, and until it does not no
   assert.equal(await scene.shown('db'), 'Running 1 Always');
 });
 
-test('a VM starts when the last snapshot or restore lets it go', async (t) => {
+test('a VM starts when the last snapshot or restore no longer holds it', async (t) => {
   const scene = await Scene.start(t);
   const make = (plural: string, kind: string, name: string, spec: Loose) => {
     const body = { apiVersion: 'snapshot.kubevirt.io/v1beta1', kind, metadata: { name }, spec };
@@ -438,7 +438,7 @@ test('a VM starts when the last snapshot or restore lets it go', async (t) => {
   await make('virtualmachinesnapshots', 'VirtualMachineSnapshot', 's', { source: vm });
   await scene.advance(1);
   await make('virtualmachinerestores', 'VirtualMachineRestore', 'r', restore);
-  // Its own controller says so once the snapshot is whole.
+  // Its own controller writes this when the snapshot is complete.
   await scene.ok('PATCH', `${SNAPSHOTS}/virtualmachinerestores/r/status`, { status: { restores: [] } });
   const held = async () => {
     const { snapshotInProgress = '-', restoreInProgress = '-' } = (await scene.vm('db')).status;
@@ -454,7 +454,7 @@ test('a VM starts when the last snapshot or restore lets it go', async (t) => {
   assert.equal(await held(), '- - Running 1 Always');
 });
 
-test('an instance of somebody else is not touched, and the VM says so', async (t) => {
+test('an instance of another owner is not changed, and the VM reports it', async (t) => {
   const scene = await Scene.start(t);
   const vmi = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', spec: { domain: {} } };
   const { metadata } = await scene.ok('POST', VMIS, { ...vmi, metadata: { name: 'db' } });
@@ -468,9 +468,9 @@ test('an instance of somebody else is not touched, and the VM says so', async (t
 });
 
 const deletions: Record<string, { policy: string; instance: boolean }> = {
-  'a deleted VM takes its instance and its record with it': { policy: 'Background', instance: false },
-  'in the foreground, too': { policy: 'Foreground', instance: false },
-  'an orphaned instance stays, and can go later': { policy: 'Orphan', instance: true },
+  'a delete of a VM deletes its instance and its record': { policy: 'Background', instance: false },
+  'a foreground delete of a VM deletes its instance and its record': { policy: 'Foreground', instance: false },
+  'an orphaned instance is kept, and can be deleted later': { policy: 'Orphan', instance: true },
 };
 
 for (const [name, { policy, instance }] of Object.entries(deletions)) {
@@ -481,7 +481,7 @@ for (const [name, { policy, instance }] of Object.entries(deletions)) {
     const options = { apiVersion: 'v1', kind: 'DeleteOptions', propagationPolicy: policy };
     await scene.ok('DELETE', `${VMS}/db`, options);
     await scene.settle();
-    // The garbage collector looks again after a while at what others still hold.
+    // The garbage collector checks objects with finalizers again after a while.
     await scene.advance(30);
     assert.equal(await scene.find(`${VMS}/db`), undefined);
     const left = [await scene.find(`${VMIS}/db`), await scene.find(`${RECORDS}/db`)];
@@ -494,53 +494,53 @@ for (const [name, { policy, instance }] of Object.entries(deletions)) {
   });
 }
 
-interface Story {
+interface KillCase {
   readonly strategy: RunStrategy;
-  /** What happens to a VM that runs; nothing: only the start is told. */
-  readonly happening?: Happening;
+  /** Happens to a running VM; undefined: only the start is tested. */
+  readonly event?: VmEvent;
   readonly want: string;
 }
 
-const stories: Record<string, Story> = {
+const killCases: Record<string, KillCase> = {
   'a start': { strategy: 'Always', want: 'Running 1 Always' },
   'a first start under RerunOnFailure': { strategy: 'RerunOnFailure', want: 'Running 1 RerunOnFailure' },
-  'a restart': { strategy: 'Manual', happening: 'restart', want: 'Running 2 Manual' },
+  'a restart': { strategy: 'Manual', event: 'restart', want: 'Running 2 Manual' },
   'a crash under RerunOnFailure': {
     strategy: 'RerunOnFailure',
-    happening: 'crashes',
+    event: 'crashes',
     want: 'Running 2 RerunOnFailure',
   },
-  'a paused start of a halted VM': { strategy: 'Halted', happening: 'paused start', want: 'Running 1 Always' },
-  'a stop': { strategy: 'Always', happening: 'stop', want: 'Stopped 1 Halted' },
+  'a paused start of a halted VM': { strategy: 'Halted', event: 'paused start', want: 'Running 1 Always' },
+  'a stop': { strategy: 'Always', event: 'stop', want: 'Stopped 1 Halted' },
 };
 
 const isWrite = ({ method, path }: ApiRequest) => method !== 'GET' && !path.includes('/events');
-/** For the retries of whoever was cut off in the middle. */
+/** Time for retries of requests that failed. */
 const RETRY_SECONDS = 5;
 
-for (const [name, { strategy, happening, want }] of Object.entries(stories)) {
-  test(`cut after any write, the next controller goes on as if nothing had been: ${name}`, async (t) => {
-    const tell = async (left: number): Promise<{ scene: Scene; writes: number }> => {
+for (const [name, { strategy, event, want }] of Object.entries(killCases)) {
+  test(`a controller that is killed after any write is replaced by one that completes: ${name}`, async (t) => {
+    const run = async (left: number): Promise<{ scene: Scene; writes: number }> => {
       let writes = 0;
-      let counts = happening === undefined;
+      let counts = event === undefined;
       const scene = await Scene.start(t, (request) => {
         if (!counts || !isWrite(request)) return;
-        if (writes >= left) throw new Error('the process is gone');
+        if (writes >= left) throw new Error('the process was killed');
         writes++;
       });
       await scene.create('db', strategy);
       if (strategy === 'Manual') await scene.ask('start', 'db');
       counts = true;
-      if (happening !== undefined) await happen(scene, 'db', happening);
+      if (event !== undefined) await trigger(scene, 'db', event);
       return { scene, writes };
     };
-    const { scene, writes } = await tell(Infinity);
+    const { scene, writes } = await run(Infinity);
     assert.equal(await scene.shown('db'), want);
     assert.ok(writes >= 3, `${writes} writes to cut after`);
     const record = (await scene.find(`${RECORDS}/db`))?.spec;
 
     for (let cut = 0; cut < writes; cut++) {
-      const { scene: again } = await tell(cut);
+      const { scene: again } = await run(cut);
       await again.restart();
       await again.advance(RETRY_SECONDS);
       assert.equal(await again.shown('db'), want, `cut after write ${cut}`);
@@ -549,7 +549,7 @@ for (const [name, { strategy, happening, want }] of Object.entries(stories)) {
   });
 }
 
-test('a VM that comes again adopts the instance that the earlier one left running', async (t) => {
+test('a VM that is created again adopts the orphaned instance', async (t) => {
   const scene = await Scene.start(t);
   await scene.create('db', 'Always');
   const before = (await scene.vmi('db')).metadata.uid;
@@ -565,7 +565,7 @@ test('a VM that comes again adopts the instance that the earlier one left runnin
   assert.equal((await scene.vmi('db')).metadata.uid, before);
 });
 
-test('a new default machine type waits for a restart of VMs whose own was taken away, and of no others', async (t) => {
+test('a new default machine type requires a restart only of VMs without their own type', async (t) => {
   const scene = await Scene.start(t);
   const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'selfsame-system' } };
   await scene.ok('POST', '/api/v1/namespaces', namespace);
@@ -587,7 +587,7 @@ test('a new default machine type waits for a restart of VMs whose own was taken 
   assert.deepEqual([await restarts('typed'), await restarts('cleared')], [false, true]);
 });
 
-test('a start that cannot even be prepared is told in the status', async (t) => {
+test('a start that cannot be prepared is reported in the status', async (t) => {
   const scene = await Scene.start(t, ({ method, path }) => {
     if (method === 'POST' && path.endsWith('/virtualmachineidentities')) throw forbidden(RECORD_TYPE, 'db', 'no quota');
   });

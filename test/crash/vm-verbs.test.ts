@@ -1,7 +1,7 @@
 /**
- * The server is lost after each write that a VM with a claim costs on its way: start, restart, stop, delete. Guests go
- * on, and agents too unless the whole machine is restarted. The next server takes over from there: the VM comes to where
- * it was to go, as the same machine, no guest was started twice, and nothing is left behind.
+ * Kills the server after each write of start, restart, stop and delete of a VM with a claim. Guests keep running, and so
+ * do the agents, unless they are killed too. After the restart the VM reaches the requested state with the same identity,
+ * no guest was started twice, and nothing is left behind.
  */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
@@ -10,12 +10,12 @@ import type { Loose } from '#test/support/test-api.ts';
 import { aClaim, aVmOnClaim, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
 const VM = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines/db';
-/** More than any verb has: past it, something writes for ever. */
+/** More writes than any verb needs; beyond it, a controller writes forever. */
 const MAX_POINTS = 100;
 
 interface Verb {
   ask(plane: VmPlane): Promise<unknown>;
-  /** Whether it was taken: somebody who got no answer looks before asking again. `uid`: of the instance before. */
+  /** Reports whether the request took effect: a client without an answer checks before it asks again. `uid`: of the previous instance. */
   isTaken(vm: Loose, vmi: Loose, uid: string | undefined): boolean;
   readonly end: 'runs' | 'stopped' | 'gone';
 }
@@ -48,8 +48,8 @@ interface Crash {
   readonly agents: boolean;
 }
 
-/** Loses the server after so many writes, and starts another; false where all was done with fewer. */
-async function isCutWhile(plane: VmPlane, { ask, isTaken }: Verb, { after, agents }: Crash): Promise<boolean> {
+/** Kills the server after a number of writes and starts it again; returns false if the verb needed fewer writes. */
+async function killDuring(plane: VmPlane, { ask, isTaken }: Verb, { after, agents }: Crash): Promise<boolean> {
   const uid = (await plane.find('VirtualMachineInstance', 'db'))?.metadata.uid;
   const cut = plane.cutAfter(after);
   const run = async (): Promise<'done'> => {
@@ -58,7 +58,7 @@ async function isCutWhile(plane: VmPlane, { ask, isTaken }: Verb, { after, agent
     return 'done';
   };
   const running = run();
-  // After the cut it hangs or fails, as it must.
+  // After the kill it hangs or fails, as expected.
   running.catch(() => {});
   if ((await Promise.race([running, cut])) === 'done') {
     void plane.cutAfter(Infinity);
@@ -97,7 +97,7 @@ async function verify(plane: VmPlane, end: Verb['end'], starts: number): Promise
   }
 }
 
-/** The record says who the VM is, and every guest of it was that, and the same on its volume. */
+/** Checks that all guests had the identity of the record, and that the VM has its only volume. */
 async function verifyIdentity(plane: VmPlane, first: number): Promise<void> {
   const { spec } = await plane.get('VirtualMachineIdentity', 'db');
   const vm = await plane.get('VirtualMachine', 'db');
@@ -119,19 +119,19 @@ async function verifyIdentity(plane: VmPlane, first: number): Promise<void> {
   );
 }
 
-/** One life of a VM, each verb of it cut after the n-th write. How many of them were. */
-async function live(plane: VmPlane, crash: Crash): Promise<number> {
+/** Runs all verbs on one VM, with a kill after the n-th write of each; returns the number of kills. */
+async function runVerbs(plane: VmPlane, crash: Crash): Promise<number> {
   await plane.put(aClaim('data'));
   await plane.apply(aVmOnClaim('db', 'data', { runStrategy: 'Halted' }));
   const before = plane.starts.length;
   let cuts = 0;
   for (const [name, verb] of Object.entries(verbs)) {
     try {
-      if (await isCutWhile(plane, verb, crash)) cuts++;
+      if (await killDuring(plane, verb, crash)) cuts++;
       await verify(plane, verb.end, before + (name === 'start' ? 1 : 2));
       if (verb.end !== 'gone') await verifyIdentity(plane, before);
     } catch (error) {
-      throw new Error(`${name}, cut after write ${crash.after}: ${(error as Error).message}`, { cause: error });
+      throw new Error(`${name}, killed after write ${crash.after}: ${(error as Error).message}`, { cause: error });
     }
   }
   await plane.delete('PersistentVolumeClaim', 'data');
@@ -143,19 +143,19 @@ async function live(plane: VmPlane, crash: Crash): Promise<number> {
   return cuts;
 }
 
-/** Else every other write, and with all agents those between. */
-
-async function liveThroughEveryCrash(t: TestContext, agents: boolean): Promise<void> {
+/** A full run tests every write; another run tests every second one, and the others with the agents. */
+async function runAllCrashPoints(t: TestContext, agents: boolean): Promise<void> {
   const plane = await startVmPlane(t);
   let points = 0;
   for (let after = agents && !FULL_RUN ? 1 : 0, cuts = 1; cuts > 0; after += FULL_RUN ? 1 : 2) {
-    assert.ok(after < MAX_POINTS, 'every verb comes to its end');
-    cuts = await live(plane, { after, agents });
+    assert.ok(after < MAX_POINTS, 'every verb completes');
+    cuts = await runVerbs(plane, { after, agents });
     points += cuts;
   }
   t.diagnostic(`${points} points`);
   assert.ok(points > (FULL_RUN ? 50 : 25), `only ${points} points`);
 }
 
-test('the server is lost after any write', (t) => liveThroughEveryCrash(t, false));
-test('the server and all agents are lost after any write', (t) => liveThroughEveryCrash(t, true));
+test('every verb completes when the server is killed after any write', (t) => runAllCrashPoints(t, false));
+test('every verb completes when the server and all agents are killed after any write', (t) =>
+  runAllCrashPoints(t, true));

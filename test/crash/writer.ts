@@ -1,10 +1,10 @@
 /**
- * One client that writes to objects of its own, one write at a time, and remembers what must have happened to each.
+ * A client that writes to its own objects, one write at a time, and remembers what must have happened to each.
  *
  *   settled ──send──► acknowledged: settled, in the record
  *                └──► connection lost: in doubt ──read after the restart──► it happened (in the record) or not: settled
  *
- * Nobody else writes to its objects, so that the read decides: there is what was there, or what was asked for.
+ * No other client writes to its objects, so the read decides: it finds the old state or the requested one.
  */
 import assert from 'node:assert/strict';
 import type { Client } from '#client/client.ts';
@@ -14,27 +14,27 @@ import type { SeededRandom } from '#test/support/seeded-random.ts';
 import { ApiError } from '#kube/api-error.ts';
 import { apiVersionOf, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
 
-/** What happened to an object, in the words of its watch events. */
-export interface Happened {
+/** A change of an object, as its watch event reports it. */
+export interface ChangeRecord {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
   /** For a delete: the token of the state that was deleted. */
   readonly token: string;
-  /** Not told for deletes. */
+  /** Unknown for deletes. */
   readonly revision?: number;
 }
 
-export interface Owned {
+export interface OwnedObject {
   readonly name: string;
-  readonly record: Happened[];
+  readonly record: ChangeRecord[];
   current: Stored | undefined;
-  doubt: { readonly type: Happened['type']; readonly token: string } | undefined;
+  doubt: { readonly type: ChangeRecord['type']; readonly token: string } | undefined;
 }
 
 export interface WriterOptions {
   readonly client: Client;
   readonly type: ResourceType;
   readonly namespace: string;
-  /** Begins the names of its objects. */
+  /** Prefix of the names of its objects. */
   readonly id: string;
   readonly random: SeededRandom;
   readonly ledger: Ledger;
@@ -43,7 +43,7 @@ export interface WriterOptions {
 const OBJECTS = 5;
 
 export class Writer {
-  readonly objects: readonly Owned[];
+  readonly objects: readonly OwnedObject[];
   readonly type: ResourceType;
   readonly #options: WriterOptions;
   #sent = 0;
@@ -60,7 +60,7 @@ export class Writer {
     }));
   }
 
-  /** One write, or the read that settles one. Throws what the client throws. */
+  /** Sends one write, or the read that settles one. Throws what the client throws. */
   async step(): Promise<void> {
     const doubtful = this.objects.find(({ doubt }) => doubt !== undefined);
     if (doubtful !== undefined) return await this.#settle(doubtful);
@@ -70,7 +70,7 @@ export class Writer {
     else await this.#write(object, random.chance(0.25) ? 'DELETED' : 'MODIFIED');
   }
 
-  async #write(object: Owned, type: Happened['type']): Promise<void> {
+  async #write(object: OwnedObject, type: ChangeRecord['type']): Promise<void> {
     const { id, ledger } = this.#options;
     const token = type === 'DELETED' ? tokenOf(object.current!) : `${id}-${++this.#sent}`;
     const before = ledger.newest;
@@ -87,7 +87,7 @@ export class Writer {
     object.record.push({ type, token, revision: ledger.noteWritten(this.type, stored, before) });
   }
 
-  async #send(object: Owned, type: Happened['type'], token: string): Promise<Stored | undefined> {
+  async #send(object: OwnedObject, type: ChangeRecord['type'], token: string): Promise<Stored | undefined> {
     const { client, namespace, random } = this.#options;
     const name = { namespace, name: object.name };
     switch (type) {
@@ -99,7 +99,7 @@ export class Writer {
         if (random.chance(0.5)) {
           return await client.patch(this.type, name, { type: 'merge', body: { data: { token } } });
         }
-        // With its resourceVersion: a write that was lost and another in its place would be a conflict.
+        // With its resourceVersion: a lost write that was replaced by another would be a conflict.
         return await client.update(this.type, { ...object.current!, data: { token } });
       case 'DELETED':
         await client.delete(this.type, name);
@@ -107,14 +107,14 @@ export class Writer {
     }
   }
 
-  async #settle(object: Owned): Promise<void> {
+  async #settle(object: OwnedObject): Promise<void> {
     const found = await this.#read(object);
     const { type, token } = object.doubt!;
     const state = found && tokenOf(found);
     const before = object.current && tokenOf(object.current);
     const happened = type === 'DELETED' ? found === undefined : state === token;
     if (!happened)
-      assert.equal(state, before, `${object.name} is neither what was acknowledged nor what was asked for`);
+      assert.equal(state, before, `${object.name} is neither what was acknowledged nor what was requested`);
     if (found !== undefined) {
       const revision = this.#options.ledger.note(this.type, found);
       if (happened) object.record.push({ type, token, revision });
@@ -126,7 +126,7 @@ export class Writer {
     object.doubt = undefined;
   }
 
-  async #read({ name }: Owned): Promise<Stored | undefined> {
+  async #read({ name }: OwnedObject): Promise<Stored | undefined> {
     const { client, namespace } = this.#options;
     try {
       return await client.get(this.type, { namespace, name });

@@ -1,6 +1,6 @@
 /**
- * Every command and manifest of README.md and docs/ against one plane with simulated guests, each page in a namespace of
- * its own, from top to bottom, as a reader would type it. What is run and what is not: page.ts, CONTRIBUTING.md.
+ * Runs every command and manifest of README.md and docs/ on one plane with simulated guests, each page in its own
+ * namespace, from top to bottom, as a reader would type it. page.ts and CONTRIBUTING.md say what is run.
  * DOCS=part-of-a-name: only those pages.
  */
 import assert from 'node:assert/strict';
@@ -9,7 +9,7 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { systemClock } from '#lib/clock.ts';
-import { blocksOf, commandsOf, faultsOf, type Block, type Command } from '#test/docs/page.ts';
+import { blocksOf, commandsOf, findPageErrors, type Block, type Command } from '#test/docs/page.ts';
 import { isSameOutput } from '#test/docs/same-output.ts';
 import { FULL_RUN } from '#test/support/full-run.ts';
 import { newKubectl } from '#test/support/kubectl.ts';
@@ -19,13 +19,13 @@ import { readyNamespace, removeNamespace } from '#test/transcripts/ready-namespa
 import { Session, type SessionOptions } from '#test/transcripts/session.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-/** What a reader would wait for, too, before reading on. */
+/** As long as a reader would wait for an output. */
 const PATIENCE_MS = 20_000;
-const LOOK_AGAIN_MS = 250;
-/** A real guest that is told to shut down has half a minute for it, and the machine may be busy. */
+const REPEAT_MS = 250;
+/** A real guest may take half a minute to shut down, and the machine may be busy. */
 const REAL_COMMAND_MS = 180_000;
-/** Looks at something that becomes true in a moment; others act, and act once. */
-const LOOKS =
+/** Read-only commands, which are repeated until they print what the page says; other commands run once. */
+const READ_ONLY =
   /^(?:kubectl (?:get|describe|logs|top|auth)|(?:\.\/)?virtctl (?:identity|update machine-types (?:list|supported))|(?:\.\/)?selfsame (?:audit|host .*list))/;
 
 const pages = [
@@ -44,11 +44,12 @@ test('there are pages, and they have commands', () => {
 });
 
 for (const page of pages) {
-  test(`${page}: every block says what it is`, () => assert.deepEqual(faultsOf(textOf(page)), []));
+  test(`${page}: every block states its language and can be parsed`, () =>
+    assert.deepEqual(findPageErrors(textOf(page)), []));
 }
 
 const LINK = /\]\((?!https?:|#)([^)#\s]+)(?:#[^)]*)?\)/g;
-test('every link between pages leads somewhere', () => {
+test('every link between pages leads to a file', () => {
   const index = ['README.md', 'CONTRIBUTING.md', 'ARCHITECTURE.md', 'examples/README.md', ...pages];
   const broken = [...new Set(index)].flatMap((page) =>
     [...textOf(page).matchAll(LINK)]
@@ -70,28 +71,28 @@ test('the index has every page', () => {
 const kubectl = newKubectl();
 const wantsReal = ({ directive }: Block) => directive?.kind === 'real-guests-too';
 
-// Two at a time: they wait more than they work, and each has its own namespace.
-proveAll('commands and manifests', { hypervisor: 'fake', concurrency: 2 }, (page) =>
+// Two at a time: pages mostly wait, and each has its own namespace.
+testPages('commands and manifests', { hypervisor: 'fake', concurrency: 2 }, (page) =>
   blocksOf(textOf(page)).filter(runs),
 );
-test('some page is run on real guests, too', () => {
+test('at least one page runs on real guests too', () => {
   assert.ok(pages.some((page) => blocksOf(textOf(page)).some(wantsReal)));
 });
 if (FULL_RUN) {
-  proveAll('on real guests', { hypervisor: 'qemu', concurrency: 1 }, (page) => {
+  testPages('on real guests', { hypervisor: 'qemu', concurrency: 1 }, (page) => {
     const blocks = blocksOf(textOf(page));
     return blocks.some(wantsReal) ? blocks.filter(runs) : [];
   });
 }
 
-interface How {
+interface TestPlane {
   readonly hypervisor: 'fake' | 'qemu';
   readonly concurrency: number;
 }
 
-function proveAll(
+function testPages(
   title: string,
-  { hypervisor, concurrency }: How,
+  { hypervisor, concurrency }: TestPlane,
   chosenBlocks: (page: string) => readonly Block[],
 ): void {
   const wanted = chosen.map((page) => ({ page, blocks: chosenBlocks(page) })).filter(({ blocks }) => blocks.length > 0);
@@ -105,7 +106,7 @@ function proveAll(
     after(() => plane.stop());
     const timeLimitMs = hypervisor === 'fake' ? undefined : REAL_COMMAND_MS;
     for (const { page, blocks } of wanted) {
-      test(page, () => walk(page, blocks, plane, { kubectl: kubectl.path, ...(timeLimitMs && { timeLimitMs }) }));
+      test(page, () => runPage(page, blocks, plane, { kubectl: kubectl.path, ...(timeLimitMs && { timeLimitMs }) }));
     }
   });
 }
@@ -115,13 +116,13 @@ function runs({ language, directive }: Block): boolean {
   return ['sh', 'console', 'yaml', 'hidden'].includes(language);
 }
 
-async function walk(
+async function runPage(
   page: string,
   blocks: readonly Block[],
   plane: Plane,
   how: Pick<SessionOptions, 'kubectl' | 'timeLimitMs'>,
 ): Promise<void> {
-  // A name that nothing else has: what a reader would see in `default` is compared with it.
+  // A unique name, which is replaced by `default` before the comparison with the page.
   const namespace = `docs-${basename(page, '.md').toLowerCase()}`;
   const dir = join(plane.dir, namespace);
   await readyNamespace(namespace, plane.kubeconfigPath);
@@ -141,33 +142,35 @@ async function walk(
             ? `patch ${directive.target.replace('/', ' ')} --type=merge --patch-file`
             : 'apply -f';
         const text = `kubectl ${how} ../blocks/${line}.yaml --dry-run=server`;
-        wrong.push(...(await carryOut(session, { text, line, fails: false, output: undefined })));
-      } else for (const command of commandsOf(block)) wrong.push(...(await carryOut(session, command)));
+        wrong.push(...(await runCommand(session, { text, line, fails: false, output: undefined })));
+      } else for (const command of commandsOf(block)) wrong.push(...(await runCommand(session, command)));
     }
   } finally {
     session.close();
     await removeNamespace(namespace, plane.kubeconfigPath).catch(() => {});
   }
-  assert.equal(wrong.length, 0, `${page} is not true:\n\n${wrong.join('\n\n')}`);
+  assert.equal(wrong.length, 0, `${page} differs from the program:\n\n${wrong.join('\n\n')}`);
 }
 
-/** What differs. What is only looked at is looked at again until it is as the page says, or nobody would wait longer. */
-async function carryOut(session: Session, { text, line, fails, output }: Command): Promise<string[]> {
+/** Runs a command; returns the difference, if any. Read-only commands are repeated until they print what the page says. */
+async function runCommand(session: Session, { text, line, fails, output }: Command): Promise<string[]> {
   const until = systemClock.elapsed() + PATIENCE_MS;
   for (;;) {
-    const said = await session.run(inShell(text));
+    const result = await session.run(inShell(text));
     const isRight =
-      (said.exit !== 0) === fails && (output === undefined || isSameOutput(output, asInDefault(said.text)));
+      (result.exit !== 0) === fails && (output === undefined || isSameOutput(output, asInDefault(result.text)));
     if (isRight) return [];
-    if (!LOOKS.test(text) || systemClock.elapsed() > until) {
+    if (!READ_ONLY.test(text) || systemClock.elapsed() > until) {
       const wanted = output === undefined ? (fails ? 'that it fails' : 'that it works') : output;
-      return [`line ${line}: $ ${text}\n--- the page says\n${wanted}\n--- it said (exit ${said.exit})\n${said.text}`];
+      return [
+        `line ${line}: $ ${text}\n--- the page says\n${wanted}\n--- it printed (exit ${result.exit})\n${result.text}`,
+      ];
     }
-    await new Promise<void>((resolve) => void systemClock.after(LOOK_AGAIN_MS, resolve));
+    await new Promise<void>((resolve) => void systemClock.after(REPEAT_MS, resolve));
   }
 }
 
-/** The program looks where the plane is, not where it is installed. */
+/** Makes the program use the data directory of the plane. */
 const inShell = (text: string) => `export SELFSAME_DATA_DIR="$PWD/.selfsame"; ${text}`;
 
 const asInDefault = (text: string) => text.replaceAll(/\bdocs-[a-z-]+\b/g, 'default');

@@ -1,13 +1,13 @@
-/** How pages are read: what is run, what is not, and what is a fault of the page. */
+/** Tests of the page parser: the blocks that are run, and the errors that are found. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { blocksOf, commandsOf, faultsOf } from '#test/docs/page.ts';
+import { blocksOf, commandsOf, findPageErrors } from '#test/docs/page.ts';
 import { isSameOutput } from '#test/docs/same-output.ts';
 
 const page = (...lines: string[]) => lines.join('\n');
 const FENCE = '```';
 
-test('commands of sh', () => {
+test('the commands of a sh block', () => {
   const [block] = blocksOf(
     page(
       `${FENCE}sh`,
@@ -34,7 +34,7 @@ test('commands of sh', () => {
   );
 });
 
-test('commands of a console, with what they print', () => {
+test('the commands of a console block, with their outputs', () => {
   const [block] = blocksOf(page(`${FENCE}console`, '$ a', 'one', 'two', '$ b', '$ c', 'Error from server: no', FENCE));
   assert.deepEqual(
     commandsOf(block!).map(({ text, output, fails }) => [text, output, fails]),
@@ -46,12 +46,12 @@ test('commands of a console, with what they print', () => {
   );
 });
 
-const faults: Record<string, { text: string; want: RegExp | undefined }> = {
-  'a block without a language': { text: page(FENCE, 'x', FENCE), want: /line 1: the block says nothing/ },
-  'a language that nobody runs': { text: page(`${FENCE}bash`, 'x', FENCE), want: /"bash"/ },
-  'commands in a text': { text: page(`${FENCE}text`, '$ kubectl get vms', FENCE), want: /console block/ },
+const errorCases: Record<string, { text: string; want: RegExp | undefined }> = {
+  'a block without a language': { text: page(FENCE, 'x', FENCE), want: /line 1: the block states no language/ },
+  'an unknown language': { text: page(`${FENCE}bash`, 'x', FENCE), want: /"bash"/ },
+  'commands in a text block': { text: page(`${FENCE}text`, '$ kubectl get vms', FENCE), want: /console block/ },
   'a part of an object': { text: page(`${FENCE}yaml`, 'spec: {}', FENCE), want: /<!-- patch: KIND\/NAME -->/ },
-  'a part that says of what': {
+  'a part with a patch directive': {
     text: page('<!-- patch: vm/a -->', `${FENCE}yaml`, 'spec: {}', FENCE),
     want: undefined,
   },
@@ -61,22 +61,22 @@ const faults: Record<string, { text: string; want: RegExp | undefined }> = {
   },
   'a whole object': { text: page(`${FENCE}yaml`, 'apiVersion: v1', 'kind: X', FENCE), want: undefined },
 };
-for (const [title, { text, want }] of Object.entries(faults)) {
-  test(`faults of ${title}`, () => {
-    const found = faultsOf(text);
+for (const [title, { text, want }] of Object.entries(errorCases)) {
+  test(`errors of ${title}`, () => {
+    const found = findPageErrors(text);
     if (want === undefined) assert.deepEqual(found, []);
     else assert.match(found.join('\n'), want);
   });
 }
 
 const outputs: Record<string, { shown: string; printed: string; want: boolean }> = {
-  'the same but for ages and widths': {
+  'the same except for ages and widths': {
     shown: 'NAME  AGE\nhello  5s',
     printed: 'NAME    AGE\nhello   12s\n',
     want: true,
   },
   'another word': { shown: 'NAME\nhello', printed: 'NAME\nworld', want: false },
-  'a line less': { shown: 'a\nb', printed: 'a', want: false },
+  'a missing line': { shown: 'a\nb', printed: 'a', want: false },
   'any lines': { shown: 'a\n...\nc', printed: 'a\nb\nb\nc', want: true },
   'any text': { shown: 'denied ...: no', printed: 'denied by policy: no', want: true },
   'other text': { shown: 'denied ...: no', printed: 'denied by policy: yes', want: false },

@@ -1,19 +1,19 @@
 /**
- * A page of the documentation as what can be run in it. Pure: markdown in, blocks out.
+ * Parses a page of the documentation into the blocks that can be run. Pure: markdown in, blocks out.
  *
- *   ```sh        commands, one a line (or several with \ or a here-document); each must end with 0, or with another code
- *                where its comment begins with "refused" or "fails"
- *   ```console   "$ command" and below it what it printed; a line of ... stands for any lines, in a line for any text
- *   ```yaml      a manifest (apiVersion and kind): applied as a dry run; a part of one: <!-- patch: vm/hello --> before it
- *                says what it is merged into, as a dry run, too
- *   ```text      anything else: diagrams, output alone. Every block says what it is
+ *   ```sh        commands, one per line (more with \ or a here-document); each must exit with 0, or with another code if
+ *                its comment begins with "refused" or "fails"
+ *   ```console   "$ command", then its output; a line of ... matches any lines, ... within a line matches any text
+ *   ```yaml      a manifest (apiVersion and kind), applied as a dry run; or a part of an object, merged as a dry run into
+ *                the object that <!-- patch: vm/hello --> before it names
+ *   ```text      anything else: diagrams, output without command. Every block states its language
  *
- * A comment right before the block says what else there is to know:
+ * A comment directly before a block adds a directive:
  *
- *   <!-- not run: REASON -->          it is not run; the reason is for the reader of the page's source
- *   <!-- real guests, too: REASON --> npm run test:full runs its whole page once more, where guests are real
- *   <!-- patch: KIND/NAME [-n NS] --> a part of that object
- *   <!-- hidden ... -->               on top level, with commands in it, one a line: run, and not shown
+ *   <!-- not run: REASON -->          the block is not run; the reason is for readers of the source
+ *   <!-- real guests, too: REASON --> npm run test:full runs the whole page once more with real guests
+ *   <!-- patch: KIND/NAME [-n NS] --> the block is a part of that object
+ *   <!-- hidden ... -->               on top level, with one command per line: run, but not shown
  */
 
 export type Directive =
@@ -31,9 +31,9 @@ export interface Block {
 export interface Command {
   readonly text: string;
   readonly line: number;
-  /** Whether it is to end with another code than 0; undefined: nobody says, and it is to end with 0. */
+  /** The command must exit with another code than 0. */
   readonly fails: boolean;
-  /** What it is to print; undefined where the page does not say. */
+  /** The expected output, or undefined if the page shows none. */
   readonly output: string | undefined;
 }
 
@@ -77,7 +77,7 @@ export function blocksOf(markdown: string): Block[] {
   return blocks;
 }
 
-/** Whole commented blocks with a `not run` above them may stand alone; an empty line between is none of ours. */
+/** Returns the directive on the line before the fence; one empty line between them is allowed. */
 function directiveAbove(lines: readonly string[], fence: number): Directive | undefined {
   const above = (lines[fence - 1] ?? '').trim() === '' ? lines[fence - 2] : lines[fence - 1];
   const [, word, rest = ''] = COMMENT.exec((above ?? '').trim()) ?? [];
@@ -93,17 +93,17 @@ function directiveAbove(lines: readonly string[], fence: number): Directive | un
   }
 }
 
-/** The faults of a page that need no plane: blocks that do not say what they are, commands where none are run. */
-export function faultsOf(markdown: string): string[] {
+/** Returns the errors of a page that can be found without a plane: unknown languages, and commands in blocks that are not run. */
+export function findPageErrors(markdown: string): string[] {
   return blocksOf(markdown).flatMap(({ language, text, line, directive }) => {
     if (!LANGUAGES.has(language)) {
       const known = [...LANGUAGES].filter((name) => name !== 'hidden').join(', ');
       return [
-        `line ${line - 1}: the block says ${language === '' ? 'nothing' : `"${language}"`} of its language; expected one of ${known}`,
+        `line ${line - 1}: the block states ${language === '' ? 'no language' : `the language "${language}"`}; expected one of ${known}`,
       ];
     }
     if (['text', 'json', 'ts', 'xml'].includes(language) && /^\s*\$ \S/m.test(text))
-      return [`line ${line}: commands stand in a console block`];
+      return [`line ${line}: commands must be in a console block`];
     if (directive?.kind === 'patch' && language !== 'yaml') return [`line ${line}: only yaml is merged into something`];
     if (language === 'yaml' && directive === undefined && !isWhole(text)) {
       return [`line ${line}: a part of an object needs <!-- patch: KIND/NAME --> before it`];
@@ -126,12 +126,12 @@ function shellCommands(text: string, first: number): Command[] {
     if ((lines[at] ?? '').trim() === '' || (lines[at] ?? '').trimStart().startsWith('#')) continue;
     at = endOfCommand(lines, at);
     const whole = lines.slice(start, at + 1).join('\n');
-    commands.push({ text: whole, line: first + start, fails: failsBy(whole), output: undefined });
+    commands.push({ text: whole, line: first + start, fails: isExpectedToFail(whole), output: undefined });
   }
   return commands;
 }
 
-/** The last line of the command that begins there. */
+/** Returns the index of the last line of the command that begins at `start`. */
 function endOfCommand(lines: readonly string[], start: number): number {
   const [, , word] = /<<-?(['"]?)(\w+)\1/.exec(lines[start] ?? '') ?? [];
   if (word !== undefined) {
@@ -144,7 +144,7 @@ function endOfCommand(lines: readonly string[], start: number): number {
   return at;
 }
 
-const failsBy = (command: string) => /\s#\s*(?:refused|fails)\b/.test(command);
+const isExpectedToFail = (command: string) => /\s#\s*(?:refused|fails)\b/.test(command);
 
 function consoleCommands(text: string, first: number): Command[] {
   const commands: Command[] = [];
@@ -165,7 +165,7 @@ function consoleCommands(text: string, first: number): Command[] {
     commands.push({
       text: whole,
       line: first + at,
-      fails: failsBy(whole) || isError,
+      fails: isExpectedToFail(whole) || isError,
       output: output === '' ? undefined : output,
     });
     at = next;

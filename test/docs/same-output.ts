@@ -1,8 +1,8 @@
-/** Whether what a command printed is what the page shows: times, ages, ids and widths of columns aside. Pure. */
+/** Compares the output of a command with the page, except for times, ages, ids and column widths. Pure. */
 import { normalise } from '#test/transcripts/normalise.ts';
 
-const REST: readonly (readonly [RegExp, string])[] = [
-  // Names with five made-up characters at their end.
+const PLACEHOLDERS: readonly (readonly [RegExp, string])[] = [
+  // Names with a random suffix of five characters.
   [
     /\b((?:persistent-state-for|virt-launcher|kubevirt-migrate-vm|convert-machine-type|pvc|snapcontent|vmsnapshot-content|restore|vmsnapshot)-[\w<>.-]*)/g,
     '<name>',
@@ -12,12 +12,12 @@ const REST: readonly (readonly [RegExp, string])[] = [
   [/\b\d+ bytes\b/g, '<n> bytes'],
   [/\bnode-\d\b/g, '<node>'],
   [/\b(?:[0-9a-f]{2}:){5}[0-9a-f]{2}\b/g, '<mac>'],
-  // What `q35` stands for: pages show Debian's QEMU, simulated nodes have RHEL's types.
+  // The type behind `q35`: pages show that of Debian's QEMU, simulated nodes have RHEL's.
   [/\bpc-q35-(?:7\.2|rhel9\.2\.0)(?![\w.-])/g, '<q35>'],
 ];
 
 function plain(text: string): string[] {
-  const alike = REST.reduce((result, [pattern, instead]) => result.replace(pattern, instead), normalise(text));
+  const alike = PLACEHOLDERS.reduce((result, [pattern, instead]) => result.replace(pattern, instead), normalise(text));
   return alike
     .split('\n')
     .map((line) => line.replaceAll(/\s+/g, ' ').trim())
@@ -28,7 +28,7 @@ export function isSameOutput(shown: string, printed: string): boolean {
   return matches(plain(shown), plain(printed));
 }
 
-/** A line of three dots stands for any number of lines, three dots in a line for any text. */
+/** A line of three dots matches any number of lines, three dots within a line match any text. */
 function matches([first, ...rest]: readonly string[], lines: readonly string[]): boolean {
   if (first === undefined) return lines.length === 0;
   if (first === '...') {
@@ -36,10 +36,10 @@ function matches([first, ...rest]: readonly string[], lines: readonly string[]):
     return false;
   }
   const [line, ...others] = lines;
-  return line !== undefined && fits(first, line) && matches(rest, others);
+  return line !== undefined && matchesLine(first, line) && matches(rest, others);
 }
 
-function fits(shown: string, line: string): boolean {
+function matchesLine(shown: string, line: string): boolean {
   if (!shown.includes('...')) return shown === line;
   const parts = shown.split('...').map((part) => part.trim());
   let from = 0;

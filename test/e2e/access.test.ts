@@ -1,4 +1,4 @@
-/** The ways into a real guest: its display as a picture and as VNC, its ports, before and after it has moved. */
+/** Access to a real guest: its display as a picture and over VNC, and its ports, before and after a migration. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, before, suite, test } from 'node:test';
@@ -52,7 +52,7 @@ after(async () => {
 
 const open = (verb: string) => api.openWebSocket(`${INSTANCE}/${verb}`, ['plain.kubevirt.io']);
 
-/** So many bytes, or all until the end. */
+/** Reads this many bytes, or everything until the end. */
 async function read(stream: WebSocketStream, bytes = Number.POSITIVE_INFINITY): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
@@ -68,20 +68,24 @@ async function read(stream: WebSocketStream, bytes = Number.POSITIVE_INFINITY): 
 }
 
 suite('a real guest', () => {
-  test('shows what its firmware wrote on the screen, as a picture', async () => {
+  test('has a screenshot with the text of its firmware', async () => {
     const { width, height, pixels } = decodePng(await api.getBytes(`${INSTANCE}/vnc/screenshot`, MAX_PICTURE_BYTES));
     assert.ok(width >= 640 && height >= 350, `${width} x ${height}`);
-    // The first byte of a row says how it is packed.
+    // The first byte of each row is its filter type.
     const lit = pixels.filter((byte) => byte > 64).length;
-    assert.ok(lit > 500, `${lit} bytes of light: no text is that short`);
+    assert.ok(lit > 500, `${lit} bright bytes, too few for text`);
   });
 
-  test('speaks VNC', async () => {
+  test('can be reached over VNC', async () => {
     const display = await open('vnc?preserveSession=false');
     assert.equal((await read(display, 12)).toString(), 'RFB 003.008\n');
     display.write('RFB 003.008\n');
     const [count, first] = await read(display, 2);
-    assert.deepEqual({ count, first }, { count: 1, first: 1 }, 'one kind of security: none, for the API has decided');
+    assert.deepEqual(
+      { count, first },
+      { count: 1, first: 1 },
+      'one security type, "none": the API has authorised the client',
+    );
     display.write(Buffer.from([1]));
     assert.deepEqual([...(await read(display, 4))], [0, 0, 0, 0]);
     display.write(Buffer.from([1]));
@@ -91,7 +95,7 @@ suite('a real guest', () => {
     display.destroy();
   });
 
-  test('is reached on its ports, also by the name of the VM', async () => {
+  test('can be reached on its ports, through its VMI and its VM', async () => {
     const page = await open('portforward/8080/tcp');
     page.write('GET /healthz HTTP/1.0\r\n\r\n');
     assert.match((await read(page)).toString(), /^HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\nok$/);
@@ -104,29 +108,29 @@ suite('a real guest', () => {
     echo.destroy();
   });
 
-  test('echoes datagrams, each as it was sent', async () => {
+  test('keeps the boundaries of datagrams', async () => {
     const stream = await open('portforward/7778/udp');
-    const heard: string[] = [];
-    stream.on('data', (datagram: Buffer) => heard.push(datagram.toString('latin1')));
+    const received: string[] = [];
+    stream.on('data', (datagram: Buffer) => received.push(datagram.toString('latin1')));
     for (const datagram of ['first', 'x'.repeat(1400), 'third']) {
       stream.write(datagram);
-      while (!heard.includes(datagram)) await once(stream, 'data');
+      while (!received.includes(datagram)) await once(stream, 'data');
     }
     stream.destroy();
   });
 
-  test('refuses where nobody listens', async () => {
+  test('refuses a connection to a port without a listener', async () => {
     await assert.rejects(open('portforward/9/tcp'), /the guest refused the connection to port 9/);
   });
 
-  test('ends connections when it moves, and is reached where it is then', async () => {
+  test('loses its connections at a migration, and can be reached on the new node', async () => {
     const echo = await open('portforward/7777/tcp');
     await read(echo, 6);
     const from = (await guest.vmi()).status?.nodeName;
     await plane.put('virtualmachines/shown/migrate');
     echo.on('error', () => {});
     await read(echo);
-    await guest.until('the guest is elsewhere', (vmi) => {
+    await guest.until('the guest is on another node', (vmi) => {
       const { nodeName, migrationState } = vmi?.status ?? {};
       return nodeName !== from && migrationState?.completed === true;
     });
@@ -136,7 +140,7 @@ suite('a real guest', () => {
   });
 });
 
-/** Of the kind that QEMU writes: 8 bits, RGB. The bytes of the picture as they are packed, each row with its filter. */
+/** Decodes a PNG as QEMU writes it (8 bits, RGB); returns the rows with their filter bytes, still filtered. */
 function decodePng(picture: Buffer): { width: number; height: number; pixels: Buffer } {
   assert.equal(picture.toString('latin1', 1, 4), 'PNG');
   const data: Buffer[] = [];

@@ -1,6 +1,6 @@
 /**
  * Stable device addresses as real guests see them: they list their own PCI devices before and after everything that could
- * move one. One guest for each chipset.
+ * move one. One guest per chipset.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -41,7 +41,7 @@ const spec: VmiSpec = {
   volumes: ['a', 'b', 'c'].map(scratch),
 };
 
-/** PCI addresses of what comes and goes: disks by serial, NICs by MAC. */
+/** Returns the PCI addresses of disks, by serial, and NICs, by MAC. */
 function placesOf({ disks, nics }: GuestReport): Record<string, string> {
   return Object.fromEntries([
     ...disks.map(({ serial, pci }) => [serial, pci] as const),
@@ -51,7 +51,7 @@ function placesOf({ disks, nics }: GuestReport): Record<string, string> {
 
 let probes = 0;
 
-/** A VM that always runs. */
+/** A VM with run strategy Always. */
 class StableVm {
   readonly at: { readonly namespace: string; readonly name: string };
   readonly guest: RealGuest;
@@ -70,23 +70,23 @@ class StableVm {
     return this.guest.boots();
   }
 
-  /** What it sees now, without a boot. */
+  /** Returns what the guest sees now, without a boot. */
   async probe(): Promise<GuestReport> {
     const tag = `now-${++probes}`;
     const text = await this.guest.says(`probe ${tag}`, new RegExp(`GUEST END ${tag}`));
     return lastReport(text, tag)!;
   }
 
-  async untilSeen(what: string, isSo: (report: GuestReport) => boolean): Promise<GuestReport> {
+  async waitUntilSeen(what: string, holds: (report: GuestReport) => boolean): Promise<GuestReport> {
     for (let tries = 0; tries < 100; tries++) {
       const report = await this.probe();
-      if (isSo(report)) return report;
+      if (holds(report)) return report;
       await new Promise((resolve) => setTimeout(resolve, 300));
     }
     assert.fail(`the guest never saw that ${what}: ${JSON.stringify(await this.probe())}`);
   }
 
-  /** Reads the VM, changes its template, writes it. */
+  /** Changes the template and writes the VM; repeats after a conflict. */
   async edit(change: (template: VmiSpec) => void): Promise<void> {
     for (;;) {
       const vm: Stored<VirtualMachine> = await plane.client.get(VIRTUAL_MACHINES, this.at);
@@ -110,7 +110,7 @@ class StableVm {
   }
 }
 
-/** A disk of a new claim, plugged in and kept in the VM. */
+/** Plugs in a disk on a new claim and keeps it in the VM. */
 async function addVolume({ at }: StableVm, name: string, bus: 'scsi' | 'virtio'): Promise<void> {
   await plane.create(PERSISTENT_VOLUME_CLAIMS, {
     apiVersion: 'v1',
@@ -125,7 +125,7 @@ async function addVolume({ at }: StableVm, name: string, bus: 'scsi' | 'virtio')
   });
 }
 
-/** Takes the record away as two of the few who can: whoever may impersonate them. */
+/** Deletes the record: impersonates the only two accounts that the policies allow to do so. */
 async function loseRecord({ at }: StableVm): Promise<void> {
   const path = `/apis/identity.selfsame.io/v1/namespaces/${at.namespace}/virtualmachineidentities/${at.name}`;
   const call = async (method: string, account: string, body?: object) => {
@@ -142,12 +142,12 @@ async function loseRecord({ at }: StableVm): Promise<void> {
   await call('PATCH', 'selfsame-system:vm-controller', { metadata: { finalizers: null } });
 }
 
-test('what a guest has stays where it is', async (t) => {
+test('the devices of a guest keep their addresses', async (t) => {
   const vm = new StableVm('stable');
   const first = placesOf(await vm.create(spec));
   assert.deepEqual(Object.keys(first).sort(), ['A', 'B', 'C']);
 
-  await t.test('when a disk between others is removed, and a machine type of another version taken', async () => {
+  await t.test('when a disk is removed and the version of the machine type changes', async () => {
     await vm.edit((template) => {
       template.domain.devices!.disks = [disk('c'), disk('a')];
       template.domain.machine = { type: 'pc-q35-7.2' };
@@ -158,46 +158,48 @@ test('what a guest has stays where it is', async (t) => {
     assert.deepEqual(placesOf(report), { A: first['A'], C: first['C'] });
   });
 
-  await t.test('when disks are plugged in, and started with the next time', async () => {
+  await t.test('when disks are plugged in, and at the next start', async () => {
     await addVolume(vm, 'hot-scsi', 'scsi');
     await addVolume(vm, 'hot-virtio', 'virtio');
     const isThere = (places: Record<string, string>) => 'HOT-SCSI' in places && 'HOT-VIRTIO' in places;
-    const plugged = placesOf(await vm.untilSeen('disks came', (report) => isThere(placesOf(report))));
+    const plugged = placesOf(
+      await vm.waitUntilSeen('the disks were plugged in', (report) => isThere(placesOf(report))),
+    );
     assert.deepEqual([plugged['A'], plugged['C']], [first['A'], first['C']]);
     assert.deepEqual(placesOf(await vm.restart()), plugged);
-    // What was told to the controllers is what the guest sees.
+    // The record has the addresses that the guest sees.
     const { devices } = await vm.record();
     const { bus = '' } = devices?.find(({ id }) => id === 'disk-hot-virtio')?.address ?? {};
     assert.equal(`0000:${bus.slice(2)}:00.0`, plugged['HOT-VIRTIO']);
   });
 
-  await t.test('when a NIC comes, goes and comes back', async () => {
+  await t.test('when a NIC is plugged in, unplugged and plugged in again', async () => {
     const disks = placesOf(await vm.probe());
     const nic = (state: 'up' | 'absent') => ({ name: 'default', masquerade: {}, state });
     await vm.edit((template) => {
       Object.assign(template.domain.devices!, { autoattachPodInterface: undefined, interfaces: [nic('up')] });
       template.networks = [{ name: 'default', pod: {} }];
     });
-    const came = await vm.untilSeen('a NIC came', ({ nics }) => nics.length === 1);
+    const came = await vm.waitUntilSeen('a NIC was plugged in', ({ nics }) => nics.length === 1);
     const { mac = '', pci = '' } = came.nics[0] ?? {};
     assert.deepEqual(placesOf(came), { ...disks, [mac]: pci });
 
     await vm.edit(({ domain }) => (domain.devices!.interfaces = [nic('absent')]));
-    await vm.untilSeen('the NIC went', ({ nics }) => nics.length === 0);
+    await vm.waitUntilSeen('the NIC was unplugged', ({ nics }) => nics.length === 0);
     const { devices } = await vm.record();
     assert.equal(devices?.find(({ id }) => id === 'nic-default')?.plugged, false);
     assert.deepEqual(placesOf(await vm.restart()), disks);
 
     await vm.edit(({ domain }) => (domain.devices!.interfaces = [nic('up')]));
-    const back = await vm.untilSeen('the NIC came back', ({ nics }) => nics.length === 1);
+    const back = await vm.waitUntilSeen('the NIC was plugged in again', ({ nics }) => nics.length === 1);
     assert.deepEqual(placesOf(back), { ...disks, [mac]: pci });
     assert.deepEqual(placesOf(await vm.restart()), { ...disks, [mac]: pci });
   });
 
-  await t.test('when a disk is unplugged while it runs, and the agent is killed', async () => {
+  await t.test('when a disk is unplugged while the guest runs, and the agent is killed', async () => {
     const { 'HOT-VIRTIO': _gone, ...rest } = placesOf(await vm.probe());
     await plane.put(`virtualmachines/${vm.at.name}/removevolume`, { name: 'hot-virtio' });
-    await vm.untilSeen('the disk went', (report) => !('HOT-VIRTIO' in placesOf(report)));
+    await vm.waitUntilSeen('the disk was unplugged', (report) => !('HOT-VIRTIO' in placesOf(report)));
     await plane.until(
       VIRTUAL_MACHINE_IDENTITIES,
       vm.at.name,
@@ -211,7 +213,7 @@ test('what a guest has stays where it is', async (t) => {
     await plane.restart();
     assert.deepEqual(placesOf(await vm.probe()), rest);
     const learned = await vm.record();
-    assert.equal(learned.deviceHash, deviceHash, 'the next agent reads the same');
+    assert.equal(learned.deviceHash, deviceHash, 'the next agent reads the same devices');
     await loseRecord(vm);
     const { status = {} } = (await plane.until(
       VIRTUAL_MACHINE_IDENTITIES,
@@ -222,7 +224,7 @@ test('what a guest has stays where it is', async (t) => {
     const byId = (a: LearnedDevice, b: LearnedDevice) => (a.id < b.id ? -1 : 1);
     assert.deepEqual(status.devices?.toSorted(byId), learned.devices?.toSorted(byId), 'a lost record is rebuilt');
     assert.deepEqual(placesOf(await vm.restart()), rest);
-    // Of all that came, went and moved: its history accounts for the record of the real guest.
+    // The history accounts for every change of the record.
     judgeHistory(
       await plane.client.get(VIRTUAL_MACHINES, vm.at),
       await plane.client.get(VIRTUAL_MACHINE_IDENTITIES, vm.at),
@@ -230,14 +232,14 @@ test('what a guest has stays where it is', async (t) => {
   });
 });
 
-/** What is where; the guest needs no drivers for that. */
+/** Returns all PCI devices by address; the guest needs no drivers for that. */
 async function cardsOf({ guest }: StableVm): Promise<Record<string, string>> {
   const text = await guest.says(`probe cards-${++probes}`, new RegExp(`GUEST END cards-${probes}`));
   const found = [...text.matchAll(/^GUEST pci (\S+) 0x(\S+):0x(\S+)/gm)];
   return Object.fromEntries(found.map(([, at = '', vendor, device]) => [at, `${vendor}:${device}`]));
 }
 
-test('so it does on i440fx, with the drives of old and cards straight on the bus', async () => {
+test('the devices of an i440fx guest keep their addresses, with IDE, CD-ROM and floppy drives', async () => {
   const kubevirt = (await plane.client.list(KUBEVIRTS)).items[0]!;
   const configuration = { ...kubevirt.spec?.configuration, emulatedMachines: ['pc-q35*', 'pc-i440fx*'] };
   await plane.client.update(KUBEVIRTS, { ...kubevirt, spec: { ...kubevirt.spec, configuration } });
@@ -267,7 +269,7 @@ test('so it does on i440fx, with the drives of old and cards straight on the bus
 
   await addVolume(vm, 'late', 'virtio');
   const { LATE: late = '' } = placesOf(
-    await vm.untilSeen('a disk came', ({ disks }) => disks.some(({ serial }) => serial === 'LATE')),
+    await vm.waitUntilSeen('a disk was plugged in', ({ disks }) => disks.some(({ serial }) => serial === 'LATE')),
   );
   assert.deepEqual(await cardsOf(vm), { ...cards, '0000:00:04.0': VIRTIO_DISK, [late]: VIRTIO_DISK });
 

@@ -1,4 +1,4 @@
-/** A machine leaves one data directory as a file and comes to another: the guest finds itself, and everything in its place. */
+/** A VM is exported from one data directory and imported into another: the guest has the same identity and the same data. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -40,14 +40,14 @@ function run(plane: RealPlane, ...args: string[]) {
 
 const kernelBoot = { kernelArgs: 'console=ttyS0 quiet', container: { image: GUEST_IMAGE } };
 
-/** All that a guest may know itself by. Linux names disks in the order in which it finds them: that is not ours. */
+/** Everything that identifies a guest. Linux names disks in the order in which it finds them, so names are left out. */
 function identityOf({ facts, pci, disks, nics }: GuestReport): object {
   const places = Object.fromEntries(disks.map(({ serial, pci: at, sectors }) => [serial, [at, sectors]]));
   const { uuid, serial, machine, bios, cpus } = facts;
   return { uuid, serial, machine, bios, cpus, pci, places, nics };
 }
 
-async function make(plane: RealPlane): Promise<void> {
+async function createVm(plane: RealPlane): Promise<void> {
   const names = ['a', 'b', 'c'];
   for (const name of names) {
     const resources = { requests: { storage: '16Mi' } };
@@ -83,7 +83,7 @@ async function make(plane: RealPlane): Promise<void> {
   });
 }
 
-/** One is taken out between the others: whoever only counted would move the last. */
+/** Removes the disk in the middle: an import that only counts disks would move the last one. */
 async function removeSecondDisk(plane: RealPlane): Promise<void> {
   const body = [
     { op: 'remove', path: '/spec/template/spec/domain/devices/disks/1' },
@@ -92,14 +92,14 @@ async function removeSecondDisk(plane: RealPlane): Promise<void> {
   await plane.client.patch(VIRTUAL_MACHINES, VM, { type: 'json', body });
 }
 
-async function stopped(plane: RealPlane): Promise<void> {
+async function stopVm(plane: RealPlane): Promise<void> {
   await plane.put(`virtualmachines/${VM.name}/stop`);
   await plane
     .guest(VM.name)
     .untilVm('is stopped', ({ status }) => status?.printableStatus === 'Stopped' && status.created !== true);
 }
 
-/** What files of others say of the boot order: the marks and orders of disks. */
+/** Returns the boot order in the exported files of other formats. */
 async function bootOf(plane: RealPlane) {
   const { stdout: ovf } = await run(plane, 'export', 'ovf', VM.name);
   const { stdout: libvirt } = await run(plane, 'export', 'libvirt', VM.name);
@@ -113,25 +113,29 @@ async function bootOf(plane: RealPlane) {
 
 const BOOT = { marked: ['a'], orders: ['1', '2'] };
 
-test('an OVA brings the selfsame machine to a fresh data directory', async (t: TestContext) => {
+test('an OVA imports the selfsame machine into a new data directory', async (t: TestContext) => {
   const dir = mkdtempSync(join(tmpdir(), 'selfsame-ova-'));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
   const file = join(dir, 'traveller.ova');
 
   const home = await startRealPlane(t, { nodes: 1 });
-  await make(home);
+  await createVm(home);
   const first = await home.guest(VM.name).boots();
   const data = first.disks.find(({ serial }) => serial === 'C');
   await home.guest(VM.name).says(`nvset travels-along\nwrite ${data?.name} selfsame`, /GUEST wrote/);
   await removeSecondDisk(home);
-  await stopped(home);
-  assert.deepEqual(await bootOf(home), { ovf: BOOT, libvirt: ['1', '2'] }, 'the order that no spec names is written');
+  await stopVm(home);
+  assert.deepEqual(
+    await bootOf(home),
+    { ovf: BOOT, libvirt: ['1', '2'] },
+    'the boot order is exported although the spec does not name one',
+  );
   await run(home, 'export', 'ovf', VM.name, '--ova', file);
 
   const abroad = await startRealPlane(t, { nodes: 1 });
   await run(abroad, 'import', 'ovf', file);
-  assert.equal((await run(abroad, 'identity', 'diff', VM.name)).stdout, '', 'nothing will be different');
-  // The kernel of the test guest is the node's, and no file brings it along; its disks hold no system.
+  assert.equal((await run(abroad, 'identity', 'diff', VM.name)).stdout, '', 'the import changes nothing');
+  // The kernel of the built-in guest is on the node and not in the exported files; its disks contain no system.
   const body = { spec: { template: { spec: { domain: { firmware: { kernelBoot } } } } } };
   await abroad.client.patch(VIRTUAL_MACHINES, VM, { type: 'merge', body });
   await abroad.put(`virtualmachines/${VM.name}/start`);
@@ -141,18 +145,18 @@ test('an OVA brings the selfsame machine to a fresh data directory', async (t: T
   const pci = first.pci.filter((address) => address !== gone?.pci);
   const disks = first.disks.filter((disk) => disk !== gone);
   assert.deepEqual(identityOf(again), identityOf({ ...first, pci, disks }));
-  assert.match(again.facts['tpm.nv'] ?? '', /^travels-along/, 'what its TPM holds came along');
+  assert.match(again.facts['tpm.nv'] ?? '', /^travels-along/, 'the TPM state is imported');
   const { name } = again.disks.find(({ serial }) => serial === 'C') ?? { name: '' };
   assert.match(await abroad.guest(VM.name).says(`read ${name}`, /GUEST read \S+ \S+/), /GUEST read \S+ selfsame/);
-  assert.deepEqual((await bootOf(abroad)).ovf, BOOT, 'the boot order came along');
-  await stopped(abroad);
+  assert.deepEqual((await bootOf(abroad)).ovf, BOOT, 'the boot order is imported');
+  await stopVm(abroad);
 
-  await t.test('an OVF of oVirt 3.0 brings a machine whose devices stand where libvirt had them', (inner) =>
+  await t.test('an OVF of oVirt 3.0 imports a machine with the device addresses that libvirt assigned', (inner) =>
     importOld(abroad, dir, inner),
   );
 });
 
-/** A desktop with two disks and an interface. Its OVF knows no addresses. */
+/** A desktop with two disks and an interface. Its OVF has no addresses. */
 const OLD_OVF = ovirtOvf({
   version: '3.0.0.0',
   files: file(DISK_1, IMAGE_1, MIB) + file(DISK_2, IMAGE_2, MIB),
@@ -190,13 +194,13 @@ async function importOld(plane: RealPlane, dir: string, t: TestContext): Promise
   const kubevirt = { namespace: 'selfsame-system', name: 'kubevirt' };
   await plane.client.patch(KUBEVIRTS, kubevirt, { type: 'merge', body: { spec: { configuration } } });
   await run(plane, 'import', 'ovf', path, '--name', 'old', '--network', 'ovirtmgmt=pod');
-  // The test guest reports on a serial port, which machines of 3.0 did not have.
+  // The built-in guest reports on a serial port, which machines of oVirt 3.0 did not have.
   const devices = { autoattachSerialConsole: true };
   const body = { spec: { template: { spec: { domain: { firmware: { kernelBoot }, devices } } } } };
   await plane.client.patch(VIRTUAL_MACHINES, { namespace: 'default', name: 'old' }, { type: 'merge', body });
   await plane.put('virtualmachines/old/start');
   const { pci } = await plane.guest('old').boots();
-  // Slots 0 and 1 are the chipset's.
+  // Slots 0 and 1 belong to the chipset.
   const ofDevices = pci.filter((address) => !/^0000:00:0[01]\./.test(address));
   assert.deepEqual(
     ofDevices.toSorted(),

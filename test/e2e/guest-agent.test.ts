@@ -1,4 +1,4 @@
-/** A real guest with QEMU's own guest agent: what it tells, its file systems frozen, and its probes. One guest for all. */
+/** A real guest with the QEMU guest agent: the data that it reports, frozen file systems, and probes. One guest for all tests. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { after, before, test } from 'node:test';
@@ -22,10 +22,10 @@ const cleanUps: (() => unknown)[] = [];
 let plane: RealPlane;
 let guest: RealGuest;
 
-/** Guests are slow on a busy machine; each wait ends by itself, and says for what it waited. */
+/** Guests are slow on a busy machine; each wait has its own limit and message. */
 const SLOW = { timeout: 600_000 };
 const metadata = (name: string) => ({ name, namespace: 'default' });
-/** Long before it counts: a guest takes its time to boot on a busy machine. */
+/** The delay is long because a guest boots slowly on a busy machine. */
 const livenessProbe = { tcpSocket: { port: 7777 }, initialDelaySeconds: 90, periodSeconds: 1, failureThreshold: 30 };
 const VM: VirtualMachine = {
   apiVersion: 'kubevirt.io/v1',
@@ -71,11 +71,11 @@ after(async () => {
 const has = (type: string) => (vmi: VirtualMachineInstance | undefined) => isTrue(vmi?.status?.conditions, type);
 const read = (what: string): Promise<Loose> => plane.read(`virtualmachineinstances/vm/${what}`);
 
-test('it is ready when it answers over HTTP', SLOW, async () => {
+test('the guest is ready when it answers over HTTP', SLOW, async () => {
   await guest.until('it is ready', has('Ready'));
 });
 
-test('its agent tells of its system, its addresses, its users and its file systems', SLOW, async () => {
+test('its agent reports its system, addresses, users and file systems', SLOW, async () => {
   await guest.until('its agent is connected', has('AgentConnected'));
   await guest.until('it has an address', (vmi) => vmi?.status?.interfaces?.[0]?.ipAddress === '10.0.2.15');
   const { status } = await guest.vmi();
@@ -91,13 +91,13 @@ test('its agent tells of its system, its addresses, its users and its file syste
 
 const selfsame = new URL('../../selfsame', import.meta.url).pathname;
 
-/** What people see of the host API of the node. */
+/** Calls the host API of the node with the command-line client. */
 async function host(...words: string[]): Promise<string> {
   const { stdout } = await promisify(execFile)(selfsame, ['host', '--data-dir', plane.dataDir, ...words]);
   return stdout;
 }
 
-/** The table of the host, once it says that of the guest. */
+/** Returns the table of the host when it matches the pattern. */
 async function tableWith(pattern: RegExp): Promise<string> {
   const end = systemClock.elapsed() + 60_000;
   for (;;) {
@@ -107,7 +107,7 @@ async function tableWith(pattern: RegExp): Promise<string> {
   }
 }
 
-test('the table of its host has its address, and a star while its hypervisor does not answer', SLOW, async () => {
+test('the host table shows its address, and a star while QEMU does not answer', SLOW, async () => {
   const table = await tableWith(/10\.0\.2\.15/);
   const { uid } = (await guest.vmi()).metadata;
   assert.deepEqual(
@@ -125,7 +125,7 @@ test('the table of its host has its address, and a star while its hypervisor doe
   await tableWith(/ Up /);
 });
 
-test('a snapshot freezes its file systems, and it writes again after it', SLOW, async () => {
+test('a snapshot freezes its file systems, and the guest can write afterwards', SLOW, async () => {
   const type = VIRTUAL_MACHINE_SNAPSHOTS;
   const source = { apiGroup: 'kubevirt.io', kind: 'VirtualMachine', name: 'vm' };
   const snapshot: VirtualMachineSnapshot = {
@@ -141,18 +141,18 @@ test('a snapshot freezes its file systems, and it writes again after it', SLOW, 
   await guest.says('append /data/after snapshot', /GUEST appended/);
 });
 
-test('frozen, it writes nothing until its time is over', SLOW, async () => {
+test('a frozen guest writes nothing until the timeout', SLOW, async () => {
   await plane.put('virtualmachineinstances/vm/freeze', { unfreezeTimeout: '5s' });
-  await guest.until('it says so', (vmi) => vmi?.status?.fsFreezeStatus === 'frozen');
-  // The guest waits with its answer for as long as its file system is frozen.
+  await guest.until('the guest is reported as frozen', (vmi) => vmi?.status?.fsFreezeStatus === 'frozen');
+  // The guest answers only when its file system is no longer frozen.
   await guest.says('append /data/after freeze', /GUEST appended/);
   const frozen = await read('guestosinfo');
   assert.equal(frozen.fsFreezeStatus, undefined);
 });
 
-test('a guest that no longer answers is not ready, stopped, and started again', SLOW, async () => {
+test('a guest that no longer answers is not ready, and is stopped and started again', SLOW, async () => {
   const { uid } = (await guest.vmi()).metadata;
   await guest.says('unserve', /GUEST serves no more/);
-  await guest.until('it is another one', (vmi) => vmi !== undefined && vmi.metadata.uid !== uid);
+  await guest.until('there is another instance', (vmi) => vmi !== undefined && vmi.metadata.uid !== uid);
   await guest.until('it is ready again', has('Ready'));
 });

@@ -1,6 +1,6 @@
 /**
- * Much hardware in one real guest (examples/vm-hardware.yaml): it lists its PCI devices, and finds each of them where it
- * was after a restart with one device more, and on another node.
+ * Many devices in one real guest (examples/vm-hardware.yaml): the guest lists its PCI devices, and finds each of them at
+ * the same address after a restart with one more device, and on another node.
  */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -39,8 +39,8 @@ after(async () => {
 
 let probes = 0;
 
-/** Vendor and device by address, as the guest sees them. */
-async function cards(): Promise<Record<string, string>> {
+/** Returns vendor and device by address, as the guest sees them. */
+async function readPciDevices(): Promise<Record<string, string>> {
   const tag = `cards-${++probes}`;
   const text = await guest.says(`probe ${tag}`, new RegExp(`GUEST END ${tag}`));
   const report = text.slice(text.lastIndexOf(`GUEST BEGIN ${tag}`));
@@ -58,18 +58,18 @@ async function edit(change: (template: VmiSpec) => void): Promise<void> {
   }
 }
 
-/** What an Event says, once it does. */
-async function told(message: RegExp): Promise<string> {
+/** Waits for an Event whose message matches; returns the message. */
+async function waitForEvent(message: RegExp): Promise<string> {
   for (let tries = 0; tries < 300; tries++) {
     const { items } = await plane.client.list(EVENTS, { namespace: at.namespace });
     const found = items.find((event) => message.test(event.message ?? ''));
     if (found?.message !== undefined) return found.message;
     await new Promise((resolve) => setTimeout(resolve, 200));
   }
-  return assert.fail(`nobody said ${message}`);
+  return assert.fail(`no Event matches ${message}`);
 }
 
-/** On the root bus; what comes and goes is behind ports. */
+/** Devices on the root bus; hotpluggable devices are behind ports. */
 const WANT: Readonly<Record<string, string>> = {
   '0000:00:01.0': '1234:1111', // VGA
   '0000:00:06.0': '1af4:1004', // SCSI
@@ -86,7 +86,7 @@ const WANT: Readonly<Record<string, string>> = {
 
 let first: Record<string, string>;
 
-test('a guest finds all that its spec asks for, each in its place', async () => {
+test('a guest finds all devices of its spec, each at its address', async () => {
   const [settings, vm] = documentsOf(readFileSync(EXAMPLE, 'utf8')) as [ConfigMap, VirtualMachine];
   const inDefault = <T extends KubeObject>(object: T): T => ({
     ...object,
@@ -104,11 +104,11 @@ test('a guest finds all that its spec asks for, each in its place', async () => 
   spec.volumes!.push({ name: 'keys', secret: { secretName: 'keys' } }, { name: 'self', downwardAPI: { fields } });
   await plane.create(VIRTUAL_MACHINES, inDefault(vm));
   assert.equal((await guest.boots()).facts['product'], 'Lab, 1');
-  first = await cards();
+  first = await readPciDevices();
   for (const [address, card] of Object.entries(WANT)) assert.equal(first[address], card, address);
 });
 
-test('it reads the keys of a ConfigMap, of a Secret, and what it is called, from disks', async () => {
+test('the guest reads a ConfigMap, a Secret and its own name from disks', async () => {
   const text = await guest.says('files', /GUEST files end/);
   const found = Object.fromEntries(
     [...text.matchAll(/^GUEST file \S+ (\S+) ([0-9a-f]{64})/gm)].map(([, name = '', sum]) => [name, sum]),
@@ -117,27 +117,27 @@ test('it reads the keys of a ConfigMap, of a Secret, and what it is called, from
   assert.deepEqual(found, { colour: sha256('blue'), password: sha256(PASSWORD), name: sha256(at.name) });
 });
 
-test('what needs KVM was left out, and it was told', async () => {
-  assert.match(await told(/Left out because they need KVM/), /hv-relaxed, hv-vapic, hv-spinlocks/);
+test('features that need KVM are left out, with an Event', async () => {
+  assert.match(await waitForEvent(/Left out because they need KVM/), /hv-relaxed, hv-vapic, hv-spinlocks/);
 });
 
-test('its display can be opened, and speaks RFB', async () => {
+test('its display accepts RFB clients', async () => {
   const { uid } = (await guest.vmi()).metadata;
   const nodes = join(plane.dataDir, 'nodes');
   const run = readdirSync(nodes)
     .map((node) => join(nodes, node, 'domains', uid, 'run'))
     .find((path) => entriesOf(path).includes('vnc.sock'));
-  assert.ok(run !== undefined, `a display is below ${nodes}`);
+  assert.ok(run !== undefined, `there is a display below ${nodes}`);
   const socket = connect(join(run, 'vnc.sock'));
   const [bytes] = (await once(socket, 'data')) as [Buffer];
   assert.match(bytes.toString('latin1'), /^RFB 003\./);
   socket.destroy();
 });
 
-test('the cable of its interface is pulled and put back while it runs', async () => {
+test('the link of its interface can be set down and up while the guest runs', async () => {
   const dhcp = async (state: 'up' | 'down') => {
     await edit(({ domain }) => (domain.devices!.interfaces![0]!.state = state));
-    await told(new RegExp(`The link of nic-default is ${state}\\.`));
+    await waitForEvent(new RegExp(`The link of nic-default is ${state}\\.`));
     const text = await guest.says('dhcp', /GUEST dhcp \S+/);
     return text.slice(text.lastIndexOf('GUEST dhcp '));
   };
@@ -145,7 +145,7 @@ test('the cable of its interface is pulled and put back while it runs', async ()
   assert.match(await dhcp('up'), /dhcp 10\./);
 });
 
-test('a restart with one device more moves nothing', async () => {
+test('a restart with one more device moves no device', async () => {
   const { bootid = '' } = (await guest.boots()).facts;
   const { uid } = (await guest.vmi()).metadata;
   await edit(({ domain, volumes }) => {
@@ -155,33 +155,33 @@ test('a restart with one device more moves nothing', async () => {
   await plane.put(`virtualmachines/${at.name}/restart`);
   await guest.until('is another instance', (vmi) => vmi !== undefined && vmi.metadata.uid !== uid);
   await guest.boots({ afterBootId: bootid });
-  const now = await cards();
+  const now = await readPciDevices();
   const more = Object.entries(now).filter(([address]) => first[address] === undefined);
   assert.deepEqual(
     more.map(([, card]) => card),
     ['1af4:1042'],
-    'one virtio disk more',
+    'one more virtio disk',
   );
-  assert.deepEqual({ ...now, ...first }, now, 'everything else is where it was');
+  assert.deepEqual({ ...now, ...first }, now, 'every other device has its address');
   first = now;
 });
 
-test('on another node it has the same devices', async () => {
+test('the guest has the same devices on another node', async () => {
   await migrate(plane, at.name);
-  assert.deepEqual(await cards(), first);
+  assert.deepEqual(await readPciDevices(), first);
   const { status } = await plane.client.get(VIRTUAL_MACHINE_IDENTITIES, at);
   const ids = new Set((status?.devices ?? []).map(({ id }) => id));
   for (const id of ['display0', 'audio0', 'wdt0', 'xhci0', 'input-tablet', 'redir-3']) assert.ok(ids.has(id), id);
 });
 
-test('a watchdog that it no longer feeds resets it, and it is told', async () => {
+test('an expired watchdog resets the guest, with an Event', async () => {
   const { uid } = (await guest.vmi()).metadata;
   await guest.says('watchdog 2', /GUEST watchdog runs/);
-  await told(/did not reset its watchdog in time and is restarted/);
-  // The console of this node has seen no boot before: the guest came running.
+  await waitForEvent(/did not reset its watchdog in time and is restarted/);
+  // The console log of this node has no boot yet: the guest was migrated to it.
   await guest.boots();
-  assert.equal((await guest.vmi()).metadata.uid, uid, 'it is the same instance');
-  assert.deepEqual(await cards(), first);
+  assert.equal((await guest.vmi()).metadata.uid, uid, 'the instance is the same');
+  assert.deepEqual(await readPciDevices(), first);
 });
 
 function entriesOf(path: string): string[] {

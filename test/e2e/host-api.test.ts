@@ -1,4 +1,4 @@
-/** A VM of the host API as a real guest sees it: what list tells is where its devices are, also when it is created again. */
+/** A VM of the host API as a real guest sees it: list reports the real addresses, also after the VM is created again. */
 import assert from 'node:assert/strict';
 import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { getPriority, tmpdir } from 'node:os';
@@ -56,7 +56,7 @@ async function call(verb: HostVerb, parameters: Readonly<Record<string, unknown>
   return vmList[0] as HostVm;
 }
 
-/** What the guest says of itself, at its boot or when it is asked. */
+/** Returns the report of the guest, at its boot or after the console command `ask`. */
 async function report(tag: string, ask?: string): Promise<GuestReport> {
   if (ask !== undefined) {
     const console = await hypervisor.openConsole(VM_ID);
@@ -78,8 +78,8 @@ const where = ({ address }: HostDevice): string => {
   return pci === undefined ? '' : printPciAddress(pci);
 };
 
-/** By serial or MAC address, as list tells it and as the guest sees it. */
-const toldPlaces = ({ devices }: HostVm) =>
+/** Addresses by serial or MAC, as list reports them and as the guest sees them. */
+const listedPlaces = ({ devices }: HostVm) =>
   Object.fromEntries(
     devices.flatMap((device) => {
       const name = device['serial'] ?? device['macAddr'];
@@ -92,18 +92,18 @@ const seenPlaces = ({ disks, nics }: GuestReport) =>
     ...nics.map(({ mac, pci }) => [mac, pci]),
   ]);
 
-/** Waits until the statistics have it. */
-async function stats(isSo: (stats: HostVmStats) => boolean): Promise<void> {
+/** Waits until the statistics of a VM fulfil the condition. */
+async function waitForStats(holds: (stats: HostVmStats) => boolean): Promise<void> {
   const end = systemClock.elapsed() + PATIENCE_MS;
   for (;;) {
     const { statsList = [] } = await api.call('getAllVmStats', {}, { signal: new AbortController().signal });
-    if (statsList.some(isSo)) return;
+    if (statsList.some(holds)) return;
     assert.ok(systemClock.elapsed() < end, JSON.stringify(statsList));
     await delay(200);
   }
 }
 
-/** What the process of the guest was started with, and its niceness. */
+/** Returns the command line of the guest's process, and its niceness. */
 function processOf({ pid }: HostVm) {
   const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
   const threads = readdirSync(`/proc/${pid}/task`).map((thread) => getPriority(Number(thread)));
@@ -111,10 +111,10 @@ function processOf({ pid }: HostVm) {
 }
 
 const KERNEL = { kernel: 'vmlinuz', initrd: 'initrd.gz', kernelArgs: 'console=ttyS0 quiet' };
-/** Hosts of old gave every VM a controller for the channel of their agent. */
+/** Old hosts gave every VM a controller for the channel of the agent. */
 const AGENT_CONTROLLER = mixes.controller('virtio-serial', "index='0' ports='16'");
 
-/** The PCI addresses that libvirt gives to this hardware on i440fx, without those of the chipset. */
+/** Returns the PCI addresses that libvirt assigns to this hardware on i440fx, without those of the chipset. */
 async function placesOfLibvirt(
   t: TestContext,
   devices: readonly string[],
@@ -129,10 +129,10 @@ async function placesOfLibvirt(
     .toSorted();
 }
 
-/** Slots 0 and 1 are the chipset's. */
+/** Slots 0 and 1 belong to the chipset. */
 const isOfDevice = (address: string) => !/^0000:00:0[01]\./.test(address);
 
-test('a VM of the old format stands in QEMU where libvirt had it', { skip: whyNoLibvirt() }, async (t) => {
+test('a VM of the old format has the device addresses that libvirt assigned', { skip: whyNoLibvirt() }, async (t) => {
   const network = { macAddr: '02:00:00:00:00:0a,02:00:00:00:00:0b', nicModel: 'pv,e1000' };
   const drives = [
     { if: 'virtio', path: 'a', serial: 'S-a' },
@@ -148,7 +148,7 @@ test('a VM of the old format stands in QEMU where libvirt had it', { skip: whyNo
     created.devices.map(where).filter(isOfDevice).filter(Boolean).toSorted(),
     await placesOfLibvirt(t, hardware, { hasAgent: false }),
   );
-  assert.deepEqual(toldPlaces(created), {
+  assert.deepEqual(listedPlaces(created), {
     '02:00:00:00:00:0a': '0000:00:03.0',
     '02:00:00:00:00:0b': '0000:00:04.0',
     'S-a': '0000:00:07.0',
@@ -157,7 +157,7 @@ test('a VM of the old format stands in QEMU where libvirt had it', { skip: whyNo
   await call('destroy', { vmId: VM_ID });
 });
 
-test('what list tells is what the guest sees, plugged, unplugged, and created again', async (t) => {
+test('list reports the addresses that the guest sees, after plug, unplug and a new create', async (t) => {
   const propagateErrors = 'off';
   const disk = (name: string) => ({
     ...{ type: 'disk', device: 'disk', iface: 'virtio', path: name, serial: `S-${name}`, propagateErrors },
@@ -176,8 +176,8 @@ test('what list tells is what the guest sees, plugged, unplugged, and created ag
   const created = await call('create', { vmId: VM_ID, memSize: 160, display: 'vnc', ...KERNEL, ...tuned, devices });
   const booted = await report('boot');
   assert.equal(booted.facts['uuid'], VM_ID);
-  assert.deepEqual(seenPlaces(booted), toldPlaces(created));
-  await t.test('and where libvirt would have placed the devices', { skip: whyNoLibvirt() }, async (inner) => {
+  assert.deepEqual(seenPlaces(booted), listedPlaces(created));
+  await t.test('the addresses are those that libvirt assigns', { skip: whyNoLibvirt() }, async (inner) => {
     const hardware = [mixes.video('cirrus'), mixes.vd(0), mixes.vd(1), mixes.nic(1), mixes.sound('ich6')];
     assert.deepEqual(
       booted.pci.filter(isOfDevice).toSorted(),
@@ -186,21 +186,25 @@ test('what list tells is what the guest sees, plugged, unplugged, and created ag
   });
 
   const { words, niceness } = processOf(created);
-  assert.deepEqual(niceness, [3], 'of every thread');
+  assert.deepEqual(niceness, [3], 'the niceness of every thread');
   const [, base = ''] = /^base=(.*)$/.exec(words[words.indexOf('-rtc') + 1] ?? '') ?? [];
   assert.ok(Math.abs(Date.parse(`${base}Z`) - systemClock.now() + 86_400_000) < PATIENCE_MS, base);
-  assert.equal(words.filter((word) => word.includes('werror') && word.includes('stop')).length, 2, 'of both disks');
+  assert.equal(
+    words.filter((word) => word.includes('werror') && word.includes('stop')).length,
+    2,
+    'both disks stop the guest at errors',
+  );
   await report('lease', 'dhcp\nprobe lease');
-  await stats(({ guestIPs, monitorResponse }) => guestIPs === '10.0.2.15' && monitorResponse === '0');
+  await waitForStats(({ guestIPs, monitorResponse }) => guestIPs === '10.0.2.15' && monitorResponse === '0');
 
   const plugged = await call('hotplugDisk', { vmId: VM_ID, drive: disk('c') });
-  assert.deepEqual(seenPlaces(await report('plugged', 'probe plugged')), toldPlaces(plugged));
+  assert.deepEqual(seenPlaces(await report('plugged', 'probe plugged')), listedPlaces(plugged));
   const unplugged = await call('hotunplugDisk', { vmId: VM_ID, drive: { path: 'a' } });
-  assert.deepEqual(seenPlaces(await report('unplugged', 'probe unplugged')), toldPlaces(unplugged));
-  assert.deepEqual(Object.keys(toldPlaces(unplugged)).sort(), ['02:00:00:00:00:0a', 'S-b', 'S-c']);
+  assert.deepEqual(seenPlaces(await report('unplugged', 'probe unplugged')), listedPlaces(unplugged));
+  assert.deepEqual(Object.keys(listedPlaces(unplugged)).sort(), ['02:00:00:00:00:0a', 'S-b', 'S-c']);
 
   await call('destroy', { vmId: VM_ID });
   const again = await call('create', unplugged);
   assert.equal(again.hash, unplugged.hash);
-  assert.deepEqual(seenPlaces(await report('boot')), toldPlaces(unplugged));
+  assert.deepEqual(seenPlaces(await report('boot')), listedPlaces(unplugged));
 });

@@ -1,4 +1,4 @@
-/** Guests that move between two real QEMUs: what conformance (hypervisor-qemu.test.ts) cannot see from outside. */
+/** Migrations between two real QEMU processes: what the conformance suite (hypervisor-qemu.test.ts) cannot check from outside. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { access, chmod, chown, mkdir, readdir, readFile, stat, truncate, writeFile } from 'node:fs/promises';
@@ -48,37 +48,40 @@ interface MoveOptions {
   readonly bytesPerSecond?: number;
 }
 
-describe('qemu: guests that move', { skip, timeout: 60_000 }, () => {
-  it('goes on where it was, answers there, and goes back again', async () => {
+describe('qemu: a migrating guest', { skip, timeout: 60_000 }, () => {
+  it('keeps running on the target, and can be migrated back', async () => {
     await withScene(async (scene) => {
       const guest = await echoGuest(scene);
-      await booted(scene.hypervisor, guest);
-      const there = await begin(scene, guest);
-      await hand(there);
-      await answers(there.target, guest.id, 'hello there');
+      await bootGuest(scene.hypervisor, guest);
+      const there = await prepareMigration(scene, guest);
+      await migrate(there);
+      await assertEchoes(there.target, guest.id, 'hello there');
       await there.source.remove(guest.id);
 
-      const back = await begin({ ...scene, hypervisor: there.target, second: async () => there.source }, guest);
-      await hand(back);
+      const back = await prepareMigration(
+        { ...scene, hypervisor: there.target, second: async () => there.source },
+        guest,
+      );
+      await migrate(back);
 
-      await answers(there.source, guest.id, 'hello here');
+      await assertEchoes(there.source, guest.id, 'hello here');
     });
   });
 
-  it('comes over the network with a key that only the two know, and leaves no key behind', async () => {
+  it('is encrypted on the network with a key that both sides delete afterwards', async () => {
     await withScene(async (scene) => {
       const taken = createServer().listen(49_152, '127.0.0.1');
       try {
         const { guest, there, disks } = await guestWithDisks(scene);
         await scene.hypervisor.create(guest);
-        const move = await begin(scene, guest, { there, disks, network: true });
+        const move = await prepareMigration(scene, guest, { there, disks, network: true });
         const { memory, disks: nbd, secret } = move.outgoing.door;
         assert.match(memory, /^tcp:127\.0\.0\.1:49\d{3}$/);
         assert.notEqual(memory, 'tcp:127.0.0.1:49152');
         assert.notEqual(nbd, memory);
         assert.match(secret ?? '', /^[0-9a-f]{64}$/);
 
-        await hand(move);
+        await migrate(move);
 
         assert.equal(stateOf(move.target, guest.id), 'running');
         for (const dir of [scene.nodeDir, scene.secondDir]) {
@@ -93,11 +96,11 @@ describe('qemu: guests that move', { skip, timeout: 60_000 }, () => {
     });
   });
 
-  it('does not come over the network with another key', async () => {
+  it('is refused with another key', async () => {
     await withScene(async (scene) => {
       const guest = scene.definition();
       await scene.hypervisor.create(guest);
-      const move = await begin(scene, guest, { network: true });
+      const move = await prepareMigration(scene, guest, { network: true });
       const door = { ...move.outgoing.door, secret: 'ab'.repeat(32) };
       const { signal } = new AbortController();
       await assert.rejects(move.source.send(guest.id, { ...move.outgoing, door }, { signal }), /the migration failed/);
@@ -111,45 +114,45 @@ describe('qemu: guests that move', { skip, timeout: 60_000 }, () => {
     });
   });
 
-  it('says why a guest does not go again that its owner keeps paused since it was taken back', async () => {
+  it('cannot be migrated again while it is paused since an aborted migration', async () => {
     await withScene(async (scene) => {
       const guest = scene.definition();
       await scene.hypervisor.create(guest);
       await scene.hypervisor.pause(guest.id);
-      const first = await begin(scene, guest);
+      const first = await prepareMigration(scene, guest);
       await send(first);
       await first.source.takeBack(guest.id);
       await first.target.destroy(guest.id);
       await first.target.remove(guest.id);
 
-      const second = await begin(scene, guest);
+      const second = await prepareMigration(scene, guest);
       await assert.rejects(send(second), /paused since an aborted migration/);
       await second.source.resume(guest.id);
-      await hand(second);
+      await migrate(second);
 
       assert.equal(stateOf(second.target, guest.id), 'running');
     });
   });
 
-  it('takes its disks along bit by bit, and only the layer of a layered one', async () => {
+  it('has its disks copied bit by bit, and only the overlay of a layered disk', async () => {
     await withScene(async (scene) => {
       const { guest, there, disks } = await guestWithDisks(scene);
       await scene.hypervisor.create(guest);
 
-      await hand(await begin(scene, guest, { there, disks }));
+      await migrate(await prepareMigration(scene, guest, { there, disks }));
 
       assertSameDisks(guest, there);
-      assert.ok((await stat(pathOf(there, 'disk-layer'))).size < 4 * MIB, 'what is in the base has not been copied');
+      assert.ok((await stat(pathOf(there, 'disk-layer'))).size < 4 * MIB, 'the base was not copied');
       assert.ok((await stat(pathOf(there, 'disk-raw'))).blocks * 512 < IMAGE_BYTES / 2, 'it has holes');
     });
   });
 
-  it('takes along what is written while its disks are on the way', async () => {
+  it('has writes copied that happen during the copy', async () => {
     await withScene(async (scene) => {
       const { guest, there, disks } = await guestWithDisks(scene);
       await scene.hypervisor.create(guest);
-      const { outgoing } = await begin(scene, guest, { there, disks });
-      // What a guest writes takes the same way. There is one line to QEMU, so nobody else may hold it.
+      const { outgoing } = await prepareMigration(scene, guest, { there, disks });
+      // Writes of a guest take the same path. QEMU accepts one QMP connection, so no other may be open.
       await scene.hypervisor.close();
       const qmp = await monitorOf(scene, guest.id);
       const dir = new DomainDir(join(scene.nodeDir, 'domains'), guest.id);
@@ -171,12 +174,12 @@ describe('qemu: guests that move', { skip, timeout: 60_000 }, () => {
     });
   });
 
-  it('reaches the other side through directories that are closed to guests', async () => {
+  it('reaches the target although guests cannot access its directory', async () => {
     await withScene(async (scene) => {
       const guest = scene.definition();
       await scene.hypervisor.create(guest);
       await chmod(scene.secondDir, 0o700);
-      await hand(await begin(scene, guest));
+      await migrate(await prepareMigration(scene, guest));
       const left = await readdir(join(scene.nodeDir, 'domains', guest.id, 'run'));
       assert.deepEqual(
         left.filter((name) => name.startsWith('to-')),
@@ -186,38 +189,38 @@ describe('qemu: guests that move', { skip, timeout: 60_000 }, () => {
   });
 });
 
-describe('qemu: guests that do not move after all', { skip, timeout: 60_000 }, () => {
-  const moments: Record<string, (move: Move) => Promise<unknown>> = {
-    'disks are being sent': async (move) => halfway(move, 'none'),
-    'memory is being sent': async (move) => halfway(move, 'active'),
-    'it stands still': async (move) => send(move),
-    'all was sent': async (move) => {
+describe('qemu: a guest whose migration is aborted', { skip, timeout: 60_000 }, () => {
+  const interruptions: Record<string, (move: Move) => Promise<unknown>> = {
+    'disks are being sent': async (move) => sendPartly(move, 'none'),
+    'memory is being sent': async (move) => sendPartly(move, 'active'),
+    'the guest is stopped': async (move) => send(move),
+    'everything was sent': async (move) => {
       await send(move);
       await move.source.switchOver(move.id);
     },
-    'the other side died': async (move) => {
+    'the target died': async (move) => {
       await move.scene.killAtSecond(move.id);
       await assert.rejects(send(move));
     },
-    'the other side died at the last moment': async (move) => {
+    'the target died at the switch-over': async (move) => {
       await send(move);
       await move.scene.killAtSecond(move.id);
       await assert.rejects(move.source.switchOver(move.id));
     },
   };
 
-  for (const [moment, until] of Object.entries(moments)) {
-    it(`goes on after the next agent took it back: ${moment}`, async () => {
+  for (const [interruption, until] of Object.entries(interruptions)) {
+    it(`keeps running after the next agent took it back while ${interruption}`, async () => {
       await withScene(async (scene) => {
-        const sendsDisks = moment.startsWith('disks');
+        const sendsDisks = interruption.startsWith('disks');
         const { guest, there, disks } = await echoWithDisk(scene);
-        await booted(scene.hypervisor, guest);
+        await bootGuest(scene.hypervisor, guest);
         const slow = sendsDisks
           ? { bytesPerSecond: 1000 }
-          : moment.startsWith('memory')
+          : interruption.startsWith('memory')
             ? { bytesPerSecond: 2 * MIB }
             : {};
-        const move = await begin(scene, guest, { there, disks, ...slow });
+        const move = await prepareMigration(scene, guest, { there, disks, ...slow });
         await until(move);
 
         const next = await scene.reopen();
@@ -226,7 +229,7 @@ describe('qemu: guests that do not move after all', { skip, timeout: 60_000 }, (
         await next.takeBack(guest.id);
 
         assert.deepEqual(next.get(guest.id)?.current, { state: 'running' });
-        await answers(next, guest.id, 'still here');
+        await assertEchoes(next, guest.id, 'still here');
         await next.close();
         const line = await monitorOf(scene, guest.id);
         assert.deepEqual(await line.execute('query-jobs'), []);
@@ -238,11 +241,11 @@ describe('qemu: guests that do not move after all', { skip, timeout: 60_000 }, (
   }
 });
 
-describe('qemu: what outlives a guest that moves', { skip, timeout: 120_000 }, () => {
-  it('is complete on the disk of the target before the guest goes on there', async () => {
+describe('qemu: the state of a migrating guest', { skip, timeout: 120_000 }, () => {
+  it('is complete on the disk of the target before the guest runs there', async () => {
     await withScene(async (scene) => {
       const [here, elsewhere] = [await stateDir(scene.nodeDir), await stateDir(scene.secondDir)];
-      // As an earlier try may have left it.
+      // An earlier attempt may have left such a file.
       await guestFile(elsewhere, 'tpm/tpm2-00.permall', Buffer.from('of another time'));
       if (guestUser !== undefined) await chown(join(elsewhere, 'tpm'), guestUser.uid, guestUser.gid);
       const plain = scene.definition();
@@ -253,12 +256,12 @@ describe('qemu: what outlives a guest that moves', { skip, timeout: 120_000 }, (
         devices: [...plain.devices, { type: 'tpm', id: 'tpm0', model: 'crb', persistent: true }],
         state: { directory: here },
       };
-      // Something of its own: what a target begins with has it not.
+      // Data that a new target does not have.
       const template = await readFile('/usr/share/OVMF/OVMF_VARS_4M.fd');
       await guestFile(here, 'nvram.fd', Buffer.concat([template.subarray(0, -4), Buffer.from('mine')]));
       const there = { ...guest, state: { directory: elsewhere } };
       await scene.hypervisor.create(guest);
-      const move = await begin(scene, guest, { there });
+      const move = await prepareMigration(scene, guest, { there });
       await send(move);
       const sent = await move.source.switchOver(guest.id);
       const own = Buffer.from(sent.nvram ?? Buffer.alloc(0));
@@ -273,16 +276,16 @@ describe('qemu: what outlives a guest that moves', { skip, timeout: 120_000 }, (
       assert.equal(tpm?.length, source?.length);
       await move.source.recordMigrated(guest.id);
       await move.target.commit(guest.id);
-      assert.ok((await readFile(join(elsewhere, 'nvram.fd'))).equals(own), 'QEMU writes the same');
+      assert.ok((await readFile(join(elsewhere, 'nvram.fd'))).equals(own), 'QEMU writes the same data');
       await move.source.leave(guest.id);
     });
   });
 
-  it('a guest that has gone has not crashed, whatever becomes of its process', async () => {
+  it('is "migrated" and not "crashed" when the process of the source is killed', async () => {
     await withScene(async (scene) => {
       const guest = scene.definition();
       await scene.hypervisor.create(guest);
-      const move = await begin(scene, guest);
+      const move = await prepareMigration(scene, guest);
       await send(move);
       await move.target.store(guest.id, await move.source.switchOver(guest.id), {});
       await move.source.recordMigrated(guest.id);
@@ -298,16 +301,16 @@ describe('qemu: what outlives a guest that moves', { skip, timeout: 120_000 }, (
     });
   });
 
-  it('a guest that was committed goes on when its agent comes back', async () => {
+  it('is resumed by the next agent after the migration was committed', async () => {
     await withScene(async (scene) => {
       const guest = await echoGuest(scene);
-      await booted(scene.hypervisor, guest);
-      const move = await begin(scene, guest);
+      await bootGuest(scene.hypervisor, guest);
+      const move = await prepareMigration(scene, guest);
       await send(move);
       await move.target.store(guest.id, await move.source.switchOver(guest.id), {});
       await move.source.recordMigrated(guest.id);
       await move.target.close();
-      // As after a kill between the record and what follows from it.
+      // The state after a kill between the commit record and the resume.
       const path = join(scene.secondDir, 'domains', guest.id, 'domain.json');
       const record = JSON.parse(await readFile(path, 'utf8')) as { migration: object };
       await writeFile(path, JSON.stringify({ ...record, migration: { ...record.migration, step: 'committed' } }));
@@ -316,7 +319,7 @@ describe('qemu: what outlives a guest that moves', { skip, timeout: 120_000 }, (
       await next.adopt();
 
       assert.equal(next.get(guest.id)?.migration?.step, 'arrived');
-      await answers(next, guest.id, 'here I am');
+      await assertEchoes(next, guest.id, 'here I am');
     });
   });
 });
@@ -330,7 +333,7 @@ async function withScene(run: (scene: QemuScene) => Promise<void>): Promise<void
   }
 }
 
-async function begin(scene: QemuScene, guest: DomainDefinition, options: MoveOptions = {}): Promise<Move> {
+async function prepareMigration(scene: QemuScene, guest: DomainDefinition, options: MoveOptions = {}): Promise<Move> {
   const { there = guest, disks = [], network = false, bytesPerSecond = 0 } = options;
   const [source, target, uid] = [scene.hypervisor, await scene.second(), newUid()];
   const reach: Incoming['reach'] = network ? { is: 'network', host: '127.0.0.1' } : { is: 'local' };
@@ -351,13 +354,13 @@ async function finish({ source, target, id }: Move, sent: Sent): Promise<void> {
   await source.leave(id);
 }
 
-async function hand(move: Move): Promise<void> {
+async function migrate(move: Move): Promise<void> {
   await send(move);
   await finish(move, await move.source.switchOver(move.id));
 }
 
-/** Sends, and comes back when it is well under way; what becomes of it is nobody's any more. */
-async function halfway({ source, id, outgoing }: Move, status: 'none' | 'active'): Promise<void> {
+/** Starts to send and returns while it is in progress; the test ignores its result. */
+async function sendPartly({ source, id, outgoing }: Move, status: 'none' | 'active'): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const sending = source.send(id, outgoing, {
     signal: new AbortController().signal,
@@ -384,7 +387,7 @@ async function echoWithDisk(scene: QemuScene) {
   return { guest, there, disks: [{ deviceId: 'disk-data', bytes: 2 * MIB, overlay: false }] };
 }
 
-/** A raw one with holes, a layer above a base that both have, and one that the guest may only read. */
+/** Makes a raw disk with holes, an overlay on a base that both sides have, and a read-only disk. */
 async function guestWithDisks(scene: QemuScene) {
   const make = async (dir: string, fill: boolean) => {
     const raw = await guestFile(dir, 'volumes/raw/disk.img', Buffer.alloc(0));
@@ -446,31 +449,31 @@ async function stateDir(dir: string): Promise<string> {
   return path;
 }
 
-/** Straight to QEMU; no hypervisor may be open there. */
+/** Connects to QEMU directly; no hypervisor may be open for it. */
 async function monitorOf(scene: QemuScene, id: string): Promise<QmpClient> {
   const line = connect(join(scene.nodeDir, 'domains', id, 'run', 'qmp.sock'));
   return QmpClient.open(line, { clock: systemClock });
 }
 
-async function booted(hypervisor: Hypervisor, guest: DomainDefinition): Promise<void> {
+async function bootGuest(hypervisor: Hypervisor, guest: DomainDefinition): Promise<void> {
   await hypervisor.create(guest, { paused: true });
   const console = await hypervisor.openConsole(guest.id);
-  const ready = hears(console, READY);
+  const ready = waitForText(console, READY);
   await hypervisor.resume(guest.id);
   await ready;
   console.destroy();
 }
 
-/** It repeats what it is told, and nothing else: it is the guest that was there before. */
-async function answers(hypervisor: Hypervisor, id: string, text: string): Promise<void> {
+/** Asserts that the guest echoes the text, and prints nothing else: it was not booted again. */
+async function assertEchoes(hypervisor: Hypervisor, id: string, text: string): Promise<void> {
   const console = await hypervisor.openConsole(id);
-  const heard = hears(console, text);
+  const received = waitForText(console, text);
   console.write(text);
-  assert.equal(await heard, text);
+  assert.equal(await received, text);
   console.destroy();
 }
 
-function hears(stream: Readable, text: string): Promise<string> {
+function waitForText(stream: Readable, text: string): Promise<string> {
   let all = '';
   return new Promise((resolve, reject) => {
     const listen = (bytes: Buffer) => {

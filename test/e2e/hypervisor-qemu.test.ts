@@ -1,4 +1,4 @@
-/** The port of hypervisors on real QEMU guests: its conformance, and what only real processes can show. */
+/** The hypervisor interface on real QEMU guests: its conformance suite, and what only real processes can show. */
 import type { Duplex } from 'node:stream';
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
@@ -43,8 +43,8 @@ const WRITTEN_AT = 4 * 2 ** 20;
 
 if (skip === false) hypervisorConformance('qemu', qemuScene);
 
-describe('qemu: guests that answer', { skip, timeout: 60_000 }, () => {
-  it('is heard and answered on the console, and obeys the power button', async () => {
+describe('qemu: a running guest', { skip, timeout: 60_000 }, () => {
+  it('reads and writes its console, and reacts to the power button', async () => {
     await withScene(async (scene) => {
       const definition = await echoGuest(scene);
       const { hypervisor } = scene;
@@ -53,10 +53,10 @@ describe('qemu: guests that answer', { skip, timeout: 60_000 }, () => {
         await hypervisor.openConsole(definition.id),
         await hypervisor.openConsole(definition.id),
       ];
-      const booted = Promise.all([hears(first, READY), hears(second, READY)]);
+      const booted = Promise.all([waitForText(first, READY), waitForText(second, READY)]);
       await hypervisor.resume(definition.id);
       await booted;
-      const answered = hears(second, 'can you hear me');
+      const answered = waitForText(second, 'can you hear me');
       first.write('can you hear me');
       await answered;
 
@@ -70,7 +70,7 @@ describe('qemu: guests that answer', { skip, timeout: 60_000 }, () => {
     });
   });
 
-  it('survives kill -9 of its agent, and answers the next one', async () => {
+  it('survives kill -9 of its agent, and the next agent controls it', async () => {
     await withScene(async (scene) => {
       const definition = await echoGuest(scene);
       const agent = await agentOf(scene, definition);
@@ -84,30 +84,30 @@ describe('qemu: guests that answer', { skip, timeout: 60_000 }, () => {
       const { started } = await scene.record(definition.id);
       assert.equal(hypervisor.get(definition.id)?.pid, started.qemu.pid);
       const console = await hypervisor.openConsole(definition.id);
-      // The first agent saw READY; said again it would mean that the guest began anew.
-      const heard = hears(console, 'same guest');
+      // The first agent received READY; a second READY would mean that the guest was booted again.
+      const received = waitForText(console, 'same guest');
       console.write('same guest');
-      assert.equal(await heard, 'same guest');
+      assert.equal(await received, 'same guest');
       assert.ok((await hypervisor.readConsoleLog(definition.id)).includes(READY));
       await hypervisor.destroy(definition.id);
     });
   });
 
-  it('tells later that a guest shut down while nobody looked', async () => {
+  it('that shut down without an agent is reported by the next one', async () => {
     await withScene(async (scene) => {
       const definition = await echoGuest(scene);
       await scene.hypervisor.create(definition);
-      await hears(await scene.hypervisor.openConsole(definition.id), READY);
+      await waitForText(await scene.hypervisor.openConsole(definition.id), READY);
 
-      // Left open until the end: QEMU would drop what the guest has not read yet.
+      // The line stays open until the end: QEMU would drop data that the guest has not read.
       const lines: Duplex[] = [];
       const next = await scene.reopen(async () => {
         const line = scene.serialLine(definition.id);
         lines.push(line);
-        const heard = hears(line, 'x');
-        // What comes back was read, so the next byte is read soon; its QEMU stays until it is asked.
+        const received = waitForText(line, 'x');
+        // The echo shows that the guest reads; QEMU itself stays until it is asked to quit.
         line.write(`x${SHUT_DOWN}`);
-        await heard;
+        await received;
       });
       await next.adopt();
 
@@ -121,7 +121,7 @@ describe('qemu: guests that answer', { skip, timeout: 60_000 }, () => {
 });
 
 describe('qemu: copies of disks', { skip, timeout: 60_000 }, () => {
-  it('are the same bit by bit the moment they are done, and have holes where the disks have', async () => {
+  it('have the same content and the same holes as the disks', async () => {
     await withScene(async (scene) => {
       const definition = await guestWithImages(scene);
       await scene.hypervisor.create(definition);
@@ -141,7 +141,7 @@ describe('qemu: copies of disks', { skip, timeout: 60_000 }, () => {
   });
 
   it(
-    'reach files in places that are closed to guests',
+    'reach files in directories that guests cannot access',
     { skip: guestUser === undefined && 'only root can' },
     async () => {
       await withScene(async (scene) => {
@@ -163,7 +163,7 @@ describe('qemu: copies of disks', { skip, timeout: 60_000 }, () => {
     },
   );
 
-  it('show the moment at which they began, whatever is written afterwards', async () => {
+  it('have the content of the time at which they began, despite later writes', async () => {
     await withScene(async (scene) => {
       const definition = await scene.definitionWithDisks();
       await scene.hypervisor.create(definition);
@@ -173,7 +173,7 @@ describe('qemu: copies of disks', { skip, timeout: 60_000 }, () => {
       await slow.adopt();
       await slow.startCopies(definition.id, copies);
 
-      // What a guest writes takes the same way. There is one line to QEMU, so nobody else may hold it.
+      // Writes of a guest take the same path. QEMU accepts one QMP connection, so no other may be open.
       const next = await scene.reopen(async () => {
         const line = connect(join(scene.nodeDir, 'domains', definition.id, 'run', 'qmp.sock'));
         const qmp = await QmpClient.open(line, { clock: systemClock });
@@ -201,14 +201,14 @@ describe('qemu: copies of disks', { skip, timeout: 60_000 }, () => {
 describe('qemu: bridges', { skip, timeout: 60_000 }, () => {
   const noBridge = whyNoBridge();
 
-  it('plugs an interface into a bridge, and takes it away again', { skip: noBridge }, async () => {
+  it('adds an interface to a bridge and removes it again', { skip: noBridge }, async () => {
     const tap = { name: tapName('a-uid', 'nic-lan'), bridge: BRIDGE };
     ip('link', 'add', BRIDGE, 'type', 'bridge');
     try {
       await addTap(tap, guestUser);
       assert.equal(await readlink(`/sys/class/net/${tap.name}/master`).then(basename), BRIDGE);
       assert.equal((await readFile(`/sys/class/net/${tap.name}/owner`, 'utf8')).trim(), String(guestUser?.uid));
-      // As after a start that was cut off.
+      // The state after a start that was interrupted.
       await addTap(tap, guestUser);
       await removeTap(tap.name);
       await removeTap(tap.name);
@@ -218,7 +218,7 @@ describe('qemu: bridges', { skip, timeout: 60_000 }, () => {
     }
   });
 
-  it('says that a bridge is missing, and starts nothing', async () => {
+  it('reports a missing bridge, and starts nothing', async () => {
     await withScene(async (scene) => {
       const plain = scene.definition();
       const devices = plain.devices.map((device) =>
@@ -231,7 +231,7 @@ describe('qemu: bridges', { skip, timeout: 60_000 }, () => {
 });
 
 describe('qemu: processes and files', { skip, timeout: 60_000 }, () => {
-  it('has every device where the definition wants it, with EFI, secure boot and a TPM', async () => {
+  it('has every device at the address of the definition, with EFI, secure boot and a TPM', async () => {
     await withScene(async (scene) => {
       const [path, media] = [await imageFile(scene, 'data.img'), await imageFile(scene, 'media.img')];
       const plain = scene.definition();
@@ -255,7 +255,7 @@ describe('qemu: processes and files', { skip, timeout: 60_000 }, () => {
     });
   });
 
-  it('runs guests as a user without rights', { skip: guestUser === undefined && 'only root can' }, async () => {
+  it('runs guests as an unprivileged user', { skip: guestUser === undefined && 'only root can' }, async () => {
     await withScene(async (scene) => {
       const definition = await echoGuest(scene);
       await scene.hypervisor.create(definition);
@@ -267,7 +267,7 @@ describe('qemu: processes and files', { skip, timeout: 60_000 }, () => {
     });
   });
 
-  it('tells the guest that a disk has grown, and never shrinks one', async () => {
+  it('grows the disk of a running guest, and never shrinks one', async () => {
     await withScene(async (scene) => {
       const definition = await echoGuest(scene);
       const path = join(scene.nodeDir, 'volumes', 'echo.img');
@@ -281,7 +281,7 @@ describe('qemu: processes and files', { skip, timeout: 60_000 }, () => {
     });
   });
 
-  it('says what QEMU said when a guest cannot start, and leaves nothing but its volumes', async () => {
+  it('reports the error of QEMU when a guest cannot start, and leaves nothing but its volumes', async () => {
     await withScene(async (scene) => {
       const plain = scene.definition();
       const missing = join(scene.nodeDir, 'missing.img');
@@ -300,7 +300,7 @@ describe('qemu: processes and files', { skip, timeout: 60_000 }, () => {
     });
   });
 
-  it('clears a start away that was cut off before the pid was written down', async () => {
+  it('removes a start that was interrupted before the pid was recorded', async () => {
     await withScene(async (scene) => {
       const definition = scene.definition({});
       const { id } = definition;
@@ -323,9 +323,9 @@ describe('qemu: processes and files', { skip, timeout: 60_000 }, () => {
     });
   });
 
-  it('clears a start away that was cut off before the guest ran', async () => {
+  it('removes a start that was interrupted before the guest ran', async () => {
     await withScene(async (scene) => {
-      const { id } = await paused(scene);
+      const { id } = await createPaused(scene);
       const { started, ...record } = await scene.record(id);
 
       const next = await scene.reopen(() =>
@@ -343,7 +343,7 @@ describe('qemu: processes and files', { skip, timeout: 60_000 }, () => {
 
   it('leaves a guest alone whose record cannot be read', async () => {
     await withScene(async (scene) => {
-      const { id } = await paused(scene);
+      const { id } = await createPaused(scene);
       const path = join(scene.nodeDir, 'domains', id, 'domain.json');
       const text = await readFile(path, 'utf8');
       const { started } = await scene.record(id);
@@ -357,9 +357,9 @@ describe('qemu: processes and files', { skip, timeout: 60_000 }, () => {
     });
   });
 
-  it('clears away what has no readable record and no process', async () => {
+  it('removes a domain without a readable record and without a process', async () => {
     await withScene(async (scene) => {
-      const { id } = await paused(scene);
+      const { id } = await createPaused(scene);
 
       const next = await scene.reopen(async () => {
         await scene.killGuest(id);
@@ -371,9 +371,9 @@ describe('qemu: processes and files', { skip, timeout: 60_000 }, () => {
     });
   });
 
-  it('ends a guest whose directory was removed, because nobody else can', async () => {
+  it('ends a guest whose directory was removed, because no other component can', async () => {
     await withScene(async (scene) => {
-      const { id } = await paused(scene);
+      const { id } = await createPaused(scene);
       const { started } = await scene.record(id);
 
       const next = await scene.reopen(() => rm(join(scene.nodeDir, 'domains', id), { recursive: true }));
@@ -410,13 +410,13 @@ async function withScene(run: (scene: QemuScene) => Promise<void>): Promise<void
   }
 }
 
-async function paused(scene: QemuScene): Promise<DomainDefinition> {
+async function createPaused(scene: QemuScene): Promise<DomainDefinition> {
   const definition = scene.definition({});
   await scene.hypervisor.create(definition, { paused: true });
   return definition;
 }
 
-/** On a disk in a directory of volumes, which belongs to the guests' user. */
+/** Makes a guest with a disk in a directory of volumes, owned by the user of the guests. */
 async function echoGuest(scene: QemuScene): Promise<DomainDefinition> {
   const path = await imageFile(scene, 'echo.img');
   await writeEchoDisk(path);
@@ -433,7 +433,7 @@ async function imageFile(scene: QemuScene, name: string): Promise<string> {
   return path;
 }
 
-/** A raw disk with holes, a layer above it that has something of its own, and a medium that cannot be written. */
+/** Makes a guest with a raw disk with holes, an overlay with its own data, and a read-only medium. */
 async function guestWithImages(scene: QemuScene): Promise<DomainDefinition> {
   const [raw, base, media] = await Promise.all(
     ['raw.img', 'base.img', 'media.img'].map((name) => imageFile(scene, name)),
@@ -455,7 +455,7 @@ async function guestWithImages(scene: QemuScene): Promise<DomainDefinition> {
   return { ...plain, devices: [...plain.devices, ...disks] };
 }
 
-/** One of each disk that has a medium, which is told too. */
+/** Returns a copy request for each disk with a medium, with the medium. */
 async function copiesOf(scene: QemuScene, { devices }: DomainDefinition) {
   const disks = devices.flatMap((device) =>
     device.type === 'disk' && device.source !== undefined ? [{ deviceId: device.id, source: device.source }] : [],
@@ -473,7 +473,7 @@ function virtualBytes(path: string): unknown {
   ];
 }
 
-/** Read only, so that they may share the image. */
+/** Read-only drives, so that they can share the image. */
 function drives(path: string): Device[] {
   const drive = (bus: 'sata' | 'scsi', media: 'disk' | 'cdrom', unit: string): Device => ({
     type: 'disk',
@@ -489,7 +489,7 @@ function drives(path: string): Device[] {
   return [drive('sata', 'cdrom', '5'), drive('scsi', 'cdrom', '0'), drive('scsi', 'disk', '9')];
 }
 
-/** A process of its own that starts the guest and says so once it has booted. */
+/** Starts a process that starts the guest; resolves when the guest has booted. */
 async function agentOf(scene: QemuScene, definition: DomainDefinition) {
   const script = `
     import { openQemu } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
@@ -508,12 +508,12 @@ async function agentOf(scene: QemuScene, definition: DomainDefinition) {
       stdio: ['ignore', 'pipe', 'inherit'],
     },
   );
-  await hears(agent.stdout, READY);
+  await waitForText(agent.stdout, READY);
   return agent;
 }
 
-/** All that came until the text did. */
-function hears(stream: Readable, text: string): Promise<string> {
+/** Returns everything up to and including the text. */
+function waitForText(stream: Readable, text: string): Promise<string> {
   let all = '';
   return new Promise((resolve, reject) => {
     const listen = (bytes: Buffer) => {

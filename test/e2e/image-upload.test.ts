@@ -1,4 +1,4 @@
-/** A guest boots from an image that somebody has uploaded: UEFI finds a kernel on its disk, and nothing comes from the node. */
+/** A guest boots from an uploaded image: UEFI finds a kernel on the disk, and nothing comes from the node. */
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ const MIB = 1024 * 1024;
 const virtctl = new URL('../../virtctl', import.meta.url).pathname;
 const guestFile = (name: string) => readFileSync(new URL(`../../.cache/guest/${name}`, import.meta.url));
 
-/** The kernel is a program of UEFI; the shell of the firmware starts it as this file says. */
+/** The kernel is an EFI program; the shell of the firmware starts it with startup.nsh. */
 function aBootableQcow2(t: TestContext): string {
   const dir = mkdtempSync(join(tmpdir(), 'bootable-'));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
@@ -30,7 +30,7 @@ function aBootableQcow2(t: TestContext): string {
   return image;
 }
 
-// The firmware waits five seconds by itself, and is slow without KVM.
+// The firmware waits five seconds, and is slow without KVM.
 test('a guest boots from an uploaded qcow2', { timeout: 240_000 }, async (t) => {
   const image = aBootableQcow2(t);
   const plane = await startRealPlane(t, { nodes: 1 });
@@ -51,7 +51,7 @@ test('a guest boots from an uploaded qcow2', { timeout: 240_000 }, async (t) => 
 
   const guest = plane.guest('uploaded');
   const { disks } = await guest.boots();
-  assert.match(await guest.console(), /FS0:\\>.*vmlinuz\.efi initrd=/, 'the firmware has read it from the disk');
+  assert.match(await guest.console(), /FS0:\\>.*vmlinuz\.efi initrd=/, 'the firmware read the kernel from the disk');
   assert.deepEqual(
     disks.map(({ sectors }) => sectors),
     [(48 * MIB) / 512],

@@ -1,7 +1,7 @@
 /**
- * Real guests that move between the nodes of the whole program: with OVMF and a TPM, disks of every sort, one plugged in
- * while it ran; there, back, after a restart, cancelled and failed. The guest says what it sees. The state of the first
- * one is on RWO Filesystem, that of the busy one on RWX Block; the other combinations are in test/full.
+ * Real guests migrate between the nodes of the whole program: with OVMF and a TPM, disks of every kind, one of them
+ * hotplugged; there and back, after a restart, cancelled and failed. The guest reports what it sees. The state of the
+ * first guest is on RWO Filesystem, that of the busy one on RWX Block; test/full has the other combinations.
  */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
@@ -83,7 +83,7 @@ async function volumeOf(claim: string): Promise<Stored<PersistentVolume>> {
 
 const hasData = (node: string, volume: string) => existsSync(join(plane.dataDir, 'nodes', node, 'volumes', volume));
 
-test('a guest with everything moves, and comes back', { timeout: 900_000 }, async () => {
+test('a guest with all kinds of disks and state migrates there and back', { timeout: 900_000 }, async () => {
   for (const claim of [
     aClaim('w-root', 'local'),
     aClaim('w-shared', 'shared', 'ReadWriteMany'),
@@ -124,7 +124,7 @@ test('a guest with everything moves, and comes back', { timeout: 900_000 }, asyn
     volumeSource: { persistentVolumeClaim: { claimName: 'w-late', hotpluggable: true } },
   });
   await guest.until(
-    'the late disk is there',
+    'the hotplugged disk is ready',
     (vmi) => vmi?.status?.volumeStatus?.some(({ name, phase }) => name === 'late' && phase === 'Ready') === true,
   );
   const diskBy = new Map((await probe(plane, 'wanderer')).disks.map(({ serial, name }) => [serial, name]));
@@ -164,7 +164,7 @@ test('a guest with everything moves, and comes back', { timeout: 900_000 }, asyn
   const now = await plane.client.get(VIRTUAL_MACHINE_IDENTITIES, { namespace, name: 'wanderer' });
   const { history: past = [], stateClaim: _, ...recorded } = record.status ?? {};
   const { history = [], stateClaim, ...after } = now.status ?? {};
-  assert.deepEqual(after, recorded, 'no device moves with the guest');
+  assert.deepEqual(after, recorded, 'no device changes its address');
   assert.deepEqual(history.slice(0, past.length), past);
   const moves = history.slice(past.length);
   assert.ok(moves.length > 0);
@@ -175,9 +175,9 @@ test('a guest with everything moves, and comes back', { timeout: 900_000 }, asyn
       ['stateClaim'],
     );
   }
-  assert.deepEqual([stateClaim], await stateClaimsOf('wanderer'), 'only its state is in another claim');
+  assert.deepEqual([stateClaim], await stateClaimsOf('wanderer'), 'only the claim of its state has changed');
 
-  // Slow enough to be caught on its way.
+  // Slow enough to be cancelled during the copy.
   await setBandwidth('2Mi');
   const cancelled = await startMigration(plane, 'wanderer');
   await plane.until(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, cancelled, (one) => one?.status?.phase === 'Running');
@@ -201,11 +201,11 @@ test('a guest with everything moves, and comes back', { timeout: 900_000 }, asyn
   const again = await guest.boots({ afterBootId: before.facts['bootid'] ?? '' });
   assert.equal(again.facts['tpm.nv'], before.facts['tpm.nv']);
   assert.equal(again.facts['efi.var'], 'me-too');
-  assert.equal(again.facts['tpm.pcr12'], fresh.facts['tpm.pcr12'], 'measurements are of one boot');
+  assert.equal(again.facts['tpm.pcr12'], fresh.facts['tpm.pcr12'], 'measurements belong to one boot');
   assert.deepEqual(again.pci, before.pci);
   await migrate(plane, 'wanderer');
   const moved = await probe(plane, 'wanderer');
-  assert.deepEqual(sameMachine(moved), sameMachine(again), 'restarted, then moved');
+  assert.deepEqual(sameMachine(moved), sameMachine(again), 'restarted, then migrated');
   await plane.client.delete(VIRTUAL_MACHINES, { namespace, name: 'wanderer' });
   await plane.until(VIRTUAL_MACHINES, 'wanderer', (vm) => vm === undefined);
 });
@@ -243,9 +243,9 @@ test(`a busy guest with TPM and EFI variables survives ${ROUNDS} migrations`, { 
   await guest.says('nvset works-on\npcrext\nefiset too\ndirty 16\nprobe dirty', /GUEST END dirty/);
   for (let round = 1; round <= ROUNDS; round++) {
     await migrate(plane, 'busy');
-    const heard = await guest.says(`probe round${round}`, new RegExp(`GUEST END round${round}`));
-    assert.doesNotMatch(heard, /Oops|BUG|panic|segfault/i, `round ${round}`);
-    const now = lastReport(heard, `round${round}`)?.facts ?? {};
+    const output = await guest.says(`probe round${round}`, new RegExp(`GUEST END round${round}`));
+    assert.doesNotMatch(output, /Oops|BUG|panic|segfault/i, `round ${round}`);
+    const now = lastReport(output, `round${round}`)?.facts ?? {};
     assert.equal(now['bootid'], facts['bootid'], `round ${round}`);
     assert.match(now['tpm.nv'] ?? '', /^works-on/, `round ${round}`);
     assert.equal(now['efi.var'], 'too', `round ${round}`);

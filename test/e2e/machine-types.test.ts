@@ -1,7 +1,7 @@
 /**
- * Real guests come from one machine type to the next: virtctl makes the Job, an agent runs it, and the guests say what they
- * see. But for the type they are the selfsame machines. Two guests, six boots: to the next type at their owners' leisure,
- * then by the Job itself, whose agent dies in the middle.
+ * Real guests change from one machine type to the next: virtctl creates the Job, an agent runs it, and the guests report
+ * what they see. Except for the type they are the same machines. Two guests, six boots: first restarted by their owners,
+ * then by the Job itself, whose agent is killed meanwhile.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -30,11 +30,11 @@ const ACCOUNT = 'convert-machine-type';
 const virtctl = new URL('../../virtctl', import.meta.url).pathname;
 const [OLD, NEW] = ['pc-q35-6.2', 'pc-q35-7.2'];
 const PATIENCE = { timeoutMs: 180_000, everyMs: 50 };
-const NAMES = ['runs', 'stands'] as const;
+const NAMES = ['runs', 'second'] as const;
 const cleanUps: (() => unknown)[] = [];
 const scope = { after: (fn: () => unknown) => void cleanUps.unshift(fn) };
 let plane: RealPlane;
-/** Every instance that there ever was, by the name of its VM. */
+/** Every instance that existed, by the name of its VM. */
 const instances = new Map<string, Set<string>>(NAMES.map((name) => [name, new Set()]));
 
 before(async () => {
@@ -64,9 +64,9 @@ async function run(...args: string[]): Promise<string> {
   return stdout;
 }
 
-const jobIn = (said: string) => /^Successfully created job (\S+)\.$/m.exec(said)?.[1] ?? assert.fail(said);
+const jobIn = (text: string) => /^Successfully created job (\S+)\.$/m.exec(text)?.[1] ?? assert.fail(text);
 
-/** What `list` tells of each VM of the Job: its state, with the reason where there is one. */
+/** Returns what `list` reports for each VM of the Job: its state, with the reason if there is one. */
 async function listed(job: string): Promise<{ status: string; states: Record<string, string> }> {
   interface Row {
     readonly name: string;
@@ -84,7 +84,7 @@ async function listed(job: string): Promise<{ status: string; states: Record<str
 
 const isComplete = (job: Job | undefined) =>
   job?.status?.conditions?.some(({ type, status }) => type === 'Complete' && status === 'True') ?? false;
-const completes = (job: string) => plane.until(JOBS, job, isComplete, { namespace: SYSTEM_NAMESPACE });
+const waitForCompletion = (job: string) => plane.until(JOBS, job, isComplete, { namespace: SYSTEM_NAMESPACE });
 
 async function podOf(job: string): Promise<Stored<Pod>> {
   const labelSelector = `batch.kubernetes.io/job-name=${job}`;
@@ -139,7 +139,7 @@ async function launch(name: string): Promise<GuestReport> {
 
 const rootOf = ({ disks }: GuestReport) => disks.find(({ serial }) => serial === 'root')?.name ?? assert.fail();
 
-/** All that the guest sees but the machine type, and what is of one boot. Linux names disks as it finds them. */
+/** Returns what the guest sees, without the machine type and the values of one boot. Linux names disks as it finds them. */
 function selfsame({ facts, pci, disks, nics }: GuestReport) {
   const found = disks.map(({ pci: at, serial, sectors, readonly }) => ({ at, serial, sectors, readonly }));
   return {
@@ -150,8 +150,8 @@ function selfsame({ facts, pci, disks, nics }: GuestReport) {
   };
 }
 
-/** It has booted again since, on this type, and nothing else of it has changed. */
-async function comesBack(name: string, since: GuestReport, type: string): Promise<GuestReport> {
+/** Asserts that the guest has booted again on this type, and that nothing else has changed. */
+async function assertRebooted(name: string, since: GuestReport, type: string): Promise<GuestReport> {
   const report = await plane.guest(name).boots({ afterBootId: since.facts['bootid'] ?? '' });
   assert.equal(report.facts['machine'], type);
   assert.deepEqual(selfsame(report), selfsame(since));
@@ -165,35 +165,35 @@ const markOf = ({ status }: VirtualMachine) => status?.machineTypeRestartRequire
 const vm = (name: string) => plane.client.get(VIRTUAL_MACHINES, { namespace, name });
 const uidOf = async (name: string) => (await plane.guest(name).vmi()).metadata.uid;
 
-test('guests come to another machine type and are the selfsame', { timeout: 600_000 }, async (t) => {
+test('guests change their machine type and keep their identity', { timeout: 600_000 }, async (t) => {
   const first = await Promise.all(NAMES.map(launch));
-  let [runs, stands] = first as [GuestReport, GuestReport];
-  await plane.put('virtualmachines/stands/stop');
+  let [runs, second] = first as [GuestReport, GuestReport];
+  await plane.put('virtualmachines/second/stop');
   const isStopped = ({ status }: VirtualMachine) => status?.printableStatus === 'Stopped' && status.created !== true;
-  await plane.guest('stands').untilVm('is stopped', isStopped);
+  await plane.guest('second').untilVm('is stopped', isStopped);
   const filter = ['--label-selector', 'moves=yes'];
 
-  await t.test('a dry run tells of both and changes nothing', async () => {
+  await t.test('a dry run lists both VMs and changes nothing', async () => {
     const plan = await run('pc-q35-6.*', ...filter, '--dry-run');
     assert.match(plan, /runs +pc-q35-6\.2 .* yes +clear the type, mark: restart required +machine type$/m);
-    assert.match(plan, /stands +pc-q35-6\.2 .* no +clear the type +machine type$/m);
+    assert.match(plan, /second +pc-q35-6\.2 .* no +clear the type +machine type$/m);
     for (const name of NAMES) assert.equal(typeOf(await vm(name)), OLD);
   });
 
   let job = '';
-  await t.test('one that runs is marked and goes on; one that does not is only changed', async () => {
+  await t.test('a running VM is marked and keeps running; a stopped VM is only changed', async () => {
     const uid = await uidOf('runs');
     job = jobIn(await run('pc-q35-6.*', ...filter));
     await plane.guest('runs').untilVm('is marked', (one) => markOf(one) === true);
-    await plane.guest('stands').untilVm('is changed', (one) => typeOf(one) === '');
+    await plane.guest('second').untilVm('is changed', (one) => typeOf(one) === '');
     assert.equal(typeOf(await vm('runs')), '');
-    assert.equal(markOf(await vm('stands')), undefined);
+    assert.equal(markOf(await vm('second')), undefined);
     const { metadata, status } = await plane.guest('runs').vmi();
-    assert.deepEqual([metadata.uid, status?.machine?.type], [uid, OLD], 'nobody restarted it');
-    assert.deepEqual(await listed(job), { status: 'Running', states: { runs: 'restartRequired', stands: 'done' } });
+    assert.deepEqual([metadata.uid, status?.machine?.type], [uid, OLD], 'it was not restarted');
+    assert.deepEqual(await listed(job), { status: 'Running', states: { runs: 'restartRequired', second: 'done' } });
   });
 
-  await t.test('the Job is somebody of its own, who may do what it has to and no more', async () => {
+  await t.test('the Job has its own service account with only the rights that it needs', async () => {
     const [program, ...others] = plane.programs();
     assert.ok(program !== undefined && others.length === 0);
     assert.equal((await podOf(job)).spec['serviceAccountName'], ACCOUNT);
@@ -207,7 +207,7 @@ test('guests come to another machine type and are the selfsame', { timeout: 600_
     const me = `User "system:serviceaccount:${SYSTEM_NAMESPACE}:${ACCOUNT}" cannot`;
     const forbidden: Record<string, () => Promise<unknown>> = {
       'list resource "secrets"': () => itself.list(SECRETS, { namespace: SYSTEM_NAMESPACE }),
-      'delete resource "virtualmachines"': () => itself.delete(VIRTUAL_MACHINES, { namespace, name: 'stands' }),
+      'delete resource "virtualmachines"': () => itself.delete(VIRTUAL_MACHINES, { namespace, name: 'second' }),
       'create resource "virtualmachines"': () => itself.create(VIRTUAL_MACHINES, aVm('another')),
       'delete resource "jobs"': () => itself.delete(JOBS, { namespace: SYSTEM_NAMESPACE, name: job }),
       'list resource "pods"': () => itself.list(PODS, { namespace: SYSTEM_NAMESPACE }),
@@ -217,32 +217,35 @@ test('guests come to another machine type and are the selfsame', { timeout: 600_
     }
   });
 
-  await t.test('restarted and started by their owner they are on the next type, and the Job is over', async () => {
-    for (const verb of ['runs/restart', 'stands/start']) await plane.put(`virtualmachines/${verb}`);
-    [runs, stands] = await Promise.all([comesBack('runs', runs, NEW), comesBack('stands', stands, NEW)]);
-    await completes(job);
+  await t.test('after their owner restarts them, the VMs run on the next type, and the Job completes', async () => {
+    for (const verb of ['runs/restart', 'second/start']) await plane.put(`virtualmachines/${verb}`);
+    [runs, second] = await Promise.all([assertRebooted('runs', runs, NEW), assertRebooted('second', second, NEW)]);
+    await waitForCompletion(job);
     assert.equal(markOf(await vm('runs')), false);
-    assert.deepEqual(await listed(job), { status: 'Complete', states: { runs: 'done', stands: 'done' } });
+    assert.deepEqual(await listed(job), { status: 'Complete', states: { runs: 'done', second: 'done' } });
     assert.deepEqual(plane.programs(), []);
   });
 
-  await t.test('an alias that stands for the type it runs on is left alone, though the type matches', async () => {
-    // Both say q35 by now, the default.
-    for (const name of NAMES) assert.equal(typeOf(await vm(name)), 'q35');
-    const uids = await Promise.all(NAMES.map(uidOf));
-    assert.match(await run('pc-q35-7.*', ...filter, '--dry-run'), /^No VM needs a change/);
-    job = jobIn(await run('pc-q35-7.*', ...filter, '--restart-now', '--wait'));
-    assert.deepEqual(await listed(job), { status: 'Complete', states: {} });
-    assert.deepEqual(await Promise.all(NAMES.map(uidOf)), uids);
-  });
+  await t.test(
+    'a VM with an alias that runs on the newest type is not changed, although the type matches',
+    async () => {
+      // Both have the default q35 by now.
+      for (const name of NAMES) assert.equal(typeOf(await vm(name)), 'q35');
+      const uids = await Promise.all(NAMES.map(uidOf));
+      assert.match(await run('pc-q35-7.*', ...filter, '--dry-run'), /^No VM needs a change/);
+      job = jobIn(await run('pc-q35-7.*', ...filter, '--restart-now', '--wait'));
+      assert.deepEqual(await listed(job), { status: 'Complete', states: {} });
+      assert.deepEqual(await Promise.all(NAMES.map(uidOf)), uids);
+    },
+  );
 
-  await t.test('an agent that dies in the middle: the Job goes on, and nobody is restarted twice', async () => {
-    // Only what they run on matches.
+  await t.test('the Job continues after its agent is killed, and no VM is restarted twice', async () => {
+    // Only the type of the running instances matches.
     const uids = await Promise.all(NAMES.map(uidOf));
     const to = ['--target-machine-type', OLD, '--restart-now', '--max-restarts', '1'];
-    const said = run('pc-q35-7.*', ...filter, ...to, '--wait');
-    said.catch(() => {}); // Awaited below.
-    // Those that are not on their way out; who comes first is the Job's to choose.
+    const printed = run('pc-q35-7.*', ...filter, ...to, '--wait');
+    printed.catch(() => {}); // Awaited below.
+    // Instances that are not being deleted; the Job chooses the order.
     const staying = async () => {
       const { items } = await plane.client.list(VIRTUAL_MACHINE_INSTANCES, { namespace });
       return items.filter((vmi) => uids.includes(vmi.metadata.uid) && !isDeleting(vmi));
@@ -254,14 +257,14 @@ test('guests come to another machine type and are the selfsame', { timeout: 600_
     assert.equal((await staying()).length, 1, 'one at a time');
     const next = await poll(systemClock, PATIENCE, () => {
       const programs = plane.programs();
-      assert.ok(programs.length <= 1, 'never two at a time');
+      assert.ok(programs.length <= 1, 'never two programs at a time');
       return programs.find(({ pid }) => pid !== program.pid);
     });
-    assert.ok(next, 'the next agent starts it again');
+    assert.ok(next, 'the next agent starts the program again');
 
-    job = jobIn(await said);
-    [runs, stands] = await Promise.all([comesBack('runs', runs, OLD), comesBack('stands', stands, OLD)]);
-    assert.deepEqual(await listed(job), { status: 'Complete', states: { runs: 'done', stands: 'done' } });
+    job = jobIn(await printed);
+    [runs, second] = await Promise.all([assertRebooted('runs', runs, OLD), assertRebooted('second', second, OLD)]);
+    assert.deepEqual(await listed(job), { status: 'Complete', states: { runs: 'done', second: 'done' } });
     assert.equal((await podOf(job)).status?.containerStatuses?.[0]?.restartCount, 1);
     for (const name of NAMES) {
       assert.equal(typeOf(await vm(name)), OLD);
@@ -270,22 +273,25 @@ test('guests come to another machine type and are the selfsame', { timeout: 600_
     }
   });
 
-  await t.test('an alias that runs on an old type is marked, its spec left alone, until it is stopped', async () => {
-    const set = [{ op: 'replace', path: '/spec/template/spec/domain/machine/type', value: 'q35' }] as const;
-    await plane.client.patch(VIRTUAL_MACHINES, { namespace, name: 'runs' }, { type: 'json', body: [...set] });
-    job = jobIn(
-      await run('--which-matches-glob', 'pc-q35-6.*', '--name', 'runs', '--running', '--namespace', namespace),
-    );
-    await plane.guest('runs').untilVm('is marked', (one) => markOf(one) === true);
-    assert.equal(typeOf(await vm('runs')), 'q35');
-    await plane.put('virtualmachines/runs/stop');
-    await completes(job);
-    assert.equal(markOf(await vm('runs')), false);
-    assert.equal(typeOf(await vm('stands')), OLD, 'the other one was not meant');
-    assert.ok(isTrue((await plane.guest('stands').vmi()).status?.conditions, 'Ready'));
-  });
+  await t.test(
+    'a VM with an alias that runs on an old type is marked until it is stopped, and its spec is not changed',
+    async () => {
+      const set = [{ op: 'replace', path: '/spec/template/spec/domain/machine/type', value: 'q35' }] as const;
+      await plane.client.patch(VIRTUAL_MACHINES, { namespace, name: 'runs' }, { type: 'json', body: [...set] });
+      job = jobIn(
+        await run('--which-matches-glob', 'pc-q35-6.*', '--name', 'runs', '--running', '--namespace', namespace),
+      );
+      await plane.guest('runs').untilVm('is marked', (one) => markOf(one) === true);
+      assert.equal(typeOf(await vm('runs')), 'q35');
+      await plane.put('virtualmachines/runs/stop');
+      await waitForCompletion(job);
+      assert.equal(markOf(await vm('runs')), false);
+      assert.equal(typeOf(await vm('second')), OLD, 'the other VM is not selected');
+      assert.ok(isTrue((await plane.guest('second').vmi()).status?.conditions, 'Ready'));
+    },
+  );
 
-  await t.test('what the nodes offer, and who runs on it', async () => {
+  await t.test('supported lists the types of the nodes and the number of VMs', async () => {
     const supported = await run('supported');
     assert.match(supported, /^pc-q35-7\.2 +q35 .* 2 +1$/m);
     assert.match(supported, /^pc-q35-6\.2 +- .* 2 +1$/m);

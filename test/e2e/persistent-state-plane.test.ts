@@ -1,4 +1,4 @@
-/** A real guest whose TPM and EFI variables outlive it, through the whole program: stopped, started, killed, restored. */
+/** A real guest whose TPM and EFI variables are persistent, on the whole program: stopped, started, killed, restored. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { GUEST_IMAGE } from '#api/names.ts';
@@ -44,7 +44,7 @@ const KEEPER: VirtualMachine = {
 
 const factsOf = ({ facts }: GuestReport) => ({ nv: facts['tpm.nv'], efi: facts['efi.var'], pcr: facts['tpm.pcr12'] });
 
-test('what the TPM and the EFI variables hold is there at every start', { timeout: 600_000 }, async () => {
+test('TPM state and EFI variables are the same at every start', { timeout: 600_000 }, async () => {
   const guest = plane.guest('keeper');
   const claims = async () => {
     const labelSelector = `${STATE_LABEL}=keeper`;
@@ -55,13 +55,13 @@ test('what the TPM and the EFI variables hold is there at every start', { timeou
   const fresh = await guest.boots();
   assert.match(fresh.facts['tpm.nv'] ?? '', /^none/);
   assert.equal(fresh.facts['efi.var'], 'none');
-  const heard = await guest.says('nvset remember-me\npcrext\nefiset so-do-i\nprobe written', /GUEST END written/);
-  const written = lastReport(heard, 'written');
+  const received = await guest.says('nvset remember-me\npcrext\nefiset so-do-i\nprobe written', /GUEST END written/);
+  const written = lastReport(received, 'written');
   assert.match(written?.facts['tpm.nv'] ?? '', /^remember-me/);
   assert.notEqual(written?.facts['tpm.pcr12'], fresh.facts['tpm.pcr12']);
   const [claim, ...more] = await claims();
   assert.deepEqual([claim?.slice(1), more], [['local', 'Bound'], []]);
-  // Measurements are of one boot.
+  // Measurements belong to one boot.
   const want = { nv: written?.facts['tpm.nv'], efi: 'so-do-i', pcr: fresh.facts['tpm.pcr12'] };
 
   await plane.put('virtualmachines/keeper/stop');
@@ -99,11 +99,11 @@ test('what the TPM and the EFI variables hold is there at every start', { timeou
   await plane.until(VIRTUAL_MACHINE_RESTORES, 'then', (restore) => restore?.status?.complete === true);
   await plane.put('virtualmachines/keeper/start');
   const restored = await guest.boots({ afterBootId: third.facts['bootid'] ?? '' });
-  assert.deepEqual(factsOf(restored), want, 'as they were when the snapshot was taken');
+  assert.deepEqual(factsOf(restored), want, 'as of the snapshot');
   const [another, ...besides] = await claims();
   assert.ok(
     another !== undefined && another[0] !== claim?.[0] && besides.length === 0,
-    'in a claim that took its place',
+    'on a new claim that replaced the old one',
   );
 
   await plane.client.delete(VIRTUAL_MACHINES, { namespace: 'default', name: 'keeper' });

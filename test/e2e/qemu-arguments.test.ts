@@ -1,6 +1,6 @@
 /**
- * The command line on a real QEMU, with every device at once: it starts under its sandbox, puts each device where the
- * definition says, and the firmware numbers the buses as the layout expects.
+ * The command line on a real QEMU, with every device at once: QEMU starts in its sandbox and puts each device at the
+ * address of the definition, and the firmware numbers the buses as the layout expects.
  */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
@@ -49,7 +49,7 @@ suite('QEMU with every device', { skip, timeout: 60_000 }, () => {
     const control = { tpmstate: 'dir=tpm', ctrl: 'type=unixio,path=tpm.sock' };
     const tpm = ['socket', '--tpm2', '--tpmstate', control.tpmstate, '--ctrl', control.ctrl, '--terminate'];
     children.push(spawn('swtpm', tpm, { cwd: dir, stdio: 'inherit' }));
-    await until(() => connects(join(dir, 'tpm.sock')), 'swtpm listens');
+    await waitUntil(() => connects(join(dir, 'tpm.sock')), 'swtpm listens');
     const args = qemuArguments(definition, {
       accelerator: 'tcg',
       qmpSocket: 'qmp.sock',
@@ -64,7 +64,7 @@ suite('QEMU with every device', { skip, timeout: 60_000 }, () => {
     });
     const qemu = spawn(QEMU, args, { cwd: dir, stdio: 'inherit' });
     children.push(qemu);
-    await until(async () => gone(qemu) || connects(join(dir, 'qmp.sock')), 'QEMU listens');
+    await waitUntil(async () => hasExited(qemu) || connects(join(dir, 'qmp.sock')), 'QEMU listens');
     qmp = connect(join(dir, 'qmp.sock'));
     const lines = createInterface({ input: qmp })[Symbol.asyncIterator]();
     await lines.next();
@@ -72,7 +72,7 @@ suite('QEMU with every device', { skip, timeout: 60_000 }, () => {
       qmp.write(JSON.stringify({ execute: command, arguments: args_ }));
       for (;;) {
         const { value, done } = await lines.next();
-        assert.ok(done !== true, 'QEMU is there');
+        assert.ok(done !== true, 'QEMU is still running');
         const answer = JSON.parse(value) as { return?: unknown; error?: { desc: string } };
         assert.equal(answer.error, undefined, `${command}: ${answer.error?.desc}`);
         if ('return' in answer) return answer.return;
@@ -84,7 +84,7 @@ suite('QEMU with every device', { skip, timeout: 60_000 }, () => {
   after(async () => {
     qmp?.destroy();
     for (const child of children.reverse()) {
-      if (gone(child)) continue;
+      if (hasExited(child)) continue;
       child.kill('SIGKILL');
       await once(child, 'exit');
     }
@@ -96,12 +96,12 @@ suite('QEMU with every device', { skip, timeout: 60_000 }, () => {
     return root.devices.flatMap((device) => [device, ...(device.pci_bridge?.devices ?? [])]);
   };
 
-  test('waits to be started', async () => {
+  test('waits for the command to start', async () => {
     const status = (await execute('query-status')) as { status: string };
     assert.equal(status.status, 'prelaunch');
   });
 
-  test('disks are the units that they were made', async () => {
+  test('disks are on the bus and unit of the definition', async () => {
     const property = (id: string, name: string) =>
       execute('qom-get', { path: `/machine/peripheral/${id}`, property: name });
     assert.match(String(await property('disk-sata', 'parent_bus')), /\/ide\.0$/);
@@ -117,22 +117,22 @@ suite('QEMU with every device', { skip, timeout: 60_000 }, () => {
   test('the firmware finds every device at its address', async () => {
     await execute('cont');
     const ports = definition.devices.filter(({ type }) => type === 'root-port').length;
-    await until(async () => {
+    await waitUntil(async () => {
       const bridges = (await pciDevices()).flatMap(({ pci_bridge }) => pci_bridge ?? []);
-      // SeaBIOS gives all of them 255 before it counts.
+      // SeaBIOS sets all of them to 255 before it numbers the buses.
       return bridges.filter(({ bus }) => bus.secondary > 0 && bus.secondary < 255).length === ports;
     }, 'the firmware has numbered the buses');
     const found = await pciDevices();
     for (const { id, address } of learnedFrom(definition)) {
       if (address?.['type'] !== 'pci') continue;
       const device = found.find(({ qdev_id }) => qdev_id === id);
-      assert.ok(device !== undefined, `${id} is there`);
+      assert.ok(device !== undefined, `${id} exists`);
       const { bus, slot, function: fn } = device;
       assert.deepEqual(pciAddressToMap({ domain: 0, bus, slot, function: fn }), address, id);
     }
   });
 
-  test('nothing else is on the buses but the chipset', async () => {
+  test('the buses contain no other devices than those of the chipset', async () => {
     const ours = new Set(definition.devices.map(({ id }) => id));
     const others = (await pciDevices()).filter(({ qdev_id }) => !ours.has(qdev_id));
     const slots = others.map(({ bus, slot, function: fn }) => `${bus}:${slot.toString(16)}.${fn}`);
@@ -140,12 +140,12 @@ suite('QEMU with every device', { skip, timeout: 60_000 }, () => {
   });
 });
 
-suite('QEMU takes the command line of', { skip, timeout: 60_000 }, () => {
+suite('QEMU accepts the command line of', { skip, timeout: 60_000 }, () => {
   const taken = Object.entries(HARDWARE_SPECS).filter(([, { input }]) => input === undefined);
   for (const [name, spec] of taken) {
     test(name, async () => {
       const dir = mkdtempSync(join(tmpdir(), 'selfsame-arguments-'));
-      // There is no bridge to be a port of.
+      // The test has no bridge, so all networks are pod networks.
       const plain = { ...spec, networks: spec.networks?.map((network) => ({ name: network.name, pod: {} })) };
       const nics = spec.devices?.interfaces?.map(({ bridge: _bridge, ...nic }) => nic);
       const { definition } = defineDomain(
@@ -175,14 +175,14 @@ suite('QEMU takes the command line of', { skip, timeout: 60_000 }, () => {
       });
       const cached = args.map((arg) => arg.replaceAll('"direct":true', '"direct":false'));
       const qemu = spawn(QEMU, cached, { cwd: dir, stdio: ['ignore', 'ignore', 'pipe'] });
-      let said = '';
-      qemu.stderr.on('data', (bytes: Buffer) => (said += bytes.toString()));
+      let stderr = '';
+      qemu.stderr.on('data', (bytes: Buffer) => (stderr += bytes.toString()));
       try {
-        await until(async () => gone(qemu) || connects(join(dir, 'qmp.sock')), 'QEMU listens');
-        assert.ok(!gone(qemu), said);
-        assert.equal(said, '');
+        await waitUntil(async () => hasExited(qemu) || connects(join(dir, 'qmp.sock')), 'QEMU listens');
+        assert.ok(!hasExited(qemu), stderr);
+        assert.equal(stderr, '');
       } finally {
-        if (!gone(qemu)) {
+        if (!hasExited(qemu)) {
           qemu.kill('SIGKILL');
           await once(qemu, 'exit');
         }
@@ -192,7 +192,7 @@ suite('QEMU takes the command line of', { skip, timeout: 60_000 }, () => {
   }
 });
 
-/** Disks of a MiB each; one of them an overlay on another, as ephemeral volumes are. */
+/** Makes disks of 1 MiB each; one is an overlay on another, like ephemeral volumes. */
 function mediaIn(dir: string): Map<string, Medium> {
   if (skip !== false) return new Map();
   const fileOf = (name: string) => {
@@ -215,7 +215,7 @@ function mediaIn(dir: string): Map<string, Medium> {
   ]);
 }
 
-const gone = (child: ChildProcess) => child.exitCode !== null || child.signalCode !== null;
+const hasExited = (child: ChildProcess) => child.exitCode !== null || child.signalCode !== null;
 
 async function connects(path: string): Promise<boolean> {
   const socket = connect(path);
@@ -225,7 +225,7 @@ async function connects(path: string): Promise<boolean> {
   return connected.finally(() => socket.destroy());
 }
 
-async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
+async function waitUntil(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
   const deadline = AbortSignal.timeout(DEADLINE_MS);
   while (!(await holds())) {
     assert.ok(!deadline.aborted, `in time: ${what}`);

@@ -1,4 +1,4 @@
-/** Real guests, end to end: what they see is what was asked for, and stays so. One plane for all; guests are shared. */
+/** Real guests, end to end: they see what the spec requests, and it stays so. One plane for all tests; guests are shared. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';
@@ -58,7 +58,7 @@ async function launch(vm: VirtualMachine): Promise<{ guest: RealGuest; report: G
   return { guest, report: await guest.boots() };
 }
 
-/** What makes it the selfsame machine. Linux names disks in the order in which it finds them: that is not ours. */
+/** The identity of the machine. Linux names disks in the order in which it finds them, so names are left out. */
 function identityOf({ facts, pci, disks, nics }: GuestReport): object {
   const found = disks
     .map(({ pci: at, serial, sectors, readonly }) => ({ at, serial, sectors, readonly }))
@@ -83,7 +83,7 @@ async function snapshotOf(vm: string): Promise<VirtualMachineSnapshot> {
   return taken;
 }
 
-/** From the snapshot of snapshotOf. */
+/** Restores the snapshot of snapshotOf. */
 async function restoreOf(vm: string, name: string): Promise<void> {
   const kind = 'VirtualMachineRestore';
   const from = { virtualMachineSnapshotName: `${vm}-snapshot`, targetReadinessPolicy: 'StopTarget' } as const;
@@ -95,13 +95,13 @@ async function restoreOf(vm: string, name: string): Promise<void> {
     (one) => one !== undefined && isRestoreFinished(one),
   );
   assert.equal(restore?.status?.complete, true, JSON.stringify(restore?.status));
-  // The VM may start as soon as it says that nobody holds it any more.
+  // The VM can start when its status says that it is not held any more.
   await plane.until(VIRTUAL_MACHINES, vm, (one) => one?.status?.restoreInProgress === undefined);
 }
 
 const bySerial = (report: GuestReport, serial: string) => report.disks.find((disk) => disk.serial === serial);
 
-test('a BIOS guest has the firmware, disks and NICs that were asked for, and keeps them', async (t) => {
+test('a BIOS guest has the firmware, disks and NICs of its spec, and keeps them', async (t) => {
   for (const name of ['bios-root', 'bios-base']) await plane.create(PERSISTENT_VOLUME_CLAIMS, aClaim(name));
   const { guest, report } = await launch(
     aVm('bios', {
@@ -134,7 +134,7 @@ test('a BIOS guest has the firmware, disks and NICs that were asked for, and kee
     }),
   );
 
-  await t.test('what the guest sees', async () => {
+  await t.test('the guest sees the hardware of its spec', async () => {
     assert.equal(report.facts['uuid'], UUID);
     assert.equal(report.facts['serial'], 'SN-42');
     assert.match(report.facts['bios'] ?? '', /^SeaBIOS/);
@@ -151,7 +151,7 @@ test('a BIOS guest has the firmware, disks and NICs that were asked for, and kee
     assert.equal(report.cloudInit['user-data'], createHash('sha256').update(USER_DATA).digest('hex'));
   });
 
-  await t.test('the record tells the same', async () => {
+  await t.test('the identity record agrees with the guest', async () => {
     const vmi = await guest.vmi();
     assert.equal(vmi.status?.phase, 'Running');
     assert.equal(vmi.status.machine?.type, report.facts['machine']);
@@ -169,7 +169,7 @@ test('a BIOS guest has the firmware, disks and NICs that were asked for, and kee
     await guest.says(`write ${name} selfsame`, /GUEST wrote/);
   });
 
-  await t.test('pause holds it, unpause lets it go on', async () => {
+  await t.test('pause stops the guest, and unpause resumes it', async () => {
     await plane.put('virtualmachineinstances/bios/pause');
     await guest.until('is paused', (vmi) => isTrue(vmi?.status?.conditions, 'Paused'));
     await plane.put('virtualmachineinstances/bios/unpause');
@@ -188,7 +188,7 @@ test('a BIOS guest has the firmware, disks and NICs that were asked for, and kee
     assert.ok(text.includes(`GUEST bootid ${report.facts['bootid']}`), text);
   });
 
-  await t.test('a restart through ACPI brings the selfsame machine', async () => {
+  await t.test('a restart through ACPI starts the selfsame machine', async () => {
     const before = await guest.vmi();
     await plane.put('virtualmachines/bios/restart');
     await guest.until('is another instance', (vmi) => vmi !== undefined && vmi.metadata.uid !== before.metadata.uid);
@@ -199,7 +199,7 @@ test('a BIOS guest has the firmware, disks and NICs that were asked for, and kee
     assert.match(await guest.says(`read ${name}`, /GUEST read \S+ \S+/), /GUEST read \S+ selfsame/);
   });
 
-  await t.test('soft reboot and reset begin anew in the same instance', async () => {
+  await t.test('soft reboot and reset boot the guest again in the same instance', async () => {
     const { uid } = (await guest.vmi()).metadata;
     for (const verb of ['softreboot', 'reset']) {
       const { bootid = '' } = (await guest.boots()).facts;
@@ -209,7 +209,7 @@ test('a BIOS guest has the firmware, disks and NICs that were asked for, and kee
     assert.equal((await guest.vmi()).metadata.uid, uid);
   });
 
-  await t.test('a snapshot while it runs, and a restore after its disk was wiped', async () => {
+  await t.test('a snapshot of the running guest can be restored after its disk was overwritten', async () => {
     const { bootid = '' } = (await guest.boots()).facts;
     const { name } = bySerial(await guest.boots(), 'ROOT')!;
     const taken = await snapshotOf('bios');
@@ -227,7 +227,7 @@ test('a BIOS guest has the firmware, disks and NICs that were asked for, and kee
     assert.match(await guest.says(`read ${disk}`, /GUEST read \S+ \S+/), /GUEST read \S+ selfsame/);
   });
 
-  await t.test('deleted with its disks, and made again from the snapshot', async () => {
+  await t.test('a VM that was deleted with its disks can be restored from the snapshot', async () => {
     const { bootid = '' } = (await guest.boots()).facts;
     await plane.client.delete(VIRTUAL_MACHINES, { namespace: 'default', name: 'bios' });
     await plane.until(VIRTUAL_MACHINES, 'bios', (vm) => vm === undefined);
@@ -242,7 +242,7 @@ test('a BIOS guest has the firmware, disks and NICs that were asked for, and kee
     assert.match(await guest.says(`read ${disk}`, /GUEST read \S+ \S+/), /GUEST read \S+ selfsame/);
   });
 
-  await t.test('stop shuts it down, and nothing of it is left running', async () => {
+  await t.test('stop shuts the guest down and leaves no process', async () => {
     await plane.put('virtualmachines/bios/stop');
     await guest.untilVm('is stopped', ({ status }) => status?.printableStatus === 'Stopped' && status.created !== true);
     assert.deepEqual(
@@ -252,7 +252,7 @@ test('a BIOS guest has the firmware, disks and NICs that were asked for, and kee
   });
 });
 
-test('an EFI guest with secure boot and a TPM', async () => {
+test('an EFI guest has secure boot and a TPM', async () => {
   const { guest, report } = await launch(
     aVm('efi', {
       spec: {

@@ -1,4 +1,4 @@
-/** A real guest that is only on a bridge: its ports and probes, at the address that its agent tells. */
+/** A real guest that has only a bridge interface: its ports and probes, at the address that its agent reports. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { statSync } from 'node:fs';
@@ -72,11 +72,11 @@ after(async () => {
 
 const open = (port: string) => api.openWebSocket(`${PATH}/${port}`, ['plain.kubevirt.io']);
 
-test('without an address people are told what would help', { ...SLOW, skip }, async () => {
+test('without an address, the refusal says what to do', { ...SLOW, skip }, async () => {
   await assert.rejects(open('8080/tcp'), /its IPv4 address is unknown; run a guest agent/);
 });
 
-test('it is ready at the address that its agent tells, and reached there', { ...SLOW, skip }, async () => {
+test('the guest is ready, and can be reached at the address that its agent reports', { ...SLOW, skip }, async () => {
   await guest.says(`address ${GUEST}/24`, /GUEST address/);
   await guest.says('serve', /GUEST serves/);
   await guest.until('it is ready', (vmi) => isTrue(vmi?.status?.conditions, 'Ready'));
@@ -88,8 +88,8 @@ test('it is ready at the address that its agent tells, and reached there', { ...
   await assert.rejects(open('9/tcp'), /the guest refused the connection to port 9/);
 });
 
-test('one that tells the address of its node is not believed', { ...SLOW, skip }, async () => {
+test('a guest that reports the address of its node is refused', { ...SLOW, skip }, async () => {
   await guest.says(`address ${NODE}/24`, /GUEST address/);
-  await guest.until('it tells another', (vmi) => vmi?.status?.interfaces?.[0]?.ipAddress === NODE);
+  await guest.until('it reports another address', (vmi) => vmi?.status?.interfaces?.[0]?.ipAddress === NODE);
   await assert.rejects(open('8080/tcp'), /its node has no address in the network of .* on bridge/);
 });

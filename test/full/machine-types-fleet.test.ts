@@ -1,7 +1,7 @@
 /**
- * The largest fleet that we promise to carry, whose machine types change while the Job and the server are lost over and
- * over: nobody is restarted twice, nor too many at once. What restarts is seen by a watch of the instances, not by what
- * the Job says of itself; how often, by the ledger of the nodes.
+ * The largest supported fleet, whose machine types change while the Job and the server are killed many times: no VM is
+ * restarted twice, and few at a time. A watch of the instances counts simultaneous restarts, and the nodes count starts;
+ * the test does not rely on what the Job reports.
  */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
@@ -10,20 +10,20 @@ import { TransitionScene } from '#test/support/transition-scene.ts';
 import { aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
 const FLEET = 5000;
-/** One in so many is stopped, besides. */
+/** Stopped VMs, in addition to the running ones. */
 const STOPPED = FLEET / 20;
 const AT_ONCE = 10;
 const OLD = 'pc-q35-rhel8.2.0';
-/** So many are made before they are waited for. */
+/** VMs that are created before the plane settles. */
 const BATCH = 100;
-/** They wait for their own people to restart them. */
+/** VMs that are marked, and restarted by their owners. */
 const MARKED = 100;
 /**
- * After so many writes, each time counted anew: while the plan is written, at the first patches, among them, and while
- * VMs restart. All together are fewer than the Job makes.
+ * Numbers of writes after which the Job is killed, counted from each start: while the plan is written, at the first
+ * patches, among them, and during restarts. Their sum is smaller than the number of writes of the Job.
  */
 const JOB_KILLS = [1, 7, 12, 14, 1, 2, 30, 900, 1500, 13, 60, 350, 350, 1, 350, 350, 2, 350, 17, 350];
-/** When so many VMs have begun to restart, the server takes only so many writes more. */
+/** Kills of the server: after `writes` more writes when `begun` VMs have begun to restart. */
 const SERVER_LOSSES = [3, 17, 30, 11, 8].map((writes, at) => ({ begun: ((at + 1) * FLEET) / 6, writes }));
 const MAX_STEPS = 20_000;
 const LIMIT_MS = 3_600_000;
@@ -48,10 +48,10 @@ interface Losses {
   readonly servers: number;
 }
 
-/** Until the Job has ended by itself. */
-async function runThroughLosses(plane: VmPlane, scene: TransitionScene, restarting: RestartingVms): Promise<Losses> {
+/** Runs the Job until it completes, with all kills. */
+async function runWithKills(plane: VmPlane, scene: TransitionScene, restarting: RestartingVms): Promise<Losses> {
   let [kills, servers] = [0, 0];
-  let cut: { over: boolean } | undefined;
+  let cut: { isOver: boolean } | undefined;
   let job = scene.start({ killAfter: JOB_KILLS[0]! });
   for (let step = 0; step < MAX_STEPS; step++) {
     if (job.outcome === 'killed') job = scene.start({ killAfter: JOB_KILLS[++kills] ?? Infinity });
@@ -60,14 +60,14 @@ async function runThroughLosses(plane: VmPlane, scene: TransitionScene, restarti
       return { kills, servers };
     }
     const next = SERVER_LOSSES[servers];
-    if (cut?.over === true) {
+    if (cut?.isOver === true) {
       await plane.restartServer();
       cut = undefined;
       servers++;
     } else if (cut === undefined && next !== undefined && restarting.begun >= next.begun) {
-      const coming = { over: false };
-      cut = coming;
-      void plane.cutAfter(next.writes).then(() => (coming.over = true));
+      const pending = { isOver: false };
+      cut = pending;
+      void plane.cutAfter(next.writes).then(() => (pending.isOver = true));
     }
     await plane.clock.advance(1000);
   }
@@ -80,59 +80,64 @@ function startsByName({ starts }: VmPlane): Map<string, number> {
   return counts;
 }
 
-/** Names of those that are not so. */
-const except = (names: readonly string[], isSo: (name: string) => boolean) => names.filter((name) => !isSo(name));
+/** Returns the names that do not fulfil the condition. */
+const findExceptions = (names: readonly string[], holds: (name: string) => boolean) =>
+  names.filter((name) => !holds(name));
 
-test(`${FLEET} running VMs, the job and the server lost over and over`, { timeout: LIMIT_MS }, async (t) => {
-  const plane = await startFleet(t);
-  const restarting = await RestartingVms.watch(t, plane);
-  const scene = await TransitionScene.make(plane, { glob: '*rhel-8.*', restartNow: true, maxRestarts: AT_ONCE });
+test(
+  `${FLEET} running VMs are restarted once each, although the Job and the server are killed many times`,
+  { timeout: LIMIT_MS },
+  async (t) => {
+    const plane = await startFleet(t);
+    const restarting = await RestartingVms.watch(t, plane);
+    const scene = await TransitionScene.make(plane, { glob: '*rhel-8.*', restartNow: true, maxRestarts: AT_ONCE });
 
-  const losses = await runThroughLosses(plane, scene, restarting);
-  assert.deepEqual(losses, { kills: JOB_KILLS.length, servers: SERVER_LOSSES.length });
-  await plane.settle();
+    const losses = await runWithKills(plane, scene, restarting);
+    assert.deepEqual(losses, { kills: JOB_KILLS.length, servers: SERVER_LOSSES.length });
+    await plane.settle();
 
-  assert.equal(restarting.most, AT_ONCE);
-  const starts = startsByName(plane);
-  assert.deepEqual(
-    except(running, (name) => starts.get(`default/${name}`) === 2),
-    [],
-    'each is restarted once',
-  );
-  assert.deepEqual(
-    except(stopped, (name) => !starts.has(`default/${name}`)),
-    [],
-    'who was stopped stays so',
-  );
-  const states = await scene.states();
-  assert.equal(Object.keys(states).length, FLEET + STOPPED);
-  assert.deepEqual(
-    except(Object.keys(states), (name) => states[name] === 'done'),
-    [],
-  );
-  const vms = new Map((await plane.list('VirtualMachine')).map((vm) => [vm.metadata.name, vm]));
-  const typeOf = (name: string) => vms.get(name).spec.template.spec.domain.machine?.type;
-  const marked = [...vms.keys()].filter((name) => vms.get(name).status.machineTypeRestartRequired !== undefined);
-  assert.deepEqual(marked, [], 'nobody is to do what the job does');
-  assert.deepEqual(
-    except(stopped, (name) => typeOf(name) === undefined),
-    [],
-  );
-  assert.deepEqual(
-    except(running, (name) => typeOf(name) === 'q35'),
-    [],
-    'the default, since they have started',
-  );
-  const instances = await plane.list('VirtualMachineInstance');
-  const runsOn = new Map(instances.map(({ metadata, status }) => [metadata.name, status.machine.type]));
-  assert.deepEqual(
-    except(running, (name) => runsOn.get(name) === 'pc-q35-rhel9.2.0'),
-    [],
-  );
-  await t.test('the next job marks some, and takes the marks away when people have restarted them', () =>
-    markAndRestart(plane),
-  );
-});
+    assert.equal(restarting.most, AT_ONCE);
+    const starts = startsByName(plane);
+    assert.deepEqual(
+      findExceptions(running, (name) => starts.get(`default/${name}`) === 2),
+      [],
+      'each is restarted once',
+    );
+    assert.deepEqual(
+      findExceptions(stopped, (name) => !starts.has(`default/${name}`)),
+      [],
+      'stopped VMs are not started',
+    );
+    const states = await scene.states();
+    assert.equal(Object.keys(states).length, FLEET + STOPPED);
+    assert.deepEqual(
+      findExceptions(Object.keys(states), (name) => states[name] === 'done'),
+      [],
+    );
+    const vms = new Map((await plane.list('VirtualMachine')).map((vm) => [vm.metadata.name, vm]));
+    const typeOf = (name: string) => vms.get(name).spec.template.spec.domain.machine?.type;
+    const marked = [...vms.keys()].filter((name) => vms.get(name).status.machineTypeRestartRequired !== undefined);
+    assert.deepEqual(marked, [], 'no VM is marked if the Job restarts it');
+    assert.deepEqual(
+      findExceptions(stopped, (name) => typeOf(name) === undefined),
+      [],
+    );
+    assert.deepEqual(
+      findExceptions(running, (name) => typeOf(name) === 'q35'),
+      [],
+      'the default type since their restart',
+    );
+    const instances = await plane.list('VirtualMachineInstance');
+    const runsOn = new Map(instances.map(({ metadata, status }) => [metadata.name, status.machine.type]));
+    assert.deepEqual(
+      findExceptions(running, (name) => runsOn.get(name) === 'pc-q35-rhel9.2.0'),
+      [],
+    );
+    await t.test('the next Job marks some VMs, and removes the marks when their owners have restarted them', () =>
+      markAndRestart(plane),
+    );
+  },
+);
 
 async function markAndRestart(plane: VmPlane): Promise<void> {
   const names = running.slice(0, MARKED);

@@ -1,6 +1,6 @@
 /**
- * All that RWO Filesystem is put through in test/e2e, on every sort of storage, for the state and for the disk: there and
- * back, restarted, restarted and moved, cancelled, and somebody dying before and after the decision.
+ * The migration tests that test/e2e runs on RWO Filesystem, on every kind of storage for state and disk: there and back,
+ * restarted, restarted and migrated, cancelled, and with kills before and after the commit.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -36,39 +36,43 @@ async function useClass(name: keyof typeof STORAGES): Promise<void> {
 const kept = ({ nv, efi, disk }: Memory) => ({ nv, efi, disk });
 
 for (const name of Object.keys(STORAGES) as (keyof typeof STORAGES)[]) {
-  test(`on ${name}`, { skip, timeout: 900_000 }, async () => {
-    const { volumeMode, accessMode } = STORAGES[name];
-    await useClass(name);
-    const guest = new MigratingGuest(plane, `on-${name}`);
-    await guest.create({ storageClass: name, mode: accessMode, block: volumeMode === 'Block' });
-    const wrote = await guest.write();
-    for (const way of ['there', 'back']) {
+  test(
+    `a guest on ${name} keeps its data through migrations, restarts and kills`,
+    { skip, timeout: 900_000 },
+    async () => {
+      const { volumeMode, accessMode } = STORAGES[name];
+      await useClass(name);
+      const guest = new MigratingGuest(plane, `on-${name}`);
+      await guest.create({ storageClass: name, mode: accessMode, block: volumeMode === 'Block' });
+      const wrote = await guest.write();
+      for (const way of ['there', 'back']) {
+        await guest.migrate();
+        assert.deepEqual(await guest.memory(), wrote, way);
+        await guest.judge();
+      }
+      await guest.put('restart');
+      await guest.booted(wrote.bootId ?? '');
+      const again = await guest.memory();
+      assert.deepEqual(kept(again), kept(wrote), 'restarted');
+      assert.notEqual(again.pcr, wrote.pcr, 'measurements belong to one boot');
       await guest.migrate();
-      assert.deepEqual(await guest.memory(), wrote, way);
-      await guest.judge();
-    }
-    await guest.put('restart');
-    await guest.booted(wrote.bootId ?? '');
-    const again = await guest.memory();
-    assert.deepEqual(kept(again), kept(wrote), 'restarted');
-    assert.notEqual(again.pcr, wrote.pcr, 'measurements are of one boot');
-    await guest.migrate();
-    assert.deepEqual(await guest.memory(), again, 'restarted and moved');
+      assert.deepEqual(await guest.memory(), again, 'restarted and migrated');
 
-    const latest = await guest.write();
-    const cancelled = await guest.startMigration();
-    await guest.cancel(cancelled);
-    await plane.until('it is gone', async () => (await guest.migration(cancelled)) === undefined);
-    assert.deepEqual(await guest.memory(), latest, 'cancelled, or just too late for it');
-    for (const at of [
-      ['before', 'recordMigrated'],
-      ['after', 'recordMigrated'],
-    ] as const) {
-      await strike(plane, guest, { at, dies: 'source agent' });
-      assert.deepEqual(await guest.memory(), latest, at.join(' '));
-      await guest.judge();
-    }
-    await plane.api.ok('DELETE', `/apis/kubevirt.io/v1/namespaces/default/virtualmachines/${guest.name}`);
-    await plane.until('the VM is gone', async () => (await guest.vmi()) === undefined);
-  });
+      const latest = await guest.write();
+      const cancelled = await guest.startMigration();
+      await guest.cancel(cancelled);
+      await plane.until('it is gone', async () => (await guest.migration(cancelled)) === undefined);
+      assert.deepEqual(await guest.memory(), latest, 'cancelled, or completed just before');
+      for (const at of [
+        ['before', 'recordMigrated'],
+        ['after', 'recordMigrated'],
+      ] as const) {
+        await strike(plane, guest, { at, dies: 'source agent' });
+        assert.deepEqual(await guest.memory(), latest, at.join(' '));
+        await guest.judge();
+      }
+      await plane.api.ok('DELETE', `/apis/kubevirt.io/v1/namespaces/default/virtualmachines/${guest.name}`);
+      await plane.until('the VM is gone', async () => (await guest.vmi()) === undefined);
+    },
+  );
 }

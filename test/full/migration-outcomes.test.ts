@@ -1,7 +1,7 @@
 /**
- * A real guest with OVMF and a TPM moves, and somebody dies at a step of the hand-over: an agent, a guest, or a node with
- * both. It comes back a moment later. Wherever the guest is then, there is one, and what it last wrote into its TPM, its
- * EFI variables and its disk is there.
+ * A real guest with OVMF and a TPM migrates, and a component is killed at a step of the hand-over: an agent, a guest, or a
+ * node with both. It returns shortly after. Then one guest runs, with the last data in its TPM, its EFI variables and on
+ * its disk.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -11,11 +11,11 @@ import { QemuPlane } from '#test/support/qemu-plane.ts';
 
 interface Cut extends Strike {
   readonly ends: 'Succeeded' | 'Failed';
-  /** Where the guest's memory is lost. */
+  /** The guest loses its memory and boots again. */
   readonly boots?: true;
 }
 
-/** What comes of it at these; all combinations are in migration-cuts.test.ts, and on simulated guests in test/crash. */
+/** Kills with a known outcome; migration-kills.test.ts has all combinations, and test/crash has them on simulated guests. */
 const cuts: readonly Cut[] = [
   { at: ['after', 'send'], dies: 'source agent', ends: 'Failed' },
   { at: ['after', 'receive'], dies: 'target agent', ends: 'Failed' },
@@ -46,7 +46,7 @@ after(async () => {
 });
 
 for (const { at, dies, ends, boots } of cuts) {
-  test(`the ${dies} dies ${at.join(' ')}: ${ends}`, { skip, timeout: 300_000 }, async () => {
+  test(`the migration is ${ends} when the ${dies} dies ${at.join(' ')}`, { skip, timeout: 300_000 }, async () => {
     const wrote = await guest.write();
     const { outcome, source, target } = await strike(plane, guest, { at, dies });
     assert.match(outcome, new RegExp(`^${ends}`));
@@ -55,7 +55,7 @@ for (const { at, dies, ends, boots } of cuts) {
       await guest.booted(wrote.bootId ?? '');
       const { nv, efi, disk, pcr } = await guest.memory();
       assert.deepEqual({ nv, efi, disk }, { nv: wrote.nv, efi: wrote.efi, disk: wrote.disk });
-      assert.notEqual(pcr, wrote.pcr, 'measurements are of one boot');
+      assert.notEqual(pcr, wrote.pcr, 'measurements belong to one boot');
     } else assert.deepEqual(await guest.memory(), wrote);
     await guest.judge();
     const [now] = await guest.running();

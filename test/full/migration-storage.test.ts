@@ -1,6 +1,6 @@
 /**
- * The persistent state of real guests with OVMF and a TPM on every sort of storage: one migration and one restart each.
- * RWO Filesystem is told of in test/e2e/live-migration.test.ts, in full. The guests boot side by side: most of the time is theirs.
+ * The persistent state of real guests with OVMF and a TPM on every kind of storage: one migration and one restart each.
+ * test/e2e/live-migration.test.ts tests RWO Filesystem in detail. The guests boot in parallel, which takes most of the time.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -16,7 +16,7 @@ const namespace = 'default';
 const cleanUps: (() => unknown)[] = [];
 let plane: RealPlane;
 
-/** By name of the VM; they may have dots, and 63 characters. */
+/** By the name of the VM; names may have dots and up to 63 characters. */
 const storages = {
   'shared.files': { storageClass: 'shared', volumeMode: 'Filesystem', accessMode: 'ReadWriteMany' },
   'own-block': { storageClass: 'local-block', volumeMode: 'Block', accessMode: 'ReadWriteOnce' },
@@ -65,7 +65,7 @@ async function useClass(vmStateStorageClass: string): Promise<void> {
   await plane.client.patch(KUBEVIRTS, { namespace: where, name }, { type: 'merge', body });
 }
 
-test('state moves and stays on every sort of storage', { timeout: 900_000 }, async () => {
+test('state survives a migration and a restart on every kind of storage', { timeout: 900_000 }, async () => {
   for (const [name, { storageClass }] of Object.entries(storages)) {
     await useClass(storageClass);
     await plane.create(VIRTUAL_MACHINES, aVm(name));

@@ -1,6 +1,6 @@
 /**
- * What a real guest with OVMF and a TPM finds again: it writes both, its QEMU is killed, and the next domain begins with
- * the same state. On a block volume where we may mount one. Of the program only the node's parts: volumes and hypervisor.
+ * A real guest with OVMF and a TPM writes to both, its QEMU is killed, and the next domain begins with the same state. The
+ * state is on a block volume if the machine can mount one. Only volumes and hypervisor of the node are used.
  */
 import assert from 'node:assert/strict';
 import { accessSync } from 'node:fs';
@@ -19,7 +19,7 @@ import type { Volumes } from '#node/volumes-port.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
 
 const GUEST = join(import.meta.dirname, '../../.cache/guest');
-/** Emulated, on a busy machine. */
+/** Long, because guests are emulated and the machine may be busy. */
 const PATIENCE_MS = 180_000;
 const ARGUMENTS = 'console=ttyS0 quiet';
 
@@ -32,7 +32,7 @@ function whyNot(): string | false {
   }
 }
 
-function keepingGuest(scene: QemuScene, directory: string): DomainDefinition {
+function guestWithState(scene: QemuScene, directory: string): DomainDefinition {
   const plain = scene.definition();
   return {
     ...plain,
@@ -44,13 +44,13 @@ function keepingGuest(scene: QemuScene, directory: string): DomainDefinition {
   };
 }
 
-async function reported({ hypervisor }: QemuScene, id: string, tag: string): Promise<GuestReport> {
+async function waitForReport({ hypervisor }: QemuScene, id: string, tag: string): Promise<GuestReport> {
   let text = '';
   const report = await poll(systemClock, { timeoutMs: PATIENCE_MS, everyMs: 200 }, async () => {
     text = (await hypervisor.readConsoleLog(id)).toString('latin1');
     return lastReport(text, tag);
   });
-  return report ?? assert.fail(`the guest did not report "${tag}"; it said ${text.slice(-500)}`);
+  return report ?? assert.fail(`the guest did not report "${tag}"; its console ends with ${text.slice(-500)}`);
 }
 
 test('TPM and EFI variables survive kill -9 and another domain', { skip: whyNot(), timeout: 600_000 }, async () => {
@@ -65,26 +65,26 @@ test('TPM and EFI variables survive kill -9 and another domain', { skip: whyNot(
     ...(guestUser && { guestUser }),
     log: silentLog,
   });
-  const begin = async () => {
+  const startDomain = async () => {
     const { id } = scene.definition();
     const state = await volumes.prepareState(id, 'state', objects.lookups, {});
     assert.ok(state.is === 'ready', JSON.stringify(state));
-    await scene.hypervisor.create({ ...keepingGuest(scene, state.directory), id });
+    await scene.hypervisor.create({ ...guestWithState(scene, state.directory), id });
     return { id, directory: state.directory };
   };
   try {
-    const first = await begin();
-    const fresh = await reported(scene, first.id, 'boot');
+    const first = await startDomain();
+    const fresh = await waitForReport(scene, first.id, 'boot');
     assert.match(fresh.facts['tpm.nv'] ?? '', /^none/);
     assert.equal(fresh.facts['efi.var'], 'none');
     const line = await scene.hypervisor.openConsole(first.id);
     line.write('nvset remember-me\npcrext\nefiset so-do-i\nprobe written\n');
-    const written = await reported(scene, first.id, 'written');
+    const written = await waitForReport(scene, first.id, 'written');
     assert.match(written.facts['tpm.nv'] ?? '', /^remember-me/);
     assert.equal(written.facts['efi.var'], 'so-do-i');
     assert.notEqual(written.facts['tpm.pcr12'], fresh.facts['tpm.pcr12']);
     line.destroy();
-    // Nothing of it is in the directory that goes with the domain.
+    // Nothing of the state is in the directory of the domain.
     assert.deepEqual((await readdir(first.directory)).sort(), ['lock', 'nvram.fd', 'tpm']);
     assert.deepEqual(await readdir(join(scene.nodeDir, 'domains', first.id, 'run', 'tpm')), []);
 
@@ -94,11 +94,11 @@ test('TPM and EFI variables survive kill -9 and another domain', { skip: whyNot(
     await volumes.release(first.id);
     await scene.hypervisor.remove(first.id);
 
-    const second = await begin();
-    const again = await reported(scene, second.id, 'boot');
+    const second = await startDomain();
+    const again = await waitForReport(scene, second.id, 'boot');
     assert.equal(again.facts['tpm.nv'], written.facts['tpm.nv']);
     assert.equal(again.facts['efi.var'], 'so-do-i');
-    // Measurements are of one boot.
+    // Measurements belong to one boot.
     assert.equal(again.facts['tpm.pcr12'], fresh.facts['tpm.pcr12']);
     await scene.hypervisor.destroy(second.id);
     await volumes.release(second.id);
@@ -109,21 +109,21 @@ test('TPM and EFI variables survive kill -9 and another domain', { skip: whyNot(
   }
 });
 
-test('two domains never have the same state at a time', { skip: whyNoQemu(), timeout: 60_000 }, async () => {
+test('two domains never use the same state at a time', { skip: whyNoQemu(), timeout: 60_000 }, async () => {
   const scene = await qemuScene();
   try {
-    // Closed to the user of guests, and with a name that options of programs would be cut at.
+    // Guests cannot access the directory, and its name has a comma, which separates options of programs.
     const directory = join(scene.nodeDir, 'a,b', 'state');
     await mkdir(directory, { recursive: true, mode: 0o711 });
     await chmod(join(directory, '..'), 0o700);
-    const [first, second] = [keepingGuest(scene, directory), keepingGuest(scene, directory)];
+    const [first, second] = [guestWithState(scene, directory), guestWithState(scene, directory)];
     await scene.hypervisor.create(first, { paused: true });
 
     await assert.rejects(
       scene.hypervisor.create(second, { paused: true }),
       /another guest uses the persistent state in/,
     );
-    // The next agent holds nothing, but the guest does.
+    // The next agent has no lock, but the guest has.
     const next = await scene.reopen();
     await next.adopt();
     await assert.rejects(next.create(second, { paused: true }), /another guest uses the persistent state in/);

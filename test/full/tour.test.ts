@@ -1,4 +1,4 @@
-/** `selfsame tour` as a new user runs it: on its own plane, with a real guest and all steps, and with nothing left behind. */
+/** `selfsame tour` as a new user runs it: on its own plane, with a real guest and all steps; nothing is left behind. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,80 +13,76 @@ import { kubeconfigAccess, startServer, temporaryDir, transportTo } from '#test/
 
 const SELFSAME = join(import.meta.dirname, '../../selfsame');
 const TIMEOUT_MS = 900_000;
-const LOOK_AGAIN_MS = 100;
+const POLL_MS = 100;
 
-interface Walk {
-  /** That of a plane that runs; without one the tour starts its own. */
+interface TourOptions {
+  /** The data directory of a running plane; without one the tour starts its own. */
   readonly dataDir?: string;
   readonly leaveAt?: RegExp;
   /** SIGINT unless set. */
   readonly by?: NodeJS.Signals;
-  /** Is told what was said so far. */
-  readonly watch?: (said: string) => void;
+  /** Called with the output so far. */
+  readonly watch?: (output: string) => void;
 }
 
-interface Walked {
+interface TourResult {
   readonly code: number | null;
-  readonly said: string;
-  /** Files that it made and did not remove. */
+  readonly output: string;
+  /** Files that the tour did not remove. */
   readonly left: readonly string[];
 }
 
-async function tour({ dataDir, leaveAt, by = 'SIGINT', watch }: Walk = {}): Promise<Walked> {
-  // Its own, so that nobody else's tour is taken for a leftover of this one.
+async function tour({ dataDir, leaveAt, by = 'SIGINT', watch }: TourOptions = {}): Promise<TourResult> {
+  // A separate temporary directory, so that files of other tours are not taken for leftovers.
   const dir = mkdtempSync(join(tmpdir(), 'tour-'));
   const child = spawn(SELFSAME, ['tour', '--data-dir', dataDir ?? join(dir, 'no-plane-here')], {
     env: { ...process.env, TMPDIR: dir },
   });
-  let said = '';
+  let output = '';
   let left = false;
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => {
-      said += text;
-      watch?.(said);
-      if (leaveAt === undefined || left || !leaveAt.test(said)) return;
+      output += text;
+      watch?.(output);
+      if (leaveAt === undefined || left || !leaveAt.test(output)) return;
       left = true;
       child.kill(by);
     });
   }
   const [code] = (await once(child, 'close')) as [number | null];
-  if (by === 'SIGKILL') await isEmpty(dir);
+  if (by === 'SIGKILL') await waitUntilEmpty(dir);
   const files = readdirSync(dir);
   if (files.length === 0) rmdirSync(dir);
-  return { code, said, left: files };
+  return { code, output, left: files };
 }
 
-/** What a killed tour leaves is cleared by its plane, in a moment; the time limit of the test ends the waiting. */
-async function isEmpty(dir: string): Promise<void> {
-  while (readdirSync(dir).length > 0) await new Promise<void>((resolve) => void setTimeout(resolve, LOOK_AGAIN_MS));
+/** Waits until the plane of a killed tour has removed everything; the time limit of the test applies. */
+async function waitUntilEmpty(dir: string): Promise<void> {
+  while (readdirSync(dir).length > 0) await new Promise<void>((resolve) => void setTimeout(resolve, POLL_MS));
 }
 
-test('the tour ends with its verdict', { timeout: TIMEOUT_MS }, async () => {
-  const { code, said, left } = await tour();
-  assert.match(said, /Verdict: after 13 steps it is the selfsame machine/, said.slice(-2000));
+test('a complete tour ends with its verdict', { timeout: TIMEOUT_MS }, async () => {
+  const { code, output, left } = await tour();
+  assert.match(output, /Verdict: after 13 steps it is the selfsame machine/, output.slice(-2000));
   assert.equal(code, 0);
   assert.deepEqual(left, []);
 });
 
-test('who leaves leaves nothing', { timeout: TIMEOUT_MS }, async () => {
-  const { code, said, left } = await tour({ leaveAt: /\[2\/13\]/ });
-  assert.match(said, /The tour was stopped; nothing is left behind/, said.slice(-2000));
+test('a tour that is interrupted leaves nothing behind', { timeout: TIMEOUT_MS }, async () => {
+  const { code, output, left } = await tour({ leaveAt: /\[2\/13\]/ });
+  assert.match(output, /The tour was stopped; nothing is left behind/, output.slice(-2000));
   assert.equal(code, 1);
   assert.deepEqual(left, []);
 });
 
-test(
-  'who is killed leaves nothing either: the plane and the guest end with the tour',
-  { timeout: TIMEOUT_MS },
-  async () => {
-    const { code, left } = await tour({ leaveAt: /\[2\/13\]/, by: 'SIGKILL' });
-    assert.equal(code, null);
-    assert.deepEqual(left, []);
-  },
-);
+test('a tour that is killed leaves nothing behind: its plane and its guest end', { timeout: TIMEOUT_MS }, async () => {
+  const { code, left } = await tour({ leaveAt: /\[2\/13\]/, by: 'SIGKILL' });
+  assert.equal(code, null);
+  assert.deepEqual(left, []);
+});
 
 test(
-  'a plane that runs is used and left as it was, and the verdict fails where somebody meddles',
+  'a running plane is used and left as it was, and the verdict fails if the VM was changed meanwhile',
   { timeout: TIMEOUT_MS },
   async (t) => {
     const dataDir = join(temporaryDir(t), 'data');
@@ -94,23 +90,23 @@ test(
     const client = createClient(transportTo(t, kubeconfigAccess(dataDir)));
     const uuid = '11111111-2222-4333-8444-555555555555';
     const patch = { spec: { template: { spec: { domain: { firmware: { uuid } } } } } };
-    let meddled: Promise<unknown> | undefined;
-    const watch = (said: string) => {
-      const [, namespace] = /Using namespace (\S+) on/.exec(said) ?? [];
-      if (namespace === undefined || !said.includes('[2/13]')) return;
-      // The guest sees it from its next start on, which is the third station.
-      meddled ??= client.patch(VIRTUAL_MACHINES, { namespace, name: 'selfsame' }, { type: 'merge', body: patch });
+    let changed: Promise<unknown> | undefined;
+    const watch = (output: string) => {
+      const [, namespace] = /Using namespace (\S+) on/.exec(output) ?? [];
+      if (namespace === undefined || !output.includes('[2/13]')) return;
+      // The guest sees the change after its next start, which is the third step.
+      changed ??= client.patch(VIRTUAL_MACHINES, { namespace, name: 'selfsame' }, { type: 'merge', body: patch });
     };
-    const { code, said, left } = await tour({ dataDir, watch });
+    const { code, output, left } = await tour({ dataDir, watch });
     assert.deepEqual(left, []);
-    await meddled;
+    await changed;
     assert.match(
-      said,
+      output,
       /Restart the VM: firmware uuid was "[0-9a-f-]+" and is "11111111-2222-4333-8444-555555555555"/,
-      said.slice(-2000),
+      output.slice(-2000),
     );
-    assert.match(said, /the uuid or a MAC address changed unasked/);
-    assert.match(said, /Verdict: it is NOT the selfsame machine/);
+    assert.match(output, /the uuid or a MAC address changed unasked/);
+    assert.match(output, /Verdict: it is NOT the selfsame machine/);
     assert.equal(code, 1);
     const { items } = await client.list(NAMESPACES, {});
     assert.ok(!items.some(({ metadata }) => metadata.name.startsWith('selfsame-tour-')));

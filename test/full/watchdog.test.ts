@@ -1,4 +1,4 @@
-/** Watchdogs of real guests that nobody feeds: what the plane does and shows when they switch off, or ask to shut down. */
+/** Expired watchdogs of real guests: what the plane does and reports when they switch the guest off or shut it down. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { GUEST_IMAGE } from '#api/names.ts';
@@ -20,12 +20,12 @@ after(async () => {
 });
 
 const cases = {
-  poweroff: { phase: 'Failed', told: 'is switched off' },
-  shutdown: { phase: 'Succeeded', told: 'is asked to shut down' },
+  poweroff: { phase: 'Failed', text: 'is switched off' },
+  shutdown: { phase: 'Succeeded', text: 'is asked to shut down' },
 } as const;
 
-for (const [action, { phase, told }] of Object.entries(cases)) {
-  test(`${action}: the instance is ${phase}, and it is told`, { timeout: 600_000 }, async () => {
+for (const [action, { phase, text }] of Object.entries(cases)) {
+  test(`${action}: the instance is ${phase}, with an Event`, { timeout: 600_000 }, async () => {
     await plane.create(VIRTUAL_MACHINES, {
       apiVersion: 'kubevirt.io/v1',
       kind: 'VirtualMachine',
@@ -51,6 +51,6 @@ for (const [action, { phase, told }] of Object.entries(cases)) {
     const messages = items
       .filter(({ involvedObject }) => involvedObject?.name === action)
       .map(({ message }) => message);
-    assert.ok(messages.includes(`The guest did not reset its watchdog in time and ${told}.`), JSON.stringify(messages));
+    assert.ok(messages.includes(`The guest did not reset its watchdog in time and ${text}.`), JSON.stringify(messages));
   });
 }

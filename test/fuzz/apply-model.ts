@@ -1,13 +1,13 @@
 /**
- * What server-side apply has to do, as a table of leaves: each has one value and those who own it. Paths are written as
- * FieldsV1 writes them, joined by a slash.
+ * A model of server-side apply: a table of leaves, each with one value and its owners. Paths are those of FieldsV1,
+ * joined by slashes.
  */
 import type { SeededRandom } from '#test/support/seeded-random.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
 const text = { type: 'string' };
 
-/** Has a field of each way to merge, and no defaults: what nobody sent is not there. */
+/** A kind with a field for each merge strategy and without defaults, so that objects contain only what was sent. */
 export const APPLIED_CRD: Loose = {
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
@@ -50,7 +50,7 @@ export const APPLIED_CRD: Loose = {
   },
 };
 
-/** Few names and values, so that managers meet often. */
+/** Makes a spec with few names and values, so that managers often have conflicts. */
 export function randomSpec(random: SeededRandom): Loose {
   const value = () => random.pick(['1', '2']);
   const some = (names: readonly string[]) => names.filter(() => random.chance(0.4));
@@ -63,14 +63,14 @@ export function randomSpec(random: SeededRandom): Loose {
   if (random.chance(0.5)) spec.tags = some(['x', 'y', 'z']);
   if (random.chance(0.3)) spec.plain = [value(), value()];
   if (random.chance(0.6)) spec.parts = some(['p', 'q']).map((name) => ({ name, ...map(['a', 'b']) }));
-  // Empty maps and lists are owned as such, which says nothing of the leaves.
+  // Empty maps and lists have owners of their own, which the model of leaves does not have.
   for (const [name, part] of Object.entries(spec)) if (Object.keys(part as object).length === 0) delete spec[name];
   return Object.keys(spec).length === 0 ? { note: value() } : spec;
 }
 
 export type Leaves = ReadonlyMap<string, string>;
 
-/** The leaves of a spec with their values. */
+/** Returns the leaves of a spec with their values. */
 export function leavesOf(spec: Loose): Map<string, string> {
   const leaves = new Map<string, string>();
   const put = (path: string, value: unknown) => void leaves.set(`f:spec/${path}`, JSON.stringify(value));
@@ -86,7 +86,7 @@ export function leavesOf(spec: Loose): Map<string, string> {
   return leaves;
 }
 
-/** The leaves that an entry of managedFields owns. */
+/** Returns the leaves that an entry of managedFields owns. */
 export function ownedLeaves(fieldsV1: Loose, path = ''): string[] {
   const children = Object.entries(fieldsV1 ?? {}).filter(([name]) => name !== '.');
   if (children.length === 0) return path === '' ? [] : [path];
@@ -97,17 +97,17 @@ export class ApplyModel {
   readonly values = new Map<string, string>();
   readonly #owners = new Map<string, Set<string>>();
 
-  /** False = a conflict, and nothing has changed. */
+  /** Applies the leaves; returns false and changes nothing if there is a conflict. */
   apply(manager: string, config: Leaves, force: boolean): boolean {
-    const taken = [...config].filter(([leaf, value]) => this.#isAnothers(leaf, value, manager));
+    const taken = [...config].filter(([leaf, value]) => this.#conflicts(leaf, value, manager));
     if (taken.length > 0 && !force) return false;
     for (const [leaf] of taken) this.#owners.get(leaf)!.clear();
-    for (const leaf of this.ownedBy(manager)) if (!config.has(leaf)) this.#letGo(leaf, manager);
+    for (const leaf of this.ownedBy(manager)) if (!config.has(leaf)) this.#disown(leaf, manager);
     for (const [leaf, value] of config) this.#own(leaf, value, manager);
     return true;
   }
 
-  /** An update: who changes a value owns it alone; undefined takes it away from everybody. */
+  /** Updates a leaf: the manager becomes its only owner if it changes the value; undefined removes the leaf. */
   set(manager: string, leaf: string, value: string | undefined): void {
     if (this.values.get(leaf) === value) return;
     this.#owners.delete(leaf);
@@ -119,7 +119,7 @@ export class ApplyModel {
     return [...this.#owners].filter(([, owners]) => owners.has(manager)).map(([leaf]) => leaf);
   }
 
-  #isAnothers(leaf: string, value: string, manager: string): boolean {
+  #conflicts(leaf: string, value: string, manager: string): boolean {
     if (!this.values.has(leaf) || this.values.get(leaf) === value) return false;
     return [...this.#owners.get(leaf)!].some((owner) => owner !== manager);
   }
@@ -130,7 +130,7 @@ export class ApplyModel {
     this.#owners.set(leaf, owners.add(manager));
   }
 
-  #letGo(leaf: string, manager: string): void {
+  #disown(leaf: string, manager: string): void {
     const owners = this.#owners.get(leaf)!;
     owners.delete(manager);
     if (owners.size > 0) return;

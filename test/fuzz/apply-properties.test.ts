@@ -1,4 +1,4 @@
-/** What holds for every sequence of applies, whoever sends what: checked against a table of leaves and their owners. */
+/** Properties of every sequence of applies, checked against a model of leaves and their owners. */
 import assert from 'node:assert/strict';
 import { after, before, test, type TestContext } from 'node:test';
 import { APPLIED_CRD, ApplyModel, leavesOf, ownedLeaves, randomSpec } from '#test/fuzz/apply-model.ts';
@@ -37,7 +37,7 @@ function apply(url: string, body: Loose, manager: string, force = false): Promis
   return api.call('PATCH', `${url}?fieldManager=${manager}&force=${force}`, { body, contentType });
 }
 
-/** The very object is there that was there before: nothing was written. */
+/** Asserts that the apply writes nothing: the stored object is the same as before. */
 async function assertNoOp(url: string, body: Loose, manager: string): Promise<void> {
   const stored = await api.ok('GET', url);
   const again = await apply(url, body, manager);
@@ -46,7 +46,7 @@ async function assertNoOp(url: string, body: Loose, manager: string): Promise<vo
   assert.deepEqual(await api.ok('GET', url), stored);
 }
 
-/** As a client sends back what it has read. */
+/** Returns an object as a client sends it back after a read. */
 function readBack({ metadata, ...rest }: Loose): Loose {
   const { managedFields: _, ...kept } = metadata;
   return { ...rest, metadata: kept };
@@ -60,7 +60,7 @@ function forEachRun(t: TestContext, run: (random: SeededRandom, name: string) =>
   );
 }
 
-test('applying the same twice writes nothing', (t) =>
+test('applying the same configuration twice writes nothing', (t) =>
   forEachRun(t, async (random, name) => {
     const url = `${APPLIEDS}/twice-${name}`;
     for (const manager of MANAGERS) {
@@ -71,7 +71,7 @@ test('applying the same twice writes nothing', (t) =>
     }
   }));
 
-test('applying the live object as the one who owns it writes nothing', (t) =>
+test('applying the live object as its owner writes nothing', (t) =>
   forEachRun(t, async (random, name) => {
     const url = `${APPLIEDS}/live-${name}`;
     await apply(url, applied(`live-${name}`, randomSpec(random)), 'anna');
@@ -86,18 +86,18 @@ test('applying the live object as the one who owns it writes nothing', (t) =>
     await assertNoOp(map, readBack(await api.ok('GET', map)), 'anna');
   }));
 
-test('three managers and an editor in any order: what somebody owns stays, what nobody owns goes', (t) =>
+test('with three managers and an editor in any order, owned leaves are kept and leaves without owner are removed', (t) =>
   forEachRun(t, async (random, name) => {
     const url = `${APPLIEDS}/many-${name}`;
     const model = new ApplyModel();
     const first = randomSpec(random);
-    const told = [`anna applies ${JSON.stringify(first)}`];
+    const steps = [`anna applies ${JSON.stringify(first)}`];
     await apply(url, applied(`many-${name}`, first), 'anna');
     model.apply('anna', leavesOf(first), false);
     for (let step = 0; step < STEPS; step++) {
-      if (random.chance(0.2)) await edit(url, model, random, told);
-      else await applyAs(random.pick(MANAGERS), url, { name: `many-${name}`, model, random, told });
-      await assertModel(url, model, told);
+      if (random.chance(0.2)) await edit(url, model, random, steps);
+      else await applyAs(random.pick(MANAGERS), url, { name: `many-${name}`, model, random, steps });
+      await assertModel(url, model, steps);
     }
   }));
 
@@ -105,33 +105,33 @@ interface Scene {
   readonly name: string;
   readonly model: ApplyModel;
   readonly random: SeededRandom;
-  readonly told: string[];
+  readonly steps: string[];
 }
 
-async function applyAs(manager: string, url: string, { name, model, random, told }: Scene): Promise<void> {
+async function applyAs(manager: string, url: string, { name, model, random, steps }: Scene): Promise<void> {
   const spec = randomSpec(random);
   const force = random.chance(0.4);
-  told.push(`${manager} applies ${JSON.stringify(spec)}${force ? ' by force' : ''}`);
+  steps.push(`${manager} applies ${JSON.stringify(spec)}${force ? ' by force' : ''}`);
   const { status, text } = await apply(url, applied(name, spec), manager, force);
   const fits = model.apply(manager, leavesOf(spec), force);
-  assert.equal(status, fits ? 200 : 409, `${told.join('\n')}\n${text}`);
+  assert.equal(status, fits ? 200 : 409, `${steps.join('\n')}\n${text}`);
 }
 
-async function edit(url: string, model: ApplyModel, random: SeededRandom, told: string[]): Promise<void> {
+async function edit(url: string, model: ApplyModel, random: SeededRandom, steps: string[]): Promise<void> {
   const label = random.pick(['a', 'b', 'c']);
   const value = random.pick(['1', '2', null]);
-  told.push(`${EDITOR} sets label ${label} to ${value}`);
+  steps.push(`${EDITOR} sets label ${label} to ${value}`);
   await api.ok('PATCH', `${url}?fieldManager=${EDITOR}`, { body: { spec: { labels: { [label]: value } } } });
   model.set(EDITOR, `f:spec/f:labels/f:${label}`, value === null ? undefined : JSON.stringify(value));
 }
 
-async function assertModel(url: string, model: ApplyModel, told: readonly string[]): Promise<void> {
+async function assertModel(url: string, model: ApplyModel, steps: readonly string[]): Promise<void> {
   const { spec, metadata } = await api.ok('GET', url);
-  const why = told.join('\n');
+  const why = steps.join('\n');
   assert.deepEqual(sorted(leavesOf(spec)), sorted(model.values), why);
   for (const manager of [...MANAGERS, EDITOR]) {
     const entry = metadata.managedFields?.find((candidate: Loose) => candidate.manager === manager);
-    // A map or a list that lost its last leaf may stay as an empty one, and be owned.
+    // A map or a list that lost its last leaf may stay as an empty one that is owned.
     const owned = ownedLeaves(entry?.fieldsV1).filter((leaf) => model.values.has(leaf));
     assert.deepEqual(owned.sort(), model.ownedBy(manager).sort(), `what ${manager} owns after\n${why}`);
   }

@@ -1,16 +1,16 @@
-/** Values as bytes: JSON, YAML and protobuf, for the most part well written, else with what parsers stumble over. */
+/** Values as bytes in JSON, YAML and protobuf: mostly well-formed, sometimes with what parsers handle wrongly. */
 import { stringify } from 'yaml';
 import { kubectlBodies } from '#engine/protobuf/kubectl-bodies.fixture.ts';
 import type { SeededRandom } from '#test/support/seeded-random.ts';
 
 export function jsonBytes(value: unknown, random: SeededRandom): Buffer {
   const bytes = Buffer.from(JSON.stringify(value) ?? 'null');
-  return random.chance(0.12) ? damaged(random.pick(JSON_ODDITIES)(bytes.toString(), random), random) : bytes;
+  return random.chance(0.12) ? damageSome(random.pick(JSON_ODDITIES)(bytes.toString(), random), random) : bytes;
 }
 
 export function yamlBytes(value: unknown, random: SeededRandom): Buffer {
   const text = stringify(value, { aliasDuplicateObjects: random.chance(0.5) });
-  return random.chance(0.3) ? damaged(random.pick(YAML_ODDITIES)(text, random), random) : Buffer.from(text);
+  return random.chance(0.3) ? damageSome(random.pick(YAML_ODDITIES)(text, random), random) : Buffer.from(text);
 }
 
 const RECORDED = Object.values(kubectlBodies).map(({ base64 }) => Buffer.from(base64, 'base64'));
@@ -29,7 +29,7 @@ export function noise(random: SeededRandom): Buffer {
 
 type Oddity = (text: string, random: SeededRandom) => string;
 
-/** A place behind a `{`, where one more field fits. */
+/** Inserts a field after the first `{`. */
 function insertField(text: string, field: string): string {
   return text.replace('{', () => `{${field}`);
 }
@@ -62,7 +62,7 @@ const JSON_ODDITIES: readonly Oddity[] = [
   () => '{}',
 ];
 
-/** Nine times nine times nine ... */
+/** The "billion laughs": each list has nine aliases of the previous one. */
 const LAUGHS = 'abcdefghi'
   .split('')
   .map((name, index, names) => {
@@ -102,8 +102,8 @@ const YAML_ODDITIES: readonly Oddity[] = [
   () => '- a\n- b\n',
 ];
 
-/** Now and then some bytes are wrong as well. */
-function damaged(text: string, random: SeededRandom): Buffer {
+/** Changes some bytes at random, in some of the cases. */
+function damageSome(text: string, random: SeededRandom): Buffer {
   const bytes = Buffer.from(text);
   if (bytes.length === 0 || !random.chance(0.3)) return bytes;
   for (let edits = random.between(1, 4); edits > 0; edits--) {

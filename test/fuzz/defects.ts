@@ -1,12 +1,12 @@
-/** What may not come of a request, whatever it says; and how a request is written down so that it can be sent again. */
+/** Checks for answers that no request may get, and a text form of requests from which they can be sent again. */
 import type { FuzzAnswer } from '#test/fuzz/in-process-api.ts';
 import type { FuzzRequest } from '#test/fuzz/requests.ts';
 
-/** undefined = the answer is one that a server may give. */
+/** Returns the defect of an answer, or undefined if the answer is allowed. */
 export function defectOf({ status, contentType, text }: FuzzAnswer): string | undefined {
   if (Reflect.has({}, 'polluted')) return 'a prototype was changed';
   if (status === 504 && text.includes('Too large resource version')) return undefined;
-  if (status >= 500) return `answered ${status}: ${shortened(text)}`;
+  if (status >= 500) return `answered ${status}: ${shorten(text)}`;
   if (status < 200) return `answered ${status}`;
   if (contentType !== 'application/json' || text === '') return undefined;
   try {
@@ -14,18 +14,18 @@ export function defectOf({ status, contentType, text }: FuzzAnswer): string | un
     if (status >= 400 && (body.kind !== 'Status' || body.code !== status)) return `${status} without its Status`;
     return undefined;
   } catch {
-    return `answered what is no JSON: ${shortened(text)}`;
+    return `answered text that is not JSON: ${shorten(text)}`;
   }
 }
 
-/** One line that holds the request whole. */
-export function written({ method, url, contentType, accept, body }: FuzzRequest): string {
+/** Returns one line with the whole request. */
+export function describeRequest({ method, url, contentType, accept, body }: FuzzRequest): string {
   const text = body.toString('utf8');
   const isText = Buffer.from(text).equals(body);
-  const shown = isText ? `body ${JSON.stringify(shortened(text, 1500))}` : `base64 ${body.toString('base64')}`;
+  const shown = isText ? `body ${JSON.stringify(shorten(text, 1500))}` : `base64 ${body.toString('base64')}`;
   return `${method} ${url} (${contentType || 'no type'}; accept ${accept || 'none'}) ${shown}`;
 }
 
-export function shortened(text: string, most = 600): string {
+export function shorten(text: string, most = 600): string {
   return text.length > most ? `${text.slice(0, most)}... (${text.length})` : text;
 }

@@ -1,9 +1,9 @@
-/** Values after a schema: as it says for the most part, so that they get past the first check, with odd ones among them. */
+/** Values from a schema: mostly valid, so that they pass the first check, with odd values among them. */
 import type { Schema } from '#kube/schema.ts';
 import { ODD_KEYS, oddScalar, oddValue, put } from '#test/fuzz/odd-values.ts';
 import type { SeededRandom } from '#test/support/seeded-random.ts';
 
-/** How often a value is not what the schema asks for. */
+/** The probability of a value that the schema does not allow. */
 const ODD = 0.03;
 const MAX_DEPTH = 7;
 
@@ -45,7 +45,7 @@ function numberOf({ minimum = 0, maximum = minimum + 100 }: Schema, random: Seed
 function objectOf(schema: Schema, random: SeededRandom, depth: number): Record<string, unknown> {
   const made: Record<string, unknown> = {};
   const { properties = {}, required = [], additionalProperties } = schema;
-  // Fewer the deeper it is: a pod template has hundreds of fields.
+  // Fewer fields at greater depth: a pod template has hundreds of them.
   const wanted = depth > MAX_DEPTH ? 0 : 0.6 / (1 + depth);
   for (const [name, property] of Object.entries(properties)) {
     if (!required.includes(name) && !random.chance(wanted)) continue;
@@ -62,7 +62,7 @@ function objectOf(schema: Schema, random: SeededRandom, depth: number): Record<s
   return made;
 }
 
-/** The value with a few places changed: replaced, removed, added, doubled. */
+/** Returns the value with a few changes: parts replaced, removed, added or duplicated. */
 export function mutated(value: unknown, random: SeededRandom, replacement: () => unknown): unknown {
   if (random.chance(0.08)) return replacement();
   if (Array.isArray(value)) {

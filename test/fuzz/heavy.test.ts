@@ -1,4 +1,4 @@
-/** Requests that are large in one way each: what they cost grows with their size, not with its square. */
+/** Requests that are large in one respect: their cost grows with their size, not with its square. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { defectOf } from '#test/fuzz/defects.ts';
@@ -37,25 +37,25 @@ const entry = (manager: string, field: string) => ({
 type Case = readonly [method: string, url: string, contentType: string, body: unknown];
 
 const cases: Record<string, Case> = {
-  'YAML with a fault at every character': ['POST', MAPS, YAML, `[${','.repeat(250_000)}]`],
+  'YAML with an error at every character': ['POST', MAPS, YAML, `[${','.repeat(250_000)}]`],
   'YAML with lists in lists': ['POST', MAPS, YAML, '['.repeat(250_000)],
   'YAML with keys in keys': ['POST', MAPS, YAML, '? '.repeat(2000)],
   'YAML with aliases': ['POST', MAPS, YAML, many(10_000, (index) => `- &a${index} x\n- *a${index}\n`).join('')],
   'YAML with many items': ['POST', MAPS, YAML, '- 1\n'.repeat(60_000)],
-  'an applied YAML with a fault at every character': [
+  'an applied YAML with an error at every character': [
     'PATCH',
     `${MAPS}/a?fieldManager=f`,
     APPLY,
     `[${','.repeat(250_000)}]`,
   ],
   'JSON with lists in lists': ['POST', MAPS, JSON_TYPE, '['.repeat(1_000_000)],
-  'JSON with fields that are there twice': [
+  'JSON with duplicate fields': [
     'POST',
     `${MAPS}?fieldValidation=Strict`,
     JSON_TYPE,
     `{${'"a":1,'.repeat(50_000)}"b":1}`,
   ],
-  'a JSON patch that doubles': [
+  'a JSON patch that doubles the object at each step': [
     ...(['PATCH', `${MAPS}/a`, JSON_PATCH] as const),
     many(40, (index) => ({ op: 'copy', from: '/data', path: `/data/c${index}` })),
   ],
@@ -141,12 +141,12 @@ function requestOf([method, url, contentType, value]: Case): FuzzRequest {
 }
 
 for (const [name, one] of Object.entries(cases)) {
-  test(`${name}: answered in good time`, async () => {
+  test(`${name}: answered in time`, async () => {
     const request = requestOf(one);
     const send = () => api.send(request);
     const { millis, result } = await longestTurn(send);
     assert.equal(defectOf(result), undefined);
-    assert.deepEqual(api.takeFaults(), []);
+    assert.deepEqual(api.takeErrors(), []);
     const stalls = isStall(millis, request) && (await stallsEachTime(send, request));
     assert.equal(stalls, false, `it took ${millis.toFixed(0)} ms for ${request.body.length} bytes`);
   });

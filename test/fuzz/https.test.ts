@@ -1,12 +1,12 @@
-/** The same requests against the real program over HTTP/1.1 and HTTP/2: it answers each, none with 500, and goes on. */
+/** Random requests to the real program over HTTP/1.1 and HTTP/2: every request is answered, none with 500. */
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { test } from 'node:test';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { builtInResources } from '#engine/registry/kinds/all.ts';
 import { resourcesOfCrd } from '#engine/registry/custom-resource.ts';
-import { defectOf, written } from '#test/fuzz/defects.ts';
-import { wantedAtStart, type FuzzAnswer } from '#test/fuzz/in-process-api.ts';
+import { defectOf, describeRequest } from '#test/fuzz/defects.ts';
+import { initialRequests, type FuzzAnswer } from '#test/fuzz/in-process-api.ts';
 import { plainCreate, randomRequest, type FuzzRequest, type FuzzWorld } from '#test/fuzz/requests.ts';
 import { RICH_CRD } from '#test/fuzz/rich-kind.ts';
 import { FULL_RUN } from '#test/support/full-run.ts';
@@ -15,13 +15,13 @@ import { seededRandom } from '#test/support/seeded-random.ts';
 import { startServer, temporaryDir } from '#test/support/server-process.ts';
 
 const BUDGET_MS = FULL_RUN ? 60_000 : 4000;
-/** Far more than the longest wait that the API itself allows. */
+/** Much longer than the longest wait that the API itself allows. */
 const PATIENCE_MS = 15_000;
 const MAX_DEFECTS = 10;
 
-/** Kinds whose objects would judge or answer the other requests, take their namespace away, or our own parts' rights. */
-const MEDDLERS = /webhookconfigurations|admissionpolic|apiservices|namespaces|roles|rolebindings/;
-/** What does not end by itself is tried in process. */
+/** Kinds whose objects would change the answers to other requests, their namespace, or the rights of our components. */
+const INTERFERING_KINDS = /webhookconfigurations|admissionpolic|apiservices|namespaces|roles|rolebindings/;
+/** Requests without an end; the in-process test covers them. */
 const ENDLESS = /[?&](watch|follow)=/;
 const METHOD = /^[A-Za-z]+$/;
 
@@ -32,11 +32,14 @@ test('the program answers every request over HTTP/1.1 and HTTP/2, and none with 
   const server = await startServer(t, { dataDir: temporaryDir(t) });
   const access = server.access();
   const session = http2Session(t, access);
-  const over1: Send = (request) => answered(http1Request(access, rawOf(request, access)), request);
-  const over2: Send = (request) => answered(http2Request(session, access, rawOf(request, access)), request);
+  const over1: Send = (request) => answerInTime(http1Request(access, rawOf(request, access)), request);
+  const over2: Send = (request) => answerInTime(http2Request(session, access, rawOf(request, access)), request);
   await prepare(over2);
 
-  const resources = [...builtInResources.filter(({ plural }) => !MEDDLERS.test(plural)), ...resourcesOfCrd(RICH_CRD)];
+  const resources = [
+    ...builtInResources.filter(({ plural }) => !INTERFERING_KINDS.test(plural)),
+    ...resourcesOfCrd(RICH_CRD),
+  ];
   const world: FuzzWorld = { random, resources, read: (path) => readJson(over2, path) };
   for (const resource of resources) await over2(plainCreate(resource, 'a', random));
 
@@ -49,7 +52,7 @@ test('the program answers every request over HTTP/1.1 and HTTP/2, and none with 
     sent++;
     const answer = await (random.chance(0.3) ? over1 : over2)(request);
     const defect = defectOf(answer);
-    if (defect !== undefined) defects.push(`${defect}\n  ${written(request)}`);
+    if (defect !== undefined) defects.push(`${defect}\n  ${describeRequest(request)}`);
   }
   t.diagnostic(`${sent} requests`);
   assert.deepEqual(defects, []);
@@ -59,7 +62,7 @@ test('the program answers every request over HTTP/1.1 and HTTP/2, and none with 
   assert.equal(status, 200);
   const { code, stderr } = await server.kill('SIGTERM');
   assert.equal(code, 0, stderr);
-  // Controllers may tell of what vanished under them, and try again; requests fail for no reason of ours.
+  // Controllers may log objects that were deleted meanwhile, and retry; requests must not fail because of an internal error.
   assert.doesNotMatch(stderr, /Request failed|Cannot send a response|unhandled|"level":60/);
 });
 
@@ -71,16 +74,16 @@ function rawOf({ method, url, contentType, accept, body }: FuzzRequest, { server
   return { method, path: url, headers, ...(hasBody ? { body } : {}) };
 }
 
-async function answered(answer: Promise<RawAnswer>, request: FuzzRequest): Promise<FuzzAnswer> {
+async function answerInTime(answer: Promise<RawAnswer>, request: FuzzRequest): Promise<FuzzAnswer> {
   const late = delay(PATIENCE_MS, undefined, { ref: false });
   const got = await Promise.race([answer, late]);
-  if (got === undefined) throw new Error(`no answer to ${written(request)}`);
+  if (got === undefined) throw new Error(`no answer to ${describeRequest(request)}`);
   return { status: got.status, contentType: got.headers['content-type'] ?? '', text: got.text };
 }
 
 async function prepare(send: Send): Promise<void> {
-  for (const [url, body] of wantedAtStart()) {
-    // The program's own controllers do that.
+  for (const [url, body] of initialRequests()) {
+    // The controllers of the program do that.
     if (url.endsWith('/status') || url.endsWith('/serviceaccounts')) continue;
     const contentType = 'application/json';
     const { status, text } = await send({

@@ -1,4 +1,4 @@
-/** The engine's core in this process with kinds to fuzz and without controllers, so that nothing happens but the requests. */
+/** The engine core in this process, with kinds to fuzz and without controllers, so that only requests change anything. */
 import { createCore, type Core } from '#engine/core.ts';
 import type { ApiRequest, ApiResponse, StreamResponse } from '#engine/request.ts';
 import { openMemoryStore } from '#engine/store/open-store.ts';
@@ -16,8 +16,8 @@ export interface FuzzAnswer {
 
 export interface InProcessApi {
   readonly core: Core;
-  /** What was logged as our own mistake since the last look. */
-  takeFaults(): string[];
+  /** Returns and clears the errors that were logged since the last call. */
+  takeErrors(): string[];
   send(request: FuzzRequest): Promise<FuzzAnswer>;
   stop(): Promise<void>;
 }
@@ -26,12 +26,12 @@ const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 
 export async function startInProcessApi(): Promise<InProcessApi> {
   const store = await openMemoryStore();
-  const faults: string[] = [];
-  const core = createCore({ store, clock: systemClock, log: recordingLog(faults), audit: () => {} });
+  const errors: string[] = [];
+  const core = createCore({ store, clock: systemClock, log: recordingLog(errors), audit: () => {} });
   core.markStarted();
   const api: InProcessApi = {
     core,
-    takeFaults: () => faults.splice(0),
+    takeErrors: () => errors.splice(0),
     async send(request) {
       const response = await core.handler(asRequest(request));
       return 'stream' in response ? await readStart(response) : answerOf(response);
@@ -41,7 +41,7 @@ export async function startInProcessApi(): Promise<InProcessApi> {
       await store.close();
     },
   };
-  for (const [url, body] of wantedAtStart()) {
+  for (const [url, body] of initialRequests()) {
     const method = url.endsWith('/status') ? 'PATCH' : 'POST';
     const contentType = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
     const bytes = Buffer.from(JSON.stringify(body));
@@ -51,8 +51,8 @@ export async function startInProcessApi(): Promise<InProcessApi> {
   return api;
 }
 
-/** Requests that make what the others need: a namespace with its account, and two custom kinds that are served. */
-export function* wantedAtStart(): Generator<[url: string, body: Loose]> {
+/** Yields the requests that create what all others need: a namespace with its account, and two served custom kinds. */
+export function* initialRequests(): Generator<[url: string, body: Loose]> {
   yield ['/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } }];
   const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default' } };
   yield [`/api/v1/namespaces/${NAMESPACE}/serviceaccounts`, account];
@@ -62,14 +62,14 @@ export function* wantedAtStart(): Generator<[url: string, body: Loose]> {
   }
 }
 
-function recordingLog(faults: string[]): Log {
+function recordingLog(errors: string[]): Log {
   const log: Log = {
     debug: () => {},
     info: () => {},
     warn: () => {},
     error(fields, message) {
       const { err } = fields as { err?: unknown };
-      faults.push(`${message}: ${err instanceof Error ? err.stack : JSON.stringify(fields)}`);
+      errors.push(`${message}: ${err instanceof Error ? err.stack : JSON.stringify(fields)}`);
     },
     child: () => log,
   };
@@ -98,7 +98,7 @@ function answerOf(response: ApiResponse): FuzzAnswer {
   return { status, contentType, text: bytes.toString('utf8') };
 }
 
-/** What a watch sends at once. */
+/** Returns what a watch sends at once. */
 async function readStart({ status, contentType, stream }: StreamResponse): Promise<FuzzAnswer> {
   const chunks: Buffer[] = [];
   const stop = stream({
@@ -109,6 +109,6 @@ async function readStart({ status, contentType, stream }: StreamResponse): Promi
   });
   for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
   stop();
-  // Frames, not one document.
+  // The text consists of frames; it is not one document.
   return { status, contentType: `${contentType};stream=watch`, text: Buffer.concat(chunks).toString('utf8') };
 }

@@ -1,12 +1,12 @@
 /**
- * Random requests against the whole engine in this process: none may crash it, be answered with 500 or hold the event
- * loop. SELFSAME_TEST_SEED repeats a run; each request that fails is written whole.
+ * Random requests to the whole engine in this process: none may crash it, be answered with 500 or block the event loop.
+ * SELFSAME_TEST_SEED repeats a run; each failed request is printed as a whole.
  */
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { test } from 'node:test';
 import type { Resource } from '#engine/registry/resource.ts';
-import { defectOf, written } from '#test/fuzz/defects.ts';
+import { defectOf, describeRequest } from '#test/fuzz/defects.ts';
 import { startInProcessApi, type FuzzAnswer, type InProcessApi } from '#test/fuzz/in-process-api.ts';
 import { plainCreate, randomRequest, type FuzzRequest, type FuzzWorld } from '#test/fuzz/requests.ts';
 import { isStall, longestTurn, stallsEachTime } from '#test/fuzz/stalls.ts';
@@ -14,16 +14,16 @@ import { FULL_RUN } from '#test/support/full-run.ts';
 import { seededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
 
 const BUDGET_MS = Number(process.env['SELFSAME_FUZZ_MS'] ?? (FULL_RUN ? 180_000 : 10_000));
-/** A core starts anew after so many: what they made of it must not keep later ones from getting anywhere. */
+/** A new core is started after this many requests, so that earlier changes do not make all later requests fail. */
 const REQUESTS_PER_CORE = 300;
-/** So few at a time, so that requests meet objects that others made. */
+/** Few kinds at a time, so that requests meet objects of earlier requests. */
 const KINDS_AT_A_TIME = 3;
 const NAMES = ['a', 'b', 'c'];
-/** What waits for a revision to come is not waited for. */
+/** The test does not wait longer for requests that wait for a future revision. */
 const PATIENCE_MS = 50;
 const MAX_DEFECTS = 10;
 
-test('no request crashes the engine, is answered with 500 or holds the event loop', async (t) => {
+test('no request crashes the engine, is answered with 500 or blocks the event loop', async (t) => {
   const random = seededRandom(t, { everyRun: 2026 });
   const found = new Findings();
   const end = performance.now() + BUDGET_MS;
@@ -32,7 +32,7 @@ test('no request crashes the engine, is answered with 500 or holds the event loo
     const resources = someKinds(api, random);
     for (const resource of resources) await prepare(api, resource, random);
     for (let index = 0; index < REQUESTS_PER_CORE && performance.now() < end; index++) {
-      await oneRequest(api, { random, resources, read: (path) => readJson(api, path) }, found);
+      await sendRandomRequest(api, { random, resources, read: (path) => readJson(api, path) }, found);
     }
     await api.stop();
   }
@@ -40,7 +40,7 @@ test('no request crashes the engine, is answered with 500 or holds the event loo
   t.diagnostic(`${found.sent} requests, ${JSON.stringify(Object.fromEntries(found.statuses))}`);
   t.diagnostic(`the longest turn took ${found.longest.toFixed(1)} ms: ${found.longestOf}`);
   assert.deepEqual(found.defects, []);
-  // Else it only looks as if all of it were tried.
+  // Otherwise most requests would be refused by the first check and test nothing.
   const accepted = [...found.statuses].filter(([status]) => status < 300).reduce((sum, [, count]) => sum + count, 0);
   assert.ok(accepted > found.sent / 10, `only ${accepted} of ${found.sent} were accepted`);
 });
@@ -53,11 +53,11 @@ class Findings {
   longest = 0;
   longestOf = '';
 
-  judge(request: FuzzRequest, answer: FuzzAnswer, faults: readonly string[]): void {
+  record(request: FuzzRequest, answer: FuzzAnswer, errors: readonly string[]): void {
     this.sent++;
     this.statuses.set(answer.status, (this.statuses.get(answer.status) ?? 0) + 1);
-    const defect = defectOf(answer) ?? (faults.length > 0 ? 'an error was logged' : undefined);
-    if (defect !== undefined) this.defects.push(`${defect}\n  ${written(request)}\n  ${faults.join('\n  ')}`);
+    const defect = defectOf(answer) ?? (errors.length > 0 ? 'an error was logged' : undefined);
+    if (defect !== undefined) this.defects.push(`${defect}\n  ${describeRequest(request)}\n  ${errors.join('\n  ')}`);
   }
 }
 
@@ -68,24 +68,24 @@ function someKinds(api: InProcessApi, random: SeededRandom): Resource[] {
 async function prepare(api: InProcessApi, resource: Resource, random: SeededRandom): Promise<void> {
   for (const name of NAMES) {
     const request = plainCreate(resource, name, random);
-    await sweep(api, request, await api.send(request));
+    await removeInterfering(api, request, await api.send(request));
   }
 }
 
-async function oneRequest(api: InProcessApi, world: FuzzWorld, found: Findings): Promise<void> {
+async function sendRandomRequest(api: InProcessApi, world: FuzzWorld, found: Findings): Promise<void> {
   const request = await randomRequest(world);
   const send = () => Promise.race([api.send(request), delay(PATIENCE_MS, 'late' as const)]);
   const { millis, result } = await longestTurn(send);
-  if (millis > found.longest) [found.longest, found.longestOf] = [millis, written(request).slice(0, 500)];
+  if (millis > found.longest) [found.longest, found.longestOf] = [millis, describeRequest(request).slice(0, 500)];
   if (result === 'late') {
-    found.late.push(api.send(request).then((answer) => found.judge(request, answer, [])));
+    found.late.push(api.send(request).then((answer) => found.record(request, answer, [])));
     return;
   }
-  found.judge(request, result, api.takeFaults());
+  found.record(request, result, api.takeErrors());
   if (isStall(millis, request) && (await stallsEachTime(send, request))) {
-    found.defects.push(`held the event loop for ${millis.toFixed(0)} ms\n  ${written(request)}`);
+    found.defects.push(`blocked the event loop for ${millis.toFixed(0)} ms\n  ${describeRequest(request)}`);
   }
-  await sweep(api, request, result);
+  await removeInterfering(api, request, result);
 }
 
 async function readJson(api: InProcessApi, path: string): Promise<unknown> {
@@ -94,12 +94,16 @@ async function readJson(api: InProcessApi, path: string): Promise<unknown> {
   return status === 200 && contentType === 'application/json' ? JSON.parse(text) : undefined;
 }
 
-/** Kinds whose objects judge or answer the requests that follow. */
-const MEDDLERS = /\/(\w+webhookconfigurations|validatingadmissionpolic\w+|apiservices)\b/;
+/** Kinds whose objects change the answers to later requests. */
+const INTERFERING_KINDS = /\/(\w+webhookconfigurations|validatingadmissionpolic\w+|apiservices)\b/;
 
-async function sweep(api: InProcessApi, { method, url }: FuzzRequest, { status }: FuzzAnswer): Promise<void> {
-  if (method === 'GET' || status >= 300 || !MEDDLERS.test(url)) return;
-  const collection = url.slice(0, MEDDLERS.exec(url)!.index + MEDDLERS.exec(url)![0].length);
+async function removeInterfering(
+  api: InProcessApi,
+  { method, url }: FuzzRequest,
+  { status }: FuzzAnswer,
+): Promise<void> {
+  if (method === 'GET' || status >= 300 || !INTERFERING_KINDS.test(url)) return;
+  const collection = url.slice(0, INTERFERING_KINDS.exec(url)!.index + INTERFERING_KINDS.exec(url)![0].length);
   const listed = (await readJson(api, collection)) as { items: { metadata: { name: string } }[] };
   for (const { metadata } of listed.items) {
     const at = { url: `${collection}/${metadata.name}`, accept: 'application/json' };

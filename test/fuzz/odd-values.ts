@@ -1,4 +1,4 @@
-/** Values that programs forget: words, numbers and trees from the edges of JSON, YAML and Kubernetes. */
+/** Values that programs handle wrongly: edge cases of JSON, YAML and Kubernetes. */
 import type { SeededRandom } from '#test/support/seeded-random.ts';
 
 const LONG = 'a'.repeat(300);
@@ -129,7 +129,7 @@ export const ODD_KEYS: readonly string[] = [
   'x-kubernetes-validations',
 ];
 
-/** A key that may be `__proto__` becomes a property of the object's own, as JSON.parse makes it. */
+/** Sets an own property, even if the key is `__proto__`, as JSON.parse does. */
 export function put(target: Record<string, unknown>, key: string, value: unknown): void {
   Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });
 }
@@ -149,7 +149,7 @@ export function oddScalar(random: SeededRandom): unknown {
   }
 }
 
-/** Any tree, mostly a small one. */
+/** Returns a random tree, mostly a small one. */
 export function oddValue(random: SeededRandom, depth = 0): unknown {
   const kind = random.between(0, depth > 4 ? 5 : 9);
   if (kind <= 5) return oddScalar(random);
@@ -160,7 +160,7 @@ export function oddValue(random: SeededRandom, depth = 0): unknown {
   return made;
 }
 
-/** A tree that is too much of one thing: deep, wide or long. */
+/** Returns a tree that is very deep, wide or long. */
 export function hugeValue(random: SeededRandom): unknown {
   const size = random.pick([300, 5000, 50_000]);
   switch (random.between(0, 4)) {

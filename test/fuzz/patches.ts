@@ -1,4 +1,4 @@
-/** Patches of every type, for an object as it is: what they mean is for the most part possible. */
+/** Patches of every type for a given object; most of them can be applied. */
 import { mutated } from '#test/fuzz/from-schema.ts';
 import { ODD_KEYS, oddValue, put } from '#test/fuzz/odd-values.ts';
 import type { SeededRandom } from '#test/support/seeded-random.ts';
@@ -12,7 +12,7 @@ export const PATCH_TYPES = [
 
 export type PatchType = (typeof PATCH_TYPES)[number];
 
-/** `make` gives another value of the object's kind. */
+/** Returns a patch; `make` returns another value of the object's kind. */
 export function patchOf(type: PatchType, current: unknown, random: SeededRandom, make: () => unknown): unknown {
   const replacement = () => (random.chance(0.5) ? oddValue(random, 2) : anyPart(make(), random));
   switch (type) {
@@ -67,7 +67,7 @@ function pointer(current: unknown, random: SeededRandom): unknown {
 
 const DIRECTIVES = ['replace', 'delete', 'merge', 'odd', ''];
 
-/** Some of the fields, each gone, kept, changed or looked into. */
+/** Returns some of the fields, each removed, kept, changed or patched recursively. */
 function partial(current: unknown, random: SeededRandom, replacement: () => unknown, strategic: boolean): unknown {
   if (random.chance(0.1)) return null;
   if (random.chance(0.2)) return replacement();
@@ -105,7 +105,7 @@ const ODD_OWNERS: readonly unknown[] = [
   [{ manager: 'm', operation: 'Update', apiVersion: 'v1', fieldsType: 'FieldsV1', fieldsV1: { 'k:{': { '.': [] } } }],
 ];
 
-/** What an applier would send: without what only the server writes, unless it is to be odd. */
+/** Returns what an applier would send: mostly without the fields that only the server writes. */
 function configuration(current: unknown, random: SeededRandom, replacement: () => unknown): unknown {
   const made = mutated(current, random, replacement);
   if (typeof made !== 'object' || made === null || Array.isArray(made)) return made;

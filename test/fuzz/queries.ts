@@ -1,4 +1,4 @@
-/** Query parameters: those that the API knows, with values that it takes and values that it should refuse. */
+/** Query parameters of the API, with valid and invalid values. */
 import { ODD_TEXTS } from '#test/fuzz/odd-values.ts';
 import type { SeededRandom } from '#test/support/seeded-random.ts';
 
@@ -42,7 +42,7 @@ const FIELD_SELECTORS = [
   'constructor=x',
 ];
 
-/** Tokens as ours are made, right and wrong inside. */
+/** Continue tokens in our own format, with valid and invalid content. */
 const CONTINUES = [
   { v: 'meta.k8s.io/v1', rv: 1, start: 'a\u0000' },
   { v: 'meta.k8s.io/v1', rv: -1, start: 'fuzz/a\u0000' },
@@ -109,7 +109,7 @@ const USUAL: Readonly<Record<string, readonly string[]>> = {
 
 export function queryOf(method: string, isApply: boolean, random: SeededRandom): string {
   const query = new URLSearchParams();
-  // Without it an apply is refused at once.
+  // Without a field manager an apply is refused at once.
   if (isApply && random.chance(0.97)) query.set('fieldManager', random.pick(['fuzz', 'kubectl', 'other']));
   if (isApply && random.chance(0.6)) query.set('force', 'true');
   const names = USUAL[method] ?? WRITING;

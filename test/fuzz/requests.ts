@@ -1,4 +1,4 @@
-/** Random requests to everything that an API serves: every kind, verb and subresource, and the paths besides. */
+/** Random requests to everything that an API serves: every kind, verb and subresource, and other paths. */
 import { subresourcesOf } from '#engine/discovery/subresources.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { apiVersionOf, isRecord } from '#kube/meta.ts';
@@ -13,7 +13,7 @@ import type { SeededRandom } from '#test/support/seeded-random.ts';
 
 export interface FuzzRequest {
   readonly method: string;
-  /** With its query. */
+  /** Path and query. */
   readonly url: string;
   readonly contentType: string;
   readonly accept: string;
@@ -23,7 +23,7 @@ export interface FuzzRequest {
 export interface FuzzWorld {
   readonly resources: readonly Resource[];
   readonly random: SeededRandom;
-  /** The object at a path as it is now; undefined = there is none. */
+  /** Returns the current object at a path, or undefined if there is none. */
   read(path: string): Promise<unknown>;
 }
 
@@ -54,8 +54,8 @@ const PATHS = [
   ...['/openapi/v3/apis/fuzz.local/v1?hash=X', '/.well-known/openid-configuration', '/api//v1', '/apis/%zz/x', '/odd'],
 ];
 
-/** How often a method is tried on an object, and not on the whole collection. */
-const OF_AN_ITEM: Readonly<Record<string, number>> = { PUT: 0.98, PATCH: 0.98, GET: 0.4 };
+/** The probability that a request is sent to an object, not to the whole collection. */
+const ITEM_PROBABILITY: Readonly<Record<string, number>> = { PUT: 0.98, PATCH: 0.98, GET: 0.4 };
 
 export async function randomRequest(world: FuzzWorld): Promise<FuzzRequest> {
   const { random, resources } = world;
@@ -66,7 +66,7 @@ export async function randomRequest(world: FuzzWorld): Promise<FuzzRequest> {
   const name = random.chance(0.96) ? random.pick(NAMES) : random.pick(ODD_TEXTS);
   const subresource = subresourceOf(resource, random);
   const onItem =
-    method === 'POST' ? subresource !== '' || random.chance(0.03) : random.chance(OF_AN_ITEM[method] ?? 0.9);
+    method === 'POST' ? subresource !== '' || random.chance(0.03) : random.chance(ITEM_PROBABILITY[method] ?? 0.9);
   const collection = collectionPath(resource, random);
   const item = `${collection}/${encodeURIComponent(name.toWellFormed())}${subresource}`;
   const path = onItem ? item : collection;
@@ -84,7 +84,7 @@ function methodFor({ asked }: Resource, random: SeededRandom): string {
   return asked === true && random.chance(0.9) ? 'POST' : random.pick(METHODS);
 }
 
-/** An object as a client would write it, and where to. */
+/** Returns a request that creates an object like an ordinary client. */
 export function plainCreate(resource: Resource, name: string, random: SeededRandom): FuzzRequest {
   const url = collectionPath(resource, random);
   const body = Buffer.from(JSON.stringify(validObject({ resource, name, subresource: '' }, random)));
@@ -94,7 +94,7 @@ export function plainCreate(resource: Resource, name: string, random: SeededRand
 interface KindOf {
   readonly resource: Resource;
   readonly name: string;
-  /** With its slash. */
+  /** Begins with a slash, or is empty. */
   readonly subresource: string;
 }
 

@@ -1,4 +1,4 @@
-/** A custom kind that has a bit of everything a definition may say, in two versions, with status and scale. */
+/** A custom kind that uses most features of a CRD, in two versions, with status and scale. */
 import type { Loose } from '#test/support/test-api.ts';
 
 const free = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
@@ -95,7 +95,7 @@ export const RICH_CRD: Loose = {
   },
 };
 
-/** A kind that knows nothing of its objects. */
+/** A kind without a schema for its objects. */
 export const FREE_CRD: Loose = {
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
@@ -108,7 +108,7 @@ export const FREE_CRD: Loose = {
   },
 };
 
-/** What the controller would write. */
+/** Returns the status that the CRD controller would write. */
 export function established({ spec: { names, versions } }: Loose): Loose {
   const time = '2026-01-01T00:00:00Z';
   const condition = (type: string) => ({ type, status: 'True', reason: 'Fuzz', message: '', lastTransitionTime: time });

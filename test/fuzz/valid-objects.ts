@@ -1,4 +1,4 @@
-/** One accepted object for each kind, as what a fuzzer changes: made up from nothing, few would pass the first check. */
+/** One valid object for each kind, which the fuzzer changes: few objects made at random would pass the first check. */
 import type { Loose } from '#test/support/test-api.ts';
 
 const pod = {
@@ -32,7 +32,7 @@ const subject = { kind: 'User', name: 'u', apiGroup: 'rbac.authorization.k8s.io'
 const roleRef = (kind: string) => ({ apiGroup: 'rbac.authorization.k8s.io', kind, name: 'r' });
 const rules = [{ apiGroups: [''], resources: ['pods'], verbs: ['get'] }];
 
-/** By plural; what is not here is generated from its schema alone. */
+/** By plural; objects of other kinds are generated from the schema. */
 export const VALID_OBJECTS: Readonly<Record<string, Loose>> = {
   configmaps: { data: { a: '1' }, binaryData: { b: 'YQ==' } },
   secrets: { type: 'Opaque', data: { a: 'YQ==' }, stringData: { b: 'text' } },

@@ -1,4 +1,4 @@
-/** Aggregated APIs that take too long, on a clock that the test moves: each wait has its end, and only its own. */
+/** Aggregated APIs that take too long, on a fake clock: each wait has its own limit. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
@@ -13,7 +13,7 @@ import type { Scope } from '#test/support/server-process.ts';
 const clock = new FakeClock();
 let front: FrontServer;
 let server: ExtensionServer;
-/** Takes connections and never says anything. */
+/** Accepts connections and never sends anything. */
 let mute: Server;
 const cleanups: (() => void)[] = [];
 const scope: Scope = { after: (fn) => cleanups.push(fn) };
@@ -52,7 +52,7 @@ async function install(name: string, port: number): Promise<void> {
   });
 }
 
-test('a server that takes a request and does not answer is given up after a minute', async () => {
+test('a request without an answer fails after a minute', async () => {
   const reached = new Promise<void>((resolve) => server.on('/apis/slow.local/v1/things', () => resolve()));
   const answer = http1Request(front.admin, { path: '/apis/slow.local/v1/things' });
   await reached;
@@ -64,7 +64,7 @@ test('a server that takes a request and does not answer is given up after a minu
   );
 });
 
-test('a connection that is taken and then silent is given up after ten seconds', async () => {
+test('a connection without a TLS handshake fails after ten seconds', async () => {
   const taken = once(mute, 'connection');
   const answer = http1Request(front.admin, { path: '/apis/mute.local/v1/things' });
   await taken;
@@ -74,7 +74,7 @@ test('a connection that is taken and then silent is given up after ten seconds',
   assert.match(text, /^error trying to reach service: dial tcp 127.0.0.1:\d+: i\/o timeout\n$/);
 });
 
-test('an answer that was announced and does not come is given up after a minute', async () => {
+test('an incomplete answer fails after a minute', async () => {
   const reached = new Promise<void>((resolve) => {
     server.on('/apis/slow.local/v1/things', (_, response) => {
       response.writeHead(200, { 'content-length': '10' });
@@ -86,11 +86,11 @@ test('an answer that was announced and does not come is given up after a minute'
   await clock.advance(120_000);
   const { status, text } = await answer;
   assert.equal(status, 503);
-  // What the front has seen of the answer by now is up to the network.
+  // How much of the answer has arrived depends on the network.
   assert.match(text, /^error trying to reach service: net\/http: (?:request canceled while reading body|timeout)/);
 });
 
-test('a check of a server that does not answer ends, and the next is not the worse for it', async () => {
+test('a check of a server that does not answer times out, and the next check succeeds', async () => {
   const path = '/apis/slow.local/v1';
   const reached = new Promise<void>((resolve) => server.on(path, () => resolve()));
   const { signal } = new AbortController();
@@ -112,7 +112,7 @@ test('a check of a server that does not answer ends, and the next is not the wor
   });
 });
 
-test('a request that is under way when its authorities change ends as it would have', async () => {
+test('a running request completes although the CA bundle changes', async () => {
   const path = '/apis/renewed.local/v1/things';
   await install('renewed', server.port);
   const reached = new Promise<ServerResponse>((resolve) => server.on(path, (_, response) => resolve(response)));

@@ -1,4 +1,4 @@
-/** Requests to aggregated APIs over real TLS on both sides: who is handed on, what is kept back, what passes through. */
+/** Requests to aggregated APIs over real TLS on both sides: the forwarded identity, removed headers, and streamed bodies. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request as httpsRequest } from 'node:https';
@@ -60,7 +60,7 @@ suite('an aggregated API over HTTPS', () => {
   const ask = (path: string, request: Partial<RawRequest> = {}, access: ClusterAccess = front.admin) =>
     http1Request(access, { path, ...request });
 
-  test('the server learns who asks from headers that only our certificate may send', async () => {
+  test('the server gets the user in headers, and headers of the client with these names are removed', async () => {
     server.on(THINGS, (_, response) => sendJson(response, { kind: 'ThingList', items: [] }));
     const headers = {
       'x-remote-user': 'root',
@@ -80,9 +80,9 @@ suite('an aggregated API over HTTPS', () => {
     assert.ok(seen);
     assert.equal(seen.peer, 'front-proxy-client');
     assert.equal(seen.url, `${THINGS}?limit=5&labelSelector=a%3Db`);
-    const { host, ...told } = seen.headers;
+    const { host, ...forwarded } = seen.headers;
     assert.equal(host, `ext.golden.svc:${server.port}`);
-    assert.deepEqual(told, {
+    assert.deepEqual(forwarded, {
       'x-remote-user': 'admin',
       'x-remote-group': 'system:masters, system:authenticated',
       'x-custom': 'kept',
@@ -91,7 +91,7 @@ suite('an aggregated API over HTTPS', () => {
     });
   });
 
-  test('an impersonated user is who is handed on, with extras', async () => {
+  test('the impersonated user is forwarded, with extras', async () => {
     server.on(THINGS, (_, response) => sendJson(response, {}));
     const headers = {
       'impersonate-user': 'jürgen',
@@ -100,16 +100,16 @@ suite('an aggregated API over HTTPS', () => {
       'impersonate-extra-example.com%2fscope': 'read',
     };
     assert.equal((await ask(THINGS, { headers })).status, 200);
-    const told = server.seen[0]!.headers;
-    // What the test's client sends as one byte for each character is so on the way on, too.
-    assert.equal(Buffer.from(String(told['x-remote-user']), 'latin1').toString('utf8'), 'jürgen');
-    assert.equal(told['x-remote-uid'], 'u-1');
-    assert.equal(told['x-remote-group'], 'system:masters, system:authenticated');
-    assert.equal(told['x-remote-extra-example.com%2fscope'], 'read');
-    assert.ok(!Object.keys(told).some((name) => name.startsWith('impersonate')));
+    const forwarded = server.seen[0]!.headers;
+    // The client of the test sends one byte per character, and so does the proxy.
+    assert.equal(Buffer.from(String(forwarded['x-remote-user']), 'latin1').toString('utf8'), 'jürgen');
+    assert.equal(forwarded['x-remote-uid'], 'u-1');
+    assert.equal(forwarded['x-remote-group'], 'system:masters, system:authenticated');
+    assert.equal(forwarded['x-remote-extra-example.com%2fscope'], 'read');
+    assert.ok(!Object.keys(forwarded).some((name) => name.startsWith('impersonate')));
   });
 
-  test('who may not is refused before anybody is asked', async () => {
+  test('a user without rights is refused before the request is forwarded', async () => {
     const answer = await ask(THINGS, {}, front.accessOf('mallory'));
     assert.equal(answer.status, 403);
     assert.match(answer.text, /things.ext.golden.local is forbidden: User \\"mallory\\" cannot list resource/);
@@ -117,12 +117,12 @@ suite('an aggregated API over HTTPS', () => {
   });
 
   const ambiguous: Record<string, string> = {
-    'dots that lead elsewhere': `${ROOT}/namespaces/default/../kube-system`,
-    'dots in disguise': `${ROOT}/namespaces/default/%2e%2E/secrets`,
-    'a slash in disguise': `${THINGS}/a%2Fstatus`,
+    'dot segments': `${ROOT}/namespaces/default/../kube-system`,
+    'encoded dot segments': `${ROOT}/namespaces/default/%2e%2E/secrets`,
+    'an encoded slash': `${THINGS}/a%2Fstatus`,
   };
   for (const [name, path] of Object.entries(ambiguous)) {
-    test(`a path that another server could read differently is not handed on: ${name}`, async (t) => {
+    test(`an ambiguous path is not forwarded: ${name}`, async (t) => {
       const socket = await openTls(front.admin, 'http/1.1');
       t.after(() => socket.destroy());
       socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
@@ -132,7 +132,7 @@ suite('an aggregated API over HTTPS', () => {
   }
 
   for (const protocol of ['HTTP/1.1', 'HTTP/2'] as const) {
-    test(`${protocol}: bodies go through both ways, in pieces and whole`, async (t) => {
+    test(`${protocol}: bodies pass in both directions, chunked and with a length`, async (t) => {
       const big = Buffer.alloc(4 * 1024 * 1024, 'x');
       server.on(THINGS, (request, response) => {
         response.writeHead(request.headers['x-status'] === undefined ? 200 : 201, { 'x-answer': 'yes' });
@@ -156,7 +156,7 @@ suite('an aggregated API over HTTPS', () => {
     });
   }
 
-  test('a watch streams: each event as it comes, and the end of the client is the end of the request', async () => {
+  test('a watch streams each event, and the request ends when the client disconnects', async () => {
     const opened = new Promise<[IncomingMessage, NodeJS.WritableStream]>((resolve) => {
       server.on(THINGS, (request, response) => {
         response.writeHead(200, { 'content-type': 'application/json' });
@@ -182,7 +182,7 @@ suite('an aggregated API over HTTPS', () => {
     await gone;
   });
 
-  test('an answer that breaks off is not passed off as complete', async (t) => {
+  test('an incomplete answer is not forwarded as complete', async (t) => {
     server.on(THINGS, (_, response) => {
       response.writeHead(200, { 'content-type': 'application/json' });
       response.write('{"items":[');
@@ -199,7 +199,7 @@ suite('an aggregated API over HTTPS', () => {
     assert.deepEqual([answer.status, answer.text], [503, 'error trying to reach service: unexpected EOF\n']);
   });
 
-  test('a refusal and its headers are those of the server, but for its connection', async () => {
+  test('a refusal and its headers are forwarded, except for connection headers', async () => {
     server.on(THINGS, (_, response) => {
       response.writeHead(409, { 'x-why': 'taken', warning: '299 - "old"', 'keep-alive': 'timeout=9' }).end('no');
     });
@@ -208,7 +208,7 @@ suite('an aggregated API over HTTPS', () => {
     assert.notEqual(headers['keep-alive'], 'timeout=9');
   });
 
-  test('an answer that is no HTTP is told as such', async () => {
+  test('an answer that is not HTTP is reported as such', async () => {
     server.on(THINGS, (request) => void request.socket.end('what?\r\n\r\n'));
     const { status, text } = await ask(THINGS);
     const want = /^error trying to reach service: net\/http: HTTP\/1.x transport connection broken/;
@@ -216,14 +216,14 @@ suite('an aggregated API over HTTPS', () => {
     assert.match(text, want);
   });
 
-  test('a redirect is neither followed nor handed on', async () => {
+  test('a redirect is neither followed nor forwarded', async () => {
     server.on(THINGS, (_, response) => void response.writeHead(302, { location: 'https://127.0.0.1:1/' }).end());
     const { status, text } = await ask(THINGS);
     const want = 'the backend attempted to redirect this request, which is not permitted\n';
     assert.deepEqual([status, text], [502, want]);
   });
 
-  test('reads share kept connections, and one that was closed in between is not an error', async () => {
+  test('reads share kept connections, and a connection that was closed meanwhile is no error', async () => {
     server.on(THINGS, (_, response) => sendJson(response, {}));
     await ask(THINGS);
     const { connections } = server;
@@ -249,7 +249,7 @@ suite('an aggregated API over HTTPS', () => {
     return socket;
   }
 
-  /** Reads until `text` has come. */
+  /** Reads until the text has arrived. */
   async function until(socket: TLSSocket, text: string): Promise<string> {
     let read = '';
     while (!read.includes(text)) {
@@ -259,7 +259,7 @@ suite('an aggregated API over HTTPS', () => {
     return read;
   }
 
-  test('a connection that changes protocol passes through, also what was sent ahead of the answer', async (t) => {
+  test('an upgraded connection is forwarded, including bytes sent before the answer', async (t) => {
     server.onUpgrade(`${THINGS}/a/console`, echo);
     const socket = await upgrade(t, `${THINGS}/a/console?x=1`, 'early ');
     const head = await until(socket, 'early ');
@@ -277,7 +277,7 @@ suite('an aggregated API over HTTPS', () => {
     await closed;
   });
 
-  test('the end of the server is the end of a changed connection, after all it has said', async (t) => {
+  test('an upgraded connection ends when the server closes it, after all of its data', async (t) => {
     server.onUpgrade(`${THINGS}/a/bye`, (_, socket) => {
       socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
       socket.end('last words');
@@ -285,7 +285,7 @@ suite('an aggregated API over HTTPS', () => {
     assert.match(await untilClosed(await upgrade(t, `${THINGS}/a/bye`)), /last words$/);
   });
 
-  test('a refused change of protocol is an ordinary answer, the last of its connection', async (t) => {
+  test('a refused upgrade is an ordinary answer that closes the connection', async (t) => {
     server.onUpgrade(`${THINGS}/a/no`, (_, socket) => {
       socket.end('HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\nnot today');
     });
@@ -295,14 +295,14 @@ suite('an aggregated API over HTTPS', () => {
     assert.match(text, /not today$/);
   });
 
-  test('who wants another protocol from us gets an ordinary answer', async (t) => {
+  test('an upgrade of a path that we serve ourselves gets an ordinary answer', async (t) => {
     const text = await untilClosed(await upgrade(t, '/version'));
     assert.match(text, /^HTTP\/1.1 200 OK\r\n/);
     const refused = await untilClosed(await upgrade(t, '/api/v1/namespaces/default/pods/none/log'));
     assert.match(refused, /pods \\"none\\" not found/);
   });
 
-  test('a stop of the front ends changed connections at once', async (t) => {
+  test('a stop of the API server ends upgraded connections at once', async (t) => {
     const own = await startFront(scope);
     own.services.register('golden', 'here', {
       api: () => ({
@@ -329,15 +329,15 @@ suite('an aggregated API over HTTPS', () => {
   const broken: Record<string, { spec?: object; service?: object; want: [number, RegExp] }> = {
     'no such Service': { service: { name: 'none' }, want: [503, /^service unavailable\n$/] },
     'a port that the Service does not have': { service: { port: 1 }, want: [503, /^service unavailable\n$/] },
-    'nobody listens': {
+    'nothing listens on the port': {
       service: { name: 'dead', port: 1 },
       want: [503, /^error trying to reach service: dial tcp 127.0.0.1:1: connect: connection refused\n$/],
     },
-    'a certificate of nobody we know': {
+    'a certificate of an unknown CA': {
       spec: { caBundle: '' },
       want: [503, /^error trying to reach service: tls: failed to verify certificate: x509: certificate signed by/],
     },
-    'a bundle that is none': {
+    'an invalid CA bundle': {
       spec: { caBundle: Buffer.from('nonsense').toString('base64') },
       want: [500, /^unable to load root certificates: unable to parse bytes as PEM block\n$/],
     },
@@ -345,7 +345,7 @@ suite('an aggregated API over HTTPS', () => {
       service: { name: 'other' },
       want: [503, /x509: certificate is valid for ext.golden.svc, not other.golden.svc\n$/],
     },
-    'any certificate where nobody checks': {
+    'any certificate without verification': {
       spec: { caBundle: '', insecureSkipTLSVerify: true },
       want: [200, /^\{\}$/],
     },
@@ -362,7 +362,7 @@ suite('an aggregated API over HTTPS', () => {
     }
   });
   for (const [name, { spec = {}, service = {}, want }] of Object.entries(broken)) {
-    test(`a server that cannot be reached harms only its own: ${name}`, async () => {
+    test(`an aggregated API that is misconfigured affects only itself: ${name}`, async () => {
       const group = `broken${++number}.local`;
       await register(`v1.${group}`, { caBundle: server.caBundle, ...spec }, service);
       server.on(`/apis/${group}/v1/things`, (_, response) => sendJson(response, {}));

@@ -1,4 +1,4 @@
-/** The audit log of the real program: who asked from where, who got in at all, and what a kill leaves of it. */
+/** The audit log of the real program: users and source addresses, failed authentication, and the log after a kill. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync, statSync } from 'node:fs';
@@ -13,11 +13,11 @@ const CONFIG_MAPS = '/api/v1/namespaces/default/configmaps';
 const JSON_TYPE = { 'content-type': 'application/json', 'user-agent': 'tester' };
 const aConfigMap = (name: string) => JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } });
 
-test('tells of each request where it came from, under the id of its answer', async (t) => {
+test('records the user and the source of each request with the audit id of its answer', async (t) => {
   const dataDir = temporaryDir(t);
   const server = await startServer(t, { dataDir });
   const access = server.access();
-  const nobody = withoutProof(access);
+  const anonymous = withoutProof(access);
   const session = http2Session(t, access);
   const post = (name: string) => ({
     method: 'POST',
@@ -29,8 +29,8 @@ test('tells of each request where it came from, under the id of its answer', asy
   const answers = [
     await http1Request(access, post('by-http1')),
     await http2Request(session, access, post('by-http2')),
-    await http1Request({ ...nobody, token: 'hunter2' }, { path: `${CONFIG_MAPS}?token=hunter2` }),
-    await http1Request(nobody, { path: CONFIG_MAPS }),
+    await http1Request({ ...anonymous, token: 'hunter2' }, { path: `${CONFIG_MAPS}?token=hunter2` }),
+    await http1Request(anonymous, { path: CONFIG_MAPS }),
   ];
   assert.deepEqual(
     answers.map(({ status }) => status),
@@ -49,10 +49,10 @@ test('tells of each request where it came from, under the id of its answer', asy
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line));
-  const told = answers.map(({ headers }) => events.find(({ auditID }) => auditID === headers['audit-id']));
+  const recorded = answers.map(({ headers }) => events.find(({ auditID }) => auditID === headers['audit-id']));
   const ip = ['127.0.0.1'];
   assert.deepEqual(
-    told.map(({ user, verb, sourceIPs, objectRef, responseStatus }) => [
+    recorded.map(({ user, verb, sourceIPs, objectRef, responseStatus }) => [
       user.username,
       verb,
       sourceIPs,
@@ -66,13 +66,13 @@ test('tells of each request where it came from, under the id of its answer', asy
       ['system:anonymous', 'list', ip, undefined, 403],
     ],
   );
-  assert.equal(told[0].userAgent, 'tester');
+  assert.equal(recorded[0].userAgent, 'tester');
   const own = events.filter(({ user }) => user.username === 'system:apiserver');
   assert.ok(own.length > 0);
   assert.ok(own.every(({ sourceIPs }) => sourceIPs === undefined));
 });
 
-test('a killed server goes on with its log, and selfsame audit reads all of it', async (t) => {
+test('a restarted server continues its log after a kill, and selfsame audit reads all of it', async (t) => {
   const dataDir = temporaryDir(t);
   const rounds = ['first', 'second'];
   for (const name of rounds) {

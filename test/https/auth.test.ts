@@ -1,4 +1,4 @@
-/** Who gets in: certificates, tokens and nobody, as a client sees it on the wire. */
+/** Authentication as a client sees it: certificates, tokens and anonymous requests. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -26,8 +26,8 @@ function pkiIn(dir: string): Promise<Pki> {
 
 suite('access', () => {
   let admin: ClusterAccess;
-  let nobody: ClusterAccess;
-  /** The server's own CA, and one that it has never heard of. */
+  let anonymous: ClusterAccess;
+  /** The CA of the server, and another CA. */
   let ours: Pki;
   let foreign: Pki;
 
@@ -40,15 +40,15 @@ suite('access', () => {
     writeFileSync(tokenAuthFile, `${TOKENS}\n`, { mode: 0o600 });
     const dataDir = join(dir, 'data');
     admin = (await startServer(scope, { dataDir, tokenAuthFile })).access();
-    nobody = withoutProof(admin);
+    anonymous = withoutProof(admin);
     ours = await pkiIn(join(dataDir, 'pki'));
     foreign = await pkiIn(join(dir, 'foreign'));
   });
 
-  const withToken = (token: string): ClusterAccess => ({ ...nobody, token });
+  const withToken = (token: string): ClusterAccess => ({ ...anonymous, token });
   const withCertificate = (pki: Pki, user: string, groups: string[]): ClusterAccess => {
     const { certPem, keyPem } = pki.issueClientCertificate({ user, groups, days: DAYS });
-    return { ...nobody, clientCertificate: certPem, clientKey: keyPem };
+    return { ...anonymous, clientCertificate: certPem, clientKey: keyPem };
   };
   const refused = (status: number, reason: string, message: string) => ({ status, reason, message });
 
@@ -61,9 +61,9 @@ suite('access', () => {
     return refused(status, body.reason, body.message);
   }
 
-  test('nothing but health and version is anonymous', async () => {
+  test('only health and version are allowed for anonymous requests', async () => {
     const open = ['/healthz', '/livez', '/readyz', '/readyz?verbose', '/version', '/version/'];
-    for (const path of open) assert.deepEqual(await outcome(nobody, { path }), { status: 200 }, path);
+    for (const path of open) assert.deepEqual(await outcome(anonymous, { path }), { status: 200 }, path);
     const closed = [
       '/',
       '/api',
@@ -83,15 +83,15 @@ suite('access', () => {
     ];
     for (const path of closed) {
       const message = `forbidden: User "system:anonymous" cannot get path "${path}"`;
-      assert.deepEqual(await outcome(nobody, { path }), refused(403, 'Forbidden', message));
+      assert.deepEqual(await outcome(anonymous, { path }), refused(403, 'Forbidden', message));
     }
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
       const message = `forbidden: User "system:anonymous" cannot ${method.toLowerCase()} path "/version"`;
-      assert.deepEqual(await outcome(nobody, { method, path: '/version' }), refused(403, 'Forbidden', message));
+      assert.deepEqual(await outcome(anonymous, { method, path: '/version' }), refused(403, 'Forbidden', message));
     }
   });
 
-  test('resources tell nobody anything, whether they exist or not', async () => {
+  test('anonymous requests for resources are refused alike, whether the resource exists or not', async () => {
     const who = 'User "system:anonymous" cannot';
     const cases: Record<string, string> = {
       'GET /api/v1/namespaces': `namespaces is forbidden: ${who} list resource "namespaces" in API group "" at the cluster scope`,
@@ -99,24 +99,24 @@ suite('access', () => {
       'GET /api/v1/namespaces/default/secrets/x': `secrets "x" is forbidden: ${who} get resource "secrets" in API group "" in the namespace "default"`,
       'GET /api/v1/secrets?watch=1': `secrets is forbidden: ${who} watch resource "secrets" in API group "" at the cluster scope`,
       'POST /api/v1/namespaces/default/configmaps': `configmaps is forbidden: ${who} create resource "configmaps" in API group "" in the namespace "default"`,
-      // A namespace is judged in itself.
+      // A namespace is authorised in itself.
       'DELETE /api/v1/namespaces/default': `namespaces "default" is forbidden: ${who} delete resource "namespaces" in API group "" in the namespace "default"`,
       'PATCH /apis/apps/v1/namespaces/default/deployments/x/status': `deployments.apps "x" is forbidden: ${who} patch resource "deployments/status" in API group "apps" in the namespace "default"`,
       'GET /apis/no.such.group/v1/things': `things.no.such.group is forbidden: ${who} list resource "things" in API group "no.such.group" at the cluster scope`,
     };
     for (const [line, message] of Object.entries(cases)) {
       const [method, path] = line.split(' ') as [string, string];
-      assert.deepEqual(await outcome(nobody, { method, path }), refused(403, 'Forbidden', message), line);
+      assert.deepEqual(await outcome(anonymous, { method, path }), refused(403, 'Forbidden', message), line);
     }
   });
 
-  test('a proof that fails is 401, also where nobody needs one', async () => {
-    const stranger = withCertificate(foreign, 'selfsame-admin', ['system:masters']);
+  test('invalid credentials get 401, even for paths that allow anonymous requests', async () => {
+    const foreignClient = withCertificate(foreign, 'selfsame-admin', ['system:masters']);
     const wrong: Record<string, ClusterAccess> = {
-      'a token that nobody has': withToken('no-such-token'),
-      'a token that begins like another': withToken('admin-toke'),
-      'the certificate of another CA': stranger,
-      'the certificate of another CA with a wrong token': { ...stranger, token: 'no-such-token' },
+      'an unknown token': withToken('no-such-token'),
+      'the beginning of a valid token': withToken('admin-toke'),
+      'the certificate of another CA': foreignClient,
+      'the certificate of another CA with a wrong token': { ...foreignClient, token: 'no-such-token' },
     };
     for (const [title, access] of Object.entries(wrong)) {
       for (const path of ['/api/v1/namespaces', '/version', '/livez']) {
@@ -127,12 +127,12 @@ suite('access', () => {
         );
       }
     }
-    assert.deepEqual(await outcome({ ...stranger, token: 'admin-token' }, { path: '/api/v1/namespaces' }), {
+    assert.deepEqual(await outcome({ ...foreignClient, token: 'admin-token' }, { path: '/api/v1/namespaces' }), {
       status: 200,
     });
   });
 
-  test('a certificate or token without rights may see what is served, and no more', async () => {
+  test('a certificate or token without rights allows discovery only', async () => {
     const cases: Record<string, { access: ClusterAccess; user: string }> = {
       token: { access: withToken('reader-token'), user: 'jane' },
       'token without groups': { access: withToken('plain-token'), user: 'joe' },
@@ -150,7 +150,7 @@ suite('access', () => {
     }
   });
 
-  test('members of system:masters may do everything, by certificate or token', async () => {
+  test('members of system:masters are allowed everything, by certificate or token', async () => {
     const accesses = [admin, withToken('admin-token'), withCertificate(ours, 'boss', ['system:masters'])];
     for (const access of accesses) {
       for (const path of ['/api/v1/secrets', '/metrics'])
@@ -158,30 +158,30 @@ suite('access', () => {
     }
   });
 
-  test('each connection is judged by its own certificate, each request by its own token', async (t) => {
-    // No session may be resumed without its certificate, whatever connected before.
-    const sessions = [admin, nobody, admin, nobody].map((access) => http2Session(t, access));
+  test('each connection is authenticated by its own certificate, and each request by its own token', async (t) => {
+    // TLS sessions must not be resumed without their certificate.
+    const sessions = [admin, anonymous, admin, anonymous].map((access) => http2Session(t, access));
     const path = '/api/v1/namespaces';
     const statuses = await Promise.all(
-      sessions.map((session) => http2Request(session, nobody, { path }).then(({ status }) => status)),
+      sessions.map((session) => http2Request(session, anonymous, { path }).then(({ status }) => status)),
     );
     assert.deepEqual(statuses, [200, 403, 200, 403]);
     const shared = sessions[1]!;
     const tokens = ['admin-token', 'reader-token', 'wrong', undefined, 'admin-token'];
-    const answers = tokens.map((token) => http2Request(shared, { ...nobody, token }, { path }));
+    const answers = tokens.map((token) => http2Request(shared, { ...anonymous, token }, { path }));
     assert.deepEqual(
       (await Promise.all(answers)).map(({ status }) => status),
       [200, 403, 401, 403, 200],
     );
   });
 
-  test('other schemes than Bearer are no proof', async () => {
+  test('other schemes than Bearer do not authenticate', async () => {
     const headers = { authorization: `Basic ${Buffer.from('root:admin-token').toString('base64')}` };
-    assert.equal((await http1Request(nobody, { path: '/version', headers })).status, 200);
-    assert.equal((await http1Request(nobody, { path: '/api', headers })).status, 403);
+    assert.equal((await http1Request(anonymous, { path: '/version', headers })).status, 200);
+    assert.equal((await http1Request(anonymous, { path: '/api', headers })).status, 403);
   });
 
-  test('the server proves itself under each name of the loopback, and speaks no TLS older than 1.2', async () => {
+  test('the server certificate is valid for each loopback name, and TLS older than 1.2 is refused', async () => {
     const { port } = new URL(admin.server);
     const ca = admin.certificateAuthority;
     for (const host of ['localhost', '127.0.0.1']) {

@@ -48,7 +48,7 @@ for (const [age, found] of Object.entries({ old: oldKubectl(), new: newKubectl()
       await kubelet.stop();
     });
 
-    test('prints what the container wrote, with the options that were given', async () => {
+    test('prints the log of the container, with the given options', async () => {
       kubelet.on(MAIN, (_, response) => void response.end('hello\n'));
       assert.equal(await logs('web', '-c', 'main'), 'hello\n');
       kubelet.seen.length = 0;
@@ -76,7 +76,7 @@ for (const [age, found] of Object.entries({ old: oldKubectl(), new: newKubectl()
       assert.equal(code, 0);
     });
 
-    test('says why there is nothing to print', async () => {
+    test('prints why there is no log', async () => {
       kubelet.on('/containerLogs/default/waiting/main', (_, response) => {
         response.writeHead(400).end('container "main" in pod "waiting" is waiting to start: ContainerCreating');
       });

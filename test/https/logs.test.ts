@@ -1,4 +1,4 @@
-/** pods/log over real TLS on both sides: what is asked of which kubelet, as whom, and what its answers become. */
+/** pods/log over real TLS on both sides: the request to the kubelet, its certificate, and how its answers are forwarded. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request as httpsRequest } from 'node:https';
@@ -17,21 +17,21 @@ const KUBELET_LOG = '/containerLogs/default/web/main';
 suite('pods/log', () => {
   let front: FrontServer;
   let kubelet: ExtensionServer;
-  let stranger: ExtensionServer;
+  let foreignKubelet: ExtensionServer;
   const cleanups: (() => void)[] = [];
   const scope: Scope = { after: (fn) => cleanups.push(fn) };
 
   before(async () => {
     front = await startFront(scope);
     kubelet = await startKubelet(front.pkiDir);
-    stranger = await startKubelet(front.pkiDir, newIssuer('somebody-else'));
+    foreignKubelet = await startKubelet(front.pkiDir, newIssuer('another-ca'));
     for (const name of ['default', 'kube-system']) {
       await front.put('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
     }
     const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default' } };
     await front.put('/api/v1/namespaces/default/serviceaccounts', account);
     await front.put('/api/v1/nodes', aNode('node-1', kubelet.port));
-    await front.put('/api/v1/nodes', aNode('strange', stranger.port));
+    await front.put('/api/v1/nodes', aNode('strange', foreignKubelet.port));
     await front.put('/api/v1/nodes', aNode('dead', 1));
     await front.put('/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name: 'nowhere' } });
     const pods: [string, object][] = [
@@ -49,7 +49,7 @@ suite('pods/log', () => {
   after(async () => {
     await front.stop();
     await kubelet.stop();
-    await stranger.stop();
+    await foreignKubelet.stop();
     cleanups.forEach((cleanup) => cleanup());
   });
 
@@ -58,7 +58,7 @@ suite('pods/log', () => {
   };
   const ask = (path: string) => http1Request(front.admin, { path });
 
-  test('the text of the kubelet, asked with our own certificate', async () => {
+  test('the log comes from the kubelet, requested with our own client certificate', async () => {
     kubelet.on(KUBELET_LOG, plain('one\ntwo\n'));
     const { status, text, headers } = await ask(LOG);
     assert.deepEqual([status, text, headers['content-type']], [200, 'one\ntwo\n', 'text/plain']);
@@ -69,7 +69,7 @@ suite('pods/log', () => {
   });
 
   const forwarded: Record<string, { query: string; want: string }> = {
-    'everything, in order': {
+    'all options, in order': {
       query: 'timestamps=true&tailLines=5&previous=1&limitBytes=100&sinceSeconds=60&container=main',
       want: '?limitBytes=100&previous=true&sinceSeconds=60&tailLines=5&timestamps=true',
     },
@@ -77,8 +77,8 @@ suite('pods/log', () => {
       query: 'sinceTime=2024-05-06T07:08:09.5%2B02:00',
       want: '?sinceTime=2024-05-06T05%3A08%3A09Z',
     },
-    'nothing that is not so': { query: 'follow=false&previous=0&timestamps=False', want: '' },
-    'no lines at all': { query: 'tailLines=0', want: '?tailLines=0' },
+    'no options that are false': { query: 'follow=false&previous=0&timestamps=False', want: '' },
+    'no lines': { query: 'tailLines=0', want: '?tailLines=0' },
   };
   for (const [name, { query, want }] of Object.entries(forwarded)) {
     test(`the kubelet is asked for ${name}`, async () => {
@@ -94,11 +94,11 @@ suite('pods/log', () => {
       path: `${PODS}/many/log`,
       want: [400, 'BadRequest', 'a container name must be specified for pod many, choose one of: [first a b]'],
     },
-    'a container that is not there': {
+    'a container that does not exist': {
       path: `${PODS}/web/log?container=x`,
       want: [400, 'BadRequest', 'container x is not valid for pod web'],
     },
-    'a number that is none': {
+    'an invalid number': {
       path: `${LOG}?tailLines=x`,
       want: [400, 'BadRequest', 'strconv.ParseInt: parsing "x": invalid syntax'],
     },
@@ -114,16 +114,16 @@ suite('pods/log', () => {
       path: `${LOG}?limitBytes=0`,
       want: [422, 'Invalid', 'PodLogOptions "web" is invalid: limitBytes: Invalid value: 0: must be greater than 0'],
     },
-    'a time that is none': {
+    'an invalid time': {
       path: `${LOG}?sinceTime=now`,
       want: [400, 'BadRequest', 'parsing time "now" as "2006-01-02T15:04:05Z07:00": cannot parse "now" as "2006"'],
     },
-    'a node that is gone': { path: `${PODS}/lost/log`, want: [404, 'NotFound', 'nodes "gone" not found'] },
-    'a node that says nothing': {
+    'a node that does not exist': { path: `${PODS}/lost/log`, want: [404, 'NotFound', 'nodes "gone" not found'] },
+    'a node without addresses': {
       path: `${PODS}/on-nowhere/log`,
       want: [500, '', 'no preferred addresses found; known addresses: []'],
     },
-    'nobody on the node': {
+    'a node that does not answer': {
       path: `${PODS}/on-dead/log`,
       want: [
         500,
@@ -140,35 +140,35 @@ suite('pods/log', () => {
     });
   }
 
-  test('both bounds in time are one too many', async () => {
+  test('sinceSeconds and sinceTime exclude each other', async () => {
     const { status, text } = await ask(`${LOG}?sinceSeconds=5&sinceTime=2024-01-01T00:00:00Z`);
     assert.equal(status, 422);
     assert.match(text, /at most one of `sinceTime` or `sinceSeconds` may be specified/);
   });
 
-  test('a container of a pod that no node has taken has not said anything', async () => {
+  test('a pod that is not scheduled has an empty log', async () => {
     const { status, text } = await ask(`${PODS}/unscheduled/log`);
     assert.deepEqual([status, text], [204, '']);
   });
 
   const relayed: Record<string, { status: number; body: string; want: [number, string, string] }> = {
-    'is waiting': {
+    'reports that the container is waiting': {
       status: 400,
       body: 'container "main" in pod "web" is waiting to start: ContainerCreating',
       want: [400, 'BadRequest', 'container "main" in pod "web" is waiting to start: ContainerCreating'],
     },
     fails: { status: 500, body: 'disk on fire', want: [500, 'InternalError', 'Internal error occurred: disk on fire'] },
-    'knows no such container': {
+    'does not know the container': {
       status: 404,
       body: 'nope',
       want: [404, 'NotFound', 'the server could not find the requested resource ( pods/log web)'],
     },
-    'does not let us': {
+    'refuses the request': {
       status: 403,
       body: 'Forbidden (user=kube-apiserver-kubelet-client)',
       want: [403, 'Forbidden', 'Forbidden (user=kube-apiserver-kubelet-client) ( pods/log web)'],
     },
-    'sends us elsewhere': {
+    'redirects the request': {
       status: 302,
       body: '',
       want: [
@@ -179,7 +179,7 @@ suite('pods/log', () => {
     },
   };
   for (const [name, { status, body, want }] of Object.entries(relayed)) {
-    test(`a kubelet that ${name}`, async () => {
+    test(`the answer of a kubelet that ${name} is forwarded`, async () => {
       kubelet.on(KUBELET_LOG, (_, response) => void response.writeHead(status, { location: '/' }).end(body));
       const answer = await ask(LOG);
       const { reason = '', message } = JSON.parse(answer.text) as { reason?: string; message: string };
@@ -187,18 +187,18 @@ suite('pods/log', () => {
     });
   }
 
-  test('a kubelet without a certificate of ours is not believed, unless the client says so', async () => {
+  test('a kubelet with a certificate of another CA is refused, unless the client skips verification', async () => {
     const path = '/containerLogs/default/on-strange/main';
-    stranger.on(path, plain('trust me\n'));
+    foreignKubelet.on(path, plain('trust me\n'));
     const refusedAnswer = await ask(`${PODS}/on-strange/log`);
     assert.equal(refusedAnswer.status, 500);
     assert.match(refusedAnswer.text, /x509: certificate signed by unknown authority/);
-    assert.deepEqual(stranger.seen, []);
+    assert.deepEqual(foreignKubelet.seen, []);
     const { text } = await ask(`${PODS}/on-strange/log?insecureSkipTLSVerifyBackend=true`);
     assert.equal(text, 'trust me\n');
   });
 
-  test('a followed log comes line by line, and ends at the kubelet when the reader leaves', async () => {
+  test('a followed log is streamed, and ends at the kubelet when the client disconnects', async () => {
     const opened = new Promise<[IncomingMessage, ServerResponse]>((resolve) => {
       kubelet.on(KUBELET_LOG, (request, response) => resolve([request, response]));
     });
@@ -220,7 +220,7 @@ suite('pods/log', () => {
     await gone;
   });
 
-  test('who may read pods may not read their logs for that', async () => {
+  test('the right to read pods does not include their logs', async () => {
     const { status, text } = await http1Request(front.accessOf('mallory'), { path: LOG });
     assert.equal(status, 403);
     assert.match(text, /cannot get resource \\"pods\/log\\" in API group/);

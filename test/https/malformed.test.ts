@@ -1,4 +1,4 @@
-/** Requests that nobody should send: they harm only their own connection. */
+/** Malformed requests affect only their own connection. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect as connectTcp } from 'node:net';
@@ -19,7 +19,7 @@ async function sendPlain(access: ClusterAccess, bytes: Buffer | string): Promise
   await new Promise((resolve) => socket.once('close', resolve));
 }
 
-/** One write, so that the server gets it in one piece; then reads until it closes. */
+/** Sends everything in one write, so that the server gets it at once; then reads until the server closes. */
 async function sendHttp2(access: ClusterAccess, ...frames: Buffer[]): Promise<void> {
   const socket = await openTls(access, 'h2');
   socket.write(Buffer.concat([greeting, ...frames]));
@@ -41,7 +41,7 @@ async function answerToHttp1(access: ClusterAccess, text: string): Promise<strin
 const many = <T>(count: number, make: (index: number) => T) => Array.from({ length: count }, (_, index) => make(index));
 const WATCH = '/api/v1/configmaps?watch=1';
 const CREATE = { ...getHeaders('/api/v1/namespaces/default/configmaps'), ':method': 'POST' };
-/** Data belongs to a stream; stream 0 is the connection itself. */
+// Data frames belong to a stream; stream 0 is the connection itself.
 const PROTOCOL_ERROR = frame(frameTypes.data, { payload: Buffer.from('x') });
 
 const http2Attacks: Record<string, Attack> = {
@@ -142,7 +142,7 @@ const otherAttacks: Record<string, Attack> = {
 };
 
 for (const [protocol, attacks] of Object.entries({ 'HTTP/2': http2Attacks, other: otherAttacks })) {
-  test(`malformed requests harm nobody else (${protocol})`, async (t) => {
+  test(`malformed requests do not affect other clients (${protocol})`, async (t) => {
     let server = await startServer(t, { dataDir: temporaryDir(t) });
     for (const [title, attack] of Object.entries(attacks)) {
       await t.test(title, async (t) => {
@@ -153,11 +153,11 @@ for (const [protocol, attacks] of Object.entries({ 'HTTP/2': http2Attacks, other
         const crashed = server.exited.then(({ stderr }) => assert.fail(`the server ended: ${stderr}`));
         crashed.catch(() => {});
         try {
-          // Twice: what is left over from the first must not harm the second.
+          // Twice: state left by the first attempt must not affect the second.
           for (let time = 0; time < 2; time++) await Promise.race([attack(access), crashed]);
           const health = http2Request(session, access, { path: '/api/v1/namespaces/default' });
           assert.equal((await Promise.race([health, crashed])).status, 200);
-          assert.ok(!watch.closed && !watch.destroyed, 'a watch of another client goes on');
+          assert.ok(!watch.closed && !watch.destroyed, 'a watch of another client continues');
         } catch (error) {
           const ended = await Promise.race([server.exited, new Promise<void>((resolve) => setImmediate(resolve))]);
           if (ended !== undefined) server = await startServer(t, { dataDir: temporaryDir(t) });
@@ -169,7 +169,7 @@ for (const [protocol, attacks] of Object.entries({ 'HTTP/2': http2Attacks, other
   });
 }
 
-test('malformed requests of HTTP/1.1 are told so', async (t) => {
+test('malformed requests of HTTP/1.1 get an error status', async (t) => {
   const access = (await startServer(t, { dataDir: temporaryDir(t) })).access();
   const cases: Record<string, RegExp> = {
     'FROB / HTTP/1.1\r\nHost: x\r\n\r\n': /^HTTP\/1\.1 400 Bad Request\r\n/,
@@ -183,12 +183,12 @@ test('malformed requests of HTTP/1.1 are told so', async (t) => {
   }
 });
 
-test('paths in odd encodings are answered, and none of them leads around the rules', async (t) => {
+test('paths in unusual encodings are answered, and none bypasses authorisation', async (t) => {
   const server = await startServer(t, { dataDir: temporaryDir(t) });
   const access = server.access();
   const session = http2Session(t, access);
-  const nobody = withoutProof(access);
-  const anonymous = http2Session(t, nobody);
+  const anonymousAccess = withoutProof(access);
+  const anonymous = http2Session(t, anonymousAccess);
   const paths: Record<string, number> = {
     '/api/v1/namespaces/%64efault': 200,
     '/api/v1/namespaces/%zz': 404,
@@ -211,9 +211,9 @@ test('paths in odd encodings are answered, and none of them leads around the rul
     const shown = path.length > 80 ? `${path.slice(0, 80)}...` : path;
     assert.equal((await http2Request(session, access, { path })).status, want, `HTTP/2 ${shown}`);
     assert.equal((await http1Request(access, { path })).status, want, `HTTP/1.1 ${shown}`);
-    const { status, text } = await http2Request(anonymous, nobody, { path });
+    const { status, text } = await http2Request(anonymous, anonymousAccess, { path });
     assert.ok(status === 403 || status === 404, `anonymous ${shown}: ${status}`);
     assert.match(text, /"kind":"Status"|^404 page not found\n$/);
   }
-  assert.equal((await server.kill('SIGTERM')).stderr, '', 'nothing of it is a mistake of ours');
+  assert.equal((await server.kill('SIGTERM')).stderr, '', 'no internal error is logged');
 });

@@ -1,4 +1,4 @@
-/** HTTP as a client sees it: both protocols, kept connections, bodies in pieces, limits, headers. */
+/** HTTP as a client sees it: both protocols, kept connections, chunked bodies, limits, headers. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Agent } from 'node:https';
@@ -31,7 +31,7 @@ suite('HTTP', () => {
     access = (await startServer(scope, { dataDir: temporaryDir(scope) })).access();
   });
 
-  /** The same requests over each protocol, all on one connection. */
+  /** Senders for each protocol that use one connection. */
   const protocols: Record<string, (t: Scope) => (request: RawRequest) => Promise<RawAnswer>> = {
     'HTTP/1.1': (t) => {
       const agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -47,7 +47,7 @@ suite('HTTP', () => {
   for (const [protocol, open] of Object.entries(protocols)) {
     const id = protocol.replaceAll(/\W/g, '').toLowerCase();
 
-    test(`${protocol}: a life of an object on one connection`, async (t) => {
+    test(`${protocol}: an object is created, changed and deleted on one connection`, async (t) => {
       const send = open(t);
       const name = `life-${id}`;
       const item = `${CONFIG_MAPS}/${name}`;
@@ -64,7 +64,7 @@ suite('HTTP', () => {
         [{ path: item }, 404],
       ];
       for (const [request, status] of steps) {
-        // Methods that HTTP/1.1 does not know never reach the API.
+        // Unknown methods of HTTP/1.1 never reach the API.
         if (protocol === 'HTTP/1.1' && request.method === 'FROB') continue;
         const answer = await send(request);
         assert.equal(answer.status, status, `${request.method ?? 'GET'}: ${answer.text}`);
@@ -77,7 +77,7 @@ suite('HTTP', () => {
       }
     });
 
-    test(`${protocol}: a body over 3 MiB is refused, with and without its length, and the connection goes on`, async (t) => {
+    test(`${protocol}: a body over 3 MiB is refused, with and without its length, and the connection stays usable`, async (t) => {
       const send = open(t);
       for (const declared of [true, false]) {
         for (const size of [MAX_BODY_BYTES + 1, 3 * MAX_BODY_BYTES]) {
@@ -94,12 +94,12 @@ suite('HTTP', () => {
           assert.equal((await send({ path: '/livez' })).text, 'ok');
         }
       }
-      // Just small enough for the limit, but not for the store, and not an object at all.
+      // Within the limit of the request, but too large for the store, and not an object.
       const body = Buffer.alloc(MAX_BODY_BYTES, 0x20);
       assert.equal((await send({ method: 'POST', path: CONFIG_MAPS, headers: JSON_TYPE, body })).status, 400);
     });
 
-    test(`${protocol}: a body that nobody wants does not block the connection`, async (t) => {
+    test(`${protocol}: an unread body does not block the connection`, async (t) => {
       const send = open(t);
       const body = Buffer.alloc(2 * 1024 * 1024, 0x20);
       for (const [method, path, status] of [
@@ -112,7 +112,7 @@ suite('HTTP', () => {
       }
     });
 
-    test(`${protocol}: content types`, async (t) => {
+    test(`${protocol}: content types are negotiated`, async (t) => {
       const send = open(t);
       const create = (type: string, body: string) =>
         send({ method: 'POST', path: `${CONFIG_MAPS}?dryRun=All`, headers: { 'content-type': type }, body });
@@ -133,7 +133,7 @@ suite('HTTP', () => {
       }
     });
 
-    test(`${protocol}: discovery is not sent again to who has it`, async (t) => {
+    test(`${protocol}: discovery is not sent again to a client that has it`, async (t) => {
       const send = open(t);
       const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json';
       for (const path of ['/apis', '/api', '/openapi/v2', '/openapi/v3']) {
@@ -149,13 +149,13 @@ suite('HTTP', () => {
       }
     });
 
-    test(`${protocol}: warnings are headers of their own`, async (t) => {
+    test(`${protocol}: warnings are sent as headers`, async (t) => {
       const send = open(t);
       const path = `${CONFIG_MAPS}?dryRun=All&fieldValidation=Warn`;
       const body = JSON.stringify({ ...JSON.parse(aConfigMap('warned')), 'od"d\\ü': 1 });
       const { status, headers } = await send({ method: 'POST', path, headers: JSON_TYPE, body });
       assert.equal(status, 201);
-      // As in kube-apiserver: code, no agent, and the text in quotes with its quotes and backslashes escaped.
+      // As in kube-apiserver: code, no agent, and the quoted text with escaped quotes and backslashes.
       assert.match(String(headers['warning']), /^299 - "unknown field (?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])+"$/);
     });
 
@@ -179,7 +179,7 @@ suite('HTTP', () => {
     assert.equal(ports.size, 1);
   });
 
-  test('HTTP/1.1: requests that are sent without waiting are answered in their order', async (t) => {
+  test('HTTP/1.1: pipelined requests are answered in order', async (t) => {
     const socket = await openTls(access, 'http/1.1');
     t.after(() => socket.destroy());
     const body = aConfigMap('piped');
@@ -197,7 +197,7 @@ suite('HTTP', () => {
     assert.deepEqual(lines, ['HTTP/1.1 200', 'HTTP/1.1 201', 'HTTP/1.1 404']);
   });
 
-  test('HTTP/1.1: a connection goes on when a request is not plain, whatever came before and follows', async (t) => {
+  test('HTTP/1.1: a connection stays usable when requests arrive in parts', async (t) => {
     const socket = await openTls(access, 'http/1.1');
     t.after(() => socket.destroy());
     let received = '';
@@ -208,7 +208,7 @@ suite('HTTP', () => {
     };
     const head = (line: string) => `${line} HTTP/1.1\r\nHost: localhost\r\n`;
     const body = aConfigMap('in-halves');
-    // A body in two writes; the second has the next request, too.
+    // A body in two writes; the second one also has the next request.
     const half = body.length / 2;
     socket.write(
       `${head(`POST ${CONFIG_MAPS}`)}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, half)}`,
@@ -216,7 +216,7 @@ suite('HTTP', () => {
     await new Promise((resolve) => setImmediate(resolve));
     socket.write(`${body.slice(half)}${head('GET /livez')}\r\n`);
     await answered(2);
-    // Half a head is not plain either.
+    // Half of a request line.
     socket.write('GET /ver');
     await new Promise((resolve) => setImmediate(resolve));
     socket.write(`sion HTTP/1.1\r\nHost: localhost\r\n\r\n`);
@@ -227,7 +227,7 @@ suite('HTTP', () => {
     assert.match(received, /"gitVersion"/);
   });
 
-  test('HTTP/1.1: who sends requests and reads no answers waits, and gets them all when he reads', async (t) => {
+  test('HTTP/1.1: a client that does not read its answers is throttled, and gets them all when it reads', async (t) => {
     const socket = await openTls(access, 'http/1.1');
     t.after(() => socket.destroy());
     const count = 200;

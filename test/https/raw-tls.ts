@@ -1,4 +1,4 @@
-/** Bytes on a TLS connection: for requests that no client library would send. */
+/** Raw bytes on a TLS connection, for requests that no client library would send. */
 import { once } from 'node:events';
 import { connect, type TLSSocket } from 'node:tls';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
@@ -8,12 +8,12 @@ export async function openTls(access: ClusterAccess, protocol: 'h2' | 'http/1.1'
   const { certificateAuthority: ca, clientCertificate: cert, clientKey: key } = access;
   const socket = connect({ host, port: Number(port), ca, cert, key, ALPNProtocols: [protocol] });
   await once(socket, 'secureConnect');
-  // What the server makes of it is seen by others.
+  // Tests check the effect on the server, not on this socket.
   socket.on('error', () => {});
   return socket;
 }
 
-/** All that comes until the other side closes. */
+/** Returns everything that arrives until the server closes. */
 export async function untilClosed(socket: TLSSocket): Promise<string> {
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -36,10 +36,10 @@ export function frame(type: number, { flags = 0, stream = 0, payload = Buffer.al
   return Buffer.concat([head, payload]);
 }
 
-/** What a client says first. */
+/** The first bytes of a client. */
 export const greeting = Buffer.concat([PREFACE, frame(frameTypes.settings)]);
 
-/** Headers without compression: literals that are not indexed. */
+/** Returns a frame with uncompressed headers: literals that are not indexed. */
 export function headersFrame(stream: number, headers: Readonly<Record<string, string>>, { open = false } = {}): Buffer {
   const payload = Object.entries(headers).flatMap(([name, value]) => [Buffer.from([0]), literal(name), literal(value)]);
   const flags = END_HEADERS | (open ? 0 : END_STREAM);
@@ -48,7 +48,7 @@ export function headersFrame(stream: number, headers: Readonly<Record<string, st
 
 function literal(text: string): Buffer {
   const bytes = Buffer.from(text);
-  // Lengths from 127 on go into further bytes of seven bits each.
+  // Lengths from 127 on continue in further bytes of seven bits each.
   if (bytes.length < 127) return Buffer.concat([Buffer.from([bytes.length]), bytes]);
   const length = [127];
   let rest = bytes.length - 127;

@@ -1,4 +1,4 @@
-/** A watcher that does not read: cut off at a bound, at the end of a line, while others go on; it may resume. */
+/** A watcher that does not read is disconnected at a limit, at the end of a line, while others continue; it can resume. */
 import assert from 'node:assert/strict';
 import { get as httpsGet } from 'node:https';
 import { connect as connectHttp2 } from 'node:http2';
@@ -12,7 +12,7 @@ import { startServer, temporaryDir, transportTo, type Scope } from '#test/suppor
 
 const NAME = { namespace: 'default', name: 'large' };
 const PAD = 'x'.repeat(700 * 1024);
-/** Together far more than the bound and what sockets hold. */
+/** Much more data than the limit and the socket buffers. */
 const WRITES = 3 * Math.ceil(MAX_WATCH_BUFFER_BYTES / PAD.length);
 
 type OpenWatch = (t: Scope, access: ClusterAccess, path: string) => Promise<Readable>;
@@ -55,7 +55,7 @@ async function readLines(stream: Readable): Promise<string[]> {
 }
 
 for (const [protocol, open] of Object.entries(watches)) {
-  test(`${protocol}: a watcher that does not read is cut off, others are not, and it may resume`, async (t) => {
+  test(`${protocol}: a watcher that does not read is disconnected, others are not, and it can resume`, async (t) => {
     const server = await startServer(t, { dataDir: temporaryDir(t) });
     const access = server.access();
     const client = createClient(transportTo(t, access));
@@ -92,9 +92,9 @@ for (const [protocol, open] of Object.entries(watches)) {
     assert.deepEqual(await reading, written, 'a watcher that reads sees everything');
 
     const late = await readLines(slow);
-    assert.ok(late.length < WRITES, `it was not cut off: ${late.length} of ${WRITES}`);
-    assert.ok(late.length > 0, 'what was on its way is still delivered');
-    assert.deepEqual(late, written.slice(0, late.length), 'what it gets is the beginning');
+    assert.ok(late.length < WRITES, `it was not disconnected: ${late.length} of ${WRITES}`);
+    assert.ok(late.length > 0, 'buffered events are still delivered');
+    assert.deepEqual(late, written.slice(0, late.length), 'it gets the first events');
 
     const resumed = await open(t, access, `${path(late.at(-1)!)}&timeoutSeconds=1`);
     assert.deepEqual(await readLines(resumed), written.slice(late.length));

@@ -1,4 +1,4 @@
-/** The end of the engine in one process: what its clients see, and that nothing is left behind. */
+/** The stop of the engine in one process: what its clients see, and that nothing is left behind. */
 import assert from 'node:assert/strict';
 import { get as httpsGet, Agent } from 'node:https';
 import type { IncomingMessage } from 'node:http';
@@ -66,7 +66,7 @@ test('stop ends a watch of HTTP/1.1 with its last chunk, and closes kept connect
   assert.ok(answer.complete);
 });
 
-test('stop lets a request of HTTP/2 that is under way have its answer', async (t) => {
+test('stop answers a running request of HTTP/2', async (t) => {
   const { engine, access } = await started(t);
   const session = http2Session(t, access);
   const stream = session.request({
@@ -75,7 +75,7 @@ test('stop lets a request of HTTP/2 that is under way have its answer', async (t
     'content-type': 'application/json',
   });
   const answer = http2Answer(stream);
-  // Requests come in order: an answer to the second shows that the server has the first.
+  // Requests arrive in order: the answer to the second shows that the server has the first.
   assert.equal((await http2Request(session, access, { path: '/livez' })).status, 200);
   const stopped = engine.stop();
   stream.end(JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'late' } }));
@@ -83,13 +83,13 @@ test('stop lets a request of HTTP/2 that is under way have its answer', async (t
   await stopped;
 });
 
-test('stop lets a request of HTTP/1.1 that is under way have its answer', async (t) => {
+test('stop answers a running request of HTTP/1.1', async (t) => {
   const { engine, access } = await started(t);
   const socket = await openTls(access, 'http/1.1');
   const body = JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'late' } });
   const head = `POST ${CONFIG_MAPS} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
   const received = untilClosed(socket);
-  // The server has the head and waits for the rest, as the answer in between shows.
+  // The answer 100 Continue shows that the server has the head and waits for the body.
   socket.write(head.replace('\r\n\r\n', '\r\nExpect: 100-continue\r\n\r\n'));
   await once(socket, 'data');
   const stopped = engine.stop();
@@ -103,7 +103,7 @@ test('after a stop, or a start that failed, port and data directory are free aga
   const port = Number(new URL(engine.url).port);
   const other = temporaryDir(t);
   await assert.rejects(start(other, port), { code: 'EADDRINUSE', syscall: 'listen' });
-  assert.equal((await http1Request(access, { path: '/livez' })).text, 'ok', 'the first one goes on');
+  assert.equal((await http1Request(access, { path: '/livez' })).text, 'ok', 'the first engine keeps running');
   await engine.stop();
   await assert.rejects(http1Request(access, { path: '/livez' }), { code: 'ECONNREFUSED' });
 
@@ -126,7 +126,7 @@ test('stop does not wait for a connection that never began its handshake', async
   const mute = connectTcp(Number(port), hostname);
   t.after(() => void mute.destroy());
   await once(mute, 'connect');
-  // The server has taken it, as an answer that was asked for later shows.
+  // The answer to a later request shows that the server has accepted the connection.
   assert.equal((await http1Request(access, { path: '/livez' })).status, 200);
   const closed = once(mute, 'close');
   await engine.stop();

@@ -1,4 +1,4 @@
-/** virtctl export and import with disks: the real API, a real node endpoint and real files; only the guests are missing. */
+/** virtctl export and import with disks: the real API, a real node endpoint and real files, without guests. */
 import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -34,8 +34,8 @@ const create = (type: ResourceType, object: Loose) => disks.create(type, object)
 const aVolumeFor = (claim: string, storage?: string) => disks.aVolumeFor(claim, storage);
 const aClaim = (name: string, marks?: Loose) => disks.aClaim(name, marks);
 const imageOf = (claim: string) => disks.imageOf(claim);
-/** Takes no more, after it has taken a little. */
-const full =
+/** Fails after the first bytes. */
+const failWith =
   (why: string) =>
   (upload: DiskUpload): DiskUpload => ({
     ...upload,
@@ -45,7 +45,7 @@ const full =
   });
 const pci = (bus: string) => ({ type: 'pci', domain: '0x0000', bus, slot: '0x00', function: '0x0' });
 
-/** A stopped VM that has run, with a disk of some bytes. */
+/** Makes a stopped VM that has run, with a small disk. */
 async function aStoppedVm(name: string): Promise<void> {
   await aClaim(`${name}-root`);
   await scene.aVm(name, {
@@ -90,14 +90,14 @@ async function aStoppedVm(name: string): Promise<void> {
 }
 
 async function putContent(claim: string, text: string): Promise<void> {
-  // Opened once, it is there.
+  // Opening the disk creates its file.
   const door = (scene.node as { disks?: DiskDoor }).disks;
   await (await door?.open('default', claim))?.close();
   writeFileSync(imageOf(claim), text, { flag: 'r+' });
 }
 
 suite('virtctl with disks', () => {
-  test('exports a machine with its disk, and imports it as the selfsame', async () => {
+  test('exports a VM with its disk, and imports it with the same identity', async () => {
     await aStoppedVm('db');
     await putContent('db-root', 'the ledger');
     const ova = join(dir, 'db.ova');
@@ -133,7 +133,7 @@ suite('virtctl with disks', () => {
     assert.equal(claim.metadata.annotations?.[UPLOAD_ANNOTATION], undefined);
   });
 
-  test('takes the persistent state along', async () => {
+  test('exports and imports the persistent state', async () => {
     await aStoppedVm('keeper');
     const body = { spec: { template: { spec: { domain: { devices: { tpm: { persistent: true } } } } } } };
     await scene.admin.patch(VIRTUAL_MACHINES, { namespace: 'default', name: 'keeper' }, { type: 'merge', body });
@@ -170,7 +170,7 @@ suite('virtctl with disks', () => {
     assert.equal(readFileSync(brought, 'utf8'), 'the keys');
   });
 
-  test('shows what an import would make, and makes nothing', async () => {
+  test('prints the objects of an import with --dry-run, and creates nothing', async () => {
     const ova = join(dir, 'db.ova');
     const { code, out } = await scene.virtctl('import', 'ovf', ova, '--name', 'idea', '--new-identity', '--dry-run');
     assert.equal(code, 0);
@@ -181,7 +181,7 @@ suite('virtctl with disks', () => {
     await assert.rejects(scene.readVm('idea'));
   });
 
-  test('takes an import back that fails in the middle', async () => {
+  test('deletes the objects of an import that fails', async () => {
     const ova = join(dir, 'db.ova');
     await aVolumeFor('broken-root');
     disks.use = 'PersistentVolume "pv-broken-root" is in use by pod "p"';
@@ -195,9 +195,9 @@ suite('virtctl with disks', () => {
     await assert.rejects(scene.readVm('broken'));
   });
 
-  test('says what the node says in the middle of a disk', async () => {
+  test('prints the error of the node during the upload of a disk', async () => {
     await aVolumeFor('halfway-root');
-    disks.wrap = full('the file system has 12 bytes left');
+    disks.wrap = failWith('the file system has 12 bytes left');
     const ova = join(dir, 'db.ova');
     const { code, err } = await scene.virtctl('import', 'ovf', ova, '--name', 'halfway', '--storage-class', 'manual');
     disks.wrap = (upload) => upload;
@@ -208,19 +208,19 @@ suite('virtctl with disks', () => {
     );
   });
 
-  test('shows an imported machine before its first start', async () => {
+  test('shows the identity of an imported VM before its first start', async () => {
     const { out } = await scene.virtctl('identity', 'show', 'copy');
     assert.match(out, /\nnic-default +interface\/virtio +0000:03:00\.0 /);
     assert.match(out, new RegExp(`\nUUID: +${UUID}\n`));
   });
 
-  test('makes nothing where the name is taken', async () => {
+  test('creates nothing if the name is in use', async () => {
     const { code, err } = await scene.virtctl('import', 'ovf', join(dir, 'db.ova'), '--name', 'db');
     assert.equal(code, 1);
     assert.match(err, /virtualmachines\.kubevirt\.io "db" already exists\nNothing was created\.\n$/);
   });
 
-  test('takes disks from claims that are there', async () => {
+  test('uses existing claims as disks', async () => {
     const ovf = join(dir, 'db.ovf');
     assert.equal((await scene.virtctl('export', 'ovf', 'db', '-o', ovf)).code, 0);
     const missing = await scene.virtctl('import', 'ovf', ovf, '--name', 'third');
@@ -238,7 +238,7 @@ suite('virtctl with disks', () => {
     assert.deepEqual(volume, { name: 'root', persistentVolumeClaim: { claimName: 'db-root' } });
   });
 
-  test('goes by way of libvirt', async () => {
+  test('exports to libvirt XML and imports it', async () => {
     const xml = join(dir, 'db.xml');
     assert.equal((await scene.virtctl('export', 'libvirt', 'db', '-o', xml)).code, 0);
     assert.match(readFileSync(xml, 'utf8'), new RegExp(`<uuid>${UUID}</uuid>`));
@@ -252,7 +252,7 @@ suite('virtctl with disks', () => {
   });
 
   const refused: Record<string, { content: string; err: RegExp }> = {
-    'a file that is none': { content: 'hello', err: /^Cannot import .*bad\.ovf:\n {2}\S/ },
+    'a file that is not an OVF': { content: 'hello', err: /^Cannot import .*bad\.ovf:\n {2}\S/ },
     'a file with entities': {
       content: '<!DOCTYPE a [<!ENTITY b "c">]><Envelope>&b;</Envelope>',
       err: /^Cannot import .*bad\.ovf:\n {2}.*DOCTYPE/i,
@@ -268,7 +268,7 @@ suite('virtctl with disks', () => {
     });
   }
 
-  test('does not export what runs, and what is used', async () => {
+  test('does not export a running VM or a disk in use', async () => {
     await aStoppedVm('busy');
     disks.use = 'PersistentVolume "pv-busy-root" is in use by pod "p"';
     const used = await scene.virtctl('export', 'ovf', 'busy', '--ova', join(dir, 'busy.ova'));
@@ -293,10 +293,10 @@ suite('virtctl with disks', () => {
     assert.match(err, /the file "root\.img" has 5242880 bytes, but its disk "root" has 4194304/);
     const path = '/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachines/full/importdisk?volume=root';
     const answer = await scene.call('GET', path);
-    assert.equal(answer.status, 400, 'it is a WebSocket');
+    assert.equal(answer.status, 400, 'only WebSockets are accepted');
   });
 
-  test('shows the identity, its history and what will change', async () => {
+  test('shows the identity, its history and pending changes', async () => {
     const shown = await scene.virtctl('identity', 'show', 'db');
     assert.equal(shown.code, 0, shown.err);
     assert.match(shown.out, new RegExp(`^Name: +default/db\nUUID: +${UUID}\n`));

@@ -1,4 +1,4 @@
-/** virtctl image-upload: the real API, a real node endpoint and real files; only the guests are missing. */
+/** virtctl image-upload: the real API, a real node endpoint and real files, without guests. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
@@ -23,7 +23,7 @@ const upload = (claim: string, file: string, ...more: string[]) =>
   disks.scene.virtctl('image-upload', 'pvc', claim, '--image-path', fileOf(file), ...more);
 const make = ['--size=4Mi', '--storage-class=manual'];
 const beginningOf = (claim: string) => readFileSync(disks.imageOf(claim)).subarray(0, CONTENT.length);
-const waits = async (claim: string) =>
+const waitsForUpload = async (claim: string) =>
   (await disks.readClaim(claim)).metadata.annotations?.[UPLOAD_ANNOTATION] === 'true';
 
 before(async () => {
@@ -49,7 +49,7 @@ before(async () => {
 });
 after(async () => await disks?.stop());
 
-/** Notes how many bytes came with each connection. */
+/** Records the number of bytes of each connection. */
 const counting =
   (received: number[]) =>
   (one: DiskUpload): DiskUpload => ({
@@ -72,7 +72,7 @@ const counting =
 
 suite('virtctl image-upload', () => {
   for (const file of ['a.raw', 'a.qcow2', 'a.raw.gz']) {
-    test(`makes a claim and fills it from ${file}`, async () => {
+    test(`creates a claim and fills it from ${file}`, async () => {
       const claim = `new-${file.replaceAll('.', '-')}`;
       await disks.aVolumeFor(claim);
       const { code, out, err } = await upload(claim, file, ...make);
@@ -82,14 +82,14 @@ suite('virtctl image-upload', () => {
         new RegExp(`^PersistentVolumeClaim default/${claim} created\nUploading .* successfully, sha256 \\w{64}\n$`),
       );
       assert.match(err, /: \d\.\d MiB\n.*: done, /);
-      assert.ok(beginningOf(claim).equals(CONTENT), 'it is raw on its disk');
-      assert.equal(readFileSync(disks.imageOf(claim)).length, 4 * MIB, 'as large as the claim');
+      assert.ok(beginningOf(claim).equals(CONTENT), 'the disk has the raw content');
+      assert.equal(readFileSync(disks.imageOf(claim)).length, 4 * MIB, 'the disk is as large as the claim');
       assert.equal(readFileSync(join(disks.directoryOf(claim), 'disk.format'), 'utf8'), 'raw\n');
-      assert.equal(await waits(claim), false, 'guests may have it');
+      assert.equal(await waitsForUpload(claim), false, 'guests can use the claim');
     });
   }
 
-  test('goes on by itself where the connection breaks, and sends nothing twice', async () => {
+  test('resumes after a broken connection, and sends no byte twice', async () => {
     const received: number[] = [];
     disks.wrap = counting(received);
     await disks.aVolumeFor('resumed');
@@ -101,13 +101,13 @@ suite('virtctl image-upload', () => {
     assert.match(err, /retrying\n(?:.*\n)*.*: resuming at \d\.\d MiB of 3\.0 MiB\n/);
     assert.equal(received.length, 2);
     assert.ok(received[0]! > 0 && received[1]! > 0);
-    assert.equal(received[0]! + received[1]!, CONTENT.length, 'each byte came once');
+    assert.equal(received[0]! + received[1]!, CONTENT.length, 'each byte arrived once');
     assert.match(out, new RegExp(`sha256 ${sha256(CONTENT)}`));
     assert.ok(beginningOf('resumed').equals(CONTENT));
     assert.deepEqual(readdirSync(disks.directoryOf('resumed')).sort(), ['disk.format', 'disk.img']);
   });
 
-  test('goes on with what an earlier command has left, and begins anew with another image', async () => {
+  test('resumes a partial upload of an earlier command, and starts over with another image', async () => {
     await disks.aClaim('stopped', { annotations: { [UPLOAD_ANNOTATION]: 'true' } });
     const partial = join(disks.directoryOf('stopped'), 'disk.img.upload');
     const door = (
@@ -128,20 +128,20 @@ suite('virtctl image-upload', () => {
     const other = await upload('stopped', 'a.raw', '--no-create', '--replace');
     disks.wrap = (one) => one;
     assert.equal(other.code, 0, other.err);
-    assert.deepEqual(received, [MIB, CONTENT.length], 'what is there is not how it begins');
+    assert.deepEqual(received, [MIB, CONTENT.length], 'the partial upload is not the beginning of the image');
     assert.ok(beginningOf('stopped').equals(CONTENT));
   });
 
-  test('is refused where other bytes arrive than were sent, and nothing of them is left', async () => {
+  test('is refused if the bytes arrive damaged, and leaves nothing', async () => {
     await disks.aVolumeFor('mixed');
     disks.wrap = (one) => ({
       ...one,
       async begun(header) {
         const { offset, hash } = await one.begun(header);
-        // As it would be with a bad disk: the bytes are not the ones whose sum was told.
-        const told = hash.copy();
+        // As with a damaged disk: the bytes do not match the reported checksum.
+        const reported = hash.copy();
         hash.update('x');
-        return { offset, hash: Object.assign(hash, { copy: () => told }) };
+        return { offset, hash: Object.assign(hash, { copy: () => reported }) };
       },
     });
     const { code, err } = await upload('mixed', 'a.raw', ...make);
@@ -153,7 +153,7 @@ suite('virtctl image-upload', () => {
     );
     assert.equal(existsSync(disks.imageOf('mixed')), false);
     assert.deepEqual(readdirSync(disks.directoryOf('mixed')), []);
-    assert.equal(await waits('mixed'), true, 'no guest gets it');
+    assert.equal(await waitsForUpload('mixed'), true, 'no guest can use the claim');
   });
 
   const refused: Record<string, { args: [claim: string, file: string, ...more: string[]]; err: RegExp }> = {
@@ -161,33 +161,36 @@ suite('virtctl image-upload', () => {
       args: ['none', 'a.raw', '--size=2Mi'],
       err: /its disk needs 3145728 bytes \(3\.0 MiB\), but --size=2Mi has 2097152 bytes \(2\.0 MiB\)\n$/,
     },
-    'a qcow2 that is larger inside': { args: ['none', 'large.qcow2', ...make], err: /its disk needs 8388608 bytes/ },
+    'a qcow2 with a larger virtual size': {
+      args: ['none', 'large.qcow2', ...make],
+      err: /its disk needs 8388608 bytes/,
+    },
     'a backing file': { args: ['none', 'backed.qcow2', ...make], err: /it names a backing file; expected a raw or / },
     'data in another file': { args: ['none', 'split.qcow2', ...make], err: /it keeps its data in another file/ },
     'another format': {
       args: ['none', 'a.vmdk', ...make],
       err: /its format is vmdk; .*"qemu-img convert -O qcow2" first/,
     },
-    'a file that is cut off': {
+    'a truncated file': {
       args: ['none', 'cut.gz', ...make],
       err: /Cannot read .*cut\.gz: unexpected end of file/,
     },
     'an empty file': { args: ['none', 'empty.raw', ...make], err: /it is empty/ },
     'no file': { args: ['none', 'nothing', ...make], err: /Cannot read .*nothing: ENOENT/ },
     'a claim without a size': { args: ['none', 'a.raw'], err: /when creating a resource, the size must be specified/ },
-    'a claim that is to be there': {
+    'a missing claim with --no-create': {
       args: ['none', 'a.raw', '--no-create'],
       err: /persistentvolumeclaims "none" not found/,
     },
     'an archive': { args: ['none', 'a.raw', '--archive-path=x'], err: /--archive-path is not supported/ },
-    'a size that is none': { args: ['none', 'a.raw', '--size=big'], err: /invalid size "big"/ },
-    'a mode that is none': {
+    'an invalid size': { args: ['none', 'a.raw', '--size=big'], err: /invalid size "big"/ },
+    'an invalid volume mode': {
       args: ['none', 'a.raw', '--size=4Mi', '--volume-mode=tape'],
       err: /Invalid volume mode "tape"/,
     },
   };
   for (const [title, { args, err: want }] of Object.entries(refused)) {
-    test(`refuses ${title}, and makes nothing`, async () => {
+    test(`refuses ${title}, and creates nothing`, async () => {
       const { code, err } = await upload(...args);
       assert.equal(code, 1);
       assert.match(err, want);
@@ -195,7 +198,7 @@ suite('virtctl image-upload', () => {
     });
   }
 
-  test('leaves content alone unless it may go', async () => {
+  test('overwrites existing content only with --replace', async () => {
     await disks.aVolumeFor('kept');
     assert.equal((await upload('kept', 'a.raw', ...make)).code, 0);
     const again = await upload('kept', 'a.qcow2', '--no-create');
@@ -204,11 +207,11 @@ suite('virtctl image-upload', () => {
       again.err,
       /PersistentVolume "pv-kept" has content already, which would be lost; use --replace to overwrite it/,
     );
-    assert.equal(await waits('kept'), false, 'its VM may start');
+    assert.equal(await waitsForUpload('kept'), false, 'its VM can start');
     assert.equal((await upload('kept', 'a.qcow2', '--no-create', '--replace')).code, 0);
   });
 
-  test('does not touch a claim that is in use, protected, or a state', async () => {
+  test('does not change a claim that is in use, protected, or holds state', async () => {
     await disks.aClaim('used');
     await disks.scene.aVmi('user', {
       phase: 'Running',
@@ -216,14 +219,14 @@ suite('virtctl image-upload', () => {
     });
     const used = await upload('used', 'a.raw', '--no-create');
     assert.match(used.err, /it is in use by VirtualMachineInstance "user"/);
-    assert.equal(await waits('used'), false);
+    assert.equal(await waitsForUpload('used'), false);
 
     await disks.aClaim('busy');
     disks.use = 'PersistentVolume "pv-busy" is in use by pod "p"';
     const busy = await upload('busy', 'a.raw', '--no-create');
     disks.use = undefined;
     assert.match(busy.err, /is in use by pod "p"/);
-    assert.equal(await waits('busy'), false);
+    assert.equal(await waitsForUpload('busy'), false);
 
     await disks.aClaim('guarded', { annotations: { [PROTECTED_VMS_ANNOTATION]: 'db' } });
     assert.match(
@@ -235,10 +238,10 @@ suite('virtctl image-upload', () => {
       (await upload('tpm', 'a.raw', '--no-create')).err,
       /it contains the persistent state of a VM and is not a disk/,
     );
-    for (const claim of ['guarded', 'tpm']) assert.equal(await waits(claim), false);
+    for (const claim of ['guarded', 'tpm']) assert.equal(await waitsForUpload(claim), false);
   });
 
-  test('takes the forms of old, and tells what is not here', async () => {
+  test('accepts the old flags, and reports what is not supported', async () => {
     await disks.aVolumeFor('old');
     const old = ['--pvc-name=old', '--pvc-size=4Mi', '--storage-class=manual', `--image-path=${fileOf('a.raw')}`];
     const { code, err } = await disks.scene.virtctl(

@@ -1,4 +1,4 @@
-/** Compares the layout of a domain with libvirt's own: what was read without addresses, and what libvirt made of it. */
+/** Compares our layout of a domain without addresses with the layout of libvirt. */
 import assert from 'node:assert/strict';
 import { addressText } from '#api/device-address.ts';
 import { chipsetOf } from '#api/chipset.ts';
@@ -8,8 +8,8 @@ import { printPciAddress } from '#api/pci-address.ts';
 import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
 import { rootPortAddress } from '#node/definition/addresses/layout-q35.ts';
 
-/** Fails where a device that can stand where libvirt has it stands elsewhere, or a device of libvirt's is missing. */
-export function assertLaidOutAsLibvirt(domain: string, defined: string): void {
+/** Fails if a device has another address than libvirt assigns, although our machines can have it, or if one is missing. */
+export function assertLibvirtLayout(domain: string, defined: string): void {
   const libvirts = readLibvirt(defined).rows;
   const places = placesOf(readLibvirt(domain).rows, libvirts);
   const want = placesOf(libvirts, libvirts);
@@ -19,7 +19,7 @@ export function assertLaidOutAsLibvirt(domain: string, defined: string): void {
   assertPorts(defined);
 }
 
-/** By key; empty for addresses that no machine of ours can have. */
+/** Returns the addresses by key; empty for addresses that our machines cannot have. */
 export function placesOf(rows: readonly LearnedDevice[], libvirts: readonly LearnedDevice[]): Record<string, string> {
   const bridges = new Set(libvirts.filter(isBridge).map((row) => Number(textIn(row, 'index'))));
   return Object.fromEntries(
@@ -31,12 +31,12 @@ function onlyOf(places: Readonly<Record<string, string>>, keys: ReadonlySet<stri
   return Object.fromEntries(Object.entries(places).filter(([key]) => keys.has(key)));
 }
 
-/** The root ports of q35 stand where ours do (ADR 10), wherever a video card has the slot before them. */
+/** Asserts that the root ports of q35 have the addresses of ours (ADR 10), if a video card has the slot before them. */
 function assertPorts(defined: string): void {
   const { rows, machineType } = readLibvirt(defined);
   if (chipsetOf(machineType) !== 'q35' || !rows.some(({ type }) => type === 'video')) return;
   const ports = rows.filter(({ device }) => device === 'pcie-root-port');
-  // Behind a bridge, buses have numbers that are not those of ports.
+  // With a bridge, the bus numbers are not those of ports.
   if (rows.some(isBridge) || ports.length > 32) return;
   assert.deepEqual(
     ports.map((row) => addressText(row)),
@@ -45,10 +45,10 @@ function assertPorts(defined: string): void {
   );
 }
 
-/** Buses, and controllers that come with the chipset. */
+/** Buses and controllers of the chipset. */
 const WITH_THE_MACHINE = new Set(['pci', 'pcie-root-port', 'ide', 'sata', 'fdc', 'ccid']);
 
-/** Ports of USB are left out: the controller of ours is another one. */
+/** USB ports are left out because our controller is another model. */
 function isOfLayout(row: LearnedDevice): boolean {
   const { type, device, address } = row;
   if (type === 'controller') return !WITH_THE_MACHINE.has(device) && textIn(row, 'model') !== 'piix3-uhci';
@@ -59,7 +59,7 @@ function isBridge(row: LearnedDevice): boolean {
   return row.device === 'pci' && textIn(row, 'model')?.endsWith('-bridge') === true;
 }
 
-/** Machines of ours have no bridges, no devices of several functions, and no further controllers of disks. */
+/** Our machines have no bridges, no multifunction devices, and no further disk controllers. */
 function isPossible(row: LearnedDevice, bridges: ReadonlySet<number>): boolean {
   if (keyOf(row).startsWith('scsi ') && keyOf(row) !== 'scsi 0') return false;
   const { type, bus, function: fn, controller } = row.address ?? {};
@@ -67,7 +67,7 @@ function isPossible(row: LearnedDevice, bridges: ReadonlySet<number>): boolean {
   return type !== 'drive' || controller === '0';
 }
 
-/** Our SCSI controller is another model, in the place of the first one of libvirt. */
+/** Our SCSI controller is another model at the address of libvirt's first one. */
 function keyOf(row: LearnedDevice): string {
   const { id, type, device } = row;
   if (type !== 'controller') return id;

@@ -1,4 +1,4 @@
-/** Domains with all kinds of hardware and without a single address, in the words of libvirt. */
+/** Domains with all kinds of hardware and without addresses, as libvirt XML. */
 import type { Chipset } from '#api/chipset.ts';
 
 export interface Mix {
@@ -24,7 +24,7 @@ export function domainOf({ chipset, devices }: Mix): string {
 
 const hex = (number: number) => number.toString(16).padStart(2, '0');
 
-/** `number` makes the MAC address. */
+/** An interface; its MAC address ends with the number. */
 export const nic = (number: number, model = 'virtio') =>
   `<interface type='user'><mac address='52:54:00:00:00:${hex(number)}'/><model type='${model}'/></interface>`;
 
@@ -54,7 +54,7 @@ export const input = (type: string, bus: string) => `<input type='${type}' bus='
 
 const many = (count: number, one: (index: number) => string) => Array.from({ length: count }, (_, i) => one(i));
 
-/** USB 2 as managers of its time wrote it: one controller in four functions. */
+/** USB 2 as managers of its time wrote it: one controller with four functions. */
 export const usb2 = [
   controller('usb', "index='0' model='ich9-ehci1'"),
   controller('usb', "index='0' model='ich9-uhci1'").replace('/>', "><master startport='0'/></controller>"),
@@ -62,7 +62,7 @@ export const usb2 = [
   controller('usb', "index='0' model='ich9-uhci3'").replace('/>', "><master startport='4'/></controller>"),
 ];
 
-/** As the hosts of oVirt 3.0 described the sample of the seed: disks, CD, floppy, channels, cards and video, in this order. */
+/** The sample of the seed as hosts of oVirt 3.0 described it: disks, CD, floppy, channels, NICs and video, in this order. */
 export const SEED_SAMPLE = [
   ...[vd(0), vd(1), hd(0), cdrom('hdc', 'ide'), floppy()],
   ...[controller('virtio-serial', "index='0' ports='16'"), channel('com.redhat.rhevm.vdsm'), balloon('none')],
@@ -208,7 +208,7 @@ const onQ35: Readonly<Record<string, readonly string[]>> = {
   'a conventional card first': [nic(1, 'rtl8139'), nic(2), vd(0), video('vga')],
 };
 
-/** Every mix by a sentence. */
+/** Every mix by its name. */
 export const MIXES: ReadonlyMap<string, Mix> = new Map(
   (['i440fx', 'q35'] as const).flatMap((chipset) =>
     Object.entries({ ...common, ...(chipset === 'q35' ? onQ35 : onI440fx) }).map(

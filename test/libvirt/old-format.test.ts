@@ -1,6 +1,6 @@
 /**
- * Machines of oVirt 3.0 get the addresses that they had: those that libvirt gives to the domains that hosts of that time
- * wrote. The sample of the seed comes through the host API, the same machine as an OVF.
+ * Machines of oVirt 3.0 keep their addresses: those that libvirt assigns to the domains that hosts of that time wrote. The
+ * sample of the seed is sent to the host API, and the same machine is imported as an OVF.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -16,7 +16,7 @@ import { openLibvirt, whyNoLibvirt } from '#test/support/libvirt.ts';
 
 const volume = (id: string) => ({ domainID: 'd', volumeID: `v${id}`, imageID: `i${id}`, poolID: 'p' });
 
-/** The seed's own sample, its ids cut short. */
+/** The sample of the seed, with shorter ids. */
 const SAMPLE = {
   ...{
     bridge: Array.from({ length: 7 }, () => 'rhevm').join(),
@@ -48,7 +48,7 @@ const DISK_IDS = ['1', '2', '3'].map(
 );
 const MODELS = { virtio: 3, rtl8139: 1, e1000: 2 } as const;
 
-/** The same machine as the engine of 3.0 exported it: a desktop with Windows 7. */
+/** The same machine as an export of oVirt 3.0: a desktop with Windows 7. */
 function sampleOvf(): string {
   const disks = DISK_IDS.map(([id, image], i) =>
     disk(id, image, `Drive ${i + 1}`, `ovf:disk-interface="${i < 2 ? 'VirtIO' : 'IDE'}" ovf:boot="${i === 0}"`),
@@ -68,7 +68,7 @@ function sampleOvf(): string {
   }).replace('<Description>other<', '<Description>Windows7<');
 }
 
-/** Every device by what it is and its number among its kind, with its address. */
+/** Returns the address of each device, by its kind and its number among that kind. */
 function placesOf(rows: readonly LearnedDevice[]): Record<string, string> {
   const places: Record<string, string> = {};
   const counts = new Map<string, number>();
@@ -84,7 +84,7 @@ function placesOf(rows: readonly LearnedDevice[]): Record<string, string> {
 
 const KINDS: ReadonlySet<string> = new Set(['interface', 'sound', 'video']);
 
-/** Undefined for what is not compared: controllers of the chipset, and the drive that an OVF of 3.0 does not name. */
+/** Returns undefined for devices that are not compared: controllers of the chipset, and drives that an OVF of 3.0 does not name. */
 function kindOf({ type, device, id, address }: LearnedDevice): string | undefined {
   if (type === 'disk')
     return device === 'disk'
@@ -97,7 +97,7 @@ function kindOf({ type, device, id, address }: LearnedDevice): string | undefine
 }
 
 test(
-  "machines of oVirt 3.0 stand where libvirt placed them: the seed's sample",
+  "machines of oVirt 3.0 have the addresses that libvirt assigns: the seed's sample",
   { skip: whyNoLibvirt() },
   async (t) => {
     const [defined = ''] = await openLibvirt(t).define([domainOf({ chipset: 'i440fx', devices: SEED_SAMPLE })]);
@@ -108,7 +108,7 @@ test(
       const vm = readVm(SAMPLE);
       assert.ok(!('errors' in vm));
       const { rows } = placeAsLibvirt(vm.entries, { machine: 'pc' });
-      // The host leaves the slot of the agent's controller free.
+      // The host leaves the slot of the agent's controller empty.
       const { 'virtio-serial 0': agent, ...sent } = want;
       assert.deepEqual(placesOf(rows), sent);
       assert.ok(!Object.values(placesOf(rows)).includes(agent ?? ''));

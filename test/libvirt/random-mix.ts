@@ -32,7 +32,7 @@ export function randomMix(random: SeededRandom, chipset: Chipset): mixes.Mix {
   const videos = random.chance(0.8)
     ? [mixes.video(random.pick(['vga', 'cirrus', 'qxl'])), ...times(2, () => mixes.video('qxl'))]
     : [];
-  // The primary card is the first one; all others may stand anywhere.
+  // The first video card is the primary one; all other devices are in random order.
   return { chipset, devices: [...videos.slice(0, 1), ...shuffled([...devices, ...usb, ...videos.slice(1)], random)] };
 }
 

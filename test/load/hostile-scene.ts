@@ -1,7 +1,6 @@
 /**
- * A core in a thread of its own, with policies and webhooks full of hostile expressions, and requests that they judge
- * at the same time. Reports the longest turn of its event loop, in CPU time of this thread: a noisy machine makes turns
- * longer for the clock on the wall, but not for this one.
+ * A core in a thread, with policies and webhooks full of hostile expressions, and requests that they evaluate at the same
+ * time. Reports the longest turn of its event loop in CPU time of this thread, which other processes do not lengthen.
  */
 import assert from 'node:assert/strict';
 import { isMainThread, parentPort } from 'node:worker_threads';
@@ -18,12 +17,12 @@ import { installCrd } from '#test/support/gadgets.ts';
 import { startTestApi, type Answer, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 export interface Report {
-  /** The longest turn while so many hostile expressions were compiled, and while they judged requests. */
-  readonly compiling: LongestTurn;
-  readonly judging: LongestTurn;
-  /** The answers to the requests that were judged. */
-  readonly answers: readonly Judged[];
-  /** What a million of the simplest units takes on this machine right now. */
+  /** The longest turn while the expressions were compiled, and while they were evaluated for requests. */
+  readonly compilation: LongestTurn;
+  readonly evaluation: LongestTurn;
+  /** The answers to the requests. */
+  readonly answers: readonly RequestAnswer[];
+  /** The time for a million of the simplest cost units on this machine now. */
   readonly unitsMillis: number;
 }
 
@@ -32,7 +31,7 @@ export interface LongestTurn {
   readonly turns: number;
 }
 
-export interface Judged {
+export interface RequestAnswer {
   readonly status: number;
   readonly message: string;
 }
@@ -56,7 +55,7 @@ const crd: Loose = {
 
 const rule = { apiGroups: ['load.local'], apiVersions: ['v1'], operations: ['CREATE'], resources: ['loads'] };
 
-/** Each policy sees only the objects that its expression is meant for: all others would fault at once. */
+/** Each policy matches only the objects that its expression is written for; on others it would fail at once. */
 function policyOf(name: string, on: string, expressions: readonly string[]): Loose {
   return {
     apiVersion: 'admissionregistration.k8s.io/v1',
@@ -100,22 +99,22 @@ const cpuMillis = (): number => {
   return (user + system) / 1000;
 };
 
-/** The longest turn of the event loop until the work is done. */
-async function watched<T>(work: () => Promise<T>): Promise<{ readonly longest: LongestTurn; readonly result: T }> {
+/** Measures the longest turn of the event loop during the work. */
+async function measureTurns<T>(work: () => Promise<T>): Promise<{ readonly longest: LongestTurn; readonly result: T }> {
   let longest = 0;
   let turns = 0;
   let isOver = false;
   let before = 0;
-  const look = () => {
+  const measure = () => {
     const now = cpuMillis();
     longest = Math.max(longest, now - before);
     before = now;
     turns += 1;
-    if (!isOver) setImmediate(look);
+    if (!isOver) setImmediate(measure);
   };
   await nextTurn();
   before = cpuMillis();
-  setImmediate(look);
+  setImmediate(measure);
   const result = await work();
   isOver = true;
   return { longest: { cpuMillis: longest, turns }, result };
@@ -123,7 +122,7 @@ async function watched<T>(work: () => Promise<T>): Promise<{ readonly longest: L
 
 const shapes = Object.entries(hostileExpressions).map(([, shape], i) => ({ ...shape, name: `h${i}` }));
 const kinds = Object.keys(hostileSpecs) as (keyof typeof hostileSpecs)[];
-/** So many policies stand for one webhook: what both do with expressions is the same. */
+/** One of this many expressions is also put into a webhook: policies and webhooks evaluate expressions in the same way. */
 const PER_WEBHOOK = 6;
 
 async function install(api: TestApi): Promise<void> {
@@ -142,7 +141,7 @@ async function install(api: TestApi): Promise<void> {
       },
     });
   }
-  // As much as one policy may hold. Whether they are taken or refused does not matter here.
+  // As much as one policy may contain; whether it is accepted does not matter here.
   for (const [i, source] of Object.values(hostileSources).entries()) {
     const expressions = [source(MAX_SOURCE_LENGTH - 1), source(MAX_TOTAL_LENGTH - MAX_SOURCE_LENGTH)];
     await api.call('POST', `${REGISTRATION}/validatingadmissionpolicies`, {
@@ -151,7 +150,7 @@ async function install(api: TestApi): Promise<void> {
   }
 }
 
-/** All of them are under way at the same time; but what it takes to read them must not add up to one turn. */
+/** Sends all requests without waiting for answers, each in its own turn, so that parsing does not add up to one turn. */
 async function createAll(api: TestApi, bodies: readonly Buffer[]): Promise<readonly Answer[]> {
   const calls: Promise<Answer>[] = [];
   for (const body of bodies) {
@@ -163,7 +162,7 @@ async function createAll(api: TestApi, bodies: readonly Buffer[]): Promise<reado
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 
-/** The middle one of several. */
+/** Returns the median of several measurements. */
 function unitsMillis(): number {
   const environment = withVariables(kubernetesEnvironment, { n: DYN });
   const program = compile('n.all(a, n.all(b, a + b >= 0))', environment);
@@ -182,17 +181,17 @@ async function run(): Promise<Report> {
   const api = await startTestApi();
   await installCrd(api, crd);
   await api.settle();
-  const compiled = await watched(async () => {
+  const compiled = await measureTurns(async () => {
     await install(api);
     await api.settle();
   });
   const bodies = kinds.map((on) => Buffer.from(JSON.stringify(loadOf(on, on))));
-  const judged = await watched(() => createAll(api, bodies));
+  const evaluated = await measureTurns(() => createAll(api, bodies));
   await api.stop();
   return {
-    compiling: compiled.longest,
-    judging: judged.longest,
-    answers: judged.result.map(({ status, body }) => ({ status, message: body.message })),
+    compilation: compiled.longest,
+    evaluation: evaluated.longest,
+    answers: evaluated.result.map(({ status, body }) => ({ status, message: body.message })),
     unitsMillis: Math.max(unitsMillisBefore, unitsMillis()),
   };
 }

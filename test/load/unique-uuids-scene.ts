@@ -1,7 +1,7 @@
 /**
- * Creates of VMs through the API, with webhook, operator and controllers of ours, some at a time; in a thread of its own,
- * where no test runner follows each promise. Two namespaces get the same names; and after each batch everything is
- * deleted, so that the same names come again and memory stays bounded.
+ * Creates VMs through the API with our webhook, operator and controllers, several at a time. Runs in a thread, without the
+ * test runner's hooks on each promise. Two namespaces get the same names, and after each batch all VMs are deleted, so
+ * that names are used again and memory stays bounded.
  */
 import assert from 'node:assert/strict';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -17,7 +17,7 @@ export interface Work {
 
 export interface Report {
   readonly created: number;
-  /** How many different ones. */
+  /** Numbers of different values. */
   readonly uuids: number;
   readonly serials: number;
   readonly mostStored: number;
@@ -60,7 +60,7 @@ async function createBatch(): Promise<void> {
   await settle();
 }
 
-/** Everybody has done with what there is. */
+/** Waits until no component has anything left to do. */
 async function settle(): Promise<void> {
   const idle = async () => {
     await api.settle();
@@ -69,14 +69,14 @@ async function settle(): Promise<void> {
   await passingTime(clock, idle(), { turns: 150 });
 }
 
-/** What the store holds is who the answers said: admission did not say one uuid and store another. */
+/** Asserts that the store has the UUIDs of the answers: admission did not answer one UUID and store another. */
 async function verifyStored(): Promise<void> {
   const { items } = await api.ok('GET', ALL);
   mostStored = Math.max(mostStored, items.length);
   const stored = new Set<string>();
   for (const { spec, status, metadata } of items) {
     const { uuid } = spec.template.spec.domain.firmware;
-    assert.equal(status?.printableStatus, 'Stopped', `nobody has looked at ${metadata.name}`);
+    assert.equal(status?.printableStatus, 'Stopped', `no controller has processed ${metadata.name}`);
     assert.ok(uuids.has(uuid));
     stored.add(uuid);
   }

@@ -1,11 +1,11 @@
-/** A hundred thousand VMs, and no two of them are the same machine: neither by their uuid nor by their serial. */
+/** A hundred thousand VMs, each with its own UUID and serial. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import type { Report, Work } from '#test/load/unique-uuids-scene.ts';
 import { FULL_RUN } from '#test/support/full-run.ts';
 
-/** In the long form as many as were promised; every run makes enough to see a generator that repeats itself. */
+/** A full run makes the promised number; every run makes enough to find a generator that repeats itself. */
 const CREATES = FULL_RUN ? 100_000 : 10_000;
 
 async function runScene(work: Work): Promise<Report> {
@@ -21,7 +21,7 @@ async function runScene(work: Work): Promise<Report> {
   }
 }
 
-test(`${CREATES} creates make as many uuids and serials`, async (t) => {
+test(`${CREATES} created VMs have different uuids and serials`, async (t) => {
   const { created, uuids, serials, mostStored, residentMiB } = await runScene({ creates: CREATES });
   t.diagnostic(`${created} created, at most ${mostStored} at a time; ${residentMiB.toFixed(0)} MiB in the end`);
   assert.ok(created >= CREATES, `only ${created} were created`);

@@ -1,4 +1,4 @@
-/** `selfsame backup`, `restore-backup` and `doctor --bundle` as an operator meets them. */
+/** `selfsame backup`, `restore-backup` and `doctor --bundle` as an operator uses them. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
@@ -22,23 +22,23 @@ function clientOf(t: Scope, dataDir: string) {
   return createClient(transportTo(t, kubeconfigAccess(dataDir)));
 }
 
-const note = (name: string, data: Record<string, string>) => ({
+const aConfigMap = (name: string, data: Record<string, string>) => ({
   apiVersion: 'v1',
   kind: 'ConfigMap',
   metadata: { name, namespace: 'default' },
   data,
 });
 
-test('a backup of a running server brings back what was acknowledged before it, and nothing after', async (t) => {
+test('a backup of a running server contains the writes that were acknowledged before it, and no later ones', async (t) => {
   const dir = temporaryDir(t);
   const [dataDir, file] = [join(dir, 'data'), join(dir, 'b.tar.gz')];
   const first = await startServer(t, { dataDir });
-  const made = await clientOf(t, dataDir).create(CONFIG_MAPS, note('before', { a: '1' }));
+  const made = await clientOf(t, dataDir).create(CONFIG_MAPS, aConfigMap('before', { a: '1' }));
 
   const backup = await selfsame('backup', '--data-dir', dataDir, '--to', file);
   assert.match(backup.stdout, /from the running server\. It contains keys/, backup.stderr);
   assert.equal(statSync(file).mode & 0o777, 0o600);
-  await clientOf(t, dataDir).create(CONFIG_MAPS, note('after', {}));
+  await clientOf(t, dataDir).create(CONFIG_MAPS, aConfigMap('after', {}));
   const busy = await selfsame('restore-backup', '--data-dir', dataDir, '--from', file);
   assert.match(busy.stderr, /it is held by process \d+; stop it first/);
   const keys = readFileSync(join(dataDir, 'pki/ca.crt'), 'utf8');
@@ -61,11 +61,11 @@ test('a backup of a running server brings back what was acknowledged before it, 
   assert.equal(readFileSync(join(dataDir, 'pki/ca.crt'), 'utf8'), keys);
 });
 
-test('a backup of a stopped server, into another directory; damage is refused before anything is touched', async (t) => {
+test('a backup of a stopped server can be restored to another directory, and a damaged one is refused without any change', async (t) => {
   const dir = temporaryDir(t);
   const [dataDir, other, file] = [join(dir, 'data'), join(dir, 'other'), join(dir, 'b.tar.gz')];
   const server = await startServer(t, { dataDir });
-  await clientOf(t, dataDir).create(CONFIG_MAPS, note('kept', {}));
+  await clientOf(t, dataDir).create(CONFIG_MAPS, aConfigMap('kept', {}));
   await server.kill('SIGTERM');
   const backup = await selfsame('backup', '--data-dir', dataDir, '--to', file);
   assert.match(backup.stdout, /from the files/, backup.stderr);
@@ -84,7 +84,7 @@ test('a backup of a stopped server, into another directory; damage is refused be
   await clientOf(t, other).get(CONFIG_MAPS, { namespace: 'default', name: 'kept' });
 });
 
-test('only who may may take one', async (t) => {
+test('a user without rights cannot take a backup', async (t) => {
   const dir = temporaryDir(t);
   const [dataDir, tokenAuthFile] = [join(dir, 'data'), join(dir, 'tokens')];
   writeFileSync(tokenAuthFile, 'abcdefgh,alice,1,"system:authenticated"\n');
@@ -100,7 +100,7 @@ test('only who may may take one', async (t) => {
   await assert.rejects(transport.request({ method: 'POST', path: '/backup' }), /forbidden/i);
 });
 
-test('a support bundle tells what runs, and no secret of it', { timeout: 120_000 }, async (t) => {
+test('a support bundle contains the objects, and no secrets', { timeout: 120_000 }, async (t) => {
   const dir = temporaryDir(t);
   const [dataDir, file] = [join(dir, 'data'), join(dir, 'bundle.tar.gz')];
   await startServer(t, { dataDir, command: FLEET });
@@ -112,7 +112,7 @@ test('a support bundle tells what runs, and no secret of it', { timeout: 120_000
     stringData: { key: 'hunter2-in-a-secret' },
   };
   await client.create(SECRETS, secret);
-  await client.create(CONFIG_MAPS, note('c', { key: 'hunter2-in-a-config' }));
+  await client.create(CONFIG_MAPS, aConfigMap('c', { key: 'hunter2-in-a-config' }));
   await client.create(
     { ...CONFIG_MAPS, group: 'kubevirt.io', kind: 'VirtualMachine', plural: 'virtualmachines' },
     vmWithSecrets,
@@ -126,7 +126,7 @@ test('a support bundle tells what runs, and no secret of it', { timeout: 120_000
   for (const name of ['doctor.txt', 'about.json', 'audit.log', 'objects/nodes.json', 'metrics.txt']) {
     assert.ok(text.includes(`selfsame-bundle/${name}`), name);
   }
-  assert.ok(text.includes('"kept-by-name"'), 'objects are in it');
+  assert.ok(text.includes('"kept-by-name"'), 'it contains objects');
   for (const hidden of ['hunter2', Buffer.from('hunter2-in-a-secret').toString('base64'), 'PRIVATE KEY', 'eyJ']) {
     assert.ok(!text.includes(hidden), hidden);
   }

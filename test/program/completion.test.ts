@@ -1,4 +1,4 @@
-/** Completion in real shells, and kubectl virt as kubectl finds it. What a shell asks is the program itself. */
+/** Completion in real shells, and kubectl virt as kubectl finds it. The shells call the program itself. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ let env: NodeJS.ProcessEnv = {};
 
 before(() => {
   dir = mkdtempSync(join(tmpdir(), 'completion-'));
-  // As npm puts them into a directory of the PATH.
+  // As npm links them into a directory of the PATH.
   for (const [name, file] of Object.entries(packageJson.bin)) symlinkSync(join(ROOT, file), join(dir, name));
   writeFileSync(join(dir, 'machine.ova'), '');
   env = { PATH: `${dir}${delimiter}${process.env['PATH']}`, HOME: dir, KUBECONFIG: join(dir, 'none') };
@@ -23,7 +23,7 @@ after(() => rmSync(dir, { recursive: true, force: true }));
 
 const run = (file: string, ...args: string[]) => execFileSync(file, args, { env, cwd: dir, encoding: 'utf8' });
 
-function isThere(shell: string): boolean {
+function isInstalled(shell: string): boolean {
   try {
     execFileSync(shell, ['--version'], { stdio: 'ignore' });
     return true;
@@ -32,7 +32,7 @@ function isThere(shell: string): boolean {
   }
 }
 
-/** What is typed, and what it can become. */
+/** Typed lines, and their completions. */
 const typed: Record<string, string> = {
   'virtctl sta': 'start state',
   'virtctl identity ': 'diff duplicates history renew show',
@@ -48,7 +48,7 @@ const DRIVERS: Readonly<Record<(typeof SHELLS)[number], string>> = {
   bash: `
     for program in virtctl selfsame; do source <($program completion bash); complete -p $program >/dev/null; done
     ask() { COMP_LINE=$1 COMP_POINT=\${#1}; "_\${1%% *}_completion"; echo "\${COMPREPLY[*]}"; }`,
-  // The functions of zsh's own completion, as far as the script calls them.
+  // Stand-ins for the functions of zsh's completion that the script calls.
   zsh: `
     compdef() { :; }
     _describe() { local one; for one in "\${(@P)2}"; do out+=(\${one%%:*}); done; }
@@ -61,19 +61,19 @@ const DRIVERS: Readonly<Record<(typeof SHELLS)[number], string>> = {
 };
 
 for (const shell of SHELLS) {
-  const skip = shell === 'bash' || isThere(shell) ? false : `there is no ${shell} on this machine`;
+  const skip = shell === 'bash' || isInstalled(shell) ? false : `there is no ${shell} on this machine`;
   test(`${shell} completes commands, flags, values and files`, { skip }, () => {
     const asks = Object.keys(typed).map((line) => `ask '${line}'`);
     const noRc = { bash: ['--norc'], zsh: ['-f'], fish: ['--no-config'] }[shell];
-    const told = run(shell, ...noRc, '-c', [DRIVERS[shell], ...asks].join('\n')).split('\n');
-    assert.deepEqual(Object.fromEntries(Object.keys(typed).map((line, i) => [line, told[i]])), typed);
+    const completions = run(shell, ...noRc, '-c', [DRIVERS[shell], ...asks].join('\n')).split('\n');
+    assert.deepEqual(Object.fromEntries(Object.keys(typed).map((line, i) => [line, completions[i]])), typed);
   });
 }
 
-test('kubectl finds virtctl as its plugin, and asks it what can stand after kubectl virt', () => {
+test('kubectl finds virtctl as its plugin, and gets the completions of kubectl virt from it', () => {
   assert.match(run('kubectl', 'plugin', 'list'), new RegExp(`^${dir}/kubectl-virt$`, 'm'));
   assert.match(run('kubectl', 'virt', 'version', '--client'), /^Client Version: version\.Info\{GitVersion:"v/);
   assert.match(run('kubectl', 'virt', 'start', '--help'), /^ {2}kubectl virt start \(VM\) \[flags\]$/m);
-  // As kubectl calls it.
+  // The command that kubectl runs.
   assert.equal(run('kubectl_complete-virt', 'star'), 'start\tStart a virtual machine.\n:4\n');
 });

@@ -1,4 +1,4 @@
-/** The image for clusters: built, read back with other people's tools, and run with nothing but what is in it. */
+/** The image for clusters: built, read with standard tools, and run with nothing but its contents. */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -22,7 +22,7 @@ async function directory(t: TestContext): Promise<string> {
 
 const sha256 = (bytes: Buffer) => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 
-/** Unpacks the archive, follows index, manifest and config, and checks each digest and size on the way. */
+/** Unpacks the archive, follows index, manifest and config, and checks each digest and size. */
 async function readImage(archive: string, dir: string) {
   await mkdir(dir);
   execFileSync('tar', ['-xf', archive, '-C', dir]);
@@ -51,7 +51,7 @@ async function unpack(layer: Buffer, dir: string): Promise<void> {
   execFileSync('tar', ['-xf', '-', '-C', dir], { input: layer });
 }
 
-test('the same contents make the same image, and tar reads them as they were', async (t) => {
+test('the same contents make the same image, and tar unpacks them unchanged', async (t) => {
   const dir = await directory(t);
   await writeFile(join(dir, 'content'), 'from a file');
   const long = `${'d'.repeat(90)}/${'e'.repeat(60)}/file`;
@@ -76,11 +76,11 @@ test('the same contents make the same image, and tar reads them as they were', a
   assert.equal(await readFile(join(dir, 'root', long), 'utf8'), 'given');
   assert.equal(await readFile(join(dir, 'root/run'), 'utf8'), 'from a file');
   assert.equal((await stat(join(dir, 'root/run'))).mode & 0o777, 0o755);
-  // Nothing else is left beside it.
+  // No other file is left.
   assert.deepEqual((await readdir(dir)).toSorted(), ['content', 'image', 'one', 'root', 'two']);
 });
 
-test('an image that cannot be made leaves nothing', async (t) => {
+test('a failed build leaves no file', async (t) => {
   const dir = await directory(t);
   const entries = [{ type: 'file', name: 'a', mode: 0o644, from: join(dir, 'missing') }] as const;
   const options = { reference: 'a/b:1', architecture: 'amd64', config: {} };
@@ -88,7 +88,7 @@ test('an image that cannot be made leaves nothing', async (t) => {
   assert.deepEqual(await readdir(dir), []);
 });
 
-test('a name that does not fit is refused, not cut off', () => {
+test('a name that is too long is refused, not truncated', () => {
   const name = 'x'.repeat(101);
   assert.throws(() => tarHeader({ type: 'file', name, mode: 0o644, from: '' }, 0), /too long/);
 });
@@ -109,12 +109,12 @@ test('the program runs with nothing but the image', { skip: whyNot }, async (t) 
       env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
       encoding: 'utf8',
     });
-    return { status, said: stdout + stderr };
+    return { status, output: stdout + stderr };
   };
   const version = `selfsame ${VERSION} (node ${process.versions.node})\n`;
-  assert.deepEqual(run([...entrypoint, 'version']), { status: 0, said: version });
+  assert.deepEqual(run([...entrypoint, 'version']), { status: 0, output: version });
 
-  // What only some commands load is there, too: every import of the program and of its packages.
+  // Imports that only some commands need work as well.
   const script = [
     'transition/program',
     'plane/embedded/plane',
@@ -124,12 +124,12 @@ test('the program runs with nothing but the image', { skip: whyNot }, async (t) 
     .map((name) => `await import('/opt/selfsame/src/${name}.ts');`)
     .join('\n');
   const loaded = run([...entrypoint.slice(0, -1), '--input-type=module', '-e', script]);
-  assert.deepEqual(loaded, { status: 0, said: '' });
+  assert.deepEqual(loaded, { status: 0, output: '' });
 
-  // What it is for. There is no cluster here, and that is what it says.
+  // The purpose of the image. There is no cluster here, so the command fails with that message.
   const job = run([...entrypoint, 'update-machine-types']);
   assert.equal(job.status, 1);
-  assert.match(job.said, /^selfsame: \S/);
+  assert.match(job.output, /^selfsame: \S/);
 
   const names = execFileSync('tar', ['-tf', '-'], { input: layer, encoding: 'utf8', maxBuffer: 2 ** 26 }).split('\n');
   const strange = names.filter((name) =>

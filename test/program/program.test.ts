@@ -1,4 +1,4 @@
-/** The program as its user meets it: the launcher, exit codes, and what it prints. */
+/** The program as a user runs it: the launcher, exit codes, and output. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
@@ -32,7 +32,7 @@ async function outcome(child: ReturnType<typeof launch>) {
   return { code: code as number | null, stdout, stderr };
 }
 
-/** Resolves with what was printed up to and with the line `ready`; rejects when the program ends before. */
+/** Resolves with the output up to and including the line `ready`; rejects if the program ends before. */
 function ready(child: ReturnType<typeof launch>): Promise<string> {
   return new Promise((resolve, reject) => {
     let [stdout, stderr] = ['', ''];
@@ -45,14 +45,14 @@ function ready(child: ReturnType<typeof launch>): Promise<string> {
   });
 }
 
-async function stopsWith(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
+async function stopAndReadCode(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
   const exit = once(child, 'exit');
   child.kill(signal);
   const [code] = (await exit) as [number | null];
   return code;
 }
 
-test('version tells ours and node 24', async (t) => {
+test('version prints the version of the program and of Node', async (t) => {
   const { code, stdout } = await outcome(launch(t, ['version']));
   assert.match(stdout, /^selfsame \d+\.\d+\.\d+ \(node 24\./);
   assert.equal(code, 0);
@@ -67,7 +67,7 @@ test('the launcher works through symbolic links and from any directory', async (
   assert.equal(code, 0);
 });
 
-test('a misuse is told in one sentence and ends with 2', async (t) => {
+test('a usage error prints one sentence and exits with 2', async (t) => {
   const result = await outcome(launch(t, ['up', '--prot', '1']));
   assert.deepEqual(result, {
     code: 2,
@@ -94,11 +94,11 @@ test('up prints the kubeconfig and ready, and a signal stops it cleanly', async 
     const printed = await ready(child);
     assert.ok(printed.includes(`export KUBECONFIG=${join(dir, 'kubeconfig')}`));
     assert.equal(readFileSync(join(dir, 'server.pid'), 'utf8'), `${child.pid}\n`, 'the launcher became the program');
-    assert.equal(await stopsWith(child, signal), 0);
+    assert.equal(await stopAndReadCode(child, signal), 0);
   }
 });
 
-test('a taken port is told with the way out', async (t) => {
+test('a port in use is reported with what to do', async (t) => {
   const other = createServer().listen(0, '127.0.0.1');
   t.after(() => other.close());
   await once(other, 'listening');
@@ -111,7 +111,7 @@ test('a taken port is told with the way out', async (t) => {
   });
 });
 
-test('a bad token file is one clear line without a stack', async (t) => {
+test('an invalid token file is reported in one line without a stack', async (t) => {
   const dir = aDir(t);
   writeFileSync(join(dir, 'tokens.csv'), 'secret,jane\n');
   const args = ['up', '--data-dir', dir, '--port', '0', '--log-level', 'silent'];

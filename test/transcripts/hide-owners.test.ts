@@ -20,15 +20,15 @@ const cases: Record<string, { shown: string; left: string }> = {
     shown: 'Metadata:\n  Managed Fields:\n    API Version:  v1\n    fieldsV1:\n      f:a:\n  UID:  u\nSpec:',
     left: 'Metadata:\n  UID:  u\nSpec:',
   },
-  'describe, whose values stay aligned': {
+  'describe with aligned values': {
     shown: 'Metadata:\n  Created At:  t\n  Managed Fields:\n    Manager:  m\n  UID:     u\nSpec:\n  A:  b',
     left: 'Metadata:\n  Created At:  t\n  UID:         u\nSpec:\n  A:  b',
   },
-  'describe, where the longer names come after': {
+  'describe with longer names after the block': {
     shown: 'Metadata:\n  Of:  t\n  Managed Fields:\n    Manager:  m\n  Version:  1\n  UID:      u',
     left: 'Metadata:\n  Of:       t\n  Version:  1\n  UID:      u',
   },
-  'what has none': { shown: 'a: managedFields\nb:\n  - c', left: 'a: managedFields\nb:\n  - c' },
+  'text without managedFields': { shown: 'a: managedFields\nb:\n  - c', left: 'a: managedFields\nb:\n  - c' },
 };
 
 for (const [what, { shown, left }] of Object.entries(cases)) {

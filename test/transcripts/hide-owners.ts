@@ -1,4 +1,4 @@
-/** Takes managedFields out of what kubectl printed: 1.20 shows them always, later ones only when asked. Pure. */
+/** Removes managedFields from the output of kubectl: 1.20 always prints them, later versions only on request. Pure. */
 
 /** `  managedFields:` in YAML, `  Managed Fields:` in describe, `  "managedFields": [` in JSON. */
 const START = /^( *)(?:managedFields:|(Managed Fields:)|"managedFields": \[)$/;
@@ -18,7 +18,7 @@ export function hideOwners(output: string): string {
   return kept.join('\n');
 }
 
-/** What is deeper, the items of a YAML list, and the bracket that ends a JSON one. */
+/** Reports whether a line belongs to the block: deeper lines, items of a YAML list, and the bracket that ends a JSON list. */
 function isWithin(line: string, indent: string): boolean {
   if (!line.startsWith(indent)) return false;
   return /^(?: |- |\],?$)/.test(line.slice(indent.length));
@@ -26,7 +26,7 @@ function isWithin(line: string, indent: string): boolean {
 
 const FIELD = /^( *)([A-Z][^:]*:) +(?=\S)/;
 
-/** describe aligns the values of fields that stand together: those before and after the block do so now. */
+/** Aligns the fields before and after the removed block, as describe does for adjacent fields. */
 function alignAround(lines: string[], seam: number): void {
   const indent = FIELD.exec(lines[seam] ?? '')?.[1];
   const isField = (index: number) => indent !== undefined && FIELD.exec(lines[index] ?? '')?.[1] === indent;

@@ -1,4 +1,4 @@
-/** The difference between two texts, line by line, as people know it: " " common, "-" only wanted, "+" only got. */
+/** Returns the difference between two texts by line: " " common, "-" only wanted, "+" only got. */
 export function lineDiff(wanted: string, got: string): string {
   const a = wanted.split('\n');
   const b = got.split('\n');
@@ -20,7 +20,7 @@ export function lineDiff(wanted: string, got: string): string {
   return lines.join('\n');
 }
 
-/** [i][j]: the most lines that a from i on and b from j on can share. */
+/** Returns, at [i][j], the largest number of lines that a from i on and b from j on have in common. */
 function commonLengths(a: readonly string[], b: readonly string[]): number[][] {
   const lengths = Array.from({ length: a.length + 1 }, () => Array.from({ length: b.length + 1 }, () => 0));
   for (let i = a.length - 1; i >= 0; i--) {

@@ -9,7 +9,7 @@ const cases: Record<string, { output: string; want: string }> = {
     want: 'a: "<time>"\nb: "<time>"\nc: <time>',
   },
   'times of describe': { output: 'Start Time:   Sun, 15 Nov 2026 21:53:07 +0000', want: 'Start Time:   <time>' },
-  'marks of the log': {
+  'prefixes of log lines': {
     output: 'E1115 21:53:07.123456   12345 memcache.go:265] oops',
     want: '<time> memcache.go] oops',
   },
@@ -17,7 +17,7 @@ const cases: Record<string, { output: string; want: string }> = {
     output: '  resourceVersion: "12"\n"resourceVersion": "7",\n  Resource Version:  42',
     want: '  resourceVersion: "<rv>"\n"resourceVersion": "<rv>",\n  Resource Version:  <rv>',
   },
-  'an empty resource version stays': { output: '  resourceVersion: ""', want: '  resourceVersion: ""' },
+  'an empty resource version is kept': { output: '  resourceVersion: ""', want: '  resourceVersion: ""' },
   'generated names': {
     output: 'pod/gen-x7k2p created\ngen-a-b-bcdfg',
     want: 'pod/gen-<suffix> created\ngen-a-b-<suffix>',
@@ -26,11 +26,11 @@ const cases: Record<string, { output: string; want: string }> = {
     output: 'NAME        AGE   NODE\ngen-x7k2p   5s    one',
     want: 'NAME        AGE     NODE\ngen-<suffix>   <age>   one',
   },
-  'names of launchers': {
+  'names of launcher pods': {
     output: 'pod/virt-launcher-web-two-x7k2p virt-launcher-web',
     want: 'pod/virt-launcher-web-two-<suffix> virt-launcher-web',
   },
-  'made-up MAC addresses, but not chosen ones': {
+  'generated MAC addresses, but not given ones': {
     output: '02:10:c8:7e:71:42 02:00:00:00:00:01',
     want: '<mac> 02:00:00:00:00:01',
   },
@@ -52,17 +52,17 @@ const cases: Record<string, { output: string; want: string }> = {
     output: 'Server Version: version.Info{GitVersion:"v0.1.0", Compiler:"node 24"}',
     want: 'Server Version: version.Info{<version>}',
   },
-  'what we run on': {
+  'versions and platform of the server': {
     output: '{"goVersion": "node24.1.0", "platform":"linux/amd64"}\nGoVersion:"node24.1.0", Platform:"linux/arm64"',
     want: '{"goVersion": "<version>", "platform":"<platform>"}\nGoVersion:"<version>", Platform:"<platform>"',
   },
   colours: { output: '\u001b[0;32mgreen\u001b[0m', want: 'green' },
-  'files that kubectl made': { output: 'saved to "/tmp/kubectl-edit-123.yaml"', want: 'saved to "<file>"' },
+  'temporary files of kubectl': { output: 'saved to "/tmp/kubectl-edit-123.yaml"', want: 'saved to "<file>"' },
   'ages in the last column': {
     output: 'NAME   DATA   AGE\na      1      5s\nb      0      2m3s',
     want: 'NAME   DATA   AGE\na      1      <age>\nb      0      <age>',
   },
-  'ages in the middle, whatever their length': {
+  'ages of any length in the middle': {
     output: 'NAME   AGE   IP\na      5s    <none>\nb      17s   ::1',
     want: 'NAME   AGE     IP\na      <age>   <none>\nb      <age>   ::1',
   },
@@ -74,7 +74,7 @@ const cases: Record<string, { output: string; want: string }> = {
     output: 'LAST SEEN   TYPE     REASON\n5s          Normal   Made\n<unknown>   Normal   Gone',
     want: 'LAST SEEN   TYPE     REASON\n<age>       Normal   Made\n<unknown>   Normal   Gone',
   },
-  'ages that are not known stay': {
+  'unknown ages are kept': {
     output: 'NAME   IP       AGE\na      <none>   <unknown>',
     want: 'NAME   IP       AGE\na      <none>   <unknown>',
   },
@@ -82,7 +82,7 @@ const cases: Record<string, { output: string; want: string }> = {
     output: 'NAME   AGE   USERS   GROUPS\na      5s            staff\nb      5s    ann',
     want: 'NAME   AGE     USERS   GROUPS\na      <age>           staff\nb      <age>   ann',
   },
-  'other columns stay': {
+  'other columns are kept': {
     output: 'NAME   LIMIT   AGE\na      5s      9s',
     want: 'NAME   LIMIT   AGE\na      5s      <age>',
   },
@@ -101,7 +101,7 @@ const cases: Record<string, { output: string; want: string }> = {
     output: 'NAME   DATA   AGE\nlong-name   1     5s',
     want: 'NAME   DATA   AGE\nlong-name   1     <age>',
   },
-  'durations that are fields stay': { output: 'Period:   5s', want: 'Period:   5s' },
+  'durations in fields are kept': { output: 'Period:   5s', want: 'Period:   5s' },
   'the next table has its own columns': {
     output: 'NAME   AGE\na      5s\n\nNAME   LIMIT\nb      5s  x',
     want: 'NAME   AGE\na      <age>\n\nNAME   LIMIT\nb      5s  x',
@@ -117,6 +117,6 @@ const cases: Record<string, { output: string; want: string }> = {
 for (const [name, { output, want }] of Object.entries(cases)) {
   test(`normalise: ${name}`, () => {
     assert.equal(normalise(output), want);
-    assert.equal(normalise(want), want, 'what is normal stays so');
+    assert.equal(normalise(want), want, 'a normalised text does not change');
   });
 }

@@ -1,14 +1,14 @@
 /**
- * Makes the outputs of different runs alike: what varies becomes a placeholder, columns keep their shape. Pure.
+ * Makes the outputs of different runs comparable: values that vary become placeholders, columns stay aligned. Pure.
  *
  *   <uid>  <time>  <rv> resource version
  *   <age> in the columns AGE, DURATION, LEARNED, CREATIONTIME, RESTORETIME, LAST SEEN and FIRST SEEN
- *   <suffix> of names generated from a prefix that begins with "gen-", of launchers, token volumes and events
- *   <mac> that we made up: one that does not begin with 02:00:00
- *   <token>  <bytes> of what we made up  <file> that kubectl made
- *   <server> address  <version> of kubectl, of us and of Node  <platform>
+ *   <suffix> of names generated from a prefix that begins with "gen-", of launcher pods, token volumes and events
+ *   <mac> that we generated: one that does not begin with 02:00:00
+ *   <token>  <bytes> of generated data  <file> that kubectl made
+ *   <server> address  <version> of kubectl, of Selfsame and of Node  <platform>
  *
- * Spaces at the ends of lines go too, because tables pad with them and editors remove them; so do colours.
+ * Spaces at the ends of lines are removed, because tables pad with them and editors remove them; so are colours.
  */
 const RULES: readonly (readonly [RegExp, string])[] = [
   [/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, '<uid>'],
@@ -37,9 +37,9 @@ const RULES: readonly (readonly [RegExp, string])[] = [
 
 const COLOUR = /\u001b\[[\d;]*m/g;
 
-/** Ages go first, while every cell still stands below its header. */
+/** Replaces ages first, while every cell is still below its header. */
 export function normalise(output: string): string {
-  const ageless = withoutAges(output.replace(COLOUR, '').split('\n')).join('\n');
+  const ageless = replaceAges(output.replace(COLOUR, '').split('\n')).join('\n');
   return RULES.reduce((result, [pattern, replacement]) => result.replace(pattern, replacement), ageless)
     .replace(/[^\S\n]+$/gm, '')
     .trimEnd();
@@ -48,25 +48,25 @@ export function normalise(output: string): string {
 interface AgeColumn {
   readonly start: number;
   readonly name: string;
-  /** Where the next column begins; undefined for the last one. */
+  /** The start of the next column; undefined for the last column. */
   readonly end: number | undefined;
 }
 
 const PLACEHOLDER = '<age>';
 const AGE = /^(?:\d+[ydhms])+$/;
 const AGE_HEADER = /(?<=^| {2,})(AGE|Age|DURATION|LEARNED|CREATIONTIME|RESTORETIME|LAST SEEN|FIRST SEEN)(?: {2,}|$)/g;
-/** A row of a table whose header is elsewhere: separated by at least three spaces, and no "Key:   value". */
+/** A row of a table whose header is elsewhere: separated by at least three spaces, and not "Key:   value". */
 const LOOSE_ROW = /^([^:]*[^:\s] {3,})(?:\d+[ydhms])+$/;
 
-function withoutAges(lines: readonly string[]): string[] {
+function replaceAges(lines: readonly string[]): string[] {
   let columns: AgeColumn[] = [];
   return lines.map((line) => {
     if (isHeader(line)) {
       columns = ageColumns(line);
-      return columns.reduceRight((result, column) => withCell(result, column, column.name), line);
+      return columns.reduceRight((result, column) => replaceCell(result, column, column.name), line);
     }
     if (line.trim() === '') columns = [];
-    const aligned = columns.reduceRight((result, column) => withoutAge(result, column), line);
+    const aligned = columns.reduceRight((result, column) => replaceAge(result, column), line);
     return aligned.replace(LOOSE_ROW, `$1${PLACEHOLDER}`);
   });
 }
@@ -82,15 +82,15 @@ function ageColumns(header: string): AgeColumn[] {
   });
 }
 
-function withoutAge(line: string, column: AgeColumn): string {
+function replaceAge(line: string, column: AgeColumn): string {
   const cell = /^\S+/.exec(line.slice(column.start))?.[0];
   const alone = column.start === 0 || line[column.start - 1] === ' ';
   if (cell === undefined || !alone) return line;
-  return withCell(line, column, AGE.test(cell) ? PLACEHOLDER : cell);
+  return replaceCell(line, column, AGE.test(cell) ? PLACEHOLDER : cell);
 }
 
-/** What follows begins where it would behind a placeholder, however long the ages were. */
-function withCell(line: string, { start, name, end }: AgeColumn, cell: string): string {
+/** Replaces a cell; the next column begins at the same position for ages of any length. */
+function replaceCell(line: string, { start, name, end }: AgeColumn, cell: string): string {
   const before = line.slice(0, start);
   return end === undefined
     ? before + cell

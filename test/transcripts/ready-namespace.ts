@@ -1,6 +1,6 @@
 /**
- * A new namespace for a transcript, with what a cluster puts into each one. Controllers bring that a moment later; a
- * transcript begins when it is there, so that its first list is the same on every day.
+ * Makes a new namespace for a transcript. Controllers add objects to each namespace a moment later; the transcript begins
+ * when they exist, so that its first list is the same in every run.
  */
 import { readFile } from 'node:fs/promises';
 import type { Client } from '#client/client.ts';
@@ -30,12 +30,12 @@ const TIME_LIMIT_MS = 10_000;
 export async function readyNamespace(name: string, kubeconfigPath: string): Promise<void> {
   await withClient(kubeconfigPath, async (client) => {
     await client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
-    await seen(client, SERVICE_ACCOUNTS, name, 'default');
-    await seen(client, CONFIG_MAPS, name, 'kube-root-ca.crt');
+    await waitForObject(client, SERVICE_ACCOUNTS, name, 'default');
+    await waitForObject(client, CONFIG_MAPS, name, 'kube-root-ca.crt');
   });
 }
 
-/** So that the next transcript does not meet its pods on a node. What holds a finalizer keeps it; nobody waits. */
+/** Deletes the namespace, so that its pods do not use a node during the next transcript. Does not wait. */
 export async function removeNamespace(name: string, kubeconfigPath: string): Promise<void> {
   await withClient(kubeconfigPath, (client) => client.delete(NAMESPACES, { name }));
 }
@@ -53,8 +53,8 @@ async function withClient(kubeconfigPath: string, use: (client: Client) => Promi
   }
 }
 
-/** A watch from no revision begins with what is there. */
-async function seen(client: Client, type: ResourceType, namespace: string, name: string): Promise<void> {
+/** Waits for the object: a watch without a revision begins with existing objects. */
+async function waitForObject(client: Client, type: ResourceType, namespace: string, name: string): Promise<void> {
   const signal = AbortSignal.timeout(TIME_LIMIT_MS);
   for await (const _ of client.watch(type, { namespace, fieldSelector: `metadata.name=${name}`, signal })) return;
   throw new Error(`Cannot begin in namespace "${namespace}": the watch ended; expected ${type.plural} "${name}"`);

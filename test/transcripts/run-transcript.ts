@@ -1,4 +1,4 @@
-/** Runs the steps of a transcript with one kubectl and tells where its world differs from the golden one. */
+/** Runs the steps of a transcript with one kubectl version and reports the differences from the golden output. */
 import { lineDiff } from '#test/transcripts/line-diff.ts';
 import { normalise } from '#test/transcripts/normalise.ts';
 import type { Output, Step, Transcript, Version } from '#test/transcripts/transcript.ts';
@@ -11,7 +11,7 @@ export interface TranscriptRun {
   readonly differences: readonly string[];
 }
 
-/** A step that differs does not end the run: the steps after it say more about the cause. */
+/** Runs all steps, also after a difference, because later steps help to find its cause. */
 export async function runTranscript(
   transcript: Transcript,
   version: Version,

@@ -1,6 +1,6 @@
 /**
- * One shell session of a transcript: kubectl and virtctl, a directory of its own with `examples` and `manifests` in it,
- * a home so that kubectl keeps its caches there, a kubeconfig of its own, and at most one command in the background.
+ * The shell session of a transcript: kubectl and virtctl, a working directory with `examples` and `manifests`, a home
+ * directory for kubectl's caches, its own kubeconfig, and at most one command in the background.
  *
  *   run ─► output        "command &" ─► started, has written something ─► "fg N" ended after N lines ─► output
  *                                                                     └─► "fg" ended by itself ─► output
@@ -19,12 +19,12 @@ const ROOT = join(import.meta.dirname, '../..');
 export interface SessionOptions {
   readonly dir: string;
   readonly kubectl: string;
-  /** A file to begin with; the session has its own. */
+  /** The file from which the kubeconfig of the session is made. */
   readonly kubeconfig: string;
   readonly namespace: string;
-  /** What counts of what a command prints; all of it without. */
+  /** Returns the part of the output that counts; all of it by default. */
   readonly shown?: (text: string) => string;
-  /** Of a command. */
+  /** The time limit of each command. */
   readonly timeLimitMs?: number;
 }
 
@@ -53,7 +53,7 @@ export class Session {
     return new Session(options);
   }
 
-  /** What the command printed; for one that stays in the background nothing. */
+  /** Runs a command and returns its output, which is empty for a command in the background. */
   async run(command: string): Promise<Output> {
     const back = /^fg(?: (\d+))?$/.exec(command);
     if (back) return await this.#foreground(back[1] === undefined ? Number.POSITIVE_INFINITY : Number(back[1]));
@@ -86,7 +86,7 @@ export class Session {
         HOME: this.#dir,
         TMPDIR: this.#dir,
         KUBECONFIG: join(this.#dir, 'kubeconfig'),
-        // A kubectl does not live long enough to need its garbage collected; this saves a fifth of its time.
+        // kubectl ends before it needs garbage collection; without it, it takes a fifth less time.
         GOGC: 'off',
         LC_ALL: 'C',
         TZ: 'UTC',
@@ -107,13 +107,13 @@ class RunningCommand {
   readonly #closed: Promise<void>;
   readonly #cancelLimit: () => void;
   #text = '';
-  #over = false;
+  #isOver = false;
   #limitReached = false;
   #onOutput: () => void = () => {};
 
   constructor(command: string, shown: (text: string) => string, { timeLimitMs, cwd, env }: CommandOptions) {
     this.#shown = shown;
-    // One pipe for both streams keeps their order; a process group of its own can be ended as a whole.
+    // One pipe for both streams keeps their order; a separate process group can be ended as a whole.
     this.#child = spawn('/bin/sh', ['-c', `exec 2>&1\n${command}`], {
       ...{ cwd, env },
       detached: true,
@@ -125,7 +125,7 @@ class RunningCommand {
     });
     this.#closed = new Promise((resolve) => {
       this.#child.once('close', () => {
-        this.#over = true;
+        this.#isOver = true;
         this.#cancelLimit();
         this.#onOutput();
         resolve();
@@ -143,16 +143,16 @@ class RunningCommand {
     return { text: this.#shown(this.#text) + limit, exit: this.#child.exitCode ?? 1 };
   }
 
-  /** Resolves once there are that many lines; also when it has ended, for the transcript to show what came instead. */
+  /** Resolves when there are that many lines, or when the command has ended; the transcript then shows what it printed. */
   async wrote(lines: number): Promise<void> {
-    while (!this.#over && this.#shown(this.#text).split('\n').length <= lines) {
+    while (!this.#isOver && this.#shown(this.#text).split('\n').length <= lines) {
       await new Promise<void>((resolve) => {
         this.#onOutput = resolve;
       });
     }
   }
 
-  /** Like Ctrl-C, but without last words. */
+  /** Ends the command like Ctrl-C, but without waiting for more output. */
   async interrupt(): Promise<Output> {
     const text = this.#shown(this.#text);
     this.kill();
@@ -161,11 +161,11 @@ class RunningCommand {
   }
 
   kill(): void {
-    if (this.#over || this.#child.pid === undefined) return;
+    if (this.#isOver || this.#child.pid === undefined) return;
     try {
       process.kill(-this.#child.pid, 'SIGKILL');
     } catch {
-      // It ended just now.
+      // The process has just ended.
     }
   }
 }

@@ -20,7 +20,7 @@ const cases: Record<string, { text: string; steps: Step[]; ending?: string[] }> 
     text: '$ cat <<END\n> a\n>\n> b\n> END\na\n\nb\n',
     steps: [{ prose: [], only: undefined, command: 'cat <<END\na\n\nb\nEND', outputs: both('a\n\nb') }],
   },
-  'empty lines within an output stay, those after it are prose': {
+  'empty lines within an output are kept, those after it are prose': {
     text: '$ one\n\na\n\nb\n\n\n# Next.\n$ two\n',
     steps: [
       { prose: [], only: undefined, command: 'one', outputs: both('\na\n\nb') },
@@ -68,7 +68,7 @@ for (const [name, { text, steps, ending = [] }] of Object.entries(cases)) {
   });
 }
 
-test('outputs that became alike are written once', () => {
+test('equal outputs are written once', () => {
   const { steps } = parseTranscript('$ run\n[1.20]\nsame\n[1.32]\nsame\n');
   assert.equal(renderTranscript({ steps, ending: [] }), '$ run\nsame\n');
 });
@@ -79,7 +79,7 @@ test('an output known for one kubectl only keeps its mark', () => {
 });
 
 const refused: Record<string, { text: string; message: RegExp }> = {
-  'output without a command': { text: 'hello\n', message: /line 1 stands before the first command/ },
+  'output without a command': { text: 'hello\n', message: /line 1 comes before the first command/ },
   'an unknown kubectl': { text: '$ run\n[1.99]\nx\n', message: /line 2 names the unknown kubectl 1\.99/ },
   'output before a version': { text: '$ run\nx\n[1.20]\ny\n', message: /output before the first \[version\]/ },
 };
@@ -88,7 +88,7 @@ for (const [name, { text, message }] of Object.entries(refused)) {
   test(`transcript format refuses ${name}`, () => assert.throws(() => parseTranscript(text), message));
 }
 
-test('the first line may ask for a plane with VMs', () => {
+test('the first line can request a plane with VMs', () => {
   assert.equal(planeKindOf('# plane: fake\n# Prose.\n$ true\n'), 'fake');
   assert.equal(planeKindOf('# Prose.\n# plane: fake\n$ true\n'), 'engine');
   assert.throws(() => planeKindOf('# plane: lathe\n'), /unknown plane lathe/);

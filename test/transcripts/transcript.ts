@@ -1,7 +1,7 @@
 /**
- * The transcript format: what a person typed and what they saw. Pure: text in, steps out, and back.
+ * The transcript format: typed commands and their output. Pure: text in, steps out, and back.
  *
- *   # plane: fake                        first line: wants VMs, on simulated nodes; otherwise the engine is alone
+ *   # plane: fake                        first line: requests simulated nodes for VMs; otherwise the engine runs alone
  *   # Prose, for the reader.
  *   $ kubectl create -f - <<END          a command for sh; lines that begin with "> " continue it
  *   > kind: ConfigMap
@@ -9,18 +9,18 @@
  *   configmap/a created                  its golden output, stdout and stderr together
  *   [exit 1]                             its exit code, unless 0
  *
- *   $ kubectl get configmaps -w &        goes on in the background once it has written something
- *   $ fg 3                               takes it back: ends it after 3 lines; `fg` alone waits for its own end
+ *   $ kubectl get configmaps -w &        continues in the background when it has written something
+ *   $ fg 3                               ends the background command after 3 lines; `fg` alone waits for its end
  *
- *   $ kubectl version                    where kubectls differ, each has its own output
+ *   $ kubectl version                    if the outputs of the kubectl versions differ, each has its own
  *   [1.20]
  *   ...
  *   [1.32]
  *   ...
- *   [1.32] $ kubectl patch ...           a command for one kubectl only
+ *   [1.32] $ kubectl patch ...           a command for one kubectl version only
  *
- * Output lines that could be taken for one of these begin with a backslash. Leaves to others: running the commands,
- * and making outputs of different days alike (normalise.ts).
+ * Output lines that look like one of these begin with a backslash. session.ts runs the commands, and normalise.ts makes
+ * outputs of different runs comparable.
  */
 export const VERSIONS = ['1.20', '1.32'] as const;
 export type Version = (typeof VERSIONS)[number];
@@ -30,11 +30,11 @@ export interface Output {
   readonly exit: number;
 }
 
-/** What a transcript runs against. */
+/** The server that a transcript needs. */
 export type PlaneKind = 'engine' | 'fake';
 
 export interface Step {
-  /** Comments and empty lines before it. */
+  /** Comments and empty lines before the step. */
   readonly prose: readonly string[];
   readonly only?: Version | undefined;
   readonly command: string;
@@ -43,7 +43,7 @@ export interface Step {
 
 export interface Transcript {
   readonly steps: readonly Step[];
-  /** After the last step. */
+  /** Comments and empty lines after the last step. */
   readonly ending: readonly string[];
 }
 
@@ -80,7 +80,7 @@ export function parseTranscript(text: string): Transcript {
       prose.push(line);
       at++;
     } else {
-      throw new TranscriptError(`line ${at + 1} stands before the first command: ${line}`);
+      throw new TranscriptError(`line ${at + 1} comes before the first command: ${line}`);
     }
   }
   return { steps, ending: prose };

@@ -1,8 +1,9 @@
 /**
- * Real kubectl and virtctl against a real server: every transcript (*.txt, format: transcript.ts) with each kubectl, in
- * a namespace named after it. Each kubectl has its own servers: an engine alone, and a plane with simulated nodes; the old
- * kubectl meets every third of the engine's here, and the rest in `npm run test:full`. `UPDATE=1` writes what happened into the transcripts instead: read
- * the difference before you keep it, for what kube-apiserver would have said is right, not what we said.
+ * Runs real kubectl and virtctl on a real server: every transcript (*.txt, format: transcript.ts) with each kubectl version,
+ * in a namespace with its name. Each version has its own servers: an engine alone, and a plane with simulated nodes. The
+ * old kubectl runs a third of the engine's transcripts here, and all of them in `npm run test:full`. `UPDATE=1` writes the
+ * actual output into the transcripts: check the difference before you keep it, because the output of kube-apiserver is
+ * the reference, not ours.
  */
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
@@ -27,7 +28,7 @@ import {
 const files = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.txt'));
 const pathOf = (file: string) => join(import.meta.dirname, file);
 const readTranscript = (file: string) => readFileSync(pathOf(file), 'utf8');
-/** A part of a file name: only those. */
+/** A part of the file names of the transcripts to run. */
 const chosen = process.env['TRANSCRIPT'] ?? '';
 
 test('there are transcripts', () => assert.ok(files.length > 10));
@@ -41,21 +42,21 @@ const starts: Record<PlaneKind, () => Promise<Plane>> = {
 };
 
 const kubectls: Record<Version, FoundKubectl> = { '1.20': oldKubectl(), '1.32': newKubectl() };
-/** Every one of so many, with the old kubectl; all where there is no other. */
-const SPARING = full || 'missing' in kubectls['1.32'] ? 1 : 3;
+/** One of this many transcripts runs with the old kubectl; all if there is no other kubectl. */
+const SAMPLING = full || 'missing' in kubectls['1.32'] ? 1 : 3;
 
-// Both at once, but they must not write the same file at once.
+// Both versions at once, unless they write the same files.
 suite('transcripts', { concurrency: update ? 1 : 2 }, () => {
   for (const [version, kubectl] of Object.entries(kubectls) as [Version, FoundKubectl][]) {
     if ('missing' in kubectl) test(`kubectl ${version}`, { skip: kubectl.missing }, () => {});
-    else suite(`kubectl ${kubectl.version}`, { concurrency: 1 }, () => proveAll(version, kubectl.path));
+    else suite(`kubectl ${kubectl.version}`, { concurrency: 1 }, () => testTranscripts(version, kubectl.path));
   }
 });
 
-function proveAll(version: Version, kubectl: string): void {
+function testTranscripts(version: Version, kubectl: string): void {
   for (const [kind, start] of Object.entries(starts)) {
     const all = files.filter((name) => name.includes(chosen) && planeKindOf(readTranscript(name)) === kind);
-    const wanted = version === '1.20' ? all.filter((_, index) => index % SPARING === 0) : all;
+    const wanted = version === '1.20' ? all.filter((_, index) => index % SAMPLING === 0) : all;
     if (wanted.length === 0 || (kind === 'fake' && version === '1.20' && !full)) continue;
     suite(kind, { concurrency: 1 }, () => {
       let plane: Plane;
@@ -63,16 +64,16 @@ function proveAll(version: Version, kubectl: string): void {
         plane = await start();
       });
       after(() => plane.stop());
-      for (const file of wanted) test(file, () => proveTranscript(file, version, kubectl, plane));
+      for (const file of wanted) test(file, () => testTranscript(file, version, kubectl, plane));
     });
   }
 }
 
-async function proveTranscript(file: string, version: Version, kubectl: string, plane: Plane): Promise<void> {
+async function testTranscript(file: string, version: Version, kubectl: string, plane: Plane): Promise<void> {
   const namespace = basename(file, '.txt');
   const dir = join(plane.dir, namespace);
   await readyNamespace(namespace, plane.kubeconfigPath);
-  // 1.20 shows owners of fields always, later ones only when asked.
+  // 1.20 always prints managedFields, later versions only on request.
   const shown = version === '1.20' ? { shown: hideOwners } : {};
   const session = await Session.open({ dir, kubectl, kubeconfig: plane.kubeconfigPath, namespace, ...shown });
   try {

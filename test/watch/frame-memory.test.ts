@@ -1,4 +1,4 @@
-/** Frames are shared by all watchers, and must not outlive them by much. */
+/** Frames are shared by all watchers, and are freed soon after their last use. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
@@ -8,7 +8,7 @@ import { startTestApi } from '#test/support/test-api.ts';
 
 const CONFIG_MAPS = '/api/v1/namespaces/default/configmaps';
 
-test('what was sent to a watcher is not kept for ever', async () => {
+test('frames that were sent to a watcher are freed', async () => {
   const api = await startTestApi({ store: await openMemoryStore({ maxHistoryBytes: 1024 * 1024 }) });
   const item = `${CONFIG_MAPS}/large`;
   const pad = 'x'.repeat(1000 * 1024);

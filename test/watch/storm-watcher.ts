@@ -1,12 +1,12 @@
 /**
- * A watcher on raw HTTP/2 that breaks off at random: its stream, its whole connection, in the midst of a line or of a
- * batch of lines. It keeps only lines that it took whole, and goes on from the last one.
+ * A watcher on raw HTTP/2 that disconnects at random: its stream or its whole connection, within a line or a batch of
+ * lines. It keeps only complete lines, and resumes from the last one.
  */
 import { connect, constants, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import type { SeededRandom } from '#test/support/seeded-random.ts';
 
-/** Connections that several watchers share; one that was destroyed is opened again by whoever comes next. */
+/** Connections that several watchers share; a destroyed one is opened again by its next user. */
 export class Connections {
   readonly #access: ClusterAccess;
   readonly #sessions: (ClientHttp2Session | undefined)[];
@@ -21,7 +21,7 @@ export class Connections {
     if (known !== undefined && !known.closed && !known.destroyed) return known;
     const { server, certificateAuthority: ca, clientCertificate: cert, clientKey: key } = this.#access;
     const session = connect(server, { ca, cert, key, settings: { enablePush: false, initialWindowSize: 256 * 1024 } });
-    // Its streams tell.
+    // The streams report errors.
     session.on('error', () => {});
     session.once('connect', () => session.setLocalWindowSize(4 * 1024 * 1024));
     this.#sessions[index] = session;
@@ -36,12 +36,12 @@ export class Connections {
 export interface StormWatcherOptions {
   readonly connections: Connections;
   readonly connection: number;
-  /** With its selectors, without watch and resourceVersion. */
+  /** Path without query. */
   readonly path: string;
   readonly query: Readonly<Record<string, string>>;
   readonly since: number;
   readonly random: SeededRandom;
-  /** Gets each line once and gives its revision back; throws when it is not the one that must come now. */
+  /** Called once for each line; returns its revision, or throws if it is not the expected line. */
   line(bytes: Buffer): number;
 }
 
@@ -49,13 +49,13 @@ export interface Cuts {
   streams: number;
   connections: number;
   insideLine: number;
-  /** Ended by the server or together with the connection of another watcher. */
+  /** Ended by the server, or with the connection of another watcher. */
   byOthers: number;
 }
 
 const FEWEST_LINES = 400;
 const MOST_LINES = 6000;
-/** How many more lines one takes who wants to break off inside a line. */
+/** The number of further lines to wait for a disconnect within a line. */
 const PATIENCE_LINES = 600;
 const NEWLINE = 0x0a;
 
@@ -67,7 +67,7 @@ export class StormWatcher {
   #since: number;
   #closed = false;
   #untilCut = 0;
-  /** Breaks off right at a line, as soon as it has enough; others take what came and wait for the start of a line. */
+  /** Disconnects at a line boundary within a batch; otherwise after a batch that ends within a line. */
   #strict = false;
 
   constructor(options: StormWatcherOptions) {
@@ -114,7 +114,7 @@ export class StormWatcher {
     });
   }
 
-  /** Takes whole lines and gives the rest back; undefined when it has enough in their midst. */
+  /** Processes complete lines and returns the rest; undefined if it disconnects within the batch. */
   #lines(bytes: Buffer): Buffer | undefined {
     let start = 0;
     for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, start)) {

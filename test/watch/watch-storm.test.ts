@@ -1,4 +1,4 @@
-/** Many watchers of many events that break off at random: each sees every revision once, in order. */
+/** Many watchers of many events that disconnect at random: each sees every revision once, in order. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Client } from '#client/client.ts';
@@ -16,10 +16,10 @@ const EVENTS = 20_000;
 const CONNECTIONS = 10;
 const WRITERS = 48;
 const OBJECTS_PER_WRITER = 10;
-/** So many of the watchers start late and have their first events replayed. */
+/** The number of watchers that start late, whose first events are replayed. */
 const LATE = 10;
 const NAMESPACES = ['storm-a', 'storm-b'];
-/** One write of so many is larger than a frame of HTTP/2, so that its line comes in pieces. */
+/** One of this many writes is larger than an HTTP/2 frame, so that its line arrives in parts. */
 const LARGE_EVERY = 300;
 const LARGE = 'x'.repeat(20 * 1024);
 const COLORS = ['red', 'green', 'blue'];
@@ -40,12 +40,12 @@ interface Event {
 const revisionOf = ({ object }: Event) => Number(object.metadata.resourceVersion);
 const keyOf = ({ metadata }: KubeObject) => `${metadata.namespace}/${metadata.name}`;
 
-/** What a watcher without selectors must see: whoever is first to see an event sets it for all others. */
-class Canon {
+/** The expected events of a watcher without selectors: the first watcher that sees an event defines it for all others. */
+class ExpectedEvents {
   readonly events: Event[] = [];
   readonly #lines: Buffer[] = [];
 
-  /** The revision of the line at this place; throws when it is not the line that stands there. */
+  /** Returns the revision of the line at this position; throws if it is not the known line. */
   take(place: number, line: Buffer): number {
     const known = this.#lines[place];
     if (known === undefined) {
@@ -62,7 +62,7 @@ class Canon {
   }
 }
 
-/** Writes to objects of its own until all events are there; tells what it did to each. */
+/** Writes to its own objects until there are enough events; returns what it did to each. */
 async function write(
   client: Client,
   id: number,
@@ -101,7 +101,7 @@ async function write(
   return record;
 }
 
-/** What a watcher with a label selector must see of all events, by the rules of selectors. */
+/** Returns what a watcher with a selector must see, given all events. */
 function selected(events: readonly Event[], wanted: (object: KubeObject) => boolean): string[] {
   const inside = new Set<string>();
   const lines: string[] = [];
@@ -147,7 +147,7 @@ const selections: Record<string, Selection> = {
   },
 };
 
-/** Every namespace gets a ConfigMap of its own from a controller: none may come between the writes that are counted. */
+/** Waits until each namespace has the ConfigMap that a controller writes, so that none comes between the counted writes. */
 async function quietRevision(reader: Reader): Promise<number> {
   const spaces = await reader.list(NAMESPACE_KIND);
   for await (const { object } of reader.watch(CONFIG_MAPS, { sendInitialEvents: true, allowWatchBookmarks: true })) {
@@ -161,8 +161,8 @@ async function quietRevision(reader: Reader): Promise<number> {
 
 test(`${WATCHERS} watchers, ${EVENTS} events, random disconnects: each sees every revision once, in order`, async (t) => {
   const random = seededRandom(t);
-  let over = false;
-  t.after(() => (over = true));
+  let isOver = false;
+  t.after(() => (isOver = true));
   const server = await startServer(t, { dataDir: temporaryDir(t) });
   const access = server.access();
   const clients = [0, 1, 2].map(() => createClient(transportTo(t, access)));
@@ -177,7 +177,7 @@ test(`${WATCHERS} watchers, ${EVENTS} events, random disconnects: each sees ever
     connections.close();
   });
 
-  const canon = new Canon();
+  const expected = new ExpectedEvents();
   const complete: Promise<void>[] = [];
   const start = (index: number, options: Pick<StormWatcherOptions, 'path' | 'query' | 'line'>) => {
     const watcher = new StormWatcher({ connections, connection: index % CONNECTIONS, since, random, ...options });
@@ -192,7 +192,7 @@ test(`${WATCHERS} watchers, ${EVENTS} events, random disconnects: each sees ever
       path: ALL,
       query: {},
       line(bytes) {
-        const revision = canon.take(place, bytes);
+        const revision = expected.take(place, bytes);
         if (++place === EVENTS) resolve();
         assert.ok(place <= EVENTS, 'more events than writes');
         return revision;
@@ -201,7 +201,7 @@ test(`${WATCHERS} watchers, ${EVENTS} events, random disconnects: each sees ever
   };
   for (let index = 0; index < WATCHERS - LATE; index++) startFull(index);
 
-  /** The last event of each selection is known only in the end, so these collect. */
+  // The last event of each selection is known only at the end, so these watchers collect.
   const collected = Object.entries(selections).map(([title, selection], index) => {
     const lines: string[] = [];
     let enough: (() => void) | undefined;
@@ -223,7 +223,7 @@ test(`${WATCHERS} watchers, ${EVENTS} events, random disconnects: each sees ever
 
   let turns = 0;
   const turn = () => {
-    if (over || turns === EVENTS) return false;
+    if (isOver || turns === EVENTS) return false;
     turns++;
     if (turns % (EVENTS / LATE) === 0) startFull(turns);
     return true;
@@ -235,16 +235,16 @@ test(`${WATCHERS} watchers, ${EVENTS} events, random disconnects: each sees ever
   const wroteMs = performance.now() - begun;
   await Promise.race([Promise.all(complete), failed()]);
   assert.equal(complete.length, WATCHERS);
-  assert.equal(canon.events.length, EVENTS);
+  assert.equal(expected.events.length, EVENTS);
 
   for (const { title, selection, lines, reached } of collected) {
-    const want = selected(canon.events, selection.wanted);
+    const want = selected(expected.events, selection.wanted);
     if (lines.length < want.length) await Promise.race([reached(want.length), failed()]);
     assert.deepEqual(lines, want, title);
     assert.ok(want.length > 10, title);
   }
   const seen = new Map<string, string[]>();
-  for (const { type, object } of canon.events) {
+  for (const { type, object } of expected.events) {
     const token = (object['data'] as { token: string }).token;
     seen.set(keyOf(object), [...(seen.get(keyOf(object)) ?? []), type === 'DELETED' ? type : `${type} ${token}`]);
   }

@@ -1,4 +1,7 @@
-/** A source that is gone while nobody knows what became of its guest: people decide, and the agents obey, also the one that comes back. */
+/**
+ * A source node that is lost before it decided who owns a migrating guest: the user decides, and both node agents obey,
+ * also that of the source node when it returns.
+ */
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import { PODS, VMIS } from '#test/support/agent-scene.ts';
@@ -12,8 +15,8 @@ import {
   type TwoAgents,
 } from '#test/support/two-agents.ts';
 
-/** The target has all of it, and waits for a word of a source that is not there. */
-async function withoutSource(t: TestContext): Promise<[TwoAgents, Moving]> {
+/** Migrates until the target has the whole guest, and then loses the source, for whose decision the target waits. */
+async function loseSource(t: TestContext): Promise<[TwoAgents, Moving]> {
   const scene = await startTwoAgents(t);
   const moving = await scene.launch();
   scene.onLine = (line) => {
@@ -26,7 +29,7 @@ async function withoutSource(t: TestContext): Promise<[TwoAgents, Moving]> {
   return [scene, moving];
 }
 
-async function comesBack(scene: TwoAgents, { id }: Moving): Promise<Loose[]> {
+async function returnSource(scene: TwoAgents, { id }: Moving): Promise<Loose[]> {
   const { host } = scene.hypervisor('n1');
   const steps: string[] = [];
   host.onStep = (_, step) => void steps.push(step);
@@ -37,14 +40,14 @@ async function comesBack(scene: TwoAgents, { id }: Moving): Promise<Loose[]> {
   return [steps, events.items.filter(({ reason }: Loose) => reason === 'GuestGivenUp')];
 }
 
-describe('a guest whose source is gone before it decided', () => {
-  it('goes on at the target where people say so, and not at the source when that comes back', async (t) => {
-    const [scene, moving] = await withoutSource(t);
+describe('a guest whose source is lost before it decided', () => {
+  it('runs on the target if the user decides so, and not on the source when that returns', async (t) => {
+    const [scene, moving] = await loseSource(t);
     await windUp(scene, moving, 'committed');
     await scene.advance(30);
     assert.deepEqual(scene.running(moving.id), ['n2']);
 
-    const [steps, events] = await comesBack(scene, moving);
+    const [steps, events] = await returnSource(scene, moving);
     assert.deepEqual(scene.running(moving.id), ['n2']);
     assert.deepEqual(steps, []);
     assert.equal(events?.length, 1);
@@ -53,18 +56,18 @@ describe('a guest whose source is gone before it decided', () => {
     assert.equal(scene.hypervisor('n2').guest(moving.id).recall('newest'), 'memory');
   });
 
-  it('goes on at the source where people say so, when that comes back', async (t) => {
-    const [scene, moving] = await withoutSource(t);
+  it('runs on the source if the user decides so, when that returns', async (t) => {
+    const [scene, moving] = await loseSource(t);
     await windUp(scene, moving, 'aborted');
     await scene.advance(30);
     assert.equal(scene.hypervisor('n2').get(moving.id), undefined);
-    const [steps, events] = await comesBack(scene, moving);
+    const [steps, events] = await returnSource(scene, moving);
     assert.deepEqual([steps, events], [['aborted'], []]);
     assert.deepEqual(scene.running(moving.id), ['n1']);
   });
 
-  it('is not taken back before its instance can be read', async (t) => {
-    const [scene, moving] = await withoutSource(t);
+  it('does not run on the source before its instance can be read', async (t) => {
+    const [scene, moving] = await loseSource(t);
     const api = Promise.withResolvers<void>();
     const stopped = scene.agent('n1').stop();
     scene.apiAnswers = api.promise;
@@ -79,13 +82,13 @@ describe('a guest whose source is gone before it decided', () => {
   });
 });
 
-describe('how long a guest stood still', () => {
+describe('the downtime of a guest', () => {
   const cases: Record<string, { at: string; want: number }> = {
-    'does not hear that it arrived': { at: 'n2: arrived', want: 0 },
-    'cannot say that it has migrated': { at: 'n1: migrated', want: 20_000 },
+    'does not receive "arrived"': { at: 'n2: arrived', want: 0 },
+    'cannot send "migrated"': { at: 'n1: migrated', want: 20_000 },
   };
   for (const [what, { at, want }] of Object.entries(cases)) {
-    it(`is told by the target where the source ${what}`, async (t) => {
+    it(`is reported by the target if the source ${what}`, async (t) => {
       const scene = await startTwoAgents(t);
       const moving = await scene.launch();
       scene.onLine = (line) => {

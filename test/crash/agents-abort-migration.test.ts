@@ -1,4 +1,4 @@
-/** Migrations that do not come to their end, or not as always, and guests that come back: the agents of two nodes, the test plays the rest. */
+/** Migrations that fail, or are cancelled, or follow one another: real agents of two nodes; the test acts as the controllers. */
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import { PODS, VMIS } from '#test/support/agent-scene.ts';
@@ -13,28 +13,28 @@ import {
   type TwoAgents,
 } from '#test/support/two-agents.ts';
 
-const tell = (scene: TwoAgents, migrationState: Loose) =>
+const patchMigrationState = (scene: TwoAgents, migrationState: Loose) =>
   scene.api.ok('PATCH', `${VMIS}/db/status`, { body: { status: { migrationState } } });
 
-async function progress({ api }: TwoAgents): Promise<Loose> {
+async function readProgress({ api }: TwoAgents): Promise<Loose> {
   return (await api.ok('GET', `${VMIS}/db`)).status.migrationProgress;
 }
 
-/** On its way, and held there. */
-async function underWay(t: TestContext, migrationConfiguration: Loose = {}): Promise<[TwoAgents, Moving]> {
+/** Starts a migration and holds it while it copies. */
+async function startCopying(t: TestContext, migrationConfiguration: Loose = {}): Promise<[TwoAgents, Moving]> {
   const scene = await startTwoAgents(t);
   const moving = await scene.launch();
   scene.hypervisor('n1').host.holdSends = true;
   await tellMigration(scene, moving, { migrationConfiguration });
   assert.deepEqual(scene.said, ['n1: begin', 'n2: ready']);
-  assert.equal((await progress(scene)).phase, 'Copying');
+  assert.equal((await readProgress(scene)).phase, 'Copying');
   return [scene, moving];
 }
 
-/** The guest runs where it was, and nothing is left of the one that waited for it. */
-async function assertStayed(scene: TwoAgents, moving: Moving, why: RegExp): Promise<void> {
+/** Asserts that the guest runs on the source, and that nothing is left on the target. */
+async function assertAborted(scene: TwoAgents, moving: Moving, why: RegExp): Promise<void> {
   assert.equal(await outcome(scene, moving), 'aborted');
-  const { phase, message } = await progress(scene);
+  const { phase, message } = await readProgress(scene);
   assert.equal(phase, 'Failed');
   assert.match(message, why);
   await windUp(scene, moving, 'aborted');
@@ -46,24 +46,24 @@ async function assertStayed(scene: TwoAgents, moving: Moving, why: RegExp): Prom
   assert.equal((await scene.api.call('GET', `${PODS}/launcher-db-2`)).status, 404);
 }
 
-interface Reason {
+interface AbortCase {
   readonly cause: (scene: TwoAgents) => Promise<unknown>;
   readonly settings?: Loose;
   readonly why: RegExp;
 }
 
 describe('a migration', () => {
-  const reasons: Record<string, Reason> = {
-    'it is cancelled': { cause: (scene) => tell(scene, { abortRequested: true }), why: /cancelled/ },
-    'nobody wants it any more': {
-      cause: (scene) => tell(scene, { completed: true, failed: true }),
+  const reasons: Record<string, AbortCase> = {
+    'it is cancelled': { cause: (scene) => patchMigrationState(scene, { abortRequested: true }), why: /cancelled/ },
+    'it is no longer wanted': {
+      cause: (scene) => patchMigrationState(scene, { completed: true, failed: true }),
       why: /no longer requested/,
     },
     'its target pod is deleted': {
       cause: ({ api }) => api.ok('DELETE', `${PODS}/launcher-db-2`),
       why: /pod on the target node was deleted/,
     },
-    'nothing goes on': {
+    'it makes no progress': {
       cause: (scene) => scene.advance(25),
       settings: { progressTimeout: 20 },
       why: /nothing was copied for 20 seconds/,
@@ -78,25 +78,25 @@ describe('a migration', () => {
         scene
           .hypervisor('n2')
           .guest((await scene.api.ok('GET', `${VMIS}/db`)).metadata.uid)
-          .crash('told to'),
+          .crash('injected failure'),
       why: /./,
     },
   };
   for (const [when, { cause, settings, why }] of Object.entries(reasons)) {
-    it(`is given up when ${when}; the guest goes on`, async (t) => {
-      const [scene, moving] = await underWay(t, settings);
+    it(`is aborted when ${when}, and the guest keeps running`, async (t) => {
+      const [scene, moving] = await startCopying(t, settings);
       await cause(scene);
       await scene.settle();
-      await assertStayed(scene, moving, why);
+      await assertAborted(scene, moving, why);
     });
   }
 
-  it('is cancelled before it begins', async (t) => {
+  it('can be cancelled before it begins', async (t) => {
     const scene = await startTwoAgents(t);
     const moving = await scene.launch();
     await tellMigration(scene, moving, { abortRequested: true });
     assert.deepEqual(scene.said, []);
-    const { phase, message } = await progress(scene);
+    const { phase, message } = await readProgress(scene);
     assert.deepEqual([phase, message], ['Failed', 'the migration was cancelled']);
     assert.deepEqual(scene.running(moving.id), ['n1']);
   });
@@ -106,50 +106,50 @@ describe('a migration', () => {
     'the source cannot send': (scene, fault) => scene.hypervisor('n1').failNextSend(fault),
     'the target cannot store': (scene, fault) => scene.hypervisor('n2').failNextStore(fault),
     'the target cannot prepare the volumes': ({ volumes }) => {
-      volumes.n2.next = { is: 'failed', reason: 'No', message: 'told to' };
+      volumes.n2.next = { is: 'failed', reason: 'No', message: 'injected failure' };
     },
   };
   for (const [what, fail] of Object.entries(faults)) {
     it(`fails with the reason when ${what}`, async (t) => {
       const scene = await startTwoAgents(t);
       const moving = await scene.launch();
-      fail(scene, new HypervisorError('told to'));
+      fail(scene, new HypervisorError('injected failure'));
       await tellMigration(scene, moving);
-      await assertStayed(scene, moving, /told to/);
+      await assertAborted(scene, moving, /injected failure/);
     });
   }
 
-  it('waits for a volume that is not there yet, and no longer than half a minute', async (t) => {
+  it('waits up to 30 seconds for a volume that is not ready', async (t) => {
     const scene = await startTwoAgents(t);
     const moving = await scene.launch();
     scene.volumes.n2.next = { is: 'waiting', reason: 'Later', message: 'not yet' };
     await tellMigration(scene, moving);
     await scene.advance(5);
-    assert.equal((await progress(scene)).phase, 'Connecting');
+    assert.equal((await readProgress(scene)).phase, 'Connecting');
     await scene.advance(30);
-    await assertStayed(scene, moving, /not yet/);
+    await assertAborted(scene, moving, /not yet/);
   });
 
-  it('is given up first when the guest is to stop, which it does then', async (t) => {
-    const [scene, moving] = await underWay(t);
+  it('is aborted when the guest shall stop, and the guest stops', async (t) => {
+    const [scene, moving] = await startCopying(t);
     await scene.api.ok('DELETE', `${PODS}/launcher-db`);
     await scene.settle();
-    assert.equal((await progress(scene)).phase, 'Failed');
+    assert.equal((await readProgress(scene)).phase, 'Failed');
     assert.deepEqual(scene.running(moving.id), []);
     assert.equal((await scene.api.call('GET', `${PODS}/launcher-db`)).status, 404);
     await scene.advance(10);
     assert.equal(scene.hypervisor('n2').get(moving.id), undefined);
   });
 
-  it('is given up when the agent is stopped, and nobody waits for it', async (t) => {
-    const [scene, moving] = await underWay(t);
+  it('is aborted at once when the agent is stopped', async (t) => {
+    const [scene, moving] = await startCopying(t);
     await scene.agent('n1').stop();
     assert.deepEqual(scene.running(moving.id), ['n1']);
     assert.equal(scene.hypervisor('n1').get(moving.id)?.migration?.step, 'aborted');
   });
 
-  it('keeps people and hotplug away from the guest', async (t) => {
-    const [scene, moving] = await underWay(t);
+  it('refuses pause and reset of the guest', async (t) => {
+    const [scene, moving] = await startCopying(t);
     await assert.rejects(scene.agent('n1').pause(moving.id), /VMI is migrating/);
     await assert.rejects(scene.agent('n2').reset(moving.id), /VMI is migrating/);
     scene.hypervisor('n1').host.finishSends();
@@ -157,7 +157,7 @@ describe('a migration', () => {
     assert.deepEqual(scene.running(moving.id), ['n2']);
   });
 
-  it('does not have the guest stand still because the API does not answer', async (t) => {
+  it('continues the guest although the API does not answer', async (t) => {
     const scene = await startTwoAgents(t);
     const moving = await scene.launch();
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -173,11 +173,11 @@ describe('a migration', () => {
     assert.equal(await outcome(scene, moving), 'committed');
   });
 
-  it('may follow another, back to where the guest came from', async (t) => {
+  it('can follow another one, back to the first node', async (t) => {
     const scene = await startTwoAgents(t);
     const moving = await scene.launch();
     await tellMigration(scene, moving);
-    // The source is slow: its pod is still there when the next one is made.
+    // The source pod still exists when the next target pod is created.
     await scene.api.ok('PATCH', `${PODS}/launcher-db`, { body: { metadata: { finalizers: ['test.io/slow'] } } });
     await windUp(scene, moving, 'committed');
     const vmi = await scene.api.ok('GET', `${VMIS}/db`);
@@ -205,7 +205,7 @@ describe('a migration', () => {
     await scene.advance(5);
     assert.deepEqual(scene.running(moving.id), ['n1']);
     assert.equal(scene.hypervisor('n1').guest(moving.id).kept('tpm'), 'secret');
-    const { phase, migrationUid } = await progress(scene);
+    const { phase, migrationUid } = await readProgress(scene);
     assert.deepEqual({ phase, migrationUid }, { phase: 'Committed', migrationUid: back });
   });
 });

@@ -1,8 +1,8 @@
 /**
- * The server is lost after each write of a story in which devices come and go while the guest runs: alone, or, after
- * every second one, with all agents. The next one takes over, and each step of the story ends as it does undisturbed:
- * the guest has what the template says, each device at its address, the record says the same, nothing is left waiting,
- * and no claim is held for a guest that does not have it. The guest runs through all of it.
+ * Kills the server after each write of a sequence of hotplugs: alone or, at every second write, with all agents. After
+ * the restart each step ends as it does without a kill: the guest has the devices of the template, each at its address,
+ * the record agrees, nothing is left waiting, and no claim is held for a guest that does not have it. The guest keeps
+ * running.
  */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -15,20 +15,20 @@ import { aClaim, aVm, VmPlane } from '#test/support/vm-plane.ts';
 
 const SUBRESOURCES = '/apis/subresources.kubevirt.io/v1/namespaces/default';
 const HOTPLUGGED = 'selfsame.io/hotplugged';
-/** From one point to the next; two runs begin at different ones. */
+/** Distance between two crash points; the two runs begin at different points. */
 const STEP = FULL_RUN ? 2 : 6;
-/** Fewer would mean that the story does not do what it tells of. */
+/** Fewer crash points mean that the sequence does not do what it should. */
 const LEAST_POINTS = FULL_RUN ? 20 : 7;
-/** More than it has: past it, something writes for ever. */
+/** More writes than the sequence needs; beyond it, a controller writes forever. */
 const MOST_WRITES = 120;
 
 interface Step {
   ask(plane: VmPlane): Promise<unknown>;
-  /** Whether it was taken: who got no answer looks before asking again. */
-  isAsked(template: Loose): boolean;
+  /** Reports whether the request took effect: a client without an answer checks before it asks again. */
+  isDone(template: Loose): boolean;
 }
 
-const story: Readonly<Record<string, Step>> = {
+const sequence: Readonly<Record<string, Step>> = {
   'a volume is added': {
     ask: (plane) =>
       verb(plane, 'addvolume', {
@@ -36,23 +36,23 @@ const story: Readonly<Record<string, Step>> = {
         disk: { disk: { bus: 'scsi' }, serial: 'DATA' },
         volumeSource: { persistentVolumeClaim: { claimName: 'data', hotpluggable: true } },
       }),
-    isAsked: hasVolume,
+    isDone: hasVolume,
   },
   'it is removed': {
     ask: (plane) => verb(plane, 'removevolume', { name: 'data' }),
-    isAsked: (template) => !hasVolume(template),
+    isDone: (template) => !hasVolume(template),
   },
   'an interface is added': {
     ask: (plane) => plane.put(withInterfaces({ name: 'a' }, { name: 'b' })),
-    isAsked: (template) => stateOf(template, 'b') === 'up',
+    isDone: (template) => stateOf(template, 'b') === 'up',
   },
-  'it is absent': {
+  'it is set to absent': {
     ask: (plane) => plane.put(withInterfaces({ name: 'a' }, { name: 'b', state: 'absent' })),
-    isAsked: (template) => stateOf(template, 'b') === 'absent',
+    isDone: (template) => stateOf(template, 'b') === 'absent',
   },
-  'it is back': {
+  'it is set to up again': {
     ask: (plane) => plane.put(withInterfaces({ name: 'a' }, { name: 'b' })),
-    isAsked: (template) => stateOf(template, 'b') === 'up',
+    isDone: (template) => stateOf(template, 'b') === 'up',
   },
 };
 
@@ -81,14 +81,14 @@ function withInterfaces(...nics: Loose[]): Loose {
   return { kind: 'VirtualMachine', metadata: { name: 'db' }, spec: { template: { spec: interfacesOf(nics) } } };
 }
 
-/** Who runs, before anything is asked for. */
+/** The running instance before the first step. */
 interface Before {
   readonly instance: string;
   readonly starts: number;
 }
 
 async function prepare(plane: VmPlane): Promise<Before> {
-  // Its volume is made when somebody uses it, on that node.
+  // The volume is created on the node that first uses it.
   await plane.put(aClaim('data', { storageClassName: 'local' }));
   const cold = {
     disks: [
@@ -104,26 +104,26 @@ async function prepare(plane: VmPlane): Promise<Before> {
   return { instance: metadata.uid, starts: plane.starts.length };
 }
 
-const comesAndGoes = ({ type }: Device) => type === 'disk' || type === 'interface';
+const isDiskOrNic = ({ type }: Device) => type === 'disk' || type === 'interface';
 
-/** Where the guest has each disk and interface. */
+/** Returns the addresses of the disks and interfaces of the guest. */
 function placesOf(plane: VmPlane): Record<string, Loose> {
-  const devices = plane.guest('db').definition.devices.filter(comesAndGoes);
+  const devices = plane.guest('db').definition.devices.filter(isDiskOrNic);
   return Object.fromEntries(devices.map(({ id, address }) => [id, address]));
 }
 
-function wantedBy({ domain }: Loose): string[] {
+function devicesOf({ domain }: Loose): string[] {
   const { disks = [], interfaces = [] } = domain.devices;
   const up = interfaces.filter(({ state }: Loose) => state !== 'absent');
   return [...disks.map(({ name }: Loose) => `disk-${name}`), ...up.map(({ name }: Loose) => `nic-${name}`)];
 }
 
-/** All that must hold at the end of each step; what must be equal in every run comes back. */
-async function look(plane: VmPlane, { instance, starts }: Before): Promise<Loose> {
+/** Asserts what holds after each step; returns what must be equal in every run. */
+async function checkStep(plane: VmPlane, { instance, starts }: Before): Promise<Loose> {
   const template = (await plane.get('VirtualMachine', 'db')).spec.template.spec;
   const places = placesOf(plane);
-  assert.deepEqual(Object.keys(places).sort(), wantedBy(template).sort(), 'the guest has what the template says');
-  assert.equal(plane.starts.length, starts, 'nobody started it again');
+  assert.deepEqual(Object.keys(places).sort(), devicesOf(template).sort(), 'the guest has what the template says');
+  assert.equal(plane.starts.length, starts, 'the guest was not started again');
 
   const { metadata, status } = await plane.get('VirtualMachineInstance', 'db');
   assert.deepEqual([metadata.uid, status.phase], [instance, 'Running']);
@@ -139,21 +139,18 @@ async function look(plane: VmPlane, { instance, starts }: Before): Promise<Loose
 
   const record = (await plane.get('VirtualMachineIdentity', 'db')).status;
   assert.equal(record.deviceHash, status.deviceHash);
-  const rows: Loose[] = record.devices.filter(comesAndGoes);
+  const rows: Loose[] = record.devices.filter(isDiskOrNic);
   const plugged = rows.filter((row) => row.plugged !== false);
   assert.deepEqual(Object.fromEntries(plugged.map(({ id, address }) => [id, address])), places, 'the record');
 
   const { finalizers = [] } = (await plane.get('PersistentVolumeClaim', 'data')).metadata;
-  assert.equal(finalizers.includes(HOTPLUGGED), 'disk-data' in places, 'the claim is held as long as the guest has it');
+  assert.equal(finalizers.includes(HOTPLUGGED), 'disk-data' in places, 'the claim is held while the guest has it');
   const absent = rows.filter((row) => row.plugged === false).map(({ id, address }) => [id, address]);
   return { places, absent };
 }
 
-/**
- * What must hold at any moment, also at the one of the crash: what the guest is to have or to lose is on record before
- * its instance is told.
- */
-async function lookAtRecord(plane: VmPlane): Promise<void> {
+/** Asserts what holds at every time, even at the kill: the record is written before the instance. */
+async function checkRecord(plane: VmPlane): Promise<void> {
   const { spec } = await plane.get('VirtualMachineInstance', 'db');
   const record = await plane.get('VirtualMachineIdentity', 'db');
   const template = (await plane.get('VirtualMachine', 'db')).spec.template.spec;
@@ -161,9 +158,9 @@ async function lookAtRecord(plane: VmPlane): Promise<void> {
     const recorded = record.spec.interfaces.find((nic: Loose) => nic.name === name);
     assert.equal(macAddress, recorded?.macAddress, `the MAC of ${name} is on record`);
     const row = record.status.devices.find(({ id }: Loose) => id === `nic-${name}`);
-    // Where it is to come back, the record has it first, too.
-    const goes = state === 'absent' && stateOf(template, name) === 'absent';
-    if (goes) assert.equal(row?.plugged, false, `that ${name} goes is on record`);
+    // A device that returns is in the record first, too.
+    const isLeaving = state === 'absent' && stateOf(template, name) === 'absent';
+    if (isLeaving) assert.equal(row?.plugged, false, `the record says that ${name} is unplugged`);
   }
 }
 
@@ -173,31 +170,31 @@ function macOf(plane: VmPlane, id: string): string | undefined {
 }
 
 interface Run {
-  /** What each step led to. */
+  /** The result of each step. */
   readonly seen: Record<string, Loose>;
   readonly isCut: boolean;
 }
 
-/** Tells the story on a plane that has nothing on it; `after`: the server is lost after so many writes. */
-async function tell(plane: VmPlane, { after, agents }: { after: number; agents: boolean }): Promise<Run> {
+/** Runs all steps on an empty plane; the server is killed after `after` writes. */
+async function runSequence(plane: VmPlane, { after, agents }: { after: number; agents: boolean }): Promise<Run> {
   const before = await prepare(plane);
   const seen: Record<string, Loose> = {};
   const macs = new Set<string>();
   let isCut = false;
   const cut = plane.cutAfter(after);
-  for (const [name, { ask, isAsked }] of Object.entries(story)) {
+  for (const [name, { ask, isDone }] of Object.entries(sequence)) {
     const running = askAndSettle(plane, ask);
     if ((await Promise.race([running, ...(isCut ? [] : [cut])])) === 'cut') {
       isCut = true;
-      await lookAtRecord(plane);
+      await checkRecord(plane);
       await plane.restartServer({ agents });
       const { spec } = await plane.get('VirtualMachine', 'db');
-      if (!isAsked(spec.template.spec)) await ask(plane);
+      if (!isDone(spec.template.spec)) await ask(plane);
       await plane.settle();
     }
     try {
-      seen[name] = await look(plane, before);
-      await lookAtRecord(plane);
+      seen[name] = await checkStep(plane, before);
+      await checkRecord(plane);
     } catch (error) {
       throw new Error(`${name}: ${(error as Error).message}`, { cause: error });
     }
@@ -205,7 +202,7 @@ async function tell(plane: VmPlane, { after, agents }: { after: number; agents: 
     if (mac !== undefined) macs.add(mac);
   }
   if (!isCut) void plane.cutAfter(Infinity);
-  assert.equal(macs.size, 1, 'the interface comes back with its MAC');
+  assert.equal(macs.size, 1, 'the interface keeps its MAC');
   await removeEverything(plane);
   return { seen, isCut };
 }
@@ -217,33 +214,33 @@ async function askAndSettle(plane: VmPlane, ask: Step['ask']): Promise<'done'> {
     return 'done';
   };
   const running = run();
-  // After the cut it hangs or fails, as it must.
+  // After the kill it hangs or fails, as expected.
   running.catch(() => {});
   return await running;
 }
 
 interface Work {
-  /** The first point; the next one is STEP further. */
+  /** The first crash point. */
   readonly from: number;
-  /** Whether the agents are lost with the server. */
+  /** Kills the agents together with the server. */
   readonly agents: boolean;
 }
 
-async function throughEveryCrash({ from, agents }: Work): Promise<number> {
+async function runAllCrashPoints({ from, agents }: Work): Promise<number> {
   const plane = new VmPlane({});
   await plane.start();
-  const undisturbed = await tell(plane, { after: Infinity, agents });
+  const undisturbed = await runSequence(plane, { after: Infinity, agents });
   const { places } = undisturbed.seen['a volume is added']!;
   assert.deepEqual(Object.keys(places).sort(), ['disk-data', 'disk-log', 'disk-root', 'nic-a']);
   let points = 0;
   for (let after = from, isCut = true; isCut; after += STEP) {
-    assert.ok(after < MOST_WRITES, 'it comes to its end');
+    assert.ok(after < MOST_WRITES, 'the sequence ends');
     try {
-      const run = await tell(plane, { after, agents });
+      const run = await runSequence(plane, { after, agents });
       assert.deepEqual(run.seen, undisturbed.seen);
       isCut = run.isCut;
     } catch (error) {
-      throw new Error(`lost after write ${after}: ${(error as Error).message}`, { cause: error });
+      throw new Error(`killed after write ${after}: ${(error as Error).message}`, { cause: error });
     }
     if (isCut) points++;
   }
@@ -256,7 +253,7 @@ const cases: Readonly<Record<string, Work>> = {
   'with all agents': { from: 1, agents: true },
 };
 
-/** In a thread of its own, where no test runner follows each promise: that takes half of the time. */
+/** Runs in a thread, without the test runner's hooks on each promise, which take half of the time. */
 async function inThread(work: Work): Promise<number> {
   const worker = new Worker(new URL(import.meta.url), { workerData: work });
   try {
@@ -271,7 +268,7 @@ async function inThread(work: Work): Promise<number> {
 }
 
 if (isMainThread) {
-  describe('the server is lost after any write while devices come and go', { concurrency: 2 }, () => {
+  describe('hotplugs complete wherever the server is killed', { concurrency: 2 }, () => {
     for (const [name, work] of Object.entries(cases)) {
       it(name, async (t) => {
         const points = await inThread(work);
@@ -280,4 +277,4 @@ if (isMainThread) {
       });
     }
   });
-} else parentPort?.postMessage(await throughEveryCrash(workerData));
+} else parentPort?.postMessage(await runAllCrashPoints(workerData));

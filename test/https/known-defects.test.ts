@@ -1,5 +1,5 @@
 /**
- * What the tests of this folder found and src/ does not do yet. Each passes once the named place is mended; then it
+ * Defects that the tests of this folder found in src/. Each test names the place; when the defect is fixed, the test
  * moves to the file that it belongs to.
  */
 import assert from 'node:assert/strict';
@@ -19,7 +19,7 @@ async function started(t: Scope) {
 }
 
 // src/client/http-exchange.ts: http2Body iterates over a stream that may be `closed` already, with its data unread.
-test('the client reads an answer also when all of it was there before anybody asked for it', async (t) => {
+test('the client can read an answer that was complete before the read began', async (t) => {
   const { engine, access } = await started(t);
   t.after(() => void engine.stop());
   const connections = new HttpConnections(access, systemClock);
@@ -27,7 +27,7 @@ test('the client reads an answer also when all of it was there before anybody as
   const ask = (path: string) =>
     connections.exchange({ method: 'GET', path, headers: {}, body: undefined, signal: new AbortController().signal });
   const first = await ask('/livez');
-  // On one connection, what the server sent earlier has come when the answer to a later request is complete.
+  // On one connection, earlier answers have arrived when a later answer is complete.
   assert.match(await text(Readable.from((await ask('/version')).body)), /gitVersion/);
   assert.equal(await text(Readable.from(first.body)), 'ok');
 });

@@ -1,11 +1,11 @@
-/** A controller whose process dies after so many writes, and that another one takes over from. */
+/** A controller that loses its API access after a number of writes, as if its process was killed, and can be restarted. */
 import type { Client } from '#client/client.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import { invariant } from '#lib/invariant.ts';
 import type { RunningController } from '#runtime/controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 
-export class Mortal implements PlaneController {
+export class KillableController implements PlaneController {
   readonly account: string;
   readonly eventSource: string;
   readonly #controller: PlaneController;
@@ -13,7 +13,7 @@ export class Mortal implements PlaneController {
   #running: readonly RunningController[] = [];
   #stopping = new AbortController();
   #writesLeft = Number.POSITIVE_INFINITY;
-  #isDead = false;
+  #isKilled = false;
 
   constructor(controller: PlaneController) {
     this.#controller = controller;
@@ -21,21 +21,21 @@ export class Mortal implements PlaneController {
     this.eventSource = controller.eventSource;
   }
 
-  /** Whether it wanted to write more than it could. */
-  get isDead(): boolean {
-    return this.#isDead;
+  /** Reports whether the controller tried to write more than it could. */
+  get isKilled(): boolean {
+    return this.#isKilled;
   }
 
-  diesAfter(writes: number): void {
+  killAfter(writes: number): void {
     this.#writesLeft = writes;
   }
 
-  /** One that lives. It knows nothing but what is stored. */
+  /** Starts the controller again. The new one knows only what is stored. */
   async restart(): Promise<void> {
     this.#stopping.abort();
     await Promise.all(this.#running.map(({ stopped }) => stopped));
     this.#writesLeft = Number.POSITIVE_INFINITY;
-    this.#isDead = false;
+    this.#isKilled = false;
     this.#spawn();
   }
 
@@ -56,14 +56,14 @@ export class Mortal implements PlaneController {
     invariant(this.#parts !== undefined, 'it was started before');
     this.#stopping = new AbortController();
     const { signal } = this.#stopping;
-    this.#running = this.#controller.start({ ...this.#parts, client: this.#mortalClient(this.#parts.client), signal });
+    this.#running = this.#controller.start({ ...this.#parts, client: this.#limitedClient(this.#parts.client), signal });
   }
 
-  #mortalClient(client: Client): Client {
+  #limitedClient(client: Client): Client {
     const patch: Client['patch'] = (...request) => {
       if (this.#writesLeft-- > 0) return client.patch(...request);
-      this.#isDead = true;
-      return Promise.reject(new Error('the process is gone'));
+      this.#isKilled = true;
+      return Promise.reject(new Error('the process was killed'));
     };
     return { ...client, patch };
   }
