@@ -11,6 +11,7 @@ import type { WebSocketStream } from '#lib/websocket.ts';
 import { startRealPlane, type RealGuest, type RealPlane } from '#test/support/real-guests.ts';
 
 const INSTANCE = '/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachineinstances/shown';
+const RESEND_MS = 2000;
 const MAX_PICTURE_BYTES = 16 * 1024 * 1024;
 const UUID = '0d3a5ce8-7b53-4b6c-9a5e-1c7f3b1e9f42';
 
@@ -112,11 +113,16 @@ suite('a real guest', () => {
     const stream = await open('portforward/7778/udp');
     const received: string[] = [];
     stream.on('data', (datagram: Buffer) => received.push(datagram.toString('latin1')));
-    for (const datagram of ['first', 'x'.repeat(1400), 'third']) {
+    const sent = ['first', 'x'.repeat(1400), 'third'];
+    for (const datagram of sent) {
+      // A busy machine may lose datagrams, so each is sent until its echo arrives.
+      const sending = setInterval(() => stream.write(datagram), RESEND_MS);
       stream.write(datagram);
       while (!received.includes(datagram)) await once(stream, 'data');
+      clearInterval(sending);
     }
     stream.destroy();
+    assert.deepEqual([...new Set(received)], sent);
   });
 
   test('refuses a connection to a port without a listener', async () => {

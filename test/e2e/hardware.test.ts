@@ -118,7 +118,7 @@ test('the guest reads a ConfigMap, a Secret and its own name from disks', async 
 });
 
 test('features that need KVM are left out, with an Event', async () => {
-  assert.match(await waitForEvent(/Left out because they need KVM/), /hv-relaxed, hv-vapic, hv-spinlocks/);
+  assert.match(await waitForEvent(/Left out because this node has no KVM/), /hv-relaxed, hv-vapic, hv-spinlocks/);
 });
 
 test('its display accepts RFB clients', async () => {
