@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import type { AuditRecord } from '#engine/audit/audit-record.ts';
-import { gadget, GADGETS, installGadgets } from '#test/support/gadgets.ts';
+import { aGadget, GADGETS, installGadgets } from '#test/support/gadgets.ts';
 import { startTestApi, type Answer, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 const POLICIES = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies';
@@ -26,7 +26,7 @@ interface Case extends Setup {
 }
 
 const create = (labels?: Record<string, string>) => (api: TestApi) =>
-  api.call('POST', GADGETS, { body: gadget('new', SPEC, { labels }) });
+  api.call('POST', GADGETS, { body: aGadget('new', SPEC, { labels }) });
 const remove =
   (name: string, query = '') =>
   (api: TestApi) =>
@@ -193,7 +193,7 @@ const cases: Record<string, Case> = {
   },
   'request says when it is a dry run, and a dry run is judged': {
     spec: deny('!request.dryRun', { message: 'dry' }),
-    do: (api) => api.call('POST', `${GADGETS}?dryRun=All`, { body: gadget('new', SPEC) }),
+    do: (api) => api.call('POST', `${GADGETS}?dryRun=All`, { body: aGadget('new', SPEC) }),
     want: { status: 422, message: /dry/ },
   },
   'namespaceObject is the namespace': {
@@ -283,7 +283,7 @@ const cases: Record<string, Case> = {
   'the parameter is there for the expression': {
     spec: withParams('object.spec.size <= int(params.data.max)'),
     binding: { paramRef: { name: 'limits', parameterNotFoundAction: 'Deny' } },
-    do: (api) => api.call('POST', GADGETS, { body: gadget('new', { size: 9 }) }),
+    do: (api) => api.call('POST', GADGETS, { body: aGadget('new', { size: 9 }) }),
     want: { status: 422, message: /failed expression/ },
   },
   'a parameter that is missing denies where it must be there': {
@@ -307,7 +307,7 @@ const cases: Record<string, Case> = {
       messageExpression: "'more than ' + params.data.max",
     }),
     binding: { paramRef: { selector: { matchLabels: { limits: 'yes' } }, parameterNotFoundAction: 'Deny' } },
-    do: (api) => api.call('POST', GADGETS, { body: gadget('new', { size: 7 }) }),
+    do: (api) => api.call('POST', GADGETS, { body: aGadget('new', { size: 7 }) }),
     want: { status: 422, message: /more than 5$/ },
   },
   'an expression that costs too much is an error of its policy': {
@@ -345,8 +345,8 @@ describe('ValidatingAdmissionPolicy', () => {
     await api.call('DELETE', `${BINDINGS}/rule`);
     await api.ok('DELETE', GADGETS);
     await api.call('DELETE', `${CONFIG_MAPS}/other`);
-    await api.ok('POST', GADGETS, { body: gadget('plain', SPEC) });
-    await api.ok('POST', GADGETS, { body: gadget('guarded', SPEC, { labels: { protect: 'True' } }) });
+    await api.ok('POST', GADGETS, { body: aGadget('plain', SPEC) });
+    await api.ok('POST', GADGETS, { body: aGadget('guarded', SPEC, { labels: { protect: 'True' } }) });
     audit.length = 0;
   });
 
@@ -374,11 +374,11 @@ describe('ValidatingAdmissionPolicy', () => {
 
   it('a policy without a binding asks nothing, and one whose binding goes no longer does', async () => {
     await api.ok('POST', POLICIES, { body: policy(deny('false')) });
-    await api.ok('POST', GADGETS, { body: gadget('one', SPEC) });
+    await api.ok('POST', GADGETS, { body: aGadget('one', SPEC) });
     await api.ok('POST', BINDINGS, { body: bindingOf(['Deny'], {}) });
-    assert.equal((await api.call('POST', GADGETS, { body: gadget('two', SPEC) })).status, 422);
+    assert.equal((await api.call('POST', GADGETS, { body: aGadget('two', SPEC) })).status, 422);
     await api.ok('DELETE', `${BINDINGS}/rule`);
-    await api.ok('POST', GADGETS, { body: gadget('two', SPEC) });
+    await api.ok('POST', GADGETS, { body: aGadget('two', SPEC) });
   });
 
   it('type checking warns in the status of what the schema does not have', async () => {

@@ -11,7 +11,7 @@ import {
   STARTED_ANNOTATION,
 } from '#api/names.ts';
 import { judgeHistory } from '#test/support/identity-history.ts';
-import { editRecord, loseRecord } from '#test/support/lost-records.ts';
+import { editStoredRecord, loseRecord } from '#test/support/lost-records.ts';
 import { aSnapshot } from '#test/support/snapshots.ts';
 import type { CallOptions, Loose } from '#test/support/test-api.ts';
 import { aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
@@ -98,7 +98,7 @@ test('a record is held until its VM is gone', async (t) => {
 
   await t.test('a record of an older version gets the finalizer', async () => {
     await plane.apply(aMachine('old'));
-    await editRecord(plane, 'old', ({ metadata }) => delete metadata.finalizers);
+    await editStoredRecord(plane, 'old', ({ metadata }) => delete metadata.finalizers);
     await plane.settle();
     assert.deepEqual((await find(plane, 'old')).metadata.finalizers, [RECORD_FINALIZER]);
   });
@@ -261,11 +261,11 @@ test('a record that is lost', async (t) => {
   await t.test('a record whose devices are gone counts as lost, too', async () => {
     await plane.apply(aMachine('emptied'));
     const hardware = hardwareOf(plane, 'emptied');
-    await editRecord(plane, 'emptied', (record) => delete record.status);
+    await editStoredRecord(plane, 'emptied', (record) => delete record.status);
     await plane.settle();
     assert.match((await find(plane, 'emptied')).status.history.at(-1).cause, /^rebuilt from the running guest/);
     await plane.ask('stop', 'emptied');
-    await editRecord(plane, 'emptied', (record) => delete record.status);
+    await editStoredRecord(plane, 'emptied', (record) => delete record.status);
     await plane.ask('start', 'emptied');
     assert.equal(lossOf(await plane.get('VirtualMachine', 'emptied')).reason, 'DecisionRequired');
     assert.equal((await find(plane, 'emptied')).status, undefined, 'nothing is said before it is known');

@@ -7,9 +7,9 @@ import { CLAIMS, PODS, startVmiScene, VOLUMES } from '#test/support/vmi-scene.ts
 /** A volume on node-1, used by a pod. */
 async function start(t: TestContext) {
   const scene = await startVmiScene(t, [storageController]);
-  await scene.node('node-1');
+  await scene.addNode('node-1');
   const parameters = { scope: 'node' };
-  await scene.storageClass('local', {
+  await scene.addStorageClass('local', {
     volumeBindingMode: 'WaitForFirstConsumer',
     allowVolumeExpansion: true,
     parameters,
@@ -19,7 +19,7 @@ async function start(t: TestContext) {
   const spec = { containers: [{ name: 'main', image: 'x' }], volumes };
   await scene.ok('POST', PODS, { body: { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'user' }, spec } });
   await scene.settle();
-  await scene.node('node-2');
+  await scene.addNode('node-2');
   const name = `pvc-${metadata.uid}`;
   return {
     scene,

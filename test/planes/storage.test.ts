@@ -90,7 +90,7 @@ test('a claim whose volume is taken away is lost', async (t) => {
 
 test('a claim that a pod uses does not go before the pod', async (t) => {
   const scene = await startVmiScene(t, []);
-  await scene.node('node-1');
+  await scene.addNode('node-1');
   await addVolume(scene, 'only');
   await scene.claim('disk', { storageClassName: 'manual' });
   await addPod(scene, 'user', 'disk');
@@ -104,8 +104,8 @@ test('a claim that a pod uses does not go before the pod', async (t) => {
 
 test('a claim of the default class waits for its consumer and gets a volume on its node', async (t) => {
   const scene = await startVmiScene(t, [storageController]);
-  await scene.node('node-1');
-  await scene.storageClass('local', { ...LOCAL, ...DEFAULT });
+  await scene.addNode('node-1');
+  await scene.addStorageClass('local', { ...LOCAL, ...DEFAULT });
   const { metadata } = await scene.claim('disk', {});
   assert.equal((await scene.ok('GET', `${CLAIMS}/disk`)).spec.storageClassName, 'local');
   assert.equal((await claimState(scene, 'disk'))[0], 'Pending');
@@ -131,7 +131,7 @@ test('a claim of the default class waits for its consumer and gets a volume on i
 
 test('a shared volume is made at once, and goes with its claim when the node has removed the data', async (t) => {
   const scene = await startVmiScene(t, [storageController]);
-  await scene.storageClass('shared', SHARED);
+  await scene.addStorageClass('shared', SHARED);
   const { metadata } = await scene.claim('disk', { storageClassName: 'shared', accessModes: ['ReadWriteMany'] });
   const name = `pvc-${metadata.uid}`;
   assert.deepEqual(await claimState(scene, 'disk'), ['Bound', name, '1Gi']);
@@ -146,7 +146,7 @@ test('a shared volume is made at once, and goes with its claim when the node has
 
 test('what a class cannot give is refused in an Event, and the claim stays Pending', async (t) => {
   const scene = await startVmiScene(t, [storageController]);
-  await scene.storageClass('here', { ...LOCAL, volumeBindingMode: 'Immediate' });
+  await scene.addStorageClass('here', { ...LOCAL, volumeBindingMode: 'Immediate' });
   await scene.claim('disk', { storageClassName: 'here', accessModes: ['ReadWriteMany'] });
   assert.equal((await claimState(scene, 'disk'))[0], 'Pending');
   const events = await scene.events('disk');
@@ -157,7 +157,7 @@ test('what a class cannot give is refused in an Event, and the claim stays Pendi
 
 test('a retained volume stays with its data', async (t) => {
   const scene = await startVmiScene(t, [storageController]);
-  await scene.storageClass('kept', { ...SHARED, reclaimPolicy: 'Retain' });
+  await scene.addStorageClass('kept', { ...SHARED, reclaimPolicy: 'Retain' });
   const { metadata } = await scene.claim('disk', { storageClassName: 'kept' });
   await scene.ok('DELETE', `${CLAIMS}/disk`);
   await scene.settle();
@@ -167,8 +167,8 @@ test('a retained volume stays with its data', async (t) => {
 
 test('a claim grows: at once where nobody uses it, else when its node has done it', async (t) => {
   const scene = await startVmiScene(t, [storageController]);
-  await scene.node('node-1');
-  await scene.storageClass('shared', SHARED);
+  await scene.addNode('node-1');
+  await scene.addStorageClass('shared', SHARED);
   const { metadata } = await scene.claim('disk', { storageClassName: 'shared' });
   const ask = async (storage: string) => {
     await scene.ok('PATCH', `${CLAIMS}/disk`, { body: { spec: { resources: { requests: { storage } } } } });
@@ -191,8 +191,8 @@ test('a claim grows: at once where nobody uses it, else when its node has done i
 
 test('a volume that is to go says so when the node that holds its data is gone', async (t) => {
   const scene = await startVmiScene(t, [storageController]);
-  await scene.node('node-1');
-  await scene.storageClass('local', LOCAL);
+  await scene.addNode('node-1');
+  await scene.addStorageClass('local', LOCAL);
   const { metadata } = await scene.claim('disk', { storageClassName: 'local' });
   await addPod(scene, 'user', 'disk');
   await scene.ok('DELETE', `${PODS}/user?gracePeriodSeconds=0`);

@@ -30,9 +30,9 @@ const volume = (name: string) => ({ name, persistentVolumeClaim: { claimName: na
 async function start(t: TestContext, metadata: Loose = {}, learners = [learnerOf(DEVICES)]): Promise<VmiScene> {
   const own = [vmController, vmiController, storageController, ...learners];
   const scene = await startVmiScene(t, own, customKinds);
-  await scene.node('node-1');
-  await scene.node('node-2');
-  await scene.storageClass('local', LOCAL);
+  await scene.addNode('node-1');
+  await scene.addNode('node-2');
+  await scene.addStorageClass('local', LOCAL);
   const domain = {
     memory: { guest: '128Mi' },
     machine: { type: 'q35' },
@@ -54,7 +54,7 @@ async function start(t: TestContext, metadata: Loose = {}, learners = [learnerOf
 async function startRunning(t: TestContext): Promise<VmiScene> {
   const scene = await start(t);
   const { items } = await scene.ok('GET', PODS);
-  await scene.report(items[0].metadata.name, { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] });
+  await scene.reportPod(items[0].metadata.name, { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] });
   const { nodeName: _, ...told } = toldDevices(DEVICES);
   await say(scene, told);
   return scene;

@@ -17,7 +17,7 @@ const LOCAL = { volumeBindingMode: 'WaitForFirstConsumer', parameters: { scope: 
 async function start(t: TestContext, ...nodes: string[]): Promise<VmiScene> {
   const kinds = [kubevirt, virtualMachineInstance, virtualMachineInstanceMigration];
   const scene = await startVmiScene(t, [vmiController, storageController], kinds);
-  for (const node of nodes) await scene.node(node);
+  for (const node of nodes) await scene.addNode(node);
   return scene;
 }
 
@@ -46,7 +46,7 @@ async function thePod(scene: VmiScene): Promise<Loose> {
 
 async function runIt(scene: VmiScene): Promise<Loose> {
   const pod = await thePod(scene);
-  await scene.report(pod.metadata.name, RUNNING);
+  await scene.reportPod(pod.metadata.name, RUNNING);
   return pod;
 }
 
@@ -90,7 +90,7 @@ test('what the agent reports stays, and its order too', async (t) => {
 
 test('a missing claim is told and awaited', async (t) => {
   const scene = await start(t, 'node-1');
-  await scene.storageClass('local', LOCAL);
+  await scene.addStorageClass('local', LOCAL);
   await create(scene, onClaim('disk'));
   const vmi = await get(scene);
   assert.equal(vmi.status.phase, 'Pending');
@@ -120,7 +120,7 @@ test('a missing claim is told and awaited', async (t) => {
 
 test('an instance goes where its data lies, and waits while that node takes nobody', async (t) => {
   const scene = await start(t, 'node-1', 'node-2');
-  await scene.storageClass('local', LOCAL);
+  await scene.addStorageClass('local', LOCAL);
   const { metadata } = await scene.claim('disk', { storageClassName: 'local' });
   await create(scene, onClaim('disk'));
   const first = await thePod(scene);
@@ -180,7 +180,7 @@ test('a guest that shuts down has succeeded, and its pod stays for its log', asy
   const scene = await start(t, 'node-1');
   await create(scene);
   const pod = await runIt(scene);
-  await scene.report(pod.metadata.name, { phase: 'Succeeded', ...terminated(0, 'Completed') });
+  await scene.reportPod(pod.metadata.name, { phase: 'Succeeded', ...terminated(0, 'Completed') });
   const { status } = await get(scene);
   assert.deepEqual([status.phase, status.reason, status.activePods], ['Succeeded', undefined, undefined]);
   assert.equal(condition({ status }, 'Ready').reason, 'PodTerminating');
@@ -191,7 +191,7 @@ test('a guest that crashes has failed, and the reason is told', async (t) => {
   const scene = await start(t, 'node-1');
   await create(scene);
   const pod = await runIt(scene);
-  await scene.report(pod.metadata.name, { phase: 'Failed', ...terminated(1, 'GuestCrashed', 'QEMU exited with 1') });
+  await scene.reportPod(pod.metadata.name, { phase: 'Failed', ...terminated(1, 'GuestCrashed', 'QEMU exited with 1') });
   const { status } = await get(scene);
   assert.deepEqual([status.phase, status.reason], ['Failed', 'GuestCrashed']);
   assert.ok((await scene.events('db')).includes('Warning GuestCrashed QEMU exited with 1'));
@@ -202,7 +202,7 @@ test('a fault of the node while it starts is told', async (t) => {
   await create(scene);
   const waiting = { reason: 'ImageMissing', message: 'there is no disk.img' };
   const compute = { name: 'compute', image: 'x', imageID: '', ready: false, restartCount: 0, state: { waiting } };
-  await scene.report((await thePod(scene)).metadata.name, { containerStatuses: [compute] });
+  await scene.reportPod((await thePod(scene)).metadata.name, { containerStatuses: [compute] });
   const { reason, message } = condition(await get(scene), 'Synchronized');
   assert.deepEqual([reason, message], ['ImageMissing', 'there is no disk.img']);
   await runIt(scene);
@@ -218,7 +218,7 @@ test('a deleted instance goes when its pod is gone', async (t) => {
   assert.ok((await thePod(scene)).metadata.deletionTimestamp);
   const { status } = await get(scene);
   assert.deepEqual([status.phase, condition({ status }, 'Ready').reason], ['Running', 'PodTerminating']);
-  await scene.report(pod.metadata.name, { phase: 'Succeeded' });
+  await scene.reportPod(pod.metadata.name, { phase: 'Succeeded' });
   assert.equal((await get(scene)).status.phase, 'Succeeded');
   await scene.ok('DELETE', `${PODS}/${pod.metadata.name}?gracePeriodSeconds=0`);
   await scene.settle();
@@ -263,7 +263,7 @@ test('an instance on a node that is lost has failed, and is not gone while its p
   const scene = await start(t, 'node-1', 'node-2');
   await create(scene);
   const home = (await runIt(scene)).spec.nodeName;
-  scene.die(home);
+  scene.stopHeartbeat(home);
   await scene.advance(60);
   const silent = await get(scene);
   assert.deepEqual([silent.status.phase, condition(silent, 'Ready').status], ['Running', 'False']);

@@ -31,10 +31,10 @@ const CLASS = {
 async function start(t: TestContext, names: readonly string[] = ['db'], spec: Loose = {}): Promise<VmiScene> {
   const kinds = [kubevirt, virtualMachine, virtualMachineInstance, virtualMachineInstanceMigration];
   const scene = await startVmiScene(t, [vmiController, storageController, migrationController], kinds);
-  await scene.storageClass('local', CLASS);
-  await scene.node('node-1');
+  await scene.addStorageClass('local', CLASS);
+  await scene.addNode('node-1');
   for (const name of names) await run(scene, name, spec);
-  await scene.node('node-2');
+  await scene.addNode('node-2');
   return scene;
 }
 
@@ -53,7 +53,7 @@ async function run(scene: VmiScene, name: string, spec: Loose): Promise<void> {
   };
   await scene.ok('POST', VMIS, { body });
   await scene.settle();
-  for (const pod of await podsOf(scene, name)) await scene.report(pod.metadata.name, RUNNING);
+  for (const pod of await podsOf(scene, name)) await scene.reportPod(pod.metadata.name, RUNNING);
 }
 
 async function migrate(scene: VmiScene, vmiName = 'db', name = `go-${vmiName}`): Promise<void> {
@@ -99,7 +99,7 @@ async function says(scene: VmiScene, migrationProgress: Loose, name = 'db'): Pro
 async function commits(scene: VmiScene, name = 'db'): Promise<void> {
   const { migrationState: state } = (await vmiOf(scene, name)).status;
   const committed = { type: MIGRATION_COMMITTED_CONDITION, status: 'True', message: state.migrationUid };
-  await scene.report(state.targetPod, { phase: 'Running', conditions: [committed, READY] });
+  await scene.reportPod(state.targetPod, { phase: 'Running', conditions: [committed, READY] });
   const { status: answer } = await scene.call('PATCH', `${PODS}/${state.sourcePod}/status`, {
     body: { status: { phase: 'Succeeded', reason: MIGRATED_REASON } },
   });
@@ -128,7 +128,7 @@ test('a guest goes to another node, and its state and its disk with it', async (
   assert.deepEqual(target.spec.resources, source.spec.resources);
   assert.equal(await phaseOf(scene), 'PreparingTarget');
 
-  await scene.report(state.targetPod, { phase: 'Running' });
+  await scene.reportPod(state.targetPod, { phase: 'Running' });
   assert.equal(await phaseOf(scene), 'TargetReady');
   await says(scene, { phase: 'Copying', dataTotalBytes: 10 });
   const during = (await migrationOf(scene)).status;
@@ -163,7 +163,7 @@ test('a guest that cannot go stays, and nothing is left at the target', async (t
   const [source] = await stateClaims(scene);
   await migrate(scene);
   const { migrationState: state } = (await vmiOf(scene)).status;
-  await scene.report(state.targetPod, { phase: 'Failed', reason: MIGRATION_ABORTED_REASON });
+  await scene.reportPod(state.targetPod, { phase: 'Failed', reason: MIGRATION_ABORTED_REASON });
   // The target's agent removes its pod.
   await scene.call('DELETE', `${PODS}/${state.targetPod}?gracePeriodSeconds=0`);
   await scene.settle();

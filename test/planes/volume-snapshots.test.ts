@@ -18,10 +18,10 @@ const MOMENT = 1_893_456_000_000_000_000;
 
 async function startScene(t: TestContext, deletionPolicy = 'Delete'): Promise<VmiScene> {
   const scene = await startVmiScene(t, [storageController, volumeSnapshotController]);
-  await scene.node('node-1');
-  await scene.node('node-2');
-  await scene.storageClass('local', { volumeBindingMode: 'WaitForFirstConsumer', parameters: { scope: 'node' } });
-  await scene.storageClass('shared', { volumeBindingMode: 'Immediate', parameters: { scope: 'shared' } });
+  await scene.addNode('node-1');
+  await scene.addNode('node-2');
+  await scene.addStorageClass('local', { volumeBindingMode: 'WaitForFirstConsumer', parameters: { scope: 'node' } });
+  await scene.addStorageClass('shared', { volumeBindingMode: 'Immediate', parameters: { scope: 'shared' } });
   await scene.ok('POST', `${GROUP}/volumesnapshotclasses`, {
     body: {
       apiVersion: 'snapshot.storage.k8s.io/v1',
@@ -161,7 +161,7 @@ test('what every node reaches is copied by another node when the first is gone',
   const filler = () => nodeOf(`${VOLUMES}/pvc-${uid}`, 'selfsame.io/volume-copy-node');
   assert.equal(await filler(), 'node-2');
   await remove(scene, '/api/v1/nodes/node-2');
-  await scene.node('node-3');
+  await scene.addNode('node-3');
   await scene.advance(10);
   assert.equal(await filler(), 'node-3');
 });

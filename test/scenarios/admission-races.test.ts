@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { LocalServices } from '#engine/services.ts';
-import { gadget, gadgetCrd, GADGETS, installCrd } from '#test/support/gadgets.ts';
+import { aGadget, gadgetCrd, GADGETS, installCrd } from '#test/support/gadgets.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 const NAMESPACES = '/api/v1/namespaces';
@@ -136,7 +136,7 @@ test('an object is not written in the shape of a definition that was replaced wh
     crd.spec.scope = 'Cluster';
     await installCrd(api, crd);
   };
-  const { status, body } = await api.call('POST', GADGETS, { body: gadget('late') });
+  const { status, body } = await api.call('POST', GADGETS, { body: aGadget('late') });
   assert.equal(status, 409, JSON.stringify(body));
   assert.equal(api.store.count('gadgets.golden.local'), 0);
 });
@@ -158,7 +158,7 @@ test('a webhook writes no more than the client could: not the status beside the 
   await installCrd(api, crd);
   await namespace('silver');
   const url = '/apis/silver.local/v1/namespaces/silver/gadgets';
-  const one = { ...gadget('one', { size: 1 }), apiVersion: 'silver.local/v1' };
+  const one = { ...aGadget('one', { size: 1 }), apiVersion: 'silver.local/v1' };
   await api.ok('POST', url, { body: one });
   const hook = configuration();
   hook.metadata.name = hook.webhooks[0].name = 'meddler.golden.local';

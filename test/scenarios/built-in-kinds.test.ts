@@ -1,7 +1,7 @@
 /** What Go's types mean for built-in kinds: what is not kept, what does not decode, and the words for it. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { gadget, GADGETS, installGadgets } from '#test/support/gadgets.ts';
+import { aGadget, GADGETS, installGadgets } from '#test/support/gadgets.ts';
 import { startTestApi, type CallOptions, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 let api: TestApi;
@@ -68,7 +68,7 @@ describe('empty maps and lists', () => {
   });
 
   test('go from the metadata of custom resources, and stay in what is theirs', async () => {
-    const body = { ...gadget('bare', { size: 1 }, { labels: {}, finalizers: [] }) };
+    const body = { ...aGadget('bare', { size: 1 }, { labels: {}, finalizers: [] }) };
     const made = await api.ok('POST', GADGETS, { body });
     assert.deepEqual([made.metadata.labels, made.metadata.finalizers], [undefined, undefined]);
     const status = { list: [], map: {} };
@@ -220,7 +220,7 @@ describe('unknown fields are told', () => {
   });
 
   test('of custom resources with the metadata first and the rest sorted', async () => {
-    const sent = { ...gadget('order', { size: 1, zeta: 1, alpha: 1 }), beta: 1 };
+    const sent = { ...aGadget('order', { size: 1, zeta: 1, alpha: 1 }), beta: 1 };
     const body = JSON.stringify({ beta: 1, ...sent, metadata: { zeta: 1, ...sent.metadata } });
     const { warnings } = await api.call('POST', GADGETS, { body });
     assert.deepEqual(warnings, ['metadata.zeta', 'beta', 'spec.alpha', 'spec.zeta'].map(unknownField));

@@ -1,7 +1,7 @@
 /** A long list in a version that is not the stored one is made object by object: others are served meanwhile. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { gadget, gadgetCrd, GADGETS, installGadgets } from '#test/support/gadgets.ts';
+import { aGadget, gadgetCrd, GADGETS, installGadgets } from '#test/support/gadgets.ts';
 import { startTestApi, type TestApi } from '#test/support/test-api.ts';
 
 const COUNT = 350;
@@ -12,7 +12,7 @@ before(async () => {
   const crd = gadgetCrd();
   crd.spec.versions.push({ ...crd.spec.versions[0], name: 'v2', storage: false });
   await installGadgets(api, crd);
-  for (let i = 0; i < COUNT; i++) await api.ok('POST', GADGETS, { body: gadget(`g${i}`) });
+  for (let i = 0; i < COUNT; i++) await api.ok('POST', GADGETS, { body: aGadget(`g${i}`) });
 });
 after(() => api.stop());
 

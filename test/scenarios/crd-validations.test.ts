@@ -1,7 +1,7 @@
 /** x-kubernetes-validations and stricter schemas, as a client meets them. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { gadget, gadgetCrd, GADGETS, installGadgets } from '#test/support/gadgets.ts';
+import { aGadget, gadgetCrd, GADGETS, installGadgets } from '#test/support/gadgets.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
@@ -130,7 +130,7 @@ const creations: Record<string, { name?: string; spec: Loose; wants: Loose[] }> 
 
 for (const [name, { name: object = 'new', spec, wants }] of Object.entries(creations)) {
   test(name, async () => {
-    assert.deepEqual(await refusal('POST', GADGETS, gadget(object, spec)), wants);
+    assert.deepEqual(await refusal('POST', GADGETS, aGadget(object, spec)), wants);
   });
 }
 
@@ -139,7 +139,7 @@ test('a transition is judged by what was there, items by their keys', async () =
     { name: 'a', number: 5 },
     { name: 'b', number: 7 },
   ];
-  await api.ok('POST', GADGETS, { body: gadget('moving', { size: 2, fixed: 'x', level: 1, ports }) });
+  await api.ok('POST', GADGETS, { body: aGadget('moving', { size: 2, fixed: 'x', level: 1, ports }) });
   const path = `${GADGETS}/moving`;
   assert.deepEqual(await refusal('PATCH', path, { spec: { fixed: 'y' } }), [
     { reason: 'FieldValueInvalid', message: 'Invalid value: "string": fixed is immutable', field: 'spec.fixed' },
@@ -167,7 +167,7 @@ test('a transition is judged by what was there, items by their keys', async () =
 });
 
 test('a status is judged by itself, and by the rules of the whole object', async () => {
-  await api.ok('POST', GADGETS, { body: gadget('shown', { size: 2 }) });
+  await api.ok('POST', GADGETS, { body: aGadget('shown', { size: 2 }) });
   assert.deepEqual(await refusal('PATCH', `${GADGETS}/shown/status`, { status: { phase: 'Lost' } }), [
     {
       reason: 'FieldValueInvalid',
@@ -179,7 +179,7 @@ test('a status is judged by itself, and by the rules of the whole object', async
 });
 
 test('objects outlive a schema that becomes stricter', async () => {
-  await api.ok('POST', GADGETS, { body: gadget('old', { size: 9, note: 'long', mode: 'manual', sizes: { a: 7 } }) });
+  await api.ok('POST', GADGETS, { body: aGadget('old', { size: 9, note: 'long', mode: 'manual', sizes: { a: 7 } }) });
   const crd = await api.ok('GET', `${CRDS}/gadgets.golden.local`);
   const { properties } = schemaOf(crd).properties.spec;
   properties.size.maximum = 5;

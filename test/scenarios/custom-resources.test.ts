@@ -1,7 +1,7 @@
 /** CustomResourceDefinitions from creation to deletion, and their objects in several versions. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { gadget, gadgetCrd, GADGETS, installCrd, installGadgets } from '#test/support/gadgets.ts';
+import { aGadget, gadgetCrd, GADGETS, installCrd, installGadgets } from '#test/support/gadgets.ts';
 import { startTestApi, type Loose, type TestApi, type WatchProbe } from '#test/support/test-api.ts';
 
 const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
@@ -73,7 +73,7 @@ test('several served versions are views of one object', async () => {
   crd.spec.versions = [v1, { ...structuredClone(v1), name: 'v1beta1', storage: false, deprecated: true }];
   await installCrd(api, crd);
   const url = (version: string) => `/apis/golden.local/${version}/namespaces/golden/wheels`;
-  const wheel = { ...gadget('w'), apiVersion: 'golden.local/v1beta1', kind: 'Wheel' };
+  const wheel = { ...aGadget('w'), apiVersion: 'golden.local/v1beta1', kind: 'Wheel' };
   const made = await api.call('POST', url('v1beta1'), { body: wheel });
   assert.deepEqual([made.status, made.body.apiVersion], [201, 'golden.local/v1beta1']);
   assert.deepEqual(made.warnings, ['golden.local/v1beta1 Wheel is deprecated']);
@@ -96,7 +96,7 @@ test('what is written through one version fits the version that is stored, also 
   crd.spec.versions = [v1, { name: 'v0', served: true, storage: false, schema: { openAPIV3Schema: loose } }];
   await installCrd(api, crd);
   const url = (version: string) => `/apis/golden.local/${version}/namespaces/golden/levers`;
-  const lever = { ...gadget('l', { size: 2, anything: 'goes' }), apiVersion: 'golden.local/v0', kind: 'Lever' };
+  const lever = { ...aGadget('l', { size: 2, anything: 'goes' }), apiVersion: 'golden.local/v0', kind: 'Lever' };
   const want = { size: 2, mode: 'auto' };
 
   const made = await api.ok('POST', url('v0'), { body: lever });
@@ -145,7 +145,7 @@ for (const [name, spoil, message] of [
 }
 
 test('a changed schema counts for the next write', async () => {
-  await api.ok('POST', GADGETS, { body: gadget('before', { size: 9 }) });
+  await api.ok('POST', GADGETS, { body: aGadget('before', { size: 9 }) });
   await api.ok('PATCH', `${CRDS}/gadgets.golden.local`, {
     contentType: 'application/json-patch+json',
     body: [
@@ -156,26 +156,26 @@ test('a changed schema counts for the next write', async () => {
       },
     ],
   });
-  assert.equal((await api.call('POST', GADGETS, { body: gadget('after', { size: 9 }) })).status, 422);
+  assert.equal((await api.call('POST', GADGETS, { body: aGadget('after', { size: 9 }) })).status, 422);
   assert.equal((await api.ok('GET', `${GADGETS}/before`)).spec.size, 9);
 });
 
 test('open watches of a kind end when its definition changes, not when only its status does', async () => {
   const watch = await api.watch(`${GADGETS}?watch=1`);
   await api.ok('PATCH', `${CRDS}/gadgets.golden.local`, { body: { metadata: { labels: { touched: 'yes' } } } });
-  await api.ok('POST', GADGETS, { body: gadget('still-watched', { size: 1 }) });
+  await api.ok('POST', GADGETS, { body: aGadget('still-watched', { size: 1 }) });
   await until(watch, ({ object }) => object.metadata.name === 'still-watched');
   await api.ok('PATCH', `${CRDS}/gadgets.golden.local`, { body: { spec: { names: { categories: ['all', 'more'] } } } });
   await watch.ended;
 });
 
 test('a deleted definition takes its objects along, and waits for their finalizers', async () => {
-  await api.ok('POST', GADGETS, { body: gadget('sticky', { size: 1 }, { finalizers: ['golden.local/hold'] }) });
+  await api.ok('POST', GADGETS, { body: aGadget('sticky', { size: 1 }, { finalizers: ['golden.local/hold'] }) });
   const watch = await api.watch(`${CRDS}?watch=1&fieldSelector=metadata.name=gadgets.golden.local`);
   const answer = await api.ok('DELETE', `${CRDS}/gadgets.golden.local`);
   assert.deepEqual(answer.metadata.finalizers, ['customresourcecleanup.apiextensions.k8s.io']);
   await until(watch, ({ object }) => condition(object, 'Terminating')?.status === 'True');
-  assert.equal((await api.call('POST', GADGETS, { body: gadget('late', { size: 1 }) })).status, 405);
+  assert.equal((await api.call('POST', GADGETS, { body: aGadget('late', { size: 1 }) })).status, 405);
   const gadgets = await api.watch(`${GADGETS}?watch=1&fieldSelector=metadata.name=sticky`);
   await until(gadgets, ({ object }) => object.metadata.deletionTimestamp !== undefined);
   gadgets.stop();
@@ -193,7 +193,7 @@ test('the scale subresource stands for fields of the object', async () => {
   crd.spec.versions[0].subresources.scale = { specReplicasPath: '.spec.size', statusReplicasPath: '.status.size' };
   await installCrd(api, crd);
   const url = '/apis/golden.local/v1/namespaces/golden/fleets';
-  await api.ok('POST', url, { body: { ...gadget('f'), kind: 'Fleet' } });
+  await api.ok('POST', url, { body: { ...aGadget('f'), kind: 'Fleet' } });
   await api.ok('PATCH', `${url}/f/status`, { body: { status: { size: 2 } } });
   const scale = await api.ok('GET', `${url}/f/scale`);
   assert.deepEqual([scale.kind, scale.spec, scale.status], ['Scale', { replicas: 3 }, { replicas: 2 }]);

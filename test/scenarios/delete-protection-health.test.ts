@@ -124,7 +124,7 @@ test('on a cluster without policies all else is installed, until there are polic
   let isOld = true;
   // Only to our parts: the engine itself has no such age.
   const old = await startApi({
-    gate: (handler) => (request) => {
+    wrapHandler: (handler) => (request) => {
       const isPolicy = request.path.startsWith(`${ADMISSION}/validatingadmissionpolic`);
       if (!isOld || !isPolicy || !request.user.name.startsWith(OURS)) return handler(request);
       asked.push(request.path);

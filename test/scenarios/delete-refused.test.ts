@@ -5,7 +5,7 @@ import { FakeClock } from '#client/testing/fake-clock.ts';
 import { namespaceController } from '#engine/controllers/namespace.ts';
 import { startEngineController } from '#test/crash/collector.ts';
 import { makeBareNamespace } from '#test/support/bare-namespace.ts';
-import { gadget, GADGETS, installGadgets } from '#test/support/gadgets.ts';
+import { aGadget, GADGETS, installGadgets } from '#test/support/gadgets.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
@@ -107,7 +107,7 @@ test('a namespace loses all but what is protected, says so, and goes with it', a
 test('a kind loses all objects but what is protected, says so, and goes with it', async (t) => {
   const { api, pass } = await start(t);
   await protect(api, 'gadgets');
-  for (const name of ['a', 'kept', 'z']) await api.ok('POST', GADGETS, { body: gadget(name) });
+  for (const name of ['a', 'kept', 'z']) await api.ok('POST', GADGETS, { body: aGadget(name) });
   await api.ok('DELETE', CRD);
   await pass(1);
   assert.deepEqual(await namesIn(api, GADGETS), ['kept']);

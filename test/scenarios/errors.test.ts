@@ -1,7 +1,7 @@
 /** Refusals in kube-apiserver's words: code, reason and message, as recorded from version 1.32. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { gadget, gadgetCrd, GADGETS, installGadgets } from '#test/support/gadgets.ts';
+import { aGadget, gadgetCrd, GADGETS, installGadgets } from '#test/support/gadgets.ts';
 import { MALLORY, startTestApi, type CallOptions, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 let api: TestApi;
@@ -9,7 +9,7 @@ let api: TestApi;
 before(async () => {
   api = await startTestApi();
   await installGadgets(api);
-  await api.ok('POST', GADGETS, { body: gadget('one', { size: 3, color: 'red' }, { labels: { app: 'golden' } }) });
+  await api.ok('POST', GADGETS, { body: aGadget('one', { size: 3, color: 'red' }, { labels: { app: 'golden' } }) });
 });
 after(() => api.stop());
 
@@ -53,13 +53,13 @@ const cases: Record<string, Case> = {
     message: 'namespaces "absent" not found',
   },
   'a name that is taken': {
-    request: ['POST', GADGETS, { body: gadget('one') }],
+    request: ['POST', GADGETS, { body: aGadget('one') }],
     code: 409,
     reason: 'AlreadyExists',
     message: 'gadgets.golden.local "one" already exists',
   },
   'an update of an old version': {
-    request: ['PUT', one, { body: gadget('one', { size: 4 }, { resourceVersion: '1' }) }],
+    request: ['PUT', one, { body: aGadget('one', { size: 4 }, { resourceVersion: '1' }) }],
     code: 409,
     reason: 'Conflict',
     message:
@@ -72,14 +72,14 @@ const cases: Record<string, Case> = {
     message: /the object has been modified/,
   },
   'an update without a version': {
-    request: ['PUT', one, { body: gadget('one', { size: 4 }) }],
+    request: ['PUT', one, { body: aGadget('one', { size: 4 }) }],
     code: 422,
     reason: 'Invalid',
     message:
       'gadgets.golden.local "one" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified for an update',
   },
   'an update under another uid': {
-    request: ['PUT', one, { body: gadget('one', { size: 4 }, { uid: '00000000-0000-0000-0000-000000000000' }) }],
+    request: ['PUT', one, { body: aGadget('one', { size: 4 }, { uid: '00000000-0000-0000-0000-000000000000' }) }],
     code: 409,
     reason: 'Conflict',
     message:
@@ -92,19 +92,19 @@ const cases: Record<string, Case> = {
     message: /metadata\.uid: Invalid value: "00000000-0000-0000-0000-000000000000": field is immutable/,
   },
   'a name that differs from the path': {
-    request: ['PUT', one, { body: gadget('two') }],
+    request: ['PUT', one, { body: aGadget('two') }],
     code: 400,
     reason: 'BadRequest',
     message: 'the name of the object (two) does not match the name on the URL (one)',
   },
   'a namespace that differs from the path': {
-    request: ['POST', GADGETS, { body: gadget('x', { size: 1 }, { namespace: 'other' }) }],
+    request: ['POST', GADGETS, { body: aGadget('x', { size: 1 }, { namespace: 'other' }) }],
     code: 400,
     reason: 'BadRequest',
     message: 'the namespace of the provided object does not match the namespace sent on the request',
   },
   'another API version in the body': {
-    request: ['POST', GADGETS, { body: { ...gadget('x'), apiVersion: 'golden.local/v2' } }],
+    request: ['POST', GADGETS, { body: { ...aGadget('x'), apiVersion: 'golden.local/v2' } }],
     code: 400,
     reason: 'BadRequest',
     message: 'the API version in the data (golden.local/v2) does not match the expected API version (golden.local/v1)',
@@ -116,7 +116,7 @@ const cases: Record<string, Case> = {
     message: /^Object 'Kind' is missing in /,
   },
   'a value over its maximum': {
-    request: ['POST', GADGETS, { body: gadget('bad', { size: 11 }) }],
+    request: ['POST', GADGETS, { body: aGadget('bad', { size: 11 }) }],
     code: 422,
     reason: 'Invalid',
     message:
@@ -135,26 +135,26 @@ const cases: Record<string, Case> = {
     },
   },
   'a value outside of its enum': {
-    request: ['POST', GADGETS, { body: gadget('bad', { size: 1, color: 'pink' }) }],
+    request: ['POST', GADGETS, { body: aGadget('bad', { size: 1, color: 'pink' }) }],
     code: 422,
     reason: 'Invalid',
     message:
       'Gadget.golden.local "bad" is invalid: spec.color: Unsupported value: "pink": supported values: "red", "green", "blue"',
   },
   'a missing field': {
-    request: ['POST', GADGETS, { body: gadget('bad', {}) }],
+    request: ['POST', GADGETS, { body: aGadget('bad', {}) }],
     code: 422,
     reason: 'Invalid',
     message: 'Gadget.golden.local "bad" is invalid: spec.size: Required value',
   },
   'a wrong type': {
-    request: ['POST', GADGETS, { body: gadget('bad', { size: 'three' }) }],
+    request: ['POST', GADGETS, { body: aGadget('bad', { size: 'three' }) }],
     code: 422,
     reason: 'Invalid',
     message: /spec\.size: Invalid value: "string": spec\.size in body must be of type integer: "string"/,
   },
   'a bad name': {
-    request: ['POST', GADGETS, { body: gadget('Bad_Name') }],
+    request: ['POST', GADGETS, { body: aGadget('Bad_Name') }],
     code: 422,
     reason: 'Invalid',
     message:
@@ -184,7 +184,7 @@ const cases: Record<string, Case> = {
       /^ "" is invalid: patch: Invalid value: "\{.*: json: cannot unmarshal number into Go struct field ObjectMeta\.metadata\.labels of type string/,
   },
   'an unknown field under Strict': {
-    request: ['POST', `${GADGETS}?fieldValidation=Strict`, { body: gadget('bad', { size: 1, bogus: 2 }) }],
+    request: ['POST', `${GADGETS}?fieldValidation=Strict`, { body: aGadget('bad', { size: 1, bogus: 2 }) }],
     code: 400,
     reason: 'BadRequest',
     message: 'Gadget in version "v1" cannot be handled as a Gadget: strict decoding error: unknown field "spec.bogus"',
@@ -277,14 +277,14 @@ const cases: Record<string, Case> = {
     message: 'invalid timeout specified in the request URL - time: invalid duration "abc"',
   },
   'a dry run of a kind that is not': {
-    request: ['POST', `${GADGETS}?dryRun=Some`, { body: gadget('x') }],
+    request: ['POST', `${GADGETS}?dryRun=Some`, { body: aGadget('x') }],
     code: 422,
     reason: 'Invalid',
     message:
       'CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: []string{"Some"}: supported values: "All"',
   },
   'a field validation that is not': {
-    request: ['POST', `${GADGETS}?fieldValidation=Nope`, { body: gadget('x') }],
+    request: ['POST', `${GADGETS}?fieldValidation=Nope`, { body: aGadget('x') }],
     code: 422,
     reason: 'Invalid',
     message:
@@ -333,7 +333,7 @@ const cases: Record<string, Case> = {
     message: /nested too deeply/,
   },
   'an object over the bound of the store': {
-    request: ['POST', GADGETS, { body: gadget('huge', { size: 1, note: 'x'.repeat(1_600_000) }) }],
+    request: ['POST', GADGETS, { body: aGadget('huge', { size: 1, note: 'x'.repeat(1_600_000) }) }],
     code: 413,
     reason: 'RequestEntityTooLarge',
     message: /^Request entity too large: the object has 16\d{5} bytes; the limit is 1572864$/,

@@ -1,7 +1,7 @@
 /** Fields that a kind does not know, and fields that are sent twice: told, refused or taken in silence, as the client asked. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { GADGETS, gadget, installGadgets } from '#test/support/gadgets.ts';
+import { GADGETS, aGadget, installGadgets } from '#test/support/gadgets.ts';
 import { startTestApi, type TestApi } from '#test/support/test-api.ts';
 
 let api: TestApi;
@@ -10,7 +10,7 @@ before(async () => {
   api = await startTestApi();
   await installGadgets(api);
   await api.ok('POST', CONFIG_MAPS, { body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'here' } } });
-  await api.ok('POST', GADGETS, { body: gadget('here', { size: 3, color: 'red' }) });
+  await api.ok('POST', GADGETS, { body: aGadget('here', { size: 3, color: 'red' }) });
 });
 after(() => api.stop());
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
 import type { Client } from '#client/client.ts';
 import { startBareApi, startCollector, type Collector } from '#test/crash/collector.ts';
-import { gadget, gadgetCrd, GADGETS, installCrd, installGadgets } from '#test/support/gadgets.ts';
+import { aGadget, gadgetCrd, GADGETS, installCrd, installGadgets } from '#test/support/gadgets.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 const CONFIGMAPS = '/api/v1/namespaces/golden/configmaps';
@@ -42,7 +42,7 @@ function make(on: TestApi, name: string, owners: Loose[] = []): Promise<Loose> {
 function blockWithGadget(root: Loose): Promise<Loose> {
   const ownerReferences = [owner(root, { blockOwnerDeletion: true })];
   const metadata = { ownerReferences, finalizers: ['example.org/hold'] };
-  return api.ok('POST', GADGETS, { body: gadget('blocks', { size: 1 }, metadata) });
+  return api.ok('POST', GADGETS, { body: aGadget('blocks', { size: 1 }, metadata) });
 }
 
 /** Garbage is made and collected, twice: who was to be looked at before has been, although kinds are still missing. */
@@ -125,13 +125,13 @@ test('under its own account the collector deletes, waits, orphans and lets go, c
   const there = async (url: string) => (await real.call('GET', url)).status === 200;
   const remove = (url: string, propagationPolicy: string) => real.ok('DELETE', url, { body: { propagationPolicy } });
   const child = (name: string, root: Loose) =>
-    real.ok('POST', GADGETS, { body: gadget(name, { size: 1 }, { ownerReferences: [owner(root)] }) });
+    real.ok('POST', GADGETS, { body: aGadget(name, { size: 1 }, { ownerReferences: [owner(root)] }) });
 
   await child('follows', await make(real, 'background'));
   const waits = await make(real, 'foreground');
   const ownerReferences = [owner(waits, { blockOwnerDeletion: true })];
   const held = { ownerReferences, finalizers: ['example.org/hold'] };
-  await real.ok('POST', GADGETS, { body: gadget('blocks', { size: 1 }, held) });
+  await real.ok('POST', GADGETS, { body: aGadget('blocks', { size: 1 }, held) });
   await child('stays', await make(real, 'orphan'));
   await real.settle();
   await remove(`${CONFIGMAPS}/background`, 'Background');

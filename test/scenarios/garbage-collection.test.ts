@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startBareApi, startCollector, type Collector } from '#test/crash/collector.ts';
 import { fastClock } from '#test/support/crash-points.ts';
-import { gadget, gadgetCrd, GADGETS, installCrd } from '#test/support/gadgets.ts';
+import { aGadget, gadgetCrd, GADGETS, installCrd } from '#test/support/gadgets.ts';
 import type { Loose, TestApi } from '#test/support/test-api.ts';
 
 let api: TestApi;
@@ -270,14 +270,14 @@ test('kinds that come and go: unserved owners are left alone, then judged; custo
   await installCrd(api, gadgetCrd());
   assert.deepEqual(await left('of-gadget', 'of-robot'), ['of-robot']);
 
-  const root = await api.ok('POST', GADGETS, { body: gadget('root') });
-  await api.ok('POST', GADGETS, { body: gadget('child', undefined, { ownerReferences: [blocking(root)] }) });
+  const root = await api.ok('POST', GADGETS, { body: aGadget('root') });
+  await api.ok('POST', GADGETS, { body: aGadget('child', undefined, { ownerReferences: [blocking(root)] }) });
   await make('of-root', { owners: [blocking(root)] });
   await api.ok('DELETE', `${GADGETS}/root`, { body: { propagationPolicy: 'Foreground' } });
   assert.deepEqual(await left('of-root'), []);
   assert.deepEqual((await api.ok('GET', GADGETS)).items, []);
 
-  const last = await api.ok('POST', GADGETS, { body: gadget('last') });
+  const last = await api.ok('POST', GADGETS, { body: aGadget('last') });
   await make('of-last', { owners: [owner(last)] });
   const watch = await api.watch(`${CONFIGMAPS}?watch=1&fieldSelector=metadata.name=of-last`);
   const kinds = await api.watch(`${CRDS}?watch=1&fieldSelector=metadata.name=gadgets.golden.local`);
@@ -307,7 +307,7 @@ test('what a kind owned goes also when the kind has gone before anybody could be
     }),
   });
   await installCrd(api, gadgetCrd());
-  const late = await api.ok('POST', GADGETS, { body: gadget('late') });
+  const late = await api.ok('POST', GADGETS, { body: aGadget('late') });
   await collector.settle();
   await make('of-late', { owners: [owner(late)] });
   const watch = await api.watch(`${CRDS}?watch=1&fieldSelector=metadata.name=gadgets.golden.local`);

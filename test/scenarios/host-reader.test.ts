@@ -10,7 +10,7 @@ import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
 import { createHostReader } from '#plane/host-reader.ts';
 import { Metrics } from '#runtime/metrics.ts';
 import { createNodeConnections } from '#subresources/node-connections.ts';
-import { issueServer } from '#test/support/extension-server.ts';
+import { issueServerCertificate } from '#test/support/extension-server.ts';
 import { startFront } from '#test/support/front-server.ts';
 import { aNode, issuerOf } from '#test/support/kubelet-server.ts';
 import { ADMIN } from '#test/support/test-api.ts';
@@ -44,7 +44,7 @@ class HostNode extends FakeNode {
 test('the devices of guests are read over HTTPS', async (t) => {
   const front = await startFront(t);
   const node = new HostNode();
-  const served = issueServer(issuerOf(front.pkiDir), ['127.0.0.1']);
+  const served = issueServerCertificate(issuerOf(front.pkiDir), ['127.0.0.1']);
   const endpoint = await startNodeEndpoint({
     host: '127.0.0.1',
     port: 0,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { openMemoryStore } from '#engine/store/open-store.ts';
-import { gadget, GADGETS, installGadgets } from '#test/support/gadgets.ts';
+import { aGadget, GADGETS, installGadgets } from '#test/support/gadgets.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 let api: TestApi;
@@ -29,7 +29,7 @@ describe('list', () => {
   before(async () => {
     for (const name of ['e', 'a', 'c', 'b', 'd']) {
       await api.ok('POST', GADGETS, {
-        body: gadget(
+        body: aGadget(
           name,
           { size: 1, color: name < 'c' ? 'red' : 'blue' },
           { labels: { half: name < 'c' ? 'one' : 'two' } },
@@ -41,7 +41,7 @@ describe('list', () => {
   test('pages show one revision, whatever happens meanwhile', async () => {
     const first = await api.ok('GET', `${GADGETS}?limit=2`);
     assert.deepEqual([names(first), first.metadata.remainingItemCount], [['a', 'b'], 3]);
-    await api.ok('POST', GADGETS, { body: gadget('bb', { size: 1 }) });
+    await api.ok('POST', GADGETS, { body: aGadget('bb', { size: 1 }) });
     await api.ok('DELETE', `${GADGETS}/d`);
     await api.ok('PATCH', `${GADGETS}/e`, { body: { spec: { size: 7 } } });
     const second = await api.ok('GET', `${GADGETS}?limit=2&continue=${first.metadata.continue}`);
@@ -109,10 +109,10 @@ describe('list', () => {
 
 describe('watch', () => {
   test('from nothing: what is there, then what happens', async () => {
-    await api.ok('POST', GADGETS, { body: gadget('w1', { size: 1 }, { labels: { w: '1' } }) });
+    await api.ok('POST', GADGETS, { body: aGadget('w1', { size: 1 }, { labels: { w: '1' } }) });
     const watch = await api.watch(`${GADGETS}?watch=1&labelSelector=w`);
     await api.ok('PATCH', `${GADGETS}/w1`, { body: { spec: { size: 2 } } });
-    await api.ok('POST', GADGETS, { body: gadget('w2', { size: 1 }, { labels: { w: '2' } }) });
+    await api.ok('POST', GADGETS, { body: aGadget('w2', { size: 1 }, { labels: { w: '2' } }) });
     await api.ok('DELETE', `${GADGETS}/w2`);
     assert.deepEqual(types(await watch.got(4)), ['ADDED w1', 'MODIFIED w1', 'ADDED w2', 'DELETED w2']);
     const versions = watch.events.map(({ object }) => Number(object.metadata.resourceVersion));

@@ -21,7 +21,7 @@ import { definitions } from '#operator/objects/definitions.ts';
 import { serviceRoles } from '#operator/roles/services.ts';
 import { createNodeConnections } from '#subresources/node-connections.ts';
 import { createSubresourcesApi } from '#subresources/subresources-api.ts';
-import { issueServer } from '#test/support/extension-server.ts';
+import { issueServerCertificate } from '#test/support/extension-server.ts';
 import { startFront, type FrontServer } from '#test/support/front-server.ts';
 import { aNode, issuerOf } from '#test/support/kubelet-server.ts';
 import { http1Request } from '#test/support/raw-https.ts';
@@ -84,7 +84,7 @@ export async function startScene(t: Scope): Promise<Scene> {
   await settle();
 
   const node = new FakeNode();
-  const served = issueServer(issuerOf(front.pkiDir), ['127.0.0.1']);
+  const served = issueServerCertificate(issuerOf(front.pkiDir), ['127.0.0.1']);
   const endpoint = await startNodeEndpoint({
     host: '127.0.0.1',
     port: 0,

@@ -1,7 +1,7 @@
 /** The verbs on a custom and on built-in kinds, as a client sees them. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { gadget, GADGETS, installGadgets } from '#test/support/gadgets.ts';
+import { aGadget, GADGETS, installGadgets } from '#test/support/gadgets.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 let api: TestApi;
@@ -21,7 +21,7 @@ after(() => api.stop());
 
 describe('create', () => {
   test('fills what the server decides, and defaults', async () => {
-    const { status, body } = await api.call('POST', GADGETS, { body: gadget('made') });
+    const { status, body } = await api.call('POST', GADGETS, { body: aGadget('made') });
     assert.equal(status, 201);
     assert.match(body.metadata.uid, /^[-0-9a-f]{36}$/);
     assert.match(body.metadata.creationTimestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
@@ -34,7 +34,7 @@ describe('create', () => {
 
   test('drops a status that the client sent, and what the server alone writes', async () => {
     const body = {
-      ...gadget('no-status', { size: 1 }, { uid: 'mine', generation: 7, deletionTimestamp: '2020-01-01T00:00:00Z' }),
+      ...aGadget('no-status', { size: 1 }, { uid: 'mine', generation: 7, deletionTimestamp: '2020-01-01T00:00:00Z' }),
       status: { a: 1 },
     };
     const made = await api.ok('POST', GADGETS, { body });
@@ -46,7 +46,7 @@ describe('create', () => {
 
   test('warns about unknown fields and leaves them out', async () => {
     const { status, body, warnings } = await api.call('POST', GADGETS, {
-      body: gadget('warned', { size: 3, bogus: 1 }),
+      body: aGadget('warned', { size: 3, bogus: 1 }),
     });
     assert.equal(status, 201);
     assert.deepEqual(warnings, ['unknown field "spec.bogus"']);
@@ -54,7 +54,7 @@ describe('create', () => {
   });
 
   test('generates names', async () => {
-    const body = { ...gadget('x'), metadata: { generateName: 'gen-' } };
+    const body = { ...aGadget('x'), metadata: { generateName: 'gen-' } };
     const names = await Promise.all(
       Array.from({ length: 20 }, () => api.ok('POST', GADGETS, { body }).then((o) => o.metadata.name)),
     );
@@ -64,10 +64,10 @@ describe('create', () => {
 
   test('a dry run checks everything and stores nothing', async () => {
     const before = api.store.revision;
-    const { status, body } = await api.call('POST', `${GADGETS}?dryRun=All`, { body: gadget('dry') });
+    const { status, body } = await api.call('POST', `${GADGETS}?dryRun=All`, { body: aGadget('dry') });
     assert.equal(status, 201);
     assert.equal(body.metadata.resourceVersion, undefined);
-    assert.equal((await api.call('POST', `${GADGETS}?dryRun=All`, { body: gadget('dry', { size: 99 }) })).status, 422);
+    assert.equal((await api.call('POST', `${GADGETS}?dryRun=All`, { body: aGadget('dry', { size: 99 }) })).status, 422);
     assert.equal((await api.call('GET', `${GADGETS}/dry`)).status, 404);
     assert.equal(api.store.revision, before);
   });
@@ -87,7 +87,7 @@ describe('create', () => {
 describe('update and patch', () => {
   test('generation counts changes of the spec only', async () => {
     const url = `${GADGETS}/counted`;
-    await api.ok('POST', GADGETS, { body: gadget('counted') });
+    await api.ok('POST', GADGETS, { body: aGadget('counted') });
     const generation = async (body: Loose, to = url) => (await api.ok('PATCH', to, { body })).metadata.generation;
     assert.equal(await generation({ metadata: { labels: { a: 'b' } } }), 1);
     assert.equal(await generation({ spec: { size: 4 } }), 2);
@@ -96,7 +96,7 @@ describe('update and patch', () => {
 
   test('a status write leaves the spec alone, and a spec write the status', async () => {
     const url = `${GADGETS}/parts`;
-    await api.ok('POST', GADGETS, { body: gadget('parts') });
+    await api.ok('POST', GADGETS, { body: aGadget('parts') });
     const one = await api.ok('PATCH', `${url}/status`, {
       body: { spec: { size: 9 }, status: { phase: 'Up' }, metadata: { labels: { x: 'y' } } },
     });
@@ -110,7 +110,7 @@ describe('update and patch', () => {
   });
 
   test('what changes nothing writes nothing', async () => {
-    await api.ok('POST', GADGETS, { body: gadget('still', { size: 2 }, { labels: { a: 'b' } }) });
+    await api.ok('POST', GADGETS, { body: aGadget('still', { size: 2 }, { labels: { a: 'b' } }) });
     const before = api.store.revision;
     const answer = await api.ok('PATCH', `${GADGETS}/still`, { body: { metadata: { labels: { a: 'b' } } } });
     await api.ok('PUT', `${GADGETS}/still`, { body: answer });
@@ -165,7 +165,7 @@ describe('update and patch', () => {
 
 describe('delete', () => {
   test('answers Success with the uid, and the object is gone', async () => {
-    const made = await api.ok('POST', GADGETS, { body: gadget('doomed') });
+    const made = await api.ok('POST', GADGETS, { body: aGadget('doomed') });
     const answer = await api.ok('DELETE', `${GADGETS}/doomed`);
     assert.deepEqual(answer, {
       kind: 'Status',
@@ -179,7 +179,7 @@ describe('delete', () => {
 
   test('finalizers hold it until the last is removed', async () => {
     const url = `${GADGETS}/held`;
-    await api.ok('POST', GADGETS, { body: gadget('held', { size: 1 }, { finalizers: ['golden.local/hold'] }) });
+    await api.ok('POST', GADGETS, { body: aGadget('held', { size: 1 }, { finalizers: ['golden.local/hold'] }) });
     const held = await api.ok('DELETE', url);
     assert.match(held.metadata.deletionTimestamp, /Z$/);
     assert.deepEqual([held.metadata.deletionGracePeriodSeconds, held.metadata.generation], [0, 2]);
@@ -199,7 +199,7 @@ describe('delete', () => {
     ['Orphan', 'orphan'],
   ] as const) {
     test(`records the policy ${policy}`, async () => {
-      await api.ok('POST', GADGETS, { body: gadget(`by-${policy.toLowerCase()}`) });
+      await api.ok('POST', GADGETS, { body: aGadget(`by-${policy.toLowerCase()}`) });
       const answer = await api.ok('DELETE', `${GADGETS}/by-${policy.toLowerCase()}`, {
         body: { propagationPolicy: policy },
       });
@@ -208,7 +208,7 @@ describe('delete', () => {
   }
 
   test('a dry run deletes nothing', async () => {
-    await api.ok('POST', GADGETS, { body: gadget('kept') });
+    await api.ok('POST', GADGETS, { body: aGadget('kept') });
     await api.ok('DELETE', `${GADGETS}/kept?dryRun=All`);
     await api.ok('GET', `${GADGETS}/kept`);
   });
@@ -251,7 +251,7 @@ describe('namespaces', () => {
     });
     await api.ok('POST', '/api/v1/namespaces/brief/configmaps', { body: configMap('inside') });
     await api.ok('POST', '/apis/golden.local/v1/namespaces/brief/gadgets', {
-      body: gadget('inside', { size: 1 }, { finalizers: ['golden.local/hold'] }),
+      body: aGadget('inside', { size: 1 }, { finalizers: ['golden.local/hold'] }),
     });
     const watch = await api.watch('/api/v1/namespaces?watch=1&fieldSelector=metadata.name=brief');
     const answer = await api.ok('DELETE', '/api/v1/namespaces/brief');

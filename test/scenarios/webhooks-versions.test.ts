@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { encodeStored } from '#engine/codec.ts';
-import { gadget, gadgetCrd, GADGETS, installGadgets } from '#test/support/gadgets.ts';
+import { aGadget, gadgetCrd, GADGETS, installGadgets } from '#test/support/gadgets.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 import { jsonPatch, startWebhookServer, type WebhookServer } from '#test/support/webhook-server.ts';
 
@@ -66,7 +66,7 @@ test('with matchPolicy Equivalent a webhook sees the version of its rule, and th
     operation === 'CREATE' ? jsonPatch({ op: 'add', path: '/spec/note', value: 'seen' }) : {},
   );
   await install(MUTATING, { rule: { apiVersions: ['v1beta1'] } });
-  const body = await api.ok('POST', GADGETS, { body: gadget('one') });
+  const body = await api.ok('POST', GADGETS, { body: aGadget('one') });
   const [request] = requests();
   assert.deepEqual(request.kind, { group: 'golden.local', version: 'v1beta1', kind: 'Gadget' });
   assert.deepEqual(request.resource, { group: 'golden.local', version: 'v1beta1', resource: 'gadgets' });
@@ -81,15 +81,15 @@ test('with matchPolicy Equivalent a webhook sees the version of its rule, and th
 test('with matchPolicy Exact a webhook does not see other versions', async () => {
   server.answer('/hook', () => ({}));
   await install(VALIDATING, { matchPolicy: 'Exact', rule: { apiVersions: ['v1beta1'] } });
-  await api.ok('POST', GADGETS, { body: gadget('one') });
+  await api.ok('POST', GADGETS, { body: aGadget('one') });
   assert.equal(server.seen.length, 0);
-  await api.ok('POST', BETA, { body: { ...gadget('two'), apiVersion: 'golden.local/v1beta1' } });
+  await api.ok('POST', BETA, { body: { ...aGadget('two'), apiVersion: 'golden.local/v1beta1' } });
   assert.equal(server.seen.length, 1);
 });
 
 test('an update is told with both objects, a status by its subresource', async () => {
   server.answer('/hook', () => ({}));
-  await api.ok('POST', GADGETS, { body: gadget('one') });
+  await api.ok('POST', GADGETS, { body: aGadget('one') });
   await install(VALIDATING, { rule: { operations: ['UPDATE'], resources: ['gadgets/*'] } });
   await api.ok('PATCH', `${GADGETS}/one`, { body: { spec: { size: 4 } } });
   await api.ok('PATCH', `${GADGETS}/one/status`, { body: { status: { size: 4 } } });
@@ -105,7 +105,7 @@ test('an update is told with both objects, a status by its subresource', async (
 
 test('a delete of a collection asks for each of its objects', async () => {
   server.answer('/hook', ({ name }) => ({ allowed: name !== 'held' }));
-  for (const name of ['held', 'one', 'two']) await api.ok('POST', GADGETS, { body: gadget(name) });
+  for (const name of ['held', 'one', 'two']) await api.ok('POST', GADGETS, { body: aGadget(name) });
   await install(VALIDATING, { rule: { operations: ['DELETE'] } });
   const { status } = await api.call('DELETE', GADGETS);
   assert.equal(status, 400);
@@ -117,7 +117,7 @@ test('a delete of a collection asks for each of its objects', async () => {
 test('a new version of the kind is matched as soon as it is served', async () => {
   server.answer('/hook', () => ({}));
   await install(VALIDATING, { matchPolicy: 'Exact', rule: { apiVersions: ['v2'] } });
-  await api.ok('POST', GADGETS, { body: gadget('one') });
+  await api.ok('POST', GADGETS, { body: aGadget('one') });
   assert.equal(server.seen.length, 0);
   const definition = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.golden.local';
   const { spec } = await api.ok('GET', definition);
@@ -125,7 +125,7 @@ test('a new version of the kind is matched as soon as it is served', async () =>
   await api.ok('PATCH', definition, {
     body: { spec: { versions: [...spec.versions, { ...v1, name: 'v2', storage: false }] } },
   });
-  const made = { ...gadget('two'), apiVersion: 'golden.local/v2' };
+  const made = { ...aGadget('two'), apiVersion: 'golden.local/v2' };
   await api.ok('POST', GADGETS.replace('/v1/', '/v2/'), { body: made });
   assert.equal(server.seen.length, 1);
 });
@@ -138,12 +138,12 @@ test('a webhook with side effects is not asked in a dry run', async () => {
   const put = { collection, id: 'config', expected: 0, encode: (revision: number) => encodeStored(object, revision) };
   await api.store.put(put);
   installed.push(`${CONFIGS}/${VALIDATING}/config`);
-  const { status, body } = await api.call('POST', `${GADGETS}?dryRun=All`, { body: gadget('one') });
+  const { status, body } = await api.call('POST', `${GADGETS}?dryRun=All`, { body: aGadget('one') });
   assert.deepEqual(
     [status, body.reason, body.message],
     [400, 'BadRequest', 'admission webhook "hook.golden.local" does not support dry run'],
   );
   assert.equal(server.seen.length, 0);
-  await api.ok('POST', GADGETS, { body: gadget('one') });
+  await api.ok('POST', GADGETS, { body: aGadget('one') });
   assert.equal(server.seen[0]!.review.apiVersion, 'admission.k8s.io/v1beta1', 'in the version that it speaks');
 });
