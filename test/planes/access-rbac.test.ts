@@ -6,7 +6,7 @@ import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { ApiError } from '#kube/api-error.ts';
 import { systemClock } from '#lib/clock.ts';
 import { rbacObjects } from '#operator/objects/rbac.ts';
-import { startScene, type Scene } from '#test/scenarios/subresources-scene.ts';
+import { startSubresourcesScene, type Scene } from '#test/scenarios/subresources-scene.ts';
 
 const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 const SUBRESOURCES = '/apis/subresources.kubevirt.io/v1';
@@ -68,7 +68,7 @@ const access = new Map<string, ClusterAccess>();
 const cleanups: (() => unknown)[] = [];
 
 before(async () => {
-  scene = await startScene({ after: (fn) => cleanups.push(fn) });
+  scene = await startSubresourcesScene({ after: (fn) => cleanups.push(fn) });
   const people = /^kubevirt\.io:(?:view|edit|admin)$/;
   for (const { object } of rbacObjects) {
     if (object.kind === 'ClusterRole' && people.test(object.metadata.name ?? '')) {

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { after, before, beforeEach, suite, test } from 'node:test';
 import type { Programs } from '#cli/programs.ts';
-import { PICTURE, Sink, startScene, type Scene } from '#test/scenarios/subresources-scene.ts';
+import { PICTURE, Sink, startSubresourcesScene, type Scene } from '#test/scenarios/subresources-scene.ts';
 import { http1Request } from '#test/support/raw-https.ts';
 
 const RUNS = { phase: 'Running' };
@@ -26,7 +26,7 @@ let folder: string;
 const cleanups: (() => unknown)[] = [];
 
 before(async () => {
-  scene = await startScene({ after: (fn) => cleanups.push(fn) });
+  scene = await startSubresourcesScene({ after: (fn) => cleanups.push(fn) });
   folder = await mkdtemp(join(tmpdir(), 'selfsame-access-'));
 });
 after(async () => {
@@ -36,15 +36,15 @@ after(async () => {
 });
 beforeEach(() => {
   scene.node.done.length = 0;
-  scene.node.blind = false;
-  scene.node.fault = undefined;
+  scene.node.isHeadless = false;
+  scene.node.nextError = undefined;
   scene.programs = NO_PROGRAMS;
-  scene.untilInterrupted = () => new Promise(() => {});
+  scene.interrupted = () => new Promise(() => {});
 });
 
 /** A guest that runs on our node. */
 async function aGuest(): Promise<string> {
-  const name = scene.aName();
+  const name = scene.newName();
   await scene.aVm(name, { runStrategy: 'Always' }, { created: true });
   await scene.aVmi(name, RUNS);
   scene.node.run(name);
@@ -54,7 +54,7 @@ async function aGuest(): Promise<string> {
 /** One call of virtctl with somebody at the keyboard. */
 function calling(...argv: string[]) {
   const [stdin, stdout] = [new PassThrough(), new Sink()];
-  const ended = scene.virtctlWith(stdin, stdout, ...argv);
+  const ended = scene.virtctlInteractive(stdin, stdout, ...argv);
   const shows = async (text: string | RegExp) => {
     for (;;) {
       const match = new RegExp(text).exec(stdout.text);
@@ -193,7 +193,7 @@ suite('a display', () => {
   for (const [title, { argv, err }] of Object.entries(refusals)) {
     test(`refuses ${title}`, async () => {
       const name = await aGuest();
-      scene.node.blind = true;
+      scene.node.isHeadless = true;
       assert.deepEqual(await scene.virtctl(...argv(name)), { code: 1, out: '', err: err(name) });
     });
   }
@@ -203,7 +203,7 @@ suite('a port', () => {
   test('of a guest is behind a local one, for any number of connections, until Ctrl-C', async () => {
     const name = await aGuest();
     const interrupt = Promise.withResolvers<void>();
-    scene.untilInterrupted = () => interrupt.promise;
+    scene.interrupted = () => interrupt.promise;
     const { shows, ended } = calling('port-forward', `vm/${name}`, '0:80');
     const [, port] = await shows(/^forwarding tcp 127\.0\.0\.1:(\d+) to 80\n$/);
     const clients = [1, 2].map(() => connect(Number(port), '127.0.0.1'));
@@ -228,7 +228,7 @@ suite('a port', () => {
   test('takes datagrams, each as it is', async () => {
     const name = await aGuest();
     const interrupt = Promise.withResolvers<void>();
-    scene.untilInterrupted = () => interrupt.promise;
+    scene.interrupted = () => interrupt.promise;
     const { shows, ended } = calling('port-forward', `vmi/${name}/default`, 'udp/0:53');
     const [, port] = await shows(/^forwarding udp 127\.0\.0\.1:(\d+) to 53\n$/);
     const client = createSocket('udp4');
@@ -258,14 +258,14 @@ suite('a port', () => {
   test('that cannot be reached fails one connection, and the next is tried', async () => {
     const name = await aGuest();
     const interrupt = Promise.withResolvers<void>();
-    scene.untilInterrupted = () => interrupt.promise;
+    scene.interrupted = () => interrupt.promise;
     const { shows, ended } = calling('port-forward', `vmi/${name}`, '0:80');
     const [, port] = await shows(/:(\d+) to 80/);
-    scene.node.fault = new Error('connection refused');
+    scene.node.nextError = new Error('connection refused');
     const refused = connect(Number(port), '127.0.0.1');
     refused.on('error', () => {});
     await once(refused, 'close');
-    scene.node.fault = undefined;
+    scene.node.nextError = undefined;
     const client = connect(Number(port), '127.0.0.1');
     client.write('hello');
     assert.equal(String((await once(client, 'data'))[0]), 'HELLO');

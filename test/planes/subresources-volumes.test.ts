@@ -4,7 +4,7 @@ import { after, before, beforeEach, suite, test } from 'node:test';
 import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
-import { startScene, type Answer, type Scene } from '#test/scenarios/subresources-scene.ts';
+import { startSubresourcesScene, type SubresourceResponse, type Scene } from '#test/scenarios/subresources-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
 const IN_NAMESPACE = '/apis/subresources.kubevirt.io/v1/namespaces/default';
@@ -22,7 +22,7 @@ let scene: Scene;
 const cleanups: (() => unknown)[] = [];
 
 before(async () => {
-  scene = await startScene({ after: (fn) => cleanups.push(fn) });
+  scene = await startSubresourcesScene({ after: (fn) => cleanups.push(fn) });
   for (const name of ['data', 'more', `long-${'x'.repeat(60)}`]) await aClaim(name);
 });
 after(async () => {
@@ -39,7 +39,7 @@ const aClaim = (name: string) =>
     spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
   });
 
-const ask = (kind: string, name: string, verb: string, body?: unknown): Promise<Answer> =>
+const ask = (kind: string, name: string, verb: string, body?: unknown): Promise<SubresourceResponse> =>
   scene.call('PUT', `${IN_NAMESPACE}/${kind}/${name}/${verb}`, { body });
 const onVm = (name: string, verb: string, body?: unknown) => ask('virtualmachines', name, verb, body);
 const onVmi = (name: string, verb: string, body?: unknown) => ask('virtualmachineinstances', name, verb, body);
@@ -48,7 +48,7 @@ const notedOf = ({ metadata }: Loose) => metadata.annotations?.[EPHEMERAL_HOTPLU
 
 suite('volumes of a VM', () => {
   test('come into its template and go from it, and a dry run changes nothing', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVm(name, HALTED);
     const made = await scene.readVm(name);
     assert.equal((await onVm(name, 'addvolume', { ...aVolume('data'), dryRun: ['All'] })).status, 202);
@@ -75,7 +75,7 @@ suite('volumes of a VM', () => {
   });
 
   test('are looked at again when they change between looking and writing', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVm(name, HALTED);
     let changes = 1;
     scene.onRead = async () => {
@@ -128,7 +128,7 @@ suite('volumes of a VM', () => {
   };
   for (const [title, { verb, body, code, message, status }] of Object.entries(refusals)) {
     test(`refuses ${title}`, async () => {
-      const name = scene.aName();
+      const name = scene.newName();
       await scene.aVm(name, HALTED, status);
       const answer = await onVm(name, verb, body);
       assert.equal(answer.status, code, JSON.stringify(answer.body));
@@ -139,7 +139,7 @@ suite('volumes of a VM', () => {
 
 suite('volumes of an instance', () => {
   test('come and go with a note, and the VM does not know', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Always' });
     await scene.aVmi(name, RUNS);
     const { spec } = await scene.readVm(name);
@@ -158,7 +158,7 @@ suite('volumes of an instance', () => {
   });
 
   test('what changes for ever is a conflict of the instance', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVmi(name, RUNS);
     let changes = 0;
     scene.onRead = async () => {
@@ -172,7 +172,7 @@ suite('volumes of an instance', () => {
   });
 
   test('only while it runs', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVmi(name, { phase: 'Scheduling' });
     const { status, body } = await onVmi(name, 'addvolume', aVolume('data'));
     assert.equal(status, 409);
@@ -199,7 +199,7 @@ suite('virtctl', () => {
   });
 
   test('adds and removes volumes of what runs', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Always' });
     await scene.aVmi(name, RUNS);
     assert.deepEqual(await scene.virtctl('addvolume', name, '--volume-name=data'), done('add', name, 'data'));
@@ -211,7 +211,7 @@ suite('virtctl', () => {
   });
 
   test('adds and removes volumes of a VM, with all that can be said of them', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVm(name, HALTED);
     const words = ['addvolume', name, '--persist', '--volume-name=data', '--disk-name=disk1', '--serial=A-1'];
     const dry = await scene.virtctl(...words, '--cache=writeback', '--bus=virtio', '--dry-run');
@@ -236,7 +236,7 @@ suite('virtctl', () => {
   });
 
   test('a long name of a claim gives no serial', async () => {
-    const [name, claim] = [scene.aName(), 'x'.repeat(40)];
+    const [name, claim] = [scene.newName(), 'x'.repeat(40)];
     await aClaim(claim);
     await scene.aVm(name, HALTED);
     assert.equal((await scene.virtctl('addvolume', name, '--persist', `--volume-name=${claim}`)).code, 0);

@@ -7,7 +7,7 @@ import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { PODS } from '#kube/core-kinds.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
-import { NODE, startScene, type Answer, type Scene } from '#test/scenarios/subresources-scene.ts';
+import { NODE, startSubresourcesScene, type SubresourceResponse, type Scene } from '#test/scenarios/subresources-scene.ts';
 import { http1Request, withoutProof } from '#test/support/raw-https.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
@@ -18,7 +18,7 @@ let scene: Scene;
 const cleanups: (() => unknown)[] = [];
 
 before(async () => {
-  scene = await startScene({ after: (fn) => cleanups.push(fn) });
+  scene = await startSubresourcesScene({ after: (fn) => cleanups.push(fn) });
 });
 after(async () => {
   await scene?.stop();
@@ -26,13 +26,13 @@ after(async () => {
 });
 beforeEach(() => {
   scene.onRead = undefined;
-  scene.node.fault = undefined;
+  scene.node.nextError = undefined;
   scene.node.done.length = 0;
 });
 
-const onVm = (name: string, verb: string, body?: unknown): Promise<Answer> =>
+const onVm = (name: string, verb: string, body?: unknown): Promise<SubresourceResponse> =>
   scene.call('PUT', `${IN_NAMESPACE}/virtualmachines/${name}/${verb}`, { body });
-const onVmi = (name: string, verb: string, body?: unknown): Promise<Answer> =>
+const onVmi = (name: string, verb: string, body?: unknown): Promise<SubresourceResponse> =>
   scene.call('PUT', `${IN_NAMESPACE}/virtualmachineinstances/${name}/${verb}`, { body });
 
 interface VmCase {
@@ -170,7 +170,7 @@ const vmCases: Record<string, VmCase> = {
 suite('verbs of VMs', () => {
   for (const [title, wanted] of Object.entries(vmCases)) {
     test(title, async () => {
-      const name = scene.aName();
+      const name = scene.newName();
       await scene.aVm(name, wanted.vm, wanted.status);
       if (wanted.vmi !== undefined) await scene.aVmi(name, wanted.vmi);
       const dry = { ...wanted.body, dryRun: ['All'] };
@@ -205,7 +205,7 @@ suite('verbs of VMs', () => {
   });
 
   test('a forced restart deletes the running launcher of that instance, and no other', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Always' });
     const { metadata } = await scene.aVmi(name, RUNS);
     const pods: Record<string, string> = { mine: metadata.uid, other: 'another-uid' };
@@ -227,7 +227,7 @@ suite('verbs of VMs', () => {
   });
 
   test('a migration is made for a guest that runs, and not by a dry run', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     const made = async () => {
       const { items } = await scene.admin.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, { namespace: 'default' });
       return items.filter(({ spec }) => spec.vmiName === name).map(({ metadata, spec }) => ({ metadata, spec }));
@@ -252,7 +252,7 @@ suite('verbs of VMs', () => {
   });
 
   test('what changed between looking and writing is looked at again', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Manual' }, { created: false });
     const { metadata } = await scene.aVmi(name, RUNS);
     let changes = 1;
@@ -266,7 +266,7 @@ suite('verbs of VMs', () => {
   });
 
   test('what changes for ever is a conflict', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Manual' }, { created: false });
     await scene.aVmi(name, RUNS);
     let changes = 0;
@@ -281,7 +281,7 @@ suite('verbs of VMs', () => {
   });
 
   test('only for those who may update the subresource', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Halted' });
     const access = scene.front.accessOf('operator');
     const path = `${IN_NAMESPACE}/virtualmachines/${name}/start`;
@@ -330,7 +330,7 @@ const vmiCases: Record<string, VmiCase> = {
 suite('verbs of instances', () => {
   for (const [title, { vmi, verb, code, message, done }] of Object.entries(vmiCases)) {
     test(title, async () => {
-      const name = scene.aName();
+      const name = scene.newName();
       await scene.aVmi(name, vmi);
       scene.node.run(name, { state: vmi === PAUSED ? 'paused' : 'running' });
       assert.equal((await onVmi(name, verb, { dryRun: ['All'] })).status, code);
@@ -343,7 +343,7 @@ suite('verbs of instances', () => {
   }
 
   test('the older version is served too', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVmi(name, RUNS);
     scene.node.run(name);
     const path = `${ROOT}/v1alpha3/namespaces/default/virtualmachineinstances/${name}/pause`;
@@ -351,7 +351,7 @@ suite('verbs of instances', () => {
   });
 
   test('what the node says comes back', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVmi(name, RUNS);
     const gone = await onVmi(name, 'pause');
     assert.deepEqual([gone.status, gone.body.message], [404, `virtualmachineinstance.kubevirt.io "${name}" not found`]);
@@ -359,14 +359,14 @@ suite('verbs of instances', () => {
     const ended = await onVmi(name, 'pause');
     assert.equal(ended.status, 409);
     scene.node.run(name);
-    scene.node.fault = new HypervisorError('Cannot pause domain: QEMU does not answer');
+    scene.node.nextError = new HypervisorError('Cannot pause domain: QEMU does not answer');
     const failed = await onVmi(name, 'pause');
     assert.equal(failed.status, 500);
     assert.match(failed.body.message, /QEMU does not answer$/);
   });
 
   test('a node that nobody can reach is an error that names it', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVmi(name, { ...RUNS, nodeName: 'nowhere' });
     const { status, body } = await onVmi(name, 'pause');
     assert.equal(status, 500);
@@ -415,7 +415,7 @@ suite('the rest of the API', () => {
   }
 
   test('a console without an upgrade', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVmi(name, RUNS);
     const { status, body } = await scene.call('GET', `${IN_NAMESPACE}/virtualmachineinstances/${name}/console`);
     assert.equal(status, 400);

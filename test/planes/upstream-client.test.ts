@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { after, before, suite, test } from 'node:test';
 import { connect, type TLSSocket } from 'node:tls';
 import { encodeFrame, FrameReader, OPCODES, type Frame } from '#lib/websocket-frames.ts';
-import { startScene, type Scene } from '#test/scenarios/subresources-scene.ts';
+import { startSubresourcesScene, type Scene } from '#test/scenarios/subresources-scene.ts';
 import { http1Request } from '#test/support/raw-https.ts';
 
 const IN_NAMESPACE = '/apis/subresources.kubevirt.io/v1/namespaces/default';
@@ -16,7 +16,7 @@ const MASK = Buffer.from([1, 2, 3, 4]);
 let scene: Scene;
 const cleanups: (() => unknown)[] = [];
 before(async () => {
-  scene = await startScene({ after: (fn) => cleanups.push(fn) });
+  scene = await startSubresourcesScene({ after: (fn) => cleanups.push(fn) });
 });
 after(async () => {
   await scene?.stop();
@@ -24,7 +24,7 @@ after(async () => {
 });
 
 async function aGuest(): Promise<string> {
-  const name = scene.aName();
+  const name = scene.newName();
   await scene.aVm(name, { runStrategy: 'Manual' }, { created: true });
   await scene.aVmi(name, { phase: 'Running' });
   scene.node.run(name);
@@ -137,7 +137,7 @@ suite('a stream of KubeVirt', () => {
   }
 
   test('a refusal is a Status that its client can read', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVmi(name, { phase: 'Scheduling' });
     const client = await GoClient.open(`${IN_NAMESPACE}/virtualmachineinstances/${name}/console`);
     const head = await client.head();

@@ -7,7 +7,7 @@ import { JOBS } from '#api/machine-types/kinds.ts';
 import { planConfigMaps, progressConfigMap, type EntryNote, type PlanEntry } from '#api/machine-types/plan.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { CONFIG_MAPS, NAMESPACES, NODES, PODS } from '#kube/core-kinds.ts';
-import { NODE, Sink, startScene, type Scene } from '#test/scenarios/subresources-scene.ts';
+import { NODE, Sink, startSubresourcesScene, type Scene } from '#test/scenarios/subresources-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
 const SYSTEM = 'selfsame-system';
@@ -18,7 +18,7 @@ let scene: Scene;
 const cleanups: (() => unknown)[] = [];
 
 before(async () => {
-  scene = await startScene({ after: (fn) => cleanups.push(fn) });
+  scene = await startSubresourcesScene({ after: (fn) => cleanups.push(fn) });
   const { admin } = scene;
   const { items } = await admin.list(NAMESPACES);
   if (!items.some(({ metadata }) => metadata.name === SYSTEM)) {
@@ -165,7 +165,7 @@ suite('virtctl update machine-types', () => {
   }
 
   test('--dry-run shows the plan, and makes nothing', async () => {
-    const [stopped, running, other] = [scene.aName(), scene.aName(), scene.aName()];
+    const [stopped, running, other] = [scene.newName(), scene.newName(), scene.newName()];
     await scene.aVm(stopped, { runStrategy: 'Halted', ...asksFor('pc-q35-rhel8.4.0') });
     await scene.aVm(running, { runStrategy: 'Always', ...asksFor('q35') });
     await scene.aVmi(running, {
@@ -202,7 +202,7 @@ suite('virtctl update machine-types', () => {
       (await update('list', job)).out,
       /: it has no plan yet; nothing was changed\. See kubectl logs job\/\S+ -n selfsame-system\n$/,
     );
-    const [open, marked, bad] = [scene.aName(), scene.aName(), scene.aName()];
+    const [open, marked, bad] = [scene.newName(), scene.newName(), scene.newName()];
     await planned(job, {
       [open]: {},
       [marked]: { note: { state: 'updated' }, marked: true, runs: true },
@@ -228,7 +228,7 @@ suite('virtctl update machine-types', () => {
   test('delete stops the job, takes marks off, and leaves nothing', async () => {
     const job = await made('*rhel-8.*');
     const { uid } = (await readJob(job)).metadata;
-    const [done, marked] = [scene.aName(), scene.aName()];
+    const [done, marked] = [scene.newName(), scene.newName()];
     await planned(job, {
       [done]: { note: { state: 'done' } },
       [marked]: { note: { state: 'restartRequired' }, marked: true, runs: true },
@@ -251,7 +251,7 @@ suite('virtctl update machine-types', () => {
 
   test('delete leaves the marks that another job looks after', async () => {
     const [first, second] = [await made('*rhel-8.*'), await made('*rhel-8.2*')];
-    const vm = scene.aName();
+    const vm = scene.newName();
     await planned(first, { [vm]: { note: { state: 'restartRequired' }, marked: true, runs: true } });
     const { uid } = (await scene.readVm(vm)).metadata;
     const { uid: vmiUid } = (await scene.readVmi(vm)).metadata;
@@ -278,10 +278,10 @@ suite('virtctl update machine-types', () => {
 
   test('--wait ends with the job, and tells what came of it', async () => {
     const out = new Sink();
-    const ended = scene.virtctlWith(Readable.from([]), out, 'update', 'machine-types', '*rhel-8.*', '--wait');
+    const ended = scene.virtctlInteractive(Readable.from([]), out, 'update', 'machine-types', '*rhel-8.*', '--wait');
     await once(out, 'grown');
     const job = createdName(out.text);
-    await planned(job, { [scene.aName()]: { note: { state: 'done' } } });
+    await planned(job, { [scene.newName()]: { note: { state: 'done' } } });
     const pod = { namespace: SYSTEM, name: await podOf(job) };
     const body = { status: { phase: 'Succeeded' } };
     await scene.admin.patch(PODS, pod, { type: 'merge', body }, { subresource: 'status' });
@@ -292,7 +292,7 @@ suite('virtctl update machine-types', () => {
   });
 
   test('supported tells types, who has them, and who has none of them', async () => {
-    const stranded = scene.aName();
+    const stranded = scene.newName();
     await scene.aVm(stranded, { runStrategy: 'Halted', ...asksFor('pc-q35-rhel7.6.0') });
     const { code, out, err } = await update('supported');
     assert.equal(code, 0, err);

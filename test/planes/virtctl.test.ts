@@ -6,7 +6,7 @@ import { after, before, beforeEach, suite, test } from 'node:test';
 import { NEW_LAYOUT_ANNOTATION } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { apiVersionOf } from '#kube/meta.ts';
-import { Sink, startScene, type Scene } from '#test/scenarios/subresources-scene.ts';
+import { Sink, startSubresourcesScene, type Scene } from '#test/scenarios/subresources-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
 const RUNS = { phase: 'Running' };
@@ -15,7 +15,7 @@ let scene: Scene;
 const cleanups: (() => unknown)[] = [];
 
 before(async () => {
-  scene = await startScene({ after: (fn) => cleanups.push(fn) });
+  scene = await startSubresourcesScene({ after: (fn) => cleanups.push(fn) });
 });
 after(async () => {
   await scene?.stop();
@@ -25,7 +25,7 @@ beforeEach(() => void (scene.node.done.length = 0));
 
 suite('virtctl', () => {
   test('starts, restarts and stops', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Halted' });
     const dry = await scene.virtctl('start', '--dry-run', name);
     assert.deepEqual(dry, { code: 0, out: `Dry Run execution\nVM ${name} was scheduled to start\n`, err: '' });
@@ -114,7 +114,7 @@ suite('virtctl', () => {
   }
 
   test('pauses through the VM, and says when the VM is not to run', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Halted' });
     assert.equal(
       (await scene.virtctl('pause', 'vm', name)).err,
@@ -138,7 +138,7 @@ suite('virtctl', () => {
   });
 
   test('accepts new addresses for a VM whose record is lost, and for no other', async () => {
-    const [name, lost] = [scene.aName(), 'f0a4e6a2-0000-4000-8000-000000000001'];
+    const [name, lost] = [scene.newName(), 'f0a4e6a2-0000-4000-8000-000000000001'];
     await scene.aVm(name, { runStrategy: 'Halted' });
     const err = `Cannot renew the identity record of VM ${name}: the record is not lost\n`;
     assert.deepEqual(await scene.virtctl('identity', 'renew', name), { code: 1, out: '', err });
@@ -196,7 +196,7 @@ suite('virtctl', () => {
   const REASON = 'selfsame.io/delete-protection-reason';
 
   test('protects and unprotects a VM', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Halted' });
     const made = await scene.readVm(name);
     const dry = await scene.virtctl('protect', name, '--dry-run');
@@ -221,7 +221,7 @@ suite('virtctl', () => {
   });
 
   test('does not say that a VM is protected which is being deleted', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Halted' });
     const key = { namespace: 'default', name };
     const body = { metadata: { finalizers: ['test.selfsame.io/kept'] } };
@@ -323,7 +323,7 @@ suite('virtctl', () => {
       kind: 'ValidatingAdmissionPolicyBinding',
       spec: { policyName: 'unwise', validationActions: ['Warn'] },
     });
-    const names = [scene.aName(), scene.aName()];
+    const names = [scene.newName(), scene.newName()];
     for (const name of names) {
       await scene.aVm(name, { runStrategy: 'Halted' });
       const body = { metadata: { labels: { unwise: 'yes' } } };
@@ -344,7 +344,7 @@ suite('virtctl', () => {
 
   async function attached(name: string) {
     const [stdin, stdout] = [new PassThrough(), new Sink()];
-    const ended = scene.virtctlWith(stdin, stdout, 'console', name);
+    const ended = scene.virtctlInteractive(stdin, stdout, 'console', name);
     const shows = async (text: string) => {
       while (!stdout.text.includes(text)) await once(stdout, 'grown');
     };
@@ -353,7 +353,7 @@ suite('virtctl', () => {
   }
 
   test('a console goes both ways until Ctrl-]', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVmi(name, RUNS);
     scene.node.run(name);
     const { stdin, shows, ended } = await attached(name);
@@ -368,7 +368,7 @@ suite('virtctl', () => {
   });
 
   test('a console ends with the guest', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVmi(name, RUNS);
     scene.node.run(name);
     const { ended, stdout } = await attached(name);
@@ -386,7 +386,7 @@ suite('virtctl', () => {
   });
 
   test('a console of a guest that does not run yet is waited for, but not for ever', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVmi(name, { phase: 'Scheduling' });
     const { code, err } = await scene.virtctl('console', '--timeout=0', name);
     assert.equal(code, 1);

@@ -1,4 +1,4 @@
-/** The audit log through the whole core: what is told of a request, and what is not. */
+/** The audit log through the whole core: which requests it records, and with which fields. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -37,34 +37,34 @@ suite('the audit log', () => {
     return event;
   };
 
-  test('has a create with the name from its body', async () => {
+  test('records a create with the name from its body', async () => {
     await api.ok('POST', CONFIG_MAPS, { body: aConfigMap({ name: 'one' }, { password: 'hunter2' }) });
     const { objectRef, verb, responseStatus, annotations, user, userAgent, sourceIPs } = only();
     assert.deepEqual(objectRef, { resource: 'configmaps', namespace: 'default', name: 'one', apiVersion: 'v1' });
     assert.deepEqual([verb, responseStatus.code, user.username, userAgent], ['create', 201, ADMIN.name, 'test']);
     assert.deepEqual(annotations, ALLOWED);
-    assert.equal(sourceIPs, undefined, 'a caller of this process comes from nowhere');
+    assert.equal(sourceIPs, undefined, 'a caller in this process has no address');
     assert.doesNotMatch(JSON.stringify(events()), /hunter2/);
   });
 
-  test('has a create with the name that the server made', async () => {
+  test('records a create with the generated name', async () => {
     const made = await api.ok('POST', CONFIG_MAPS, { body: aConfigMap({ generateName: 'gen-' }) });
     assert.equal(only().objectRef.name, made.metadata.name);
   });
 
-  test('has the name also of what was refused', async () => {
+  test('records the name in a refused request', async () => {
     await api.call('POST', CONFIG_MAPS, { body: aConfigMap({ name: 'twice' }) });
     await api.call('POST', CONFIG_MAPS, { body: aConfigMap({ name: 'twice' }) });
     await api.call('POST', CONFIG_MAPS, { body: aConfigMap({ name: 'Not-Valid' }) });
-    const told = events().map(({ objectRef, responseStatus: { code, message } }) => [objectRef.name, code, message]);
-    assert.deepEqual(told, [
+    const entries = events().map(({ objectRef, responseStatus: { code, message } }) => [objectRef.name, code, message]);
+    assert.deepEqual(entries, [
       ['twice', 201, undefined],
       ['twice', 409, 'configmaps "twice" already exists'],
       ['Not-Valid', 422, 'invalid: metadata.name'],
     ]);
   });
 
-  test('has every kind of write, and no read that worked', async () => {
+  test('records every kind of write, and no successful reads', async () => {
     const item = `${CONFIG_MAPS}/life`;
     const body = aConfigMap({ name: 'life' });
     await api.ok('POST', CONFIG_MAPS, { body });
@@ -81,7 +81,7 @@ suite('the audit log', () => {
     );
   });
 
-  test('has what was refused, with whatever verb', async () => {
+  test('records refused requests of any verb', async () => {
     await api.call('GET', `${CONFIG_MAPS}/absent`);
     await api.call('GET', '/api/v1/secrets', { user: MALLORY });
     await api.call('GET', '/metrics', { user: MALLORY });
@@ -97,7 +97,7 @@ suite('the audit log', () => {
     ]);
   });
 
-  test('tells a dry run, warnings and by which binding somebody may', async () => {
+  test('records dry runs, warnings and the binding that allowed a request', async () => {
     const rbac = '/apis/rbac.authorization.k8s.io/v1';
     const kind = (name: string) => ({ apiVersion: 'rbac.authorization.k8s.io/v1', kind: name });
     const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['create'] }];
@@ -122,7 +122,7 @@ suite('the audit log', () => {
     });
   });
 
-  test('leaves questions out, unless they are refused', async () => {
+  test('omits access reviews, unless they are refused', async () => {
     const reviews = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
     const type = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview' };
     const body = { ...type, spec: { user: 'mallory', resourceAttributes: { verb: 'get', resource: 'pods' } } };
@@ -131,7 +131,7 @@ suite('the audit log', () => {
     assert.deepEqual([only().user.username, only().responseStatus.code], ['mallory', 403]);
   });
 
-  /** As from the wire, where headers are. */
+  /** Sends a request with headers, as over the network. */
   async function impersonate(user: ApiRequest['user'], as: string): Promise<number> {
     const bytes = Buffer.from(JSON.stringify(aConfigMap({ name: 'theirs' })));
     const response = await api.core.handler({
@@ -150,7 +150,7 @@ suite('the audit log', () => {
     return response.status;
   }
 
-  test('tells who acts in whose name', async () => {
+  test('records both the impersonated and the real user', async () => {
     assert.equal(await impersonate(ADMIN, 'jane'), 403);
     const { user, impersonatedUser, annotations } = only();
     assert.equal(user.username, 'admin');
@@ -158,7 +158,7 @@ suite('the audit log', () => {
     assert.deepEqual(annotations, FORBIDDEN);
   });
 
-  test('tells who would act in the name of somebody else and may not', async () => {
+  test('records a refused impersonation', async () => {
     assert.equal(await impersonate(MALLORY, 'admin'), 403);
     const { user, impersonatedUser, annotations, responseStatus } = only();
     assert.deepEqual([user.username, impersonatedUser], ['mallory', undefined]);
@@ -167,7 +167,7 @@ suite('the audit log', () => {
   });
 });
 
-test('what the server writes, selfsame audit shows, with the controllers but without their Leases and Events', async (t) => {
+test('selfsame audit shows what the server writes, with the controllers but without their Leases and Events', async (t) => {
   const dataDir = mkdtempSync(join(tmpdir(), 'audit-'));
   t.after(() => rmSync(dataDir, { recursive: true, force: true }));
   const options = { level: 'writes', maxBytes: 20_000, maxRotated: 50 } as const;
@@ -194,7 +194,7 @@ test('what the server writes, selfsame audit shows, with the controllers but wit
   assert.deepEqual(
     names,
     Array.from({ length: 60 }, (_, i) => `c${i}`),
-    'also from rotated files, in order',
+    'rotated files are shown, too, in order',
   );
   const all = await show();
   assert.ok(all.some((line) => / system:apiserver +create +namespaces +kube-system +- *$/.test(line)));

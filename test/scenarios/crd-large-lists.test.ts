@@ -1,4 +1,7 @@
-/** A long list in a version that is not the stored one is made object by object: others are served meanwhile. */
+/**
+ * A long list in a version other than the stored one is converted object by object, so that other requests are served
+ * meanwhile.
+ */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { aGadget, gadgetCrd, GADGETS, installGadgets } from '#test/support/gadgets.ts';
@@ -16,7 +19,7 @@ before(async () => {
 });
 after(() => api.stop());
 
-test('others get their turn between the objects of a list', async () => {
+test('other requests are served between the objects of a list', async () => {
   let turns = 0;
   let done = false;
   const turn = () => {
@@ -28,5 +31,5 @@ test('others get their turn between the objects of a list', async () => {
   const { items } = await listing;
   done = true;
   assert.equal(items.length, COUNT);
-  assert.ok(turns >= 3, `only ${turns} turns`);
+  assert.ok(turns >= 3, `there were only ${turns} turns`);
 });

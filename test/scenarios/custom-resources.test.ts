@@ -23,7 +23,7 @@ async function until(watch: WatchProbe, fits: (event: { type: string; object: Lo
   }
 }
 
-test('a definition is established and shows in discovery', async () => {
+test('a definition is established and appears in discovery', async () => {
   await installGadgets(api);
   const crd = await api.ok('GET', `${CRDS}/gadgets.golden.local`);
   assert.deepEqual(
@@ -86,7 +86,7 @@ test('several served versions are views of one object', async () => {
   assert.deepEqual([list.items[0].apiVersion, list.items[0].spec.size], ['golden.local/v1', 9]);
 });
 
-test('what is written through one version fits the version that is stored, also where that is not served', async () => {
+test('a write through one version must match the storage version, also if that is not served', async () => {
   const crd = gadgetCrd();
   crd.metadata.name = 'levers.golden.local';
   crd.spec.names = { plural: 'levers', singular: 'lever', kind: 'Lever' };
@@ -132,7 +132,7 @@ for (const [name, spoil, message] of [
     /spec\.versions\[0\]\.schema\.openAPIV3Schema: Required value: schemas are required/,
   ],
 ] as [string, (version: Loose) => unknown, RegExp][]) {
-  test(`a definition is refused for ${name}`, async () => {
+  test(`refuses a definition with ${name}`, async () => {
     const crd = gadgetCrd();
     crd.metadata.name = 'broken.golden.local';
     crd.spec.names = { plural: 'broken', singular: 'broken', kind: 'Broken' };
@@ -144,7 +144,7 @@ for (const [name, spoil, message] of [
   });
 }
 
-test('a changed schema counts for the next write', async () => {
+test('a changed schema applies to the next write', async () => {
   await api.ok('POST', GADGETS, { body: aGadget('before', { size: 9 }) });
   await api.ok('PATCH', `${CRDS}/gadgets.golden.local`, {
     contentType: 'application/json-patch+json',
@@ -169,7 +169,7 @@ test('open watches of a kind end when its definition changes, not when only its 
   await watch.ended;
 });
 
-test('a deleted definition takes its objects along, and waits for their finalizers', async () => {
+test('deleting a definition deletes its objects, and waits for their finalizers', async () => {
   await api.ok('POST', GADGETS, { body: aGadget('sticky', { size: 1 }, { finalizers: ['golden.local/hold'] }) });
   const watch = await api.watch(`${CRDS}?watch=1&fieldSelector=metadata.name=gadgets.golden.local`);
   const answer = await api.ok('DELETE', `${CRDS}/gadgets.golden.local`);
@@ -186,7 +186,7 @@ test('a deleted definition takes its objects along, and waits for their finalize
   assert.equal(api.store.count('gadgets.golden.local'), 0);
 });
 
-test('the scale subresource stands for fields of the object', async () => {
+test('the scale subresource maps to fields of the object', async () => {
   const crd = gadgetCrd();
   crd.metadata.name = 'fleets.golden.local';
   crd.spec.names = { plural: 'fleets', singular: 'fleet', kind: 'Fleet' };
@@ -202,11 +202,7 @@ test('the scale subresource stands for fields of the object', async () => {
     4,
   );
   assert.equal((await api.ok('PATCH', `${url}/f/scale`, { body: { spec: { replicas: 5 } } })).spec.replicas, 5);
-  assert.equal(
-    (await api.call('PUT', `${url}/f/scale`, { body: scale })).status,
-    409,
-    'the Scale that was read is old',
-  );
+  assert.equal((await api.call('PUT', `${url}/f/scale`, { body: scale })).status, 409, 'the Scale is outdated');
   const now = await api.ok('GET', `${url}/f/scale`);
   const refused = async (change: Loose) =>
     (await api.call('PUT', `${url}/f/scale`, { body: { ...now, ...change } })).status;
@@ -218,7 +214,7 @@ test('the scale subresource stands for fields of the object', async () => {
   assert.equal((await api.call('PATCH', `${url}/f/scale`, { body: { spec: { replicas: 11 } } })).status, 422);
 });
 
-test('a scale path cannot lead to a prototype', async () => {
+test('a scale path cannot refer to a prototype', async () => {
   const crd = gadgetCrd();
   crd.metadata.name = 'sneaks.golden.local';
   crd.spec.names = { plural: 'sneaks', singular: 'sneak', kind: 'Sneak' };

@@ -1,4 +1,7 @@
-/** Whether delete protection works is told while it does not: by a condition and a gauge. Also on clusters without policies. */
+/**
+ * While delete protection does not work, a condition and a gauge report it. Also on clusters without admission
+ * policies.
+ */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { KUBEVIRTS as KUBEVIRT_KIND } from '#api/kubevirt/kind.ts';
@@ -50,14 +53,14 @@ const conditionOf = (kubevirt: Loose): Loose =>
 const condition = async () => conditionOf(await api.ok('GET', `${KUBEVIRTS}/kubevirt`));
 const gauge = (of = plane) => /^selfsame_delete_protection_available (\d)$/m.exec(of.metrics.text())?.[1];
 
-/** When the operator has said that. */
-async function told(reason: string, of = plane): Promise<void> {
+/** Waits until the operator has reported the reason. */
+async function awaitReported(reason: string, of = plane): Promise<void> {
   const known = of.informer(KUBEVIRT_KIND);
   await known.until(() => conditionOf(known.get('selfsame-system/kubevirt')).reason === reason);
   await of.settle();
 }
 
-test('it is available when all is in place', async () => {
+test('protection is available when all objects are in place', async () => {
   const { status, reason } = await condition();
   assert.deepEqual([status, reason, gauge()], ['True', 'PoliciesInPlace', '1']);
 });
@@ -70,7 +73,7 @@ const faults: Record<string, { path: string; edit?: Loose; reason: string }> = {
 };
 
 for (const [name, { path, edit, reason }] of Object.entries(faults)) {
-  test(`${name}: that is told, and comes right again`, async () => {
+  test(`${name}: reported, and reported as available after the repair`, async () => {
     const { metadata } = await api.ok('GET', KUBEVIRTS);
     const watch = await api.watch(`${KUBEVIRTS}?watch=true&resourceVersion=${metadata.resourceVersion}`);
     await (edit === undefined ? api.ok('DELETE', path) : api.ok('PATCH', path, { body: edit }));
@@ -85,7 +88,7 @@ for (const [name, { path, edit, reason }] of Object.entries(faults)) {
   });
 }
 
-test('what cannot be put back stays told', async () => {
+test('a problem that cannot be repaired stays reported', async () => {
   const { rules } = await api.ok('GET', ROLE);
   const without = rules.filter(
     ({ resources, verbs }: Loose) =>
@@ -96,33 +99,33 @@ test('what cannot be put back stays told', async () => {
   );
   await api.ok('PATCH', ROLE, { body: { rules: readOnly } });
   await api.ok('DELETE', BINDING);
-  await told('PolicyMissing');
+  await awaitReported('PolicyMissing');
   const { status, message } = await condition();
   assert.deepEqual([status, gauge()], ['False', '0']);
   assert.match(message, /validatingadmissionpolicybindings.*kubevirt-vm-deletion-protection is missing$/);
 
   await api.ok('PATCH', ROLE, { body: { rules } });
-  await told('PoliciesInPlace');
+  await awaitReported('PoliciesInPlace');
   assert.equal(gauge(), '1');
   await api.ok('GET', BINDING);
 });
 
-test('a policy that is half deleted is told of, and made anew when it is gone', async () => {
+test('a policy that is being deleted is reported, and created again when it is gone', async () => {
   const { metadata } = await api.ok('GET', POLICY);
   await api.ok('PATCH', POLICY, { body: { metadata: { finalizers: ['example.com/held'] } } });
   await api.ok('DELETE', POLICY);
-  await told('PolicyBeingDeleted');
+  await awaitReported('PolicyBeingDeleted');
   assert.equal(gauge(), '0');
   await api.ok('PATCH', POLICY, { body: { metadata: { finalizers: null } } });
-  await told('PoliciesInPlace');
+  await awaitReported('PoliciesInPlace');
   assert.equal(gauge(), '1');
   assert.notEqual((await api.ok('GET', POLICY)).metadata.uid, metadata.uid);
 });
 
-test('on a cluster without policies all else is installed, until there are policies', async () => {
+test('on a cluster without admission policies everything else is installed, until the cluster has policies', async () => {
   const asked: string[] = [];
   let isOld = true;
-  // Only to our parts: the engine itself has no such age.
+  // Applies only to our parts: the engine itself always serves policies.
   const old = await startApi({
     wrapHandler: (handler) => (request) => {
       const isPolicy = request.path.startsWith(`${ADMISSION}/validatingadmissionpolic`);
@@ -133,7 +136,7 @@ test('on a cluster without policies all else is installed, until there are polic
   });
   const first = await startOperator(old);
   try {
-    await told('KubernetesTooOld', first);
+    await awaitReported('KubernetesTooOld', first);
     const kubevirt = await old.ok('GET', `${KUBEVIRTS}/kubevirt`);
     assert.equal(kubevirt.status.phase, 'Deployed');
     assert.deepEqual(
@@ -145,7 +148,7 @@ test('on a cluster without policies all else is installed, until there are polic
       /Kubernetes 1\.30 and later do\. Missing without them: delete protection, /,
     );
     assert.equal(gauge(first), '0');
-    // Asked for once, and never watched.
+    // Requested once and never watched.
     assert.deepEqual(asked, [`${ADMISSION}/validatingadmissionpolicies`]);
     assert.deepEqual((await old.ok('GET', `${ADMISSION}/validatingadmissionpolicies`)).items, []);
     await old.ok('GET', `${ADMISSION}/validatingwebhookconfigurations/selfsame-protected-deletes`);
@@ -155,7 +158,7 @@ test('on a cluster without policies all else is installed, until there are polic
   isOld = false;
   const second = await startOperator(old);
   try {
-    await told('PoliciesInPlace', second);
+    await awaitReported('PoliciesInPlace', second);
     assert.equal(gauge(second), '1');
     await old.ok('GET', BINDING);
   } finally {

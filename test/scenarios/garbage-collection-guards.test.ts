@@ -1,4 +1,6 @@
-/** What the collector does not know yet must not cost anybody an object; and the collector under its own account. */
+/**
+ * The collector does not delete objects because of kinds that it has not listed yet; and it works with its own account.
+ */
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
 import type { Client } from '#client/client.ts';
@@ -10,7 +12,7 @@ const CONFIGMAPS = '/api/v1/namespaces/golden/configmaps';
 
 let api: TestApi;
 let collector: Collector | undefined;
-/** Who waits for that keeps the collector from stopping. */
+/** A pending request that keeps the collector from stopping. */
 let list: () => void = () => {};
 
 beforeEach(async () => {
@@ -38,14 +40,17 @@ function make(on: TestApi, name: string, owners: Loose[] = []): Promise<Loose> {
   return on.ok('POST', CONFIGMAPS, { body: { apiVersion: 'v1', kind: 'ConfigMap', metadata } });
 }
 
-/** A gadget that holds up the foreground deletion of its owner, and that a finalizer holds itself. */
+/** Creates a gadget that blocks the foreground deletion of its owner and is itself held by a finalizer. */
 function blockWithGadget(root: Loose): Promise<Loose> {
   const ownerReferences = [owner(root, { blockOwnerDeletion: true })];
   const metadata = { ownerReferences, finalizers: ['example.org/hold'] };
   return api.ok('POST', GADGETS, { body: aGadget('blocks', { size: 1 }, metadata) });
 }
 
-/** Garbage is made and collected, twice: who was to be looked at before has been, although kinds are still missing. */
+/**
+ * Creates garbage and waits for its collection, twice: everything queued before has then been processed, although kinds
+ * are missing.
+ */
 async function collectMarkers(): Promise<void> {
   for (const name of ['marker-a', 'marker-b']) {
     const watch = await api.watch(`${CONFIGMAPS}?watch=1&fieldSelector=metadata.name=${name}`);
@@ -55,7 +60,7 @@ async function collectMarkers(): Promise<void> {
   }
 }
 
-/** The gadgets cannot be listed before `list` is called. */
+/** Starts a collector that cannot list gadgets until `list` is called. */
 function withoutGadgets(overrides: (client: Client) => Partial<Client> = () => ({})): (client: Client) => Client {
   const { promise: mayList, resolve } = Promise.withResolvers<void>();
   list = resolve;
@@ -72,18 +77,21 @@ function withoutGadgets(overrides: (client: Client) => Partial<Client> = () => (
 const rootIsThere = async () => (await api.call('GET', `${CONFIGMAPS}/root`)).status === 200;
 const deleteRoot = () => api.ok('DELETE', `${CONFIGMAPS}/root`, { body: { propagationPolicy: 'Foreground' } });
 
-/** Once the gadgets are listed, the owner waits for the one that blocks it, and goes after it. */
+/** Lists the gadgets and asserts that the owner waits for the blocking gadget and is deleted after it. */
 async function rootWaitsForGadget(): Promise<void> {
   list();
   await collector!.settle();
   assert.ok(await rootIsThere());
-  assert.ok((await api.ok('GET', `${GADGETS}/blocks`)).metadata.deletionTimestamp, 'what blocks goes first');
+  assert.ok(
+    (await api.ok('GET', `${GADGETS}/blocks`)).metadata.deletionTimestamp,
+    'the blocking object is deleted first',
+  );
   await api.ok('PATCH', `${GADGETS}/blocks`, { body: { metadata: { finalizers: null } } });
   await collector!.settle();
   assert.equal(await rootIsThere(), false);
 }
 
-test('foreground: an owner waits for a kind that is served and not listed yet', async () => {
+test('foreground: an owner waits for a kind that is served but not listed yet', async () => {
   const through = withoutGadgets();
   collector = await startCollector(api, { through });
   await installCrd(api, gadgetCrd());
@@ -94,32 +102,32 @@ test('foreground: an owner waits for a kind that is served and not listed yet', 
   await rootWaitsForGadget();
 });
 
-test('foreground: an owner waits for a kind that is served only since the look at it began', async () => {
-  const looking = Promise.withResolvers<void>();
-  const mayLook = Promise.withResolvers<void>();
-  let looks = 0;
+test('foreground: an owner waits for a kind that is served only since its processing began', async () => {
+  const readBegun = Promise.withResolvers<void>();
+  const mayReturn = Promise.withResolvers<void>();
+  let reads = 0;
   const through = withoutGadgets((client) => ({
     async get(type, object, options) {
       const found = await client.get(type, object, options);
-      if (object.name !== 'root' || looks++ > 0) return found;
-      looking.resolve();
-      await mayLook.promise;
+      if (object.name !== 'root' || reads++ > 0) return found;
+      readBegun.resolve();
+      await mayReturn.promise;
       return found;
     },
   }));
   collector = await startCollector(api, { through });
   const root = await make(api, 'root');
   await deleteRoot();
-  await looking.promise;
+  await readBegun.promise;
   await installCrd(api, gadgetCrd());
   await blockWithGadget(root);
-  mayLook.resolve();
+  mayReturn.resolve();
   await collectMarkers();
   assert.ok(await rootIsThere());
   await rootWaitsForGadget();
 });
 
-test('under its own account the collector deletes, waits, orphans and lets go, custom kinds too', async () => {
+test('with its own account the collector deletes, waits, orphans and removes finalizers, also for custom kinds', async () => {
   const real = await startTestApi();
   await installGadgets(real);
   const there = async (url: string) => (await real.call('GET', url)).status === 200;

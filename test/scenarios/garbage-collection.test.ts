@@ -1,4 +1,4 @@
-/** Owners go, and what is theirs goes with them, after them or not at all: through the whole engine. */
+/** Deletion of owners and their dependents through the whole engine: background, foreground, orphan, and races. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startBareApi, startCollector, type Collector } from '#test/crash/collector.ts';
@@ -25,14 +25,17 @@ const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const CONFIGMAPS = '/api/v1/namespaces/golden/configmaps';
 const url = (name: string) => `${CONFIGMAPS}/${name}`;
 
-interface Wish {
+interface ObjectOptions {
   readonly owners?: readonly Loose[];
   readonly finalizers?: readonly string[];
   readonly in?: string;
 }
 
-/** A ConfigMap; as good as any kind, for who owns what is in the metadata alone. */
-function make(name: string, { owners = [], finalizers, in: collection = CONFIGMAPS }: Wish = {}): Promise<Loose> {
+/** Creates a ConfigMap. The kind does not matter, because ownership is in the metadata. */
+function make(
+  name: string,
+  { owners = [], finalizers, in: collection = CONFIGMAPS }: ObjectOptions = {},
+): Promise<Loose> {
   const metadata = { name, ownerReferences: owners, finalizers };
   return api.ok('POST', collection, { body: { apiVersion: 'v1', kind: 'ConfigMap', metadata } });
 }
@@ -50,7 +53,7 @@ const remove = (name: string, propagationPolicy: string) =>
 const release = (name: string) => api.ok('PATCH', url(name), { body: { metadata: { finalizers: null } } });
 const get = (name: string) => api.ok('GET', url(name));
 
-/** Which of these are still there. */
+/** Returns which of these objects still exist. */
 async function left(...names: readonly string[]): Promise<string[]> {
   await collector.settle();
   const answers = await Promise.all(names.map((name) => api.call('GET', url(name))));
@@ -59,7 +62,7 @@ async function left(...names: readonly string[]): Promise<string[]> {
 
 const ownerNames = ({ metadata }: Loose): string[] => (metadata.ownerReferences ?? []).map(({ name }: Loose) => name);
 
-test('background: the owner goes at once, and all below it follows', async () => {
+test('background: the owner is deleted at once, and all dependents follow', async () => {
   const root = await make('bg-root');
   const middle = await make('bg-middle', { owners: [owner(root)] });
   await make('bg-leaf', { owners: [owner(middle)] });
@@ -68,7 +71,7 @@ test('background: the owner goes at once, and all below it follows', async () =>
   assert.deepEqual(await left('bg-root', 'bg-middle', 'bg-leaf', 'bg-stranger'), ['bg-stranger']);
 });
 
-test('foreground: what blocks goes first, from the leaves up', async () => {
+test('foreground: blocking dependents are deleted first, from the leaves up', async () => {
   const watch = await api.watch(`${CONFIGMAPS}?watch=1`);
   const root = await make('fg-root');
   const middle = await make('fg-middle', { owners: [blocking(root)] });
@@ -81,7 +84,7 @@ test('foreground: what blocks goes first, from the leaves up', async () => {
   assert.deepEqual(gone, ['fg-leaf', 'fg-middle', 'fg-root']);
 });
 
-test('foreground: an owner waits for what blocks it and not for the rest', async () => {
+test('foreground: an owner waits only for blocking dependents', async () => {
   const root = await make('wait-root');
   await make('wait-blocks', { owners: [blocking(root)], finalizers: ['example.org/hold'] });
   await make('wait-not', { owners: [owner(root)], finalizers: ['example.org/hold'] });
@@ -93,12 +96,12 @@ test('foreground: an owner waits for what blocks it and not for the rest', async
   await release('wait-not');
 });
 
-test('orphan: dependents stay and forget their owner, and only it', async () => {
+test('orphan: dependents stay and lose only the reference to their owner', async () => {
   const root = await make('orphan-root');
   const other = await make('orphan-other');
   await make('orphan-a', { owners: [blocking(root)] });
   await make('orphan-b', { owners: [owner(other), owner(root)] });
-  // More than one plan can change.
+  // More objects than one batch changes.
   const crowd = Array.from({ length: 130 }, (_, i) => `orphan-many-${i}`);
   await Promise.all(crowd.map((name) => make(name, { owners: [owner(root)] })));
   await remove('orphan-root', 'Orphan');
@@ -108,7 +111,7 @@ test('orphan: dependents stay and forget their owner, and only it', async () => 
   await Promise.all(crowd.map((name) => remove(name, 'Background')));
 });
 
-test('orphan: also a dependent that no watch has shown yet is left behind', async () => {
+test('orphan: a dependent that no watch has delivered yet is kept, too', async () => {
   const own = await startBareApi();
   const configMaps = '/api/v1/namespaces/default/configmaps';
   const root = await own.ok('POST', configMaps, {
@@ -117,7 +120,7 @@ test('orphan: also a dependent that no watch has shown yet is left behind', asyn
   let show: () => void = () => {};
   const shown = new Promise<void>((resolve) => (show = resolve));
   const late = await startCollector(own, {
-    // The collector waits, for a while, until its watch shows what it wrote.
+    // The collector waits, for a while, until its watch delivers its own write.
     clock: fastClock(100),
     through: (client) => ({
       ...client,
@@ -144,7 +147,7 @@ test('orphan: also a dependent that no watch has shown yet is left behind', asyn
   await own.stop();
 });
 
-test('dangling: an owner that never was, and one that was made anew', async () => {
+test('dangling: an owner that never existed, and one that was created again', async () => {
   const first = await make('again');
   await remove('again', 'Background');
   const second = await make('again');
@@ -154,7 +157,7 @@ test('dangling: an owner that never was, and one that was made anew', async () =
   assert.deepEqual(await left('again', 'of-first', 'of-second', 'of-nobody'), ['again', 'of-second']);
 });
 
-test('several owners: the object stays with the last one', async () => {
+test('several owners: the object stays until the last owner is deleted', async () => {
   const a = await make('pair-a');
   const b = await make('pair-b');
   await make('pair-child', { owners: [owner(a), owner(b)] });
@@ -165,7 +168,7 @@ test('several owners: the object stays with the last one', async () => {
   assert.deepEqual(await left('pair-child'), []);
 });
 
-test('several owners: an object that has another owner does not hold up a foreground deletion', async () => {
+test('several owners: an object that has another owner does not block a foreground deletion', async () => {
   const a = await make('shared-a');
   const b = await make('shared-b');
   await make('shared-child', { owners: [blocking(a), blocking(b)] });
@@ -174,7 +177,7 @@ test('several owners: an object that has another owner does not hold up a foregr
   assert.deepEqual(ownerNames(await get('shared-child')), ['shared-b']);
 });
 
-test('a reference that is changed to an owner that is gone is noticed', async () => {
+test('a reference that is changed to a deleted owner is noticed', async () => {
   const gone = await make('moved-gone');
   const stays = await make('moved-stays');
   await make('moved-child', { owners: [owner(stays)] });
@@ -191,26 +194,26 @@ async function circle(prefix: string): Promise<string[]> {
   return [`${prefix}-a`, `${prefix}-b`, `${prefix}-c`];
 }
 
-test('a circle of owners stays as long as nobody deletes one of them', async () => {
+test('a cycle of owners stays until one of them is deleted', async () => {
   const names = await circle('ring');
   assert.deepEqual(await left(...names), names);
 });
 
 for (const policy of ['Background', 'Foreground']) {
-  test(`a circle of owners, one deleted in the ${policy.toLowerCase()}: all go`, async () => {
+  test(`a cycle of owners, one deleted in the ${policy.toLowerCase()}: all are deleted`, async () => {
     const names = await circle(`one-${policy.toLowerCase()}`);
     await remove(names[0]!, policy);
     assert.deepEqual(await left(...names), []);
   });
 }
 
-test('a circle of owners, all deleted in the foreground at the same moment: all go', async () => {
+test('a cycle of owners, all deleted in the foreground at the same time: all are deleted', async () => {
   const names = await circle('all');
   await Promise.all(names.map((name) => remove(name, 'Foreground')));
   assert.deepEqual(await left(...names), []);
 });
 
-test('owners in another namespace do not count, and an Event says so', async () => {
+test('owners in another namespace do not count, and an Event reports them', async () => {
   const far = await make('far', { in: '/api/v1/namespaces/other/configmaps' });
   const child = await make('of-far', { owners: [owner(far)] });
   assert.deepEqual(await left('of-far'), []);
@@ -236,7 +239,7 @@ const makeClass = (name: string, owners: readonly Loose[] = []): Promise<Loose> 
     },
   });
 
-test('an object without a namespace is never collected because of an owner in one', async () => {
+test('a cluster-scoped object is never collected because of a namespaced owner', async () => {
   const bound = await make('bound');
   const child = await makeClass('of-bound', [owner(bound)]);
   await remove('bound', 'Background');
@@ -249,7 +252,7 @@ test('an object without a namespace is never collected because of an owner in on
   );
 });
 
-test('an owner without a namespace owns in all of them', async () => {
+test('a cluster-scoped owner can own objects in all namespaces', async () => {
   const wide = await makeClass('wide');
   await make('of-wide', { owners: [blocking(wide)] });
   await makeClass('wide-too', [owner(wide)]);
@@ -263,7 +266,7 @@ test('an owner without a namespace owns in all of them', async () => {
   );
 });
 
-test('kinds that come and go: unserved owners are left alone, then judged; custom kinds own and are owned', async () => {
+test('unserved owners are left alone until their kind is served; custom kinds own and are owned', async () => {
   await make('of-gadget', { owners: [{ apiVersion: 'golden.local/v1', kind: 'Gadget', name: 'no', uid: 'no' }] });
   await make('of-robot', { owners: [{ apiVersion: 'robots.local/v1', kind: 'Robot', name: 'no', uid: 'no' }] });
   assert.deepEqual(await left('of-gadget', 'of-robot'), ['of-gadget', 'of-robot']);
@@ -282,14 +285,14 @@ test('kinds that come and go: unserved owners are left alone, then judged; custo
   const watch = await api.watch(`${CONFIGMAPS}?watch=1&fieldSelector=metadata.name=of-last`);
   const kinds = await api.watch(`${CRDS}?watch=1&fieldSelector=metadata.name=gadgets.golden.local`);
   await api.ok('DELETE', `${CRDS}/gadgets.golden.local`);
-  // With its kind goes the object, and with it what it owned.
+  // Deleting the kind deletes the object, and then what it owned.
   assert.equal((await watch.got(2))[1]!.type, 'DELETED');
   watch.stop();
   for (let seen = 1; (await kinds.got(seen))[seen - 1]!.type !== 'DELETED'; seen++);
   kinds.stop();
 });
 
-test('what a kind owned goes also when the kind has gone before anybody could be asked', async () => {
+test('dependents of a kind are deleted also if the kind disappears before its objects could be read', async () => {
   await collector.stop();
   let ask: () => void = () => {};
   const mayAsk = new Promise<void>((resolve) => (ask = resolve));
@@ -316,7 +319,7 @@ test('what a kind owned goes also when the kind has gone before anybody could be
   watch.stop();
   ask();
   assert.deepEqual(await left('of-late'), []);
-  assert.ok(held, 'it was looked at before the kind was gone');
+  assert.ok(held, 'it was processed before the kind was deleted');
 });
 
 test('an owner in foreground deletion stays until every kind has been listed', async () => {
@@ -330,7 +333,7 @@ test('an owner in foreground deletion stays until every kind has been listed', a
     through: (client) => ({
       ...client,
       async list(type, options) {
-        // Long enough for a collector that does not wait to do its harm.
+        // Long enough for a collector that does not wait to delete the owner.
         for (let turn = 0; type.plural === 'secrets' && turn < 50; turn++) await new Promise(setImmediate);
         return client.list(type, options);
       },
@@ -342,20 +345,20 @@ test('an owner in foreground deletion stays until every kind has been listed', a
 });
 
 interface Race {
-  /** Happens between the look at the object and its deletion. */
+  /** Runs between the collector's read of the object and its deletion. */
   readonly meanwhile: (object: Loose, friend: Loose) => Promise<unknown>;
   readonly survives: (object: Loose, before: Loose) => boolean;
 }
 
 const races: Record<string, Race> = {
-  'an object of the same name that was made meanwhile is not deleted': {
+  'an object that was created again meanwhile under the same name is not deleted': {
     async meanwhile() {
       await remove('raced', 'Background');
       await make('raced');
     },
     survives: (object, seen) => object.metadata.uid !== seen.metadata.uid,
   },
-  'an object that finds a new owner meanwhile is not deleted': {
+  'an object that gets a new owner meanwhile is not deleted': {
     meanwhile: (_, friend) =>
       api.ok('PATCH', url('raced'), { body: { metadata: { ownerReferences: [owner(friend)] } } }),
     survives: (object, seen) => object.metadata.uid === seen.metadata.uid,
@@ -389,7 +392,7 @@ for (const [name, { meanwhile, survives }] of Object.entries(races)) {
   });
 }
 
-test('what was left behind while no collector ran is found by the next one', async () => {
+test('garbage from a time without a collector is found by the next one', async () => {
   const root = await make('later-root');
   await make('later-child', { owners: [owner(root)] });
   const waits = await make('later-waits');

@@ -1,4 +1,4 @@
-/** Volumes that come and go, on the whole API: roles, webhook, and the subresources that patch. */
+/** Hotplug of volumes on the whole API: roles, webhook, and the subresources that patch. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { aVm, aVmi } from '#api/validation/testing/valid-objects.ts';
@@ -23,7 +23,7 @@ let scene: AdmissionScene;
 let api: TestApi;
 let subresources: SubresourceHandler;
 
-const noNode = async (): Promise<never> => assert.fail('no node is asked');
+const noNode = async (): Promise<never> => assert.fail('no node is called');
 const nodes: NodeConnections = { put: noNode, get: noNode, post: noNode, upgrade: noNode, close: () => {} };
 
 before(async () => {
@@ -56,11 +56,11 @@ async function put(kind: string, name: string, verb: string, body: unknown) {
   });
   assert.ok('body' in answer);
   const text = answer.body.toString();
-  const told: Loose = text === '' ? { message: '' } : JSON.parse(text);
-  return { status: answer.status, message: told.message };
+  const message: Loose = text === '' ? { message: '' } : JSON.parse(text);
+  return { status: answer.status, message: message.message };
 }
 
-test('an instance gets a volume and loses it', async () => {
+test('a volume is added to an instance and removed again', async () => {
   const { name, path } = await aRunning();
   const kind = 'virtualmachineinstances';
   assert.deepEqual(await put(kind, name, 'addvolume', DATA), { status: 202, message: '' });
@@ -74,7 +74,7 @@ test('an instance gets a volume and loses it', async () => {
 });
 
 const refusals: Record<string, { disk: object; message: RegExp }> = {
-  'on a bus that takes none': {
+  'on a bus without hotplug': {
     disk: { disk: { bus: 'sata' } },
     message:
       /disks\[2\]\.disk\.bus: Invalid value: "sata": a hotpluggable volume requires bus to be 'scsi' or 'virtio'$/,
@@ -83,13 +83,13 @@ const refusals: Record<string, { disk: object; message: RegExp }> = {
     disk: { cdrom: { bus: 'scsi' } },
     message: /disks\[2\]\.cdrom: Forbidden: a hotpluggable volume is only possible as disk or lun$/,
   },
-  'with a field that we do not have': {
+  'with an unknown field': {
     disk: { disk: { bus: 'scsi' }, io: 'native' },
     message: /disks\[2\]\.io: Forbidden: is not supported yet$/,
   },
 };
 for (const [name, { disk, message }] of Object.entries(refusals)) {
-  test(`nobody gets a volume ${name}`, async () => {
+  test(`refuses a volume ${name}`, async () => {
     const { body: vm } = await api.call('POST', `${GOLDEN}/virtualmachines`, { body: aVm(patchOf()) });
     const vmi = await aRunning();
     for (const [kind, of] of [
@@ -103,7 +103,7 @@ for (const [name, { disk, message }] of Object.entries(refusals)) {
   });
 }
 
-test('people plug nothing into an instance themselves; the VM controller does, and only what can be plugged', async () => {
+test('users cannot plug devices into an instance; the VM controller can, and only devices that support it', async () => {
   const { path } = await aRunning();
   const { spec } = await api.ok('GET', path);
   const nic = { name: 'lan', bridge: {} };
@@ -123,7 +123,7 @@ test('people plug nothing into an instance themselves; the VM controller does, a
   assert.equal(answer.body.spec.domain.devices.interfaces.length, 2);
 });
 
-test('a VM brings its devices when it is made, and not later', async () => {
+test('devices for a VM are accepted when it is created, and not later', async () => {
   const annotated = (value: string) => ({ annotations: { 'identity.selfsame.io/imported-devices': value } });
   const text = JSON.stringify({ from: 'test', devices: [{ id: 'disk-root', type: 'disk', device: 'disk' }] });
   const create = (value: string) => {

@@ -1,4 +1,4 @@
-/** Who may write which parameters into policies and bindings: nobody reads through them what they may not read. */
+/** Who may set which parameters in policies and bindings: authors cannot use them to read what they may not read. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { MALLORY, startTestApi, type Answer, type Loose, type TestApi } from '#test/support/test-api.ts';
@@ -47,7 +47,7 @@ const patches =
   (api) =>
     api.call('PATCH', `${url}?dryRun=All`, { ...asMallory, body });
 
-/** Mallory may write policies and bindings, and read ConfigMaps, the Secret kube-system/mine and nothing else. */
+/** Mallory's permissions: write policies and bindings, read ConfigMaps and the Secret kube-system/mine. */
 const GRANTED = [
   { apiGroups: ['admissionregistration.k8s.io'], resources: ['*'], verbs: ['*'] },
   { apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list'] },
@@ -70,22 +70,22 @@ const cases: Record<string, { do: Act; refused?: string }> = {
       'must have "get" permission on all objects of the referenced paramKind (kind=Secret, apiVersion=v1)',
     ),
   },
-  'a policy with parameters of a kind that is not there': {
+  'a policy with parameters of a kind that does not exist': {
     do: posts(POLICIES, policy('new', WIDGET)),
     refused: noPolicy(
       'must have "get" permission on all objects of the referenced paramKind (kind=Widget, apiVersion=x.test/v1)',
     ),
   },
-  'a change of a policy that leaves its parameters': {
+  'a change of a policy that keeps its parameters': {
     do: patches(`${POLICIES}/secret`, { metadata: { labels: { a: 'b' } }, spec: { failurePolicy: 'Ignore' } }),
   },
-  'a change of the kind of the parameters': {
+  "a change of the parameters' kind": {
     do: patches(`${POLICIES}/config-map`, { spec: { paramKind: SECRET } }),
     refused: noPolicy(
       'must have "get" permission on all objects of the referenced paramKind (kind=Secret, apiVersion=v1)',
     ).replace('"new"', '"config-map"'),
   },
-  'the parameters taken away': { do: patches(`${POLICIES}/secret`, { spec: { paramKind: null } }) },
+  'the removal of the parameters': { do: patches(`${POLICIES}/secret`, { spec: { paramKind: null } }) },
 
   'a binding without parameters': { do: posts(BINDINGS, binding('new', 'secret')) },
   'a binding to an object that its author may read': { do: posts(BINDINGS, binding('new', 'config-map', TOP)) },
@@ -107,26 +107,26 @@ const cases: Record<string, { do: Act; refused?: string }> = {
     ),
     refused: noBinding(`user ${WHO} does not have "list" permission on the object referenced by paramRef`),
   },
-  'a binding of a policy that is not there': {
+  'a binding to a policy that does not exist': {
     do: posts(BINDINGS, binding('new', 'ghost', TOP)),
     refused: noBinding(
       `unable to get policy ghost ${ALL} ${WHO} does not have "get" permission for all groups, versions and resources`,
     ),
   },
-  'a binding of a policy whose kind is not there': {
+  'a binding to a policy whose parameter kind does not exist': {
     do: posts(BINDINGS, binding('new', 'widget', TOP)),
     refused: noBinding(
       `unable to resolve paramKind &{x.test/v1 Widget} ${ALL} ${WHO} does not have "get" permission for all groups, versions and resources`,
     ),
   },
-  'a binding with parameters of a policy without': {
+  'a binding with parameters to a policy without': {
     do: posts(BINDINGS, binding('new', 'plain', TOP)),
     refused: noBinding(`user ${WHO} does not have "get" permission on the object referenced by paramRef`),
   },
-  'a change of a binding that leaves its parameters': {
+  'a change of a binding that keeps its parameters': {
     do: patches(`${BINDINGS}/secret`, { spec: { validationActions: ['Deny'] } }),
   },
-  'the parameters under another policy': {
+  'the same parameters with another policy': {
     do: patches(`${BINDINGS}/config-map`, { spec: { policyName: 'secret' } }),
     refused: noBinding(`user ${WHO} does not have "get" permission on the object referenced by paramRef`).replace(
       '"new"',
@@ -182,7 +182,7 @@ describe('parameters of policies', () => {
     });
   }
 
-  it('does not ask who may everything', async () => {
+  it('are not checked for a user with all permissions', async () => {
     await api.ok('POST', `${POLICIES}?dryRun=All`, { body: policy('new', SECRET) });
     await api.ok('POST', `${BINDINGS}?dryRun=All`, { body: binding('new', 'ghost', TOP) });
   });

@@ -1,4 +1,7 @@
-/** The identity record of a VM goes with the VM only, and only our controllers write it, whatever rights somebody has. */
+/**
+ * The identity record of a VM is deleted only with the VM, and only our controllers write it, whatever permissions a
+ * user has.
+ */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { RECORD_FINALIZER } from '#api/names.ts';
@@ -24,7 +27,7 @@ after(() => scene.stop());
 
 let count = 0;
 
-/** Makes a record with devices. The VM that owns it is stored, so that the garbage collector leaves the record alone. */
+/** Creates a record with devices. Its owner is stored, too, so that the garbage collector leaves the record alone. */
 async function makeRecord({ isOwned = true }: { readonly isOwned?: boolean } = {}): Promise<Loose> {
   const name = `vm-${++count}`;
   const spec = { runStrategy: 'Halted', template: { spec: { domain: { memory: { guest: '128Mi' } } } } };
@@ -58,7 +61,7 @@ const jsonPatch =
 const deletes: Record<string, Attempt> = {
   delete: (path, _, as) => api.call('DELETE', path, as),
   'delete in the foreground': (path, _, as) => api.call('DELETE', `${path}&propagationPolicy=Foreground`, as),
-  'delete with no time to end': (path, _, as) => api.call('DELETE', `${path}&gracePeriodSeconds=0`, as),
+  'delete without a grace period': (path, _, as) => api.call('DELETE', `${path}&gracePeriodSeconds=0`, as),
   'delete a collection': (path, { metadata }, as) =>
     api.call('DELETE', `${RECORDS}?${path.split('?')[1]}&fieldSelector=metadata.name%3D${metadata.name}`, as),
 };
@@ -73,7 +76,7 @@ const writes: Record<string, Attempt> = {
   'remove the finalizer by JSON patch': jsonPatch({ op: 'remove', path: '/metadata/finalizers/0' }),
   'add a finalizer': jsonPatch({ op: 'add', path: '/metadata/finalizers/-', value: 'example.com/mine' }),
   'remove the owner': patch({ metadata: { ownerReferences: null } }),
-  'give it to another owner': jsonPatch({ op: 'replace', path: '/metadata/ownerReferences/0/uid', value: 'x' }),
+  'change its owner': jsonPatch({ op: 'replace', path: '/metadata/ownerReferences/0/uid', value: 'x' }),
 };
 
 const users: Record<string, CallOptions> = {
@@ -102,16 +105,16 @@ for (const [kind, attempts] of Object.entries({ deleted: deletes, changed: write
 
 test('the refusal says what to do instead', async () => {
   const { name } = (await makeRecord()).metadata;
-  const said = async (answer: Promise<Answer>) => {
+  const message = async (answer: Promise<Answer>) => {
     const { message } = (await answer).body;
     return message.slice(message.indexOf('denied request: ') + 'denied request: '.length);
   };
   assert.equal(
-    await said(api.call('DELETE', `${RECORDS}/${name}`)),
+    await message(api.call('DELETE', `${RECORDS}/${name}`)),
     `VirtualMachineIdentity "${name}" cannot be deleted: it holds the device addresses of VirtualMachine ${name}; delete the VirtualMachine, and its record goes with it`,
   );
   assert.equal(
-    await said(api.call('PATCH', `${RECORDS}/${name}`, { body: { spec: { firmware: { serial: 'x' } } } })),
+    await message(api.call('PATCH', `${RECORDS}/${name}`, { body: { spec: { firmware: { serial: 'x' } } } })),
     `VirtualMachineIdentity "${name}" cannot be changed: its spec, status, finalizers and ownerReferences are written by Selfsame only; change VirtualMachine ${name} instead`,
   );
 });
@@ -119,7 +122,7 @@ test('the refusal says what to do instead', async () => {
 const allowed: Record<string, { attempt: Attempt; as?: CallOptions; isOwned?: boolean }> = {
   'a label': { attempt: patch({ metadata: { labels: { team: 'blue' } } }) },
   'an annotation': { attempt: patch({ metadata: { annotations: { note: 'mine' } } }) },
-  'the same object once more': { attempt: (path, record, as) => api.call('PUT', path, { ...as, body: record }) },
+  'the same object again': { attempt: (path, record, as) => api.call('PUT', path, { ...as, body: record }) },
   'a new owner reference by the garbage collector': {
     attempt: writes['remove the owner']!,
     as: builtIn('generic-garbage-collector'),

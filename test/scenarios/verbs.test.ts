@@ -20,7 +20,7 @@ before(async () => {
 after(() => api.stop());
 
 describe('create', () => {
-  test('fills what the server decides, and defaults', async () => {
+  test('sets server-side fields and defaults', async () => {
     const { status, body } = await api.call('POST', GADGETS, { body: aGadget('made') });
     assert.equal(status, 201);
     assert.match(body.metadata.uid, /^[-0-9a-f]{36}$/);
@@ -32,7 +32,7 @@ describe('create', () => {
     assert.deepEqual(await api.ok('GET', `${GADGETS}/made`), body);
   });
 
-  test('drops a status that the client sent, and what the server alone writes', async () => {
+  test('drops a status from the client, and fields that only the server writes', async () => {
     const body = {
       ...aGadget('no-status', { size: 1 }, { uid: 'mine', generation: 7, deletionTimestamp: '2020-01-01T00:00:00Z' }),
       status: { a: 1 },
@@ -44,7 +44,7 @@ describe('create', () => {
     assert.equal(made.metadata.deletionTimestamp, undefined);
   });
 
-  test('warns about unknown fields and leaves them out', async () => {
+  test('warns about unknown fields and drops them', async () => {
     const { status, body, warnings } = await api.call('POST', GADGETS, {
       body: aGadget('warned', { size: 3, bogus: 1 }),
     });
@@ -72,7 +72,7 @@ describe('create', () => {
     assert.equal(api.store.revision, before);
   });
 
-  test('takes YAML and gives it', async () => {
+  test('accepts and returns YAML', async () => {
     const body = 'apiVersion: golden.local/v1\nkind: Gadget\nmetadata: {name: yam}\nspec:\n  size: 1\n';
     const { status, text } = await api.call('POST', GADGETS, {
       body,
@@ -94,7 +94,7 @@ describe('update and patch', () => {
     assert.equal(await generation({ status: { seen: true } }, `${url}/status`), 2);
   });
 
-  test('a status write leaves the spec alone, and a spec write the status', async () => {
+  test('a status write keeps the spec, and a spec write keeps the status', async () => {
     const url = `${GADGETS}/parts`;
     await api.ok('POST', GADGETS, { body: aGadget('parts') });
     const one = await api.ok('PATCH', `${url}/status`, {
@@ -109,7 +109,7 @@ describe('update and patch', () => {
     assert.deepEqual([three.spec.size, three.status], [5, { phase: 'Gone' }]);
   });
 
-  test('what changes nothing writes nothing', async () => {
+  test('a request without changes writes nothing', async () => {
     await api.ok('POST', GADGETS, { body: aGadget('still', { size: 2 }, { labels: { a: 'b' } }) });
     const before = api.store.revision;
     const answer = await api.ok('PATCH', `${GADGETS}/still`, { body: { metadata: { labels: { a: 'b' } } } });
@@ -118,7 +118,7 @@ describe('update and patch', () => {
     assert.equal(answer.metadata.resourceVersion, String(before));
   });
 
-  test('many patches of one object at once all count', async () => {
+  test('concurrent patches of one object all take effect', async () => {
     await api.ok('POST', CONFIGMAPS, { body: configMap('busy') });
     await Promise.all(
       Array.from({ length: 50 }, (_, i) =>
@@ -129,7 +129,7 @@ describe('update and patch', () => {
     assert.equal(Object.keys(data).length, 50);
   });
 
-  test('updates that insist on a version: one wins', async () => {
+  test('of concurrent updates with a revision, one succeeds', async () => {
     const made = await api.ok('POST', CONFIGMAPS, { body: configMap('raced') });
     const answers = await Promise.all(
       Array.from({ length: 10 }, (_, i) =>
@@ -164,7 +164,7 @@ describe('update and patch', () => {
 });
 
 describe('delete', () => {
-  test('answers Success with the uid, and the object is gone', async () => {
+  test('returns Success with the uid, and the object is gone', async () => {
     const made = await api.ok('POST', GADGETS, { body: aGadget('doomed') });
     const answer = await api.ok('DELETE', `${GADGETS}/doomed`);
     assert.deepEqual(answer, {
@@ -177,7 +177,7 @@ describe('delete', () => {
     assert.equal((await api.call('GET', `${GADGETS}/doomed`)).status, 404);
   });
 
-  test('finalizers hold it until the last is removed', async () => {
+  test('finalizers hold an object until the last one is removed', async () => {
     const url = `${GADGETS}/held`;
     await api.ok('POST', GADGETS, { body: aGadget('held', { size: 1 }, { finalizers: ['golden.local/hold'] }) });
     const held = await api.ok('DELETE', url);
@@ -213,7 +213,7 @@ describe('delete', () => {
     await api.ok('GET', `${GADGETS}/kept`);
   });
 
-  test('a collection by label; others stay', async () => {
+  test('a collection by label; other objects stay', async () => {
     for (let i = 0; i < 5; i++)
       await api.ok('POST', CONFIGMAPS, { body: configMap(`many-${i}`, {}, { labels: { group: i < 3 ? 'a' : 'b' } }) });
     const deleted = await api.ok('DELETE', `${CONFIGMAPS}?labelSelector=group%3Da`);
@@ -225,7 +225,7 @@ describe('delete', () => {
     );
   });
 
-  test('a pod on a node has its grace period, one without goes at once', async () => {
+  test('a pod on a node has its grace period, one without a node is deleted at once', async () => {
     const pods = '/api/v1/namespaces/golden/pods';
     const pod = (name: string, nodeName?: string): Loose => ({
       apiVersion: 'v1',
@@ -245,7 +245,7 @@ describe('delete', () => {
 });
 
 describe('namespaces', () => {
-  test('a deleted namespace takes its content along', async () => {
+  test('deleting a namespace deletes its content', async () => {
     await api.ok('POST', '/api/v1/namespaces', {
       body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'brief' } },
     });
@@ -274,7 +274,7 @@ describe('namespaces', () => {
   });
 });
 
-test('metrics have bounded labels, whatever clients call', async () => {
+test('metrics have bounded labels, whatever clients send', async () => {
   await api.call('FROB', CONFIGMAPS);
   await api.call('TICKLE', '/nothing');
   await api.call('GET', '/api/v1/namespaces/golden/inventions');

@@ -1,4 +1,6 @@
-/** What webhooks see of versions, subresources and collections of a custom kind, and of configurations from before. */
+/**
+ * Versions, subresources and collections of a custom kind as webhooks see them, and configurations of earlier versions.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { encodeStored } from '#engine/codec.ts';
@@ -61,7 +63,7 @@ async function install(plural: string, overrides: Loose = {}): Promise<void> {
 
 const requests = () => server.seen.map(({ review }) => review.request);
 
-test('with matchPolicy Equivalent a webhook sees the version of its rule, and the client its own', async () => {
+test('with matchPolicy Equivalent a webhook gets the version of its rule, and the client its own', async () => {
   server.answer('/hook', ({ operation }) =>
     operation === 'CREATE' ? jsonPatch({ op: 'add', path: '/spec/note', value: 'seen' }) : {},
   );
@@ -78,7 +80,7 @@ test('with matchPolicy Equivalent a webhook sees the version of its rule, and th
   assert.equal(requests()[1].oldObject.apiVersion, 'golden.local/v1beta1');
 });
 
-test('with matchPolicy Exact a webhook does not see other versions', async () => {
+test('with matchPolicy Exact a webhook does not get other versions', async () => {
   server.answer('/hook', () => ({}));
   await install(VALIDATING, { matchPolicy: 'Exact', rule: { apiVersions: ['v1beta1'] } });
   await api.ok('POST', GADGETS, { body: aGadget('one') });
@@ -87,7 +89,7 @@ test('with matchPolicy Exact a webhook does not see other versions', async () =>
   assert.equal(server.seen.length, 1);
 });
 
-test('an update is told with both objects, a status by its subresource', async () => {
+test('an update contains both objects, a status update names its subresource', async () => {
   server.answer('/hook', () => ({}));
   await api.ok('POST', GADGETS, { body: aGadget('one') });
   await install(VALIDATING, { rule: { operations: ['UPDATE'], resources: ['gadgets/*'] } });
@@ -103,7 +105,7 @@ test('an update is told with both objects, a status by its subresource', async (
   assert.deepEqual([scale.resource.resource, scale.object.spec.replicas], ['gadgets', 5]);
 });
 
-test('a delete of a collection asks for each of its objects', async () => {
+test('deleting a collection calls the webhook for each object', async () => {
   server.answer('/hook', ({ name }) => ({ allowed: name !== 'held' }));
   for (const name of ['held', 'one', 'two']) await api.ok('POST', GADGETS, { body: aGadget(name) });
   await install(VALIDATING, { rule: { operations: ['DELETE'] } });
@@ -130,8 +132,8 @@ test('a new version of the kind is matched as soon as it is served', async () =>
   assert.equal(server.seen.length, 1);
 });
 
-test('a webhook with side effects is not asked in a dry run', async () => {
-  // Such a configuration cannot be written any more; one from before may be there.
+test('a webhook with side effects is not called in a dry run', async () => {
+  // The API no longer accepts such a configuration; an earlier version may have stored one.
   server.answer('/hook', () => ({}));
   const collection = `${VALIDATING}.admissionregistration.k8s.io`;
   const object = aConfiguration(VALIDATING, { sideEffects: 'Some', admissionReviewVersions: ['v1beta1'] });
@@ -145,5 +147,5 @@ test('a webhook with side effects is not asked in a dry run', async () => {
   );
   assert.equal(server.seen.length, 0);
   await api.ok('POST', GADGETS, { body: aGadget('one') });
-  assert.equal(server.seen[0]!.review.apiVersion, 'admission.k8s.io/v1beta1', 'in the version that it speaks');
+  assert.equal(server.seen[0]!.review.apiVersion, 'admission.k8s.io/v1beta1', 'in the version that it supports');
 });

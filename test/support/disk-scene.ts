@@ -10,7 +10,7 @@ import { silentLog } from '#lib/log.ts';
 import type { DiskDoor } from '#node/endpoint/endpoint-agent.ts';
 import type { DiskUpload, VolumeLookups } from '#node/volumes-port.ts';
 import { createVolumes } from '#node/volumes/volumes.ts';
-import { NODE, startScene, type Scene } from '#test/scenarios/subresources-scene.ts';
+import { NODE, startSubresourcesScene, type Scene } from '#test/scenarios/subresources-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
 export class DiskScene {
@@ -31,7 +31,7 @@ export class DiskScene {
   static async start(): Promise<DiskScene> {
     const dir = mkdtempSync(join(tmpdir(), 'virtctl-disks-'));
     const cleanups: (() => unknown)[] = [];
-    const scene = await startScene({ after: (fn) => cleanups.push(fn) });
+    const scene = await startSubresourcesScene({ after: (fn) => cleanups.push(fn) });
     const disks = new DiskScene(scene, dir, cleanups);
     Object.assign(scene.node, { disks: await disks.#diskAccess() });
     const body = { status: { conditions: [{ type: 'Ready', status: 'True' }] } };
