@@ -128,8 +128,8 @@ for (const [name, { method = 'POST', path, body, contentType, warnings, message,
     });
 
   test(`${name}: warned about by default`, async () => {
-    for (const response of ['', '&fieldValidation=', '&fieldValidation=Warn']) {
-      const response = await send(response);
+    for (const query of ['', '&fieldValidation=', '&fieldValidation=Warn']) {
+      const response = await send(query);
       assert.ok(response.status < 300, response.text);
       assert.deepEqual(response.warnings, warnings);
     }

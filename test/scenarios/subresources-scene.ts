@@ -36,14 +36,8 @@ export interface SubresourceResponse {
   readonly body: Loose;
 }
 
-export interface Scene {
-  readonly front: FrontServer;
-  readonly node: FakeNode;
-  readonly admin: Client;
-  /** Returns access to the endpoint of the node with these credentials. */
-  endpoint(access: ClusterAccess): ClusterAccess;
-  /** Called before each of our requests reaches the API, so that a test can change objects in between. */
-  onRead?: (() => Promise<void>) | undefined;
+/** Creates and reads VMs and instances of the scene. */
+interface Builders {
   /** Returns a name that is not used yet. */
   newName(): string;
   aVm(name: string, spec: Loose, status?: Loose): Promise<void>;
@@ -55,6 +49,16 @@ export interface Scene {
   patchStatus(type: ResourceType, name: string, status: Loose): Promise<Loose>;
   readVm(name: string): Promise<Loose>;
   readVmi(name: string): Promise<Loose>;
+}
+
+export interface Scene extends Builders {
+  readonly front: FrontServer;
+  readonly node: FakeNode;
+  readonly admin: Client;
+  /** Returns access to the endpoint of the node with these credentials. */
+  endpoint(access: ClusterAccess): ClusterAccess;
+  /** Called before each of our requests reaches the API, so that a test can change objects in between. */
+  onRead?: (() => Promise<void>) | undefined;
   call(
     method: string,
     path: string,
@@ -124,7 +128,7 @@ export async function startSubresourcesScene(t: Scope): Promise<Scene> {
     front,
     node,
     admin,
-    ...builders(admin),
+    ...createBuilders(admin),
     settle,
     programs: { find: async () => undefined, run: async () => 127, self: ['virtctl'], platform: 'linux' },
     interrupted: () => new Promise(() => {}),
@@ -165,9 +169,7 @@ export async function startSubresourcesScene(t: Scope): Promise<Scene> {
   return scene;
 }
 
-type Builders = Pick<Scene, 'aName' | 'aVm' | 'aVmi' | 'patchStatus' | 'readVm' | 'readVmi'>;
-
-function builders(admin: Client): Builders {
+function createBuilders(admin: Client): Builders {
   let count = 0;
   const domain = { devices: {} };
   const named = (name: string) => ({ namespace: 'default', name });
