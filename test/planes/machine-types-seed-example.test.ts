@@ -1,6 +1,6 @@
 /**
- * The example of the proposal, word by word: what `qemu-kvm -machine ?` of CentOS Stream 9 lists is what simulated nodes
- * offer, and its two VMs go through the transition as it tells.
+ * The example of the proposal, word by word: simulated nodes offer what `qemu-kvm -machine ?` of CentOS Stream 9 lists,
+ * and the two VMs of the example go through the transition as described.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -28,7 +28,7 @@ pc-q35-rhel8.0.0     RHEL-8.0.0 PC (Q35 + ICH9, 2009) (deprecated)
 pc-q35-rhel7.6.0     RHEL-7.6.0 PC (Q35 + ICH9, 2009) (deprecated)
 `;
 
-/** `NAME ALIAS DEPRECATED`, as `virtctl update machine-types supported` prints it. */
+/** Parses QEMU's list to rows `NAME ALIAS DEPRECATED`, as `virtctl update machine-types supported` prints them. */
 function rowsOfQemu(): string[] {
   const lines = SUPPORTED_MACHINES.trim().split('\n');
   const aliases = new Map(
@@ -45,7 +45,7 @@ function rowsOfQemu(): string[] {
     });
 }
 
-test('supported lists the types of the proposal, with their aliases and what is deprecated', async (t) => {
+test('supported lists the types of the proposal, with their aliases and whether they are deprecated', async (t) => {
   const plane = await startVmPlane(t);
   const offered = offeredTypes(await plane.list('Node'));
   const text = supportedText(supportedTypes(offered, [], () => true));
@@ -58,11 +58,11 @@ test('supported lists the types of the proposal, with their aliases and what is 
   assert.deepEqual(
     aliases.toSorted(),
     ['pc = pc-i440fx-rhel7.6.0', 'q35 = pc-q35-rhel9.2.0'],
-    'each word has one meaning',
+    'each alias has one meaning',
   );
 });
 
-/** The manifest as the proposal shows it, with what it leaves out. */
+/** Returns the manifest of the proposal, completed with the fields that it omits. */
 function aVmWith(name: string, shown: string): Loose {
   const { spec } = parse(shown);
   const vm = aVm(name);
@@ -72,14 +72,14 @@ function aVmWith(name: string, shown: string): Loose {
   return vm;
 }
 
-/** As typed: `virtctl update machine-types --which-matches-glob *rhel-8.*`. */
+/** Runs the command as typed: `virtctl update machine-types --which-matches-glob *rhel-8.*`. */
 function update(plane: VmPlane): Promise<TransitionScene> {
   const flags = { ...selectionFlags, namespace: textFlag({ name: 'namespace', help: '' }, 'string') };
   const parsed = parseArgs(flags, ['--which-matches-glob', '*rhel-8.*']);
   return TransitionScene.make(plane, transitionOptions({ ...parsed, namespace: parsed.flags.namespace }));
 }
 
-/** What the proposal shows of a VM and its instance. */
+/** Returns the fields of a VM and its instance that the proposal shows. */
 async function shown(plane: VmPlane, name: string): Promise<Loose> {
   const vm = await plane.get('VirtualMachine', name);
   const vmi = await plane.find('VirtualMachineInstance', name);

@@ -1,4 +1,7 @@
-/** Ownership beside apply: after create, update and patch, on the status, across versions, and on the way from client-side apply. */
+/**
+ * Field ownership without apply: after create, update and patch, of the status, across versions, and during the change
+ * from client-side apply.
+ */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
@@ -30,22 +33,22 @@ beforeEach(async () => {
 const create = (manager: string, url: string, body: Loose) =>
   api.ok('POST', `${url.slice(0, url.lastIndexOf('/'))}?fieldManager=${manager}`, { body });
 
-test('who creates owns all that was sent, defaults included, but nothing that is the server to decide', async () => {
+test('the creator owns all that was sent, defaults included, but no fields that the server sets', async () => {
   const made = await create('alice', GADGET, gadget({ color: 'red' }, { status: { phase: 'x' } }));
   assert.deepEqual(owners(made), { 'alice Update': ['.spec', '.spec.color', '.spec.mode'] });
 });
 
-test('the manager is what the User-Agent calls itself, if the request names none', async () => {
+test('the manager is the name in the User-Agent if the request names none', async () => {
   const made = await api.ok('POST', GADGETS, { body: gadget({ color: 'red' }) });
   assert.equal(made.metadata.managedFields[0].manager, 'test');
 });
 
-test('of built-in kinds the labels are owned one by one, and as a whole by who made them', async () => {
+test('in built-in kinds the labels are owned one by one, and as a whole by their creator', async () => {
   const made = await create('alice', CONFIG_MAP, configMap({ k: 'v' }, { labels: { app: 'x' } }));
   assert.deepEqual(owners(made), { 'alice Update': ['.data', '.data.k', '.metadata.labels', '.metadata.labels.app'] });
 });
 
-test('what is for writing only is owned where it is stored', async () => {
+test('write-only fields are owned at the field in which they are stored', async () => {
   const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' }, stringData: { a: 'b' } };
   const url = '/api/v1/namespaces/ns/secrets/s';
   const made = await create('alice', url, secret);
@@ -54,7 +57,7 @@ test('what is for writing only is owned where it is stored', async () => {
   assert.deepEqual(owners(changed)['bob Update'], ['.data.c']);
 });
 
-test('an update takes what it changes and nothing else', async () => {
+test('an update takes ownership of what it changes and nothing else', async () => {
   await api.applied('alice', GADGET, gadget({ color: 'red', size: 1 }));
   const changed = await api.merge('carol', GADGET, { spec: { size: 2 }, metadata: { labels: { a: 'b' } } });
   assert.deepEqual(owners(changed), {
@@ -66,19 +69,19 @@ test('an update takes what it changes and nothing else', async () => {
   assert.equal(body.message, 'Apply failed with 1 conflict: conflict with "carol" using golden.local/v1: .spec.size');
 });
 
-test('one manager is another when it applies', async () => {
+test('the same manager is a separate one when it applies', async () => {
   await api.applied('alice', CONFIG_MAP, configMap({ k: 'v', l: 'w' }));
   const changed = await api.merge('alice', CONFIG_MAP, { data: { k: 'x' } });
   assert.deepEqual(owners(changed), { 'alice Apply': ['.data.l'], 'alice Update': ['.data.k'] });
 });
 
-test('an update that changes nothing writes nothing, whoever sends it', async () => {
+test('an update that changes nothing writes nothing, for any manager', async () => {
   const made = await create('alice', CONFIG_MAP, configMap({ k: 'v' }));
   const same = await api.ok('PUT', `${CONFIG_MAP}?fieldManager=bob`, { body: made });
   assert.deepEqual(same, made);
 });
 
-test('an update without managedFields, or with such as nobody can read, keeps those that are stored', async () => {
+test('an update without managedFields, or with unreadable ones, keeps those that are stored', async () => {
   const made = await create('alice', CONFIG_MAP, configMap({ k: 'v' }));
   for (const managedFields of [
     undefined,
@@ -107,7 +110,7 @@ for (const managedFields of [[], [{}]]) {
   });
 }
 
-test('managedFields may be edited by hand: kubectl does so when it changes over to server-side apply', async () => {
+test('managedFields may be edited by hand, as kubectl does when it changes to server-side apply', async () => {
   const made = await create('kubectl-client-side-apply', CONFIG_MAP, configMap({ k: 'v' }));
   const entry = { ...made.metadata.managedFields[0], manager: 'kubectl', operation: 'Apply' };
   const body = [{ op: 'replace', path: '/metadata/managedFields', value: [entry] }];
@@ -118,7 +121,7 @@ test('managedFields may be edited by hand: kubectl does so when it changes over 
 
 const patches: Record<string, { type: string; body: Loose }> = {
   'a JSON patch': { type: 'json-patch', body: [{ op: 'replace', path: '/data/k', value: 'w' }] },
-  'a JSON patch that looks at the owners first': {
+  'a JSON patch that tests the owners first': {
     type: 'json-patch',
     body: [
       { op: 'test', path: '/metadata/managedFields/0/manager', value: 'alice' },
@@ -130,7 +133,7 @@ const patches: Record<string, { type: string; body: Loose }> = {
 };
 
 for (const [what, { type, body }] of Object.entries(patches)) {
-  test(`${what} takes what it changes`, async () => {
+  test(`${what} takes ownership of what it changes`, async () => {
     await create('alice', CONFIG_MAP, configMap({ k: 'v', l: 'v' }));
     const contentType = `application/${type}+json`;
     const patched = await api.ok('PATCH', `${CONFIG_MAP}?fieldManager=bob`, { body, contentType });
@@ -139,14 +142,14 @@ for (const [what, { type, body }] of Object.entries(patches)) {
   });
 }
 
-test('an object that is too large with its owners is stored without them', async () => {
+test('an object that is too large with its managedFields is stored without them', async () => {
   const data = Object.fromEntries(Array.from({ length: 9000 }, (_, i) => [`${'k'.repeat(60)}${i}`, 'v'.repeat(60)]));
   const made = await create('alice', CONFIG_MAP, configMap(data));
   assert.equal(made.metadata.managedFields, undefined);
   assert.equal(Object.keys(made.data).length, 9000);
 });
 
-test('beyond ten managers of updates, the oldest are one', async () => {
+test('beyond ten managers of updates, the oldest are merged into one', async () => {
   await create('m0', CONFIG_MAP, configMap({ k0: 'v' }));
   let object: Loose;
   for (let i = 1; i <= 12; i++) {
@@ -176,7 +179,7 @@ test('the time of an entry is that of its last change', async () => {
   assert.notEqual(times(again)[1][1], times(made)[0][1]);
 });
 
-test('the status belongs to who writes it through its own path', async () => {
+test('the status is owned by the manager that writes it through its subresource', async () => {
   await api.applied('alice', GADGET, gadget({ color: 'red' }, { status: { phase: 'ignored' } }));
   const updated = await api.merge('controller', `${GADGET}/status`, {
     spec: { color: 'blue' },
@@ -200,7 +203,7 @@ test('the status belongs to who writes it through its own path', async () => {
   assert.deepEqual(less.status, { phase: 'a' });
 });
 
-test('through the scale path one owns the replicas', async () => {
+test('a write of the scale subresource owns the replicas', async () => {
   await api.applied('alice', GADGET, gadget({ color: 'red', replicas: 1 }));
   await api.merge('hpa', `${GADGET}/scale`, { spec: { replicas: 3 } });
   const scaled = await api.ok('GET', GADGET);
@@ -234,7 +237,7 @@ test('an applier is the same in another version, an updater is not', async () =>
   ]);
 });
 
-test('entries of a version that is not served any more go', async () => {
+test('entries of a version that is no longer served are removed', async () => {
   await api.merge('carol', (await create('bob', GADGET_V2, gadget({ size: 1 }, {}, 'v2'))) && GADGET_V2, {
     spec: { color: 'red' },
   });
@@ -248,7 +251,7 @@ test('entries of a version that is not served any more go', async () => {
   assert.deepEqual(owners(object), { 'alice Apply': ['.spec.color'] });
 });
 
-test('who owned items of what became atomic owns it whole', async () => {
+test('owners of items of a list that became atomic own the whole list', async () => {
   await api.applied('alice', GADGET, gadget({ set: ['a'], options: { a: '1' } }));
   const url = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.golden.local';
   const versions = structuredClone(gadgets.spec.versions) as Loose[];
@@ -267,7 +270,7 @@ test('who owned items of what became atomic owns it whole', async () => {
   assert.deepEqual(owners(changed), { 'alice Apply': ['.spec.options'], 'carol Update': ['.spec.set'] });
 });
 
-test('an entry that owns nothing goes', async () => {
+test('an entry that owns nothing is removed', async () => {
   const made = await create('alice', CONFIG_MAP, configMap({ k: 'v' }));
   const empty = { ...made.metadata.managedFields[0], manager: 'bob', fieldsV1: {} };
   const managedFields = [...made.metadata.managedFields, empty];
@@ -275,14 +278,14 @@ test('an entry that owns nothing goes', async () => {
   assert.deepEqual(owners(changed), { 'alice Update': ['.data', '.data.k'] });
 });
 
-test('objects made with a generated name are owned, too', async () => {
+test('objects with a generated name are owned, too', async () => {
   const metadata = { generateName: 'a-' };
   const made = await api.ok('POST', `${GADGETS}?fieldManager=alice`, { body: gadget({ color: 'red' }, { metadata }) });
   assert.deepEqual(owners(made)['alice Update'], ['.spec', '.metadata.generateName', '.spec.color', '.spec.mode']);
   assert.deepEqual(await api.ok('GET', `${GADGETS}/${made.metadata.name}`), made);
 });
 
-test('kubectl has no conflict about what it said by client-side apply', async () => {
+test('kubectl has no conflicts with its own client-side apply', async () => {
   const said = configMap({ k: 'v', l: 'w' });
   const annotated = { annotations: { [LAST_APPLIED]: `${JSON.stringify(said)}\n` } };
   await create('kubectl-client-side-apply', CONFIG_MAP, configMap({ k: 'v', l: 'w' }, annotated));

@@ -1,4 +1,4 @@
-/** Claims get volumes: those that are there, and those that selfsame.io/local makes. */
+/** Claims are bound to volumes: existing ones, and those that selfsame.io/local creates. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { storageController } from '#controllers/storage/storage.ts';
@@ -14,14 +14,14 @@ const SHARED = { volumeBindingMode: 'Immediate', allowVolumeExpansion: true, par
 const DEFAULT = { metadata: { annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } } };
 
 function aVolume(name: string, spec: Loose = {}): Loose {
-  const whole = {
+  const fullSpec = {
     capacity: { storage: '2Gi' },
     accessModes: ['ReadWriteOnce'],
     hostPath: { path: '/srv/a' },
     storageClassName: 'manual',
     ...spec,
   };
-  return { apiVersion: 'v1', kind: 'PersistentVolume', metadata: { name }, spec: whole };
+  return { apiVersion: 'v1', kind: 'PersistentVolume', metadata: { name }, spec: fullSpec };
 }
 
 async function addVolume(scene: VmiScene, name: string, spec?: Loose): Promise<void> {
@@ -42,7 +42,7 @@ const claimState = async (scene: VmiScene, name: string) => {
 };
 const phaseOf = async (scene: VmiScene, volume: string) => (await scene.ok('GET', `${VOLUMES}/${volume}`)).status.phase;
 
-test('a claim gets the smallest volume that fits, which is bound, released and kept', async (t) => {
+test('a claim gets the smallest volume that fits, which is bound, released and retained', async (t) => {
   const scene = await startVmiScene(t, []);
   await addVolume(scene, 'large', { capacity: { storage: '5Gi' } });
   await addVolume(scene, 'small');
@@ -65,7 +65,7 @@ test('a claim gets the smallest volume that fits, which is bound, released and k
   assert.deepEqual(await claimState(scene, 'disk'), ['Bound', 'large', '5Gi']);
 });
 
-test('a volume that is reserved for a claim goes to nobody else', async (t) => {
+test('a volume that is reserved for a claim is bound to no other', async (t) => {
   const scene = await startVmiScene(t, []);
   await addVolume(scene, 'mine', { claimRef: { namespace: 'default', name: 'disk' } });
   await scene.claim('other', { storageClassName: 'manual' });
@@ -74,7 +74,7 @@ test('a volume that is reserved for a claim goes to nobody else', async (t) => {
   assert.deepEqual(await claimState(scene, 'disk'), ['Bound', 'mine', '2Gi']);
 });
 
-test('a claim whose volume is taken away is lost', async (t) => {
+test('a claim whose volume is deleted is lost', async (t) => {
   const scene = await startVmiScene(t, []);
   await addVolume(scene, 'only');
   await scene.claim('disk', { storageClassName: 'manual' });
@@ -88,7 +88,7 @@ test('a claim whose volume is taken away is lost', async (t) => {
   assert.ok((await scene.events('disk')).includes(lost));
 });
 
-test('a claim that a pod uses does not go before the pod', async (t) => {
+test('a claim that a pod uses is not deleted before the pod', async (t) => {
   const scene = await startVmiScene(t, []);
   await scene.addNode('node-1');
   await addVolume(scene, 'only');
@@ -129,7 +129,7 @@ test('a claim of the default class waits for its consumer and gets a volume on i
   );
 });
 
-test('a shared volume is made at once, and goes with its claim when the node has removed the data', async (t) => {
+test('a shared volume is created at once, and deleted with its claim when the node has removed the data', async (t) => {
   const scene = await startVmiScene(t, [storageController]);
   await scene.addStorageClass('shared', SHARED);
   const { metadata } = await scene.claim('disk', { storageClassName: 'shared', accessModes: ['ReadWriteMany'] });
@@ -144,7 +144,7 @@ test('a shared volume is made at once, and goes with its claim when the node has
   assert.equal((await scene.call('GET', `${VOLUMES}/${name}`)).status, 404);
 });
 
-test('what a class cannot give is refused in an Event, and the claim stays Pending', async (t) => {
+test('a request that a class cannot satisfy is refused in an Event, and the claim stays Pending', async (t) => {
   const scene = await startVmiScene(t, [storageController]);
   await scene.addStorageClass('here', { ...LOCAL, volumeBindingMode: 'Immediate' });
   await scene.claim('disk', { storageClassName: 'here', accessModes: ['ReadWriteMany'] });
@@ -155,7 +155,7 @@ test('what a class cannot give is refused in an Event, and the claim stays Pendi
   assert.match(refused[0] ?? '', /StorageClass "here" keeps a volume on one node and cannot give ReadWriteMany/);
 });
 
-test('a retained volume stays with its data', async (t) => {
+test('a retained volume keeps its data', async (t) => {
   const scene = await startVmiScene(t, [storageController]);
   await scene.addStorageClass('kept', { ...SHARED, reclaimPolicy: 'Retain' });
   const { metadata } = await scene.claim('disk', { storageClassName: 'kept' });
@@ -165,21 +165,21 @@ test('a retained volume stays with its data', async (t) => {
   assert.deepEqual([volume.status.phase, volume.metadata.deletionTimestamp], ['Released', undefined]);
 });
 
-test('a claim grows: at once where nobody uses it, else when its node has done it', async (t) => {
+test('a claim grows: at once if it is not used, else when its node has grown the volume', async (t) => {
   const scene = await startVmiScene(t, [storageController]);
   await scene.addNode('node-1');
   await scene.addStorageClass('shared', SHARED);
   const { metadata } = await scene.claim('disk', { storageClassName: 'shared' });
-  const ask = async (storage: string) => {
+  const requestSize = async (storage: string) => {
     await scene.ok('PATCH', `${CLAIMS}/disk`, { body: { spec: { resources: { requests: { storage } } } } });
     await scene.settle();
   };
   const capacity = async () => (await scene.ok('GET', `${VOLUMES}/pvc-${metadata.uid}`)).spec.capacity.storage;
-  await ask('2Gi');
+  await requestSize('2Gi');
   assert.deepEqual([await capacity(), (await claimState(scene, 'disk'))[2]], ['2Gi', '2Gi']);
 
   await addPod(scene, 'user', 'disk');
-  await ask('3Gi');
+  await requestSize('3Gi');
   assert.deepEqual([await capacity(), (await claimState(scene, 'disk'))[2]], ['3Gi', '2Gi']);
   const pending = async () =>
     (await scene.ok('GET', `${CLAIMS}/disk`)).status.conditions?.map(({ type }: Loose) => type);
@@ -189,7 +189,7 @@ test('a claim grows: at once where nobody uses it, else when its node has done i
   assert.deepEqual((await pending()) ?? [], []);
 });
 
-test('a volume that is to go says so when the node that holds its data is gone', async (t) => {
+test('deleting a volume reports if the node that holds its data is gone', async (t) => {
   const scene = await startVmiScene(t, [storageController]);
   await scene.addNode('node-1');
   await scene.addStorageClass('local', LOCAL);

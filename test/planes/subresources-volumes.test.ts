@@ -1,4 +1,4 @@
-/** addvolume and removevolume, by themselves and through virtctl: client, TLS, API server, subresources. */
+/** addvolume and removevolume, directly and through virtctl: client, TLS, API server, subresources. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, suite, test } from 'node:test';
 import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
@@ -39,15 +39,15 @@ const aClaim = (name: string) =>
     spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
   });
 
-const ask = (kind: string, name: string, verb: string, body?: unknown): Promise<SubresourceResponse> =>
+const callVerb = (kind: string, name: string, verb: string, body?: unknown): Promise<SubresourceResponse> =>
   scene.call('PUT', `${IN_NAMESPACE}/${kind}/${name}/${verb}`, { body });
-const onVm = (name: string, verb: string, body?: unknown) => ask('virtualmachines', name, verb, body);
-const onVmi = (name: string, verb: string, body?: unknown) => ask('virtualmachineinstances', name, verb, body);
+const onVm = (name: string, verb: string, body?: unknown) => callVerb('virtualmachines', name, verb, body);
+const onVmi = (name: string, verb: string, body?: unknown) => callVerb('virtualmachineinstances', name, verb, body);
 const volumesOf = ({ volumes, domain }: Loose) => [volumes ?? [], domain.devices?.disks ?? []];
 const notedOf = ({ metadata }: Loose) => metadata.annotations?.[EPHEMERAL_HOTPLUG_ANNOTATION];
 
 suite('volumes of a VM', () => {
-  test('come into its template and go from it, and a dry run changes nothing', async () => {
+  test('are added to its template and removed, and a dry run changes nothing', async () => {
     const name = scene.newName();
     await scene.aVm(name, HALTED);
     const made = await scene.readVm(name);
@@ -74,7 +74,7 @@ suite('volumes of a VM', () => {
     assert.match(gone.body.message, /Unable to remove volume \[data\] because it does not exist$/);
   });
 
-  test('are looked at again when they change between looking and writing', async () => {
+  test('are computed again if the VM changes between read and write', async () => {
     const name = scene.newName();
     await scene.aVm(name, HALTED);
     let changes = 1;
@@ -84,7 +84,7 @@ suite('volumes of a VM', () => {
     assert.equal((await onVm(name, 'addvolume', aVolume('data'))).status, 202);
     const [volumes, disks] = volumesOf((await scene.readVm(name)).spec.template.spec);
     assert.deepEqual(
-      [volumes, disks].map((list: Loose[]) => list.map((one) => one.name)),
+      [volumes, disks].map((list: Loose[]) => list.map((candidate) => candidate.name)),
       [
         ['more', 'data'],
         ['more', 'data'],
@@ -93,8 +93,12 @@ suite('volumes of a VM', () => {
   });
 
   const refusals: Record<string, { verb: string; body?: unknown; code: number; message: RegExp; status?: Loose }> = {
-    'no body': { verb: 'addvolume', code: 400, message: /^Request with no body, a new name is expected/ },
-    'no name': {
+    'a request without a body': {
+      verb: 'addvolume',
+      code: 400,
+      message: /^Request with no body, a new name is expected/,
+    },
+    'a volume without a name': {
       verb: 'removevolume',
       body: { x: 1 },
       code: 400,
@@ -106,7 +110,7 @@ suite('volumes of a VM', () => {
       code: 400,
       message: /dataVolume is not supported yet; name its claim in/,
     },
-    'a bus that there is not': {
+    'an unknown bus': {
       verb: 'addvolume',
       body: { ...aVolume('data'), disk: { disk: { bus: 'nvme' } } },
       code: 422,
@@ -138,7 +142,7 @@ suite('volumes of a VM', () => {
 });
 
 suite('volumes of an instance', () => {
-  test('come and go with a note, and the VM does not know', async () => {
+  test('are added and removed by annotations, and the VM does not change', async () => {
     const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Always' });
     await scene.aVmi(name, RUNS);
@@ -157,7 +161,7 @@ suite('volumes of an instance', () => {
     assert.deepEqual((await scene.readVm(name)).spec, spec);
   });
 
-  test('what changes for ever is a conflict of the instance', async () => {
+  test('permanent concurrent changes cause a conflict of the instance', async () => {
     const name = scene.newName();
     await scene.aVmi(name, RUNS);
     let changes = 0;
@@ -180,7 +184,7 @@ suite('volumes of an instance', () => {
   });
 });
 
-test('discovery names the verbs of both', async () => {
+test('discovery lists the verbs of both', async () => {
   const { body } = await scene.call('GET', '/apis/subresources.kubevirt.io/v1');
   const names = body.resources.map(({ name }: Loose) => name).filter((name: string) => name.endsWith('volume'));
   assert.deepEqual(names, [
@@ -198,7 +202,7 @@ suite('virtctl', () => {
     err: '',
   });
 
-  test('adds and removes volumes of what runs', async () => {
+  test('adds and removes volumes of a running instance', async () => {
     const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Always' });
     await scene.aVmi(name, RUNS);
@@ -210,7 +214,7 @@ suite('virtctl', () => {
     assert.equal((await scene.readVm(name)).spec.template.spec.volumes, undefined);
   });
 
-  test('adds and removes volumes of a VM, with all that can be said of them', async () => {
+  test('adds and removes volumes of a VM, with all options', async () => {
     const name = scene.newName();
     await scene.aVm(name, HALTED);
     const words = ['addvolume', name, '--persist', '--volume-name=data', '--disk-name=disk1', '--serial=A-1'];
@@ -226,7 +230,7 @@ suite('virtctl', () => {
     assert.deepEqual(lun, done('add', name, 'more'));
     const { disks } = (await scene.readVm(name)).spec.template.spec.domain.devices;
     assert.deepEqual(disks[1], { name: 'more', lun: { bus: 'scsi' } });
-    // By the name of the claim, since that is what was added.
+    // By the name of the claim, because the volume was added by it.
     const removed = await scene.virtctl('removevolume', name, '--volume-name=data', '--persist');
     assert.deepEqual(removed, done('remove', name, 'data'));
     assert.deepEqual(
@@ -235,7 +239,7 @@ suite('virtctl', () => {
     );
   });
 
-  test('a long name of a claim gives no serial', async () => {
+  test('a long claim name sets no serial', async () => {
     const [name, claim] = [scene.newName(), 'x'.repeat(40)];
     await aClaim(claim);
     await scene.aVm(name, HALTED);
@@ -246,38 +250,38 @@ suite('virtctl', () => {
 
   const LONG = `long-${'x'.repeat(60)}`;
   const refusals: Record<string, { argv: string[]; err: string }> = {
-    'no volume': { argv: ['addvolume', 'db'], err: 'required flag(s) "volume-name" not set\n' },
-    'no volume to remove': { argv: ['removevolume', 'db'], err: 'required flag(s) "volume-name" not set\n' },
-    'no VM': { argv: ['addvolume', '--volume-name=data'], err: 'accepts 1 arg(s), received 0\n' },
-    'a claim that is not there': {
+    'addvolume without a volume': { argv: ['addvolume', 'db'], err: 'required flag(s) "volume-name" not set\n' },
+    'removevolume without a volume': { argv: ['removevolume', 'db'], err: 'required flag(s) "volume-name" not set\n' },
+    'addvolume without a VM': { argv: ['addvolume', '--volume-name=data'], err: 'accepts 1 arg(s), received 0\n' },
+    'a claim that does not exist': {
       argv: ['addvolume', 'db', '--volume-name=nothing'],
       err: 'error adding volume, Volume nothing is not a DataVolume or PersistentVolumeClaim\n',
     },
-    'a claim that one may not see': {
+    'a claim that the user may not read': {
       argv: ['addvolume', 'db', '--volume-name=data', '--as=nobody'],
       err: 'error adding volume, persistentvolumeclaims "data" is forbidden: User "nobody" cannot get resource "persistentvolumeclaims" in API group "" in the namespace "default"\n',
     },
-    'an instance that is not there': {
+    'an instance that does not exist': {
       argv: ['addvolume', 'nobody', '--volume-name=data'],
       err: 'error adding volume, virtualmachineinstance.kubevirt.io "nobody" not found\n',
     },
-    'a VM that is not there': {
+    'a VM that does not exist': {
       argv: ['removevolume', 'nobody', '--volume-name=data', '--persist'],
       err: 'error removing volume, virtualmachine.kubevirt.io "nobody" not found\n',
     },
-    'another bus': {
+    'an unknown bus': {
       argv: ['addvolume', 'db', '--volume-name=data', '--bus=sata'],
       err: "Invalid bus type 'sata' for disk. Only 'scsi' and 'virtio' are supported.\n",
     },
-    'another bus of a LUN': {
+    'an unknown bus of a LUN': {
       argv: ['addvolume', 'db', '--volume-name=data', '--disk-type=lun', '--bus=virtio'],
       err: "Invalid bus type 'virtio' for LUN disk. Only 'scsi' bus is supported.\n",
     },
-    'another type': {
+    'an unknown type': {
       argv: ['addvolume', 'db', '--volume-name=data', '--disk-type=cdrom'],
       err: "Invalid disk type 'cdrom'. Only LUN and Disk are supported.\n",
     },
-    'another cache': {
+    'an unknown cache': {
       argv: ['addvolume', 'db', '--volume-name=data', '--cache=unsafe'],
       err: 'error adding volume, invalid cache value unsafe\n',
     },
@@ -285,7 +289,7 @@ suite('virtctl', () => {
       argv: ['addvolume', 'db', `--volume-name=${LONG}`],
       err: `Invalid volume name ${LONG}, must not exceed 63 characters. Use in conjunction with --disk-name to specify a shorter name\n`,
     },
-    'a name of a disk that is too long': {
+    'a disk name that is too long': {
       argv: ['addvolume', 'db', '--volume-name=data', `--disk-name=${LONG}`],
       err: `Invalid disk name ${LONG}, must not exceed 63 characters\n`,
     },

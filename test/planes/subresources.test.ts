@@ -1,4 +1,4 @@
-/** Verbs of VMs and instances through the whole way: client, TLS, API server, subresources, TLS, node. */
+/** Verbs of VMs and instances end to end: client, TLS, API server, subresources, TLS, node. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, suite, test } from 'node:test';
 import { CREATED_BY_LABEL } from '#api/names.ts';
@@ -7,7 +7,12 @@ import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { PODS } from '#kube/core-kinds.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
-import { NODE, startSubresourcesScene, type SubresourceResponse, type Scene } from '#test/scenarios/subresources-scene.ts';
+import {
+  NODE,
+  startSubresourcesScene,
+  type SubresourceResponse,
+  type Scene,
+} from '#test/scenarios/subresources-scene.ts';
 import { http1Request, withoutProof } from '#test/support/raw-https.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
@@ -42,7 +47,7 @@ interface VmCase {
   readonly verb: string;
   readonly body?: Loose;
   readonly code: number;
-  /** What the refusal says after the words of Kubernetes. */
+  /** The refusal's message after Kubernetes' prefix. */
   readonly message?: string;
   readonly runs?: Loose;
   readonly requests?: readonly string[];
@@ -53,8 +58,13 @@ const RUNS = { phase: 'Running' };
 const SHORT = { ...RUNS, spec: { terminationGracePeriodSeconds: 30 } };
 
 const vmCases: Record<string, VmCase> = {
-  'start flips Halted': { vm: { runStrategy: 'Halted' }, verb: 'start', code: 202, runs: 'Always' },
-  'start flips running': { vm: { running: false }, verb: 'start', code: 202, runs: true },
+  'start of Halted changes the run strategy': {
+    vm: { runStrategy: 'Halted' },
+    verb: 'start',
+    code: 202,
+    runs: 'Always',
+  },
+  'start changes running': { vm: { running: false }, verb: 'start', code: 202, runs: true },
   'a paused start of Halted is a request': {
     vm: { runStrategy: 'Halted' },
     verb: 'start',
@@ -70,14 +80,14 @@ const vmCases: Record<string, VmCase> = {
     code: 202,
     requests: ['Start'],
   },
-  'start of Manual goes over a finished instance': {
+  'start of Manual replaces a finished instance': {
     vm: { runStrategy: 'Manual' },
     vmi: { phase: 'Succeeded' },
     verb: 'start',
     code: 202,
     requests: ['Stop', 'Start'],
   },
-  'start of what runs': {
+  'start of a running VM': {
     vm: { runStrategy: 'Manual' },
     vmi: RUNS,
     verb: 'start',
@@ -90,7 +100,7 @@ const vmCases: Record<string, VmCase> = {
     code: 409,
     message: 'Always does not support manual start requests',
   },
-  'start while something is under way': {
+  'start during another request': {
     vm: { runStrategy: 'Manual' },
     status: { stateChangeRequests: [{ action: 'Start' }] },
     verb: 'start',
@@ -104,9 +114,15 @@ const vmCases: Record<string, VmCase> = {
     code: 409,
     message: 'RerunOnFailure does not support starting VM from failed state',
   },
-  'stop flips Always': { vm: { runStrategy: 'Always' }, vmi: RUNS, verb: 'stop', code: 202, runs: 'Halted' },
-  'stop flips running to false': { vm: { running: true }, vmi: RUNS, verb: 'stop', code: 202, runs: false },
-  'a forced stop shortens the time': {
+  'stop of Always changes the run strategy': {
+    vm: { runStrategy: 'Always' },
+    vmi: RUNS,
+    verb: 'stop',
+    code: 202,
+    runs: 'Halted',
+  },
+  'stop changes running to false': { vm: { running: true }, vmi: RUNS, verb: 'stop', code: 202, runs: false },
+  'a forced stop shortens the grace period': {
     vm: { runStrategy: 'Always' },
     vmi: SHORT,
     verb: 'stop',
@@ -115,7 +131,7 @@ const vmCases: Record<string, VmCase> = {
     runs: 'Halted',
     grace: 0,
   },
-  'a forced stop gives a time to who had none': {
+  'a forced stop sets a grace period if there was none': {
     vm: { runStrategy: 'Manual' },
     vmi: RUNS,
     verb: 'stop',
@@ -124,7 +140,7 @@ const vmCases: Record<string, VmCase> = {
     requests: ['Stop'],
     grace: 0,
   },
-  'a stop takes the place of what is queued': {
+  'a stop replaces queued requests': {
     vm: { runStrategy: 'Manual' },
     status: { stateChangeRequests: [{ action: 'Start' }] },
     vmi: RUNS,
@@ -132,7 +148,7 @@ const vmCases: Record<string, VmCase> = {
     code: 202,
     requests: ['Stop'],
   },
-  'stop of what does not run': {
+  'stop of a VM that does not run': {
     vm: { runStrategy: 'Halted' },
     verb: 'stop',
     code: 409,
@@ -151,13 +167,13 @@ const vmCases: Record<string, VmCase> = {
     code: 409,
     message: 'RunStategy Halted does not support manual restart requests',
   },
-  'restart of what does not run': {
+  'restart of a VM that does not run': {
     vm: { runStrategy: 'Manual' },
     verb: 'restart',
     code: 409,
     message: 'VM is not running: Halted',
   },
-  'restart with another time than none': {
+  'restart with a grace period other than 0': {
     vm: { runStrategy: 'Always' },
     vmi: RUNS,
     verb: 'restart',
@@ -178,7 +194,7 @@ suite('verbs of VMs', () => {
       const tried = await onVm(name, wanted.verb, dry);
       assert.deepEqual(await scene.readVm(name), before, 'a dry run changes nothing');
       const answer = await onVm(name, wanted.verb, wanted.body);
-      assert.equal(tried.status, answer.status, 'a dry run answers the same');
+      assert.equal(tried.status, answer.status, 'a dry run has the same response');
       assert.equal(answer.status, wanted.code, JSON.stringify(answer.body));
       if (wanted.code === 202) assert.equal(answer.body, '');
       else assert.ok(answer.body.message.endsWith(wanted.message), answer.body.message);
@@ -198,13 +214,13 @@ suite('verbs of VMs', () => {
     });
   }
 
-  test('of a VM that is not there', async () => {
+  test('of a VM that does not exist', async () => {
     const { status, body } = await onVm('nobody', 'start');
     assert.equal(status, 404);
     assert.equal(body.message, 'virtualmachine.kubevirt.io "nobody" not found');
   });
 
-  test('a forced restart deletes the running launcher of that instance, and no other', async () => {
+  test('a forced restart deletes the running launcher pod of that instance, and no other', async () => {
     const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Always' });
     const { metadata } = await scene.aVmi(name, RUNS);
@@ -226,7 +242,7 @@ suite('verbs of VMs', () => {
     assert.deepEqual([await deleted('mine'), await deleted('other')], [true, false]);
   });
 
-  test('a migration is made for a guest that runs, and not by a dry run', async () => {
+  test('a migration is created for a running guest, and not by a dry run', async () => {
     const name = scene.newName();
     const made = async () => {
       const { items } = await scene.admin.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, { namespace: 'default' });
@@ -251,7 +267,7 @@ suite('verbs of VMs', () => {
     assert.deepEqual(migration?.spec, { vmiName: name, addedNodeSelector: { zone: 'b' } });
   });
 
-  test('what changed between looking and writing is looked at again', async () => {
+  test('a change between read and write causes a new read', async () => {
     const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Manual' }, { created: false });
     const { metadata } = await scene.aVmi(name, RUNS);
@@ -265,7 +281,7 @@ suite('verbs of VMs', () => {
     assert.deepEqual(status.stateChangeRequests, [{ action: 'Stop', uid: metadata.uid }]);
   });
 
-  test('what changes for ever is a conflict', async () => {
+  test('permanent concurrent changes cause a conflict', async () => {
     const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Manual' }, { created: false });
     await scene.aVmi(name, RUNS);
@@ -280,7 +296,7 @@ suite('verbs of VMs', () => {
     assert.match(body.message, /the object has been modified/);
   });
 
-  test('only for those who may update the subresource', async () => {
+  test('only for users who may update the subresource', async () => {
     const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Halted' });
     const access = scene.front.accessOf('operator');
@@ -316,15 +332,15 @@ const vmiCases: Record<string, VmiCase> = {
   'unpause reaches the guest': { vmi: PAUSED, verb: 'unpause', code: 200, done: 'resume' },
   'soft reboot reaches the guest': { vmi: RUNS, verb: 'softreboot', code: 200, done: 'softReboot' },
   'reset reaches the guest': { vmi: RUNS, verb: 'reset', code: 200, done: 'reset' },
-  'pause of what is paused': { vmi: PAUSED, verb: 'pause', code: 409, message: 'VMI is already paused' },
-  'unpause of what runs': { vmi: RUNS, verb: 'unpause', code: 409, message: 'VMI is not paused' },
-  'pause of what is not there yet': {
+  'pause of a paused guest': { vmi: PAUSED, verb: 'pause', code: 409, message: 'VMI is already paused' },
+  'unpause of a running guest': { vmi: RUNS, verb: 'unpause', code: 409, message: 'VMI is not paused' },
+  'pause of a guest that does not run yet': {
     vmi: { phase: 'Scheduling' },
     verb: 'pause',
     code: 409,
     message: 'VM is not running',
   },
-  'soft reboot of what is paused': { vmi: PAUSED, verb: 'softreboot', code: 409, message: 'VMI is paused' },
+  'soft reboot of a paused guest': { vmi: PAUSED, verb: 'softreboot', code: 409, message: 'VMI is paused' },
 };
 
 suite('verbs of instances', () => {
@@ -334,7 +350,7 @@ suite('verbs of instances', () => {
       await scene.aVmi(name, vmi);
       scene.node.run(name, { state: vmi === PAUSED ? 'paused' : 'running' });
       assert.equal((await onVmi(name, verb, { dryRun: ['All'] })).status, code);
-      assert.deepEqual(scene.node.done, [], 'a dry run touches no guest');
+      assert.deepEqual(scene.node.done, [], 'a dry run does not reach the guest');
       const { status, body } = await onVmi(name, verb);
       assert.equal(status, code, JSON.stringify(body));
       assert.deepEqual(scene.node.done, done === undefined ? [] : [`${done} ${name}`]);
@@ -342,7 +358,7 @@ suite('verbs of instances', () => {
     });
   }
 
-  test('the older version is served too', async () => {
+  test('the older version is served, too', async () => {
     const name = scene.newName();
     await scene.aVmi(name, RUNS);
     scene.node.run(name);
@@ -350,7 +366,7 @@ suite('verbs of instances', () => {
     assert.equal((await scene.call('PUT', path)).status, 200);
   });
 
-  test('what the node says comes back', async () => {
+  test('an error of the node is returned', async () => {
     const name = scene.newName();
     await scene.aVmi(name, RUNS);
     const gone = await onVmi(name, 'pause');
@@ -365,7 +381,7 @@ suite('verbs of instances', () => {
     assert.match(failed.body.message, /QEMU does not answer$/);
   });
 
-  test('a node that nobody can reach is an error that names it', async () => {
+  test('an unreachable node causes an error that names it', async () => {
     const name = scene.newName();
     await scene.aVmi(name, { ...RUNS, nodeName: 'nowhere' });
     const { status, body } = await onVmi(name, 'pause');
@@ -374,8 +390,8 @@ suite('verbs of instances', () => {
   });
 });
 
-suite('the rest of the API', () => {
-  test('discovery names the group, its versions and verbs', async () => {
+suite('other parts of the API', () => {
+  test('discovery lists the group, its versions and verbs', async () => {
     const group = await scene.call('GET', ROOT);
     assert.equal(group.body.preferredVersion.version, 'v1');
     const { body } = await scene.call('GET', `${ROOT}/v1`);
@@ -389,17 +405,17 @@ suite('the rest of the API', () => {
   });
 
   const refusals: Record<string, { method?: string; path: string; code: number; message: RegExp }> = {
-    'a verb that comes later': {
+    'a verb of a later version': {
       path: `${IN_NAMESPACE}/virtualmachines/db/memorydump`,
       code: 501,
       message: /^virtualmachines\/memorydump is not supported yet$/,
     },
-    'a verb that nobody has': {
+    'an unknown verb': {
       path: `${IN_NAMESPACE}/virtualmachines/db/explode`,
       code: 404,
       message: /could not find the requested resource/,
     },
-    'another method': {
+    'an unsupported method': {
       method: 'POST',
       path: `${IN_NAMESPACE}/virtualmachines/db/start`,
       code: 405,
@@ -446,16 +462,16 @@ suite('logs from the node', () => {
   });
 
   const cases: Record<string, { query: string; want: string }> = {
-    'all of it': { query: '', want: 'one\ntwo\nthree\n' },
-    'the end of it': { query: '&tailLines=1', want: 'three\n' },
-    'the beginning of it': { query: '&limitBytes=5', want: 'one\nt' },
-    'the end of it and what comes': { query: '&tailLines=1&follow=true', want: 'two\nthree\n' },
+    complete: { query: '', want: 'one\ntwo\nthree\n' },
+    'the end': { query: '&tailLines=1', want: 'three\n' },
+    'the beginning': { query: '&limitBytes=5', want: 'one\nt' },
+    'the end, followed': { query: '&tailLines=1&follow=true', want: 'two\nthree\n' },
   };
   for (const [title, { query, want }] of Object.entries(cases)) {
     test(title, async () => assert.equal((await log(query)).text, want));
   }
 
-  test('of a guest that keeps no times', async () => {
+  test('refuses timestamps, which guests do not have', async () => {
     const { status, text } = await log('&timestamps=true');
     assert.equal(status, 400);
     assert.match(text, /has no times/);
@@ -467,7 +483,7 @@ suite("the node's endpoint", () => {
     http1Request(scene.endpoint(scene.front.accessOf(user)), { method, path });
   const PAUSE = '/v1/namespaces/default/virtualmachineinstances/any/pause';
 
-  test('lets each do what is theirs only', async () => {
+  test('allows each client only its own requests', async () => {
     scene.node.run('any');
     const codes = [
       await as('kube-apiserver-kubelet-client', '/containerLogs/default/launcher/compute'),
@@ -481,12 +497,12 @@ suite("the node's endpoint", () => {
     assert.deepEqual(scene.node.done, ['pause any']);
   });
 
-  test('lets nobody in without a certificate of our CA', async () => {
-    const stranger = withoutProof(scene.endpoint(scene.front.admin));
-    await assert.rejects(http1Request(stranger, { path: '/healthz' }));
+  test('refuses clients without a certificate of our CA', async () => {
+    const anonymous = withoutProof(scene.endpoint(scene.front.admin));
+    await assert.rejects(http1Request(anonymous, { path: '/healthz' }));
   });
 
-  test('answers what it does not know with a Status', async () => {
+  test('answers unknown paths with a Status', async () => {
     const { status, text } = await as('selfsame-subresources', '/pods');
     assert.equal(status, 404);
     assert.equal(JSON.parse(text).kind, 'Status');

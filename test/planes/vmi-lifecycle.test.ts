@@ -1,4 +1,4 @@
-/** Instances from their first write to their last, with the test as the agent of the nodes. */
+/** Instances from creation to deletion. The test plays the node agents. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { VMI_FINALIZER } from '#api/names.ts';
@@ -35,7 +35,8 @@ async function create(scene: VmiScene, spec: Loose = {}): Promise<Loose> {
 }
 
 const get = (scene: VmiScene): Promise<Loose> => scene.ok('GET', `${VMIS}/db`);
-const condition = ({ status }: Loose, type: string) => status.conditions.find((one: Loose) => one.type === type);
+const condition = ({ status }: Loose, type: string) =>
+  status.conditions.find((candidate: Loose) => candidate.type === type);
 const onClaim = (claimName: string) => ({ volumes: [{ name: 'root', persistentVolumeClaim: { claimName } }] });
 
 async function thePod(scene: VmiScene): Promise<Loose> {
@@ -44,19 +45,19 @@ async function thePod(scene: VmiScene): Promise<Loose> {
   return items[0];
 }
 
-async function runIt(scene: VmiScene): Promise<Loose> {
+async function runGuest(scene: VmiScene): Promise<Loose> {
   const pod = await thePod(scene);
   await scene.reportPod(pod.metadata.name, RUNNING);
   return pod;
 }
 
-test('an instance gets a pod, a node and a guest, and says so at each step', async (t) => {
+test('an instance gets a pod, a node and a guest, and reports each step', async (t) => {
   const scene = await start(t, 'node-1');
   await create(scene);
   const before = await get(scene);
   assert.equal(before.status.phase, 'Scheduled');
   assert.equal(condition(before, 'Ready').reason, 'GuestNotRunning');
-  const pod = await runIt(scene);
+  const pod = await runGuest(scene);
   const { metadata, status } = await get(scene);
   assert.match(pod.metadata.name, /^virt-launcher-db-[a-z0-9]{5}$/);
   assert.deepEqual([status.phase, status.nodeName], ['Running', 'node-1']);
@@ -71,14 +72,14 @@ test('an instance gets a pod, a node and a guest, and says so at each step', asy
   ]);
 });
 
-test('what the agent reports stays, and its order too', async (t) => {
+test('the reports of the agent stay, in their order', async (t) => {
   const scene = await start(t, 'node-1');
   await create(scene);
   const vmi = await get(scene);
   const paused = { type: 'Paused', status: 'True', reason: 'PausedByUser' };
   const status = { ...vmi.status, machine: { type: 'pc-q35-7.2' }, conditions: [paused, ...vmi.status.conditions] };
   await scene.ok('PUT', `${VMIS}/db/status`, { body: { ...vmi, status } });
-  await runIt(scene);
+  await runGuest(scene);
   const after = await get(scene);
   assert.equal(after.status.phase, 'Running');
   assert.deepEqual(after.status.machine, { type: 'pc-q35-7.2' });
@@ -88,7 +89,7 @@ test('what the agent reports stays, and its order too', async (t) => {
   assert.equal(scene.revision, revision);
 });
 
-test('a missing claim is told and awaited', async (t) => {
+test('a missing claim is reported and waited for', async (t) => {
   const scene = await start(t, 'node-1');
   await scene.addStorageClass('local', LOCAL);
   await create(scene, onClaim('disk'));
@@ -118,7 +119,7 @@ test('a missing claim is told and awaited', async (t) => {
   ]);
 });
 
-test('an instance goes where its data lies, and waits while that node takes nobody', async (t) => {
+test('an instance runs on the node of its data, and waits while that node accepts no pods', async (t) => {
   const scene = await start(t, 'node-1', 'node-2');
   await scene.addStorageClass('local', LOCAL);
   const { metadata } = await scene.claim('disk', { storageClassName: 'local' });
@@ -145,7 +146,7 @@ test('an instance goes where its data lies, and waits while that node takes nobo
   assert.equal((await scene.ok('GET', `${CLAIMS}/disk`)).status.phase, 'Bound');
 });
 
-test('a pod that is refused is told, until it is there', async (t) => {
+test('a refused pod is reported until it is created', async (t) => {
   const scene = await start(t, 'node-1');
   await create(scene, { priorityClassName: 'urgent' });
   const { reason, message } = condition(await get(scene), 'Synchronized');
@@ -179,7 +180,7 @@ const terminated = (exitCode: number, reason: string, message = '') => ({
 test('a guest that shuts down has succeeded, and its pod stays for its log', async (t) => {
   const scene = await start(t, 'node-1');
   await create(scene);
-  const pod = await runIt(scene);
+  const pod = await runGuest(scene);
   await scene.reportPod(pod.metadata.name, { phase: 'Succeeded', ...terminated(0, 'Completed') });
   const { status } = await get(scene);
   assert.deepEqual([status.phase, status.reason, status.activePods], ['Succeeded', undefined, undefined]);
@@ -187,17 +188,17 @@ test('a guest that shuts down has succeeded, and its pod stays for its log', asy
   assert.equal((await thePod(scene)).metadata.deletionTimestamp, undefined);
 });
 
-test('a guest that crashes has failed, and the reason is told', async (t) => {
+test('a guest that crashes has failed, with the reason', async (t) => {
   const scene = await start(t, 'node-1');
   await create(scene);
-  const pod = await runIt(scene);
+  const pod = await runGuest(scene);
   await scene.reportPod(pod.metadata.name, { phase: 'Failed', ...terminated(1, 'GuestCrashed', 'QEMU exited with 1') });
   const { status } = await get(scene);
   assert.deepEqual([status.phase, status.reason], ['Failed', 'GuestCrashed']);
   assert.ok((await scene.events('db')).includes('Warning GuestCrashed QEMU exited with 1'));
 });
 
-test('a fault of the node while it starts is told', async (t) => {
+test('an error of the node during the start is reported', async (t) => {
   const scene = await start(t, 'node-1');
   await create(scene);
   const waiting = { reason: 'ImageMissing', message: 'there is no disk.img' };
@@ -205,14 +206,14 @@ test('a fault of the node while it starts is told', async (t) => {
   await scene.reportPod((await thePod(scene)).metadata.name, { containerStatuses: [compute] });
   const { reason, message } = condition(await get(scene), 'Synchronized');
   assert.deepEqual([reason, message], ['ImageMissing', 'there is no disk.img']);
-  await runIt(scene);
+  await runGuest(scene);
   assert.equal((await get(scene)).status.phase, 'Running');
 });
 
-test('a deleted instance goes when its pod is gone', async (t) => {
+test('a deleted instance is gone after its pod', async (t) => {
   const scene = await start(t, 'node-1');
   await create(scene);
-  const pod = await runIt(scene);
+  const pod = await runGuest(scene);
   await scene.ok('DELETE', `${VMIS}/db`);
   await scene.settle();
   assert.ok((await thePod(scene)).metadata.deletionTimestamp);
@@ -233,36 +234,36 @@ test('an instance that waits for a claim can be deleted', async (t) => {
   assert.equal((await scene.call('GET', `${VMIS}/db`)).status, 404);
 });
 
-test('an evicted guest ends as its agent said, and is not started again', async (t) => {
+test('an evicted guest ends as its agent reported, and is not started again', async (t) => {
   const scene = await start(t, 'node-1');
   await create(scene);
-  const { metadata } = await runIt(scene);
+  const { metadata } = await runGuest(scene);
   await scene.ok('DELETE', `${PODS}/${metadata.name}`);
   await scene.settle();
   assert.equal((await get(scene)).status.phase, 'Running');
   const status = { phase: 'Succeeded' };
-  // The agent removes the pod as soon as it has told how the guest ended.
+  // The agent removes the pod as soon as it has reported how the guest ended.
   await scene.ok('PATCH', `${PODS}/${metadata.name}/status`, { body: { status } });
   await scene.ok('DELETE', `${PODS}/${metadata.name}?gracePeriodSeconds=0`);
   await scene.settle();
   assert.equal((await get(scene)).status.phase, 'Succeeded');
-  assert.deepEqual((await scene.ok('GET', PODS)).items, [], 'no second pod');
+  assert.deepEqual((await scene.ok('GET', PODS)).items, [], 'there is no second pod');
 });
 
-test('a pod that is taken away by force fails its instance', async (t) => {
+test('a pod that is deleted by force fails its instance', async (t) => {
   const scene = await start(t, 'node-1');
   await create(scene);
-  const { metadata } = await runIt(scene);
+  const { metadata } = await runGuest(scene);
   await scene.ok('DELETE', `${PODS}/${metadata.name}?gracePeriodSeconds=0`);
   await scene.settle();
   const { status } = await get(scene);
   assert.deepEqual([status.phase, status.reason], ['Failed', 'PodGone']);
 });
 
-test('an instance on a node that is lost has failed, and is not gone while its pod may still run', async (t) => {
+test('an instance on a lost node has failed, and is not gone while its pod may still run', async (t) => {
   const scene = await start(t, 'node-1', 'node-2');
   await create(scene);
-  const home = (await runIt(scene)).spec.nodeName;
+  const home = (await runGuest(scene)).spec.nodeName;
   scene.stopHeartbeat(home);
   await scene.advance(60);
   const silent = await get(scene);

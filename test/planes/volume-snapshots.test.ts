@@ -1,4 +1,4 @@
-/** Snapshots of volumes and volumes from them, as objects; the test plays the agents that copy and remove the data. */
+/** Snapshots of volumes and volumes from them, as objects. The test plays the agents that copy and remove the data. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { storageController } from '#controllers/storage/storage.ts';
@@ -34,7 +34,7 @@ async function startScene(t: TestContext, deletionPolicy = 'Delete'): Promise<Vm
   return scene;
 }
 
-/** A claim of the class local, whose volume lies on node-2. */
+/** Creates a claim of the class local, whose volume is on node-2. */
 async function claimOnNode2(scene: VmiScene): Promise<Loose> {
   const claim = await scene.claim('disk', { storageClassName: 'local' });
   const volumes = [{ name: 'disk', persistentVolumeClaim: { claimName: 'disk' } }];
@@ -61,8 +61,8 @@ async function snapshot(scene: VmiScene, spec: Loose = {}): Promise<Loose> {
 
 const seen = (scene: VmiScene) => scene.ok('GET', `${SNAPSHOTS}/snap`);
 
-/** What the agent says when it has copied. */
-async function copied(scene: VmiScene, content: string, snapshotHandle: string): Promise<void> {
+/** Reports a complete copy, as the agent does. */
+async function reportCopied(scene: VmiScene, content: string, snapshotHandle: string): Promise<void> {
   const status = { snapshotHandle, creationTime: MOMENT, readyToUse: true, restoreSize: GIB };
   await patch(scene, `${CONTENTS}/${content}/status`, { status });
 }
@@ -82,7 +82,7 @@ async function claimFrom(scene: VmiScene, name: string, spec: Loose = {}): Promi
   return await scene.claim(name, { storageClassName: 'local', dataSource, ...spec });
 }
 
-test('a snapshot is taken where the volume lies, becomes a volume there, and goes with its data', async (t) => {
+test('a snapshot is taken on the node of its volume, becomes a volume there, and is deleted with its data', async (t) => {
   const scene = await startScene(t);
   const claim = await claimOnNode2(scene);
   const { metadata } = await snapshot(scene);
@@ -100,7 +100,7 @@ test('a snapshot is taken where the volume lies, becomes a volume there, and goe
   assert.deepEqual(waiting.status, { boundVolumeSnapshotContentName: name, readyToUse: false });
 
   const handle = `node/node-2/${name}`;
-  await copied(scene, name, handle);
+  await reportCopied(scene, name, handle);
   assert.deepEqual((await seen(scene)).status, {
     boundVolumeSnapshotContentName: name,
     creationTime: '2030-01-01T00:00:00Z',
@@ -108,7 +108,7 @@ test('a snapshot is taken where the volume lies, becomes a volume there, and goe
     restoreSize: '1Gi',
   });
 
-  // Its class waits for a consumer, but the data is where it is.
+  // Its class waits for a consumer, but the data decides the node.
   const { uid } = (await claimFrom(scene, 'copy')).metadata;
   const bound = await scene.ok('GET', `${CLAIMS}/copy`);
   assert.deepEqual([bound.status.phase, bound.spec.volumeName], ['Bound', `pvc-${uid}`]);
@@ -124,15 +124,15 @@ test('a snapshot is taken where the volume lies, becomes a volume there, and goe
     undefined,
     'it is being read',
   );
-  const finalizers = volume.metadata.finalizers.filter((one: string) => one !== 'selfsame.io/volume-copy');
+  const finalizers = volume.metadata.finalizers.filter((finalizer: string) => finalizer !== 'selfsame.io/volume-copy');
   await patch(scene, `${VOLUMES}/pvc-${uid}`, { metadata: { finalizers } });
   assert.ok((await scene.ok('GET', `${CONTENTS}/${name}`)).metadata.deletionTimestamp);
-  assert.ok(await seen(scene), 'it waits for its data to go');
+  assert.ok(await seen(scene), 'it waits for the removal of its data');
   await patch(scene, `${CONTENTS}/${name}`, { metadata: { finalizers: null } });
   assert.equal((await scene.call('GET', `${SNAPSHOTS}/snap`)).status, 404);
 });
 
-test('a snapshot that cannot be taken yet says why, and is taken when it can be', async (t) => {
+test('a snapshot that cannot be taken yet reports why, and is taken when it can be', async (t) => {
   const scene = await startScene(t);
   const message = async () => (await seen(scene)).status.error?.message;
   await snapshot(scene, { volumeSnapshotClassName: 'copies' });
@@ -145,7 +145,7 @@ test('a snapshot that cannot be taken yet says why, and is taken when it can be'
   assert.deepEqual([status.error, typeof status.boundVolumeSnapshotContentName], [undefined, 'string']);
 });
 
-test('what every node reaches is copied by another node when the first is gone', async (t) => {
+test('shared data is copied by another node when the first is gone', async (t) => {
   const scene = await startScene(t);
   await scene.claim('disk', { storageClassName: 'shared' });
   const { metadata } = await snapshot(scene);
@@ -156,7 +156,7 @@ test('what every node reaches is copied by another node when the first is gone',
   await remove(scene, '/api/v1/nodes/node-1');
   assert.equal(await copier(), 'node-2');
 
-  await copied(scene, name, `shared/${name}`);
+  await reportCopied(scene, name, `shared/${name}`);
   const { uid } = (await claimFrom(scene, 'copy', { storageClassName: 'shared' })).metadata;
   const filler = () => nodeOf(`${VOLUMES}/pvc-${uid}`, 'selfsame.io/volume-copy-node');
   assert.equal(await filler(), 'node-2');
@@ -166,7 +166,7 @@ test('what every node reaches is copied by another node when the first is gone',
   assert.equal(await filler(), 'node-3');
 });
 
-test('a claim waits until its snapshot is ready, and is refused what does not fit', async (t) => {
+test('a claim waits until its snapshot is ready, and is refused if it is too small', async (t) => {
   const scene = await startScene(t);
   await claimOnNode2(scene);
   const { metadata } = await snapshot(scene);
@@ -175,18 +175,18 @@ test('a claim waits until its snapshot is ready, and is refused what does not fi
   await claimFrom(scene, 'small', { resources: { requests: { storage: '1Mi' } } });
   const phase = async (claim: string) => (await scene.ok('GET', `${CLAIMS}/${claim}`)).status.phase;
   assert.equal(await phase('early'), 'Pending');
-  await copied(scene, name, `node/node-2/${name}`);
+  await reportCopied(scene, name, `node/node-2/${name}`);
   assert.deepEqual([await phase('early'), await phase('small')], ['Bound', 'Pending']);
   const events = (await scene.events('small')).join('\n');
   assert.match(events, /ProvisioningFailed .*requested volume size 1Mi is less than the size 1Gi for .* "snap"/);
 });
 
-test('a content that is to be retained stays, and serves a VolumeSnapshot that is made for it', async (t) => {
+test('a retained content stays, and serves a VolumeSnapshot that is created for it', async (t) => {
   const scene = await startScene(t, 'Retain');
   await claimOnNode2(scene);
   const { metadata } = await snapshot(scene);
   const name = `snapcontent-${metadata.uid}`;
-  await copied(scene, name, `node/node-2/${name}`);
+  await reportCopied(scene, name, `node/node-2/${name}`);
   await remove(scene, `${SNAPSHOTS}/snap`);
   assert.equal((await scene.call('GET', `${SNAPSHOTS}/snap`)).status, 404);
   const kept = await scene.ok('GET', `${CONTENTS}/${name}`);
@@ -202,7 +202,7 @@ test('a content that is to be retained stays, and serves a VolumeSnapshot that i
   assert.equal((await scene.ok('GET', `${CONTENTS}/${name}`)).spec.volumeSnapshotRef.uid, next.metadata.uid);
 });
 
-test('a volume whose claim is gone stays until the snapshot of it is complete', async (t) => {
+test('a volume whose claim is deleted stays until its snapshot is complete', async (t) => {
   const scene = await startScene(t);
   const claim = await scene.claim('disk', { storageClassName: 'shared' });
   const { metadata } = await snapshot(scene);
@@ -210,16 +210,16 @@ test('a volume whose claim is gone stays until the snapshot of it is complete', 
   await remove(scene, `${CLAIMS}/disk`);
   const going = async () => (await scene.ok('GET', `${VOLUMES}/pvc-${claim.metadata.uid}`)).metadata.deletionTimestamp;
   assert.equal(await going(), undefined);
-  await copied(scene, name, `shared/${name}`);
+  await reportCopied(scene, name, `shared/${name}`);
   assert.ok(await going());
 });
 
-test('a snapshot whose node is gone for good says so when it is to go', async (t) => {
+test('deleting a snapshot whose node is gone reports that', async (t) => {
   const scene = await startScene(t);
   await claimOnNode2(scene);
   const { metadata } = await snapshot(scene);
   const name = `snapcontent-${metadata.uid}`;
-  await copied(scene, name, `node/node-2/${name}`);
+  await reportCopied(scene, name, `node/node-2/${name}`);
   await remove(scene, '/api/v1/nodes/node-2');
   assert.deepEqual(await scene.events(name), []);
   await remove(scene, `${SNAPSHOTS}/snap`);
@@ -231,7 +231,7 @@ test('a snapshot whose node is gone for good says so when it is to go', async (t
   assert.deepEqual(more, []);
 });
 
-test('a content goes after a VolumeSnapshot that somebody took away by force, and never comes back', async (t) => {
+test('a content is deleted after a VolumeSnapshot that was deleted by force, and never comes back', async (t) => {
   const scene = await startScene(t);
   await claimOnNode2(scene);
   const first = await snapshot(scene);

@@ -69,7 +69,7 @@ test('a volume is created only on the node that it moves to', async () => {
   for (const volume of [aVolume(), aVolume({ comesTo: 'n2' })]) {
     await assert.rejects(
       disks.volumes().prepareIncoming(VMI, lookupsOf(volume), INCOMING),
-      /Cannot make volume "pv-a"/,
+      /Cannot create volume "pv-a"/,
     );
   }
   assert.equal(disks.read('pv-a'), undefined);
