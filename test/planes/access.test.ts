@@ -219,10 +219,10 @@ suite('a port', () => {
     last.end('bye');
     assert.equal(String((await bye)[0]), 'BYE');
     await once(clients[1]!, 'close');
-    const gone = once(clients[0]!, 'close');
+    const closed = once(clients[0]!, 'close');
     interrupt.resolve();
     assert.deepEqual(await ended, { code: 0, err: '' });
-    await gone;
+    await closed;
   });
 
   test('forwards datagrams, each unchanged', async () => {
@@ -382,7 +382,7 @@ suite('a port', () => {
       const ran: string[][] = [];
       scene.programs = {
         ...NO_PROGRAMS,
-        find: async (one) => `/usr/bin/${one}`,
+        find: async (program) => `/usr/bin/${program}`,
         async run(program, args) {
           ran.push([program, ...args]);
           return 7;

@@ -291,7 +291,7 @@ describe('marks', () => {
     const golden = `${NAMESPACES}/golden`;
     const paths = [golden, claim, volume, DEFINITION];
     const pointer = `/metadata/annotations/${MARK.replace('/', '~1')}`;
-    for (const path of paths.flatMap((one) => [one, `${one}/status`])) {
+    for (const path of paths.flatMap((objectPath) => [objectPath, `${objectPath}/status`])) {
       const before = (await api.ok('GET', path.replace(/\/status$/, ''))).metadata;
       assert.ok(before.annotations[MARK], path);
       const note = (value: unknown) => ({ body: { metadata: { annotations: { [MARK]: value } } } });
@@ -339,8 +339,8 @@ describe('protected-by and reason', () => {
     const path = `${VMS}/${metadata.name}`;
     assert.deepEqual(notes({ metadata }), [undefined, undefined, undefined]);
 
-    const why = { labels: { [LABEL]: 'true' }, annotations: { [REASON]: 'gold', [BY]: 'forged' } };
-    const begun = await api.ok('PATCH', path, { body: { metadata: why }, user: carol });
+    const protect = { labels: { [LABEL]: 'true' }, annotations: { [REASON]: 'gold', [BY]: 'forged' } };
+    const begun = await api.ok('PATCH', path, { body: { metadata: protect }, user: carol });
     assert.deepEqual([notes(begun)[0], notes(begun)[2]], ['carol', 'gold']);
     assert.match(notes(begun)[1], isTime);
 
@@ -374,8 +374,8 @@ describe('protected-by and reason', () => {
       const { metadata } = await createVm();
       const path = `${VMS}/${metadata.name}`;
       assert.deepEqual((await api.call('PATCH', path, { body: labels(value) })).warnings, [want]);
-      const again = { body: { metadata: { annotations: { a: 'b' } } } };
-      assert.deepEqual((await api.call('PATCH', path, again)).warnings, []);
+      const unrelated = { body: { metadata: { annotations: { a: 'b' } } } };
+      assert.deepEqual((await api.call('PATCH', path, unrelated)).warnings, []);
       await api.ok('DELETE', path);
     });
   }

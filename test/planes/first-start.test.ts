@@ -92,11 +92,11 @@ test("the stamp is written once, with the server's clock, and stays when its con
   });
   await first.api.ok('DELETE', `${MUTATING}/selfsame`);
   await first.stop();
-  const again = await start(t, journal);
-  await again.starting;
-  assert.equal(await (await again.starting).installed, true);
-  await again.api.ok('GET', `${MUTATING}/selfsame`);
-  assert.equal(await stampOf(again), '2020-02-02T02:02:02Z');
+  const restarted = await start(t, journal);
+  await restarted.starting;
+  assert.equal(await (await restarted.starting).installed, true);
+  await restarted.api.ok('GET', `${MUTATING}/selfsame`);
+  assert.equal(await stampOf(restarted), '2020-02-02T02:02:02Z');
 });
 
 test('a VM that no webhook has seen gets a random uuid if it is younger than the stamp, else the legacy uuid', async (t) => {
@@ -124,7 +124,7 @@ test('/readyz is not ok before a VM can be created with a uuid', async (t) => {
   });
   const responses = new Set<string>();
   for (let ready = false; !ready;) {
-    const { status, text } = await ask(port);
+    const { status, text } = await requestReadyz(port);
     ready = status === 200;
     if (status === 500) responses.add(text.replace(/^\[\+\].*\n/gm, ''));
     await nextTurn();
@@ -153,7 +153,7 @@ async function freePort(): Promise<number> {
 }
 
 /** Requests /readyz; returns status 0 while nothing listens. */
-function ask(port: number): Promise<{ status: number; text: string }> {
+function requestReadyz(port: number): Promise<{ status: number; text: string }> {
   return new Promise((resolve) => {
     const sent = request(
       { host: '127.0.0.1', port, path: '/readyz?verbose', rejectUnauthorized: false },

@@ -132,7 +132,7 @@ test('a mark that names no instance', async (t) => {
   });
 });
 
-test('a Job first checks every VM with the mark, whoever set it and in any namespace', async (t) => {
+test('a Job first checks every VM with the mark, regardless of its author and namespace', async (t) => {
   const plane = await startVmPlane(t);
   await plane.apply(aVm('alias', { runStrategy: 'Always' }, { domain: { machine: { type: 'q35' } } }));
   await plane.apply(anOldVm('kept'));

@@ -73,13 +73,13 @@ class Fleet {
 
   /** Returns `TYPE in the spec, mark` for each VM. */
   async typesAndMarks(): Promise<Record<string, string>> {
-    const told: Record<string, string> = {};
+    const texts: Record<string, string> = {};
     for (const name of this.#namespaces.keys()) {
       const { spec, status } = await this.#get('virtualmachines', name);
       const mark = status.machineTypeRestartRequired;
-      told[name] = `${spec.template.spec.domain.machine?.type ?? 'none'}${mark === undefined ? '' : `, ${mark}`}`;
+      texts[name] = `${spec.template.spec.domain.machine?.type ?? 'none'}${mark === undefined ? '' : `, ${mark}`}`;
     }
-    return told;
+    return texts;
   }
 
   async setType(name: string, type: string): Promise<void> {
@@ -235,15 +235,15 @@ test('--max-restarts', async (t) => {
   const names = ['a', 'b', 'c', 'd', 'e'];
   const fleet = await Fleet.start(t, Object.fromEntries(names.map((name) => [name, { runs: true }])));
   const scene = await fleet.update('*rhel-8.*', '--restart-now', '--max-restarts', '2');
-  const asked: string[] = [];
+  const restarted: string[] = [];
   let maxConcurrent = 0;
   const onVerb = (vm: string) => {
-    asked.push(vm);
-    maxConcurrent = Math.max(maxConcurrent, asked.filter((name) => fleet.starts(name) < 2).length);
+    restarted.push(vm);
+    maxConcurrent = Math.max(maxConcurrent, restarted.filter((name) => fleet.starts(name) < 2).length);
   };
   assert.equal(await scene.run({ onVerb }), 'done');
   assert.equal(maxConcurrent, 2);
-  assert.deepEqual(asked.toSorted(), names);
+  assert.deepEqual(restarted.toSorted(), names);
   assert.deepEqual(
     names.map((name) => fleet.starts(name)),
     [2, 2, 2, 2, 2],

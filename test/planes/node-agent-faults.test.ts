@@ -98,10 +98,10 @@ describe('resources of a guest', () => {
     const scene = await startAgentScene(t);
     const { id } = await scene.launch('db');
     await scene.agent().stop();
-    const asked: boolean[] = [];
-    scene.volumes.releaseUnwanted = async (isWanted) => void asked.push(isWanted(id), isWanted('gone'));
+    const wanted: boolean[] = [];
+    scene.volumes.releaseUnwanted = async (isWanted) => void wanted.push(isWanted(id), isWanted('gone'));
     await scene.restart();
-    assert.deepEqual(asked, [true, false]);
+    assert.deepEqual(wanted, [true, false]);
   });
 
   it('do not prevent the start of an agent if they cannot be released', async (t) => {

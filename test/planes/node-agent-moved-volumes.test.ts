@@ -59,12 +59,12 @@ describe('a leftover of a volume', () => {
     assert.deepEqual([home, leftover], ['n2', undefined]);
   });
 
-  const others: Record<string, Record<string, string>> = {
+  const ignored: Record<string, Record<string, string>> = {
     'of another node is ignored': { [HOME]: 'n2', [LEFTOVER]: 'n3' },
     'is ignored if this node is the home of the volume': { [HOME]: NODE, [LEFTOVER]: NODE },
     'is ignored if the volume is coming to this node': { [HOME]: 'n2', [INCOMING]: NODE, [LEFTOVER]: NODE },
   };
-  for (const [name, annotations] of Object.entries(others)) {
+  for (const [name, annotations] of Object.entries(ignored)) {
     it(name, async (t) => {
       const scene = await start(t, annotations);
       assert.deepEqual(removals(scene), []);

@@ -60,8 +60,8 @@ test('each of our classes has a profile, and changes of its modes and deletions 
 
 test('a profile that CDI created gets our modes, and keeps what CDI and administrators wrote', async (t) => {
   const { api, startOperator: start } = await startScene(t);
-  const theirs = { ...storageProfileDefinition.object, metadata: { name: 'storageprofiles.cdi.kubevirt.io' } };
-  const { metadata: definition } = await api.ok('POST', CRDS, { body: theirs });
+  const cdiDefinition = { ...storageProfileDefinition.object, metadata: { name: 'storageprofiles.cdi.kubevirt.io' } };
+  const { metadata: definition } = await api.ok('POST', CRDS, { body: cdiDefinition });
   await api.settle();
   const kind = { apiVersion: 'cdi.kubevirt.io/v1beta1', kind: 'StorageProfile' };
   const made = { ...kind, metadata: { name: 'shared-block', labels: CDI_LABELS }, spec: { cloneStrategy: 'copy' } };

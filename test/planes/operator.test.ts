@@ -277,8 +277,8 @@ test('a KubeVirt object that was deleted is created again', async () => {
   await api.ok('DELETE', `${KUBEVIRTS}/kubevirt`);
   // The definition was changed just now, which ends its watches: the delete may be seen a moment later.
   const known = plane.informer(KUBEVIRT_KIND);
-  const again = () => known.get(objectKey({ metadata }));
-  await known.until(() => again() !== undefined && again()?.metadata.uid !== metadata.uid);
+  const current = () => known.get(objectKey({ metadata }));
+  await known.until(() => current() !== undefined && current()?.metadata.uid !== metadata.uid);
   await plane.settle();
   assert.equal((await kubevirt()).status.phase, 'Deployed');
 });
@@ -338,8 +338,11 @@ test('a node may write the status of its own instances only', async () => {
   assert.equal((await write({ migrationState: { migrationUid: 'm' } }, 'node-1')).status, 403);
   assert.equal((await write({ evacuationNodeName: 'node-1' }, 'node-1')).status, 403);
   assert.equal((await write(migration, 'node-1')).status, 200);
-  const told = { migrationState: { migrationUid: 'm', targetNode: 'node-2' }, evacuationNodeName: 'node-1' };
-  await api.ok('PATCH', `${VMIS}/db/status`, { body: { status: told } });
+  const controllerFields = {
+    migrationState: { migrationUid: 'm', targetNode: 'node-2' },
+    evacuationNodeName: 'node-1',
+  };
+  await api.ok('PATCH', `${VMIS}/db/status`, { body: { status: controllerFields } });
   assert.equal((await write({ runtimeUser: 3 }, 'node-1')).status, 200);
   assert.equal((await write({ migrationState: { completed: true } }, 'node-1')).status, 403);
   assert.equal((await write({ migrationState: null }, 'node-1')).status, 403);
@@ -375,10 +378,10 @@ test('a node may change only the finalizers of volumes that it holds', async () 
   assert.equal(await removeFinalizers('foreign'), 403);
   assert.equal(await removeFinalizers('mine', { metadata: { labels: { a: 'b' } } }), 403);
   assert.equal(await removeFinalizers('mine'), 403, 'other finalizers stay');
-  const others = { metadata: { finalizers: ['kubernetes.io/pv-protection'] } };
-  assert.equal(await removeFinalizers('mine', others), 200);
-  assert.equal(await removeFinalizers('everybodys', others), 200);
-  assert.equal(await removeFinalizers('other', others), 403);
+  const onlyProtection = { metadata: { finalizers: ['kubernetes.io/pv-protection'] } };
+  assert.equal(await removeFinalizers('mine', onlyProtection), 200);
+  assert.equal(await removeFinalizers('everybodys', onlyProtection), 200);
+  assert.equal(await removeFinalizers('other', onlyProtection), 403);
 });
 
 test('a node may report only its own leftover as removed', async () => {
@@ -397,26 +400,26 @@ test('a node may report only its own leftover as removed', async () => {
   await api.ok('POST', volumes, { body });
   const change = async (node: string, metadata: Loose) =>
     (await api.call('PATCH', `${volumes}/moved`, { body: { metadata }, user: NODE(node) })).status;
-  const gone = { [LEFTOVER]: null };
+  const removed = { [LEFTOVER]: null };
   const refused: Record<string, [node: string, metadata: Loose]> = {
-    'the home reports the leftover of another node': ['node-2', { annotations: gone }],
-    'a third node reports it': ['node-3', { annotations: gone }],
-    'the node makes itself the home': ['node-1', { annotations: { ...gone, [HOME]: 'node-1' } }],
-    'the node removes the home': ['node-1', { annotations: { ...gone, [HOME]: null } }],
-    'the node ends a move to another node': ['node-1', { annotations: { ...gone, [OTHER]: null } }],
-    'the node adds an annotation': ['node-1', { annotations: { ...gone, a: 'b' } }],
+    'the home reports the leftover of another node': ['node-2', { annotations: removed }],
+    'a third node reports it': ['node-3', { annotations: removed }],
+    'the node makes itself the home': ['node-1', { annotations: { ...removed, [HOME]: 'node-1' } }],
+    'the node removes the home': ['node-1', { annotations: { ...removed, [HOME]: null } }],
+    'the node ends a move to another node': ['node-1', { annotations: { ...removed, [OTHER]: null } }],
+    'the node adds an annotation': ['node-1', { annotations: { ...removed, a: 'b' } }],
     'the node names another node': ['node-1', { annotations: { [LEFTOVER]: 'node-3' } }],
-    'the node adds a label': ['node-1', { annotations: gone, labels: { a: 'b' } }],
+    'the node adds a label': ['node-1', { annotations: removed, labels: { a: 'b' } }],
     'the node removes the finalizer of the data with it': [
       'node-1',
-      { annotations: gone, finalizers: finalizers.slice(1) },
+      { annotations: removed, finalizers: finalizers.slice(1) },
     ],
     'the node removes the finalizer of the data': ['node-1', { finalizers: finalizers.slice(1) }],
   };
   for (const [what, [node, metadata]] of Object.entries(refused)) {
     assert.equal(await change(node, metadata), 403, what);
   }
-  assert.equal(await change('node-1', { annotations: gone }), 200);
+  assert.equal(await change('node-1', { annotations: removed }), 200);
   const { metadata } = await api.ok('GET', `${volumes}/moved`);
   assert.deepEqual([metadata.annotations, metadata.finalizers], [{ [HOME]: 'node-2', [OTHER]: 'node-3' }, finalizers]);
   assert.equal(await change('node-2', { finalizers: finalizers.slice(1) }), 200);
@@ -467,8 +470,13 @@ test('a node may change only the status of snapshots that it makes, their finali
   await make('foreign', 'node-1', 'example.com');
   const patch = async (path: string, body: Loose) =>
     (await api.call('PATCH', `${contents}/${path}`, { body, user: NODE('node-1') })).status;
-  const told = (snapshotHandle: string) => ({ readyToUse: true, creationTime: 1, restoreSize: 5, snapshotHandle });
-  const status = { status: told('node/node-1/mine') };
+  const completeStatus = (snapshotHandle: string) => ({
+    readyToUse: true,
+    creationTime: 1,
+    restoreSize: 5,
+    snapshotHandle,
+  });
+  const status = { status: completeStatus('node/node-1/mine') };
   const done = { metadata: { finalizers: ['example.com/a'] } };
   const want: [name: string, code: number][] = [
     ['mine', 200],
@@ -477,9 +485,13 @@ test('a node may change only the status of snapshots that it makes, their finali
     ['foreign', 403],
   ];
   for (const handle of ['node/node-2/mine', 'node/node-1/others', 'shared/others', 'h']) {
-    assert.equal(await patch('mine/status', { status: told(handle) }), 403, `${handle} is not data of the node`);
+    assert.equal(
+      await patch('mine/status', { status: completeStatus(handle) }),
+      403,
+      `${handle} is not data of the node`,
+    );
   }
-  assert.equal(await patch('mine/status', { status: told('shared/mine') }), 200);
+  assert.equal(await patch('mine/status', { status: completeStatus('shared/mine') }), 200);
   for (const [name, code] of want) assert.equal(await patch(`${name}/status`, status), code, name);
   for (const body of [
     { spec: { deletionPolicy: 'Retain' } },
@@ -509,8 +521,8 @@ test('a node may change only the status of snapshots that it makes, their finali
   for (const body of [noted(null), noted('false')])
     assert.equal(await patch('mine', body), 403, 'the note cannot be removed');
   for (const [name, code] of want) assert.equal(await patch(name, done), code, name);
-  const mine = await api.ok('GET', `${contents}/mine`);
-  assert.deepEqual([mine.metadata.finalizers, mine.status], [['example.com/a'], status.status]);
+  const ownContent = await api.ok('GET', `${contents}/mine`);
+  assert.deepEqual([ownContent.metadata.finalizers, ownContent.status], [['example.com/a'], status.status]);
 });
 
 test('existing definitions of volume snapshots are kept', async () => {
@@ -527,8 +539,8 @@ test('existing definitions of volume snapshots are kept', async () => {
   // A deleted definition is created again.
   await api.ok('DELETE', path);
   await plane.settle();
-  const again = await api.ok('GET', path);
-  assert.equal(again.spec.versions[0].additionalPrinterColumns.length, 8);
+  const recreated = await api.ok('GET', path);
+  assert.equal(recreated.spec.versions[0].additionalPrinterColumns.length, 8);
   const table = await api.ok('GET', `${SNAPSHOTS}/namespaces/golden/volumesnapshots`, {
     accept: 'application/json;as=Table;g=meta.k8s.io;v=v1',
   });

@@ -1,4 +1,4 @@
-/** How the identity record follows the guest on the whole plane: which nodes are called, when, and what is written. */
+/** Updates of the identity record on the whole plane: which nodes are called, when, and what is written. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';

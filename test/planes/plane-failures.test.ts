@@ -10,7 +10,7 @@ const RUNNING = 'Running, VMI Running, running, 1';
 
 const statusOf = async (plane: VmPlane, vm: string): Promise<Loose> => (await plane.get('VirtualMachine', vm)).status;
 const conditionOf = async (plane: VmPlane, kind: string, name: string, type: string): Promise<Loose> =>
-  (await plane.get(kind, name)).status.conditions.find((one: Loose) => one.type === type);
+  (await plane.get(kind, name)).status.conditions.find((condition: Loose) => condition.type === type);
 
 const aVolume = (name: string, spec: Loose): Loose => ({
   apiVersion: 'v1',

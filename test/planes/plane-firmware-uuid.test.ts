@@ -20,7 +20,7 @@ const AT = ['spec', 'template', 'spec', 'domain', 'firmware'];
 const firmwareOf = async (plane: VmPlane, vm: string): Promise<Loose> =>
   (await plane.get('VirtualMachine', vm)).spec.template.spec.domain.firmware ?? {};
 const conditionOf = async (plane: VmPlane, vm: string, type: string): Promise<Loose> =>
-  (await plane.get('VirtualMachine', vm)).status?.conditions?.find((one: Loose) => one.type === type);
+  (await plane.get('VirtualMachine', vm)).status?.conditions?.find((condition: Loose) => condition.type === type);
 const withFirmware = (name: string, spec: Loose, firmware: Loose): Loose =>
   aVm(name, spec, { domain: { firmware: { kernelBoot: KERNEL, ...firmware } } });
 const seenBy = (plane: VmPlane, vm: string): Loose[] => plane.startsOf(vm).map(({ machine }) => machine.firmware);

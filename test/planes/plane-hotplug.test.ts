@@ -186,7 +186,7 @@ function nets(...names: string[]): Loose {
 }
 
 function macOf(plane: VmPlane, vm: string, id: string): string | undefined {
-  const device = plane.guest(vm).definition.devices.find((one) => one.id === id);
+  const device = plane.guest(vm).definition.devices.find((candidate) => candidate.id === id);
   return device?.type === 'interface' ? device.macAddress : undefined;
 }
 

@@ -100,7 +100,7 @@ test('every change of the identity is in its history', async (t) => {
   await t.test('a disk that a verb plugs and unplugs, permanently and for one run', async () => {
     const volumeSource = { persistentVolumeClaim: { claimName: 'extra' } };
     const disk = { name: 'extra', disk: { bus: 'scsi' } };
-    const ask = async (resource: string, verb: string, body: Loose) => {
+    const callVerb = async (resource: string, verb: string, body: Loose) => {
       const url = `/apis/subresources.kubevirt.io/v1/namespaces/default/${resource}/web/${verb}`;
       const { status, text } = await plane.call('PUT', url, { body, user: ALICE });
       assert.equal(status, 202, text);
@@ -111,10 +111,10 @@ test('every change of the identity is in its history', async (t) => {
       ['virtualmachines', 'edit of the VM, alice'],
     ] as const) {
       const came = await entriesDuring(plane, 'web', () =>
-        ask(resource, 'addvolume', { name: 'extra', disk, volumeSource }),
+        callVerb(resource, 'addvolume', { name: 'extra', disk, volumeSource }),
       );
       assert.ok(came.includes(`devices.disk-extra: ${cause}`), came.join('\n'));
-      const went = await entriesDuring(plane, 'web', () => ask(resource, 'removevolume', { name: 'extra' }));
+      const went = await entriesDuring(plane, 'web', () => callVerb(resource, 'removevolume', { name: 'extra' }));
       assert.ok(went.includes(`devices.disk-extra: ${cause}`), went.join('\n'));
     }
   });
@@ -141,14 +141,14 @@ test('every change of the identity is in its history', async (t) => {
 
   await t.test('a restore, with its changes', async () => {
     await plane.apply(aSnapshot('then', 'web'));
-    const again = '22222222-2222-4333-8444-555555555555';
-    await edit(plane, 'web', { firmware: { uuid: again } });
+    const restoredUuid = '22222222-2222-4333-8444-555555555555';
+    await edit(plane, 'web', { firmware: { uuid: restoredUuid } });
     await plane.ask('restart', 'web');
     await plane.ask('stop', 'web');
     const changes = await entriesDuring(plane, 'web', () => plane.apply(aRestore('back', 'web', 'then')));
     assert.deepEqual(changes, ['firmware.uuid: VirtualMachineRestore back (UID)']);
     const [{ from, to }] = (await lastOf(plane, 'web')).changes;
-    assert.deepEqual([from, to], [again, UUID]);
+    assert.deepEqual([from, to], [restoredUuid, UUID]);
   });
 
   await t.test('a uuid by the legacy rule, and a restore that brings it back', async () => {

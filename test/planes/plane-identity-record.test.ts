@@ -220,10 +220,10 @@ test('lost records', async (t) => {
 
     const halted = await plane.get('VirtualMachine', 'decided');
     assert.equal(lossOf(halted).reason, 'DecisionRequired');
-    const [told, ...more] = await eventsOf(plane, 'decided');
+    const [reports, ...more] = await eventsOf(plane, 'decided');
     assert.deepEqual(more, []);
-    assert.ok(told!.includes(`its identity record ${lostUid} is lost`), told);
-    assert.ok(told!.includes('virtctl identity renew decided'), told);
+    assert.ok(reports!.includes(`its identity record ${lostUid} is lost`), reports);
+    assert.ok(reports!.includes('virtctl identity renew decided'), reports);
 
     await plane.ask('start', 'decided');
     await plane.advance(120_000);

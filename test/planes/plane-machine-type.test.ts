@@ -64,7 +64,9 @@ test('the machine type of VMs', async (t) => {
     const waiting = [undefined, 'pc-q35-rhel8.2.0', 'pc-q35-rhel8.2.0', 'pc-q35-rhel8.2.0'];
     assert.deepEqual(await typesOf(plane, 'old'), waiting);
     const { conditions } = (await plane.get('VirtualMachine', 'old')).status;
-    assert.ok(conditions.some((one: Loose) => one.type === 'RestartRequired' && one.status === 'True'));
+    assert.ok(
+      conditions.some((condition: Loose) => condition.type === 'RestartRequired' && condition.status === 'True'),
+    );
 
     await configure(plane, { machineType: 'pc-q35-rhel9.2.0' });
     assert.deepEqual(await typesOf(plane, 'old'), waiting);

@@ -75,14 +75,14 @@ test('a VM does not start while a claim that is marked as its state belongs to a
         await plane.apply(aVmWithState(vm));
         assert.equal(await plane.shown(vm), 'Starting, no VMI, no guest, 0');
         const command = (word: string) => `"virtctl state ${word} ${vm} --claim ${name} -n default"`;
-        const why =
+        const expected =
           `Cannot start VirtualMachine "${vm}": PersistentVolumeClaim "${name}" is marked as its persistent state, but ` +
           `belongs to ConfigMap "owner-of-${vm}"; hand it over to this VM with ${command('adopt')}, or remove the mark ` +
           `with ${command('release')}`;
-        assert.equal(await failureOf(plane, vm), `PersistentStateConflict: ${why}`);
+        assert.equal(await failureOf(plane, vm), `PersistentStateConflict: ${expected}`);
         assert.deepEqual(
           (await plane.events(vm)).filter((event) => event.startsWith('PersistentStateConflict')),
-          [`PersistentStateConflict ${why}`],
+          [`PersistentStateConflict ${expected}`],
         );
 
         assert.equal(await decide(plane, verb, vm, claim, { dryRun: ['All'] }), '200');
@@ -147,13 +147,16 @@ test('a VM does not start while a claim that is marked as its state belongs to a
       });
     };
     const user = { name: 'eve', groups: ['system:authenticated'] };
-    const ask = () => decide(plane, 'release', 'guarded-vm', claim, { user });
-    assert.match(await ask(), /^403 .*User "eve" cannot update resource "virtualmachines\/releasestate"/);
+    const release = () => decide(plane, 'release', 'guarded-vm', claim, { user });
+    assert.match(await release(), /^403 .*User "eve" cannot update resource "virtualmachines\/releasestate"/);
     const resources = ['virtualmachines/releasestate', 'virtualmachines/adoptstate'];
     await grant('verbs', [{ apiGroups: ['subresources.kubevirt.io'], resources, verbs: ['update'] }]);
-    assert.match(await ask(), /^403 .*User "eve" cannot update resource "virtualmachines" in API group "kubevirt.io"/);
+    assert.match(
+      await release(),
+      /^403 .*User "eve" cannot update resource "virtualmachines" in API group "kubevirt.io"/,
+    );
     await grant('vms', [{ apiGroups: ['kubevirt.io'], resources: ['virtualmachines'], verbs: ['update'] }]);
-    assert.equal(await ask(), '200');
+    assert.equal(await release(), '200');
     assert.equal(await plane.shown('guarded-vm'), RUNNING);
   });
 

@@ -169,14 +169,14 @@ test('the time of an entry is that of its last change', async () => {
   await clock.advance(3_600_000);
   const other = await api.merge('bob', CONFIG_MAP, { data: { l: 'v' } });
   await clock.advance(3_600_000);
-  const again = await api.merge('alice', CONFIG_MAP, { data: { k: 'w' } });
+  const repeated = await api.merge('alice', CONFIG_MAP, { data: { k: 'w' } });
   const times = (object: Loose) => object.metadata.managedFields.map((entry: Loose) => [entry.manager, entry.time]);
   assert.deepEqual(times(other)[0], times(made)[0]);
   assert.deepEqual(
-    times(again).map(([manager]: [string]) => manager),
+    times(repeated).map(([manager]: [string]) => manager),
     ['bob', 'alice'],
   );
-  assert.notEqual(times(again)[1][1], times(made)[0][1]);
+  assert.notEqual(times(repeated)[1][1], times(made)[0][1]);
 });
 
 test('the status is owned by the manager that writes it through its subresource', async () => {
@@ -286,14 +286,14 @@ test('objects with a generated name are owned, too', async () => {
 });
 
 test('kubectl has no conflicts with its own client-side apply', async () => {
-  const said = configMap({ k: 'v', l: 'w' });
-  const annotated = { annotations: { [LAST_APPLIED]: `${JSON.stringify(said)}\n` } };
+  const manifest = configMap({ k: 'v', l: 'w' });
+  const annotated = { annotations: { [LAST_APPLIED]: `${JSON.stringify(manifest)}\n` } };
   await create('kubectl-client-side-apply', CONFIG_MAP, configMap({ k: 'v', l: 'w' }, annotated));
   await api.merge('carol', CONFIG_MAP, { data: { l: 'x' } });
   const other = await api.apply('bob', CONFIG_MAP, configMap({ k: 'new' }));
   assert.match(other.body.message, /conflict with "kubectl-client-side-apply" using v1: .data.k/);
-  const hers = await api.apply('kubectl', CONFIG_MAP, configMap({ k: 'new', l: 'new' }));
-  assert.equal(hers.body.message, 'Apply failed with 1 conflict: conflict with "carol" using v1: .data.l');
+  const response = await api.apply('kubectl', CONFIG_MAP, configMap({ k: 'new', l: 'new' }));
+  assert.equal(response.body.message, 'Apply failed with 1 conflict: conflict with "carol" using v1: .data.l');
   const taken = await api.applied('kubectl', CONFIG_MAP, configMap({ k: 'new' }));
   assert.deepEqual(taken.data, { k: 'new', l: 'x' });
   assert.deepEqual(owners(taken)['kubectl Apply'], ['.data.k']);

@@ -199,11 +199,11 @@ test('deleting a volume reports if the node that holds its data is gone', async 
   await scene.ok('DELETE', `${CLAIMS}/disk`);
   await scene.settle();
   const volume = `pvc-${metadata.uid}`;
-  const gone = async () => (await scene.events(volume)).filter((event) => event.includes('VolumeNodeGone'));
-  assert.deepEqual(await gone(), []);
+  const nodeGoneEvents = async () => (await scene.events(volume)).filter((event) => event.includes('VolumeNodeGone'));
+  assert.deepEqual(await nodeGoneEvents(), []);
   await scene.ok('DELETE', '/api/v1/nodes/node-1');
   await scene.settle();
-  const [event, ...more] = await gone();
+  const [event, ...more] = await nodeGoneEvents();
   assert.match(event ?? '', /node node-1 .* take the finalizer selfsame\.io\/volume-data off this volume$/);
   assert.deepEqual(more, []);
   const { finalizers } = (await scene.ok('GET', `${VOLUMES}/${volume}`)).metadata;

@@ -59,10 +59,10 @@ suite('volumes of a VM', () => {
     const vm = await scene.readVm(name);
     assert.deepEqual(volumesOf(vm.spec.template.spec), [[VOLUME], [DISK]]);
 
-    const again = await onVm(name, 'addvolume', aVolume('data'));
-    assert.equal(again.status, 409);
+    const repeated = await onVm(name, 'addvolume', aVolume('data'));
+    assert.equal(repeated.status, 409);
     assert.equal(
-      again.body.message,
+      repeated.body.message,
       `Operation cannot be fulfilled on virtualmachine.kubevirt.io "${name}": Unable to add volume [data] because volume with that name already exists`,
     );
 
@@ -70,8 +70,8 @@ suite('volumes of a VM', () => {
     assert.deepEqual(await scene.readVm(name), vm);
     assert.equal((await onVm(name, 'removevolume', { name: 'data' })).status, 202);
     assert.deepEqual(volumesOf((await scene.readVm(name)).spec.template.spec), [[], []]);
-    const gone = await onVm(name, 'removevolume', { name: 'data' });
-    assert.match(gone.body.message, /Unable to remove volume \[data\] because it does not exist$/);
+    const removed = await onVm(name, 'removevolume', { name: 'data' });
+    assert.match(removed.body.message, /Unable to remove volume \[data\] because it does not exist$/);
   });
 
   test('are computed again if the VM changes between read and write', async () => {
@@ -217,11 +217,11 @@ suite('virtctl', () => {
   test('adds and removes volumes of a VM, with all options', async () => {
     const name = scene.newName();
     await scene.aVm(name, HALTED);
-    const words = ['addvolume', name, '--persist', '--volume-name=data', '--disk-name=disk1', '--serial=A-1'];
-    const dry = await scene.virtctl(...words, '--cache=writeback', '--bus=virtio', '--dry-run');
+    const argv = ['addvolume', name, '--persist', '--volume-name=data', '--disk-name=disk1', '--serial=A-1'];
+    const dry = await scene.virtctl(...argv, '--cache=writeback', '--bus=virtio', '--dry-run');
     assert.equal(dry.out, `Dry Run execution\n${done('add', name, 'data').out}`);
     assert.equal((await scene.readVm(name)).spec.template.spec.volumes, undefined);
-    assert.deepEqual(await scene.virtctl(...words, '--cache=writeback', '--bus=virtio'), done('add', name, 'data'));
+    assert.deepEqual(await scene.virtctl(...argv, '--cache=writeback', '--bus=virtio'), done('add', name, 'data'));
     assert.deepEqual(volumesOf((await scene.readVm(name)).spec.template.spec), [
       [{ ...VOLUME, name: 'disk1' }],
       [{ name: 'disk1', disk: { bus: 'virtio' }, serial: 'A-1', cache: 'writeback' }],

@@ -199,8 +199,8 @@ suite('verbs of VMs', () => {
       if (wanted.code === 202) assert.equal(answer.body, '');
       else assert.ok(answer.body.message.endsWith(wanted.message), answer.body.message);
       if (wanted.code === 409) {
-        const words = `Operation cannot be fulfilled on virtualmachine.kubevirt.io "${name}": ${wanted.message}`;
-        assert.equal(answer.body.message, words);
+        const expectedMessage = `Operation cannot be fulfilled on virtualmachine.kubevirt.io "${name}": ${wanted.message}`;
+        assert.equal(answer.body.message, expectedMessage);
         assert.equal(answer.body.reason, 'Conflict');
       }
       const { spec, status } = await scene.readVm(name);
@@ -369,8 +369,11 @@ suite('verbs of instances', () => {
   test('an error of the node is returned', async () => {
     const name = scene.newName();
     await scene.aVmi(name, RUNS);
-    const gone = await onVmi(name, 'pause');
-    assert.deepEqual([gone.status, gone.body.message], [404, `virtualmachineinstance.kubevirt.io "${name}" not found`]);
+    const missing = await onVmi(name, 'pause');
+    assert.deepEqual(
+      [missing.status, missing.body.message],
+      [404, `virtualmachineinstance.kubevirt.io "${name}" not found`],
+    );
     scene.node.run(name, { state: 'ended', how: 'shutdown' });
     const ended = await onVmi(name, 'pause');
     assert.equal(ended.status, 409);

@@ -1,5 +1,6 @@
 /**
- * What KubeVirt's own client sends, byte by byte where it matters: its handshake, and bodies without a content type.
+ * Compatibility with KubeVirt's own client, byte by byte where it matters: its handshake, and bodies without a content
+ * type.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

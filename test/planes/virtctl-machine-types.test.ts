@@ -156,11 +156,11 @@ suite('virtctl update machine-types', () => {
   };
   for (const [title, { argv, err }] of Object.entries(refusals)) {
     test(`refuses ${title}, and creates nothing`, async () => {
-      const there = await jobNames();
+      const existing = await jobNames();
       const answer = await update(...argv);
       assert.deepEqual([answer.code, answer.out], [1, '']);
       assert.match(answer.err, err);
-      assert.deepEqual(await jobNames(), there);
+      assert.deepEqual(await jobNames(), existing);
     });
   }
 
@@ -174,7 +174,7 @@ suite('virtctl update machine-types', () => {
       machine: { type: 'pc-q35-rhel8.4.0' },
     });
     await scene.aVm(other, { runStrategy: 'Halted', ...specWithType('pc-q35-rhel9.0.0') });
-    const there = await jobNames();
+    const existing = await jobNames();
     const { code, out, err } = await update('*rhel-8.4*', '--dry-run');
     assert.equal(code, 0, err);
     const rows = out.split('\n').map((line) => line.split(/ {3,}/));
@@ -192,7 +192,7 @@ suite('virtctl update machine-types', () => {
       (JSON.parse(json.out) as Loose[]).map(({ name, act }) => [name, act]),
       [[running, 'mark']],
     );
-    assert.deepEqual(await jobNames(), there);
+    assert.deepEqual(await jobNames(), existing);
     assert.equal((await scene.readVm(stopped)).spec.template.spec.domain.machine.type, 'pc-q35-rhel8.4.0');
   });
 
@@ -219,7 +219,7 @@ suite('virtctl update machine-types', () => {
     ]);
     const all = JSON.parse((await update('list', '-o', 'json')).out) as Loose[];
     assert.deepEqual(
-      all.find((one) => one.job === job)?.virtualMachines.map((vm: Loose) => vm.state),
+      all.find((row) => row.job === job)?.virtualMachines.map((vm: Loose) => vm.state),
       ['pending', 'restartRequired', 'failed'],
     );
     assert.match((await update('list', 'nobody')).err, /^Cannot find the job nobody in namespace selfsame-system\n$/);

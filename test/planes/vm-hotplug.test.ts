@@ -154,8 +154,8 @@ test('an interface is added with a recorded MAC address, removed once that is re
 
   await interfaces([a, nic('b', { state: 'absent' })]);
   const row = async () => (await scene.ok('GET', RECORD)).status.devices.find(({ id }: Loose) => id === 'nic-b');
-  const gone = (await getVmi(scene)).spec.domain.devices.interfaces[1];
-  assert.deepEqual([gone.state, gone.macAddress, (await row()).plugged], ['absent', macAddress, false]);
+  const removed = (await getVmi(scene)).spec.domain.devices.interfaces[1];
+  assert.deepEqual([removed.state, removed.macAddress, (await row()).plugged], ['absent', macAddress, false]);
 
   await interfaces([a, nic('b')]);
   const back = (await getVmi(scene)).spec.domain.devices.interfaces[1];

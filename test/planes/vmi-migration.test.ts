@@ -219,8 +219,9 @@ test('draining a node requests a migration, and another one after a failure', as
   const body = { status: { evacuationNodeName: 'node-1' } };
   await scene.ok('PATCH', `${VMIS}/db/status`, { body });
   await scene.settle();
-  const asked = async () => (await scene.ok('GET', MIGRATIONS)).items.map(({ metadata }: Loose) => metadata.name);
-  const [first, ...more] = await asked();
+  const migrationNames = async () =>
+    (await scene.ok('GET', MIGRATIONS)).items.map(({ metadata }: Loose) => metadata.name);
+  const [first, ...more] = await migrationNames();
   assert.match(first, /^kubevirt-evacuation-/);
   assert.deepEqual(more, []);
   await reportProgress(scene, { phase: 'Failed', message: 'the stream broke' });
@@ -228,7 +229,7 @@ test('draining a node requests a migration, and another one after a failure', as
   await scene.call('DELETE', `${PODS}/${targetPod}?gracePeriodSeconds=0`);
   await scene.settle();
   assert.equal(await phaseOf(scene, first), 'Failed');
-  assert.equal((await asked()).length, 1);
+  assert.equal((await migrationNames()).length, 1);
   await scene.advance(30);
-  assert.equal((await asked()).length, 2);
+  assert.equal((await migrationNames()).length, 2);
 });

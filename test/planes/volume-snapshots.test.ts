@@ -208,10 +208,11 @@ test('a volume whose claim is deleted stays until its snapshot is complete', asy
   const { metadata } = await snapshot(scene);
   const name = `snapcontent-${metadata.uid}`;
   await remove(scene, `${CLAIMS}/disk`);
-  const going = async () => (await scene.ok('GET', `${VOLUMES}/pvc-${claim.metadata.uid}`)).metadata.deletionTimestamp;
-  assert.equal(await going(), undefined);
+  const deletionTime = async () =>
+    (await scene.ok('GET', `${VOLUMES}/pvc-${claim.metadata.uid}`)).metadata.deletionTimestamp;
+  assert.equal(await deletionTime(), undefined);
   await reportCopied(scene, name, `shared/${name}`);
-  assert.ok(await going());
+  assert.ok(await deletionTime());
 });
 
 test('deleting a snapshot whose node is gone reports that', async (t) => {

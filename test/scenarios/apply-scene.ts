@@ -99,7 +99,7 @@ export async function startApplyScene(options: { clock?: Clock; services?: Local
   return {
     ...api,
     apply: (...response) => api.call(...applying(...response)),
-    applied: (...asked) => api.ok(...applying(...asked)),
+    applied: (...args) => api.ok(...applying(...args)),
     merge: (manager, url, body) =>
       api.ok(...patch(`${url}?fieldManager=${manager}`, body, 'application/merge-patch+json')),
   };

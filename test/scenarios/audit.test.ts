@@ -86,10 +86,10 @@ suite('the audit log', () => {
     await api.call('GET', '/api/v1/secrets', { user: MALLORY });
     await api.call('GET', '/metrics', { user: MALLORY });
     await api.call('GET', '/apis/nowhere/v1/things');
-    const told = events().map(({ verb, responseStatus, user, requestURI, annotations }) => {
+    const entries = events().map(({ verb, responseStatus, user, requestURI, annotations }) => {
       return [user.username, verb, requestURI, responseStatus.code, annotations];
     });
-    assert.deepEqual(told, [
+    assert.deepEqual(entries, [
       ['admin', 'get', `${CONFIG_MAPS}/absent`, 404, ALLOWED],
       ['mallory', 'list', '/api/v1/secrets', 403, FORBIDDEN],
       ['mallory', 'get', '/metrics', 403, FORBIDDEN],

@@ -19,7 +19,7 @@ const V2 = '/apis/golden.local/v2/namespaces/golden/gadgets';
 let api: TestApi;
 let server: WebhookServer;
 /** The reviews of the webhook in this process, and what it does instead of converting. */
-const asked: Loose[] = [];
+const reviews: Loose[] = [];
 let misbehave: ((review: Loose) => Loose) | undefined;
 
 before(async () => {
@@ -27,7 +27,7 @@ before(async () => {
   services.register('golden', 'converter', {
     async review(path, review) {
       if (path.startsWith('/mutate')) return noted(review);
-      asked.push({ path, ...(review as Loose) });
+      reviews.push({ path, ...(review as Loose) });
       return misbehave?.(review) ?? answerTo(review);
     },
   });
@@ -112,14 +112,14 @@ const v1 = (name: string, size: number): Loose => ({
 
 test('an object written in one version is read in the other', async () => {
   await api.ok('POST', V1, { body: v1('one', 4) });
-  assert.equal(asked.length, 0);
+  assert.equal(reviews.length, 0);
   const read = await api.ok('GET', `${V2}/one`);
   assert.equal(read.apiVersion, 'golden.local/v2');
   // Pruned by the requested version. The webhook may change only labels and annotations of the metadata.
   assert.deepEqual(read.spec, { dimensions: { width: 4 }, unit: 'cm' });
   assert.deepEqual([read.metadata.labels, read.metadata.finalizers], [{ shown: 'v2' }, undefined]);
   assert.deepEqual(
-    [asked[0].path, asked[0].kind, asked[0].apiVersion, asked[0].request.desiredAPIVersion],
+    [reviews[0].path, reviews[0].kind, reviews[0].apiVersion, reviews[0].request.desiredAPIVersion],
     ['/convert?timeout=30s', 'ConversionReview', 'apiextensions.k8s.io/v1', 'golden.local/v2'],
   );
   assert.equal((await api.ok('GET', `${V1}/one`)).metadata.labels, undefined);
@@ -158,7 +158,7 @@ test('a list is converted in one review, once, and selected by the converted fie
     ['c', 3],
   ] as const)
     await api.ok('POST', V1, { body: v1(name, size) });
-  const before = asked.length;
+  const before = reviews.length;
   const { items } = await api.ok('GET', V2);
   assert.deepEqual(
     items.map(({ metadata, spec }: Loose) => [metadata.name, spec.dimensions.width]),
@@ -170,13 +170,13 @@ test('a list is converted in one review, once, and selected by the converted fie
       ['two', 7],
     ],
   );
-  assert.equal(asked.length, before + 1);
+  assert.equal(reviews.length, before + 1);
   const selected = await api.ok('GET', `${V2}?labelSelector=shown=v2&fieldSelector=spec.unit=m`);
   assert.deepEqual(
     selected.items.map(({ metadata }: Loose) => metadata.name),
     ['two'],
   );
-  assert.equal(asked.length, before + 1);
+  assert.equal(reviews.length, before + 1);
   const table = await api.ok('GET', V2, { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' });
   assert.equal(table.rows.length, 5);
 });
@@ -350,15 +350,15 @@ test('objects in the old version are converted after the storage version changes
   // An update without changes writes the object in the new version.
   const rewritten = await api.ok('PUT', `${V2}/two`, { body: read });
   assert.notEqual(rewritten.metadata.resourceVersion, read.metadata.resourceVersion);
-  const again = await api.ok('PUT', `${V2}/two`, { body: rewritten });
-  assert.equal(again.metadata.resourceVersion, rewritten.metadata.resourceVersion);
+  const rewrittenAgain = await api.ok('PUT', `${V2}/two`, { body: rewritten });
+  assert.equal(rewrittenAgain.metadata.resourceVersion, rewritten.metadata.resourceVersion);
   const asksBefore = server.seen.length;
   await api.ok('GET', `${V2}/two`);
   assert.equal(server.seen.length, asksBefore);
 
-  const gone = await api.call('PATCH', path, { body: { spec: { versions: [crd.spec.versions[1]] } } });
-  assert.equal(gone.status, 422);
-  assert.match(gone.body.message, /status\.storedVersions\[0\]: Invalid value: "v1": must appear in spec\.versions/);
+  const refusal = await api.call('PATCH', path, { body: { spec: { versions: [crd.spec.versions[1]] } } });
+  assert.equal(refusal.status, 422);
+  assert.match(refusal.body.message, /status\.storedVersions\[0\]: Invalid value: "v1": must appear in spec\.versions/);
 });
 
 test('an object stored in a version that was declared migrated is still readable', async () => {

@@ -79,8 +79,10 @@ for (const [name, { path, edit, reason }] of Object.entries(faults)) {
     await (edit === undefined ? api.ok('DELETE', path) : api.ok('PATCH', path, { body: edit }));
     await plane.settle();
     watch.stop();
-    const said = watch.events.map(({ object }) => conditionOf(object)).map(({ status, reason: why }) => [status, why]);
-    assert.deepEqual(said, [
+    const reports = watch.events
+      .map(({ object }) => conditionOf(object))
+      .map(({ status, reason: why }) => [status, why]);
+    assert.deepEqual(reports, [
       ['False', reason],
       ['True', 'PoliciesInPlace'],
     ]);
@@ -123,14 +125,14 @@ test('a policy that is being deleted is reported, and created again when it is g
 });
 
 test('on a cluster without admission policies everything else is installed, until the cluster has policies', async () => {
-  const asked: string[] = [];
+  const requests: string[] = [];
   let isOld = true;
   // Applies only to our parts: the engine itself always serves policies.
   const old = await startApi({
     wrapHandler: (handler) => (request) => {
       const isPolicy = request.path.startsWith(`${ADMISSION}/validatingadmissionpolic`);
       if (!isOld || !isPolicy || !request.user.name.startsWith(OURS)) return handler(request);
-      asked.push(request.path);
+      requests.push(request.path);
       return { status: 404, contentType: 'text/plain', body: Buffer.from('404 page not found\n') };
     },
   });
@@ -149,7 +151,7 @@ test('on a cluster without admission policies everything else is installed, unti
     );
     assert.equal(gauge(first), '0');
     // Requested once and never watched.
-    assert.deepEqual(asked, [`${ADMISSION}/validatingadmissionpolicies`]);
+    assert.deepEqual(requests, [`${ADMISSION}/validatingadmissionpolicies`]);
     assert.deepEqual((await old.ok('GET', `${ADMISSION}/validatingadmissionpolicies`)).items, []);
     await old.ok('GET', `${ADMISSION}/validatingwebhookconfigurations/selfsame-protected-deletes`);
   } finally {

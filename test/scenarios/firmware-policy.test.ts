@@ -153,9 +153,9 @@ test('a replacement may change other firmware and other fields at once', async (
   await api.ok('POST', VMS, { body: anonymous(name) });
   const vm = await api.ok('GET', `${VMS}/${name}`);
   const { uuid, serial } = identity(vm);
-  const { body } = await replace((one) => {
-    one.spec.template.spec.domain.firmware = { bootloader: { bios: {} } };
-    one.spec.template.spec.domain.cpu.cores = 4;
+  const { body } = await replace((copy) => {
+    copy.spec.template.spec.domain.firmware = { bootloader: { bios: {} } };
+    copy.spec.template.spec.domain.cpu.cores = 4;
   })(`${VMS}/${name}`, vm);
   assert.deepEqual(identity(body), { bootloader: { bios: {} }, uuid, serial });
   assert.equal(body.spec.template.spec.domain.cpu.cores, 4);
@@ -165,20 +165,20 @@ test('replacements are refused while the webhook does not answer', async () => {
   const name = nextName();
   const vm = await api.ok('POST', VMS, { body: manifest(name) });
   const restoreWebhook = scene.loseWebhook();
-  const { status, body } = await replace((one) => delete identity(one).uuid)(`${VMS}/${name}`, vm);
+  const { status, body } = await replace((copy) => delete identity(copy).uuid)(`${VMS}/${name}`, vm);
   restoreWebhook();
   assert.equal(status, 500);
   assert.match(body.message, /failed calling webhook "mutate-virtualmachines.selfsame.io"/);
   assert.deepEqual(await api.ok('GET', `${VMS}/${name}`), vm);
 });
 
-const gone: Record<string, (vm: Loose) => void> = {
+const templateRemovals: Record<string, (vm: Loose) => void> = {
   domain: (vm) => delete vm.spec.template.spec.domain,
   "the template's spec": (vm) => delete vm.spec.template.spec,
   'the whole template': (vm) => (vm.spec.template = {}),
 };
 
-for (const [what, change] of Object.entries(gone)) {
+for (const [what, change] of Object.entries(templateRemovals)) {
   test(`refuses: replace without ${what}`, async () => {
     const name = nextName();
     const vm = await api.ok('POST', VMS, { body: manifest(name) });
@@ -222,8 +222,8 @@ test('apply without the uuid by a user who applied it before keeps it', async ()
   const name = nextName();
   await api.ok('POST', VMS, { body: manifest(name) });
   const { body: vm } = await apply(name, manifest(name));
-  for (const gone of [firmware(null), firmware({ uuid: null })]) {
-    const answer = await apply(name, anonymous(name), gone);
+  for (const removal of [firmware(null), firmware({ uuid: null })]) {
+    const answer = await apply(name, anonymous(name), removal);
     assert.equal(answer.status, 422, answer.text);
     assert.ok(answer.body.message.endsWith(refusal(name, 'uuid', UUID)), answer.body.message);
   }

@@ -130,7 +130,7 @@ test('foreground: an owner waits for a kind that is served only since its proces
 test('with its own account the collector deletes, waits, orphans and removes finalizers, also for custom kinds', async () => {
   const real = await startTestApi();
   await installGadgets(real);
-  const there = async (url: string) => (await real.call('GET', url)).status === 200;
+  const exists = async (url: string) => (await real.call('GET', url)).status === 200;
   const remove = (url: string, propagationPolicy: string) => real.ok('DELETE', url, { body: { propagationPolicy } });
   const child = (name: string, root: Loose) =>
     real.ok('POST', GADGETS, { body: aGadget(name, { size: 1 }, { ownerReferences: [owner(root)] }) });
@@ -146,13 +146,13 @@ test('with its own account the collector deletes, waits, orphans and removes fin
   await remove(`${CONFIGMAPS}/foreground`, 'Foreground');
   await remove(`${CONFIGMAPS}/orphan`, 'Orphan');
   await real.settle();
-  assert.equal(await there(`${GADGETS}/follows`), false);
+  assert.equal(await exists(`${GADGETS}/follows`), false);
   assert.ok((await real.ok('GET', `${GADGETS}/blocks`)).metadata.deletionTimestamp);
-  assert.ok(await there(`${CONFIGMAPS}/foreground`));
-  assert.equal(await there(`${CONFIGMAPS}/orphan`), false);
+  assert.ok(await exists(`${CONFIGMAPS}/foreground`));
+  assert.equal(await exists(`${CONFIGMAPS}/orphan`), false);
   assert.equal((await real.ok('GET', `${GADGETS}/stays`)).metadata.ownerReferences, undefined);
   await real.ok('PATCH', `${GADGETS}/blocks`, { body: { metadata: { finalizers: null } } });
   await real.settle();
-  assert.equal(await there(`${CONFIGMAPS}/foreground`), false);
+  assert.equal(await exists(`${CONFIGMAPS}/foreground`), false);
   await real.stop();
 });

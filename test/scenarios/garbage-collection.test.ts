@@ -80,8 +80,8 @@ test('foreground: blocking dependents are deleted first, from the leaves up', as
   assert.deepEqual(answer.metadata.finalizers, ['foregroundDeletion']);
   assert.deepEqual(await left('fg-root', 'fg-middle', 'fg-leaf'), []);
   watch.stop();
-  const gone = watch.events.filter(({ type }) => type === 'DELETED').map(({ object }) => object.metadata.name);
-  assert.deepEqual(gone, ['fg-leaf', 'fg-middle', 'fg-root']);
+  const deleted = watch.events.filter(({ type }) => type === 'DELETED').map(({ object }) => object.metadata.name);
+  assert.deepEqual(deleted, ['fg-leaf', 'fg-middle', 'fg-root']);
 });
 
 test('foreground: an owner waits only for blocking dependents', async () => {
@@ -178,11 +178,11 @@ test('several owners: an object that has another owner does not block a foregrou
 });
 
 test('a reference that is changed to a deleted owner is noticed', async () => {
-  const gone = await make('moved-gone');
+  const deletedOwner = await make('moved-gone');
   const stays = await make('moved-stays');
   await make('moved-child', { owners: [owner(stays)] });
   await remove('moved-gone', 'Background');
-  await api.ok('PATCH', url('moved-child'), { body: { metadata: { ownerReferences: [owner(gone)] } } });
+  await api.ok('PATCH', url('moved-child'), { body: { metadata: { ownerReferences: [owner(deletedOwner)] } } });
   assert.deepEqual(await left('moved-stays', 'moved-child'), ['moved-stays']);
 });
 
@@ -294,8 +294,8 @@ test('unserved owners are left alone until their kind is served; custom kinds ow
 
 test('dependents of a kind are deleted also if the kind disappears before its objects could be read', async () => {
   await collector.stop();
-  let ask: () => void = () => {};
-  const mayAsk = new Promise<void>((resolve) => (ask = resolve));
+  let allowRead: () => void = () => {};
+  const mayRead = new Promise<void>((resolve) => (allowRead = resolve));
   let held = false;
   collector = await startCollector(api, {
     through: (client) => ({
@@ -303,7 +303,7 @@ test('dependents of a kind are deleted also if the kind disappears before its ob
       async get(type, object, options) {
         if (object.name === 'of-late') {
           held = true;
-          await mayAsk;
+          await mayRead;
         }
         return client.get(type, object, options);
       },
@@ -317,7 +317,7 @@ test('dependents of a kind are deleted also if the kind disappears before its ob
   await api.ok('DELETE', `${CRDS}/gadgets.golden.local`);
   for (let seen = 1; (await watch.got(seen))[seen - 1]!.type !== 'DELETED'; seen++);
   watch.stop();
-  ask();
+  allowRead();
   assert.deepEqual(await left('of-late'), []);
   assert.ok(held, 'it was processed before the kind was deleted');
 });

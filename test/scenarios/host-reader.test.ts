@@ -79,8 +79,8 @@ test('the devices of guests are read over HTTPS', async (t) => {
     async () => {
       const post = async (user: string, verb: 'list' | 'destroy') => {
         const connections = connectionsOf(user);
-        const asked = { node: 'node-1', path: hostPath(verb), body: Buffer.from('{}'), maxAnswerBytes: 9999, signal };
-        const answer = await connections.post(asked).then(
+        const request = { node: 'node-1', path: hostPath(verb), body: Buffer.from('{}'), maxAnswerBytes: 9999, signal };
+        const answer = await connections.post(request).then(
           () => 'may',
           (error: Error & { code?: number }) => String(error.code),
         );
@@ -96,8 +96,8 @@ test('the devices of guests are read over HTTPS', async (t) => {
   );
 
   await t.test('a response over the size limit is refused', async () => {
-    const asked = { node: 'node-1', path: hostPath('list'), body: Buffer.from('{}'), maxAnswerBytes: 100, signal };
-    await assert.rejects(reader.post(asked), /longer than 100 bytes/);
+    const request = { node: 'node-1', path: hostPath('list'), body: Buffer.from('{}'), maxAnswerBytes: 100, signal };
+    await assert.rejects(reader.post(request), /longer than 100 bytes/);
   });
 
   await t.test('a refusal and an unreachable node are failures', async () => {

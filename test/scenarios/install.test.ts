@@ -136,7 +136,7 @@ async function downgradeWebhooks(): Promise<void> {
   const caBundle = Buffer.from(
     makeAuthority({ commonName: 'test' }, { nowMs: systemClock.now(), lifetimeMs: 86_400_000 }).pem,
   ).toString('base64');
-  const value = all.map((one) => ({ ...one, clientConfig: { ...one.clientConfig, caBundle } }));
+  const value = all.map((hook) => ({ ...hook, clientConfig: { ...hook.clientConfig, caBundle } }));
   const body = [{ op: 'add', path: '/webhooks', value }];
   await client.patch(VALIDATING_WEBHOOKS, { name }, { type: 'json', body }, { fieldManager: 'selfsame-operator' });
 }

@@ -24,8 +24,8 @@ test('pods that a Job orphaned are not adopted by a controller that has not seen
   await scene.settle();
   assert.deepEqual((await scene.pods()).map(ownershipOf), [[undefined, undefined, undefined]]);
   await scene.api.ok('PATCH', `${JOBS}/work`, { body: { metadata: { finalizers: null } } });
-  const again = { metadata: { annotations: { look: 'again' } } };
-  await scene.api.ok('PATCH', `${PODS}/${pod.metadata.name}`, { body: again });
+  const touched = { metadata: { annotations: { touched: 'yes' } } };
+  await scene.api.ok('PATCH', `${PODS}/${pod.metadata.name}`, { body: touched });
   await scene.settle();
   assert.deepEqual((await scene.pods()).map(ownershipOf), [[undefined, undefined, undefined]]);
   releaseJobs();
@@ -46,14 +46,14 @@ test('pods that lost their owner are adopted again while the Job exists', async 
 
 test('a pod whose Job no watch has delivered yet is not released', async (t) => {
   const scene = await startScene(t);
-  const hear = scene.holdJobs();
+  const releaseJobs = scene.holdJobs();
   const { metadata } = await submit(scene, aJob());
   const made = podOf(metadata);
   await scene.api.ok('POST', PODS, { body: made });
   await scene.settle();
   const [pod] = await scene.pods();
   assert.deepEqual(pod.metadata.finalizers, made.metadata.finalizers);
-  hear();
+  releaseJobs();
 });
 
 test('a pod of an earlier Job of the same name is released', async (t) => {

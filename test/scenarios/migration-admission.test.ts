@@ -188,7 +188,7 @@ test('the mark applies to this instance, not to a later one of the same name', a
 });
 
 test('VMs, instances and settings accept the same strategies', async () => {
-  const asked: Record<string, (evictionStrategy: string) => Promise<{ status: number }>> = {
+  const requests: Record<string, (evictionStrategy: string) => Promise<{ status: number }>> = {
     VM: (evictionStrategy) =>
       api.call('POST', `${GROUP}/virtualmachines?dryRun=All`, {
         body: aVm({ spec: { template: { spec: { evictionStrategy } } } }),
@@ -201,8 +201,8 @@ test('VMs, instances and settings accept the same strategies', async () => {
         ...MERGE,
       }),
   };
-  for (const [name, ask] of Object.entries(asked)) {
-    for (const strategy of EVICTION_STRATEGIES) assert.ok((await ask(strategy)).status < 300, `${name}: ${strategy}`);
-    assert.equal((await ask('Sometimes')).status, 422, name);
+  for (const [name, send] of Object.entries(requests)) {
+    for (const strategy of EVICTION_STRATEGIES) assert.ok((await send(strategy)).status < 300, `${name}: ${strategy}`);
+    assert.equal((await send('Sometimes')).status, 422, name);
   }
 });

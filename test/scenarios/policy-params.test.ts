@@ -1,4 +1,4 @@
-/** Who may set which parameters in policies and bindings: authors cannot use them to read what they may not read. */
+/** Permissions for parameters in policies and bindings: authors cannot use them to read what they may not read. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { MALLORY, startTestApi, type Answer, type Loose, type TestApi } from '#test/support/test-api.ts';

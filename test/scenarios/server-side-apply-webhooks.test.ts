@@ -76,9 +76,9 @@ test('managedFields entries that a webhook wrote are read and stored in our form
 test('an apply whose object is deleted meanwhile creates it again', async () => {
   const made = await api.applied('alice', GADGET, gadget({ color: 'red' }));
   meanwhile(() => api.ok('DELETE', GADGET));
-  const again = await api.applied('alice', GADGET, gadget({ color: 'blue' }));
-  assert.notEqual(again.metadata.uid, made.metadata.uid);
-  assert.deepEqual(owners(again), { 'alice Apply': ['.spec.color'] });
+  const recreated = await api.applied('alice', GADGET, gadget({ color: 'blue' }));
+  assert.notEqual(recreated.metadata.uid, made.metadata.uid);
+  assert.deepEqual(owners(recreated), { 'alice Apply': ['.spec.color'] });
 });
 
 test('an apply that another write overtakes is merged with that write', async () => {

@@ -95,24 +95,24 @@ test('a field that its applier omits is removed, unless another manager owns it'
 test('an apply that changes nothing writes nothing', async () => {
   const config = configMap({ k: 'v' }, { labels: { app: 'x' } });
   const made = await api.applied('alice', CONFIG_MAP, config);
-  const again = await api.applied('alice', CONFIG_MAP, config);
-  assert.deepEqual(again, made);
+  const repeated = await api.applied('alice', CONFIG_MAP, config);
+  assert.deepEqual(repeated, made);
 });
 
 test('the live object, applied by its owner, changes nothing', async () => {
   const made = await api.applied('alice', GADGET, gadget({ color: 'red', parts: [{ name: 'a', value: '1' }] }));
   const { metadata, ...rest } = made;
   const { managedFields: _, ...said } = metadata;
-  const again = await api.applied('alice', GADGET, { ...rest, metadata: said });
-  assert.deepEqual(again.spec, made.spec);
+  const repeated = await api.applied('alice', GADGET, { ...rest, metadata: said });
+  assert.deepEqual(repeated.spec, made.spec);
   const third = await api.applied('alice', GADGET, { ...rest, metadata: { ...said, resourceVersion: undefined } });
-  assert.equal(third.metadata.resourceVersion, again.metadata.resourceVersion);
+  assert.equal(third.metadata.resourceVersion, repeated.metadata.resourceVersion);
 });
 
 test('a dry run returns the result and writes nothing', async () => {
-  const told = await api.apply('alice', CONFIG_MAP, configMap({ k: 'v' }), 'dryRun=All');
-  assert.equal(told.status, 201);
-  assert.deepEqual(owners(told.body), { 'alice Apply': ['.data.k'] });
+  const response = await api.apply('alice', CONFIG_MAP, configMap({ k: 'v' }), 'dryRun=All');
+  assert.equal(response.status, 201);
+  assert.deepEqual(owners(response.body), { 'alice Apply': ['.data.k'] });
   assert.equal((await api.call('GET', CONFIG_MAP)).status, 404);
   const made = await api.applied('alice', CONFIG_MAP, configMap({ k: 'v' }));
   const changed = await api.applied('alice', CONFIG_MAP, configMap({ k: 'w' }), 'dryRun=All');
@@ -244,10 +244,10 @@ test('a user who may patch but not create cannot create by an apply', async () =
   await api.ok('POST', `${rbac}/rolebindings`, { body: { ...role, kind: 'RoleBinding', roleRef, subjects } });
   await api.settle();
   const contentType = 'application/apply-patch+yaml';
-  const asked = { body: configMap({ k: 'v' }), contentType, user: MALLORY };
-  const { status, body } = await api.call('PATCH', `${CONFIG_MAP}?fieldManager=m`, asked);
+  const options = { body: configMap({ k: 'v' }), contentType, user: MALLORY };
+  const { status, body } = await api.call('PATCH', `${CONFIG_MAP}?fieldManager=m`, options);
   assert.equal(status, 403);
   assert.match(body.message, /User "mallory" cannot create resource "configmaps"/);
   await api.applied('alice', CONFIG_MAP, configMap({ k: 'v' }));
-  assert.equal((await api.call('PATCH', `${CONFIG_MAP}?fieldManager=m`, asked)).status, 200);
+  assert.equal((await api.call('PATCH', `${CONFIG_MAP}?fieldManager=m`, options)).status, 200);
 });

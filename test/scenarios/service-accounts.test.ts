@@ -75,15 +75,16 @@ const request = (spec?: object, metadata: object = {}) => ({
   metadata,
   ...(spec === undefined ? {} : { spec }),
 });
-const ask = (name: string, spec?: object) => world.ok('POST', `${CORE}/serviceaccounts/${name}/token`, request(spec));
+const requestToken = (name: string, spec?: object) =>
+  world.ok('POST', `${CORE}/serviceaccounts/${name}/token`, request(spec));
 
 test('a new namespace gets its account and the CA, and a deleted account is created again', async () => {
   const { store } = world;
   const first = await seen(store, 'serviceaccounts', 'team/default', (object) => object !== undefined);
   const ca = await seen(store, 'configmaps', 'team/kube-root-ca.crt', (object) => object !== undefined);
   assert.deepEqual(ca.data, { 'ca.crt': TEST_CA });
-  const again = (object: Loose) => object !== undefined && object.metadata.uid !== first.metadata.uid;
-  const back = seen(store, 'serviceaccounts', 'team/default', again);
+  const isNewAccount = (object: Loose) => object !== undefined && object.metadata.uid !== first.metadata.uid;
+  const back = seen(store, 'serviceaccounts', 'team/default', isNewAccount);
   await world.ok('DELETE', `${CORE}/serviceaccounts/default`);
   await back;
 });
@@ -106,7 +107,7 @@ test('a pod that is created right after its namespace finds its account', async 
 
 test('a token identifies its account until the account is deleted', async () => {
   const { metadata } = await world.ok('POST', `${CORE}/serviceaccounts`, account('robot'));
-  const { kind, apiVersion, metadata: asked, spec, status } = await ask('robot');
+  const { kind, apiVersion, metadata: asked, spec, status } = await requestToken('robot');
   assert.deepEqual([kind, apiVersion], ['TokenRequest', 'authentication.k8s.io/v1']);
   assert.deepEqual([asked.name, asked.namespace], ['robot', 'team']);
   assert.deepEqual(spec, { audiences: [API], expirationSeconds: 3600, boundObjectRef: null });
@@ -145,7 +146,7 @@ test('the bytes that kubectl create token sends are understood', async () => {
 test('a token for a pod ends with the pod', async () => {
   const { metadata } = await world.ok('POST', `${CORE}/pods`, pod('bound'));
   const boundObjectRef = { kind: 'Pod', apiVersion: 'v1', name: 'bound', uid: metadata.uid };
-  const { spec, status } = await ask('default', { boundObjectRef, expirationSeconds: 3607 });
+  const { spec, status } = await requestToken('default', { boundObjectRef, expirationSeconds: 3607 });
   assert.deepEqual(spec.boundObjectRef, boundObjectRef);
   const { extra } = world.whoIs(status.token);
   assert.deepEqual(extra?.['authentication.kubernetes.io/pod-uid'], [metadata.uid]);
@@ -156,7 +157,7 @@ test('a token for a pod ends with the pod', async () => {
 });
 
 test('a token without a pod ends on time', async () => {
-  const { status } = await ask('default', { expirationSeconds: 3607 });
+  const { status } = await requestToken('default', { expirationSeconds: 3607 });
   world.advance(Date.parse(status.expirationTimestamp) - world.now() - 2000);
   world.whoIs(status.token);
   world.advance(3000);
@@ -186,18 +187,18 @@ test('a secret for an account is filled, and deleted with the account', async ()
   assert.deepEqual([text('ca.crt'), text('namespace')], ['PEM', 'team']);
   assert.equal(world.whoIs(text('token')).name, 'system:serviceaccount:team:keeper');
   assert.equal(metadata.annotations['kubernetes.io/service-account.uid'], world.whoIs(text('token')).uid);
-  const gone = seen(store, 'secrets', 'team/kept', (object) => object === undefined);
+  const deleted = seen(store, 'secrets', 'team/kept', (object) => object === undefined);
   await ok('DELETE', `${CORE}/serviceaccounts/keeper`);
   assert.throws(() => world.whoIs(text('token')), { code: 401 });
-  await gone;
+  await deleted;
 });
 
 test('a secret without an account is deleted at once', async () => {
   const annotations = { 'kubernetes.io/service-account.name': 'nobody' };
   const secret = { metadata: { name: 'lost', annotations }, type: 'kubernetes.io/service-account-token' };
-  const gone = seen(world.store, 'secrets', 'team/lost', (object) => object === undefined);
+  const deleted = seen(world.store, 'secrets', 'team/lost', (object) => object === undefined);
   await world.ok('POST', `${CORE}/secrets`, { apiVersion: 'v1', kind: 'Secret', ...secret });
-  await gone;
+  await deleted;
 });
 
 const podRef = { kind: 'Pod', apiVersion: 'v1', name: 'other' };
@@ -323,8 +324,8 @@ test('tokens can only be created', async () => {
 test('a pod needs an account that exists', async () => {
   const { status, body } = await world.call('POST', `${CORE}/pods`, pod('x', { serviceAccountName: 'nobody' }));
   assert.equal(status, 403);
-  const why = 'error looking up service account team/nobody: serviceaccount "nobody" not found';
-  assert.equal(body.message, `pods "x" is forbidden: ${why}`);
+  const reason = 'error looking up service account team/nobody: serviceaccount "nobody" not found';
+  assert.equal(body.message, `pods "x" is forbidden: ${reason}`);
 });
 
 test('the fields that admission adds to pods cause no warnings', async () => {

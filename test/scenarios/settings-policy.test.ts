@@ -177,10 +177,10 @@ test('existing invalid values do not prevent other changes', async () => {
 
 test('the policy interprets globs and machine types like the admission of VMs', async (t) => {
   const random = seededRandom(t);
-  const word = (letters: string, most: number) =>
-    Array.from({ length: random.between(1, most) }, () => random.pick([...letters])).join('');
+  const randomText = (letters: string, maxLength: number) =>
+    Array.from({ length: random.between(1, maxLength) }, () => random.pick([...letters])).join('');
   for (let round = 0; round < 40; round++) {
-    const globs = [...new Set(Array.from({ length: 25 }, () => word('aq5.*?[]^-\\', 8)))];
+    const globs = [...new Set(Array.from({ length: 25 }, () => randomText('aq5.*?[]^-\\', 8)))];
     const malformed = globs.filter((glob) => parseGlob(glob) === undefined);
     const want = malformed.map((glob) => {
       const at = `spec.configuration.emulatedMachines[${globs.indexOf(glob)}]`;
@@ -191,7 +191,10 @@ test('the policy interprets globs and machine types like the admission of VMs', 
     else assertRefused(answer, want.join(', '));
   }
   for (let round = 0; round < 150; round++) {
-    const [type, globs] = [word('aq5._-', 4), [word('aq5.*?', 4), `${word('aq5*', 2)}[^${word('aq5.', 2)}]*`]];
+    const [type, globs] = [
+      randomText('aq5._-', 4),
+      [randomText('aq5.*?', 4), `${randomText('aq5*', 2)}[^${randomText('aq5.', 2)}]*`],
+    ];
     const isAllowed = isMachineTypeName(type) && matchesAny(globs, type);
     const answer = await dryCreate(configured({ machineType: type, emulatedMachines: globs }));
     assert.equal(answer.status, isAllowed ? 201 : 422, `${type} ${globs.join(' ')}: ${answer.text}`);

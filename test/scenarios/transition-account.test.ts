@@ -73,8 +73,8 @@ const refused: readonly Access[] = [
 
 test('it has exactly the permissions that the Job needs', async () => {
   const shown = ({ verb, resource, namespace = 'team' }: Access) => `${verb} ${resource} in ${namespace}`;
-  for (const wish of allowed) assert.equal(await may(wish), true, shown(wish));
-  for (const wish of refused) assert.equal(await may(wish), false, shown(wish));
+  for (const access of allowed) assert.equal(await may(access), true, shown(access));
+  for (const access of refused) assert.equal(await may(access), false, shown(access));
 });
 
 test('its role and binding are restored, and lose added permissions', async () => {

@@ -183,8 +183,8 @@ describe('delete', () => {
     const held = await api.ok('DELETE', url);
     assert.match(held.metadata.deletionTimestamp, /Z$/);
     assert.deepEqual([held.metadata.deletionGracePeriodSeconds, held.metadata.generation], [0, 2]);
-    const again = await api.ok('DELETE', url);
-    assert.equal(again.metadata.deletionTimestamp, held.metadata.deletionTimestamp);
+    const repeated = await api.ok('DELETE', url);
+    assert.equal(repeated.metadata.deletionTimestamp, held.metadata.deletionTimestamp);
     const added = await api.call('PATCH', url, {
       body: { metadata: { finalizers: ['golden.local/hold', 'golden.local/more'] } },
     });

@@ -1,4 +1,4 @@
-/** How watches end without the client: after their timeout, with a last bookmark, whether the client reads or not. */
+/** Watches that end without the client: after their timeout, with a last bookmark, whether the client reads or not. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
