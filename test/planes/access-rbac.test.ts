@@ -30,41 +30,46 @@ interface AccessCase {
   readonly codes: Readonly<Partial<Record<Role, number>>>;
 }
 
-const EDITORS = (code: number) => ({ edit: code, admin: code });
-const ALL = (code: number) => ({ view: code, ...EDITORS(code) });
+const allowEditors = (code: number) => ({ edit: code, admin: code });
+const allowAll = (code: number) => ({ view: code, ...allowEditors(code) });
 const HALT = { spec: { runStrategy: 'Halted' } };
 
 const NO_CLAIM = { claimName: 'none', claimUID: 'none' };
 
 const accessCases: Record<string, AccessCase> = {
-  'list VMs': { method: 'GET', path: 'virtualmachines', group: KINDS, codes: ALL(200) },
-  'read an instance': { method: 'GET', path: 'virtualmachineinstances/db', group: KINDS, codes: ALL(200) },
-  'change a VM': { method: 'PATCH', path: 'virtualmachines/idle', group: KINDS, body: HALT, codes: EDITORS(200) },
-  'delete a VM': { method: 'DELETE', path: 'virtualmachines/nothing', group: KINDS, codes: EDITORS(404) },
-  start: { method: 'PUT', path: 'virtualmachines/idle/start?dryRun=All', codes: EDITORS(202) },
-  stop: { method: 'PUT', path: 'virtualmachines/db/stop?dryRun=All', codes: EDITORS(202) },
-  restart: { method: 'PUT', path: 'virtualmachines/db/restart?dryRun=All', codes: EDITORS(202) },
+  'list VMs': { method: 'GET', path: 'virtualmachines', group: KINDS, codes: allowAll(200) },
+  'read an instance': { method: 'GET', path: 'virtualmachineinstances/db', group: KINDS, codes: allowAll(200) },
+  'change a VM': { method: 'PATCH', path: 'virtualmachines/idle', group: KINDS, body: HALT, codes: allowEditors(200) },
+  'delete a VM': { method: 'DELETE', path: 'virtualmachines/nothing', group: KINDS, codes: allowEditors(404) },
+  start: { method: 'PUT', path: 'virtualmachines/idle/start?dryRun=All', codes: allowEditors(202) },
+  stop: { method: 'PUT', path: 'virtualmachines/db/stop?dryRun=All', codes: allowEditors(202) },
+  restart: { method: 'PUT', path: 'virtualmachines/db/restart?dryRun=All', codes: allowEditors(202) },
   // Authorized; the VM has no claim of that name.
-  'adopt a claim': { method: 'PUT', path: 'virtualmachines/idle/adoptstate', body: NO_CLAIM, codes: EDITORS(409) },
-  'release a claim': { method: 'PUT', path: 'virtualmachines/idle/releasestate', body: NO_CLAIM, codes: EDITORS(409) },
-  pause: { method: 'PUT', path: 'virtualmachineinstances/db/pause?dryRun=All', codes: EDITORS(200) },
-  console: { method: 'upgrade', path: 'virtualmachineinstances/db/console', codes: EDITORS(101) },
-  vnc: { method: 'upgrade', path: 'virtualmachineinstances/db/vnc', codes: EDITORS(101) },
-  screenshot: { method: 'GET', path: 'virtualmachineinstances/db/vnc/screenshot', codes: EDITORS(200) },
+  'adopt a claim': { method: 'PUT', path: 'virtualmachines/idle/adoptstate', body: NO_CLAIM, codes: allowEditors(409) },
+  'release a claim': {
+    method: 'PUT',
+    path: 'virtualmachines/idle/releasestate',
+    body: NO_CLAIM,
+    codes: allowEditors(409),
+  },
+  pause: { method: 'PUT', path: 'virtualmachineinstances/db/pause?dryRun=All', codes: allowEditors(200) },
+  console: { method: 'upgrade', path: 'virtualmachineinstances/db/console', codes: allowEditors(101) },
+  vnc: { method: 'upgrade', path: 'virtualmachineinstances/db/vnc', codes: allowEditors(101) },
+  screenshot: { method: 'GET', path: 'virtualmachineinstances/db/vnc/screenshot', codes: allowEditors(200) },
   'forward a port of an instance': {
     method: 'upgrade',
     path: 'virtualmachineinstances/db/portforward/22/tcp',
-    codes: EDITORS(101),
+    codes: allowEditors(101),
   },
-  'read a disk': { method: 'upgrade', path: 'virtualmachines/idle/exportdisk?volume=none', codes: EDITORS(400) },
+  'read a disk': { method: 'upgrade', path: 'virtualmachines/idle/exportdisk?volume=none', codes: allowEditors(400) },
   // Authorized; the claim does not wait for content.
-  'upload an image': { method: 'upgrade', path: 'persistentvolumeclaims/disk/upload', codes: EDITORS(409) },
+  'upload an image': { method: 'upgrade', path: 'persistentvolumeclaims/disk/upload', codes: allowEditors(409) },
   'upload an image to a claim that does not exist': {
     method: 'upgrade',
     path: 'persistentvolumeclaims/none/upload',
-    codes: EDITORS(404),
+    codes: allowEditors(404),
   },
-  'forward a port of a VM': { method: 'upgrade', path: 'virtualmachines/db/portforward/22', codes: EDITORS(101) },
+  'forward a port of a VM': { method: 'upgrade', path: 'virtualmachines/db/portforward/22', codes: allowEditors(101) },
 };
 
 let scene: Scene;

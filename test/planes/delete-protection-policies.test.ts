@@ -43,9 +43,9 @@ async function createVm(patch: Loose = {}, name = nextName()): Promise<Loose> {
   const spec = { ...disk(`${name}-disk`), domain: { firmware: null } };
   const vm = aVm({ spec: { runStrategy: 'Halted', template: { spec } }, ...patch });
   const body = { ...vm, metadata: { ...vm.metadata, namespace, name } };
-  const made = await api.ok('POST', VMS.replace('golden', namespace), { body });
+  const created = await api.ok('POST', VMS.replace('golden', namespace), { body });
   await plane.settle();
-  return made;
+  return created;
 }
 
 const disk = (claimName: string) => ({ volumes: [{ name: 'root', persistentVolumeClaim: { claimName } }, SEED] });
@@ -87,7 +87,7 @@ async function releaseAll(): Promise<void> {
 const policyMessage = ({ body }: Answer): string => body.message?.split('denied request: ')[1] ?? '';
 const webhookMessage = ({ body }: Answer): string => body.message?.split('denied the request: ')[1] ?? '';
 const exists = async (path: string) => (await api.call('GET', path)).status === 200;
-const upstream = (name: string) =>
+const refusalMessage = (name: string) =>
   `VirtualMachine ${name} cannot be deleted, disable/remove label '${LABEL}' from VirtualMachine before deleting it`;
 
 describe('a VM', () => {
@@ -105,7 +105,7 @@ describe('a VM', () => {
         const answer = await api.call('DELETE', path, { body });
         assert.equal(answer.status, 422, JSON.stringify(body));
         assert.equal(answer.body.reason, 'Invalid');
-        assert.equal(policyMessage(answer), upstream(metadata.name));
+        assert.equal(policyMessage(answer), refusalMessage(metadata.name));
       }
       assert.equal((await api.ok('GET', path)).metadata.deletionTimestamp, undefined);
     });
@@ -147,17 +147,17 @@ describe('a VM', () => {
   test('stays when all VMs are deleted; other VMs are deleted', async () => {
     const group = { team: nextName('team') };
     const values = [undefined, 'true', 'false', 'True', undefined];
-    const made: Loose[] = [];
+    const created: Loose[] = [];
     for (const value of values) {
-      made.push(
+      created.push(
         await createVm({ metadata: { labels: { ...group, ...(value === undefined ? {} : { [LABEL]: value }) } } }),
       );
     }
     const answer = await api.call('DELETE', `${VMS}?labelSelector=team%3D${group.team}`);
     assert.equal(answer.status, 422);
     assert.match(policyMessage(answer), /^VirtualMachine vm-\d+ cannot be deleted/);
-    const left = await Promise.all(made.map(({ metadata }) => exists(`${VMS}/${metadata.name}`)));
-    assert.deepEqual(left, [false, true, false, true, false]);
+    const remaining = await Promise.all(created.map(({ metadata }) => exists(`${VMS}/${metadata.name}`)));
+    assert.deepEqual(remaining, [false, true, false, true, false]);
   });
 
   test('whose owner is deleted stays until it is no longer protected', async () => {
@@ -340,20 +340,20 @@ describe('protected-by and reason', () => {
     assert.deepEqual(notes({ metadata }), [undefined, undefined, undefined]);
 
     const protect = { labels: { [LABEL]: 'true' }, annotations: { [REASON]: 'gold', [BY]: 'forged' } };
-    const begun = await api.ok('PATCH', path, { body: { metadata: protect }, user: carol });
-    assert.deepEqual([notes(begun)[0], notes(begun)[2]], ['carol', 'gold']);
-    assert.match(notes(begun)[1], isTime);
+    const protectedVm = await api.ok('PATCH', path, { body: { metadata: protect }, user: carol });
+    assert.deepEqual([notes(protectedVm)[0], notes(protectedVm)[2]], ['carol', 'gold']);
+    assert.match(notes(protectedVm)[1], isTime);
 
     for (const annotations of [
       { [BY]: 'eve', [AT]: '2020-01-01T00:00:00Z' },
       { [BY]: null, [AT]: null },
     ]) {
       const kept = await api.ok('PATCH', path, { body: { metadata: { annotations } } });
-      assert.deepEqual(notes(kept), notes(begun));
+      assert.deepEqual(notes(kept), notes(protectedVm));
     }
     const { annotations: _, ...bare } = (await api.ok('GET', path)).metadata;
-    const replaced = await api.ok('PUT', path, { body: { ...begun, metadata: bare } });
-    assert.deepEqual(notes(replaced).slice(0, 2), notes(begun).slice(0, 2));
+    const replaced = await api.ok('PUT', path, { body: { ...protectedVm, metadata: bare } });
+    assert.deepEqual(notes(replaced).slice(0, 2), notes(protectedVm).slice(0, 2));
 
     await api.ok('PATCH', path, { body: { metadata: { annotations: { [REASON]: 'gold' } } } });
     const ended = await api.ok('PATCH', path, { body: labels('false') });
@@ -426,7 +426,7 @@ describe('between label and mark', () => {
       await api.ok('DELETE', `${NAMESPACES}/${name}`);
       await api.ok('DELETE', `${claim}?dryRun=All`);
       // The policies do not need the webhook.
-      assert.equal(policyMessage(await api.call('DELETE', `${VMS}/${metadata.name}`)), upstream(metadata.name));
+      assert.equal(policyMessage(await api.call('DELETE', `${VMS}/${metadata.name}`)), refusalMessage(metadata.name));
     } finally {
       revive();
     }

@@ -60,7 +60,7 @@ async function start(t: TestContext, journal = new MemoryJournal()): Promise<Sta
 }
 
 /** Returns the first VM that the server accepts, as it answers; before that, only refusals are allowed. */
-async function firstVm({ api }: Started): Promise<Loose> {
+async function createFirstVm({ api }: Started): Promise<Loose> {
   for (;;) {
     const { status, body } = await api.call('POST', VMS, { body: aVm('web', HALTED) });
     if (status === 201) return body;
@@ -70,7 +70,7 @@ async function firstVm({ api }: Started): Promise<Loose> {
 }
 
 test('the first VM that a new server accepts has a random uuid, different on each server', async (t) => {
-  const made = await Promise.all([start(t), start(t)].map(async (started) => firstVm(await started)));
+  const made = await Promise.all([start(t), start(t)].map(async (started) => createFirstVm(await started)));
   for (const vm of made) {
     assert.match(uuidOf(vm) ?? 'none', V4);
     assert.ok(vm.spec.template.spec.domain.firmware.serial);
@@ -112,7 +112,7 @@ test('a VM that no webhook has seen gets a random uuid if it is younger than the
 
 test('/readyz is not ok before a VM can be created with a uuid', async (t) => {
   const dir = await mkdtemp(join(tmpdir(), 'selfsame-first-start-'));
-  const port = await freePort();
+  const port = await findFreePort();
   const starting = startPlane({
     ...{ dataDir: dir, host: '127.0.0.1', port, clock: systemClock, log: silentLog },
     nodes: 0,
@@ -144,7 +144,7 @@ test('/readyz is not ok before a VM can be created with a uuid', async (t) => {
   );
 });
 
-async function freePort(): Promise<number> {
+async function findFreePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;

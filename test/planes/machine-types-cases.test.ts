@@ -15,12 +15,13 @@ const OLD = 'pc-q35-rhel8.2.0';
 const NEW = 'pc-q35-rhel9.2.0';
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 
-function typed(vm: Loose, labels: Loose = {}): Loose {
+function aTypedVm(vm: Loose, labels: Loose = {}): Loose {
   vm.metadata.labels = labels;
   vm.spec.template.spec.domain.machine = { type: OLD };
   return vm;
 }
-const anOldVm = (name: string, runStrategy = 'Always', labels: Loose = {}) => typed(aVm(name, { runStrategy }), labels);
+const anOldVm = (name: string, runStrategy = 'Always', labels: Loose = {}) =>
+  aTypedVm(aVm(name, { runStrategy }), labels);
 
 /** Returns `TYPE in the spec, mark`. */
 async function typeAndMark(plane: VmPlane, name: string): Promise<string> {
@@ -28,7 +29,7 @@ async function typeAndMark(plane: VmPlane, name: string): Promise<string> {
   const mark = status?.machineTypeRestartRequired;
   return `${spec.template.spec.domain.machine?.type ?? 'none'}${mark === undefined ? '' : `, ${mark}`}`;
 }
-const runsOn = async (plane: VmPlane, name: string) =>
+const machineTypeOf = async (plane: VmPlane, name: string) =>
   (await plane.get('VirtualMachineInstance', name)).status.machine.type;
 
 const byGroup = (name: string, restartNow = true) => ({
@@ -65,14 +66,14 @@ async function forbidFrozenChanges(plane: VmPlane): Promise<void> {
 
 test('special states of VMs', async (t) => {
   const plane = await startVmPlane(t);
-  const make = (options: Parameters<typeof TransitionScene.make>[1]) => TransitionScene.make(plane, options);
+  const createScene = (options: Parameters<typeof TransitionScene.make>[1]) => TransitionScene.make(plane, options);
 
   await t.test('a VM in a snapshot is changed at once, and restarted afterwards', async () => {
     await plane.apply(aClaim('held-data'));
-    await plane.apply(typed(aVmOnClaim('held', 'held-data', { runStrategy: 'Always' })));
+    await plane.apply(aTypedVm(aVmOnClaim('held', 'held-data', { runStrategy: 'Always' })));
     for (const { host } of plane.nodes) host.holdCopies = true;
     await plane.apply(aSnapshot('held-1', 'held'));
-    const scene = await make(byName('held'));
+    const scene = await createScene(byName('held'));
     const running = scene.start();
     await scene.pass(5);
     assert.equal(await typeAndMark(plane, 'held'), 'none');
@@ -84,7 +85,7 @@ test('special states of VMs', async (t) => {
       host.finishCopies();
     }
     assert.equal(await scene.ends(running), 'done');
-    assert.deepEqual([plane.startsOf('held').length, await runsOn(plane, 'held')], [2, NEW]);
+    assert.deepEqual([plane.startsOf('held').length, await machineTypeOf(plane, 'held')], [2, NEW]);
   });
 
   await t.test('a VM that migrates is changed at once, and restarted after the migration', async () => {
@@ -97,7 +98,7 @@ test('special states of VMs', async (t) => {
       spec: { vmiName: 'moving' },
     });
     assert.equal((await plane.get('VirtualMachine', 'moving')).status.printableStatus, 'Migrating');
-    const scene = await make(byName('moving'));
+    const scene = await createScene(byName('moving'));
     const running = scene.start();
     await scene.pass(5);
     assert.equal(await typeAndMark(plane, 'moving'), 'none');
@@ -108,13 +109,13 @@ test('special states of VMs', async (t) => {
     }
     assert.equal(await scene.ends(running), 'done');
     assert.equal((await plane.get('VirtualMachineInstanceMigration', 'away')).status.phase, 'Succeeded');
-    assert.equal(await runsOn(plane, 'moving'), NEW);
+    assert.equal(await machineTypeOf(plane, 'moving'), NEW);
   });
 
   await t.test('a paused VM is marked like any other', async () => {
     await plane.apply(anOldVm('paused'));
     await plane.ask('pause', 'paused');
-    const scene = await make(byName('paused', false));
+    const scene = await createScene(byName('paused', false));
     const running = scene.start();
     await scene.pass(5);
     assert.equal(await typeAndMark(plane, 'paused'), 'none, true');
@@ -130,13 +131,13 @@ test('special states of VMs', async (t) => {
     plane.refuse('looping', new HypervisorError('Cannot start domain "looping": no such type', { permanent: true }));
     await plane.apply(anOldVm('looping'));
     assert.equal((await plane.get('VirtualMachine', 'looping')).status.printableStatus, 'CrashLoopBackOff');
-    const scene = await make(byName('looping'));
+    const scene = await createScene(byName('looping'));
     assert.equal(await scene.run(), 'done');
     assert.deepEqual(await scene.states(), { looping: 'done' });
     plane.refuse('looping');
     await plane.advance(60_000);
     assert.equal(await plane.shown('looping'), 'Running, VMI Running, running, 1');
-    assert.deepEqual([await typeAndMark(plane, 'looping'), await runsOn(plane, 'looping')], ['q35', NEW]);
+    assert.deepEqual([await typeAndMark(plane, 'looping'), await machineTypeOf(plane, 'looping')], ['q35', NEW]);
   });
 
   await t.test(
@@ -145,13 +146,13 @@ test('special states of VMs', async (t) => {
       const vm = anOldVm('leaving');
       vm.metadata.finalizers = ['example.org/hold'];
       await plane.apply(vm);
-      const scene = await make(byName('leaving', false));
+      const scene = await createScene(byName('leaving', false));
       const running = scene.start();
       await scene.pass(5);
       await plane.delete('VirtualMachine', 'leaving');
       await scene.pass(5);
       assert.deepEqual(await scene.states(), { leaving: 'restartRequired: the VM is being deleted' });
-      const second = await make({ glob: '*', name: 'leaving', target: 'pc-q35-6.2', restartNow: true });
+      const second = await createScene({ glob: '*', name: 'leaving', target: 'pc-q35-6.2', restartNow: true });
       assert.equal(await second.run(), 'done');
       assert.deepEqual(await second.states(), {});
       await plane.put({ kind: 'VirtualMachine', metadata: { name: 'leaving', finalizers: null } });
@@ -162,10 +163,10 @@ test('special states of VMs', async (t) => {
 
   await t.test('a VM with delete protection is changed and restarted', async () => {
     await plane.apply(anOldVm('ledger', 'Always', { [PROTECTION_LABEL]: 'True' }));
-    const scene = await make(byName('ledger'));
+    const scene = await createScene(byName('ledger'));
     assert.equal(await scene.run(), 'done');
     assert.deepEqual(await scene.states(), { ledger: 'done' });
-    assert.deepEqual([await typeAndMark(plane, 'ledger'), await runsOn(plane, 'ledger')], ['q35', NEW]);
+    assert.deepEqual([await typeAndMark(plane, 'ledger'), await machineTypeOf(plane, 'ledger')], ['q35', NEW]);
   });
 
   await t.test('a guest that will see more than another machine type is reported', async () => {
@@ -175,11 +176,11 @@ test('special states of VMs', async (t) => {
       metadata: { name: 'changed' },
       spec: { template: { spec: { domain: { devices: { rng: {} } } } } },
     });
-    const scene = await make(byName('changed'));
+    const scene = await createScene(byName('changed'));
     assert.equal(await scene.run(), 'done');
     const { changed = '' } = await scene.states();
     assert.match(changed, /^done: the guest sees other devices: .*rng/);
-    assert.equal(await runsOn(plane, 'changed'), NEW);
+    assert.equal(await machineTypeOf(plane, 'changed'), NEW);
   });
 
   await t.test(
@@ -191,7 +192,7 @@ test('special states of VMs', async (t) => {
       await plane.put(anOldVm('manual-idle', 'Manual', { group: 'strategies' }));
       await plane.settle();
       await plane.ask('start', named('Manual'));
-      const scene = await make(byGroup('strategies'));
+      const scene = await createScene(byGroup('strategies'));
       assert.equal(await scene.run(), 'done');
       await plane.settle();
       assert.deepEqual(await scene.states(), {
@@ -220,7 +221,7 @@ test('special states of VMs', async (t) => {
     for (const name of ['frozen', 'free']) await plane.put(anOldVm(name, 'Always', { group: 'cold', [name]: 'yes' }));
     await plane.settle();
     await forbidFrozenChanges(plane);
-    const scene = await make(byGroup('cold'));
+    const scene = await createScene(byGroup('cold'));
     assert.equal(await scene.run(), 'done');
     const { frozen = '', free } = await scene.states();
     assert.match(frozen, /^failed: .*it is frozen/);

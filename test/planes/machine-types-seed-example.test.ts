@@ -29,7 +29,7 @@ pc-q35-rhel7.6.0     RHEL-7.6.0 PC (Q35 + ICH9, 2009) (deprecated)
 `;
 
 /** Parses QEMU's list to rows `NAME ALIAS DEPRECATED`, as `virtctl update machine-types supported` prints them. */
-function rowsOfQemu(): string[] {
+function parseQemuList(): string[] {
   const lines = SUPPORTED_MACHINES.trim().split('\n');
   const aliases = new Map(
     lines.flatMap((line) => {
@@ -53,7 +53,7 @@ test('supported lists the types of the proposal, with their aliases and whether 
     .split('\n')
     .filter((line) => line.includes('rhel'))
     .map((line) => line.split(/\s+/).slice(0, 3).join(' '));
-  assert.deepEqual(rows.toSorted(), rowsOfQemu().toSorted());
+  assert.deepEqual(rows.toSorted(), parseQemuList().toSorted());
   const aliases = offered.flatMap((type) => type.aliases.map((alias) => `${alias} = ${type.name}`));
   assert.deepEqual(
     aliases.toSorted(),
@@ -80,7 +80,7 @@ function update(plane: VmPlane): Promise<TransitionScene> {
 }
 
 /** Returns the fields of a VM and its instance that the proposal shows. */
-async function shown(plane: VmPlane, name: string): Promise<Loose> {
+async function summarize(plane: VmPlane, name: string): Promise<Loose> {
   const vm = await plane.get('VirtualMachine', name);
   const vmi = await plane.find('VirtualMachineInstance', name);
   return {
@@ -106,10 +106,10 @@ test('a VM that does not run', async (t) => {
   assert.equal(await (await update(plane)).run(), 'done');
   await plane.settle();
   const cleared = { running: false, type: null, machineTypeRestartRequired: undefined, vmi: undefined };
-  assert.deepEqual(await shown(plane, 'cold'), cleared, 'the machine type in the VM spec is now empty');
+  assert.deepEqual(await summarize(plane, 'cold'), cleared, 'the machine type in the VM spec is now empty');
   await plane.ask('start', 'cold');
   // The default machine type of the KubeVirt object.
-  const { type, vmi } = await shown(plane, 'cold');
+  const { type, vmi } = await summarize(plane, 'cold');
   assert.deepEqual([type, vmi], ['q35', { spec: 'q35', status: 'pc-q35-rhel9.2.0' }]);
 });
 
@@ -128,20 +128,20 @@ test('a VM with the alias q35 that was started when a RHEL-8 machine type was th
   Object.assign(plane.guest('warm').record, { machine: 'pc-q35-rhel8.2.0' });
   for (const { name } of plane.nodes) await plane.restartAgent(name);
   const old = { spec: 'q35', status: 'pc-q35-rhel8.2.0' };
-  assert.deepEqual((await shown(plane, 'warm')).vmi, old);
+  assert.deepEqual((await summarize(plane, 'warm')).vmi, old);
 
   const scene = await update(plane);
   const running = scene.start();
   await scene.pass(4);
   const marked = { running: true, type: 'q35', machineTypeRestartRequired: true, vmi: old };
-  assert.deepEqual(await shown(plane, 'warm'), marked);
+  assert.deepEqual(await summarize(plane, 'warm'), marked);
 
   await plane.ask('stop', 'warm');
   const stopped = { running: false, type: 'q35', machineTypeRestartRequired: false, vmi: undefined };
-  assert.deepEqual(await shown(plane, 'warm'), stopped);
+  assert.deepEqual(await summarize(plane, 'warm'), stopped);
   assert.equal(await scene.ends(running), 'done');
 
   await plane.ask('start', 'warm');
-  const { vmi } = await shown(plane, 'warm');
+  const { vmi } = await summarize(plane, 'warm');
   assert.deepEqual(vmi, { spec: 'q35', status: 'pc-q35-rhel9.2.0' });
 });

@@ -99,7 +99,11 @@ class Fleet {
 /**
  * Asserts that the Job waits for the restart of the marked VMs, restarts them as users do, and asserts that it ends.
  */
-async function endsByRestartOf(fleet: Fleet, scene: TransitionScene, marked: Record<string, string>): Promise<void> {
+async function assertEndsByRestart(
+  fleet: Fleet,
+  scene: TransitionScene,
+  marked: Record<string, string>,
+): Promise<void> {
   const running = scene.start();
   await scene.pass(4);
   assert.deepEqual(await fleet.typesAndMarks(), marked);
@@ -127,7 +131,7 @@ test('--namespace', async (t) => {
     'there-stopped': { namespace: 'there', runs: false },
     'there-runs': { namespace: 'there', runs: true },
   });
-  await endsByRestartOf(fleet, await fleet.update(...GLOB, '--namespace', 'here'), {
+  await assertEndsByRestart(fleet, await fleet.update(...GLOB, '--namespace', 'here'), {
     'here-stopped': 'none',
     'here-runs': 'none, true',
     'there-stopped': OLD,
@@ -144,7 +148,7 @@ test('--label-selector', async (t) => {
     'without-stopped': { runs: false },
     'without-runs': { runs: true },
   });
-  await endsByRestartOf(fleet, await fleet.update(...GLOB, '--label-selector', 'tier=db'), {
+  await assertEndsByRestart(fleet, await fleet.update(...GLOB, '--label-selector', 'tier=db'), {
     'with-stopped': 'none',
     'with-runs': 'none, true',
     'without-stopped': OLD,
@@ -215,7 +219,7 @@ test('flags that were added later, each alone', async (t) => {
   await t.test('--running', async () => {
     for (const name of ['a', 'c']) await fleet.setType(name, OLD);
     const scene = await fleet.update(...GLOB, '--running');
-    await endsByRestartOf(fleet, scene, { a: OLD, b: 'none, true', c: OLD, d: 'none, true' });
+    await assertEndsByRestart(fleet, scene, { a: OLD, b: 'none, true', c: OLD, d: 'none, true' });
   });
 
   await t.test('--target-machine-type', async () => {
@@ -269,7 +273,7 @@ test('an alias is judged by the type of its guest, and its spec is left alone', 
   Object.assign(fleet.plane.guest('since').record, { machine: OLD });
   for (const { name } of fleet.plane.nodes) await fleet.plane.restartAgent(name);
   assert.equal((await fleet.instance('since')).spec.domain.machine.type, 'q35');
-  await endsByRestartOf(fleet, await fleet.update(...GLOB), { since: 'q35, true', fresh: 'q35' });
+  await assertEndsByRestart(fleet, await fleet.update(...GLOB), { since: 'q35, true', fresh: 'q35' });
   assert.deepEqual([fleet.starts('since'), fleet.starts('fresh')], [2, 1]);
 });
 

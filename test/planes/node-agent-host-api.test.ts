@@ -19,11 +19,11 @@ async function startHostApiScene(t: TestContext) {
     assert.ok(answer !== undefined, 'the node serves the host API');
     return answer;
   };
-  const listed = async () => {
+  const listVm = async () => {
     const { vmList = [] } = await call('list', { fullStatus: true, vmList: [VM_ID] });
     return vmList[0] as HostVm;
   };
-  return { scene, call, listed: listed };
+  return { scene, call, listed: listVm };
 }
 
 const disk = { type: 'disk', device: 'disk', path: 'a.img', deviceId: 'their-own-id' };

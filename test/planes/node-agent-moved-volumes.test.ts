@@ -116,7 +116,7 @@ describe('a leftover of a volume', () => {
 });
 
 describe('a volume that must grow', () => {
-  const grown = ({ volumes }: AgentScene) => volumes.calls.filter((call) => call === 'grow pv').length;
+  const growCount = ({ volumes }: AgentScene) => volumes.calls.filter((call) => call === 'grow pv').length;
   const start = async (t: TestContext) => {
     const scene = await startAgentScene(t);
     await scene.api.ok('POST', VOLUMES, { body: aVolume({ [HOME]: NODE }) });
@@ -142,11 +142,11 @@ describe('a volume that must grow', () => {
     const note = (node: string | null) => ({ metadata: { annotations: { [INCOMING]: node } } });
     await scene.api.ok('PATCH', `${VOLUMES}/pv`, { body: { ...note('n2'), ...larger } });
     await scene.advance(20);
-    assert.deepEqual([grown(scene), await reportedCapacity(scene)], [0, '1Gi']);
+    assert.deepEqual([growCount(scene), await reportedCapacity(scene)], [0, '1Gi']);
 
     await scene.api.ok('PATCH', `${VOLUMES}/pv`, { body: note(null) });
     await scene.settle();
-    assert.deepEqual([grown(scene), await reportedCapacity(scene)], [1, '2Gi']);
+    assert.deepEqual([growCount(scene), await reportedCapacity(scene)], [1, '2Gi']);
   });
 
   it('on shared storage waits for the migration of its guest', async (t) => {
@@ -156,10 +156,10 @@ describe('a volume that must grow', () => {
     await scene.settle();
     await scene.api.ok('PATCH', `${VOLUMES}/pv`, { body: larger });
     await scene.advance(20);
-    assert.equal(grown(scene), 0);
+    assert.equal(growCount(scene), 0);
 
     await scene.api.ok('PATCH', `${VMIS}/db/status`, { body: moving(true) });
     await scene.advance(10);
-    assert.deepEqual([grown(scene), await reportedCapacity(scene)], [1, '2Gi']);
+    assert.deepEqual([growCount(scene), await reportedCapacity(scene)], [1, '2Gi']);
   });
 });

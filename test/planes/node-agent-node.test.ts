@@ -8,7 +8,8 @@ import type { Loose } from '#test/support/test-api.ts';
 const NODE_URL = `/api/v1/nodes/${NODE}`;
 const LEASE_URL = `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${NODE}`;
 
-const ready = (node: Loose): string => node.status.conditions.find(({ type }: Loose) => type === 'Ready').status;
+const readyCondition = (node: Loose): string =>
+  node.status.conditions.find(({ type }: Loose) => type === 'Ready').status;
 
 describe('a node', () => {
   it('reports its capabilities', async (t) => {
@@ -16,7 +17,7 @@ describe('a node', () => {
     const { metadata, status } = await api.ok('GET', NODE_URL);
     assert.equal(metadata.labels['machine-type.node.kubevirt.io/q35'], 'true');
     assert.equal(metadata.labels['selfsame.io/hypervisor'], 'fake');
-    assert.equal(ready({ status }), 'True');
+    assert.equal(readyCondition({ status }), 'True');
     assert.equal(status.daemonEndpoints.kubeletEndpoint.Port, 10_250);
     assert.deepEqual(status.addresses[0], { type: 'InternalIP', address: '127.0.0.1' });
     assert.match(status.nodeInfo.containerRuntimeVersion, /^selfsame:\/\//);
@@ -40,7 +41,7 @@ describe('a node', () => {
     const lost = [{ type: 'Ready', status: 'Unknown', reason: 'NodeStatusUnknown' }];
     await scene.api.ok('PATCH', `${NODE_URL}/status`, { body: { status: { conditions: lost } } });
     await scene.settle();
-    assert.equal(ready(await scene.api.ok('GET', NODE_URL)), 'True');
+    assert.equal(readyCondition(await scene.api.ok('GET', NODE_URL)), 'True');
   });
 
   it('is created again if its Node or Lease was deleted', async (t) => {
@@ -49,7 +50,7 @@ describe('a node', () => {
     await scene.api.call('DELETE', LEASE_URL);
     await scene.settle();
     await scene.advance(30);
-    assert.equal(ready(await scene.api.ok('GET', NODE_URL)), 'True');
+    assert.equal(readyCondition(await scene.api.ok('GET', NODE_URL)), 'True');
     assert.equal((await scene.api.ok('GET', LEASE_URL)).spec.holderIdentity, NODE);
   });
 
@@ -82,7 +83,7 @@ interface FakeProgram extends ProgramProcess {
   exit(code: number): void;
 }
 
-async function programScene(t: TestContext): Promise<{ scene: AgentScene; started: FakeProgram[] }> {
+async function startProgramScene(t: TestContext): Promise<{ scene: AgentScene; started: FakeProgram[] }> {
   const started: FakeProgram[] = [];
   const scene = await startAgentScene(t, {
     runProgram(args, env) {
@@ -116,16 +117,16 @@ function aProgramPod(name: string, spec: Loose = {}, container: Loose = {}): Loo
   };
 }
 
-async function submit(scene: AgentScene, pod: Loose): Promise<void> {
+async function createPod(scene: AgentScene, pod: Loose): Promise<void> {
   await scene.api.ok('POST', PODS, { body: pod });
   await scene.settle();
 }
 
 describe('a pod with our own program', () => {
   it('runs with its arguments and variables, and ends with the process', async (t) => {
-    const { scene, started } = await programScene(t);
+    const { scene, started } = await startProgramScene(t);
     const env = [{ name: 'SELFSAME_X', value: '1' }];
-    await submit(scene, aProgramPod('job', {}, { args: ['version', '--short'], env }));
+    await createPod(scene, aProgramPod('job', {}, { args: ['version', '--short'], env }));
     assert.equal((await scene.pod('job')).status.phase, 'Running');
     assert.deepEqual([started[0]!.args, started[0]!.env], [['version', '--short'], { SELFSAME_X: '1' }]);
     started[0]!.say('1.0\n');
@@ -139,8 +140,8 @@ describe('a pod with our own program', () => {
   });
 
   it('is restarted after a failure if its restart policy says so', async (t) => {
-    const { scene, started } = await programScene(t);
-    await submit(scene, aProgramPod('job', { restartPolicy: 'OnFailure' }));
+    const { scene, started } = await startProgramScene(t);
+    await createPod(scene, aProgramPod('job', { restartPolicy: 'OnFailure' }));
     started[0]!.exit(2);
     await scene.settle();
     assert.equal(started.length, 2, 'the first time at once');
@@ -155,8 +156,8 @@ describe('a pod with our own program', () => {
   });
 
   it('is asked to end when it is deleted, and killed if it does not', async (t) => {
-    const { scene, started } = await programScene(t);
-    await submit(scene, aProgramPod('job', { terminationGracePeriodSeconds: 20 }));
+    const { scene, started } = await startProgramScene(t);
+    await createPod(scene, aProgramPod('job', { terminationGracePeriodSeconds: 20 }));
     await scene.api.ok('DELETE', `${PODS}/job`);
     await scene.settle();
     assert.deepEqual(started[0]!.killed, ['SIGTERM']);
@@ -168,8 +169,8 @@ describe('a pod with our own program', () => {
   });
 
   it('can be followed while it runs', async (t) => {
-    const { scene, started } = await programScene(t);
-    await submit(scene, aProgramPod('job'));
+    const { scene, started } = await startProgramScene(t);
+    await createPod(scene, aProgramPod('job'));
     started[0]!.say('one\n');
     const followed = scene.agent().logs('default', 'job', 'main')!.follow(new AbortController().signal);
     const read: string[] = [];
@@ -185,8 +186,8 @@ describe('a pod with our own program', () => {
   });
 
   it('of another image fails at once with the reason', async (t) => {
-    const { scene, started } = await programScene(t);
-    await submit(scene, aProgramPod('web', {}, { image: 'nginx', args: undefined }));
+    const { scene, started } = await startProgramScene(t);
+    await createPod(scene, aProgramPod('web', {}, { image: 'nginx', args: undefined }));
     const { phase, reason, message } = (await scene.pod('web')).status;
     assert.deepEqual([phase, reason], ['Failed', 'ImageUnsupported']);
     assert.match(message, /"nginx"/);

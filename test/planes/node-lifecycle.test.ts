@@ -14,14 +14,14 @@ async function nodeState(scene: ClusterScene, name: string) {
 const conditionOf = (pod: Loose, wanted: string) => pod.status.conditions.find(({ type }: Loose) => type === wanted);
 const UNREACHABLE = ['unreachable:NoSchedule', 'unreachable:NoExecute'];
 
-async function twoNodes(scene: ClusterScene): Promise<void> {
+async function startTwoNodes(scene: ClusterScene): Promise<void> {
   await scene.node('node-1');
   await scene.node('node-2');
 }
 
 test('a silent node is lost after 40 s, its pods after five more minutes, and it can come back', async (t) => {
   const scene = await startClusterScene(t);
-  await twoNodes(scene);
+  await startTwoNodes(scene);
   await scene.pod('web', { nodeName: 'node-1' });
   await scene.run('web');
   assert.deepEqual((await nodeState(scene, 'node-1')).taints, []);
@@ -76,7 +76,7 @@ test('a silent node is lost after 40 s, its pods after five more minutes, and it
 
 test('a node that comes back in time keeps its pods', async (t) => {
   const scene = await startClusterScene(t);
-  await twoNodes(scene);
+  await startTwoNodes(scene);
   await scene.pod('web', { nodeName: 'node-1' });
   scene.die('node-1');
   await scene.advance(120);
@@ -89,7 +89,7 @@ test('a node that comes back in time keeps its pods', async (t) => {
 
 test('the Lease alone keeps a node alive, and so does its status alone', async (t) => {
   const scene = await startClusterScene(t);
-  await twoNodes(scene);
+  await startTwoNodes(scene);
   scene.die('node-1');
   for (let i = 0; i < 6; i++) {
     await scene.advance(20);
@@ -104,7 +104,7 @@ test('the Lease alone keeps a node alive, and so does its status alone', async (
 
 test('if all nodes are silent at the same time, nothing is evicted', async (t) => {
   const scene = await startClusterScene(t);
-  await twoNodes(scene);
+  await startTwoNodes(scene);
   await scene.pod('web', { nodeName: 'node-1', tolerations: [{ key: 'none', operator: 'Exists' }] });
   await scene.pod('impatient', {
     nodeName: 'node-2',
@@ -124,7 +124,7 @@ test('if all nodes are silent at the same time, nothing is evicted', async (t) =
 
 test('a controller that starts gives every node a full grace period, and so also the pods on lost nodes', async (t) => {
   const scene = await startClusterScene(t);
-  await twoNodes(scene);
+  await startTwoNodes(scene);
   await scene.pod('web', { nodeName: 'node-1' });
   scene.die('node-1');
   await scene.advance(60);
@@ -172,7 +172,7 @@ test('NoExecute taints of users evict at once, after a delay, or never', async (
 
 test('a node that reports itself as not ready is tainted at once', async (t) => {
   const scene = await startClusterScene(t);
-  await twoNodes(scene);
+  await startTwoNodes(scene);
   await scene.ok('PATCH', '/api/v1/nodes/node-1/status', {
     status: {
       conditions: [

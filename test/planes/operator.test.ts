@@ -54,14 +54,14 @@ after(async () => {
   await api.stop();
 });
 
-const kubevirt = (): Promise<Loose> => api.ok('GET', `${KUBEVIRTS}/kubevirt`);
+const readKubeVirt = (): Promise<Loose> => api.ok('GET', `${KUBEVIRTS}/kubevirt`);
 const conditionsOf = (object: Loose): Record<string, string> =>
   Object.fromEntries(object.status.conditions.map(({ type, status }: Loose) => [type, status]));
 
 const AVAILABLE = { Available: 'True', Progressing: 'False', Degraded: 'False', DeleteProtectionAvailable: 'True' };
 
 test("everything is installed with the operator's own permissions, and reported as available", async () => {
-  const object = await kubevirt();
+  const object = await readKubeVirt();
   assert.deepEqual(conditionsOf(object), AVAILABLE);
   assert.equal(object.status.phase, 'Deployed');
   const { items } = await api.ok('GET', CRDS);
@@ -269,18 +269,18 @@ test('labels of other writers, settings and the choice of the default class are 
   const { metadata } = await api.ok('GET', `${CLASSES}/local`);
   assert.equal(metadata.annotations['storageclass.kubernetes.io/is-default-class'], 'false');
   assert.equal(metadata.labels.team, 'blue');
-  assert.deepEqual((await kubevirt()).spec.configuration, configuration);
+  assert.deepEqual((await readKubeVirt()).spec.configuration, configuration);
 });
 
 test('a KubeVirt object that was deleted is created again', async () => {
-  const { metadata } = await kubevirt();
+  const { metadata } = await readKubeVirt();
   await api.ok('DELETE', `${KUBEVIRTS}/kubevirt`);
   // The definition was changed just now, which ends its watches: the delete may be seen a moment later.
   const known = plane.informer(KUBEVIRT_KIND);
   const current = () => known.get(objectKey({ metadata }));
   await known.until(() => current() !== undefined && current()?.metadata.uid !== metadata.uid);
   await plane.settle();
-  assert.equal((await kubevirt()).status.phase, 'Deployed');
+  assert.equal((await readKubeVirt()).status.phase, 'Deployed');
 });
 
 test('a problem that it cannot repair is reported', async () => {
@@ -293,7 +293,7 @@ test('a problem that it cannot repair is reported', async () => {
   });
   plane = await startOperator(api);
   await plane.settle();
-  const object = await kubevirt();
+  const object = await readKubeVirt();
   assert.deepEqual(conditionsOf(object), { ...AVAILABLE, Progressing: 'True', Degraded: 'True' });
   const degraded = object.status.conditions.find(({ type }: Loose) => type === 'Degraded');
   assert.equal(degraded.reason, 'CannotKeepObjects');
@@ -301,7 +301,7 @@ test('a problem that it cannot repair is reported', async () => {
 
   await api.ok('DELETE', path);
   await plane.settle();
-  assert.deepEqual(conditionsOf(await kubevirt()), AVAILABLE);
+  assert.deepEqual(conditionsOf(await readKubeVirt()), AVAILABLE);
 });
 
 test('a second operator at the same time changes nothing', async () => {
@@ -355,16 +355,16 @@ test('a node may write the status of its own instances only', async () => {
 
 test('a node may change only the finalizers of volumes that it holds', async () => {
   const volumes = '/api/v1/persistentvolumes';
-  const make = (name: string, node?: string) => {
+  const createVolume = (name: string, node?: string) => {
     const annotations = node === undefined ? {} : { 'selfsame.io/volume-node': node };
     const csi = { driver: 'local.selfsame.io', volumeHandle: name };
     const spec = { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], csi };
     const metadata = { name, annotations, finalizers: ['selfsame.io/volume-data'] };
     return api.ok('POST', volumes, { body: { apiVersion: 'v1', kind: 'PersistentVolume', metadata, spec } });
   };
-  await make('mine', 'node-1');
-  await make('other', 'node-2');
-  await make('everybodys');
+  await createVolume('mine', 'node-1');
+  await createVolume('other', 'node-2');
+  await createVolume('everybodys');
   const nfs = { nfs: { server: 'x', path: '/' }, capacity: { storage: '1Gi' }, accessModes: ['ReadWriteMany'] };
   const foreign = { name: 'foreign', finalizers: ['example.com/a'] };
   await api.ok('POST', volumes, { body: { apiVersion: 'v1', kind: 'PersistentVolume', metadata: foreign, spec: nfs } });
@@ -429,34 +429,34 @@ test('a node may complete only the copies that it makes', async () => {
   const volumes = '/api/v1/persistentvolumes';
   const PROTECTION = 'kubernetes.io/pv-protection';
   const [DATA, COPY] = ['selfsame.io/volume-data', 'selfsame.io/volume-copy'];
-  const make = (name: string, annotations: Loose) => {
+  const createVolume = (name: string, annotations: Loose) => {
     const csi = { driver: 'local.selfsame.io', volumeHandle: name };
     const spec = { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], csi };
     const metadata = { name, annotations, finalizers: [DATA, COPY, PROTECTION] };
     return api.ok('POST', volumes, { body: { apiVersion: 'v1', kind: 'PersistentVolume', metadata, spec } });
   };
   const [home, copier] = ['selfsame.io/volume-node', 'selfsame.io/volume-copy-node'];
-  await make('copy-mine', { [home]: 'node-1', [copier]: 'node-1' });
-  await make('copy-shared', { [copier]: 'node-1' });
-  await make('copy-odd', { [home]: 'node-2', [copier]: 'node-1' });
-  const keep = async (node: string, name: string, ...finalizers: (string | undefined)[]) =>
+  await createVolume('copy-mine', { [home]: 'node-1', [copier]: 'node-1' });
+  await createVolume('copy-shared', { [copier]: 'node-1' });
+  await createVolume('copy-odd', { [home]: 'node-2', [copier]: 'node-1' });
+  const setFinalizers = async (node: string, name: string, ...finalizers: (string | undefined)[]) =>
     (await api.call('PATCH', `${volumes}/${name}`, { body: { metadata: { finalizers } }, user: NODE(node) })).status;
 
-  assert.equal(await keep('node-2', 'copy-mine', DATA, PROTECTION), 403);
-  assert.equal(await keep('node-1', 'copy-mine', DATA, PROTECTION), 200);
-  assert.equal(await keep('node-1', 'copy-mine', DATA, COPY, PROTECTION), 403, 'a finalizer cannot be added');
+  assert.equal(await setFinalizers('node-2', 'copy-mine', DATA, PROTECTION), 403);
+  assert.equal(await setFinalizers('node-1', 'copy-mine', DATA, PROTECTION), 200);
+  assert.equal(await setFinalizers('node-1', 'copy-mine', DATA, COPY, PROTECTION), 403, 'a finalizer cannot be added');
   // Every node reaches the data, but one node writes it.
-  assert.equal(await keep('node-2', 'copy-shared', DATA, PROTECTION), 403);
-  assert.equal(await keep('node-2', 'copy-shared', COPY, PROTECTION), 200);
-  assert.equal(await keep('node-1', 'copy-shared', PROTECTION), 200);
-  assert.equal(await keep('node-1', 'copy-odd', COPY, PROTECTION), 403, 'the data is on the other node');
-  assert.equal(await keep('node-1', 'copy-odd', DATA), 403, 'other finalizers stay');
-  assert.equal(await keep('node-1', 'copy-odd', DATA, PROTECTION), 200);
+  assert.equal(await setFinalizers('node-2', 'copy-shared', DATA, PROTECTION), 403);
+  assert.equal(await setFinalizers('node-2', 'copy-shared', COPY, PROTECTION), 200);
+  assert.equal(await setFinalizers('node-1', 'copy-shared', PROTECTION), 200);
+  assert.equal(await setFinalizers('node-1', 'copy-odd', COPY, PROTECTION), 403, 'the data is on the other node');
+  assert.equal(await setFinalizers('node-1', 'copy-odd', DATA), 403, 'other finalizers stay');
+  assert.equal(await setFinalizers('node-1', 'copy-odd', DATA, PROTECTION), 200);
 });
 
 test('a node may change only the status of snapshots that it makes, their finalizer, and the note that a guest was not frozen', async () => {
   const contents = `${SNAPSHOTS}/volumesnapshotcontents`;
-  const make = (name: string, node?: string, driver = 'local.selfsame.io') => {
+  const createContent = (name: string, node?: string, driver = 'local.selfsame.io') => {
     const annotations = node === undefined ? {} : { 'selfsame.io/snapshot-node': node };
     const metadata = { name, annotations, finalizers: ['selfsame.io/snapshot-data', 'example.com/a'] };
     const volumeSnapshotRef = { namespace: 'golden', name: 'x' };
@@ -464,10 +464,10 @@ test('a node may change only the status of snapshots that it makes, their finali
     const body = { apiVersion: 'snapshot.storage.k8s.io/v1', kind: 'VolumeSnapshotContent', metadata, spec };
     return api.ok('POST', contents, { body, user: asAccount('volume-snapshot-controller') });
   };
-  await make('mine', 'node-1');
-  await make('others', 'node-2');
-  await make('nobodys');
-  await make('foreign', 'node-1', 'example.com');
+  await createContent('mine', 'node-1');
+  await createContent('others', 'node-2');
+  await createContent('nobodys');
+  await createContent('foreign', 'node-1', 'example.com');
   const patch = async (path: string, body: Loose) =>
     (await api.call('PATCH', `${contents}/${path}`, { body, user: NODE('node-1') })).status;
   const completeStatus = (snapshotHandle: string) => ({
@@ -503,22 +503,22 @@ test('a node may change only the status of snapshots that it makes, their finali
   ]) {
     assert.equal(await patch('mine', body), 403, JSON.stringify(body));
   }
-  const noted = (value: string | null, more: Loose = {}) => ({
+  const quiesceNote = (value: string | null, more: Loose = {}) => ({
     metadata: { annotations: { 'selfsame.io/snapshot-not-quiesced': value, ...more } },
   });
   for (const body of [
-    noted('maybe'),
-    noted('true', { 'example.com/a': 'b' }),
-    noted('true', { 'selfsame.io/snapshot-node': null }),
-    { ...noted('true'), spec: { deletionPolicy: 'Retain' } },
-    { metadata: { ...noted('true').metadata, finalizers: ['example.com/a'] } },
-    { metadata: { ...noted('true').metadata, labels: { a: 'b' } } },
+    quiesceNote('maybe'),
+    quiesceNote('true', { 'example.com/a': 'b' }),
+    quiesceNote('true', { 'selfsame.io/snapshot-node': null }),
+    { ...quiesceNote('true'), spec: { deletionPolicy: 'Retain' } },
+    { metadata: { ...quiesceNote('true').metadata, finalizers: ['example.com/a'] } },
+    { metadata: { ...quiesceNote('true').metadata, labels: { a: 'b' } } },
   ]) {
     assert.equal(await patch('mine', body), 403, `only the one value is allowed: ${JSON.stringify(body)}`);
   }
   for (const [name, code] of want)
-    assert.equal(await patch(name, noted('true')), code, `the guest of ${name} was not frozen`);
-  for (const body of [noted(null), noted('false')])
+    assert.equal(await patch(name, quiesceNote('true')), code, `the guest of ${name} was not frozen`);
+  for (const body of [quiesceNote(null), quiesceNote('false')])
     assert.equal(await patch('mine', body), 403, 'the note cannot be removed');
   for (const [name, code] of want) assert.equal(await patch(name, done), code, name);
   const ownContent = await api.ok('GET', `${contents}/mine`);
@@ -561,7 +561,7 @@ test('existing definitions of volume snapshots are kept', async () => {
 });
 
 test('the roles of a namespace apply to its VMs, too', async () => {
-  const bind = (role: string) => ({
+  const bindRole = (role: string) => ({
     apiVersion: 'rbac.authorization.k8s.io/v1',
     kind: 'RoleBinding',
     metadata: { name: role },
@@ -569,9 +569,9 @@ test('the roles of a namespace apply to its VMs, too', async () => {
     subjects: [{ kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: role }],
   });
   for (const role of ['edit', 'view'])
-    await api.ok('POST', `${RBAC}/namespaces/golden/rolebindings`, { body: bind(role) });
+    await api.ok('POST', `${RBAC}/namespaces/golden/rolebindings`, { body: bindRole(role) });
   await plane.settle();
-  const may = async (user: string, verb: string, group: string, resource: string, subresource?: string) => {
+  const isAllowed = async (user: string, verb: string, group: string, resource: string, subresource?: string) => {
     const resourceAttributes = { namespace: 'golden', verb, group, resource, subresource, name: 'db' };
     const body = {
       apiVersion: 'authorization.k8s.io/v1',
@@ -581,22 +581,22 @@ test('the roles of a namespace apply to its VMs, too', async () => {
     return (await api.ok('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', { body })).status.allowed;
   };
   const subresources = 'subresources.kubevirt.io';
-  assert.equal(await may('edit', 'create', 'kubevirt.io', 'virtualmachines'), true);
-  assert.equal(await may('edit', 'update', subresources, 'virtualmachines', 'start'), true);
-  assert.equal(await may('edit', 'delete', 'kubevirt.io', 'virtualmachineinstancemigrations'), true);
-  assert.equal(await may('view', 'watch', 'kubevirt.io', 'virtualmachineinstancemigrations'), true);
-  assert.equal(await may('view', 'create', 'kubevirt.io', 'virtualmachineinstancemigrations'), false);
-  assert.equal(await may('edit', 'get', subresources, 'virtualmachineinstances', 'console'), true);
-  assert.equal(await may('edit', 'update', 'identity.selfsame.io', 'virtualmachineidentities'), false);
-  assert.equal(await may('edit', 'create', 'snapshot.kubevirt.io', 'virtualmachinesnapshots'), true);
-  assert.equal(await may('edit', 'create', 'snapshot.kubevirt.io', 'virtualmachinerestores'), true);
-  assert.equal(await may('edit', 'delete', 'snapshot.storage.k8s.io', 'volumesnapshots'), true);
-  assert.equal(await may('edit', 'get', 'snapshot.storage.k8s.io', 'volumesnapshotcontents'), false);
-  assert.equal(await may('view', 'watch', 'snapshot.kubevirt.io', 'virtualmachinesnapshotcontents'), true);
-  assert.equal(await may('view', 'create', 'snapshot.kubevirt.io', 'virtualmachinesnapshots'), false);
-  assert.equal(await may('view', 'list', 'kubevirt.io', 'virtualmachineinstances'), true);
-  assert.equal(await may('view', 'get', subresources, 'virtualmachineinstances', 'console'), false);
-  assert.equal(await may('view', 'delete', 'kubevirt.io', 'virtualmachines'), false);
-  assert.equal(await may('nobody', 'get', subresources, 'version'), true);
-  assert.equal(await may('nobody', 'get', 'kubevirt.io', 'virtualmachines'), false);
+  assert.equal(await isAllowed('edit', 'create', 'kubevirt.io', 'virtualmachines'), true);
+  assert.equal(await isAllowed('edit', 'update', subresources, 'virtualmachines', 'start'), true);
+  assert.equal(await isAllowed('edit', 'delete', 'kubevirt.io', 'virtualmachineinstancemigrations'), true);
+  assert.equal(await isAllowed('view', 'watch', 'kubevirt.io', 'virtualmachineinstancemigrations'), true);
+  assert.equal(await isAllowed('view', 'create', 'kubevirt.io', 'virtualmachineinstancemigrations'), false);
+  assert.equal(await isAllowed('edit', 'get', subresources, 'virtualmachineinstances', 'console'), true);
+  assert.equal(await isAllowed('edit', 'update', 'identity.selfsame.io', 'virtualmachineidentities'), false);
+  assert.equal(await isAllowed('edit', 'create', 'snapshot.kubevirt.io', 'virtualmachinesnapshots'), true);
+  assert.equal(await isAllowed('edit', 'create', 'snapshot.kubevirt.io', 'virtualmachinerestores'), true);
+  assert.equal(await isAllowed('edit', 'delete', 'snapshot.storage.k8s.io', 'volumesnapshots'), true);
+  assert.equal(await isAllowed('edit', 'get', 'snapshot.storage.k8s.io', 'volumesnapshotcontents'), false);
+  assert.equal(await isAllowed('view', 'watch', 'snapshot.kubevirt.io', 'virtualmachinesnapshotcontents'), true);
+  assert.equal(await isAllowed('view', 'create', 'snapshot.kubevirt.io', 'virtualmachinesnapshots'), false);
+  assert.equal(await isAllowed('view', 'list', 'kubevirt.io', 'virtualmachineinstances'), true);
+  assert.equal(await isAllowed('view', 'get', subresources, 'virtualmachineinstances', 'console'), false);
+  assert.equal(await isAllowed('view', 'delete', 'kubevirt.io', 'virtualmachines'), false);
+  assert.equal(await isAllowed('nobody', 'get', subresources, 'version'), true);
+  assert.equal(await isAllowed('nobody', 'get', 'kubevirt.io', 'virtualmachines'), false);
 });

@@ -28,7 +28,7 @@ async function callsDuring(plane: VmPlane, work: () => Promise<unknown>): Promis
 }
 
 /** Adds NICs to the one that the VM has. */
-const nics = (...names: string[]) => ({
+const aVmWithNics = (...names: string[]) => ({
   kind: 'VirtualMachine',
   metadata: { name: 'vm' },
   spec: {
@@ -83,7 +83,7 @@ test('the record follows the guest', async (t) => {
   await t.test(
     'a device that is plugged in while the guest runs is learned, and keeps its address at the next start',
     async () => {
-      assert.ok((await callsDuring(plane, () => plane.apply(nics('late')))) >= 1);
+      assert.ok((await callsDuring(plane, () => plane.apply(aVmWithNics('late')))) >= 1);
       const record = await recordOf(plane, 'vm');
       assert.deepEqual([record.history.at(-1).cause, record.history.at(-1).by], ['edit of the VM', 'admin']);
       assert.match(record.history.at(-1).what, /^nic-late is new at /);
@@ -96,7 +96,7 @@ test('the record follows the guest', async (t) => {
   await t.test('a call that fails is retried, and nothing is lost or written meanwhile', async () => {
     const before = await recordOf(plane, 'vm');
     lists().failures = 2;
-    assert.equal(await callsDuring(plane, () => plane.apply(nics('late', 'later'))), 1);
+    assert.equal(await callsDuring(plane, () => plane.apply(aVmWithNics('late', 'later'))), 1);
     const { recorded: _, history: __, ...meanwhile } = await recordOf(plane, 'vm');
     const { recorded: ___, history: ____, ...known } = before;
     assert.deepEqual(meanwhile, known, 'only the MAC address, which is in the spec, is recorded');
@@ -164,8 +164,8 @@ test('the record follows the guest', async (t) => {
     const address = { type: 'pci', domain: '0x0000', bus: '0x05', slot: '0x00', function: '0x0' };
     const row = { id: 'nic-default', type: 'interface', device: 'virtio', name: 'default', address, managed: true };
     const vm = aVm('moved', ALWAYS);
-    const brought = { from: 'OVF of oVirt 4.1', machine: 'pc-q35-6.2', devices: [row] };
-    vm.metadata.annotations = { [IMPORTED_DEVICES_ANNOTATION]: JSON.stringify(brought) };
+    const imported = { from: 'OVF of oVirt 4.1', machine: 'pc-q35-6.2', devices: [row] };
+    vm.metadata.annotations = { [IMPORTED_DEVICES_ANNOTATION]: JSON.stringify(imported) };
     await plane.apply(vm);
     const { devices } = plane.startsOf('moved')[0]!.machine;
     assert.deepEqual(devices.find(({ id }) => id === 'nic-default')?.address, address);
@@ -205,20 +205,20 @@ test('VMs that start together are read with one call', async (t) => {
 
   await t.test('a change of specialManagedDevices applies to all VMs at once, and no node is called', async () => {
     await plane.apply({ kind: 'VirtualMachine', metadata: { name: 'vm-9' }, spec: { runStrategy: 'Halted' } });
-    const list = async (specialManagedDevices: Loose[] | null) => {
+    const setSpecialDevices = async (specialManagedDevices: Loose[] | null) => {
       const body = { spec: { configuration: { specialManagedDevices } } };
       const { status, text } = await plane.call('PATCH', KUBEVIRT, { body });
       assert.equal(status, 200, text);
       await plane.settle();
     };
-    const managed = async () => {
+    const readManagedFlags = async () => {
       const records = await Promise.all(Array.from({ length: 10 }, (_, n) => recordOf(plane, `vm-${n}`)));
       return records.map(({ devices }) => devices.find(({ id }: Loose) => id === 'scsi0').managed);
     };
-    assert.deepEqual(new Set(await managed()), new Set([false]));
-    assert.equal(await callsDuring(plane, () => list([{ type: 'controller', device: 'virtio-scsi' }])), 0);
-    assert.deepEqual(new Set(await managed()), new Set([true]));
-    assert.equal(await callsDuring(plane, () => list(null)), 0);
-    assert.deepEqual(new Set(await managed()), new Set([false]));
+    assert.deepEqual(new Set(await readManagedFlags()), new Set([false]));
+    assert.equal(await callsDuring(plane, () => setSpecialDevices([{ type: 'controller', device: 'virtio-scsi' }])), 0);
+    assert.deepEqual(new Set(await readManagedFlags()), new Set([true]));
+    assert.equal(await callsDuring(plane, () => setSpecialDevices(null)), 0);
+    assert.deepEqual(new Set(await readManagedFlags()), new Set([false]));
   });
 });

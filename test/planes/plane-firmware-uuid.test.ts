@@ -23,7 +23,8 @@ const conditionOf = async (plane: VmPlane, vm: string, type: string): Promise<Lo
   (await plane.get('VirtualMachine', vm)).status?.conditions?.find((condition: Loose) => condition.type === type);
 const withFirmware = (name: string, spec: Loose, firmware: Loose): Loose =>
   aVm(name, spec, { domain: { firmware: { kernelBoot: KERNEL, ...firmware } } });
-const seenBy = (plane: VmPlane, vm: string): Loose[] => plane.startsOf(vm).map(({ machine }) => machine.firmware);
+const guestFirmware = (plane: VmPlane, vm: string): Loose[] =>
+  plane.startsOf(vm).map(({ machine }) => machine.firmware);
 const uuidPatch = (name: string, firmware: Loose): Loose => ({
   kind: 'VirtualMachine',
   metadata: { name },
@@ -50,7 +51,7 @@ test('the firmware uuid of VMs', async (t) => {
     );
     assert.equal((await changesOf(plane, 'old-stopped')).length, 1);
     await plane.ask('start', 'old-stopped');
-    assert.equal(seenBy(plane, 'old-stopped')[0].uuid, legacyUuid('old-stopped'));
+    assert.equal(guestFirmware(plane, 'old-stopped')[0].uuid, legacyUuid('old-stopped'));
   });
 
   await t.test('row 2: a stopped VM that has one is left alone', async () => {
@@ -72,7 +73,7 @@ test('the firmware uuid of VMs', async (t) => {
       assert.equal(await conditionOf(plane, 'old-running', 'RestartRequired'), undefined);
       assert.equal(plane.startsOf('old-running').length, 1);
       await plane.ask('restart', 'old-running');
-      assert.deepEqual(seenBy(plane, 'old-running')[1], seenBy(plane, 'old-running')[0]);
+      assert.deepEqual(guestFirmware(plane, 'old-running')[1], guestFirmware(plane, 'old-running')[0]);
     },
   );
 
@@ -92,11 +93,11 @@ test('the firmware uuid of VMs', async (t) => {
   });
 
   await t.test('row 7: a new running VM has the uuid that it was created with', async () => {
-    const made = await plane.apply(aVm('new-running', { runStrategy: 'Always' }));
-    const { uuid, serial } = made.spec.template.spec.domain.firmware;
+    const created = await plane.apply(aVm('new-running', { runStrategy: 'Always' }));
+    const { uuid, serial } = created.spec.template.spec.domain.firmware;
     assert.deepEqual([(await firmwareOf(plane, 'new-running')).uuid], [uuid]);
     assert.deepEqual(
-      seenBy(plane, 'new-running').map((seen) => [seen.uuid, seen.serial]),
+      guestFirmware(plane, 'new-running').map((seen) => [seen.uuid, seen.serial]),
       [[uuid, serial]],
     );
     assert.deepEqual(await changesOf(plane, 'new-running'), []);
@@ -106,10 +107,10 @@ test('the firmware uuid of VMs', async (t) => {
     await plane.apply(withFirmware('changing', { runStrategy: 'Always' }, { uuid: CHOSEN }));
     await plane.apply(uuidPatch('changing', { uuid: '11111111-2222-4333-8444-555555555555' }));
     assert.equal((await conditionOf(plane, 'changing', 'RestartRequired')).status, 'True');
-    assert.equal(seenBy(plane, 'changing').length, 1);
+    assert.equal(guestFirmware(plane, 'changing').length, 1);
     await plane.ask('restart', 'changing');
     assert.equal(await conditionOf(plane, 'changing', 'RestartRequired'), undefined);
-    assert.equal(seenBy(plane, 'changing')[1].uuid, '11111111-2222-4333-8444-555555555555');
+    assert.equal(guestFirmware(plane, 'changing')[1].uuid, '11111111-2222-4333-8444-555555555555');
   });
 
   await t.test('row 10: removing it is refused on every route, and nothing changes', async () => {
@@ -163,7 +164,7 @@ test('the firmware uuid of VMs', async (t) => {
     assert.equal(after.metadata.generation, before.metadata.generation);
     assert.equal(await conditionOf(plane, 'replaced', 'RestartRequired'), undefined);
     await plane.ask('restart', 'replaced');
-    assert.deepEqual(seenBy(plane, 'replaced')[1], seenBy(plane, 'replaced')[0]);
+    assert.deepEqual(guestFirmware(plane, 'replaced')[1], guestFirmware(plane, 'replaced')[0]);
   });
 
   await t.test('repeated apply of the manifest without a uuid keeps it', async () => {
@@ -183,9 +184,9 @@ test('the firmware uuid of VMs', async (t) => {
     });
     await plane.apply(instance('alone-with', { uuid: CHOSEN }));
     await plane.apply(instance('alone', {}));
-    assert.equal(seenBy(plane, 'alone-with')[0].uuid, CHOSEN);
-    assert.match(seenBy(plane, 'alone')[0].uuid, V4);
-    assert.notEqual(seenBy(plane, 'alone')[0].uuid, legacyUuid('alone'));
+    assert.equal(guestFirmware(plane, 'alone-with')[0].uuid, CHOSEN);
+    assert.match(guestFirmware(plane, 'alone')[0].uuid, V4);
+    assert.notEqual(guestFirmware(plane, 'alone')[0].uuid, legacyUuid('alone'));
   });
 
   await t.test('an invalid uuid is refused, and the message describes a valid one', async () => {

@@ -20,7 +20,7 @@ const ALWAYS = { runStrategy: 'Always' };
 const lastOf = async (plane: VmPlane, vm: string): Promise<Loose> =>
   (await plane.get('VirtualMachineIdentity', vm)).status.history.at(-1);
 
-async function edit(plane: VmPlane, vm: string, domain: Loose, spec: Loose = {}): Promise<void> {
+async function editAsAlice(plane: VmPlane, vm: string, domain: Loose, spec: Loose = {}): Promise<void> {
   const body = { spec: { template: { spec: { domain, ...spec } } } };
   const { status, text } = await plane.call('PATCH', `${VMS}/${vm}`, { body, user: ALICE });
   assert.equal(status, 200, text);
@@ -60,7 +60,7 @@ test('every change of the identity is in its history', async (t) => {
   await t.test('uuid, serial and MAC address of the template, and a restart', async () => {
     const interfaces = [{ name: 'default', masquerade: {}, macAddress: '02:00:00:AB:CD:EF' }];
     const changes = await entriesDuring(plane, 'web', async () => {
-      await edit(plane, 'web', { firmware: { uuid: UUID, serial: 'S-2' }, devices: { interfaces } });
+      await editAsAlice(plane, 'web', { firmware: { uuid: UUID, serial: 'S-2' }, devices: { interfaces } });
       assert.equal(
         (await plane.get('VirtualMachineIdentity', 'web')).status.history.length,
         2,
@@ -122,7 +122,7 @@ test('every change of the identity is in its history', async (t) => {
   await t.test('a boot order', async () => {
     const disks = [{ name: 'root', disk: { bus: 'virtio' }, bootOrder: 3 }];
     const changes = await entriesDuring(plane, 'web', async () => {
-      await edit(plane, 'web', { devices: { disks } });
+      await editAsAlice(plane, 'web', { devices: { disks } });
       await plane.ask('restart', 'web');
     });
     assert.deepEqual(changes, ['devices.disk-root.bootOrder: edit of the VM, alice']);
@@ -130,7 +130,7 @@ test('every change of the identity is in its history', async (t) => {
 
   await t.test('a machine type by an edit, and by a transition', async () => {
     const edited = await entriesDuring(plane, 'web', async () => {
-      await edit(plane, 'web', { machine: { type: 'pc-q35-rhel8.2.0' } });
+      await editAsAlice(plane, 'web', { machine: { type: 'pc-q35-rhel8.2.0' } });
       await plane.ask('restart', 'web');
     });
     assert.deepEqual(edited, ['machine.type: edit of the VM, alice']);
@@ -142,7 +142,7 @@ test('every change of the identity is in its history', async (t) => {
   await t.test('a restore, with its changes', async () => {
     await plane.apply(aSnapshot('then', 'web'));
     const restoredUuid = '22222222-2222-4333-8444-555555555555';
-    await edit(plane, 'web', { firmware: { uuid: restoredUuid } });
+    await editAsAlice(plane, 'web', { firmware: { uuid: restoredUuid } });
     await plane.ask('restart', 'web');
     await plane.ask('stop', 'web');
     const changes = await entriesDuring(plane, 'web', () => plane.apply(aRestore('back', 'web', 'then')));
@@ -164,7 +164,7 @@ test('every change of the identity is in its history', async (t) => {
     const [uuid] = await historyOf(plane, 'old');
     assert.equal(uuid, 'firmware.uuid: legacy rule: the uuid follows from the name of the VM');
     const edited = '44444444-2222-4333-8444-555555555555';
-    await edit(plane, 'old', { firmware: { uuid: edited } });
+    await editAsAlice(plane, 'old', { firmware: { uuid: edited } });
     await plane.ask('restart', 'old');
     await plane.ask('stop', 'old');
     const changes = await entriesDuring(plane, 'old', async () => {
@@ -179,8 +179,8 @@ test('every change of the identity is in its history', async (t) => {
   await t.test('an import', async () => {
     const row = { id: 'nic-default', type: 'interface', device: 'virtio', name: 'default', managed: true };
     const vm = aVm('moved', ALWAYS);
-    const brought = { from: 'OVF of oVirt 4.1', machine: 'pc-q35-6.2', devices: [row] };
-    vm.metadata.annotations = { [IMPORTED_DEVICES_ANNOTATION]: JSON.stringify(brought) };
+    const imported = { from: 'OVF of oVirt 4.1', machine: 'pc-q35-6.2', devices: [row] };
+    vm.metadata.annotations = { [IMPORTED_DEVICES_ANNOTATION]: JSON.stringify(imported) };
     await plane.apply(vm);
     const history = await historyOf(plane, 'moved');
     assert.ok(history.includes('devices.nic-default: the import of the VM, admin'), history.join('\n'));
@@ -190,7 +190,7 @@ test('every change of the identity is in its history', async (t) => {
   await t.test('a server that crashes after any write loses no entry', async () => {
     for (const writes of [1, 3, 4, 6]) {
       const uuid = `33333333-2222-4333-8444-${String(writes).padStart(12, '0')}`;
-      await edit(plane, 'web', { firmware: { uuid } });
+      await editAsAlice(plane, 'web', { firmware: { uuid } });
       const cut = plane.cutAfter(writes);
       const working = plane.ask(writes % 2 === 0 ? 'start' : 'restart', 'web').catch(() => 'cut');
       await Promise.race([working, cut]);

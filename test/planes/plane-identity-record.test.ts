@@ -286,7 +286,7 @@ test('lost records', async (t) => {
 });
 
 /** Returns an object as a backup tool saves and restores it: without uid, revision and status. */
-function restorable({ apiVersion, kind, metadata, spec }: Loose): Loose {
+function asBackup({ apiVersion, kind, metadata, spec }: Loose): Loose {
   const { name, annotations, labels, ownerReferences } = metadata;
   return { apiVersion, kind, metadata: { name, annotations, labels, ownerReferences }, spec };
 }
@@ -325,10 +325,10 @@ test('a VM that a backup tool restored with a new uid and without its status', a
 
   await t.test('it adopts the record that was restored with it, and keeps every address', async () => {
     const { vm, record, hardware } = await backUpAndDelete('adopts');
-    const { ownerReferences: _, ...metadata } = restorable(record).metadata;
-    await plane.apply({ ...restorable(record), metadata });
+    const { ownerReferences: _, ...metadata } = asBackup(record).metadata;
+    await plane.apply({ ...asBackup(record), metadata });
     await restoreStatus(record);
-    await plane.apply({ ...restorable(vm), spec: { ...vm.spec, runStrategy: 'Halted' } });
+    await plane.apply({ ...asBackup(vm), spec: { ...vm.spec, runStrategy: 'Halted' } });
     const adopted = await find(plane, 'adopts');
     assert.equal(adopted.metadata.ownerReferences.length, 1);
     assert.deepEqual(adopted.metadata.finalizers, [RECORD_FINALIZER]);
@@ -341,9 +341,9 @@ test('a VM that a backup tool restored with a new uid and without its status', a
 
   await t.test('it adopts a record that still names the original as its owner', async () => {
     const { vm, record, hardware } = await backUpAndDelete('stale');
-    await plane.server.api.ok('POST', VMS, { body: restorable(vm) });
-    const metadata = { ...restorable(record).metadata, finalizers: [RECORD_FINALIZER] };
-    await plane.server.api.ok('POST', RECORDS, { body: { ...restorable(record), metadata } });
+    await plane.server.api.ok('POST', VMS, { body: asBackup(vm) });
+    const metadata = { ...asBackup(record).metadata, finalizers: [RECORD_FINALIZER] };
+    await plane.server.api.ok('POST', RECORDS, { body: { ...asBackup(record), metadata } });
     await restoreStatus(record);
     const { ownerReferences } = (await find(plane, 'stale')).metadata;
     const { uid } = (await plane.get('VirtualMachine', 'stale')).metadata;
@@ -365,19 +365,21 @@ test('a VM that a backup tool restored with a new uid and without its status', a
     const hardware = hardwareOf(plane, 'saved');
     const vm = await plane.get('VirtualMachine', 'saved');
     await plane.delete('VirtualMachine', 'saved');
-    await plane.apply(restorable(vm));
+    await plane.apply(asBackup(vm));
     await plane.ask('start', 'saved');
     assert.deepEqual(hardwareOf(plane, 'saved'), hardware);
     assert.equal((await eventsOf(plane, 'saved')).length, 2, 'the loss and the recovery are reported');
     const record = await find(plane, 'saved');
-    assert.ok(record.status.history.some(({ cause }: Loose) => /^rebuilt from snapshot nightly of 20/.test(cause)));
+    assert.ok(
+      record.status.history.some(({ cause }: Loose) => cause.startsWith('rebuilt from snapshot nightly of 20')),
+    );
     judgeHistory(await plane.get('VirtualMachine', 'saved'), record);
   });
 
   await t.test('without a record and a snapshot it waits for a decision, and keeps its MAC addresses', async () => {
     const { vm, record, hardware } = await backUpAndDelete('waits');
     const starts = plane.startsOf('waits').length;
-    await plane.apply(restorable(vm));
+    await plane.apply(asBackup(vm));
     await plane.ask('start', 'waits');
     await plane.restartServer();
     assert.equal(plane.startsOf('waits').length, starts);
@@ -401,7 +403,7 @@ test('a VM that a backup tool restored with a new uid and without its status', a
   await t.test('a copy of its manifest under another name is a new machine', async () => {
     await plane.apply(aMachine('source'));
     const source = await plane.get('VirtualMachine', 'source');
-    const { metadata, ...rest } = restorable(source);
+    const { metadata, ...rest } = asBackup(source);
     await plane.apply({ ...rest, metadata: { ...metadata, name: 'copy' } });
     assert.match(await plane.shown('copy'), /^Running/);
     assert.deepEqual(await eventsOf(plane, 'copy'), []);

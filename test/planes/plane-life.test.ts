@@ -87,27 +87,28 @@ test('the life of VMs', async (t) => {
       metadata: { name: 'changed' },
       spec: { template: { spec: { domain: { memory: { guest } } } } },
     });
-    const required = async () => (await conditionOf(plane, 'VirtualMachine', 'changed', 'RestartRequired'))?.status;
+    const restartRequired = async () =>
+      (await conditionOf(plane, 'VirtualMachine', 'changed', 'RestartRequired'))?.status;
     await plane.apply(memory('256Mi'));
-    assert.equal(await required(), 'True');
+    assert.equal(await restartRequired(), 'True');
     await plane.apply(memory('128Mi'));
-    assert.equal(await required(), undefined);
+    assert.equal(await restartRequired(), undefined);
     await plane.apply(memory('256Mi'));
     await plane.ask('restart', 'changed');
-    assert.equal(await required(), undefined);
+    assert.equal(await restartRequired(), undefined);
     assert.equal(machineOf(plane, 'changed', 1).memoryKib, 256 * 1024);
   });
 
   await t.test('verbs reach the guest, and its state is reported', async () => {
     await plane.apply(aVm('verbs', ALWAYS));
     const runVerb = async (verb: string) => [await plane.ask(verb, 'verbs'), plane.guest('verbs').record.current.state];
-    const refused = (message: string) =>
+    const refusalMessage = (message: string) =>
       `409 Operation cannot be fulfilled on virtualmachineinstance.kubevirt.io "verbs": ${message}`;
-    assert.deepEqual(await runVerb('unpause'), [refused('VMI is not paused'), 'running']);
+    assert.deepEqual(await runVerb('unpause'), [refusalMessage('VMI is not paused'), 'running']);
     assert.deepEqual(await runVerb('pause'), ['200', 'paused']);
     assert.equal(await plane.shown('verbs'), 'Paused, VMI Running, paused, 1');
-    assert.deepEqual(await runVerb('pause'), [refused('VMI is already paused'), 'paused']);
-    assert.deepEqual(await runVerb('softreboot'), [refused('VMI is paused'), 'paused']);
+    assert.deepEqual(await runVerb('pause'), [refusalMessage('VMI is already paused'), 'paused']);
+    assert.deepEqual(await runVerb('softreboot'), [refusalMessage('VMI is paused'), 'paused']);
     assert.deepEqual(await runVerb('unpause'), ['200', 'running']);
     assert.equal(await plane.shown('verbs'), RUNNING);
     for (const verb of ['softreboot', 'reset']) assert.deepEqual(await runVerb(verb), ['200', 'running']);

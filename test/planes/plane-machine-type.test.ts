@@ -12,7 +12,7 @@ const KUBEVIRT = '/apis/kubevirt.io/v1/namespaces/selfsame-system/kubevirts/kube
 const TYPE = '/spec/template/spec/domain/machine/type';
 const HALTED = { runStrategy: 'Halted' };
 
-const typed = (name: string, spec: Loose, type: string | null) => aVm(name, spec, { domain: { machine: { type } } });
+const aTypedVm = (name: string, spec: Loose, type: string | null) => aVm(name, spec, { domain: { machine: { type } } });
 const jsonPatch = (plane: VmPlane, url: string, body: Loose[]) =>
   plane.call('PATCH', url, { body, contentType: 'application/json-patch+json' });
 
@@ -40,8 +40,8 @@ test('the machine type of VMs', async (t) => {
 
   const empty: Record<string, [vm: Loose, stored: string | null | undefined]> = {
     absent: [aVm('absent', HALTED), undefined],
-    null: [typed('null', HALTED, null), null],
-    empty: [typed('empty', HALTED, ''), ''],
+    null: [aTypedVm('null', HALTED, null), null],
+    empty: [aTypedVm('empty', HALTED, ''), ''],
   };
   for (const [name, [vm, stored]] of Object.entries(empty)) {
     await t.test(`${name}: it stays empty until the start sets it`, async () => {
@@ -53,7 +53,7 @@ test('the machine type of VMs', async (t) => {
   }
 
   await t.test('a type that was cleared becomes the default at the time of the start', async () => {
-    await plane.apply(typed('old', { runStrategy: 'Always' }, 'pc-q35-rhel8.2.0'));
+    await plane.apply(aTypedVm('old', { runStrategy: 'Always' }, 'pc-q35-rhel8.2.0'));
     await configure(plane, { machineType: 'pc-q35-rhel9.0.0' });
     const cleared = await jsonPatch(plane, `${VMS}/old`, [
       { op: 'test', path: TYPE, value: 'pc-q35-rhel8.2.0' },
@@ -85,7 +85,7 @@ test('the machine type of VMs', async (t) => {
       nothing: { op: 'replace', path: TYPE, value: null },
       blank: { op: 'replace', path: TYPE, value: '' },
     };
-    for (const name of Object.keys(ways)) await plane.apply(typed(name, HALTED, 'pc-q35-rhel8.2.0'));
+    for (const name of Object.keys(ways)) await plane.apply(aTypedVm(name, HALTED, 'pc-q35-rhel8.2.0'));
     await configure(plane, { emulatedMachines: ['q35', 'pc-q35-rhel9.*'] });
     for (const [name, way] of Object.entries(ways)) {
       const { status, body } = await jsonPatch(plane, `${VMS}/${name}`, [way]);
@@ -93,7 +93,7 @@ test('the machine type of VMs', async (t) => {
       await plane.ask('start', name);
       assert.equal((await typesOf(plane, name))[2], 'pc-q35-rhel9.2.0');
     }
-    const denied = await plane.post(typed('late', HALTED, 'pc-q35-rhel8.2.0'));
+    const denied = await plane.post(aTypedVm('late', HALTED, 'pc-q35-rhel8.2.0'));
     assert.match(
       denied.body.message,
       /is not supported: pc-q35-rhel8\.2\.0 \(allowed values: \[q35 pc-q35-rhel9\.\*\]\)/,

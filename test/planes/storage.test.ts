@@ -40,17 +40,18 @@ const claimState = async (scene: VmiScene, name: string) => {
   const { status, spec } = await scene.ok('GET', `${CLAIMS}/${name}`);
   return [status.phase, spec.volumeName, status.capacity?.storage];
 };
-const phaseOf = async (scene: VmiScene, volume: string) => (await scene.ok('GET', `${VOLUMES}/${volume}`)).status.phase;
+const volumePhase = async (scene: VmiScene, volume: string) =>
+  (await scene.ok('GET', `${VOLUMES}/${volume}`)).status.phase;
 
 test('a claim gets the smallest volume that fits, which is bound, released and retained', async (t) => {
   const scene = await startVmiScene(t, []);
   await addVolume(scene, 'large', { capacity: { storage: '5Gi' } });
   await addVolume(scene, 'small');
   await addVolume(scene, 'tiny', { capacity: { storage: '1Mi' } });
-  assert.equal(await phaseOf(scene, 'small'), 'Available');
+  assert.equal(await volumePhase(scene, 'small'), 'Available');
   await scene.claim('disk', { storageClassName: 'manual' });
   assert.deepEqual(await claimState(scene, 'disk'), ['Bound', 'small', '2Gi']);
-  assert.equal(await phaseOf(scene, 'small'), 'Bound');
+  assert.equal(await volumePhase(scene, 'small'), 'Bound');
   const { metadata } = await scene.ok('GET', `${CLAIMS}/disk`);
   assert.deepEqual(metadata.annotations, {
     'pv.kubernetes.io/bind-completed': 'yes',
@@ -60,7 +61,7 @@ test('a claim gets the smallest volume that fits, which is bound, released and r
 
   await scene.ok('DELETE', `${CLAIMS}/disk`);
   await scene.settle();
-  assert.equal(await phaseOf(scene, 'small'), 'Released');
+  assert.equal(await volumePhase(scene, 'small'), 'Released');
   await scene.claim('disk', { storageClassName: 'manual', resources: { requests: { storage: '2Gi' } } });
   assert.deepEqual(await claimState(scene, 'disk'), ['Bound', 'large', '5Gi']);
 });
@@ -80,7 +81,7 @@ test('a claim whose volume is deleted is lost', async (t) => {
   await scene.claim('disk', { storageClassName: 'manual' });
   await scene.ok('DELETE', `${VOLUMES}/only`);
   await scene.settle();
-  assert.equal(await phaseOf(scene, 'only'), 'Bound', 'it is protected while it is bound');
+  assert.equal(await volumePhase(scene, 'only'), 'Bound', 'it is protected while it is bound');
   await scene.ok('PATCH', `${VOLUMES}/only`, { body: { metadata: { finalizers: null } } });
   await scene.settle();
   assert.equal((await claimState(scene, 'disk'))[0], 'Lost');

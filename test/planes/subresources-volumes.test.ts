@@ -23,7 +23,7 @@ const cleanups: (() => unknown)[] = [];
 
 before(async () => {
   scene = await startSubresourcesScene({ after: (fn) => cleanups.push(fn) });
-  for (const name of ['data', 'more', `long-${'x'.repeat(60)}`]) await aClaim(name);
+  for (const name of ['data', 'more', `long-${'x'.repeat(60)}`]) await createClaim(name);
 });
 after(async () => {
   await scene?.stop();
@@ -31,7 +31,7 @@ after(async () => {
 });
 beforeEach(() => void (scene.onRead = undefined));
 
-const aClaim = (name: string) =>
+const createClaim = (name: string) =>
   scene.admin.create(PERSISTENT_VOLUME_CLAIMS, {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
@@ -44,7 +44,7 @@ const callVerb = (kind: string, name: string, verb: string, body?: unknown): Pro
 const onVm = (name: string, verb: string, body?: unknown) => callVerb('virtualmachines', name, verb, body);
 const onVmi = (name: string, verb: string, body?: unknown) => callVerb('virtualmachineinstances', name, verb, body);
 const volumesOf = ({ volumes, domain }: Loose) => [volumes ?? [], domain.devices?.disks ?? []];
-const notedOf = ({ metadata }: Loose) => metadata.annotations?.[EPHEMERAL_HOTPLUG_ANNOTATION];
+const annotationOf = ({ metadata }: Loose) => metadata.annotations?.[EPHEMERAL_HOTPLUG_ANNOTATION];
 
 suite('volumes of a VM', () => {
   test('are added to its template and removed, and a dry run changes nothing', async () => {
@@ -150,14 +150,14 @@ suite('volumes of an instance', () => {
     assert.equal((await onVmi(name, 'addvolume', aVolume('data'))).status, 202);
     assert.equal((await onVmi(name, 'addvolume', aVolume('more'))).status, 202);
     const plugged = await scene.readVmi(name);
-    assert.equal(notedOf(plugged), '["data","more"]');
+    assert.equal(annotationOf(plugged), '["data","more"]');
     assert.deepEqual(plugged.spec.volumes[0], VOLUME);
     assert.deepEqual(plugged.spec.domain.devices.disks[0], DISK);
 
     assert.equal((await onVmi(name, 'removevolume', { name: 'data' })).status, 202);
     assert.equal((await onVmi(name, 'removevolume', { name: 'more' })).status, 202);
     const unplugged = await scene.readVmi(name);
-    assert.deepEqual([volumesOf(unplugged.spec), notedOf(unplugged)], [[[], []], undefined]);
+    assert.deepEqual([volumesOf(unplugged.spec), annotationOf(unplugged)], [[[], []], undefined]);
     assert.deepEqual((await scene.readVm(name)).spec, spec);
   });
 
@@ -196,7 +196,7 @@ test('discovery lists the verbs of both', async () => {
 });
 
 suite('virtctl', () => {
-  const done = (what: string, name: string, volume: string) => ({
+  const successOf = (what: string, name: string, volume: string) => ({
     code: 0,
     out: `Successfully submitted ${what} volume request to VM ${name} for volume ${volume}\n`,
     err: '',
@@ -206,10 +206,13 @@ suite('virtctl', () => {
     const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Always' });
     await scene.aVmi(name, RUNS);
-    assert.deepEqual(await scene.virtctl('addvolume', name, '--volume-name=data'), done('add', name, 'data'));
+    assert.deepEqual(await scene.virtctl('addvolume', name, '--volume-name=data'), successOf('add', name, 'data'));
     const { spec } = await scene.readVmi(name);
     assert.deepEqual(volumesOf(spec), [[VOLUME], [{ name: 'data', serial: 'data', disk: { bus: 'scsi' } }]]);
-    assert.deepEqual(await scene.virtctl('removevolume', name, '--volume-name', 'data'), done('remove', name, 'data'));
+    assert.deepEqual(
+      await scene.virtctl('removevolume', name, '--volume-name', 'data'),
+      successOf('remove', name, 'data'),
+    );
     assert.deepEqual(volumesOf((await scene.readVmi(name)).spec), [[], []]);
     assert.equal((await scene.readVm(name)).spec.template.spec.volumes, undefined);
   });
@@ -219,20 +222,20 @@ suite('virtctl', () => {
     await scene.aVm(name, HALTED);
     const argv = ['addvolume', name, '--persist', '--volume-name=data', '--disk-name=disk1', '--serial=A-1'];
     const dry = await scene.virtctl(...argv, '--cache=writeback', '--bus=virtio', '--dry-run');
-    assert.equal(dry.out, `Dry Run execution\n${done('add', name, 'data').out}`);
+    assert.equal(dry.out, `Dry Run execution\n${successOf('add', name, 'data').out}`);
     assert.equal((await scene.readVm(name)).spec.template.spec.volumes, undefined);
-    assert.deepEqual(await scene.virtctl(...argv, '--cache=writeback', '--bus=virtio'), done('add', name, 'data'));
+    assert.deepEqual(await scene.virtctl(...argv, '--cache=writeback', '--bus=virtio'), successOf('add', name, 'data'));
     assert.deepEqual(volumesOf((await scene.readVm(name)).spec.template.spec), [
       [{ ...VOLUME, name: 'disk1' }],
       [{ name: 'disk1', disk: { bus: 'virtio' }, serial: 'A-1', cache: 'writeback' }],
     ]);
     const lun = await scene.virtctl('addvolume', name, '--persist', '--volume-name=more', '--disk-type=lun');
-    assert.deepEqual(lun, done('add', name, 'more'));
+    assert.deepEqual(lun, successOf('add', name, 'more'));
     const { disks } = (await scene.readVm(name)).spec.template.spec.domain.devices;
     assert.deepEqual(disks[1], { name: 'more', lun: { bus: 'scsi' } });
     // By the name of the claim, because the volume was added by it.
     const removed = await scene.virtctl('removevolume', name, '--volume-name=data', '--persist');
-    assert.deepEqual(removed, done('remove', name, 'data'));
+    assert.deepEqual(removed, successOf('remove', name, 'data'));
     assert.deepEqual(
       (await scene.readVm(name)).spec.template.spec.volumes.map((volume: Loose) => volume.name),
       ['more'],
@@ -241,7 +244,7 @@ suite('virtctl', () => {
 
   test('a long claim name sets no serial', async () => {
     const [name, claim] = [scene.newName(), 'x'.repeat(40)];
-    await aClaim(claim);
+    await createClaim(claim);
     await scene.aVm(name, HALTED);
     assert.equal((await scene.virtctl('addvolume', name, '--persist', `--volume-name=${claim}`)).code, 0);
     const { disks } = (await scene.readVm(name)).spec.template.spec.domain.devices;

@@ -206,8 +206,8 @@ suite('verbs of VMs', () => {
       const { spec, status } = await scene.readVm(name);
       if (wanted.runs !== undefined) assert.equal(spec.runStrategy ?? spec.running, wanted.runs);
       if (wanted.code !== 202) return;
-      const shown = (request: Loose) => request.action + (request.data?.paused === 'true' ? ' paused' : '');
-      assert.deepEqual((status?.stateChangeRequests ?? []).map(shown), wanted.requests ?? []);
+      const formatRequests = (request: Loose) => request.action + (request.data?.paused === 'true' ? ' paused' : '');
+      assert.deepEqual((status?.stateChangeRequests ?? []).map(formatRequests), wanted.requests ?? []);
       if (wanted.grace !== undefined) {
         assert.equal((await scene.readVmi(name)).spec.terminationGracePeriodSeconds, wanted.grace);
       }
@@ -244,7 +244,7 @@ suite('verbs of VMs', () => {
 
   test('a migration is created for a running guest, and not by a dry run', async () => {
     const name = scene.newName();
-    const made = async () => {
+    const migrationsOf = async () => {
       const { items } = await scene.admin.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, { namespace: 'default' });
       return items.filter(({ spec }) => spec.vmiName === name).map(({ metadata, spec }) => ({ metadata, spec }));
     };
@@ -259,10 +259,10 @@ suite('verbs of VMs', () => {
     assert.match(early.body.message, /: VM is not running$/);
     await scene.patchStatus(VIRTUAL_MACHINE_INSTANCES, name, RUNS);
     assert.equal((await onVm(name, 'migrate', { dryRun: ['All'] })).status, 202);
-    assert.deepEqual(await made(), []);
+    assert.deepEqual(await migrationsOf(), []);
     const { status, body } = await onVm(name, 'migrate', { addedNodeSelector: { zone: 'b' } });
     assert.deepEqual([status, body], [202, '']);
-    const [migration] = await made();
+    const [migration] = await migrationsOf();
     assert.match(migration?.metadata.name ?? '', /^kubevirt-migrate-vm-.{5}$/);
     assert.deepEqual(migration?.spec, { vmiName: name, addedNodeSelector: { zone: 'b' } });
   });
@@ -443,7 +443,7 @@ suite('other parts of the API', () => {
 });
 
 suite('logs from the node', () => {
-  const log = async (query: string) => {
+  const readLog = async (query: string) => {
     await launcher;
     const path = `/api/v1/namespaces/default/pods/launcher/log?container=compute${query}`;
     return await http1Request(scene.front.admin, { path });
@@ -471,30 +471,30 @@ suite('logs from the node', () => {
     'the end, followed': { query: '&tailLines=1&follow=true', want: 'two\nthree\n' },
   };
   for (const [title, { query, want }] of Object.entries(cases)) {
-    test(title, async () => assert.equal((await log(query)).text, want));
+    test(title, async () => assert.equal((await readLog(query)).text, want));
   }
 
   test('refuses timestamps, which guests do not have', async () => {
-    const { status, text } = await log('&timestamps=true');
+    const { status, text } = await readLog('&timestamps=true');
     assert.equal(status, 400);
     assert.match(text, /has no times/);
   });
 });
 
 suite("the node's endpoint", () => {
-  const as = (user: string, path: string, method = 'GET') =>
+  const requestAs = (user: string, path: string, method = 'GET') =>
     http1Request(scene.endpoint(scene.front.accessOf(user)), { method, path });
   const PAUSE = '/v1/namespaces/default/virtualmachineinstances/any/pause';
 
   test('allows each client only its own requests', async () => {
     scene.node.run('any');
     const codes = [
-      await as('kube-apiserver-kubelet-client', '/containerLogs/default/launcher/compute'),
-      await as('kube-apiserver-kubelet-client', PAUSE, 'PUT'),
-      await as('system:node:node-2', '/containerLogs/default/launcher/compute'),
-      await as('admin', PAUSE, 'PUT'),
-      await as('selfsame-subresources', PAUSE, 'PUT'),
-      await as('admin', '/healthz'),
+      await requestAs('kube-apiserver-kubelet-client', '/containerLogs/default/launcher/compute'),
+      await requestAs('kube-apiserver-kubelet-client', PAUSE, 'PUT'),
+      await requestAs('system:node:node-2', '/containerLogs/default/launcher/compute'),
+      await requestAs('admin', PAUSE, 'PUT'),
+      await requestAs('selfsame-subresources', PAUSE, 'PUT'),
+      await requestAs('admin', '/healthz'),
     ].map(({ status }) => status);
     assert.deepEqual(codes, [200, 403, 403, 403, 200, 200]);
     assert.deepEqual(scene.node.done, ['pause any']);
@@ -506,10 +506,10 @@ suite("the node's endpoint", () => {
   });
 
   test('answers unknown paths with a Status', async () => {
-    const { status, text } = await as('selfsame-subresources', '/pods');
+    const { status, text } = await requestAs('selfsame-subresources', '/pods');
     assert.equal(status, 404);
     assert.equal(JSON.parse(text).kind, 'Status');
-    assert.equal((await as('selfsame-subresources', PAUSE)).status, 405);
-    assert.equal((await as('selfsame-subresources', '//evil.invalid/healthz')).status, 404);
+    assert.equal((await requestAs('selfsame-subresources', PAUSE)).status, 405);
+    assert.equal((await requestAs('selfsame-subresources', '//evil.invalid/healthz')).status, 404);
   });
 });

@@ -26,7 +26,7 @@ after(async () => {
   for (const cleanup of cleanups) await cleanup();
 });
 
-async function aGuest(): Promise<string> {
+async function createGuest(): Promise<string> {
   const name = scene.newName();
   await scene.aVm(name, { runStrategy: 'Manual' }, { created: true });
   await scene.aVmi(name, { phase: 'Running' });
@@ -118,7 +118,7 @@ suite('a stream of KubeVirt', () => {
   };
   for (const [what, { path, greeting }] of Object.entries(streams)) {
     test(`${what}: the handshake, both directions, a ping, and an end without a close frame`, async () => {
-      const name = await aGuest();
+      const name = await createGuest();
       const client = await GoClient.open(`${IN_NAMESPACE}/${path.replace('NAME', name)}`);
       const head = await client.head();
       assert.match(head, /^HTTP\/1\.1 101 Switching Protocols\r\n/);
@@ -174,7 +174,7 @@ suite('a verb of KubeVirt', () => {
   };
   for (const [what, { path, body, want }] of Object.entries(verbs)) {
     test(what, async () => {
-      const name = await aGuest();
+      const name = await createGuest();
       const answer = await http1Request(scene.front.admin, {
         method: 'PUT',
         path: `${IN_NAMESPACE}/${path.replace('NAME', name)}`,

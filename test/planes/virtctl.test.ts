@@ -198,10 +198,10 @@ suite('virtctl', () => {
   test('protects and unprotects a VM', async () => {
     const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Halted' });
-    const made = await scene.readVm(name);
+    const created = await scene.readVm(name);
     const dry = await scene.virtctl('protect', name, '--dry-run');
     assert.deepEqual(dry, { code: 0, out: `Dry Run execution\nVM ${name} is protected from deletion\n`, err: '' });
-    assert.deepEqual(await scene.readVm(name), made);
+    assert.deepEqual(await scene.readVm(name), created);
 
     const done = { code: 0, out: `VM ${name} is protected from deletion\n`, err: '' };
     assert.deepEqual(await scene.virtctl('protect', name, '--reason', 'holds the ledger'), done);
@@ -210,7 +210,7 @@ suite('virtctl', () => {
       [kept.metadata.labels, kept.metadata.annotations],
       [{ [LABEL]: 'true' }, { [REASON]: 'holds the ledger' }],
     );
-    assert.deepEqual(kept.spec, made.spec);
+    assert.deepEqual(kept.spec, created.spec);
     assert.deepEqual(await scene.virtctl('protect', name), done, 'again');
     assert.deepEqual(await scene.readVm(name), kept, 'nothing is written, and the reason stays');
 
@@ -259,7 +259,7 @@ suite('virtctl', () => {
     await create('sales', 'db-2', 'db');
     await create('sales', 'web', 'web');
     await create('stock', 'db-1', 'db');
-    const whoIs = async () => {
+    const protectedNames = async () => {
       const { items } = await scene.admin.list(VIRTUAL_MACHINES, { labelSelector: `${LABEL}=true,tier` });
       return items.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
     };
@@ -274,7 +274,7 @@ suite('virtctl', () => {
       out: 'VM db-1 is protected from deletion\nVM db-2 is protected from deletion\n2 VMs are protected from deletion\n',
       err: '',
     });
-    assert.deepEqual(await whoIs(), ['sales/db-1', 'sales/db-2']);
+    assert.deepEqual(await protectedNames(), ['sales/db-1', 'sales/db-2']);
     assert.deepEqual(await scene.virtctl('unprotect', '-l', 'tier in (db)', '--all-namespaces', '--dry-run'), {
       code: 0,
       out: [
@@ -286,7 +286,7 @@ suite('virtctl', () => {
       ].join('\n'),
       err: '',
     });
-    assert.deepEqual(await whoIs(), ['sales/db-1', 'sales/db-2']);
+    assert.deepEqual(await protectedNames(), ['sales/db-1', 'sales/db-2']);
 
     await allow('eve', { verb: 'list' });
     await allow('eve', { verb: 'patch', namespace: 'stock' });
@@ -297,7 +297,7 @@ suite('virtctl', () => {
       out: 'VM stock/db-1 is protected from deletion\n1 VM is protected from deletion\n',
       err: `Error protecting 2 of 3 VMs:\n${forbidden('db-1')}${forbidden('db-2')}`,
     });
-    assert.deepEqual(await whoIs(), ['sales/db-1', 'sales/db-2', 'stock/db-1']);
+    assert.deepEqual(await protectedNames(), ['sales/db-1', 'sales/db-2', 'stock/db-1']);
   });
 
   test('shows each warning of the server once', async () => {

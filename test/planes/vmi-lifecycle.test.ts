@@ -34,19 +34,19 @@ async function create(scene: VmiScene, spec: Loose = {}): Promise<Loose> {
   return vmi;
 }
 
-const get = (scene: VmiScene): Promise<Loose> => scene.ok('GET', `${VMIS}/db`);
-const condition = ({ status }: Loose, type: string) =>
+const readVmi = (scene: VmiScene): Promise<Loose> => scene.ok('GET', `${VMIS}/db`);
+const conditionOf = ({ status }: Loose, type: string) =>
   status.conditions.find((candidate: Loose) => candidate.type === type);
 const onClaim = (claimName: string) => ({ volumes: [{ name: 'root', persistentVolumeClaim: { claimName } }] });
 
-async function thePod(scene: VmiScene): Promise<Loose> {
+async function findPod(scene: VmiScene): Promise<Loose> {
   const { items } = await scene.ok('GET', PODS);
   assert.equal(items.length, 1, 'there is one launcher pod');
   return items[0];
 }
 
 async function runGuest(scene: VmiScene): Promise<Loose> {
-  const pod = await thePod(scene);
+  const pod = await findPod(scene);
   await scene.reportPod(pod.metadata.name, RUNNING);
   return pod;
 }
@@ -54,17 +54,17 @@ async function runGuest(scene: VmiScene): Promise<Loose> {
 test('an instance gets a pod, a node and a guest, and reports each step', async (t) => {
   const scene = await start(t, 'node-1');
   await create(scene);
-  const before = await get(scene);
+  const before = await readVmi(scene);
   assert.equal(before.status.phase, 'Scheduled');
-  assert.equal(condition(before, 'Ready').reason, 'GuestNotRunning');
+  assert.equal(conditionOf(before, 'Ready').reason, 'GuestNotRunning');
   const pod = await runGuest(scene);
-  const { metadata, status } = await get(scene);
+  const { metadata, status } = await readVmi(scene);
   assert.match(pod.metadata.name, /^virt-launcher-db-[a-z0-9]{5}$/);
   assert.deepEqual([status.phase, status.nodeName], ['Running', 'node-1']);
   assert.equal(metadata.labels['kubevirt.io/nodeName'], 'node-1');
   assert.deepEqual(status.activePods, { [pod.metadata.uid]: 'node-1' });
-  assert.equal(condition({ status }, 'Ready').status, 'True');
-  assert.equal(condition({ status }, 'LiveMigratable').status, 'True');
+  assert.equal(conditionOf({ status }, 'Ready').status, 'True');
+  assert.equal(conditionOf({ status }, 'LiveMigratable').status, 'True');
   const phases = status.phaseTransitionTimestamps.map(({ phase }: Loose) => phase);
   assert.deepEqual([phases[0], phases.at(-2), phases.at(-1)], ['Pending', 'Scheduled', 'Running']);
   assert.deepEqual(await scene.events('db'), [
@@ -75,12 +75,12 @@ test('an instance gets a pod, a node and a guest, and reports each step', async 
 test('the reports of the agent stay, in their order', async (t) => {
   const scene = await start(t, 'node-1');
   await create(scene);
-  const vmi = await get(scene);
+  const vmi = await readVmi(scene);
   const paused = { type: 'Paused', status: 'True', reason: 'PausedByUser' };
   const status = { ...vmi.status, machine: { type: 'pc-q35-7.2' }, conditions: [paused, ...vmi.status.conditions] };
   await scene.ok('PUT', `${VMIS}/db/status`, { body: { ...vmi, status } });
   await runGuest(scene);
-  const after = await get(scene);
+  const after = await readVmi(scene);
   assert.equal(after.status.phase, 'Running');
   assert.deepEqual(after.status.machine, { type: 'pc-q35-7.2' });
   assert.deepEqual(after.status.conditions[0], paused);
@@ -93,18 +93,18 @@ test('a missing claim is reported and waited for', async (t) => {
   const scene = await start(t, 'node-1');
   await scene.addStorageClass('local', LOCAL);
   await create(scene, onClaim('disk'));
-  const vmi = await get(scene);
+  const vmi = await readVmi(scene);
   assert.equal(vmi.status.phase, 'Pending');
-  const { status, reason, message } = condition(vmi, 'Synchronized');
+  const { status, reason, message } = conditionOf(vmi, 'Synchronized');
   const text = 'PVC default/disk does not exist, waiting for it to appear';
   assert.deepEqual([status, reason, message], ['False', 'FailedPvcNotFound', text]);
   assert.deepEqual(await scene.events('db'), [`Warning FailedPvcNotFound ${text}`]);
   assert.deepEqual((await scene.ok('GET', PODS)).items, []);
 
   await scene.claim('disk', { storageClassName: 'local' });
-  const after = await get(scene);
+  const after = await readVmi(scene);
   assert.equal(after.status.phase, 'Scheduled');
-  assert.equal(condition(after, 'Synchronized'), undefined);
+  assert.equal(conditionOf(after, 'Synchronized'), undefined);
   assert.deepEqual(after.status.volumeStatus, [
     {
       name: 'root',
@@ -124,7 +124,7 @@ test('an instance runs on the node of its data, and waits while that node accept
   await scene.addStorageClass('local', LOCAL);
   const { metadata } = await scene.claim('disk', { storageClassName: 'local' });
   await create(scene, onClaim('disk'));
-  const first = await thePod(scene);
+  const first = await findPod(scene);
   const home = first.spec.nodeName;
   const volume = await scene.ok('GET', `${VOLUMES}/pvc-${metadata.uid}`);
   assert.equal(volume.metadata.annotations['selfsame.io/volume-node'], home);
@@ -135,21 +135,21 @@ test('an instance runs on the node of its data, and waits while that node accept
 
   await scene.ok('PATCH', `/api/v1/nodes/${home}`, { body: { spec: { unschedulable: true } } });
   await create(scene, onClaim('disk'));
-  const waiting = await get(scene);
+  const waiting = await readVmi(scene);
   assert.equal(waiting.status.phase, 'Scheduling');
-  assert.equal(condition(waiting, 'PodScheduled').reason, 'Unschedulable');
+  assert.equal(conditionOf(waiting, 'PodScheduled').reason, 'Unschedulable');
   await scene.ok('PATCH', `/api/v1/nodes/${home}`, { body: { spec: { unschedulable: null } } });
   await scene.settle();
-  const after = await get(scene);
+  const after = await readVmi(scene);
   assert.deepEqual([after.status.phase, after.status.nodeName], ['Scheduled', home]);
-  assert.equal(condition(after, 'PodScheduled'), undefined);
+  assert.equal(conditionOf(after, 'PodScheduled'), undefined);
   assert.equal((await scene.ok('GET', `${CLAIMS}/disk`)).status.phase, 'Bound');
 });
 
 test('a refused pod is reported until it is created', async (t) => {
   const scene = await start(t, 'node-1');
   await create(scene, { priorityClassName: 'urgent' });
-  const { reason, message } = condition(await get(scene), 'Synchronized');
+  const { reason, message } = conditionOf(await readVmi(scene), 'Synchronized');
   assert.equal(reason, 'FailedCreate');
   assert.match(message, /^failed to create virtual machine pod: .*no PriorityClass with name urgent was found/);
   const body = {
@@ -160,8 +160,8 @@ test('a refused pod is reported until it is created', async (t) => {
   };
   await scene.ok('POST', '/apis/scheduling.k8s.io/v1/priorityclasses', { body });
   await scene.advance(60);
-  const vmi = await get(scene);
-  assert.deepEqual([vmi.status.phase, condition(vmi, 'Synchronized')], ['Scheduled', undefined]);
+  const vmi = await readVmi(scene);
+  assert.deepEqual([vmi.status.phase, conditionOf(vmi, 'Synchronized')], ['Scheduled', undefined]);
 });
 
 const terminated = (exitCode: number, reason: string, message = '') => ({
@@ -182,10 +182,10 @@ test('a guest that shuts down has succeeded, and its pod stays for its log', asy
   await create(scene);
   const pod = await runGuest(scene);
   await scene.reportPod(pod.metadata.name, { phase: 'Succeeded', ...terminated(0, 'Completed') });
-  const { status } = await get(scene);
+  const { status } = await readVmi(scene);
   assert.deepEqual([status.phase, status.reason, status.activePods], ['Succeeded', undefined, undefined]);
-  assert.equal(condition({ status }, 'Ready').reason, 'PodTerminating');
-  assert.equal((await thePod(scene)).metadata.deletionTimestamp, undefined);
+  assert.equal(conditionOf({ status }, 'Ready').reason, 'PodTerminating');
+  assert.equal((await findPod(scene)).metadata.deletionTimestamp, undefined);
 });
 
 test('a guest that crashes has failed, with the reason', async (t) => {
@@ -193,7 +193,7 @@ test('a guest that crashes has failed, with the reason', async (t) => {
   await create(scene);
   const pod = await runGuest(scene);
   await scene.reportPod(pod.metadata.name, { phase: 'Failed', ...terminated(1, 'GuestCrashed', 'QEMU exited with 1') });
-  const { status } = await get(scene);
+  const { status } = await readVmi(scene);
   assert.deepEqual([status.phase, status.reason], ['Failed', 'GuestCrashed']);
   assert.ok((await scene.events('db')).includes('Warning GuestCrashed QEMU exited with 1'));
 });
@@ -203,11 +203,11 @@ test('an error of the node during the start is reported', async (t) => {
   await create(scene);
   const waiting = { reason: 'ImageMissing', message: 'there is no disk.img' };
   const compute = { name: 'compute', image: 'x', imageID: '', ready: false, restartCount: 0, state: { waiting } };
-  await scene.reportPod((await thePod(scene)).metadata.name, { containerStatuses: [compute] });
-  const { reason, message } = condition(await get(scene), 'Synchronized');
+  await scene.reportPod((await findPod(scene)).metadata.name, { containerStatuses: [compute] });
+  const { reason, message } = conditionOf(await readVmi(scene), 'Synchronized');
   assert.deepEqual([reason, message], ['ImageMissing', 'there is no disk.img']);
   await runGuest(scene);
-  assert.equal((await get(scene)).status.phase, 'Running');
+  assert.equal((await readVmi(scene)).status.phase, 'Running');
 });
 
 test('a deleted instance is gone after its pod', async (t) => {
@@ -216,11 +216,11 @@ test('a deleted instance is gone after its pod', async (t) => {
   const pod = await runGuest(scene);
   await scene.ok('DELETE', `${VMIS}/db`);
   await scene.settle();
-  assert.ok((await thePod(scene)).metadata.deletionTimestamp);
-  const { status } = await get(scene);
-  assert.deepEqual([status.phase, condition({ status }, 'Ready').reason], ['Running', 'PodTerminating']);
+  assert.ok((await findPod(scene)).metadata.deletionTimestamp);
+  const { status } = await readVmi(scene);
+  assert.deepEqual([status.phase, conditionOf({ status }, 'Ready').reason], ['Running', 'PodTerminating']);
   await scene.reportPod(pod.metadata.name, { phase: 'Succeeded' });
-  assert.equal((await get(scene)).status.phase, 'Succeeded');
+  assert.equal((await readVmi(scene)).status.phase, 'Succeeded');
   await scene.ok('DELETE', `${PODS}/${pod.metadata.name}?gracePeriodSeconds=0`);
   await scene.settle();
   assert.equal((await scene.call('GET', `${VMIS}/db`)).status, 404);
@@ -240,13 +240,13 @@ test('an evicted guest ends as its agent reported, and is not started again', as
   const { metadata } = await runGuest(scene);
   await scene.ok('DELETE', `${PODS}/${metadata.name}`);
   await scene.settle();
-  assert.equal((await get(scene)).status.phase, 'Running');
+  assert.equal((await readVmi(scene)).status.phase, 'Running');
   const status = { phase: 'Succeeded' };
   // The agent removes the pod as soon as it has reported how the guest ended.
   await scene.ok('PATCH', `${PODS}/${metadata.name}/status`, { body: { status } });
   await scene.ok('DELETE', `${PODS}/${metadata.name}?gracePeriodSeconds=0`);
   await scene.settle();
-  assert.equal((await get(scene)).status.phase, 'Succeeded');
+  assert.equal((await readVmi(scene)).status.phase, 'Succeeded');
   assert.deepEqual((await scene.ok('GET', PODS)).items, [], 'there is no second pod');
 });
 
@@ -256,7 +256,7 @@ test('a pod that is deleted by force fails its instance', async (t) => {
   const { metadata } = await runGuest(scene);
   await scene.ok('DELETE', `${PODS}/${metadata.name}?gracePeriodSeconds=0`);
   await scene.settle();
-  const { status } = await get(scene);
+  const { status } = await readVmi(scene);
   assert.deepEqual([status.phase, status.reason], ['Failed', 'PodGone']);
 });
 
@@ -266,10 +266,10 @@ test('an instance on a lost node has failed, and is not gone while its pod may s
   const home = (await runGuest(scene)).spec.nodeName;
   scene.stopHeartbeat(home);
   await scene.advance(60);
-  const silent = await get(scene);
-  assert.deepEqual([silent.status.phase, condition(silent, 'Ready').status], ['Running', 'False']);
+  const silent = await readVmi(scene);
+  assert.deepEqual([silent.status.phase, conditionOf(silent, 'Ready').status], ['Running', 'False']);
   await scene.advance(330);
-  const { status } = await get(scene);
+  const { status } = await readVmi(scene);
   assert.deepEqual([status.phase, status.reason], ['Failed', 'NodeLost']);
   await scene.ok('DELETE', `${VMIS}/db`);
   await scene.settle();

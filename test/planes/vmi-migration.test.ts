@@ -33,12 +33,12 @@ async function start(t: TestContext, names: readonly string[] = ['db'], spec: Lo
   const scene = await startVmiScene(t, [vmiController, storageController, migrationController], kinds);
   await scene.addStorageClass('local', CLASS);
   await scene.addNode('node-1');
-  for (const name of names) await run(scene, name, spec);
+  for (const name of names) await runGuest(scene, name, spec);
   await scene.addNode('node-2');
   return scene;
 }
 
-async function run(scene: VmiScene, name: string, spec: Loose): Promise<void> {
+async function runGuest(scene: VmiScene, name: string, spec: Loose): Promise<void> {
   await scene.claim(`${name}-root`, { storageClassName: 'local' });
   const devices = { disks: [{ name: 'root', disk: { bus: 'virtio' } }], tpm: { persistent: true } };
   const body = {
@@ -77,7 +77,7 @@ async function podsOf(scene: VmiScene, name = 'db'): Promise<Loose[]> {
 }
 
 /** Returns the claims with the persistent state of the VMI. */
-async function stateClaims(scene: VmiScene): Promise<Loose[]> {
+async function listStateClaims(scene: VmiScene): Promise<Loose[]> {
   const { items } = await scene.ok('GET', CLAIMS);
   return items.filter(({ metadata }: Loose) => metadata.name.startsWith('persistent-state-for-'));
 }
@@ -111,7 +111,7 @@ async function reportCommitted(scene: VmiScene, name = 'db'): Promise<void> {
 
 test('a guest migrates to another node, with its state and its disk', async (t) => {
   const scene = await start(t);
-  const [source] = await stateClaims(scene);
+  const [source] = await listStateClaims(scene);
   assert.equal((await vmiOf(scene)).status.nodeName, 'node-1');
   await migrate(scene);
 
@@ -121,7 +121,7 @@ test('a guest migrates to another node, with its state and its disk', async (t) 
   assert.deepEqual(new Set(Object.values(activePods)), new Set(['node-1', 'node-2']));
   for (const pod of await podsOf(scene)) assert.ok(pod.metadata.finalizers.includes(MIGRATION_POD_FINALIZER));
   assert.equal((await diskOf(scene))['selfsame.io/incoming-node'], 'node-2');
-  const target = (await stateClaims(scene)).find(
+  const target = (await listStateClaims(scene)).find(
     ({ metadata }) => metadata.name === state.targetPersistentStatePVCName,
   );
   assert.equal(target.metadata.annotations?.['persistent-state-for-db'], undefined);
@@ -140,7 +140,7 @@ test('a guest migrates to another node, with its state and its disk', async (t) 
   assert.equal(metadata.finalizers, undefined);
   const vmi = (await vmiOf(scene)).status;
   assert.deepEqual([vmi.nodeName, vmi.phase, vmi.migrationState.completed], ['node-2', 'Running', true]);
-  const [left, ...more] = await stateClaims(scene);
+  const [left, ...more] = await listStateClaims(scene);
   assert.deepEqual(more, []);
   assert.equal(left.metadata.uid, target.metadata.uid);
   assert.equal(left.metadata.annotations['persistent-state-for-db'], 'true');
@@ -160,7 +160,7 @@ test('a guest migrates to another node, with its state and its disk', async (t) 
 
 test('a guest that cannot migrate stays, and nothing remains at the target', async (t) => {
   const scene = await start(t);
-  const [source] = await stateClaims(scene);
+  const [source] = await listStateClaims(scene);
   await migrate(scene);
   const { migrationState: state } = (await vmiOf(scene)).status;
   await scene.reportPod(state.targetPod, { phase: 'Failed', reason: MIGRATION_ABORTED_REASON });
@@ -171,7 +171,7 @@ test('a guest that cannot migrate stays, and nothing remains at the target', asy
   const vmi = (await vmiOf(scene)).status;
   assert.deepEqual([vmi.nodeName, vmi.phase, vmi.migrationState.failed], ['node-1', 'Running', true]);
   assert.deepEqual(
-    (await stateClaims(scene)).map(({ metadata }) => metadata.uid),
+    (await listStateClaims(scene)).map(({ metadata }) => metadata.uid),
     [source.metadata.uid],
   );
   const disk = await diskOf(scene);

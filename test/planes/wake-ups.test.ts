@@ -121,23 +121,23 @@ describe('a claim whose node gets a label', () => {
 describe('every controller', () => {
   it('decides at least once here, is woken by what it reads, and never has overdue work', async (t) => {
     const plane = await startVmPlane(t);
-    await walk(plane);
+    await exerciseControllers(plane);
     const { api, parts } = plane.server;
     const running = [...api.controllers, ...parts.controllers];
     // The collector follows every served kind with its own informers.
     const ruled = running.filter(({ name }) => name !== 'garbage-collector');
     for (const { name, overdue, kindsRead } of ruled) {
       assert.ok(overdue !== undefined && kindsRead !== undefined, `${name} runs on startController`);
-      assert.notEqual(kindsRead.size, 0, `${name} decides nothing in this test: extend walk()`);
+      assert.notEqual(kindsRead.size, 0, `${name} decides nothing in this test: extend exerciseControllers()`);
     }
     assert.ok(ruled.length >= 30, `there are ${ruled.length} controllers`);
   });
 });
 
 /** Gives every controller something to decide; `settle` checks all of them after each step. */
-async function walk(plane: VmPlane): Promise<void> {
+async function exerciseControllers(plane: VmPlane): Promise<void> {
   const { api } = plane.server;
-  const make = async (url: string, body: Loose): Promise<void> => {
+  const create = async (url: string, body: Loose): Promise<void> => {
     await api.ok('POST', url, { body });
     await plane.settle();
   };
@@ -162,24 +162,24 @@ async function walk(plane: VmPlane): Promise<void> {
   await plane.apply({ ...(await plane.get('VirtualMachine', 'db')), spec: { runStrategy: 'Always' } });
 
   const meta = (name: string) => ({ metadata: { name } });
-  await make('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', ...meta('brief') });
+  await create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', ...meta('brief') });
   await api.ok('DELETE', '/api/v1/namespaces/brief');
   const account = { 'kubernetes.io/service-account.name': 'default' };
-  await make('/api/v1/namespaces/default/secrets', {
+  await create('/api/v1/namespaces/default/secrets', {
     apiVersion: 'v1',
     kind: 'Secret',
     type: 'kubernetes.io/service-account-token',
     metadata: { name: 'token', annotations: account },
   });
   const selector = { matchLabels: { 'kubevirt.io': 'virt-launcher' } };
-  await make('/apis/policy/v1/namespaces/default/poddisruptionbudgets', {
+  await create('/apis/policy/v1/namespaces/default/poddisruptionbudgets', {
     apiVersion: 'policy/v1',
     kind: 'PodDisruptionBudget',
     ...meta('one'),
     spec: { minAvailable: 1, selector },
   });
   const container = { name: 'main', image: 'none' };
-  await make('/apis/batch/v1/namespaces/default/jobs', {
+  await create('/apis/batch/v1/namespaces/default/jobs', {
     apiVersion: 'batch/v1',
     kind: 'Job',
     ...meta('once'),

@@ -70,7 +70,7 @@ const aMap = (name = 'thing', fields: Loose = {}): Loose => ({
 const create = (fields?: Loose, query = '') => api.call('POST', MAPS + query, { body: aMap('thing', fields) });
 
 /** Creates the map before the webhook is installed, then deletes it. */
-const createdBefore = (fields?: Loose) => api.ok('POST', MAPS, { body: aMap('thing', fields) });
+const createBefore = (fields?: Loose) => api.ok('POST', MAPS, { body: aMap('thing', fields) });
 const remove = () => api.call('DELETE', `${MAPS}/thing`);
 
 interface Case {
@@ -168,7 +168,7 @@ const cases: Record<string, Case> = {
   },
   'a patch of a delete': {
     kind: 'mutating',
-    prepare: createdBefore,
+    prepare: createBefore,
     request: remove,
     answer: () => jsonPatch({ op: 'add', path: '/data', value: {} }),
     status: 500,
@@ -221,7 +221,7 @@ const cases: Record<string, Case> = {
     warnings: ['dryRun true'],
   },
   'a delete contains only the old object': {
-    prepare: createdBefore,
+    prepare: createBefore,
     request: remove,
     answer: ({ object, oldObject, operation, options }) => ({
       warnings: [`${operation} ${object} ${oldObject.metadata.name} ${options.kind}`],
@@ -230,7 +230,7 @@ const cases: Record<string, Case> = {
     warnings: ['DELETE null thing DeleteOptions'],
   },
   'a delete is refused': {
-    prepare: createdBefore,
+    prepare: createBefore,
     request: remove,
     answer: () => ({ allowed: false, status: { code: 403, reason: 'Forbidden', message: 'protected' } }),
     status: 403,
@@ -256,14 +256,14 @@ const cases: Record<string, Case> = {
   },
   'a labelled object is deleted': {
     webhook: { objectSelector: { matchLabels: { guarded: 'yes' } } },
-    prepare: () => createdBefore({ metadata: { labels: { guarded: 'yes' } } }),
+    prepare: () => createBefore({ metadata: { labels: { guarded: 'yes' } } }),
     request: remove,
     answer: () => ({ allowed: false }),
     status: 400,
   },
   'an object without labels is deleted': {
     webhook: { objectSelector: { matchLabels: { guarded: 'yes' } } },
-    prepare: createdBefore,
+    prepare: createBefore,
     request: remove,
     answer: () => ({ allowed: false }),
     status: 200,
@@ -271,7 +271,7 @@ const cases: Record<string, Case> = {
   },
   'a label that is removed still counts': {
     webhook: { objectSelector: { matchLabels: { guarded: 'yes' } } },
-    prepare: () => createdBefore({ metadata: { labels: { guarded: 'yes' } } }),
+    prepare: () => createBefore({ metadata: { labels: { guarded: 'yes' } } }),
     request: () => api.call('PATCH', `${MAPS}/thing`, { body: { metadata: { labels: { guarded: null } } } }),
     answer: () => ({ allowed: false }),
     status: 400,

@@ -94,14 +94,14 @@ test('a patch that another write overtakes during the webhook call is applied ag
 test('a PUT with a revision that another write overtakes is a conflict', async () => {
   await namespace('strict');
   const url = `${NAMESPACES}/strict/secrets/one`;
-  const made = await api.ok('POST', `${NAMESPACES}/strict/secrets`, { body: secret('one', { a: '1' }) });
+  const created = await api.ok('POST', `${NAMESPACES}/strict/secrets`, { body: secret('one', { a: '1' }) });
   let first = true;
   meanwhile = async () => {
     if (!first) return;
     first = false;
     await api.ok('PATCH', url, { body: { stringData: { b: '2' } } });
   };
-  const { status } = await api.call('PUT', url, { body: { ...made, stringData: { c: '3' } } });
+  const { status } = await api.call('PUT', url, { body: { ...created, stringData: { c: '3' } } });
   meanwhile = async () => {};
   assert.equal(status, 409);
 });

@@ -31,7 +31,7 @@ suite('the audit log', () => {
   beforeEach(() => void records.splice(0));
 
   const events = (): Loose[] => records.map((record) => JSON.parse(formatEvent(record)));
-  const only = (): Loose => {
+  const onlyEvent = (): Loose => {
     const [event, ...more] = events();
     assert.deepEqual(more, []);
     return event;
@@ -39,7 +39,7 @@ suite('the audit log', () => {
 
   test('records a create with the name from its body', async () => {
     await api.ok('POST', CONFIG_MAPS, { body: aConfigMap({ name: 'one' }, { password: 'hunter2' }) });
-    const { objectRef, verb, responseStatus, annotations, user, userAgent, sourceIPs } = only();
+    const { objectRef, verb, responseStatus, annotations, user, userAgent, sourceIPs } = onlyEvent();
     assert.deepEqual(objectRef, { resource: 'configmaps', namespace: 'default', name: 'one', apiVersion: 'v1' });
     assert.deepEqual([verb, responseStatus.code, user.username, userAgent], ['create', 201, ADMIN.name, 'test']);
     assert.deepEqual(annotations, ALLOWED);
@@ -48,8 +48,8 @@ suite('the audit log', () => {
   });
 
   test('records a create with the generated name', async () => {
-    const made = await api.ok('POST', CONFIG_MAPS, { body: aConfigMap({ generateName: 'gen-' }) });
-    assert.equal(only().objectRef.name, made.metadata.name);
+    const created = await api.ok('POST', CONFIG_MAPS, { body: aConfigMap({ generateName: 'gen-' }) });
+    assert.equal(onlyEvent().objectRef.name, created.metadata.name);
   });
 
   test('records the name in a refused request', async () => {
@@ -112,7 +112,7 @@ suite('the audit log', () => {
     records.splice(0);
     const body = { ...aConfigMap({ name: 'dry' }), surplus: 1 };
     await api.ok('POST', `${CONFIG_MAPS}?dryRun=All&fieldValidation=Warn&token=hunter2`, { body, user: MALLORY });
-    const { requestURI, annotations } = only();
+    const { requestURI, annotations } = onlyEvent();
     assert.equal(requestURI, `${CONFIG_MAPS}?dryRun=All&fieldValidation=Warn&token=REDACTED`);
     assert.deepEqual(annotations, {
       'authorization.k8s.io/decision': 'allow',
@@ -128,7 +128,7 @@ suite('the audit log', () => {
     const body = { ...type, spec: { user: 'mallory', resourceAttributes: { verb: 'get', resource: 'pods' } } };
     await api.ok('POST', reviews, { body });
     await api.call('POST', reviews, { body, user: MALLORY });
-    assert.deepEqual([only().user.username, only().responseStatus.code], ['mallory', 403]);
+    assert.deepEqual([onlyEvent().user.username, onlyEvent().responseStatus.code], ['mallory', 403]);
   });
 
   /** Sends a request with headers, as over the network. */
@@ -152,7 +152,7 @@ suite('the audit log', () => {
 
   test('records both the impersonated and the real user', async () => {
     assert.equal(await impersonate(ADMIN, 'jane'), 403);
-    const { user, impersonatedUser, annotations } = only();
+    const { user, impersonatedUser, annotations } = onlyEvent();
     assert.equal(user.username, 'admin');
     assert.deepEqual(impersonatedUser, { username: 'jane', groups: ['system:authenticated'] });
     assert.deepEqual(annotations, FORBIDDEN);
@@ -160,7 +160,7 @@ suite('the audit log', () => {
 
   test('records a refused impersonation', async () => {
     assert.equal(await impersonate(MALLORY, 'admin'), 403);
-    const { user, impersonatedUser, annotations, responseStatus } = only();
+    const { user, impersonatedUser, annotations, responseStatus } = onlyEvent();
     assert.deepEqual([user.username, impersonatedUser], ['mallory', undefined]);
     assert.deepEqual(annotations, FORBIDDEN);
     assert.match(responseStatus.message, /cannot impersonate resource "users"/);

@@ -26,7 +26,7 @@ before(async () => {
   const services = new LocalServices();
   services.register('golden', 'converter', {
     async review(path, review) {
-      if (path.startsWith('/mutate')) return noted(review);
+      if (path.startsWith('/mutate')) return addSizeNote(review);
       reviews.push({ path, ...(review as Loose) });
       return misbehave?.(review) ?? answerTo(review);
     },
@@ -68,19 +68,19 @@ function versionedCrd(clientConfig: Loose): Loose {
   return crd;
 }
 
-function converted(object: Loose, desired: string): Loose {
+function convert(object: Loose, desired: string): Loose {
   const { spec } = object;
   const { conversions = '0' } = object.metadata.annotations ?? {};
-  const made = structuredClone(object);
-  made.apiVersion = desired;
-  made.metadata.labels = { ...object.metadata.labels, shown: desired.slice(desired.indexOf('/') + 1) };
-  made.metadata.annotations = { conversions: String(Number(conversions) + 1) };
-  made.metadata.finalizers = ['nobody/asked'];
-  made.spec =
+  const created = structuredClone(object);
+  created.apiVersion = desired;
+  created.metadata.labels = { ...object.metadata.labels, shown: desired.slice(desired.indexOf('/') + 1) };
+  created.metadata.annotations = { conversions: String(Number(conversions) + 1) };
+  created.metadata.finalizers = ['nobody/asked'];
+  created.spec =
     desired === 'golden.local/v2'
       ? { dimensions: { width: spec.size }, unit: spec.note ?? 'cm', strange: true }
       : { size: spec.dimensions.width, note: spec.unit };
-  return made;
+  return created;
 }
 
 function answerTo(review: Loose, response: Loose = {}): Loose {
@@ -91,14 +91,14 @@ function answerTo(review: Loose, response: Loose = {}): Loose {
     response: {
       uid,
       result: { status: 'Success' },
-      convertedObjects: objects.map((object: Loose) => converted(object, desiredAPIVersion)),
+      convertedObjects: objects.map((object: Loose) => convert(object, desiredAPIVersion)),
       ...response,
     },
   };
 }
 
 /** A mutating webhook that knows v1 only. */
-function noted(review: Loose): Loose {
+function addSizeNote(review: Loose): Loose {
   const { size } = review.request.object.spec;
   return reviewAnswer(review, jsonPatch({ op: 'add', path: '/spec/note', value: `size ${size}` }));
 }
@@ -132,14 +132,14 @@ test('an object written in the other version is stored in the storage version', 
     metadata: { name: 'two' },
     spec: { dimensions: { width: 7 }, unit: 'mm' },
   };
-  const made = await api.ok('POST', V2, { body });
-  assert.deepEqual(made.spec, { dimensions: { width: 7 }, unit: 'mm' });
+  const created = await api.ok('POST', V2, { body });
+  assert.deepEqual(created.spec, { dimensions: { width: 7 }, unit: 'mm' });
   const stored = await api.ok('GET', `${V1}/two`);
   // With the defaults of the storage version.
   assert.deepEqual(stored.spec, { size: 7, note: 'mm', mode: 'auto' });
   assert.deepEqual(
     [stored.apiVersion, stored.metadata.resourceVersion],
-    ['golden.local/v1', made.metadata.resourceVersion],
+    ['golden.local/v1', created.metadata.resourceVersion],
   );
 
   const patched = await api.ok('PATCH', `${V2}/two`, { body: { spec: { unit: 'm' } } });

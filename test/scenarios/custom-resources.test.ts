@@ -16,7 +16,10 @@ function condition(crd: Loose, type: string): Loose {
   return crd.status.conditions.find((candidate: Loose) => candidate.type === type);
 }
 
-async function until(watch: WatchProbe, fits: (event: { type: string; object: Loose }) => boolean): Promise<Loose> {
+async function awaitObject(
+  watch: WatchProbe,
+  fits: (event: { type: string; object: Loose }) => boolean,
+): Promise<Loose> {
   for (let seen = 1; ; seen++) {
     const event = (await watch.got(seen))[seen - 1]!;
     if (fits(event)) return event.object;
@@ -52,7 +55,7 @@ test('a second definition cannot take names that are in use', async () => {
   crd.spec.names = { plural: 'gizmos', singular: 'gizmo', kind: 'Gizmo', shortNames: ['gd'] };
   const watch = await api.watch(`${CRDS}?watch=1&fieldSelector=metadata.name=gizmos.golden.local`);
   await api.ok('POST', CRDS, { body: crd });
-  const judged = await until(watch, ({ object }) => condition(object, 'NamesAccepted') !== undefined);
+  const judged = await awaitObject(watch, ({ object }) => condition(object, 'NamesAccepted') !== undefined);
   assert.deepEqual(
     [condition(judged, 'NamesAccepted').status, condition(judged, 'NamesAccepted').message],
     ['False', '"gd" is already in use'],
@@ -60,7 +63,7 @@ test('a second definition cannot take names that are in use', async () => {
   assert.equal(condition(judged, 'Established').status, 'False');
   assert.equal((await api.call('GET', '/apis/golden.local/v1/gizmos')).status, 404);
   await api.ok('PATCH', `${CRDS}/gizmos.golden.local`, { body: { spec: { names: { shortNames: ['gz'] } } } });
-  await until(watch, ({ object }) => condition(object, 'Established')?.status === 'True');
+  await awaitObject(watch, ({ object }) => condition(object, 'Established')?.status === 'True');
   watch.stop();
   assert.deepEqual((await api.ok('GET', '/apis/golden.local/v1/gizmos')).items, []);
 });
@@ -74,9 +77,9 @@ test('several served versions are views of one object', async () => {
   await installCrd(api, crd);
   const url = (version: string) => `/apis/golden.local/${version}/namespaces/golden/wheels`;
   const wheel = { ...aGadget('w'), apiVersion: 'golden.local/v1beta1', kind: 'Wheel' };
-  const made = await api.call('POST', url('v1beta1'), { body: wheel });
-  assert.deepEqual([made.status, made.body.apiVersion], [201, 'golden.local/v1beta1']);
-  assert.deepEqual(made.warnings, ['golden.local/v1beta1 Wheel is deprecated']);
+  const created = await api.call('POST', url('v1beta1'), { body: wheel });
+  assert.deepEqual([created.status, created.body.apiVersion], [201, 'golden.local/v1beta1']);
+  assert.deepEqual(created.warnings, ['golden.local/v1beta1 Wheel is deprecated']);
   assert.equal((await api.ok('GET', `${url('v1')}/w`)).apiVersion, 'golden.local/v1');
   await api.ok('PATCH', `${url('v1beta1')}/w`, { body: { spec: { size: 9 } } });
   const watch = await api.watch(`${url('v1beta1')}?watch=1`);
@@ -99,8 +102,8 @@ test('a write through one version must match the storage version, also if that i
   const lever = { ...aGadget('l', { size: 2, anything: 'goes' }), apiVersion: 'golden.local/v0', kind: 'Lever' };
   const want = { size: 2, mode: 'auto' };
 
-  const made = await api.ok('POST', url('v0'), { body: lever });
-  assert.deepEqual([made.apiVersion, made.spec], ['golden.local/v0', want]);
+  const created = await api.ok('POST', url('v0'), { body: lever });
+  assert.deepEqual([created.apiVersion, created.spec], ['golden.local/v0', want]);
   for (const version of ['v0', 'v1']) {
     const read = await api.ok('GET', `${url(version)}/l`);
     assert.deepEqual([read.apiVersion, read.spec], [`golden.local/${version}`, want]);
@@ -164,7 +167,7 @@ test('open watches of a kind end when its definition changes, not when only its 
   const watch = await api.watch(`${GADGETS}?watch=1`);
   await api.ok('PATCH', `${CRDS}/gadgets.golden.local`, { body: { metadata: { labels: { touched: 'yes' } } } });
   await api.ok('POST', GADGETS, { body: aGadget('still-watched', { size: 1 }) });
-  await until(watch, ({ object }) => object.metadata.name === 'still-watched');
+  await awaitObject(watch, ({ object }) => object.metadata.name === 'still-watched');
   await api.ok('PATCH', `${CRDS}/gadgets.golden.local`, { body: { spec: { names: { categories: ['all', 'more'] } } } });
   await watch.ended;
 });
@@ -174,13 +177,13 @@ test('deleting a definition deletes its objects, and waits for their finalizers'
   const watch = await api.watch(`${CRDS}?watch=1&fieldSelector=metadata.name=gadgets.golden.local`);
   const answer = await api.ok('DELETE', `${CRDS}/gadgets.golden.local`);
   assert.deepEqual(answer.metadata.finalizers, ['customresourcecleanup.apiextensions.k8s.io']);
-  await until(watch, ({ object }) => condition(object, 'Terminating')?.status === 'True');
+  await awaitObject(watch, ({ object }) => condition(object, 'Terminating')?.status === 'True');
   assert.equal((await api.call('POST', GADGETS, { body: aGadget('late', { size: 1 }) })).status, 405);
   const gadgets = await api.watch(`${GADGETS}?watch=1&fieldSelector=metadata.name=sticky`);
-  await until(gadgets, ({ object }) => object.metadata.deletionTimestamp !== undefined);
+  await awaitObject(gadgets, ({ object }) => object.metadata.deletionTimestamp !== undefined);
   gadgets.stop();
   await api.ok('PATCH', `${GADGETS}/sticky`, { body: { metadata: { finalizers: null } } });
-  await until(watch, ({ type }) => type === 'DELETED');
+  await awaitObject(watch, ({ type }) => type === 'DELETED');
   watch.stop();
   assert.equal((await api.call('GET', GADGETS)).status, 404);
   assert.equal(api.store.count('gadgets.golden.local'), 0);

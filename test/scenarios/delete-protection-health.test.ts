@@ -50,8 +50,8 @@ after(async () => {
 
 const conditionOf = (kubevirt: Loose): Loose =>
   kubevirt?.status?.conditions?.find(({ type }: Loose) => type === 'DeleteProtectionAvailable') ?? {};
-const condition = async () => conditionOf(await api.ok('GET', `${KUBEVIRTS}/kubevirt`));
-const gauge = (of = plane) => /^selfsame_delete_protection_available (\d)$/m.exec(of.metrics.text())?.[1];
+const readCondition = async () => conditionOf(await api.ok('GET', `${KUBEVIRTS}/kubevirt`));
+const readGauge = (of = plane) => /^selfsame_delete_protection_available (\d)$/m.exec(of.metrics.text())?.[1];
 
 /** Waits until the operator has reported the reason. */
 async function awaitReported(reason: string, of = plane): Promise<void> {
@@ -61,8 +61,8 @@ async function awaitReported(reason: string, of = plane): Promise<void> {
 }
 
 test('protection is available when all objects are in place', async () => {
-  const { status, reason } = await condition();
-  assert.deepEqual([status, reason, gauge()], ['True', 'PoliciesInPlace', '1']);
+  const { status, reason } = await readCondition();
+  assert.deepEqual([status, reason, readGauge()], ['True', 'PoliciesInPlace', '1']);
 });
 
 const faults: Record<string, { path: string; edit?: Loose; reason: string }> = {
@@ -86,7 +86,7 @@ for (const [name, { path, edit, reason }] of Object.entries(faults)) {
       ['False', reason],
       ['True', 'PoliciesInPlace'],
     ]);
-    assert.equal(gauge(), '1');
+    assert.equal(readGauge(), '1');
   });
 }
 
@@ -102,13 +102,13 @@ test('a problem that cannot be repaired stays reported', async () => {
   await api.ok('PATCH', ROLE, { body: { rules: readOnly } });
   await api.ok('DELETE', BINDING);
   await awaitReported('PolicyMissing');
-  const { status, message } = await condition();
-  assert.deepEqual([status, gauge()], ['False', '0']);
+  const { status, message } = await readCondition();
+  assert.deepEqual([status, readGauge()], ['False', '0']);
   assert.match(message, /validatingadmissionpolicybindings.*kubevirt-vm-deletion-protection is missing$/);
 
   await api.ok('PATCH', ROLE, { body: { rules } });
   await awaitReported('PoliciesInPlace');
-  assert.equal(gauge(), '1');
+  assert.equal(readGauge(), '1');
   await api.ok('GET', BINDING);
 });
 
@@ -117,10 +117,10 @@ test('a policy that is being deleted is reported, and created again when it is g
   await api.ok('PATCH', POLICY, { body: { metadata: { finalizers: ['example.com/held'] } } });
   await api.ok('DELETE', POLICY);
   await awaitReported('PolicyBeingDeleted');
-  assert.equal(gauge(), '0');
+  assert.equal(readGauge(), '0');
   await api.ok('PATCH', POLICY, { body: { metadata: { finalizers: null } } });
   await awaitReported('PoliciesInPlace');
-  assert.equal(gauge(), '1');
+  assert.equal(readGauge(), '1');
   assert.notEqual((await api.ok('GET', POLICY)).metadata.uid, metadata.uid);
 });
 
@@ -149,7 +149,7 @@ test('on a cluster without admission policies everything else is installed, unti
       conditionOf(kubevirt).message,
       /Kubernetes 1\.30 and later do\. Missing without them: delete protection, /,
     );
-    assert.equal(gauge(first), '0');
+    assert.equal(readGauge(first), '0');
     // Requested once and never watched.
     assert.deepEqual(requests, [`${ADMISSION}/validatingadmissionpolicies`]);
     assert.deepEqual((await old.ok('GET', `${ADMISSION}/validatingadmissionpolicies`)).items, []);
@@ -161,7 +161,7 @@ test('on a cluster without admission policies everything else is installed, unti
   const second = await startOperator(old);
   try {
     await awaitReported('PoliciesInPlace', second);
-    assert.equal(gauge(second), '1');
+    assert.equal(readGauge(second), '1');
     await old.ok('GET', BINDING);
   } finally {
     await second.stop();

@@ -53,7 +53,7 @@ async function protect(api: TestApi, ...resources: string[]): Promise<void> {
   await api.settle();
 }
 
-const fill = (api: TestApi, plural: string, kind: string, names: readonly string[]) =>
+const createObjects = (api: TestApi, plural: string, kind: string, names: readonly string[]) =>
   Promise.all(
     names.map((name) =>
       api.ok('POST', `${NAMESPACES}/golden/${plural}`, { body: { apiVersion: 'v1', kind, metadata: { name } } }),
@@ -77,8 +77,8 @@ test('deleting a namespace removes all objects except protected ones, reports th
   await protect(api, 'configmaps', 'secrets');
   // More objects than one batch deletes, and first in the order of names.
   const kept = Array.from({ length: 130 }, (_, i) => `kept-${String(i).padStart(3, '0')}`);
-  await fill(api, 'configmaps', 'ConfigMap', [...kept, 'other', 'z-last']);
-  await fill(api, 'secrets', 'Secret', ['a-first', 'kept', 'z-last']);
+  await createObjects(api, 'configmaps', 'ConfigMap', [...kept, 'other', 'z-last']);
+  await createObjects(api, 'secrets', 'Secret', ['a-first', 'kept', 'z-last']);
   await api.settle();
   await api.ok('DELETE', `${NAMESPACES}/golden`);
   await advance(2);

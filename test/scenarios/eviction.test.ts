@@ -32,7 +32,7 @@ async function startPods(scene: ClusterScene, ...names: string[]): Promise<void>
 }
 
 /** Removes a terminating pod, as the node agent does. */
-const finish = (scene: ClusterScene, name: string) => scene.ok('DELETE', `${PODS}/${name}?gracePeriodSeconds=0`);
+const removePod = (scene: ClusterScene, name: string) => scene.ok('DELETE', `${PODS}/${name}?gracePeriodSeconds=0`);
 
 test('a budget counts its pods and reports how many may be disrupted', async (t) => {
   const scene = await startClusterScene(t);
@@ -103,7 +103,7 @@ test('draining a node evicts pods one by one, as replacements become ready elsew
       terminating.status.conditions.find(({ type }: Loose) => type === 'DisruptionTarget').reason,
       'EvictionByEvictionAPI',
     );
-    await finish(scene, name);
+    await removePod(scene, name);
     await scene.settle();
   }
   assert.deepEqual(await scene.places(), ['c@node-2', 'd@node-2']);

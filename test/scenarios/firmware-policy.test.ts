@@ -30,7 +30,7 @@ const nextName = () => `vm-${++count}`;
 const firmware = (value: unknown) => ({ spec: { template: { spec: { domain: { firmware: value } } } } });
 const manifest = (name: string, patch: object = {}): Loose => aVm({ ...patch, metadata: { name } });
 /** A manifest as users write it, without identity. */
-const anonymous = (name: string): Loose => manifest(name, firmware(null));
+const manifestWithoutIdentity = (name: string): Loose => manifest(name, firmware(null));
 const identity = (vm: Loose): Loose => vm.spec.template.spec.domain.firmware;
 
 const json = (...operations: Loose[]): CallOptions => ({
@@ -119,7 +119,7 @@ const kept: Record<string, { write: Write; what: string[] }> = {
   },
   'replace with the original manifest': {
     write: (path, { metadata: { name, resourceVersion } }) => {
-      const original = anonymous(name);
+      const original = manifestWithoutIdentity(name);
       return api.call('PUT', path, { body: { ...original, metadata: { ...original.metadata, resourceVersion } } });
     },
     what: BOTH,
@@ -150,7 +150,7 @@ for (const [route, { write, what }] of Object.entries(kept)) {
 
 test('a replacement may change other firmware and other fields at once', async () => {
   const name = nextName();
-  await api.ok('POST', VMS, { body: anonymous(name) });
+  await api.ok('POST', VMS, { body: manifestWithoutIdentity(name) });
   const vm = await api.ok('GET', `${VMS}/${name}`);
   const { uuid, serial } = identity(vm);
   const { body } = await replace((copy) => {
@@ -207,9 +207,9 @@ function withNulls(body: Loose, gone: Loose): Loose {
 
 test('repeated apply of the manifest without a uuid keeps the uuid', async () => {
   const name = nextName();
-  const vm = await api.ok('POST', VMS, { body: anonymous(name) });
+  const vm = await api.ok('POST', VMS, { body: manifestWithoutIdentity(name) });
   for (const cores of [2, 2, 4]) {
-    const wanted = anonymous(name);
+    const wanted = manifestWithoutIdentity(name);
     wanted.spec.template.spec.domain.cpu.cores = cores;
     const answer = await apply(name, wanted);
     assert.equal(answer.status, 200, answer.text);
@@ -223,14 +223,14 @@ test('apply without the uuid by a user who applied it before keeps it', async ()
   await api.ok('POST', VMS, { body: manifest(name) });
   const { body: vm } = await apply(name, manifest(name));
   for (const removal of [firmware(null), firmware({ uuid: null })]) {
-    const answer = await apply(name, anonymous(name), removal);
+    const answer = await apply(name, manifestWithoutIdentity(name), removal);
     assert.equal(answer.status, 422, answer.text);
     assert.ok(answer.body.message.endsWith(refusal(name, 'uuid', UUID)), answer.body.message);
   }
   assert.deepEqual(await api.ok('GET', `${VMS}/${name}`), vm);
 });
 
-const serverSide = (name: string, body: Loose, manager = 'gitops'): Promise<Answer> =>
+const applyServerSide = (name: string, body: Loose, manager = 'gitops'): Promise<Answer> =>
   api.call('PATCH', `${VMS}/${name}?fieldManager=${manager}`, {
     body: { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', ...body },
     contentType: 'application/apply-patch+yaml',
@@ -238,11 +238,11 @@ const serverSide = (name: string, body: Loose, manager = 'gitops'): Promise<Answ
 
 test('repeated server-side apply of the manifest without a uuid changes nothing', async () => {
   const name = nextName();
-  const { body: vm, status } = await serverSide(name, anonymous(name));
+  const { body: vm, status } = await applyServerSide(name, manifestWithoutIdentity(name));
   assert.equal(status, 201);
   assert.ok(identity(vm).uuid);
   for (let time = 0; time < 3; time++) {
-    const answer = await serverSide(name, anonymous(name));
+    const answer = await applyServerSide(name, manifestWithoutIdentity(name));
     assert.equal(answer.status, 200, answer.text);
     assert.deepEqual(answer.warnings, []);
     assert.deepEqual(answer.body, vm);
@@ -251,9 +251,9 @@ test('repeated server-side apply of the manifest without a uuid changes nothing'
 
 test('server-side apply without the uuid by the manager that applied it before keeps it', async () => {
   const name = nextName();
-  const { body: vm } = await serverSide(name, manifest(name));
-  for (const body of [anonymous(name), manifest(name, firmware({ uuid: '' }))]) {
-    const answer = await serverSide(name, body);
+  const { body: vm } = await applyServerSide(name, manifest(name));
+  for (const body of [manifestWithoutIdentity(name), manifest(name, firmware({ uuid: '' }))]) {
+    const answer = await applyServerSide(name, body);
     assert.equal(answer.status, 422, answer.text);
     assert.ok(answer.body.message.endsWith(refusal(name, 'uuid', UUID)), answer.body.message);
   }
@@ -294,13 +294,13 @@ for (const [change, { write, want }] of Object.entries(allowed)) {
 }
 
 /** Stores a VM as if it had been created before the webhook was installed. */
-async function storedWithout(name: string): Promise<Loose> {
+async function storeWithoutUuid(name: string): Promise<Loose> {
   const path = `${POLICIES}/mutatingwebhookconfigurations/selfsame`;
   await scene.plane.stop();
   const configuration = await api.ok('GET', path);
   await api.ok('DELETE', path);
   await api.settle();
-  const vm = await api.ok('POST', VMS, { body: anonymous(name) });
+  const vm = await api.ok('POST', VMS, { body: manifestWithoutIdentity(name) });
   const { resourceVersion: _v, uid: _u, ...metadata } = configuration.metadata;
   await api.ok('POST', `${POLICIES}/mutatingwebhookconfigurations`, { body: { ...configuration, metadata } });
   await api.settle();
@@ -309,7 +309,7 @@ async function storedWithout(name: string): Promise<Loose> {
 
 test('a VM without a uuid may be changed, and get one', async () => {
   const name = nextName();
-  const vm = await storedWithout(name);
+  const vm = await storeWithoutUuid(name);
   assert.equal(identity(vm), undefined);
   const path = `${VMS}/${name}`;
   const labelled = await api.ok('PATCH', path, merge({ metadata: { labels: { a: 'b' } } }));
@@ -343,9 +343,9 @@ for (const [uuid, wrong] of Object.entries(malformed)) {
   test(`refuses the uuid ${uuid}, which ${wrong}`, async () => {
     const name = nextName();
     const want = `spec.template.spec.domain.firmware.uuid: Invalid value: "${uuid}": must be a UUID as of RFC 4122, other than the nil UUID (e.g. ${UUID}), but ${wrong}`;
-    const made = await api.call('POST', VMS, { body: manifest(name, firmware({ uuid })) });
-    assert.equal(made.status, 422);
-    assert.ok(made.body.message.endsWith(want), made.body.message);
+    const created = await api.call('POST', VMS, { body: manifest(name, firmware({ uuid })) });
+    assert.equal(created.status, 422);
+    assert.ok(created.body.message.endsWith(want), created.body.message);
     await api.ok('POST', VMS, { body: manifest(name) });
     const changed = await api.call('PATCH', `${VMS}/${name}`, merge(firmware({ uuid })));
     assert.equal(changed.status, 422);

@@ -35,7 +35,7 @@ const owner = ({ apiVersion, kind, metadata: { name, uid } }: Loose, fields: Loo
   ...fields,
 });
 
-function make(on: TestApi, name: string, owners: Loose[] = []): Promise<Loose> {
+function create(on: TestApi, name: string, owners: Loose[] = []): Promise<Loose> {
   const metadata = { name, ownerReferences: owners };
   return on.ok('POST', CONFIGMAPS, { body: { apiVersion: 'v1', kind: 'ConfigMap', metadata } });
 }
@@ -54,14 +54,14 @@ function blockWithGadget(root: Loose): Promise<Loose> {
 async function collectMarkers(): Promise<void> {
   for (const name of ['marker-a', 'marker-b']) {
     const watch = await api.watch(`${CONFIGMAPS}?watch=1&fieldSelector=metadata.name=${name}`);
-    await make(api, name, [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'nobody', uid: 'nobody' }]);
+    await create(api, name, [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'nobody', uid: 'nobody' }]);
     await watch.got(2);
     watch.stop();
   }
 }
 
 /** Starts a collector that cannot list gadgets until `list` is called. */
-function withoutGadgets(overrides: (client: Client) => Partial<Client> = () => ({})): (client: Client) => Client {
+function startWithoutGadgets(overrides: (client: Client) => Partial<Client> = () => ({})): (client: Client) => Client {
   const { promise: mayList, resolve } = Promise.withResolvers<void>();
   list = resolve;
   return (client) => ({
@@ -74,39 +74,39 @@ function withoutGadgets(overrides: (client: Client) => Partial<Client> = () => (
   });
 }
 
-const rootIsThere = async () => (await api.call('GET', `${CONFIGMAPS}/root`)).status === 200;
+const rootExists = async () => (await api.call('GET', `${CONFIGMAPS}/root`)).status === 200;
 const deleteRoot = () => api.ok('DELETE', `${CONFIGMAPS}/root`, { body: { propagationPolicy: 'Foreground' } });
 
 /** Lists the gadgets and asserts that the owner waits for the blocking gadget and is deleted after it. */
-async function rootWaitsForGadget(): Promise<void> {
+async function assertRootWaits(): Promise<void> {
   list();
   await collector!.settle();
-  assert.ok(await rootIsThere());
+  assert.ok(await rootExists());
   assert.ok(
     (await api.ok('GET', `${GADGETS}/blocks`)).metadata.deletionTimestamp,
     'the blocking object is deleted first',
   );
   await api.ok('PATCH', `${GADGETS}/blocks`, { body: { metadata: { finalizers: null } } });
   await collector!.settle();
-  assert.equal(await rootIsThere(), false);
+  assert.equal(await rootExists(), false);
 }
 
 test('foreground: an owner waits for a kind that is served but not listed yet', async () => {
-  const through = withoutGadgets();
+  const through = startWithoutGadgets();
   collector = await startCollector(api, { through });
   await installCrd(api, gadgetCrd());
-  await blockWithGadget(await make(api, 'root'));
+  await blockWithGadget(await create(api, 'root'));
   await deleteRoot();
   await collectMarkers();
-  assert.ok(await rootIsThere());
-  await rootWaitsForGadget();
+  assert.ok(await rootExists());
+  await assertRootWaits();
 });
 
 test('foreground: an owner waits for a kind that is served only since its processing began', async () => {
   const readBegun = Promise.withResolvers<void>();
   const mayReturn = Promise.withResolvers<void>();
   let reads = 0;
-  const through = withoutGadgets((client) => ({
+  const through = startWithoutGadgets((client) => ({
     async get(type, object, options) {
       const found = await client.get(type, object, options);
       if (object.name !== 'root' || reads++ > 0) return found;
@@ -116,15 +116,15 @@ test('foreground: an owner waits for a kind that is served only since its proces
     },
   }));
   collector = await startCollector(api, { through });
-  const root = await make(api, 'root');
+  const root = await create(api, 'root');
   await deleteRoot();
   await readBegun.promise;
   await installCrd(api, gadgetCrd());
   await blockWithGadget(root);
   mayReturn.resolve();
   await collectMarkers();
-  assert.ok(await rootIsThere());
-  await rootWaitsForGadget();
+  assert.ok(await rootExists());
+  await assertRootWaits();
 });
 
 test('with its own account the collector deletes, waits, orphans and removes finalizers, also for custom kinds', async () => {
@@ -135,12 +135,12 @@ test('with its own account the collector deletes, waits, orphans and removes fin
   const child = (name: string, root: Loose) =>
     real.ok('POST', GADGETS, { body: aGadget(name, { size: 1 }, { ownerReferences: [owner(root)] }) });
 
-  await child('follows', await make(real, 'background'));
-  const waits = await make(real, 'foreground');
+  await child('follows', await create(real, 'background'));
+  const waits = await create(real, 'foreground');
   const ownerReferences = [owner(waits, { blockOwnerDeletion: true })];
   const held = { ownerReferences, finalizers: ['example.org/hold'] };
   await real.ok('POST', GADGETS, { body: aGadget('blocks', { size: 1 }, held) });
-  await child('stays', await make(real, 'orphan'));
+  await child('stays', await create(real, 'orphan'));
   await real.settle();
   await remove(`${CONFIGMAPS}/background`, 'Background');
   await remove(`${CONFIGMAPS}/foreground`, 'Foreground');

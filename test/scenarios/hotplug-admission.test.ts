@@ -23,8 +23,14 @@ let scene: AdmissionScene;
 let api: TestApi;
 let subresources: SubresourceHandler;
 
-const noNode = async (): Promise<never> => assert.fail('no node is called');
-const nodes: NodeConnections = { put: noNode, get: noNode, post: noNode, upgrade: noNode, close: () => {} };
+const refuseCalls = async (): Promise<never> => assert.fail('no node is called');
+const nodes: NodeConnections = {
+  put: refuseCalls,
+  get: refuseCalls,
+  post: refuseCalls,
+  upgrade: refuseCalls,
+  close: () => {},
+};
 
 before(async () => {
   scene = await startAdmissionScene('golden');
@@ -37,7 +43,7 @@ after(() => scene.stop());
 let count = 0;
 const patchOf = (more: object = {}) => ({ metadata: { name: `vm-${++count}` }, ...more });
 
-async function aRunning(): Promise<Loose> {
+async function createRunning(): Promise<Loose> {
   const patch = patchOf({ spec: { domain: { firmware: { uuid: newUid() } } } });
   const vmi = await api.ok('POST', `${GOLDEN}/virtualmachineinstances`, { body: aVmi(patch) });
   const path = `${GOLDEN}/virtualmachineinstances/${vmi.metadata.name}`;
@@ -61,7 +67,7 @@ async function put(kind: string, name: string, verb: string, body: unknown) {
 }
 
 test('a volume is added to an instance and removed again', async () => {
-  const { name, path } = await aRunning();
+  const { name, path } = await createRunning();
   const kind = 'virtualmachineinstances';
   assert.deepEqual(await put(kind, name, 'addvolume', DATA), { status: 202, message: '' });
   const { spec } = await api.ok('GET', path);
@@ -91,7 +97,7 @@ const refusals: Record<string, { disk: object; message: RegExp }> = {
 for (const [name, { disk, message }] of Object.entries(refusals)) {
   test(`refuses a volume ${name}`, async () => {
     const { body: vm } = await api.call('POST', `${GOLDEN}/virtualmachines`, { body: aVm(patchOf()) });
-    const vmi = await aRunning();
+    const vmi = await createRunning();
     for (const [kind, of] of [
       ['virtualmachines', vm.metadata.name],
       ['virtualmachineinstances', vmi.name],
@@ -104,7 +110,7 @@ for (const [name, { disk, message }] of Object.entries(refusals)) {
 }
 
 test('users cannot plug devices into an instance; the VM controller can, and only devices that support it', async () => {
-  const { path } = await aRunning();
+  const { path } = await createRunning();
   const { spec } = await api.ok('GET', path);
   const nic = { name: 'lan', bridge: {} };
   const networks = [...spec.networks, { name: 'lan', multus: { networkName: 'br0' } }];
@@ -124,18 +130,18 @@ test('users cannot plug devices into an instance; the VM controller can, and onl
 });
 
 test('devices for a VM are accepted when it is created, and not later', async () => {
-  const annotated = (value: string) => ({ annotations: { 'identity.selfsame.io/imported-devices': value } });
+  const importAnnotation = (value: string) => ({ annotations: { 'identity.selfsame.io/imported-devices': value } });
   const text = JSON.stringify({ from: 'test', devices: [{ id: 'disk-root', type: 'disk', device: 'disk' }] });
   const create = (value: string) => {
     const { metadata } = patchOf();
-    const body = aVm({ metadata: { ...metadata, ...annotated(value) } });
+    const body = aVm({ metadata: { ...metadata, ...importAnnotation(value) } });
     return api.call('POST', `${GOLDEN}/virtualmachines`, { body });
   };
   const broken = await create('{"from":"test","devices":[{}]}');
   assert.match(broken.body.message, /imported-devices\]: Invalid value: devices\[0\]\.id is missing$/);
-  const made = await create(text);
-  assert.equal(made.status, 201, made.text);
-  const path = `${GOLDEN}/virtualmachines/${made.body.metadata.name}`;
-  const later = await api.call('PATCH', path, { body: { metadata: annotated('{}') } });
+  const created = await create(text);
+  assert.equal(created.status, 201, created.text);
+  const path = `${GOLDEN}/virtualmachines/${created.body.metadata.name}`;
+  const later = await api.call('PATCH', path, { body: { metadata: importAnnotation('{}') } });
   assert.match(later.body.message, /Forbidden: may only be set when the VirtualMachine is created$/);
 });

@@ -28,7 +28,7 @@ after(() => scene.stop());
 let count = 0;
 
 /** Creates an instance that runs on node-1, and its pod. */
-async function running({ status = {}, spec = {}, name = `vm-${++count}` }: Loose = {}): Promise<string> {
+async function createRunning({ status = {}, spec = {}, name = `vm-${++count}` }: Loose = {}): Promise<string> {
   const body = aVmi({ metadata: { name }, spec: { volumes: null, domain: { devices: { disks: null } }, ...spec } });
   const { metadata } = await api.ok('POST', INSTANCES, { body });
   const conditions = [{ type: 'LiveMigratable', status: 'True' }];
@@ -55,7 +55,7 @@ const migrate = (vmiName: string, metadata: object = { name: `m-${++count}` }) =
 const DENIED = 'admission webhook "validate-virtualmachineinstancemigrations.selfsame.io" denied the request: ';
 
 test('a migration gets a finalizer and the label of its instance, and a second one must wait for its end', async () => {
-  const name = await running();
+  const name = await createRunning();
   const { status, body: firstMigration } = await migrate(name, { name: null, generateName: 'kubevirt-migrate-vm-' });
   assert.equal(status, 201, JSON.stringify(firstMigration));
   assert.deepEqual(firstMigration.metadata.finalizers, ['kubevirt.io/migrationJobFinalize']);
@@ -96,7 +96,7 @@ const refusals: Record<string, { vmi?: Loose; spec?: object; code: number; messa
 };
 for (const [name, { vmi, spec, code, message }] of Object.entries(refusals)) {
   test(`refuses a migration ${name}`, async () => {
-    const vmiName = await running(vmi);
+    const vmiName = await createRunning(vmi);
     const body = aMigration({ metadata: { name: `m-${++count}` }, spec: { vmiName, ...spec } });
     const answer = await api.call('POST', MIGRATIONS, { body });
     assert.equal(answer.status, code, JSON.stringify(answer.body));
@@ -106,7 +106,7 @@ for (const [name, { vmi, spec, code, message }] of Object.entries(refusals)) {
 }
 
 test('the target of a stored migration cannot change', async () => {
-  const { body } = await migrate(await running());
+  const { body } = await migrate(await createRunning());
   const path = `${MIGRATIONS}/${body.metadata.name}`;
   const changed = await api.call('PATCH', path, { body: { spec: { vmiName: 'web' } }, ...MERGE });
   assert.equal(changed.status, 422);
@@ -123,7 +123,7 @@ const LIVE = { spec: { evictionStrategy: 'LiveMigrate' } };
 const EVICTION_DENIED = 'admission webhook "validate-pod-evictions.selfsame.io" denied the request: ';
 
 test('evicting a migratable guest is refused with a retry, and marks the guest for migration', async () => {
-  const name = await running(LIVE);
+  const name = await createRunning(LIVE);
   const { status, body } = await evict(name);
   // kubectl drain retries after this code.
   assert.deepEqual([status, body.code, body.reason], [429, 429, 'TooManyRequests']);
@@ -136,14 +136,14 @@ test('evicting a migratable guest is refused with a retry, and marks the guest f
 });
 
 test('a dry run, however requested, marks nothing', async () => {
-  const name = await running(LIVE);
+  const name = await createRunning(LIVE);
   assert.equal((await evict(name, { query: '?dryRun=All' })).status, 429);
   assert.equal((await evict(name, { body: { deleteOptions: { dryRun: ['All'] } } })).status, 429);
   assert.equal(await markOf(name), undefined);
 });
 
 test('guests without an eviction strategy are evicted, and so are other pods', async () => {
-  const name = await running();
+  const name = await createRunning();
   assert.equal((await evict(name)).status, 201);
   const body = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'virt-launcher-web' } };
   const spec = { nodeName: 'node-1', containers: [{ name: 'web', image: 'x' }] };
@@ -152,7 +152,7 @@ test('guests without an eviction strategy are evicted, and so are other pods', a
 });
 
 test('an eviction proceeds if our webhook is not available', async () => {
-  const name = await running(LIVE);
+  const name = await createRunning(LIVE);
   const back = scene.loseWebhook();
   try {
     assert.equal((await evict(name)).status, 201);
@@ -168,19 +168,19 @@ test('the settings contain the default for all guests', async () => {
   };
   await configure('LiveMigrate');
   try {
-    const fixed = await running({ status: { conditions: [] } });
+    const fixed = await createRunning({ status: { conditions: [] } });
     assert.match(
       (await evict(fixed)).body.message,
       /is configured with an eviction strategy but is not live-migratable/,
     );
-    assert.equal((await evict(await running({ spec: { evictionStrategy: 'None' } }))).status, 201);
+    assert.equal((await evict(await createRunning({ spec: { evictionStrategy: 'None' } }))).status, 201);
   } finally {
     await configure(null);
   }
 });
 
 test('the mark applies to this instance, not to a later one of the same name', async () => {
-  const name = await running(LIVE);
+  const name = await createRunning(LIVE);
   const vmi = await api.ok('GET', `${INSTANCES}/${name}`);
   const mark = evacuationMark(scene.plane.client('selfsame-webhook'));
   await assert.rejects(mark({ ...vmi, metadata: { ...vmi.metadata, uid: 'another' } }, 'node-9'), { code: 422 });

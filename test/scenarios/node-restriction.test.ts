@@ -19,8 +19,8 @@ const cases: Record<string, { do: (api: TestApi, uid: (pod: string) => string) =
       api.call('POST', '/api/v1/namespaces/kube-system/serviceaccounts/default/token', { ...N1, body: tokenRequest() }),
     want: 403,
   },
-  'a token for its pod': { do: (api, uid) => askToken(api, 'mine', uid('mine')), want: 201 },
-  'a token for a pod of another node': { do: (api, uid) => askToken(api, 'other', uid('other')), want: 403 },
+  'a token for its pod': { do: (api, uid) => requestToken(api, 'mine', uid('mine')), want: 201 },
+  'a token for a pod of another node': { do: (api, uid) => requestToken(api, 'other', uid('other')), want: 403 },
   'the status of its pod': { do: (api) => patchStatus(api, `${PODS}/mine`), want: 200 },
   'the status of a pod of another node': { do: (api) => patchStatus(api, `${PODS}/other`), want: 403 },
   'the deletion of a pod of another node': {
@@ -49,7 +49,7 @@ const cases: Record<string, { do: (api: TestApi, uid: (pod: string) => string) =
   },
 };
 
-function askToken(api: TestApi, name: string, uid: string): Promise<Answer> {
+function requestToken(api: TestApi, name: string, uid: string): Promise<Answer> {
   const boundObjectRef = { apiVersion: 'v1', kind: 'Pod', name, uid };
   return api.call('POST', TOKEN, { ...N1, body: tokenRequest({ boundObjectRef }) });
 }

@@ -26,7 +26,7 @@ interface Rule {
   readonly resourceNames?: string[];
 }
 
-const reads = (resource: string, ...resourceNames: string[]): Rule => ({
+const readRule = (resource: string, ...resourceNames: string[]): Rule => ({
   apiGroups: [''],
   resources: [resource],
   verbs: ['get', 'list', 'watch'],
@@ -53,11 +53,11 @@ function collectionOf({ kind, metadata }: Loose): string {
   return metadata.namespace === undefined ? `${RBAC}/${plural}` : `${RBAC}/namespaces/${metadata.namespace}/${plural}`;
 }
 
-const make = (object: Loose, options: CallOptions = {}) =>
+const create = (object: Loose, options: CallOptions = {}) =>
   api.call('POST', collectionOf(object), { body: object, ...options });
 
-async function made(object: Loose): Promise<void> {
-  const { status, body } = await make(object);
+async function createOk(object: Loose): Promise<void> {
+  const { status, body } = await create(object);
   assert.equal(status, 201, JSON.stringify(body));
 }
 
@@ -69,8 +69,8 @@ test('a role takes effect as soon as its write is answered, and ends with its de
     refused.body.message,
     'configmaps is forbidden: User "rita" cannot list resource "configmaps" in API group "" in the namespace "a"',
   );
-  await made(role('map-reader', [reads('configmaps')]));
-  await made(binding('rita', 'ClusterRole/map-reader', ['rita'], 'a'));
+  await createOk(role('map-reader', [readRule('configmaps')]));
+  await createOk(binding('rita', 'ClusterRole/map-reader', ['rita'], 'a'));
   assert.equal((await list()).status, 200);
   assert.equal((await api.call('GET', '/api/v1/namespaces/b/configmaps', as('rita'))).status, 403);
   await api.ok('DELETE', `${RBAC}/clusterroles/map-reader`);
@@ -80,7 +80,7 @@ test('a role takes effect as soon as its write is answered, and ends with its de
 });
 
 test('an admin of a namespace has permissions only in it', async () => {
-  await made(binding('adam', 'ClusterRole/admin', ['adam'], 'a'));
+  await createOk(binding('adam', 'ClusterRole/admin', ['adam'], 'a'));
   const adam = as('adam', 'team');
   const map = (namespace: string) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'm', namespace } });
   assert.equal((await api.call('POST', '/api/v1/namespaces/a/configmaps', { body: map('a'), ...adam })).status, 201);
@@ -121,7 +121,7 @@ const attempts: Record<string, { object: () => Loose; status: number; message?: 
 
 for (const [name, { object, status, message }] of Object.entries(attempts)) {
   test(`an admin of a namespace ${name}: ${status}`, async () => {
-    const answer = await make(object(), as('adam', 'team'));
+    const answer = await create(object(), as('adam', 'team'));
     assert.equal(answer.status, status, JSON.stringify(answer.body));
     if (message !== undefined) assert.match(answer.body.message, message);
   });
@@ -129,31 +129,31 @@ for (const [name, { object, status, message }] of Object.entries(attempts)) {
 
 test('an update is checked by the resulting role, except for changes of finalizers only', async () => {
   const path = `${RBAC}/namespaces/a/roles/strong`;
-  const strong = { ...role('strong', [reads('nodes')]), kind: 'Role', metadata: { name: 'strong', namespace: 'a' } };
-  await made(strong);
+  const strong = { ...role('strong', [readRule('nodes')]), kind: 'Role', metadata: { name: 'strong', namespace: 'a' } };
+  await createOk(strong);
   const adam = as('adam');
   const patch = (body: Loose) => api.call('PATCH', path, { body, ...adam });
   assert.equal((await patch({ metadata: { finalizers: ['example.com/x'] } })).status, 200);
   assert.equal((await patch({ metadata: { labels: { a: 'b' } } })).status, 403);
-  assert.equal((await patch({ rules: [reads('nodes'), reads('pods')] })).status, 403);
-  assert.equal((await patch({ rules: [reads('pods')] })).status, 200, 'the remaining permissions are held');
+  assert.equal((await patch({ rules: [readRule('nodes'), readRule('pods')] })).status, 403);
+  assert.equal((await patch({ rules: [readRule('pods')] })).status, 200, 'the remaining permissions are held');
   assert.equal((await patch({ metadata: { finalizers: null } })).status, 200);
 });
 
 test('roles with the label of admin, edit or view are aggregated into them', async () => {
   const widgets = { apiGroups: ['example.com'], resources: ['widgets'], verbs: ['get'] };
-  await made(role('widget-viewer', [widgets], { 'rbac.authorization.k8s.io/aggregate-to-view': 'true' }));
+  await createOk(role('widget-viewer', [widgets], { 'rbac.authorization.k8s.io/aggregate-to-view': 'true' }));
   const gathered = async (name: string): Promise<boolean> => {
     const { rules } = await api.ok('GET', `${RBAC}/clusterroles/${name}`);
     return JSON.stringify(rules ?? []).includes('widgets');
   };
-  await until('admin', async () => (await gathered('view')) && (await gathered('edit')) && gathered('admin'));
+  await awaitRole('admin', async () => (await gathered('view')) && (await gathered('edit')) && gathered('admin'));
   await api.ok('DELETE', `${RBAC}/clusterroles/widget-viewer`);
-  await until('admin', async () => !(await gathered('admin')));
+  await awaitRole('admin', async () => !(await gathered('admin')));
 });
 
 /** Waits for a state of the role, checked after each change. */
-async function until(name: string, holds: () => Promise<boolean>): Promise<void> {
+async function awaitRole(name: string, holds: () => Promise<boolean>): Promise<void> {
   const watch = await api.watch(`${RBAC}/clusterroles?watch=true&fieldSelector=metadata.name=${name}`);
   for (let seen = 1; !(await holds()); seen++) await watch.got(seen);
   watch.stop();
@@ -182,8 +182,8 @@ async function get(path: string, { user = ADMIN }: CallOptions, headers: Record<
 
 test('a user who may impersonate acts with the permissions of the other user only', async () => {
   const rule = { apiGroups: [''], resources: ['users'], resourceNames: ['adam'], verbs: ['impersonate'] };
-  await made(role('impersonator', [rule]));
-  await made(binding('ida', 'ClusterRole/impersonator', ['ida']));
+  await createOk(role('impersonator', [rule]));
+  await createOk(binding('ida', 'ClusterRole/impersonator', ['ida']));
   const secrets = '/api/v1/namespaces/a/secrets';
   const ida = as('ida');
   assert.equal((await get(secrets, ida, {})).status, 403);
@@ -200,8 +200,10 @@ test('a user who may impersonate acts with the permissions of the other user onl
 });
 
 test('a name in the query of a write is ignored for authorization', async () => {
-  await made(role('writes-foo', [{ apiGroups: [''], resources: ['secrets'], verbs: ['*'], resourceNames: ['foo'] }]));
-  await made(binding('writes-foo', 'ClusterRole/writes-foo', ['eve'], 'a'));
+  await createOk(
+    role('writes-foo', [{ apiGroups: [''], resources: ['secrets'], verbs: ['*'], resourceNames: ['foo'] }]),
+  );
+  await createOk(binding('writes-foo', 'ClusterRole/writes-foo', ['eve'], 'a'));
   const secrets = '/api/v1/namespaces/a/secrets';
   const body = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'bar' } };
   const query = '?fieldSelector=metadata.name=foo';

@@ -12,9 +12,9 @@ import type { Answer, CallOptions, Loose, TestApi } from '#test/support/test-api
 const RECORDS = '/apis/identity.selfsame.io/v1/namespaces/golden/virtualmachineidentities';
 const VMS = '/apis/kubevirt.io/v1/namespaces/golden/virtualmachines';
 const MASTERS = ['system:masters', 'system:authenticated'];
-const almighty = (name: string): CallOptions => ({ user: { name, groups: MASTERS } });
-const builtIn = (name: string) => almighty(`system:serviceaccount:kube-system:${name}`);
-const ours = (name: string): CallOptions => ({ user: { ...asAccount(name), groups: MASTERS } });
+const adminUser = (name: string): CallOptions => ({ user: { name, groups: MASTERS } });
+const builtInAccount = (name: string) => adminUser(`system:serviceaccount:kube-system:${name}`);
+const ownAccount = (name: string): CallOptions => ({ user: { ...asAccount(name), groups: MASTERS } });
 
 let scene: AdmissionScene;
 let api: TestApi;
@@ -28,7 +28,7 @@ after(() => scene.stop());
 let count = 0;
 
 /** Creates a record with devices. Its owner is stored, too, so that the garbage collector leaves the record alone. */
-async function makeRecord({ isOwned = true }: { readonly isOwned?: boolean } = {}): Promise<Loose> {
+async function createRecord({ isOwned = true }: { readonly isOwned?: boolean } = {}): Promise<Loose> {
   const name = `vm-${++count}`;
   const spec = { runStrategy: 'Halted', template: { spec: { domain: { memory: { guest: '128Mi' } } } } };
   const vm = await api.ok('POST', VMS, {
@@ -44,7 +44,10 @@ async function makeRecord({ isOwned = true }: { readonly isOwned?: boolean } = {
   };
   await api.ok('POST', RECORDS, { body });
   const status = { devices: [{ id: 'disk-root', type: 'disk', device: 'disk' }] };
-  return await api.ok('PATCH', `${RECORDS}/${name}/status`, { body: { status }, ...ours('device-map-controller') });
+  return await api.ok('PATCH', `${RECORDS}/${name}/status`, {
+    body: { status },
+    ...ownAccount('device-map-controller'),
+  });
 }
 
 type Attempt = (path: string, record: Loose, as: CallOptions) => Promise<Answer>;
@@ -81,15 +84,15 @@ const writes: Record<string, Attempt> = {
 
 const users: Record<string, CallOptions> = {
   'a cluster administrator': {},
-  'the webhook': ours('selfsame-webhook'),
-  'the snapshot controller': ours('snapshot-controller'),
-  'the job controller of Kubernetes': builtIn('job-controller'),
+  'the webhook': ownAccount('selfsame-webhook'),
+  'the snapshot controller': ownAccount('snapshot-controller'),
+  'the job controller of Kubernetes': builtInAccount('job-controller'),
 };
 
 for (const [kind, attempts] of Object.entries({ deleted: deletes, changed: writes })) {
   for (const [how, attempt] of Object.entries(attempts)) {
     test(`refuses: ${how}`, async () => {
-      const record = await makeRecord();
+      const record = await createRecord();
       const { name } = record.metadata;
       for (const [who, as] of Object.entries(users)) {
         for (const query of ['?dryRun=All', '?dryRun=']) {
@@ -104,7 +107,7 @@ for (const [kind, attempts] of Object.entries({ deleted: deletes, changed: write
 }
 
 test('the refusal says what to do instead', async () => {
-  const { name } = (await makeRecord()).metadata;
+  const { name } = (await createRecord()).metadata;
   const message = async (answer: Promise<Answer>) => {
     const { message } = (await answer).body;
     return message.slice(message.indexOf('denied request: ') + 'denied request: '.length);
@@ -125,25 +128,25 @@ const allowed: Record<string, { attempt: Attempt; as?: CallOptions; isOwned?: bo
   'the same object again': { attempt: (path, record, as) => api.call('PUT', path, { ...as, body: record }) },
   'a new owner reference by the garbage collector': {
     attempt: writes['remove the owner']!,
-    as: builtIn('generic-garbage-collector'),
+    as: builtInAccount('generic-garbage-collector'),
   },
-  'a new spec by the VM controller': { attempt: writes['change the spec']!, as: ours('vm-controller') },
-  'new devices by the device map': { attempt: writes['empty the devices']!, as: ours('device-map-controller') },
-  'a restored status': { attempt: writes['empty the status']!, as: ours('restore-controller') },
-  'a delete by the garbage collector': { attempt: deletes['delete']!, as: builtIn('generic-garbage-collector') },
-  'a delete by the namespace controller': { attempt: deletes['delete']!, as: builtIn('namespace-controller') },
+  'a new spec by the VM controller': { attempt: writes['change the spec']!, as: ownAccount('vm-controller') },
+  'new devices by the device map': { attempt: writes['empty the devices']!, as: ownAccount('device-map-controller') },
+  'a restored status': { attempt: writes['empty the status']!, as: ownAccount('restore-controller') },
+  'a delete by the garbage collector': { attempt: deletes['delete']!, as: builtInAccount('generic-garbage-collector') },
+  'a delete by the namespace controller': { attempt: deletes['delete']!, as: builtInAccount('namespace-controller') },
   'a delete by a kube-controller-manager without accounts': {
     attempt: deletes['delete']!,
-    as: almighty('system:kube-controller-manager'),
+    as: adminUser('system:kube-controller-manager'),
   },
   'a delete of a record that no VM owns': { attempt: deletes['delete']!, isOwned: false },
   'other devices in a record that no VM owns': { attempt: writes['empty the devices']!, isOwned: false },
 };
 
 test('allows: a saved status in a record that holds no devices', async () => {
-  const { name } = (await makeRecord()).metadata;
+  const { name } = (await createRecord()).metadata;
   const status = `${RECORDS}/${name}/status`;
-  await api.ok('PATCH', status, { body: { status: { devices: null } }, ...ours('device-map-controller') });
+  await api.ok('PATCH', status, { body: { status: { devices: null } }, ...ownAccount('device-map-controller') });
   const saved = { devices: [{ id: 'disk-data', type: 'disk', device: 'disk' }] };
   assert.equal((await api.call('PATCH', status, { body: { status: saved } })).status, 200);
   assert.equal((await api.call('PATCH', status, { body: { status: { devices: null } } })).status, 403, 'only once');
@@ -151,7 +154,7 @@ test('allows: a saved status in a record that holds no devices', async () => {
 
 for (const [what, { attempt, as = {}, isOwned = true }] of Object.entries(allowed)) {
   test(`allows: ${what}`, async () => {
-    const record = await makeRecord({ isOwned });
+    const record = await createRecord({ isOwned });
     const { status, text } = await attempt(`${RECORDS}/${record.metadata.name}?dryRun=`, record, as);
     assert.equal(status, 200, text);
   });

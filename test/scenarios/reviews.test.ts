@@ -146,7 +146,7 @@ for (const [name, { ask: question, want }] of Object.entries(cases)) {
 }
 
 test('answers: what may I', async () => {
-  const rulesIn = async (namespace: string): Promise<Loose> => {
+  const listRules = async (namespace: string): Promise<Loose> => {
     const question = `${AUTHZ}/selfsubjectrulesreviews`;
     const { status, body } = await review(question, 'SelfSubjectRulesReview', { namespace }, { user: RITA });
     assert.equal(status, 201, JSON.stringify(body));
@@ -155,7 +155,7 @@ test('answers: what may I', async () => {
   const readsPods = { verbs: ['get'], apiGroups: [''], resources: ['pods', 'pods/log'] };
   const has = (rules: Loose[], wanted: object) => rules.some((rule) => isDeepStrictEqual(rule, wanted));
 
-  const here = await rulesIn('default');
+  const here = await listRules('default');
   assert.ok(has(here.resourceRules, readsPods), JSON.stringify(here));
   assert.equal(here.incomplete, false);
   assert.equal(here.evaluationError, 'clusterrole.rbac.authorization.k8s.io "no-such" not found');
@@ -165,7 +165,7 @@ test('answers: what may I', async () => {
   );
   assert.ok(here.nonResourceRules.some(({ nonResourceURLs }: Loose) => nonResourceURLs.includes('/openapi/*')));
 
-  const elsewhere = await rulesIn('kube-system');
+  const elsewhere = await listRules('kube-system');
   assert.ok(!has(elsewhere.resourceRules, readsPods));
   assert.equal(elsewhere.evaluationError, undefined);
 });

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { PODS, startClusterScene } from '#engine/controllers/scheduler/testing/cluster-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
-const scheduled = ({ status }: Loose) => status.conditions?.find(({ type }: Loose) => type === 'PodScheduled');
+const scheduledCondition = ({ status }: Loose) => status.conditions?.find(({ type }: Loose) => type === 'PodScheduled');
 
 test('a pod is assigned to a node, with an Event', async (t) => {
   const scene = await startClusterScene(t);
@@ -12,7 +12,7 @@ test('a pod is assigned to a node, with an Event', async (t) => {
   await scene.pod('web');
   const pod = await scene.ok('GET', `${PODS}/web`);
   assert.equal(pod.spec.nodeName, 'node-1');
-  assert.deepEqual([scheduled(pod).status, scheduled(pod).reason], ['True', undefined]);
+  assert.deepEqual([scheduledCondition(pod).status, scheduledCondition(pod).reason], ['True', undefined]);
   assert.deepEqual(await scene.events('web'), ['Normal Scheduled Successfully assigned default/web to node-1']);
 });
 
@@ -55,7 +55,7 @@ test('a pod that fits on no node reports why, once, and is assigned when there i
   const message =
     '0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.';
   const pod = await scene.ok('GET', `${PODS}/second`);
-  const { status, reason, message: said } = scheduled(pod);
+  const { status, reason, message: said } = scheduledCondition(pod);
   assert.deepEqual([status, reason, said], ['False', 'Unschedulable', message]);
   assert.deepEqual(await scene.events('second'), [`Warning FailedScheduling ${message}`]);
 
@@ -68,7 +68,7 @@ test('a pod that fits on no node reports why, once, and is assigned when there i
   await scene.ok('DELETE', `${PODS}/first?gracePeriodSeconds=0`);
   await scene.settle();
   assert.deepEqual(await scene.places(), ['second@node-1']);
-  assert.equal(scheduled(await scene.ok('GET', `${PODS}/second`)).status, 'True');
+  assert.equal(scheduledCondition(await scene.ok('GET', `${PODS}/second`)).status, 'True');
 });
 
 test('the report is repeated after five minutes', async (t) => {
@@ -91,7 +91,7 @@ test('waiting pods are assigned to a node as soon as it is ready', async (t) => 
   });
   await scene.settle();
   assert.deepEqual(await scene.places(), ['web@'], 'a node that has not reported gets no pods');
-  const { message } = scheduled(await scene.ok('GET', `${PODS}/web`));
+  const { message } = scheduledCondition(await scene.ok('GET', `${PODS}/web`));
   assert.match(
     message,
     /^0\/1 nodes are available: 1 node\(s\) had untolerated taint {node.kubernetes.io\/not-ready: }\. /,

@@ -11,7 +11,7 @@ import { startTestApi, TEST_CA, type Loose } from '#test/support/test-api.ts';
 const API = 'https://kubernetes.default.svc';
 const CORE = '/api/v1/namespaces/team';
 
-async function startWorld() {
+async function startScene() {
   let aheadMs = 0;
   const clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
   const statics = tokenLookup([{ token: 's3cret', user: { name: 'jane', groups: [] } }]);
@@ -38,19 +38,19 @@ async function startWorld() {
   };
 }
 
-let world: Awaited<ReturnType<typeof startWorld>>;
+let scene: Awaited<ReturnType<typeof startScene>>;
 
 before(async () => {
-  world = await startWorld();
-  await world.ok('POST', '/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team' } });
+  scene = await startScene();
+  await scene.ok('POST', '/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team' } });
   // Pods need an account, and that of a new namespace is created a moment later.
-  await seen(world.store, 'serviceaccounts', 'team/default', (object) => object !== undefined);
-  await world.ok('POST', `${CORE}/pods`, pod('other'));
+  await awaitObject(scene.store, 'serviceaccounts', 'team/default', (object) => object !== undefined);
+  await scene.ok('POST', `${CORE}/pods`, pod('other'));
 });
-after(() => world.stop());
+after(() => scene.stop());
 
 /** Resolves with the first state of an object that matches. */
-function seen(store: Store, collection: string, id: string, wanted: (object: Loose) => boolean): Promise<Loose> {
+function awaitObject(store: Store, collection: string, id: string, wanted: (object: Loose) => boolean): Promise<Loose> {
   return new Promise((resolve) => {
     const stop = store.watch({ collection, prefix: id, since: store.compactedRevision }, (events) => {
       for (const { type, entry } of events) {
@@ -76,103 +76,110 @@ const request = (spec?: object, metadata: object = {}) => ({
   ...(spec === undefined ? {} : { spec }),
 });
 const requestToken = (name: string, spec?: object) =>
-  world.ok('POST', `${CORE}/serviceaccounts/${name}/token`, request(spec));
+  scene.ok('POST', `${CORE}/serviceaccounts/${name}/token`, request(spec));
 
 test('a new namespace gets its account and the CA, and a deleted account is created again', async () => {
-  const { store } = world;
-  const first = await seen(store, 'serviceaccounts', 'team/default', (object) => object !== undefined);
-  const ca = await seen(store, 'configmaps', 'team/kube-root-ca.crt', (object) => object !== undefined);
+  const { store } = scene;
+  const first = await awaitObject(store, 'serviceaccounts', 'team/default', (object) => object !== undefined);
+  const ca = await awaitObject(store, 'configmaps', 'team/kube-root-ca.crt', (object) => object !== undefined);
   assert.deepEqual(ca.data, { 'ca.crt': TEST_CA });
   const isNewAccount = (object: Loose) => object !== undefined && object.metadata.uid !== first.metadata.uid;
-  const back = seen(store, 'serviceaccounts', 'team/default', isNewAccount);
-  await world.ok('DELETE', `${CORE}/serviceaccounts/default`);
+  const back = awaitObject(store, 'serviceaccounts', 'team/default', isNewAccount);
+  await scene.ok('DELETE', `${CORE}/serviceaccounts/default`);
   await back;
 });
 
 test('a changed CA is corrected', async () => {
-  const corrected = seen(world.store, 'configmaps', 'team/kube-root-ca.crt', (object) => object?.metadata.labels?.x);
+  const corrected = awaitObject(
+    scene.store,
+    'configmaps',
+    'team/kube-root-ca.crt',
+    (object) => object?.metadata.labels?.x,
+  );
   const patch = { metadata: { labels: { x: 'y' } }, data: { 'ca.crt': 'EVIL', more: 'm' } };
-  await world.ok('PATCH', `${CORE}/configmaps/kube-root-ca.crt`, patch, 'application/merge-patch+json');
+  await scene.ok('PATCH', `${CORE}/configmaps/kube-root-ca.crt`, patch, 'application/merge-patch+json');
   await corrected;
-  const good = (object: Loose) => object?.metadata.labels?.x && object.data['ca.crt'] === 'PEM';
-  assert.deepEqual((await seen(world.store, 'configmaps', 'team/kube-root-ca.crt', good)).data, { 'ca.crt': TEST_CA });
+  const isCorrected = (object: Loose) => object?.metadata.labels?.x && object.data['ca.crt'] === 'PEM';
+  assert.deepEqual((await awaitObject(scene.store, 'configmaps', 'team/kube-root-ca.crt', isCorrected)).data, {
+    'ca.crt': TEST_CA,
+  });
 });
 
 test('a pod that is created right after its namespace finds its account', async () => {
-  await world.ok('POST', '/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'fresh' } });
-  const { spec } = await world.ok('POST', '/api/v1/namespaces/fresh/pods', pod('p'));
+  await scene.ok('POST', '/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'fresh' } });
+  const { spec } = await scene.ok('POST', '/api/v1/namespaces/fresh/pods', pod('p'));
   assert.equal(spec.serviceAccountName, 'default');
   assert.match(spec.volumes[0].name, /^kube-api-access-/);
 });
 
 test('a token identifies its account until the account is deleted', async () => {
-  const { metadata } = await world.ok('POST', `${CORE}/serviceaccounts`, account('robot'));
+  const { metadata } = await scene.ok('POST', `${CORE}/serviceaccounts`, account('robot'));
   const { kind, apiVersion, metadata: asked, spec, status } = await requestToken('robot');
   assert.deepEqual([kind, apiVersion], ['TokenRequest', 'authentication.k8s.io/v1']);
   assert.deepEqual([asked.name, asked.namespace], ['robot', 'team']);
   assert.deepEqual(spec, { audiences: [API], expirationSeconds: 3600, boundObjectRef: null });
   assert.equal(status.expirationTimestamp, timestamp(Date.parse(asked.creationTimestamp) + 3_600_000));
-  const user = world.whoIs(status.token);
+  const user = scene.whoIs(status.token);
   assert.deepEqual([user.name, user.uid], ['system:serviceaccount:team:robot', metadata.uid]);
   assert.deepEqual(user.groups, ['system:serviceaccounts', 'system:serviceaccounts:team', 'system:authenticated']);
   const id = user.extra?.['authentication.kubernetes.io/credential-id']?.[0];
-  assert.deepEqual(world.audited.at(-1), { 'authentication.kubernetes.io/issued-credential-id': id });
+  assert.deepEqual(scene.audited.at(-1), { 'authentication.kubernetes.io/issued-credential-id': id });
 
-  await world.ok('DELETE', `${CORE}/serviceaccounts/robot`);
-  assert.throws(() => world.whoIs(status.token), { code: 401 });
-  await world.ok('POST', `${CORE}/serviceaccounts`, account('robot'));
-  assert.throws(() => world.whoIs(status.token), { code: 401 }, 'a new account of the same name is a different one');
+  await scene.ok('DELETE', `${CORE}/serviceaccounts/robot`);
+  assert.throws(() => scene.whoIs(status.token), { code: 401 });
+  await scene.ok('POST', `${CORE}/serviceaccounts`, account('robot'));
+  assert.throws(() => scene.whoIs(status.token), { code: 401 }, 'a new account of the same name is a different one');
 });
 
 test('a static token stays valid, and unknown ones are refused', () => {
-  assert.equal(world.whoIs('s3cret').name, 'jane');
-  for (const token of ['x', 'a.b.c', '..', 'x'.repeat(100_000)]) assert.throws(() => world.whoIs(token), { code: 401 });
+  assert.equal(scene.whoIs('s3cret').name, 'jane');
+  for (const token of ['x', 'a.b.c', '..', 'x'.repeat(100_000)]) assert.throws(() => scene.whoIs(token), { code: 401 });
 });
 
 test('the bytes that kubectl create token sends are understood', async () => {
   const sent =
     'azhzAAooChhhdXRoZW50aWNhdGlvbi5rOHMuaW8vdjESDFRva2VuUmVxdWVzdBIaChAKABIAGgAiACoAMgA4AEIAEgAaBAoAEgAaACIA';
   const url = `${CORE}/serviceaccounts/default/token`;
-  const { spec, status } = await world.ok(
+  const { spec, status } = await scene.ok(
     'POST',
     url,
     Buffer.from(sent, 'base64'),
     'application/vnd.kubernetes.protobuf',
   );
   assert.deepEqual(spec, { audiences: [API], expirationSeconds: 3600, boundObjectRef: null });
-  assert.equal(world.whoIs(status.token).name, 'system:serviceaccount:team:default');
+  assert.equal(scene.whoIs(status.token).name, 'system:serviceaccount:team:default');
 });
 
 test('a token for a pod ends with the pod', async () => {
-  const { metadata } = await world.ok('POST', `${CORE}/pods`, pod('bound'));
+  const { metadata } = await scene.ok('POST', `${CORE}/pods`, pod('bound'));
   const boundObjectRef = { kind: 'Pod', apiVersion: 'v1', name: 'bound', uid: metadata.uid };
   const { spec, status } = await requestToken('default', { boundObjectRef, expirationSeconds: 3607 });
   assert.deepEqual(spec.boundObjectRef, boundObjectRef);
-  const { extra } = world.whoIs(status.token);
+  const { extra } = scene.whoIs(status.token);
   assert.deepEqual(extra?.['authentication.kubernetes.io/pod-uid'], [metadata.uid]);
-  world.advance(3_700_000);
-  world.whoIs(status.token);
-  await world.ok('DELETE', `${CORE}/pods/bound`);
-  assert.throws(() => world.whoIs(status.token), { code: 401 });
+  scene.advance(3_700_000);
+  scene.whoIs(status.token);
+  await scene.ok('DELETE', `${CORE}/pods/bound`);
+  assert.throws(() => scene.whoIs(status.token), { code: 401 });
 });
 
 test('a token without a pod ends on time', async () => {
   const { status } = await requestToken('default', { expirationSeconds: 3607 });
-  world.advance(Date.parse(status.expirationTimestamp) - world.now() - 2000);
-  world.whoIs(status.token);
-  world.advance(3000);
-  assert.throws(() => world.whoIs(status.token), { code: 401 });
+  scene.advance(Date.parse(status.expirationTimestamp) - scene.now() - 2000);
+  scene.whoIs(status.token);
+  scene.advance(3000);
+  assert.throws(() => scene.whoIs(status.token), { code: 401 });
 });
 
 test('a dry run is answered like a real request and stores nothing', async () => {
-  const before = world.store.revision;
-  const { status } = await world.ok('POST', `${CORE}/serviceaccounts/default/token?dryRun=All`, request());
-  assert.equal(world.whoIs(status.token).name, 'system:serviceaccount:team:default');
-  assert.equal(world.store.revision, before);
+  const before = scene.store.revision;
+  const { status } = await scene.ok('POST', `${CORE}/serviceaccounts/default/token?dryRun=All`, request());
+  assert.equal(scene.whoIs(status.token).name, 'system:serviceaccount:team:default');
+  assert.equal(scene.store.revision, before);
 });
 
 test('a secret for an account is filled, and deleted with the account', async () => {
-  const { store, ok } = world;
+  const { store, ok } = scene;
   await ok('POST', `${CORE}/serviceaccounts`, account('keeper'));
   const annotations = { 'kubernetes.io/service-account.name': 'keeper' };
   const type = 'kubernetes.io/service-account-token';
@@ -182,22 +189,22 @@ test('a secret for an account is filled, and deleted with the account', async ()
     metadata: { name: 'kept', annotations },
     type,
   });
-  const { data, metadata } = await seen(store, 'secrets', 'team/kept', (object) => object?.data?.token);
+  const { data, metadata } = await awaitObject(store, 'secrets', 'team/kept', (object) => object?.data?.token);
   const text = (key: string) => Buffer.from(data[key], 'base64').toString();
   assert.deepEqual([text('ca.crt'), text('namespace')], ['PEM', 'team']);
-  assert.equal(world.whoIs(text('token')).name, 'system:serviceaccount:team:keeper');
-  assert.equal(metadata.annotations['kubernetes.io/service-account.uid'], world.whoIs(text('token')).uid);
-  const deleted = seen(store, 'secrets', 'team/kept', (object) => object === undefined);
+  assert.equal(scene.whoIs(text('token')).name, 'system:serviceaccount:team:keeper');
+  assert.equal(metadata.annotations['kubernetes.io/service-account.uid'], scene.whoIs(text('token')).uid);
+  const deleted = awaitObject(store, 'secrets', 'team/kept', (object) => object === undefined);
   await ok('DELETE', `${CORE}/serviceaccounts/keeper`);
-  assert.throws(() => world.whoIs(text('token')), { code: 401 });
+  assert.throws(() => scene.whoIs(text('token')), { code: 401 });
   await deleted;
 });
 
 test('a secret without an account is deleted at once', async () => {
   const annotations = { 'kubernetes.io/service-account.name': 'nobody' };
   const secret = { metadata: { name: 'lost', annotations }, type: 'kubernetes.io/service-account-token' };
-  const deleted = seen(world.store, 'secrets', 'team/lost', (object) => object === undefined);
-  await world.ok('POST', `${CORE}/secrets`, { apiVersion: 'v1', kind: 'Secret', ...secret });
+  const deleted = awaitObject(scene.store, 'secrets', 'team/lost', (object) => object === undefined);
+  await scene.ok('POST', `${CORE}/secrets`, { apiVersion: 'v1', kind: 'Secret', ...secret });
   await deleted;
 });
 
@@ -305,7 +312,7 @@ const refused: Record<string, { name?: string; body: Loose; code: number; reason
 
 for (const [why, { name = 'default', body, code, reason, message }] of Object.entries(refused)) {
   test(`refuses a token for ${why}`, async () => {
-    const answer = await world.call('POST', `${CORE}/serviceaccounts/${name}/token`, body);
+    const answer = await scene.call('POST', `${CORE}/serviceaccounts/${name}/token`, body);
     assert.deepEqual([answer.status, answer.body.reason], [code, reason], JSON.stringify(answer.body));
     if (typeof message === 'string') assert.equal(answer.body.message, message);
     else assert.match(answer.body.message, message);
@@ -313,23 +320,23 @@ for (const [why, { name = 'default', body, code, reason, message }] of Object.en
 }
 
 test('unknown fields are reported', async () => {
-  const { warnings } = await world.call('POST', `${CORE}/serviceaccounts/default/token`, request({ nonsense: 1 }));
+  const { warnings } = await scene.call('POST', `${CORE}/serviceaccounts/default/token`, request({ nonsense: 1 }));
   assert.deepEqual(warnings, ['unknown field "spec.nonsense"']);
 });
 
 test('tokens can only be created', async () => {
-  assert.equal((await world.call('GET', `${CORE}/serviceaccounts/default/token`)).status, 405);
+  assert.equal((await scene.call('GET', `${CORE}/serviceaccounts/default/token`)).status, 405);
 });
 
 test('a pod needs an account that exists', async () => {
-  const { status, body } = await world.call('POST', `${CORE}/pods`, pod('x', { serviceAccountName: 'nobody' }));
+  const { status, body } = await scene.call('POST', `${CORE}/pods`, pod('x', { serviceAccountName: 'nobody' }));
   assert.equal(status, 403);
   const reason = 'error looking up service account team/nobody: serviceaccount "nobody" not found';
   assert.equal(body.message, `pods "x" is forbidden: ${reason}`);
 });
 
 test('the fields that admission adds to pods cause no warnings', async () => {
-  const { spec } = await world.ok('POST', `${CORE}/pods?fieldValidation=Strict`, pod('mounting'));
+  const { spec } = await scene.ok('POST', `${CORE}/pods?fieldValidation=Strict`, pod('mounting'));
   assert.equal(spec.containers[0].volumeMounts.length, 1);
   assert.equal(spec.volumes[0].projected.sources[0].serviceAccountToken.expirationSeconds, 3607);
 });

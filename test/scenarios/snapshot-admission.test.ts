@@ -102,7 +102,7 @@ test('one restore at a time for a VM', async () => {
 });
 
 /** Creates a VM with this status, as the VM controller writes it. */
-async function held(status: Loose, runStrategy: string): Promise<string> {
+async function createVm(status: Loose, runStrategy: string): Promise<string> {
   const name = nextName();
   const made = await api.ok('POST', VMS, { body: aVm({ metadata: { name }, spec: { runStrategy } }) });
   const body = { ...made, status };
@@ -125,7 +125,7 @@ const volumes = {
 };
 
 test('while a snapshot is taken, run state and disks cannot change', async () => {
-  const path = await held({ snapshotInProgress: 's1' }, 'Always');
+  const path = await createVm({ snapshotInProgress: 's1' }, 'Always');
   const patch = (body: Loose) => api.call('PATCH', path, { body });
   const stop = await patch({ spec: { runStrategy: 'Halted' } });
   assert.equal(stop.status, 422);
@@ -140,7 +140,7 @@ test('while a snapshot is taken, run state and disks cannot change', async () =>
 });
 
 test('while a VM is restored, only the restore can change it', async () => {
-  const path = await held({ restoreInProgress: 'r1' }, 'Halted');
+  const path = await createVm({ restoreInProgress: 'r1' }, 'Halted');
   const patch = (body: Loose, options: CallOptions = {}) => api.call('PATCH', path, { body, ...options });
   const start = await patch({ spec: { runStrategy: 'Always' } });
   assert.equal(start.status, 422);
@@ -172,14 +172,14 @@ test('the accounts of the snapshot controllers have the permissions that they ne
     ['selfsame-informers', 'watch', 'snapshot.kubevirt.io', 'virtualmachinesnapshotcontents'],
   ];
   for (const [account, verb, group, resource, subresource] of controllers) {
-    assert.equal(await may(account, verb, group, resource, subresource), true, `${account} ${verb} ${resource}`);
+    assert.equal(await isAllowed(account, verb, group, resource, subresource), true, `${account} ${verb} ${resource}`);
   }
-  assert.equal(await may('snapshot-controller', 'patch', 'kubevirt.io', 'virtualmachines'), false);
-  assert.equal(await may('restore-controller', 'delete', 'kubevirt.io', 'virtualmachines'), false);
-  assert.equal(await may('vm-controller', 'patch', 'snapshot.kubevirt.io', 'virtualmachinesnapshots'), false);
+  assert.equal(await isAllowed('snapshot-controller', 'patch', 'kubevirt.io', 'virtualmachines'), false);
+  assert.equal(await isAllowed('restore-controller', 'delete', 'kubevirt.io', 'virtualmachines'), false);
+  assert.equal(await isAllowed('vm-controller', 'patch', 'snapshot.kubevirt.io', 'virtualmachinesnapshots'), false);
 });
 
-async function may(account: string, verb: string, group: string, resource: string, subresource?: string) {
+async function isAllowed(account: string, verb: string, group: string, resource: string, subresource?: string) {
   const { name: user, groups } = asAccount(account);
   const resourceAttributes = { namespace: 'golden', verb, group, resource, subresource, name: 'db' };
   const spec = { user, groups, resourceAttributes };

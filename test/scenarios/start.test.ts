@@ -58,7 +58,7 @@ const stolenGroup: Loose = {
   },
 };
 
-const obstacles: Record<string, (api: TestApi) => Promise<unknown>> = {
+const brokenObjects: Record<string, (api: TestApi) => Promise<unknown>> = {
   'a webhook for everything whose server is down': (api) =>
     api.ok('POST', `${ADMISSION}/validatingwebhookconfigurations`, { body: deadWebhook }),
   'a policy that refuses everything': async (api) => {
@@ -74,10 +74,10 @@ const obstacles: Record<string, (api: TestApi) => Promise<unknown>> = {
   },
 };
 
-for (const [name, put] of Object.entries(obstacles)) {
+for (const [name, put] of Object.entries(brokenObjects)) {
   test(`the engine starts and repairs its roles despite ${name}`, async () => {
     const store = await openMemoryStore();
-    const first = await startTestApi({ store: unclosed(store) });
+    const first = await startTestApi({ store: withoutClose(store) });
     await first.settle();
     await first.ok('DELETE', `${RBAC}/clusterrolebindings/system:discovery`);
     await put(first);
@@ -92,7 +92,7 @@ for (const [name, put] of Object.entries(obstacles)) {
 }
 
 /** Keeps the store open for the next start. */
-function unclosed(store: Store): Store {
+function withoutClose(store: Store): Store {
   return new Proxy(store, {
     get(target, name) {
       if (name === 'close') return async () => {};

@@ -27,7 +27,7 @@ interface Access {
   readonly namespace?: string;
 }
 
-async function may({ verb, group = '', resource, namespace = 'team' }: Access): Promise<boolean> {
+async function isAllowed({ verb, group = '', resource, namespace = 'team' }: Access): Promise<boolean> {
   const [kind, subresource] = resource.split('/');
   const { name: user, groups } = asAccount(NAME);
   const resourceAttributes = { verb, group, resource: kind, subresource, namespace };
@@ -72,19 +72,19 @@ const refused: readonly Access[] = [
 ];
 
 test('it has exactly the permissions that the Job needs', async () => {
-  const shown = ({ verb, resource, namespace = 'team' }: Access) => `${verb} ${resource} in ${namespace}`;
-  for (const access of allowed) assert.equal(await may(access), true, shown(access));
-  for (const access of refused) assert.equal(await may(access), false, shown(access));
+  const describe = ({ verb, resource, namespace = 'team' }: Access) => `${verb} ${resource} in ${namespace}`;
+  for (const access of allowed) assert.equal(await isAllowed(access), true, describe(access));
+  for (const access of refused) assert.equal(await isAllowed(access), false, describe(access));
 });
 
 test('its role and binding are restored, and lose added permissions', async () => {
   await api.ok('DELETE', `${ROLES}/roles/${NAME}`);
   await api.ok('DELETE', `${ROLES}/rolebindings/${NAME}`);
   await plane.settle();
-  assert.equal(await may({ verb: 'create', resource: 'configmaps', namespace: own }), true);
+  assert.equal(await isAllowed({ verb: 'create', resource: 'configmaps', namespace: own }), true);
   const rules = [{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] }];
   await api.ok('PATCH', `${ROLES}/roles/${NAME}`, { body: { rules } });
   await plane.settle();
-  assert.equal(await may({ verb: 'get', resource: 'secrets', namespace: own }), false);
-  assert.equal(await may({ verb: 'create', resource: 'configmaps', namespace: own }), true);
+  assert.equal(await isAllowed({ verb: 'get', resource: 'secrets', namespace: own }), false);
+  assert.equal(await isAllowed({ verb: 'create', resource: 'configmaps', namespace: own }), true);
 });

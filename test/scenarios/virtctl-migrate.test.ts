@@ -24,7 +24,7 @@ after(async () => {
  * Creates a running VM whose name is too long for a label. Without a webhook migrations have no label and must be found
  * without it.
  */
-async function running(): Promise<string> {
+async function createRunning(): Promise<string> {
   const name = `${scene.newName()}-${'x'.repeat(63)}`;
   await scene.aVm(name, { runStrategy: 'Always' });
   await scene.aVmi(name, { phase: 'Running' });
@@ -40,7 +40,7 @@ const setStatus = (name: string, status: Loose) => scene.patchStatus(TYPE, name,
 
 suite('virtctl', () => {
   test('migrates, and cancels the migration', async () => {
-    const vm = await running();
+    const vm = await createRunning();
     const dry = await scene.virtctl('migrate', '--dry-run', vm);
     assert.deepEqual(dry, { code: 0, out: `Dry Run execution\nVM ${vm} was scheduled to migrate\n`, err: '' });
     assert.deepEqual(await migrationsOf(vm), []);
@@ -57,7 +57,7 @@ suite('virtctl', () => {
   });
 
   test('cancels only a migration in progress', async () => {
-    const vm = await running();
+    const vm = await createRunning();
     const none = { code: 1, out: '', err: `Found no migration to cancel for ${vm}\n` };
     assert.deepEqual(await scene.virtctl('migrate-cancel', vm), none);
     await scene.virtctl('migrate', vm);
@@ -98,7 +98,7 @@ suite('virtctl', () => {
     ],
   ] as const) {
     test(`waits until the guest ${end}`, async () => {
-      const vm = await running();
+      const vm = await createRunning();
       const out = new Sink();
       const done = scene.virtctlInteractive(Readable.from([]), out, 'migrate', vm, '--wait');
       // The migration has been created.

@@ -11,7 +11,7 @@ import { volumeOfClaim } from '#node/volumes/claim.ts';
 import type { DiskTexts } from '#node/hypervisor/fake/fake-host.ts';
 import type { Preparation, PreparedVolume, VolumeLookups, Volumes } from '#node/volumes-port.ts';
 
-/** As large as the claims in tests. */
+/** The size of the claims in tests. */
 const SNAPSHOT_BYTES = 64 * 2 ** 20;
 const DISKS = '/simulated/';
 const SNAPSHOTS = '/simulated/snapshots/';
