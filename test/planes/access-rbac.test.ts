@@ -78,9 +78,9 @@ const cleanups: (() => unknown)[] = [];
 
 before(async () => {
   scene = await startSubresourcesScene({ after: (fn) => cleanups.push(fn) });
-  const users = /^kubevirt\.io:(?:view|edit|admin)$/;
+  const roleNames = /^kubevirt\.io:(?:view|edit|admin)$/;
   for (const { object } of rbacObjects) {
-    if (object.kind === 'ClusterRole' && users.test(object.metadata.name ?? '')) {
+    if (object.kind === 'ClusterRole' && roleNames.test(object.metadata.name ?? '')) {
       await scene.front.put(`${RBAC}/clusterroles`, object);
     }
   }

@@ -94,6 +94,6 @@ test('no field has two writers in the life of a VM', async (t) => {
   stop();
   assert.ok(fields.size > 100, 'some fields have owners');
   const shared = [...fields.values()].filter(({ writers }) => writers.size > 1);
-  const described = shared.map(({ name, writers }) => `${name}: ${[...writers].toSorted().join(', ')}`);
-  assert.deepEqual([...new Set(described)].toSorted(), SHARED_BY_DESIGN);
+  const texts = shared.map(({ name, writers }) => `${name}: ${[...writers].toSorted().join(', ')}`);
+  assert.deepEqual([...new Set(texts)].toSorted(), SHARED_BY_DESIGN);
 });

@@ -21,7 +21,7 @@ const withProbes = (probes: Loose, strategy = 'Always'): Loose => {
   return vm;
 };
 /** Answers any request with this status. */
-const respond = (status: number) => (connection: Duplex) =>
+const respondWith = (status: number) => (connection: Duplex) =>
   void connection.once('data', () => connection.end(`HTTP/1.1 ${status} X\r\ncontent-length: 0\r\n\r\n`));
 
 test('a connected guest agent is reported until it disconnects', async (t) => {
@@ -156,10 +156,10 @@ test('a guest is ready when its probe succeeds, and runs in any case', async (t)
   await plane.apply(withProbes({ readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 5 } }));
   assert.equal(await plane.shown('vm'), 'Running, VMI Running, running, 1');
   assert.equal(await readyOf(plane), 'False');
-  plane.guest('vm').listen(8080, respond(503));
+  plane.guest('vm').listen(8080, respondWith(503));
   await plane.advance(10_000);
   assert.equal(await readyOf(plane), 'False');
-  plane.guest('vm').listen(8080, respond(204));
+  plane.guest('vm').listen(8080, respondWith(204));
   await plane.advance(10_000);
   const ready = await conditionOf(plane, 'Ready');
   assert.deepEqual([ready.status, ready.reason], ['True', undefined]);

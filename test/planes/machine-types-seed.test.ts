@@ -61,10 +61,10 @@ class Fleet {
     const url = `/apis/batch/v1/namespaces/${SYSTEM_NAMESPACE}/jobs`;
     const { metadata, spec } = await this.plane.server.api.ok('POST', url, { body });
     const [{ env }] = spec.template.spec.containers;
-    const variables = optionsFromEnv(Object.fromEntries(env.map((variable: Loose) => [variable.name, variable.value])));
-    assert.ok('options' in variables, JSON.stringify(variables));
+    const parsed = optionsFromEnv(Object.fromEntries(env.map((variable: Loose) => [variable.name, variable.value])));
+    assert.ok('options' in parsed, JSON.stringify(parsed));
     const job = { namespace: SYSTEM_NAMESPACE, name: metadata.name, uid: metadata.uid };
-    return new TransitionScene(this.plane, job, variables.options);
+    return new TransitionScene(this.plane, job, parsed.options);
   }
 
   #get(plural: string, name: string): Promise<Loose> {

@@ -23,14 +23,14 @@ async function startHostApiScene(t: TestContext) {
     const { vmList = [] } = await call('list', { fullStatus: true, vmList: [VM_ID] });
     return vmList[0] as HostVm;
   };
-  return { scene, call, listed: listVm };
+  return { scene, call, listVm };
 }
 
 const disk = { type: 'disk', device: 'disk', path: 'a.img', deviceId: 'their-own-id' };
 const aVm = { vmId: VM_ID, memSize: 64, display: 'vnc', devices: [disk] };
 
 test('the agent does not change a VM of the host API, and the next agent finds it', async (t) => {
-  const { scene, call, listed: told } = await startHostApiScene(t);
+  const { scene, call, listVm: told } = await startHostApiScene(t);
   assert.equal((await call('create', aVm)).status.message, 'Done');
   await scene.settle();
   const before = await told();
@@ -49,7 +49,7 @@ test('the agent does not change a VM of the host API, and the next agent finds i
 });
 
 test('a device that the guest releases late is missing in the next list', async (t) => {
-  const { scene, call, listed: told } = await startHostApiScene(t);
+  const { scene, call, listVm: told } = await startHostApiScene(t);
   await call('create', { ...aVm, devices: [] });
   await call('hotplugDisk', { vmId: VM_ID, drive: disk });
   await scene.settle();
@@ -66,7 +66,7 @@ test('a device that the guest releases late is missing in the next list', async 
   assert.ok(!after.devices.some(({ deviceId }) => deviceId === disk.deviceId));
 });
 
-test('VMs of both kinds are listed, and the host API cannot change a guest of a pod', async (t) => {
+test('VMs of both kinds are listVm, and the host API cannot change a guest of a pod', async (t) => {
   const { scene, call } = await startHostApiScene(t);
   const { id } = await scene.launch('db');
   await call('create', aVm);

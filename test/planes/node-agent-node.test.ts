@@ -8,8 +8,7 @@ import type { Loose } from '#test/support/test-api.ts';
 const NODE_URL = `/api/v1/nodes/${NODE}`;
 const LEASE_URL = `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${NODE}`;
 
-const readyCondition = (node: Loose): string =>
-  node.status.conditions.find(({ type }: Loose) => type === 'Ready').status;
+const readyStatus = (node: Loose): string => node.status.conditions.find(({ type }: Loose) => type === 'Ready').status;
 
 describe('a node', () => {
   it('reports its capabilities', async (t) => {
@@ -17,7 +16,7 @@ describe('a node', () => {
     const { metadata, status } = await api.ok('GET', NODE_URL);
     assert.equal(metadata.labels['machine-type.node.kubevirt.io/q35'], 'true');
     assert.equal(metadata.labels['selfsame.io/hypervisor'], 'fake');
-    assert.equal(readyCondition({ status }), 'True');
+    assert.equal(readyStatus({ status }), 'True');
     assert.equal(status.daemonEndpoints.kubeletEndpoint.Port, 10_250);
     assert.deepEqual(status.addresses[0], { type: 'InternalIP', address: '127.0.0.1' });
     assert.match(status.nodeInfo.containerRuntimeVersion, /^selfsame:\/\//);
@@ -41,7 +40,7 @@ describe('a node', () => {
     const lost = [{ type: 'Ready', status: 'Unknown', reason: 'NodeStatusUnknown' }];
     await scene.api.ok('PATCH', `${NODE_URL}/status`, { body: { status: { conditions: lost } } });
     await scene.settle();
-    assert.equal(readyCondition(await scene.api.ok('GET', NODE_URL)), 'True');
+    assert.equal(readyStatus(await scene.api.ok('GET', NODE_URL)), 'True');
   });
 
   it('is created again if its Node or Lease was deleted', async (t) => {
@@ -50,7 +49,7 @@ describe('a node', () => {
     await scene.api.call('DELETE', LEASE_URL);
     await scene.settle();
     await scene.advance(30);
-    assert.equal(readyCondition(await scene.api.ok('GET', NODE_URL)), 'True');
+    assert.equal(readyStatus(await scene.api.ok('GET', NODE_URL)), 'True');
     assert.equal((await scene.api.ok('GET', LEASE_URL)).spec.holderIdentity, NODE);
   });
 

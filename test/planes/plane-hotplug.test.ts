@@ -9,8 +9,8 @@ import { aClaim, aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.
 
 const ALWAYS = { runStrategy: 'Always' };
 const SUBRESOURCES = '/apis/subresources.kubevirt.io/v1/namespaces/default';
-/** The agent repeats the request to a guest that does not release a device. */
-const ASKED_AGAIN_MS = 35_000;
+/** Longer than the agent waits before it repeats its request to a guest that does not release a device. */
+const RETRY_MS = 35_000;
 
 const volumeOf = (claimName: string) => ({ persistentVolumeClaim: { claimName, hotpluggable: true } });
 
@@ -125,7 +125,7 @@ test('hotplug', async (t) => {
       assert.ok((await rowOf(plane, 'vm', 'disk-two')) !== undefined, 'the guest has it: its row stays');
 
       await plane.restartAgent(await nodeOf(plane, 'vm'));
-      await plane.advance(ASKED_AGAIN_MS);
+      await plane.advance(RETRY_MS);
       assert.equal((await hotplugOf(plane, 'vm'))['disk-two'], 'Unplugging');
       plane.guest('vm').letGo();
       await plane.settle();
@@ -166,7 +166,7 @@ test('hotplug', async (t) => {
     assert.match(status.hotplug.find(({ device }: Loose) => device === 'disk-late').message, /late/);
     assert.equal(status.phase, 'Running');
     await plane.apply(aClaim('late', { storageClassName: 'shared' }));
-    await plane.advance(ASKED_AGAIN_MS);
+    await plane.advance(RETRY_MS);
     assert.equal((await hotplugOf(plane, 'vm'))['disk-late'], 'Ready');
   });
 

@@ -220,10 +220,10 @@ test('lost records', async (t) => {
 
     const halted = await plane.get('VirtualMachine', 'decided');
     assert.equal(lossOf(halted).reason, 'DecisionRequired');
-    const [reports, ...more] = await eventsOf(plane, 'decided');
+    const [report, ...more] = await eventsOf(plane, 'decided');
     assert.deepEqual(more, []);
-    assert.ok(reports!.includes(`its identity record ${lostUid} is lost`), reports);
-    assert.ok(reports!.includes('virtctl identity renew decided'), reports);
+    assert.ok(report!.includes(`its identity record ${lostUid} is lost`), report);
+    assert.ok(report!.includes('virtctl identity renew decided'), report);
 
     await plane.ask('start', 'decided');
     await plane.advance(120_000);

@@ -58,7 +58,7 @@ test('write-only fields are owned at the field in which they are stored', async 
 });
 
 test('an update takes ownership of what it changes and nothing else', async () => {
-  await api.applied('alice', GADGET, gadget({ color: 'red', size: 1 }));
+  await api.applyOk('alice', GADGET, gadget({ color: 'red', size: 1 }));
   const changed = await api.merge('carol', GADGET, { spec: { size: 2 }, metadata: { labels: { a: 'b' } } });
   assert.deepEqual(owners(changed), {
     'alice Apply': ['.spec.color'],
@@ -70,7 +70,7 @@ test('an update takes ownership of what it changes and nothing else', async () =
 });
 
 test('the same manager is a separate one when it applies', async () => {
-  await api.applied('alice', CONFIG_MAP, configMap({ k: 'v', l: 'w' }));
+  await api.applyOk('alice', CONFIG_MAP, configMap({ k: 'v', l: 'w' }));
   const changed = await api.merge('alice', CONFIG_MAP, { data: { k: 'x' } });
   assert.deepEqual(owners(changed), { 'alice Apply': ['.data.l'], 'alice Update': ['.data.k'] });
 });
@@ -102,7 +102,7 @@ for (const managedFields of [[], [{}]]) {
     assert.equal(changed.metadata.managedFields, undefined);
     const { body } = await api.apply('bob', CONFIG_MAP, configMap({ k: 'x' }));
     assert.equal(body.message, 'Apply failed with 1 conflict: conflict with "before-first-apply" using v1: .data.k');
-    const shared = await api.applied('bob', CONFIG_MAP, configMap({ k: 'w', l: 'm' }));
+    const shared = await api.applyOk('bob', CONFIG_MAP, configMap({ k: 'w', l: 'm' }));
     assert.deepEqual(owners(shared), {
       'bob Apply': ['.data.k', '.data.l'],
       'before-first-apply Update': ['.data', '.data.k'],
@@ -180,7 +180,7 @@ test('the time of an entry is that of its last change', async () => {
 });
 
 test('the status is owned by the manager that writes it through its subresource', async () => {
-  await api.applied('alice', GADGET, gadget({ color: 'red' }, { status: { phase: 'ignored' } }));
+  await api.applyOk('alice', GADGET, gadget({ color: 'red' }, { status: { phase: 'ignored' } }));
   const updated = await api.merge('controller', `${GADGET}/status`, {
     spec: { color: 'blue' },
     status: { phase: 'a' },
@@ -196,15 +196,15 @@ test('the status is owned by the manager that writes it through its subresource'
     'Apply failed with 1 conflict: conflict with "controller" with subresource "status" using golden.local/v1: .status.phase',
   );
   const more = gadget({ color: 'blue' }, { status: { replicas: 1 } });
-  const applied = await api.applied('bob', `${GADGET}/status`, more);
+  const applied = await api.applyOk('bob', `${GADGET}/status`, more);
   assert.deepEqual([applied.spec.color, applied.status], ['red', { phase: 'a', replicas: 1 }]);
   assert.deepEqual(owners(applied)['bob Apply status'], ['.status.replicas']);
-  const less = await api.applied('bob', `${GADGET}/status`, gadget(undefined));
+  const less = await api.applyOk('bob', `${GADGET}/status`, gadget(undefined));
   assert.deepEqual(less.status, { phase: 'a' });
 });
 
 test('a write of the scale subresource owns the replicas', async () => {
-  await api.applied('alice', GADGET, gadget({ color: 'red', replicas: 1 }));
+  await api.applyOk('alice', GADGET, gadget({ color: 'red', replicas: 1 }));
   await api.merge('hpa', `${GADGET}/scale`, { spec: { replicas: 3 } });
   const scaled = await api.ok('GET', GADGET);
   assert.deepEqual(owners(scaled), { 'alice Apply': ['.spec.color'], 'hpa Update scale': ['.spec.replicas'] });
@@ -212,7 +212,7 @@ test('a write of the scale subresource owns the replicas', async () => {
   const { status, body } = await api.apply('bob', `${GADGET}/scale`, scale);
   assert.equal(status, 409);
   assert.match(body.message, /conflict with "hpa" with subresource "scale" using golden.local\/v1: .spec.replicas/);
-  const taken = await api.applied('bob', `${GADGET}/scale`, scale, 'force=true');
+  const taken = await api.applyOk('bob', `${GADGET}/scale`, scale, 'force=true');
   assert.equal(taken.spec.replicas, 4);
   assert.deepEqual(owners(await api.ok('GET', GADGET)), {
     'alice Apply': ['.spec.color'],
@@ -221,10 +221,10 @@ test('a write of the scale subresource owns the replicas', async () => {
 });
 
 test('an applier is the same in another version, an updater is not', async () => {
-  await api.applied('alice', GADGET, gadget({ color: 'red', size: 1 }));
+  await api.applyOk('alice', GADGET, gadget({ color: 'red', size: 1 }));
   await api.merge('carol', GADGET, { spec: { replicas: 1 } });
   await api.merge('carol', GADGET_V2, { spec: { replicas: 2, options: { a: 'b' } } });
-  const object = await api.applied('alice', GADGET_V2, gadget({ color: 'blue' }, {}, 'v2'));
+  const object = await api.applyOk('alice', GADGET_V2, gadget({ color: 'blue' }, {}, 'v2'));
   assert.deepEqual(object.spec, { color: 'blue', replicas: 2, options: { a: 'b' }, mode: 'auto' });
   const entries = object.metadata.managedFields.map((entry: Loose) => [
     entry.manager,
@@ -245,14 +245,14 @@ test('entries of a version that is no longer served are removed', async () => {
   const url = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.golden.local';
   await api.merge('x', url, { spec: { versions: [v1, { ...v2, served: false }] } });
   await api.settle();
-  const object = await api.applied('alice', GADGET, gadget({ color: 'blue' }));
+  const object = await api.applyOk('alice', GADGET, gadget({ color: 'blue' }));
   await api.merge('x', url, { spec: { versions: [v1, v2] } });
   await api.settle();
   assert.deepEqual(owners(object), { 'alice Apply': ['.spec.color'] });
 });
 
 test('owners of items of a list that became atomic own the whole list', async () => {
-  await api.applied('alice', GADGET, gadget({ set: ['a'], options: { a: '1' } }));
+  await api.applyOk('alice', GADGET, gadget({ set: ['a'], options: { a: '1' } }));
   const url = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.golden.local';
   const versions = structuredClone(gadgets.spec.versions) as Loose[];
   for (const { schema } of versions) {
@@ -294,7 +294,7 @@ test('kubectl has no conflicts with its own client-side apply', async () => {
   assert.match(other.body.message, /conflict with "kubectl-client-side-apply" using v1: .data.k/);
   const response = await api.apply('kubectl', CONFIG_MAP, configMap({ k: 'new', l: 'new' }));
   assert.equal(response.body.message, 'Apply failed with 1 conflict: conflict with "carol" using v1: .data.l');
-  const taken = await api.applied('kubectl', CONFIG_MAP, configMap({ k: 'new' }));
+  const taken = await api.applyOk('kubectl', CONFIG_MAP, configMap({ k: 'new' }));
   assert.deepEqual(taken.data, { k: 'new', l: 'x' });
   assert.deepEqual(owners(taken)['kubectl Apply'], ['.data.k']);
   assert.equal(

@@ -206,8 +206,8 @@ suite('verbs of VMs', () => {
       const { spec, status } = await scene.readVm(name);
       if (wanted.runs !== undefined) assert.equal(spec.runStrategy ?? spec.running, wanted.runs);
       if (wanted.code !== 202) return;
-      const formatRequests = (request: Loose) => request.action + (request.data?.paused === 'true' ? ' paused' : '');
-      assert.deepEqual((status?.stateChangeRequests ?? []).map(formatRequests), wanted.requests ?? []);
+      const formatRequest = (request: Loose) => request.action + (request.data?.paused === 'true' ? ' paused' : '');
+      assert.deepEqual((status?.stateChangeRequests ?? []).map(formatRequest), wanted.requests ?? []);
       if (wanted.grace !== undefined) {
         assert.equal((await scene.readVmi(name)).spec.terminationGracePeriodSeconds, wanted.grace);
       }

@@ -153,13 +153,13 @@ test('an interface is added with a recorded MAC address, removed once that is re
   assert.deepEqual((await scene.ok('GET', RECORD)).spec.interfaces, recorded);
 
   await interfaces([a, nic('b', { state: 'absent' })]);
-  const rowOf = async () => (await scene.ok('GET', RECORD)).status.devices.find(({ id }: Loose) => id === 'nic-b');
+  const readRow = async () => (await scene.ok('GET', RECORD)).status.devices.find(({ id }: Loose) => id === 'nic-b');
   const removed = (await getVmi(scene)).spec.domain.devices.interfaces[1];
-  assert.deepEqual([removed.state, removed.macAddress, (await rowOf()).plugged], ['absent', macAddress, false]);
+  assert.deepEqual([removed.state, removed.macAddress, (await readRow()).plugged], ['absent', macAddress, false]);
 
   await interfaces([a, nic('b')]);
   const back = (await getVmi(scene)).spec.domain.devices.interfaces[1];
-  assert.deepEqual([back.state, back.macAddress, (await rowOf()).plugged], [undefined, macAddress, undefined]);
+  assert.deepEqual([back.state, back.macAddress, (await readRow()).plugged], [undefined, macAddress, undefined]);
   assert.equal(await needsRestart(scene), false);
   // Reported twice, counted.
   assert.deepEqual((await hotplugReasons(scene)).toSorted(), ['HotplugInterface', 'UnplugInterface']);

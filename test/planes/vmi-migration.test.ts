@@ -27,7 +27,7 @@ const CLASS = {
   parameters: { scope: 'node' },
 };
 
-/** The first node gets all guests until the second is added. */
+/** Starts a scene. The first node gets all guests, because the second is added later. */
 async function start(t: TestContext, names: readonly string[] = ['db'], spec: Loose = {}): Promise<VmiScene> {
   const kinds = [kubevirt, virtualMachine, virtualMachineInstance, virtualMachineInstanceMigration];
   const scene = await startVmiScene(t, [vmiController, storageController, migrationController], kinds);

@@ -69,7 +69,7 @@ const aMap = (name = 'thing', fields: Loose = {}): Loose => ({
 });
 const create = (fields?: Loose, query = '') => api.call('POST', MAPS + query, { body: aMap('thing', fields) });
 
-/** Creates the map before the webhook is installed, then deletes it. */
+/** Creates the map before the webhook is installed. */
 const createBefore = (fields?: Loose) => api.ok('POST', MAPS, { body: aMap('thing', fields) });
 const remove = () => api.call('DELETE', `${MAPS}/thing`);
 

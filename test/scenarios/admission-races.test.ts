@@ -158,8 +158,8 @@ test('a webhook can write no more than the client: neither the status with the s
   await installCrd(api, crd);
   await namespace('silver');
   const url = '/apis/silver.local/v1/namespaces/silver/gadgets';
-  const secretUrl = { ...aGadget('one', { size: 1 }), apiVersion: 'silver.local/v1' };
-  await api.ok('POST', url, { body: secretUrl });
+  const silverGadget = { ...aGadget('one', { size: 1 }), apiVersion: 'silver.local/v1' };
+  await api.ok('POST', url, { body: silverGadget });
   const hook = configuration();
   hook.metadata.name = hook.webhooks[0].name = 'meddler.golden.local';
   hook.webhooks[0].clientConfig.service.name = name;

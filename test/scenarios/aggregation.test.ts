@@ -94,7 +94,7 @@ const condition = async (name: string) => {
   return rest;
 };
 
-const groupNames = async (): Promise<Loose[]> => (await api.ok('GET', '/apis')).groups;
+const listGroups = async (): Promise<Loose[]> => (await api.ok('GET', '/apis')).groups;
 const aggregated = async (group: string): Promise<Loose> => {
   const { items } = await api.ok('GET', '/apis', { accept: V2 });
   return items.find(({ metadata }: Loose) => metadata.name === group);
@@ -178,7 +178,7 @@ test('an API in this process is called as a function with the requesting user', 
   const answer = await api.ok('PUT', `${path}?force=true`);
   assert.deepEqual(answer, { path, method: 'PUT', user: 'admin', query: 'force=true' });
   assert.equal((await api.ok('GET', '/apis/local.golden/v1')).kind, 'APIResourceList');
-  assert.deepEqual((await groupNames()).find(({ name }) => name === 'local.golden')?.preferredVersion, {
+  assert.deepEqual((await listGroups()).find(({ name }) => name === 'local.golden')?.preferredVersion, {
     groupVersion: 'local.golden/v1',
     version: 'v1',
   });
@@ -216,7 +216,7 @@ test('priorities order groups and versions, and a group ranks as its highest ver
   await register('v1.local.golden', { ...LOCAL, groupPriorityMinimum: 10, versionPriority: 1 });
   await register('v2beta1.local.golden', { ...LOCAL, groupPriorityMinimum: 17_450, versionPriority: 20 });
   await register('v1.zz.golden', { ...LOCAL, groupPriorityMinimum: 20 });
-  const groups = await groupNames();
+  const groups = await listGroups();
   const names = groups.map(({ name }) => name);
   assert.equal(names[0], 'apiregistration.k8s.io');
   assert.equal(names.indexOf('local.golden') + 1, names.indexOf('batch'));

@@ -11,7 +11,7 @@ export interface ApplyScene extends TestApi {
   /** Applies a configuration (an object, or YAML) as a field manager. */
   apply(manager: string, url: string, config: Loose, query?: string): Promise<Answer>;
   /** Like `apply`, but throws if the request fails. */
-  applied(manager: string, url: string, config: Loose, query?: string): Promise<Loose>;
+  applyOk(manager: string, url: string, config: Loose, query?: string): Promise<Loose>;
   merge(manager: string, url: string, body: Loose): Promise<Loose>;
 }
 
@@ -85,8 +85,8 @@ export const gadgets = {
 
 export async function startApplyScene(options: { clock?: Clock; services?: LocalServices } = {}): Promise<ApplyScene> {
   const api = await startTestApi(options);
-  const urlOf = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ns' } };
-  await api.ok('POST', '/api/v1/namespaces', { body: urlOf });
+  const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ns' } };
+  await api.ok('POST', '/api/v1/namespaces', { body: namespace });
   await api.ok('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', { body: gadgets });
   await api.settle();
   const patch = (url: string, body: unknown, contentType: string): [string, string, CallOptions] => [
@@ -99,7 +99,7 @@ export async function startApplyScene(options: { clock?: Clock; services?: Local
   return {
     ...api,
     apply: (...response) => api.call(...applying(...response)),
-    applied: (...args) => api.ok(...applying(...args)),
+    applyOk: (...args) => api.ok(...applying(...args)),
     merge: (manager, url, body) =>
       api.ok(...patch(`${url}?fieldManager=${manager}`, body, 'application/merge-patch+json')),
   };

@@ -168,13 +168,13 @@ describe('a patch is refused for', () => {
       const before = api.store.revision;
       const { status, body } = await api.call('PATCH', url, patch);
       assert.equal(status, code, body.message);
-      const response = code === 422 ? body.details.causes[0].message : body.message;
-      if (typeof says === 'string') assert.equal(response, says);
-      else assert.match(response, says);
+      const reported = code === 422 ? body.details.causes[0].message : body.message;
+      if (typeof says === 'string') assert.equal(reported, says);
+      else assert.match(reported, says);
       if (code === 422) {
         assert.deepEqual(Object.keys(body.details), ['causes'], 'the details have neither kind nor name');
         assert.equal(body.details.causes[0].field, 'patch');
-        assert.equal(body.message, ` "" is invalid: patch: ${response}`);
+        assert.equal(body.message, ` "" is invalid: patch: ${reported}`);
       }
       assert.equal(api.store.revision, before);
     });

@@ -71,16 +71,16 @@ function versionedCrd(clientConfig: Loose): Loose {
 function convert(object: Loose, desired: string): Loose {
   const { spec } = object;
   const { conversions = '0' } = object.metadata.annotations ?? {};
-  const created = structuredClone(object);
-  created.apiVersion = desired;
-  created.metadata.labels = { ...object.metadata.labels, shown: desired.slice(desired.indexOf('/') + 1) };
-  created.metadata.annotations = { conversions: String(Number(conversions) + 1) };
-  created.metadata.finalizers = ['nobody/asked'];
-  created.spec =
+  const converted = structuredClone(object);
+  converted.apiVersion = desired;
+  converted.metadata.labels = { ...object.metadata.labels, shown: desired.slice(desired.indexOf('/') + 1) };
+  converted.metadata.annotations = { conversions: String(Number(conversions) + 1) };
+  converted.metadata.finalizers = ['nobody/asked'];
+  converted.spec =
     desired === 'golden.local/v2'
       ? { dimensions: { width: spec.size }, unit: spec.note ?? 'cm', strange: true }
       : { size: spec.dimensions.width, note: spec.unit };
-  return created;
+  return converted;
 }
 
 function answerTo(review: Loose, response: Loose = {}): Loose {

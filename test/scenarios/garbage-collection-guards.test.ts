@@ -12,8 +12,8 @@ const CONFIGMAPS = '/api/v1/namespaces/golden/configmaps';
 
 let api: TestApi;
 let collector: Collector | undefined;
-/** A pending request that keeps the collector from stopping. */
-let list: () => void = () => {};
+/** Lets the delayed lists continue. A collector that waits for one cannot stop. */
+let allowLists: () => void = () => {};
 
 beforeEach(async () => {
   api = await startBareApi();
@@ -22,7 +22,7 @@ beforeEach(async () => {
   });
 });
 afterEach(async () => {
-  list();
+  allowLists();
   await collector?.stop();
   await api.stop();
 });
@@ -60,10 +60,10 @@ async function collectMarkers(): Promise<void> {
   }
 }
 
-/** Starts a collector that cannot list gadgets until `list` is called. */
-function startWithoutGadgets(overrides: (client: Client) => Partial<Client> = () => ({})): (client: Client) => Client {
+/** Returns a wrapper of clients that delays lists of gadgets until `allowLists` is called. */
+function delayGadgetLists(overrides: (client: Client) => Partial<Client> = () => ({})): (client: Client) => Client {
   const { promise: mayList, resolve } = Promise.withResolvers<void>();
-  list = resolve;
+  allowLists = resolve;
   return (client) => ({
     ...client,
     async list(type, options) {
@@ -77,9 +77,9 @@ function startWithoutGadgets(overrides: (client: Client) => Partial<Client> = ()
 const rootExists = async () => (await api.call('GET', `${CONFIGMAPS}/root`)).status === 200;
 const deleteRoot = () => api.ok('DELETE', `${CONFIGMAPS}/root`, { body: { propagationPolicy: 'Foreground' } });
 
-/** Lists the gadgets and asserts that the owner waits for the blocking gadget and is deleted after it. */
+/** Allows the lists and asserts that the owner waits for the blocking gadget and is deleted after it. */
 async function assertRootWaits(): Promise<void> {
-  list();
+  allowLists();
   await collector!.settle();
   assert.ok(await rootExists());
   assert.ok(
@@ -92,7 +92,7 @@ async function assertRootWaits(): Promise<void> {
 }
 
 test('foreground: an owner waits for a kind that is served but not listed yet', async () => {
-  const through = startWithoutGadgets();
+  const through = delayGadgetLists();
   collector = await startCollector(api, { through });
   await installCrd(api, gadgetCrd());
   await blockWithGadget(await create(api, 'root'));
@@ -106,7 +106,7 @@ test('foreground: an owner waits for a kind that is served only since its proces
   const readBegun = Promise.withResolvers<void>();
   const mayReturn = Promise.withResolvers<void>();
   let reads = 0;
-  const through = startWithoutGadgets((client) => ({
+  const through = delayGadgetLists((client) => ({
     async get(type, object, options) {
       const found = await client.get(type, object, options);
       if (object.name !== 'root' || reads++ > 0) return found;

@@ -62,8 +62,8 @@ async function put(kind: string, name: string, verb: string, body: unknown) {
   });
   assert.ok('body' in answer);
   const text = answer.body.toString();
-  const message: Loose = text === '' ? { message: '' } : JSON.parse(text);
-  return { status: answer.status, message: message.message };
+  const refusal: Loose = text === '' ? { message: '' } : JSON.parse(text);
+  return { status: answer.status, message: refusal.message };
 }
 
 test('a volume is added to an instance and removed again', async () => {

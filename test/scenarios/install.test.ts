@@ -126,10 +126,7 @@ async function downgradeWebhooks(): Promise<void> {
     apiVersion: 'admissionregistration.k8s.io/v1',
     kind: 'ValidatingWebhookConfiguration',
     metadata: { name },
-    webhooks: [
-      ...(webhooks as Loose[]).map((configuration) => ({ ...configuration, matchConditions: undefined })),
-      hook,
-    ],
+    webhooks: [...(webhooks as Loose[]).map((hook) => ({ ...hook, matchConditions: undefined })), hook],
   };
   await client.apply(VALIDATING_WEBHOOKS, older, { fieldManager: INSTALL_MANAGER, force: true });
   const all = (await client.get(VALIDATING_WEBHOOKS, { name }))['webhooks'] as Loose[];

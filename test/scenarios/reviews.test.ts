@@ -31,12 +31,12 @@ const AUTHZ = '/apis/authorization.k8s.io/v1';
 const RITA = { name: 'rita', groups: ['system:authenticated'] };
 const pods = { namespace: 'default', verb: 'get', resource: 'pods' };
 
-function review(path: string, kind: string, spec: Loose, options: CallOptions = {}) {
+function postReview(path: string, kind: string, spec: Loose, options: CallOptions = {}) {
   const apiVersion = path.split('/').slice(2, 4).join('/');
   return api.call('POST', path, { body: { apiVersion, kind, ...(spec === undefined ? {} : { spec }) }, ...options });
 }
 
-const cases: Record<string, { ask: Parameters<typeof review>; want: Loose }> = {
+const cases: Record<string, { ask: Parameters<typeof postReview>; want: Loose }> = {
   'who am I': {
     ask: [`${AUTHN}/selfsubjectreviews`, 'SelfSubjectReview', undefined, { user: MALLORY }],
     want: { userInfo: { username: 'mallory', groups: ['system:authenticated'] } },
@@ -139,7 +139,7 @@ const cases: Record<string, { ask: Parameters<typeof review>; want: Loose }> = {
 for (const [name, { ask: question, want }] of Object.entries(cases)) {
   test(`answers: ${name}`, async () => {
     const before = api.store.revision;
-    const { status, body } = await review(...question);
+    const { status, body } = await postReview(...question);
     assert.deepEqual([status, body.status], [201, want]);
     assert.equal(api.store.revision, before, 'nothing is stored');
   });
@@ -148,7 +148,7 @@ for (const [name, { ask: question, want }] of Object.entries(cases)) {
 test('answers: what may I', async () => {
   const listRules = async (namespace: string): Promise<Loose> => {
     const question = `${AUTHZ}/selfsubjectrulesreviews`;
-    const { status, body } = await review(question, 'SelfSubjectRulesReview', { namespace }, { user: RITA });
+    const { status, body } = await postReview(question, 'SelfSubjectRulesReview', { namespace }, { user: RITA });
     assert.equal(status, 201, JSON.stringify(body));
     return body.status;
   };
@@ -170,7 +170,7 @@ test('answers: what may I', async () => {
   assert.equal(elsewhere.evaluationError, undefined);
 });
 
-const refused: Record<string, { ask: Parameters<typeof review>; code: number; message: RegExp }> = {
+const refused: Record<string, { ask: Parameters<typeof postReview>; code: number; message: RegExp }> = {
   'a question about another user by a user without permission': {
     ask: [
       `${AUTHZ}/subjectaccessreviews`,
@@ -232,7 +232,7 @@ const refused: Record<string, { ask: Parameters<typeof review>; code: number; me
 
 for (const [name, { ask: question, code, message }] of Object.entries(refused)) {
   test(`refuses ${name}`, async () => {
-    const { status, body } = await review(...question);
+    const { status, body } = await postReview(...question);
     assert.equal(status, code, JSON.stringify(body));
     assert.match(body.message, message);
   });

@@ -164,7 +164,7 @@ for (const [what, { steps, spec, owners: wanted }] of Object.entries(cases)) {
       object =
         how === 'merge'
           ? await api.merge(manager, GADGET, { spec: said })
-          : await api.applied(manager, GADGET, gadget(said), how === 'force' ? 'force=true' : '');
+          : await api.applyOk(manager, GADGET, gadget(said), how === 'force' ? 'force=true' : '');
     }
     const { mode: _, ...left } = object.spec;
     assert.deepEqual(left, spec);
@@ -191,7 +191,7 @@ const conflicts: Record<string, { first: Loose; second: Loose; fields: readonly 
 
 for (const [what, { first, second, fields }] of Object.entries(conflicts)) {
   test(`${what}: ${fields.length === 0 ? 'no conflict' : 'a conflict'}`, async () => {
-    await api.applied('alice', GADGET, gadget(first));
+    await api.applyOk('alice', GADGET, gadget(first));
     const { body } = await api.apply('bob', GADGET, gadget(second));
     assert.deepEqual(
       (body.details?.causes ?? []).map((cause: Loose) => cause.field),

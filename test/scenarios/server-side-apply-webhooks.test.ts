@@ -49,17 +49,17 @@ function meanwhile(act: () => Promise<unknown>): void {
 
 test('fields that a webhook adds have no owner', async () => {
   next = async () => jsonPatch({ op: 'add', path: '/spec/size', value: 7 });
-  const made = await api.applied('alice', GADGET, gadget({ color: 'red' }));
+  const made = await api.applyOk('alice', GADGET, gadget({ color: 'red' }));
   assert.equal(made.spec.size, 7);
   assert.deepEqual(owners(made), { 'alice Apply': ['.spec.color'] });
 });
 
 test('fields without an owner stay when the applier empties their parent but still names it', async () => {
   next = async () => jsonPatch({ op: 'add', path: '/spec/size', value: 7 });
-  await api.applied('alice', GADGET, gadget({ color: 'red' }));
-  const less = await api.applied('alice', GADGET, gadget({}));
+  await api.applyOk('alice', GADGET, gadget({ color: 'red' }));
+  const less = await api.applyOk('alice', GADGET, gadget({}));
   assert.deepEqual(less.spec, { size: 7, mode: 'auto' });
-  assert.deepEqual(await api.applied('alice', GADGET, gadget({})), less);
+  assert.deepEqual(await api.applyOk('alice', GADGET, gadget({})), less);
 });
 
 test('managedFields entries that a webhook wrote are read and stored in our form', async () => {
@@ -74,27 +74,27 @@ test('managedFields entries that a webhook wrote are read and stored in our form
 });
 
 test('an apply whose object is deleted meanwhile creates it again', async () => {
-  const made = await api.applied('alice', GADGET, gadget({ color: 'red' }));
+  const made = await api.applyOk('alice', GADGET, gadget({ color: 'red' }));
   meanwhile(() => api.ok('DELETE', GADGET));
-  const recreated = await api.applied('alice', GADGET, gadget({ color: 'blue' }));
+  const recreated = await api.applyOk('alice', GADGET, gadget({ color: 'blue' }));
   assert.notEqual(recreated.metadata.uid, made.metadata.uid);
   assert.deepEqual(owners(recreated), { 'alice Apply': ['.spec.color'] });
 });
 
 test('an apply that another write overtakes is merged with that write', async () => {
-  await api.applied('alice', GADGET, gadget({ color: 'red', size: 1 }));
+  await api.applyOk('alice', GADGET, gadget({ color: 'red', size: 1 }));
   meanwhile(() => api.merge('bob', GADGET, { spec: { size: 2, replicas: 3 } }));
   const { status, body } = await api.apply('alice', GADGET, gadget({ color: 'blue', size: 1 }));
   assert.equal(status, 409);
   assert.match(body.message, /conflict with "bob" using golden.local\/v1: .spec.size/);
   meanwhile(() => api.merge('bob', GADGET, { spec: { replicas: 4 } }));
-  const merged = await api.applied('alice', GADGET, gadget({ color: 'blue' }));
+  const merged = await api.applyOk('alice', GADGET, gadget({ color: 'blue' }));
   assert.deepEqual(merged.spec, { color: 'blue', mode: 'auto', size: 2, replicas: 4 });
   assert.deepEqual(owners(merged), { 'alice Apply': ['.spec.color'], 'bob Update': ['.spec.replicas', '.spec.size'] });
 });
 
 test('a patch that another write overtakes is parsed again: nothing of the first attempt remains', async () => {
-  await api.applied('alice', GADGET, gadget({ color: 'red' }));
+  await api.applyOk('alice', GADGET, gadget({ color: 'red' }));
   meanwhile(() => api.merge('bob', GADGET, { spec: { size: 2 } }));
   const body = { spec: { parts: [{ name: 'a', odd: 1 }] } };
   const url = `${GADGET}?fieldManager=carol&fieldValidation=Warn`;

@@ -31,18 +31,18 @@ test('an apply creates the object; defaults have no owner', async () => {
 
 test('the configuration may be YAML', async () => {
   const yaml = 'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  labels: {app: x}\ndata:\n  k: v\n';
-  const made = await api.applied('alice', CONFIG_MAP, yaml);
+  const made = await api.applyOk('alice', CONFIG_MAP, yaml);
   assert.deepEqual(owners(made), { 'alice Apply': ['.data.k', '.metadata.labels.app'] });
 });
 
 test('a manager that applies the same value shares the field', async () => {
-  await api.applied('alice', CONFIG_MAP, configMap({ k: 'v' }));
-  const shared = await api.applied('bob', CONFIG_MAP, configMap({ k: 'v', l: 'w' }));
+  await api.applyOk('alice', CONFIG_MAP, configMap({ k: 'v' }));
+  const shared = await api.applyOk('bob', CONFIG_MAP, configMap({ k: 'v', l: 'w' }));
   assert.deepEqual(owners(shared), { 'alice Apply': ['.data.k'], 'bob Apply': ['.data.k', '.data.l'] });
 });
 
 test('a different value is a conflict that names field and manager', async () => {
-  await api.applied('alice', CONFIG_MAP, configMap({ k: 'v' }));
+  await api.applyOk('alice', CONFIG_MAP, configMap({ k: 'v' }));
   const { status, body } = await api.apply('bob', CONFIG_MAP, configMap({ k: 'w' }));
   assert.equal(status, 409);
   assert.deepEqual(body, {
@@ -58,7 +58,7 @@ test('a different value is a conflict that names field and manager', async () =>
 });
 
 test('several conflicts are reported by manager', async () => {
-  await api.applied('alice', GADGET, gadget({ color: 'red', size: 1 }));
+  await api.applyOk('alice', GADGET, gadget({ color: 'red', size: 1 }));
   await api.merge('carol', GADGET, { spec: { replicas: 1 } });
   await api.merge('dave', `${GADGET}/scale`, { spec: { replicas: 2 } });
   const { body } = await api.apply('bob', GADGET, gadget({ color: 'blue', size: 2, replicas: 3 }));
@@ -75,37 +75,37 @@ test('several conflicts are reported by manager', async () => {
 });
 
 test('force takes ownership of the fields', async () => {
-  await api.applied('alice', CONFIG_MAP, configMap({ k: 'v', l: 'v' }));
-  const taken = await api.applied('bob', CONFIG_MAP, configMap({ k: 'w' }), 'force=true');
+  await api.applyOk('alice', CONFIG_MAP, configMap({ k: 'v', l: 'v' }));
+  const taken = await api.applyOk('bob', CONFIG_MAP, configMap({ k: 'w' }), 'force=true');
   assert.deepEqual(taken.data, { k: 'w', l: 'v' });
   assert.deepEqual(owners(taken), { 'alice Apply': ['.data.l'], 'bob Apply': ['.data.k'] });
 });
 
 test('a field that its applier omits is removed, unless another manager owns it', async () => {
-  await api.applied('alice', CONFIG_MAP, configMap({ mine: '1', ours: '2', stays: '3' }));
-  await api.applied('bob', CONFIG_MAP, configMap({ ours: '2' }));
+  await api.applyOk('alice', CONFIG_MAP, configMap({ mine: '1', ours: '2', stays: '3' }));
+  await api.applyOk('bob', CONFIG_MAP, configMap({ ours: '2' }));
   await api.merge('carol', CONFIG_MAP, { data: { hers: '4' } });
-  const less = await api.applied('alice', CONFIG_MAP, configMap({ stays: '3' }));
+  const less = await api.applyOk('alice', CONFIG_MAP, configMap({ stays: '3' }));
   assert.deepEqual(less.data, { ours: '2', stays: '3', hers: '4' });
-  const nothing = await api.applied('alice', CONFIG_MAP, configMap(undefined));
+  const nothing = await api.applyOk('alice', CONFIG_MAP, configMap(undefined));
   assert.deepEqual(nothing.data, { ours: '2', hers: '4' });
   assert.deepEqual(Object.keys(owners(nothing)), ['bob Apply', 'carol Update']);
 });
 
 test('an apply that changes nothing writes nothing', async () => {
   const config = configMap({ k: 'v' }, { labels: { app: 'x' } });
-  const made = await api.applied('alice', CONFIG_MAP, config);
-  const repeated = await api.applied('alice', CONFIG_MAP, config);
+  const made = await api.applyOk('alice', CONFIG_MAP, config);
+  const repeated = await api.applyOk('alice', CONFIG_MAP, config);
   assert.deepEqual(repeated, made);
 });
 
 test('the live object, applied by its owner, changes nothing', async () => {
-  const made = await api.applied('alice', GADGET, gadget({ color: 'red', parts: [{ name: 'a', value: '1' }] }));
+  const made = await api.applyOk('alice', GADGET, gadget({ color: 'red', parts: [{ name: 'a', value: '1' }] }));
   const { metadata, ...rest } = made;
   const { managedFields: _, ...said } = metadata;
-  const repeated = await api.applied('alice', GADGET, { ...rest, metadata: said });
+  const repeated = await api.applyOk('alice', GADGET, { ...rest, metadata: said });
   assert.deepEqual(repeated.spec, made.spec);
-  const third = await api.applied('alice', GADGET, { ...rest, metadata: { ...said, resourceVersion: undefined } });
+  const third = await api.applyOk('alice', GADGET, { ...rest, metadata: { ...said, resourceVersion: undefined } });
   assert.equal(third.metadata.resourceVersion, repeated.metadata.resourceVersion);
 });
 
@@ -114,14 +114,14 @@ test('a dry run returns the result and writes nothing', async () => {
   assert.equal(response.status, 201);
   assert.deepEqual(owners(response.body), { 'alice Apply': ['.data.k'] });
   assert.equal((await api.call('GET', CONFIG_MAP)).status, 404);
-  const made = await api.applied('alice', CONFIG_MAP, configMap({ k: 'v' }));
-  const changed = await api.applied('alice', CONFIG_MAP, configMap({ k: 'w' }), 'dryRun=All');
+  const made = await api.applyOk('alice', CONFIG_MAP, configMap({ k: 'v' }));
+  const changed = await api.applyOk('alice', CONFIG_MAP, configMap({ k: 'w' }), 'dryRun=All');
   assert.deepEqual(changed.data, { k: 'w' });
   assert.deepEqual(await api.ok('GET', CONFIG_MAP), made);
 });
 
 test('a configuration may require a revision and a uid', async () => {
-  const made = await api.applied('alice', CONFIG_MAP, configMap({ k: 'v' }));
+  const made = await api.applyOk('alice', CONFIG_MAP, configMap({ k: 'v' }));
   const { resourceVersion, uid } = made.metadata;
   const next = await api.apply('alice', CONFIG_MAP, configMap({ k: 'w' }, { resourceVersion, uid }));
   assert.equal(next.status, 200);
@@ -225,7 +225,7 @@ for (const [what, { config, query, url = CONFIG_MAP, status, message }] of Objec
 }
 
 test('force is valid for apply only', async () => {
-  await api.applied('alice', CONFIG_MAP, configMap({ k: 'v' }));
+  await api.applyOk('alice', CONFIG_MAP, configMap({ k: 'v' }));
   const { status, body } = await api.call('PATCH', `${CONFIG_MAP}?force=true`, { body: {} });
   assert.equal(status, 422);
   assert.equal(
@@ -248,6 +248,6 @@ test('a user who may patch but not create cannot create by an apply', async () =
   const { status, body } = await api.call('PATCH', `${CONFIG_MAP}?fieldManager=m`, options);
   assert.equal(status, 403);
   assert.match(body.message, /User "mallory" cannot create resource "configmaps"/);
-  await api.applied('alice', CONFIG_MAP, configMap({ k: 'v' }));
+  await api.applyOk('alice', CONFIG_MAP, configMap({ k: 'v' }));
   assert.equal((await api.call('PATCH', `${CONFIG_MAP}?fieldManager=m`, options)).status, 200);
 });

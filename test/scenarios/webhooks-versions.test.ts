@@ -61,7 +61,7 @@ async function install(plural: string, overrides: Loose = {}): Promise<void> {
   installed.push(`${CONFIGS}/${plural}/config`);
 }
 
-const requestsTo = () => server.seen.map(({ review }) => review.request);
+const webhookRequests = () => server.seen.map(({ review }) => review.request);
 
 test('with matchPolicy Equivalent a webhook gets the version of its rule, and the client its own', async () => {
   server.answer('/hook', ({ operation }) =>
@@ -69,7 +69,7 @@ test('with matchPolicy Equivalent a webhook gets the version of its rule, and th
   );
   await install(MUTATING, { rule: { apiVersions: ['v1beta1'] } });
   const body = await api.ok('POST', GADGETS, { body: aGadget('one') });
-  const [request] = requestsTo();
+  const [request] = webhookRequests();
   assert.deepEqual(request.kind, { group: 'golden.local', version: 'v1beta1', kind: 'Gadget' });
   assert.deepEqual(request.resource, { group: 'golden.local', version: 'v1beta1', resource: 'gadgets' });
   assert.equal(request.requestKind.version, 'v1');
@@ -77,7 +77,7 @@ test('with matchPolicy Equivalent a webhook gets the version of its rule, and th
   assert.equal(request.object.apiVersion, 'golden.local/v1beta1');
   assert.deepEqual([body.apiVersion, body.spec.note], ['golden.local/v1', 'seen']);
   await api.ok('DELETE', `${GADGETS}/one`);
-  assert.equal(requestsTo()[1].oldObject.apiVersion, 'golden.local/v1beta1');
+  assert.equal(webhookRequests()[1].oldObject.apiVersion, 'golden.local/v1beta1');
 });
 
 test('with matchPolicy Exact a webhook does not get other versions', async () => {
@@ -96,7 +96,7 @@ test('an update contains both objects, a status update names its subresource', a
   await api.ok('PATCH', `${GADGETS}/one`, { body: { spec: { size: 4 } } });
   await api.ok('PATCH', `${GADGETS}/one/status`, { body: { status: { size: 4 } } });
   await api.ok('PATCH', `${GADGETS}/one/scale`, { body: { spec: { replicas: 5 } } });
-  const [whole, status, scale] = requestsTo();
+  const [whole, status, scale] = webhookRequests();
   assert.deepEqual([whole.oldObject.spec.size, whole.object.spec.size], [3, 4]);
   assert.equal(whole.options.kind, 'PatchOptions');
   assert.equal('subResource' in whole, false);
@@ -113,7 +113,7 @@ test('deleting a collection calls the webhook for each object', async () => {
   assert.equal(status, 400);
   const { items } = await api.ok('GET', GADGETS);
   assert.ok(items.some(({ metadata }: Loose) => metadata.name === 'held'));
-  assert.ok(requestsTo().some(({ name, operation }) => name === 'held' && operation === 'DELETE'));
+  assert.ok(webhookRequests().some(({ name, operation }) => name === 'held' && operation === 'DELETE'));
 });
 
 test('a new version of the kind is matched as soon as it is served', async () => {

@@ -7,7 +7,7 @@ import type { Loose } from './test-api.ts';
 
 const MOVING = { bytes: 1, overlay: false };
 
-function aVolume({ comesTo: targetNode, scope = 'node' }: { comesTo?: string; scope?: string } = {}): Loose {
+function aVolume({ targetNode, scope = 'node' }: { targetNode?: string; scope?: string } = {}): Loose {
   return {
     metadata: { name: 'pv-a', ...(targetNode && { annotations: { [INCOMING_NODE_ANNOTATION]: targetNode } }) },
     spec: { claimRef: { uid: 'c' }, csi: { volumeAttributes: { scope } } },
@@ -45,7 +45,7 @@ const INCOMING = {
 test('disks that move are created at another path, and their content is on the target only', async () => {
   const storage = new SimulatedStorage();
   const [source, target] = [new SimulatedDisks(storage, 'n1'), new SimulatedDisks(storage, 'n2')];
-  const lookups = lookupsOf(aVolume({ comesTo: 'n2' }));
+  const lookups = lookupsOf(aVolume({ targetNode: 'n2' }));
   const [sourcePath] = pathsOf(await source.volumes().prepare(VMI, lookups, {}));
   source.write('pv-a', 'old');
   target.write('pv-a', 'of an earlier try');
@@ -66,7 +66,7 @@ test('disks that move are created at another path, and their content is on the t
 
 test('a volume is created only on the node that it moves to', async () => {
   const disks = new SimulatedDisks(new SimulatedStorage(), 'n1');
-  for (const volume of [aVolume(), aVolume({ comesTo: 'n2' })]) {
+  for (const volume of [aVolume(), aVolume({ targetNode: 'n2' })]) {
     await assert.rejects(
       disks.volumes().prepareIncoming(VMI, lookupsOf(volume), INCOMING),
       /Cannot create volume "pv-a"/,

@@ -36,7 +36,7 @@ export interface TwoAgents {
   /** Every message between the agents, as `n1: begin`, without keep-alives. */
   readonly said: string[];
   /** Called with each message before the other side receives it, and with the number of messages so far. */
-  onLine: (line: string, count: number) => void;
+  onLine: (message: string, count: number) => void;
   hypervisor(node: NodeName): FakeHypervisor;
   agent(node: NodeName): RunningAgent;
   settle(): Promise<void>;

@@ -179,7 +179,7 @@ export class VmPlane {
   async settle(): Promise<void> {
     for (let round = 0, quiet = 0; quiet < QUIET_ROUNDS; round++) {
       const { store } = this.server;
-      if (round === MAX_ROUNDS) assert.fail(`the plane does not settle; last writes: ${lastWritten(store)}`);
+      if (round === MAX_ROUNDS) assert.fail(`the plane does not settle; last writes: ${describeLastWrites(store)}`);
       const before = store.revision;
       await this.#idle();
       await this.clock.advance(PAUSE_MS);
@@ -348,7 +348,7 @@ function urlOf(kind: string): string {
 }
 
 /** Lists the objects that were written last, for the message of a failed test. */
-function lastWritten(store: VmPlaneServer['store']): string {
+function describeLastWrites(store: VmPlaneServer['store']): string {
   return ['virtualmachines.kubevirt.io', 'virtualmachineinstances.kubevirt.io', 'pods', 'nodes', 'events']
     .flatMap((collection) => store.list(collection).entries.map(({ id, revision }) => ({ collection, id, revision })))
     .filter(({ revision }) => revision > store.revision - LAST_WRITES)

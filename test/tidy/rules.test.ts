@@ -195,11 +195,11 @@ const cases: Record<string, Case> = {
 
 for (const [name, { rule, path = 'src/lib/x.ts', text = '', want }] of Object.entries(cases)) {
   test(`tidy rule: ${name}`, () => {
-    const lines = rule({ path, text });
+    const findings = rule({ path, text });
     assert.deepEqual(
-      lines.map(({ line }) => line),
+      findings.map(({ line }) => line),
       want,
-      JSON.stringify(lines),
+      JSON.stringify(findings),
     );
   });
 }
