@@ -108,8 +108,8 @@ async function assertEndsByRestart(
   await scene.pass(4);
   assert.deepEqual(await fleet.typesAndMarks(), marked);
   assert.equal(running.outcome, undefined, 'it waits for the restart');
-  for (const [name, told] of Object.entries(marked)) {
-    if (!told.endsWith(', true')) continue;
+  for (const [name, text] of Object.entries(marked)) {
+    if (!text.endsWith(', true')) continue;
     const { metadata, status } = await fleet.instance(name);
     assert.equal(status.machine.type, OLD);
     const url = `/apis/subresources.kubevirt.io/v1/namespaces/${metadata.namespace}/virtualmachines/${name}/restart`;
@@ -117,8 +117,8 @@ async function assertEndsByRestart(
   }
   assert.equal(await scene.ends(running), 'done');
   await fleet.plane.settle();
-  for (const [name, told] of Object.entries(marked)) {
-    if (!told.endsWith(', true')) continue;
+  for (const [name, text] of Object.entries(marked)) {
+    if (!text.endsWith(', true')) continue;
     assert.equal((await fleet.typesAndMarks())[name], 'q35, false');
     assert.equal((await fleet.instance(name)).status.machine.type, NEW);
   }

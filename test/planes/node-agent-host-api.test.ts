@@ -30,15 +30,15 @@ const disk = { type: 'disk', device: 'disk', path: 'a.img', deviceId: 'their-own
 const aVm = { vmId: VM_ID, memSize: 64, display: 'vnc', devices: [disk] };
 
 test('the agent does not change a VM of the host API, and the next agent finds it', async (t) => {
-  const { scene, call, listVm: told } = await startHostApiScene(t);
+  const { scene, call, listVm } = await startHostApiScene(t);
   assert.equal((await call('create', aVm)).status.message, 'Done');
   await scene.settle();
-  const before = await told();
+  const before = await listVm();
   assert.equal(before.status, 'Up');
 
   await scene.restart();
   await scene.advance(60);
-  const { deviceRevision, ...after } = await told();
+  const { deviceRevision, ...after } = await listVm();
   const { deviceRevision: revisionBefore, ...known } = before;
   assert.deepEqual(after, known, 'the same VM, with the same hash');
   assert.ok((deviceRevision ?? 0) >= (revisionBefore ?? 0));
@@ -49,24 +49,24 @@ test('the agent does not change a VM of the host API, and the next agent finds i
 });
 
 test('a device that the guest releases late is missing in the next list', async (t) => {
-  const { scene, call, listVm: told } = await startHostApiScene(t);
+  const { scene, call, listVm } = await startHostApiScene(t);
   await call('create', { ...aVm, devices: [] });
   await call('hotplugDisk', { vmId: VM_ID, drive: disk });
   await scene.settle();
-  const { hash } = await told();
+  const { hash } = await listVm();
   scene.hypervisor().guest(VM_ID).holdDevices();
   const unplugged = call('hotunplugDisk', { vmId: VM_ID, drive: { deviceId: disk.deviceId } });
   await scene.advance(35);
   assert.equal((await unplugged).status.code, 46);
-  assert.equal((await told()).hash, hash);
+  assert.equal((await listVm()).hash, hash);
   scene.hypervisor().guest(VM_ID).letGo();
   await scene.settle();
-  const after = await told();
+  const after = await listVm();
   assert.notEqual(after.hash, hash);
   assert.ok(!after.devices.some(({ deviceId }) => deviceId === disk.deviceId));
 });
 
-test('VMs of both kinds are listVm, and the host API cannot change a guest of a pod', async (t) => {
+test('VMs of both kinds are listed, and the host API cannot change a guest of a pod', async (t) => {
   const { scene, call } = await startHostApiScene(t);
   const { id } = await scene.launch('db');
   await call('create', aVm);

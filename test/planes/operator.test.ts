@@ -285,11 +285,11 @@ test('a KubeVirt object that was deleted is created again', async () => {
 
 test('a problem that it cannot repair is reported', async () => {
   const path = `${CLASSES}/shared`;
-  const { metadata: _, ...storageClass } = await api.ok('GET', path);
+  const { metadata: _, ...shared } = await api.ok('GET', path);
   await plane.stop();
   await api.ok('DELETE', path);
   await api.ok('POST', CLASSES, {
-    body: { ...storageClass, metadata: { name: 'shared' }, provisioner: 'example.com/nfs' },
+    body: { ...shared, metadata: { name: 'shared' }, provisioner: 'example.com/nfs' },
   });
   plane = await startOperator(api);
   await plane.settle();
@@ -338,11 +338,11 @@ test('a node may write the status of its own instances only', async () => {
   assert.equal((await write({ migrationState: { migrationUid: 'm' } }, 'node-1')).status, 403);
   assert.equal((await write({ evacuationNodeName: 'node-1' }, 'node-1')).status, 403);
   assert.equal((await write(migration, 'node-1')).status, 200);
-  const controllerFields = {
+  const decided = {
     migrationState: { migrationUid: 'm', targetNode: 'node-2' },
     evacuationNodeName: 'node-1',
   };
-  await api.ok('PATCH', `${VMIS}/db/status`, { body: { status: controllerFields } });
+  await api.ok('PATCH', `${VMIS}/db/status`, { body: { status: decided } });
   assert.equal((await write({ runtimeUser: 3 }, 'node-1')).status, 200);
   assert.equal((await write({ migrationState: { completed: true } }, 'node-1')).status, 403);
   assert.equal((await write({ migrationState: null }, 'node-1')).status, 403);
@@ -368,20 +368,20 @@ test('a node may change only the finalizers of volumes that it holds', async () 
   const nfs = { nfs: { server: 'x', path: '/' }, capacity: { storage: '1Gi' }, accessModes: ['ReadWriteMany'] };
   const foreign = { name: 'foreign', finalizers: ['example.com/a'] };
   await api.ok('POST', volumes, { body: { apiVersion: 'v1', kind: 'PersistentVolume', metadata: foreign, spec: nfs } });
-  const removeFinalizers = async (name: string, body: Loose = { metadata: { finalizers: [] } }) =>
+  const patchVolume = async (name: string, body: Loose = { metadata: { finalizers: [] } }) =>
     (await api.call('PATCH', `${volumes}/${name}`, { body, user: NODE('node-1') })).status;
-  assert.equal(await removeFinalizers('mine', { spec: { capacity: { storage: '2Gi' } } }), 403);
+  assert.equal(await patchVolume('mine', { spec: { capacity: { storage: '2Gi' } } }), 403);
   assert.equal(
-    await removeFinalizers('everybodys', { metadata: { annotations: { 'selfsame.io/volume-node': 'node-1' } } }),
+    await patchVolume('everybodys', { metadata: { annotations: { 'selfsame.io/volume-node': 'node-1' } } }),
     403,
   );
-  assert.equal(await removeFinalizers('foreign'), 403);
-  assert.equal(await removeFinalizers('mine', { metadata: { labels: { a: 'b' } } }), 403);
-  assert.equal(await removeFinalizers('mine'), 403, 'other finalizers stay');
+  assert.equal(await patchVolume('foreign'), 403);
+  assert.equal(await patchVolume('mine', { metadata: { labels: { a: 'b' } } }), 403);
+  assert.equal(await patchVolume('mine'), 403, 'other finalizers stay');
   const onlyProtection = { metadata: { finalizers: ['kubernetes.io/pv-protection'] } };
-  assert.equal(await removeFinalizers('mine', onlyProtection), 200);
-  assert.equal(await removeFinalizers('everybodys', onlyProtection), 200);
-  assert.equal(await removeFinalizers('other', onlyProtection), 403);
+  assert.equal(await patchVolume('mine', onlyProtection), 200);
+  assert.equal(await patchVolume('everybodys', onlyProtection), 200);
+  assert.equal(await patchVolume('other', onlyProtection), 403);
 });
 
 test('a node may report only its own leftover as removed', async () => {
@@ -410,11 +410,8 @@ test('a node may report only its own leftover as removed', async () => {
     'the node adds an annotation': ['node-1', { annotations: { ...removed, a: 'b' } }],
     'the node names another node': ['node-1', { annotations: { [LEFTOVER]: 'node-3' } }],
     'the node adds a label': ['node-1', { annotations: removed, labels: { a: 'b' } }],
-    'the node removes the finalizer of the data with it': [
-      'node-1',
-      { annotations: removed, finalizers: finalizers.slice(1) },
-    ],
-    'the node removes the finalizer of the data': ['node-1', { finalizers: finalizers.slice(1) }],
+    'the node also removes the data finalizer': ['node-1', { annotations: removed, finalizers: finalizers.slice(1) }],
+    'the node removes the data finalizer': ['node-1', { finalizers: finalizers.slice(1) }],
   };
   for (const [what, [node, metadata]] of Object.entries(refused)) {
     assert.equal(await change(node, metadata), 403, what);
@@ -470,13 +467,13 @@ test('a node may change only the status of snapshots that it makes, their finali
   await createContent('foreign', 'node-1', 'example.com');
   const patch = async (path: string, body: Loose) =>
     (await api.call('PATCH', `${contents}/${path}`, { body, user: NODE('node-1') })).status;
-  const completeStatus = (snapshotHandle: string) => ({
+  const complete = (snapshotHandle: string) => ({
     readyToUse: true,
     creationTime: 1,
     restoreSize: 5,
     snapshotHandle,
   });
-  const status = { status: completeStatus('node/node-1/mine') };
+  const status = { status: complete('node/node-1/mine') };
   const done = { metadata: { finalizers: ['example.com/a'] } };
   const want: [name: string, code: number][] = [
     ['mine', 200],
@@ -485,13 +482,9 @@ test('a node may change only the status of snapshots that it makes, their finali
     ['foreign', 403],
   ];
   for (const handle of ['node/node-2/mine', 'node/node-1/others', 'shared/others', 'h']) {
-    assert.equal(
-      await patch('mine/status', { status: completeStatus(handle) }),
-      403,
-      `${handle} is not data of the node`,
-    );
+    assert.equal(await patch('mine/status', { status: complete(handle) }), 403, `${handle} is not data of the node`);
   }
-  assert.equal(await patch('mine/status', { status: completeStatus('shared/mine') }), 200);
+  assert.equal(await patch('mine/status', { status: complete('shared/mine') }), 200);
   for (const [name, code] of want) assert.equal(await patch(`${name}/status`, status), code, name);
   for (const body of [
     { spec: { deletionPolicy: 'Retain' } },
@@ -503,22 +496,22 @@ test('a node may change only the status of snapshots that it makes, their finali
   ]) {
     assert.equal(await patch('mine', body), 403, JSON.stringify(body));
   }
-  const quiesceNote = (value: string | null, more: Loose = {}) => ({
+  const notFrozen = (value: string | null, more: Loose = {}) => ({
     metadata: { annotations: { 'selfsame.io/snapshot-not-quiesced': value, ...more } },
   });
   for (const body of [
-    quiesceNote('maybe'),
-    quiesceNote('true', { 'example.com/a': 'b' }),
-    quiesceNote('true', { 'selfsame.io/snapshot-node': null }),
-    { ...quiesceNote('true'), spec: { deletionPolicy: 'Retain' } },
-    { metadata: { ...quiesceNote('true').metadata, finalizers: ['example.com/a'] } },
-    { metadata: { ...quiesceNote('true').metadata, labels: { a: 'b' } } },
+    notFrozen('maybe'),
+    notFrozen('true', { 'example.com/a': 'b' }),
+    notFrozen('true', { 'selfsame.io/snapshot-node': null }),
+    { ...notFrozen('true'), spec: { deletionPolicy: 'Retain' } },
+    { metadata: { ...notFrozen('true').metadata, finalizers: ['example.com/a'] } },
+    { metadata: { ...notFrozen('true').metadata, labels: { a: 'b' } } },
   ]) {
     assert.equal(await patch('mine', body), 403, `only the one value is allowed: ${JSON.stringify(body)}`);
   }
   for (const [name, code] of want)
-    assert.equal(await patch(name, quiesceNote('true')), code, `the guest of ${name} was not frozen`);
-  for (const body of [quiesceNote(null), quiesceNote('false')])
+    assert.equal(await patch(name, notFrozen('true')), code, `the guest of ${name} was not frozen`);
+  for (const body of [notFrozen(null), notFrozen('false')])
     assert.equal(await patch('mine', body), 403, 'the note cannot be removed');
   for (const [name, code] of want) assert.equal(await patch(name, done), code, name);
   const ownContent = await api.ok('GET', `${contents}/mine`);
