@@ -1,4 +1,4 @@
-/** The repository keeps its own rules. What they are: test/tidy/. */
+/** Applies the rules of test/tidy/ to this repository. */
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
@@ -10,7 +10,7 @@ import type { Rule, SourceFile } from '#test/tidy/rules.ts';
 import { checkSeedsPage } from '#test/tidy/seeds-page.ts';
 
 const ROOT = join(import.meta.dirname, '..');
-/** Not ours, or not kept. */
+/** Directories with third-party or generated files. */
 const IGNORED = new Set(['node_modules', '.git', '.cache', '.selfsame']);
 const TEXT = /\.(?:ts|js|mjs|json|jsonc|md|sh|ya?ml|html|css|txt)$|^[^.]+$|^\.[a-z]+rc$/;
 
@@ -26,7 +26,7 @@ function filesBelow(dir: string): SourceFile[] {
 }
 
 function fileNamed(path: string): SourceFile {
-  const file = files.find((known) => known.path === path);
+  const file = files.find((candidate) => candidate.path === path);
   assert.ok(file !== undefined, `${path} is seen`);
   return file;
 }

@@ -1,4 +1,4 @@
-/** Who may do what to guests: the roles view, edit and admin of Kubernetes with ours added, asked by real requests. */
+/** Permissions for guests: the Kubernetes roles view, edit and admin with our additions, tested by real requests. */
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 import { openConnection } from '#cli/api-connection.ts';
@@ -6,7 +6,7 @@ import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { ApiError } from '#kube/api-error.ts';
 import { systemClock } from '#lib/clock.ts';
 import { rbacObjects } from '#operator/objects/rbac.ts';
-import { startScene, type Scene } from '#test/scenarios/subresources-scene.ts';
+import { startSubresourcesScene, type Scene } from '#test/scenarios/subresources-scene.ts';
 
 const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 const SUBRESOURCES = '/apis/subresources.kubevirt.io/v1';
@@ -20,47 +20,56 @@ const USERS: Readonly<Record<string, Role | undefined>> = {
   nobody: undefined,
 };
 
-interface Ask {
+interface AccessCase {
   readonly method: 'GET' | 'PUT' | 'POST' | 'PATCH' | 'DELETE' | 'upgrade';
-  /** Below the namespace. */
+  /** The path below the namespace. */
   readonly path: string;
   readonly group?: string;
   readonly body?: unknown;
-  /** The codes of who may: something else than 403 was decided by then. */
-  readonly may: Readonly<Partial<Record<Role, number>>>;
+  /** The expected codes by role. A code other than 403 means that the request was authorized. */
+  readonly codes: Readonly<Partial<Record<Role, number>>>;
 }
 
-const EDITORS = (code: number) => ({ edit: code, admin: code });
-const ALL = (code: number) => ({ view: code, ...EDITORS(code) });
+const allowEditors = (code: number) => ({ edit: code, admin: code });
+const allowAll = (code: number) => ({ view: code, ...allowEditors(code) });
 const HALT = { spec: { runStrategy: 'Halted' } };
 
 const NO_CLAIM = { claimName: 'none', claimUID: 'none' };
 
-const asks: Record<string, Ask> = {
-  'list VMs': { method: 'GET', path: 'virtualmachines', group: KINDS, may: ALL(200) },
-  'read an instance': { method: 'GET', path: 'virtualmachineinstances/db', group: KINDS, may: ALL(200) },
-  'change a VM': { method: 'PATCH', path: 'virtualmachines/idle', group: KINDS, body: HALT, may: EDITORS(200) },
-  'delete a VM': { method: 'DELETE', path: 'virtualmachines/nothing', group: KINDS, may: EDITORS(404) },
-  start: { method: 'PUT', path: 'virtualmachines/idle/start?dryRun=All', may: EDITORS(202) },
-  stop: { method: 'PUT', path: 'virtualmachines/db/stop?dryRun=All', may: EDITORS(202) },
-  restart: { method: 'PUT', path: 'virtualmachines/db/restart?dryRun=All', may: EDITORS(202) },
-  // Looked at, and found to have no claim of that name.
-  'adopt a claim': { method: 'PUT', path: 'virtualmachines/idle/adoptstate', body: NO_CLAIM, may: EDITORS(409) },
-  'release a claim': { method: 'PUT', path: 'virtualmachines/idle/releasestate', body: NO_CLAIM, may: EDITORS(409) },
-  pause: { method: 'PUT', path: 'virtualmachineinstances/db/pause?dryRun=All', may: EDITORS(200) },
-  console: { method: 'upgrade', path: 'virtualmachineinstances/db/console', may: EDITORS(101) },
-  vnc: { method: 'upgrade', path: 'virtualmachineinstances/db/vnc', may: EDITORS(101) },
-  screenshot: { method: 'GET', path: 'virtualmachineinstances/db/vnc/screenshot', may: EDITORS(200) },
+const accessCases: Record<string, AccessCase> = {
+  'list VMs': { method: 'GET', path: 'virtualmachines', group: KINDS, codes: allowAll(200) },
+  'read an instance': { method: 'GET', path: 'virtualmachineinstances/db', group: KINDS, codes: allowAll(200) },
+  'change a VM': { method: 'PATCH', path: 'virtualmachines/idle', group: KINDS, body: HALT, codes: allowEditors(200) },
+  'delete a VM': { method: 'DELETE', path: 'virtualmachines/nothing', group: KINDS, codes: allowEditors(404) },
+  start: { method: 'PUT', path: 'virtualmachines/idle/start?dryRun=All', codes: allowEditors(202) },
+  stop: { method: 'PUT', path: 'virtualmachines/db/stop?dryRun=All', codes: allowEditors(202) },
+  restart: { method: 'PUT', path: 'virtualmachines/db/restart?dryRun=All', codes: allowEditors(202) },
+  // Authorized; the VM has no claim of that name.
+  'adopt a claim': { method: 'PUT', path: 'virtualmachines/idle/adoptstate', body: NO_CLAIM, codes: allowEditors(409) },
+  'release a claim': {
+    method: 'PUT',
+    path: 'virtualmachines/idle/releasestate',
+    body: NO_CLAIM,
+    codes: allowEditors(409),
+  },
+  pause: { method: 'PUT', path: 'virtualmachineinstances/db/pause?dryRun=All', codes: allowEditors(200) },
+  console: { method: 'upgrade', path: 'virtualmachineinstances/db/console', codes: allowEditors(101) },
+  vnc: { method: 'upgrade', path: 'virtualmachineinstances/db/vnc', codes: allowEditors(101) },
+  screenshot: { method: 'GET', path: 'virtualmachineinstances/db/vnc/screenshot', codes: allowEditors(200) },
   'forward a port of an instance': {
     method: 'upgrade',
     path: 'virtualmachineinstances/db/portforward/22/tcp',
-    may: EDITORS(101),
+    codes: allowEditors(101),
   },
-  'read a disk': { method: 'upgrade', path: 'virtualmachines/idle/exportdisk?volume=none', may: EDITORS(400) },
-  // Looked at, and found not to wait for content.
-  'upload an image': { method: 'upgrade', path: 'persistentvolumeclaims/disk/upload', may: EDITORS(409) },
-  'upload an image to nowhere': { method: 'upgrade', path: 'persistentvolumeclaims/none/upload', may: EDITORS(404) },
-  'forward a port of a VM': { method: 'upgrade', path: 'virtualmachines/db/portforward/22', may: EDITORS(101) },
+  'read a disk': { method: 'upgrade', path: 'virtualmachines/idle/exportdisk?volume=none', codes: allowEditors(400) },
+  // Authorized; the claim does not wait for content.
+  'upload an image': { method: 'upgrade', path: 'persistentvolumeclaims/disk/upload', codes: allowEditors(409) },
+  'upload an image to a claim that does not exist': {
+    method: 'upgrade',
+    path: 'persistentvolumeclaims/none/upload',
+    codes: allowEditors(404),
+  },
+  'forward a port of a VM': { method: 'upgrade', path: 'virtualmachines/db/portforward/22', codes: allowEditors(101) },
 };
 
 let scene: Scene;
@@ -68,10 +77,10 @@ const access = new Map<string, ClusterAccess>();
 const cleanups: (() => unknown)[] = [];
 
 before(async () => {
-  scene = await startScene({ after: (fn) => cleanups.push(fn) });
-  const people = /^kubevirt\.io:(?:view|edit|admin)$/;
+  scene = await startSubresourcesScene({ after: (fn) => cleanups.push(fn) });
+  const roleNames = /^kubevirt\.io:(?:view|edit|admin)$/;
   for (const { object } of rbacObjects) {
-    if (object.kind === 'ClusterRole' && people.test(object.metadata.name ?? '')) {
+    if (object.kind === 'ClusterRole' && roleNames.test(object.metadata.name ?? '')) {
       await scene.front.put(`${RBAC}/clusterroles`, object);
     }
   }
@@ -104,28 +113,28 @@ after(async () => {
   for (const cleanup of cleanups) await cleanup();
 });
 
-/** The code of the answer; 101 where a stream was opened. */
+/** Returns the code of the response, or 101 if a stream was opened. */
 async function codeOf(
   user: string,
   namespace: string,
-  { method, path, group = SUBRESOURCES, body }: Ask,
+  { method, path, group = SUBRESOURCES, body }: AccessCase,
 ): Promise<number> {
-  const own = access.get(user)!;
-  const whole = `${group}/namespaces/${namespace}/${path}`;
-  const api = openConnection({ access: own, userAgent: 'test', clock: systemClock, readFile: () => '' });
+  const userAccess = access.get(user)!;
+  const url = `${group}/namespaces/${namespace}/${path}`;
+  const api = openConnection({ access: userAccess, userAgent: 'test', clock: systemClock, readFile: () => '' });
   try {
     switch (method) {
       case 'upgrade':
-        (await api.openWebSocket(whole, ['plain.kubevirt.io'])).destroy();
+        (await api.openWebSocket(url, ['plain.kubevirt.io'])).destroy();
         return 101;
       case 'PATCH':
-        await api.patch(whole, body);
+        await api.patch(url, body);
         return 200;
       case 'GET':
-        await api.getBytes(whole, 1024 * 1024);
+        await api.getBytes(url, 1024 * 1024);
         return 200;
       default:
-        return (await scene.call(method, whole, { access: own, body })).status;
+        return (await scene.call(method, url, { access: userAccess, body })).status;
     }
   } catch (error) {
     if (error instanceof ApiError) return error.code;
@@ -135,14 +144,14 @@ async function codeOf(
   }
 }
 
-for (const [what, ask] of Object.entries(asks)) {
+for (const [what, ask] of Object.entries(accessCases)) {
   suite(what, () => {
     for (const [user, role] of Object.entries(USERS)) {
-      const want = (role && ask.may[role]) ?? 403;
-      test(`is ${want === 403 ? 'not ' : ''}for ${role ?? 'somebody without a role'}`, async () => {
+      const want = (role && ask.codes[role]) ?? 403;
+      test(`is ${want === 403 ? 'not ' : ''}allowed for ${role ?? 'a user without a role'}`, async () => {
         assert.equal(await codeOf(user, 'default', ask), want);
       });
-      test(`is not for ${role ?? 'them'} in another namespace`, async () => {
+      test(`is not allowed for ${role ?? 'a user without a role'} in another namespace`, async () => {
         assert.equal(await codeOf(user, 'shop', ask), 403);
       });
     }

@@ -1,4 +1,4 @@
-/** The ways into a guest: console, display and ports, as virtctl and as other clients of KubeVirt ask for them. */
+/** Access to a guest: console, display and ports, as virtctl and other KubeVirt clients use them. */
 import assert from 'node:assert/strict';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { after, before, beforeEach, suite, test } from 'node:test';
 import type { Programs } from '#cli/programs.ts';
-import { PICTURE, Sink, startScene, type Scene } from '#test/scenarios/subresources-scene.ts';
+import { PICTURE, Sink, startSubresourcesScene, type Scene } from '#test/scenarios/subresources-scene.ts';
 import { http1Request } from '#test/support/raw-https.ts';
 
 const RUNS = { phase: 'Running' };
@@ -26,7 +26,7 @@ let folder: string;
 const cleanups: (() => unknown)[] = [];
 
 before(async () => {
-  scene = await startScene({ after: (fn) => cleanups.push(fn) });
+  scene = await startSubresourcesScene({ after: (fn) => cleanups.push(fn) });
   folder = await mkdtemp(join(tmpdir(), 'selfsame-access-'));
 });
 after(async () => {
@@ -36,41 +36,41 @@ after(async () => {
 });
 beforeEach(() => {
   scene.node.done.length = 0;
-  scene.node.blind = false;
-  scene.node.fault = undefined;
+  scene.node.isHeadless = false;
+  scene.node.nextError = undefined;
   scene.programs = NO_PROGRAMS;
-  scene.untilInterrupted = () => new Promise(() => {});
+  scene.interrupted = () => new Promise(() => {});
 });
 
-/** A guest that runs on our node. */
-async function aGuest(): Promise<string> {
-  const name = scene.aName();
+/** Creates a guest that runs on the scene's node. */
+async function createGuest(): Promise<string> {
+  const name = scene.newName();
   await scene.aVm(name, { runStrategy: 'Always' }, { created: true });
   await scene.aVmi(name, RUNS);
   scene.node.run(name);
   return name;
 }
 
-/** One call of virtctl with somebody at the keyboard. */
-function calling(...argv: string[]) {
+/** Runs virtctl with a user at the keyboard. */
+function runInteractively(...argv: string[]) {
   const [stdin, stdout] = [new PassThrough(), new Sink()];
-  const ended = scene.virtctlWith(stdin, stdout, ...argv);
-  const shows = async (text: string | RegExp) => {
+  const ended = scene.virtctlInteractive(stdin, stdout, ...argv);
+  const awaitText = async (text: string | RegExp) => {
     for (;;) {
       const match = new RegExp(text).exec(stdout.text);
       if (match !== null) return match;
-      await Promise.race([once(stdout, 'grown'), ended.then(({ err }) => assert.fail(`it ended: ${err}`))]);
+      await Promise.race([once(stdout, 'grown'), ended.then(({ err }) => assert.fail(`virtctl ended: ${err}`))]);
     }
   };
-  return { stdin, stdout, ended, shows };
+  return { stdin, stdout, ended, shows: awaitText };
 }
 
 suite('a console', () => {
-  test('is taken by who comes later, and the first one is told', async () => {
-    const name = await aGuest();
-    const first = calling('console', name);
+  test('is taken over by a later connection, and the first one ends with a message', async () => {
+    const name = await createGuest();
+    const first = runInteractively('console', name);
     await first.shows('login: ');
-    const second = calling('console', name);
+    const second = runInteractively('console', name);
     await second.shows('login: ');
     assert.deepEqual(await first.ended, {
       code: 1,
@@ -84,9 +84,9 @@ suite('a console', () => {
     assert.equal((await second.ended).code, 0);
   });
 
-  test('of a node that goes away tells what that may mean', async () => {
-    const name = await aGuest();
-    const { shows, ended } = calling('console', name);
+  test('of a node that becomes unreachable ends with an explanation', async () => {
+    const name = await createGuest();
+    const { shows, ended } = runInteractively('console', name);
     await shows('login: ');
     scene.node.consoles.get(name)!.destroy();
     const { code, err } = await ended;
@@ -96,9 +96,9 @@ suite('a console', () => {
 });
 
 suite('a display', () => {
-  test('is behind a local port for one viewer, until it leaves', async () => {
-    const name = await aGuest();
-    const { shows, ended } = calling('vnc', name, '--proxy-only');
+  test('is behind a local port for one viewer, until the viewer disconnects', async () => {
+    const name = await createGuest();
+    const { shows, ended } = runInteractively('vnc', name, '--proxy-only');
     const [, port] = await shows(/^\{"port":(\d+)\}\n$/);
     const viewer = connect(Number(port), '127.0.0.1');
     const [greeting] = (await once(viewer, 'data')) as [Buffer];
@@ -112,14 +112,14 @@ suite('a display', () => {
     if (!display.destroyed) await once(display, 'close');
   });
 
-  test('is shown by a viewer of this machine', async () => {
-    const name = await aGuest();
-    const ran: string[] = [];
+  test('is shown by a viewer on this machine', async () => {
+    const name = await createGuest();
+    const calls: string[] = [];
     scene.programs = {
       ...NO_PROGRAMS,
-      find: async (one) => (one === 'vncviewer' ? '/usr/bin/vncviewer' : undefined),
+      find: async (name) => (name === 'vncviewer' ? '/usr/bin/vncviewer' : undefined),
       async run(program, args) {
-        ran.push(program);
+        calls.push(program);
         const [, port] = /^127\.0\.0\.1:(\d+)$/.exec(args[0] ?? '') ?? [];
         const viewer = connect(Number(port), '127.0.0.1');
         await once(viewer, 'data');
@@ -128,11 +128,11 @@ suite('a display', () => {
       },
     };
     const { code, err } = await scene.virtctl('vnc', name);
-    assert.deepEqual({ code, err, ran }, { code: 0, err: '', ran: ['/usr/bin/vncviewer'] });
+    assert.deepEqual({ code, err, ran: calls }, { code: 0, err: '', ran: ['/usr/bin/vncviewer'] });
   });
 
-  test('is not opened where no viewer is there to show it', async () => {
-    const name = await aGuest();
+  test('is not opened if no viewer is installed', async () => {
+    const name = await createGuest();
     assert.deepEqual(await scene.virtctl('vnc', name), {
       code: 1,
       out: '',
@@ -141,16 +141,16 @@ suite('a display', () => {
     assert.equal(scene.node.displays.has(name), false);
   });
 
-  test('is preserved for who has it, where the second one asks for that', async () => {
-    const name = await aGuest();
-    const first = calling('vnc', name, '--proxy-only');
+  test('stays with the first connection if the second one requests that', async () => {
+    const name = await createGuest();
+    const first = runInteractively('vnc', name, '--proxy-only');
     await first.shows('port');
     assert.deepEqual(await scene.virtctl('vnc', name, '--proxy-only', '--preserve-session'), {
       code: 1,
       out: '',
       err: `can't access VMI ${name}: Active VNC connection. Request denied.\n`,
     });
-    const second = calling('vnc', name, '--proxy-only');
+    const second = runInteractively('vnc', name, '--proxy-only');
     await second.shows('port');
     assert.deepEqual(await first.ended, {
       code: 1,
@@ -160,8 +160,8 @@ suite('a display', () => {
     assert.equal((await second.ended).code, 1);
   });
 
-  test('can be had as a picture', async () => {
-    const name = await aGuest();
+  test('can be read as a screenshot', async () => {
+    const name = await createGuest();
     const file = join(folder, 'screen.png');
     assert.deepEqual(await scene.virtctl('vnc', 'screenshot', name, '-f', file, '-m'), { code: 0, out: '', err: '' });
     assert.deepEqual(await readFile(file), PICTURE);
@@ -173,38 +173,38 @@ suite('a display', () => {
   });
 
   const refusals: Record<string, { argv: (name: string) => string[]; err: (name: string) => string }> = {
-    'a picture that goes nowhere': {
+    'a screenshot without a file': {
       argv: (name) => ['vnc', 'screenshot', name],
       err: () => 'required flag(s) "file" not set\n',
     },
-    'a picture of a guest that runs without a display': {
+    'a screenshot of a guest without a display': {
       argv: (name) => ['vnc', 'screenshot', name, '-f', '-'],
       err: (name) => `Can't access VMI ${name}: No graphics devices are present.\n`,
     },
-    'a display of such a one': {
+    'a display of a guest without one': {
       argv: (name) => ['vnc', name, '--proxy-only'],
       err: (name) => `can't access VMI ${name}: No graphics devices are present.\n`,
     },
-    'a display of nobody': {
+    'a display of an instance that does not exist': {
       argv: () => ['vnc', 'nobody', '--proxy-only'],
       err: () => `can't access VMI nobody: virtualmachineinstance.kubevirt.io "nobody" not found\n`,
     },
   };
   for (const [title, { argv, err }] of Object.entries(refusals)) {
     test(`refuses ${title}`, async () => {
-      const name = await aGuest();
-      scene.node.blind = true;
+      const name = await createGuest();
+      scene.node.isHeadless = true;
       assert.deepEqual(await scene.virtctl(...argv(name)), { code: 1, out: '', err: err(name) });
     });
   }
 });
 
 suite('a port', () => {
-  test('of a guest is behind a local one, for any number of connections, until Ctrl-C', async () => {
-    const name = await aGuest();
+  test('is forwarded from a local port, for any number of connections, until Ctrl-C', async () => {
+    const name = await createGuest();
     const interrupt = Promise.withResolvers<void>();
-    scene.untilInterrupted = () => interrupt.promise;
-    const { shows, ended } = calling('port-forward', `vm/${name}`, '0:80');
+    scene.interrupted = () => interrupt.promise;
+    const { shows, ended } = runInteractively('port-forward', `vm/${name}`, '0:80');
     const [, port] = await shows(/^forwarding tcp 127\.0\.0\.1:(\d+) to 80\n$/);
     const clients = [1, 2].map(() => connect(Number(port), '127.0.0.1'));
     for (const [at, client] of clients.entries()) {
@@ -213,41 +213,46 @@ suite('a port', () => {
       assert.equal(answer.toString(), `HELLO ${at}`);
     }
     assert.deepEqual(scene.node.done, [`port ${name} 80/tcp`, `port ${name} 80/tcp`]);
-    // What was said last arrives before the end, on both sides.
+    // The last bytes arrive before the end, in both directions.
     const last = scene.node.ports.get(name)!;
     const bye = once(clients[1]!, 'data');
     last.end('bye');
     assert.equal(String((await bye)[0]), 'BYE');
     await once(clients[1]!, 'close');
-    const gone = once(clients[0]!, 'close');
+    const closed = once(clients[0]!, 'close');
     interrupt.resolve();
     assert.deepEqual(await ended, { code: 0, err: '' });
-    await gone;
+    await closed;
   });
 
-  test('takes datagrams, each as it is', async () => {
-    const name = await aGuest();
+  test('forwards datagrams, each unchanged', async () => {
+    const name = await createGuest();
     const interrupt = Promise.withResolvers<void>();
-    scene.untilInterrupted = () => interrupt.promise;
-    const { shows, ended } = calling('port-forward', `vmi/${name}/default`, 'udp/0:53');
+    scene.interrupted = () => interrupt.promise;
+    const { shows, ended } = runInteractively('port-forward', `vmi/${name}/default`, 'udp/0:53');
     const [, port] = await shows(/^forwarding udp 127\.0\.0\.1:(\d+) to 53\n$/);
     const client = createSocket('udp4');
-    const heard: string[] = [];
+    const received: string[] = [];
     const all = new Promise<void>((resolve) => {
-      client.on('message', (datagram) => heard.push(String(datagram)) === 3 && resolve());
+      client.on('message', (datagram) => received.push(String(datagram)) === 3 && resolve());
     });
     for (const text of ['one', 'two', 'three']) client.send(text, Number(port), '127.0.0.1');
     await all;
-    assert.deepEqual(heard, ['ONE', 'TWO', 'THREE']);
+    assert.deepEqual(received, ['ONE', 'TWO', 'THREE']);
     assert.deepEqual(scene.node.done, [`port ${name} 53/udp`]);
     client.close();
     interrupt.resolve();
     assert.equal((await ended).code, 0);
   });
 
-  test('is on standard input and output for ssh', async () => {
-    const name = await aGuest();
-    const { stdin, shows, ended, stdout } = calling('port-forward', '--stdio=true', `vmi/${name}/default`, '22');
+  test('is connected to standard input and output for ssh', async () => {
+    const name = await createGuest();
+    const { stdin, shows, ended, stdout } = runInteractively(
+      'port-forward',
+      '--stdio=true',
+      `vmi/${name}/default`,
+      '22',
+    );
     stdin.write('ssh-2.0');
     await shows('SSH-2.0');
     scene.node.ports.get(name)!.end('bye');
@@ -255,17 +260,17 @@ suite('a port', () => {
     assert.equal(stdout.text, 'SSH-2.0BYE');
   });
 
-  test('that cannot be reached fails one connection, and the next is tried', async () => {
-    const name = await aGuest();
+  test('that cannot be reached fails one connection, and the next one is tried', async () => {
+    const name = await createGuest();
     const interrupt = Promise.withResolvers<void>();
-    scene.untilInterrupted = () => interrupt.promise;
-    const { shows, ended } = calling('port-forward', `vmi/${name}`, '0:80');
+    scene.interrupted = () => interrupt.promise;
+    const { shows, ended } = runInteractively('port-forward', `vmi/${name}`, '0:80');
     const [, port] = await shows(/:(\d+) to 80/);
-    scene.node.fault = new Error('connection refused');
+    scene.node.nextError = new Error('connection refused');
     const refused = connect(Number(port), '127.0.0.1');
     refused.on('error', () => {});
     await once(refused, 'close');
-    scene.node.fault = undefined;
+    scene.node.nextError = undefined;
     const client = connect(Number(port), '127.0.0.1');
     client.write('hello');
     assert.equal(String((await once(client, 'data'))[0]), 'HELLO');
@@ -280,26 +285,29 @@ suite('a port', () => {
   });
 
   const refusals: Record<string, { argv: string[]; err: string }> = {
-    'a target of no kind': {
+    'a target without a kind': {
       argv: ['port-forward', 'db', '80'],
       err: "target must contain type and name separated by '/'\n",
     },
-    'no port': { argv: ['port-forward', 'vm/db'], err: 'accepts between 2 and 65 arg(s), received 1\n' },
-    'a protocol that nobody speaks': { argv: ['port-forward', 'vm/db', 'sctp/80'], err: 'unknown protocol: sctp\n' },
+    'a target without a port': {
+      argv: ['port-forward', 'vm/db'],
+      err: 'accepts between 2 and 65 arg(s), received 1\n',
+    },
+    'an unknown protocol': { argv: ['port-forward', 'vm/db', 'sctp/80'], err: 'unknown protocol: sctp\n' },
     'two ports on one standard input': {
       argv: ['port-forward', '--stdio', 'vm/db', '80', '81'],
       err: 'only one port supported when forwarding to stdout\n',
     },
-    'a VM that is not there': {
+    'a VM that does not exist': {
       argv: ['port-forward', '--stdio', 'vm/nobody', '80'],
       err: 'virtualmachine.kubevirt.io "nobody" not found\n',
     },
-    'ssh where there is no ssh': {
+    'ssh if ssh is not installed': {
       argv: ['ssh', 'jdoe@vm/db'],
       err: 'could not find ssh in $PATH: install it, or add it to PATH\n',
     },
-    'ssh to nowhere': { argv: ['ssh', 'jdoe@'], err: "expected target after '@'\n" },
-    'the ssh of old virtctls': {
+    'ssh without a target': { argv: ['ssh', 'jdoe@'], err: "expected target after '@'\n" },
+    'the built-in ssh of old virtctls': {
       argv: ['ssh', '--local-ssh=false', 'vm/db'],
       err: '--local-ssh must be true: the local ssh client is always used\n',
     },
@@ -324,7 +332,7 @@ suite('a port', () => {
         ...['-i', '/k', '--', 'jdoe@vm.db.shop', 'uname -r'],
       ],
     },
-    'ssh as KubeVirt 1.4 wrote it': {
+    'ssh with the target syntax of KubeVirt 1.4': {
       argv: ['ssh', '--local-ssh', '-l', 'root', '-t', '-o StrictHostKeyChecking=no', 'vmi/db.shop'],
       want: [
         ...[
@@ -335,7 +343,7 @@ suite('a port', () => {
         ...['-o', 'StrictHostKeyChecking=no', '--', 'root@vmi.db.shop'],
       ],
     },
-    'ssh as somebody whose name looks like an option': {
+    'ssh as a user whose name looks like an option': {
       argv: ['ssh', '--', '-oProxyCommand=evil@vm/db'],
       want: [
         ...[
@@ -374,13 +382,13 @@ suite('a port', () => {
       const ran: string[][] = [];
       scene.programs = {
         ...NO_PROGRAMS,
-        find: async (one) => `/usr/bin/${one}`,
+        find: async (program) => `/usr/bin/${program}`,
         async run(program, args) {
           ran.push([program, ...args]);
           return 7;
         },
       };
-      assert.equal((await scene.virtctl(...argv)).code, 7, 'its exit code is ours');
+      assert.equal((await scene.virtctl(...argv)).code, 7, 'the exit code is that of the program');
       assert.deepEqual(ran, [want]);
     });
   }

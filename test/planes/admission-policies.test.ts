@@ -1,8 +1,8 @@
-/** ValidatingAdmissionPolicies through the whole core: who is refused, in which words, and what is only told. */
+/** ValidatingAdmissionPolicies through the whole core: refusals and their messages, warnings and audit annotations. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import type { AuditRecord } from '#engine/audit/audit-record.ts';
-import { gadget, GADGETS, installGadgets } from '#test/support/gadgets.ts';
+import { aGadget, GADGETS, installGadgets } from '#test/support/gadgets.ts';
 import { startTestApi, type Answer, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 const POLICIES = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies';
@@ -10,7 +10,7 @@ const BINDINGS = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic
 const SPEC = { size: 2 };
 const CONFIG_MAPS = '/api/v1/namespaces/golden/configmaps';
 
-/** What KubeVirt's operator installs, about gadgets. */
+/** The policy that KubeVirt's operator installs, for gadgets. */
 const PROTECTED =
   "!has(oldObject.metadata.labels) || !('protect' in oldObject.metadata.labels) || !variables.label.matches('^(true|True)$')";
 
@@ -26,7 +26,7 @@ interface Case extends Setup {
 }
 
 const create = (labels?: Record<string, string>) => (api: TestApi) =>
-  api.call('POST', GADGETS, { body: gadget('new', SPEC, { labels }) });
+  api.call('POST', GADGETS, { body: aGadget('new', SPEC, { labels }) });
 const remove =
   (name: string, query = '') =>
   (api: TestApi) =>
@@ -45,8 +45,8 @@ const deny = (expression: string, more: Loose = {}) => ({
 });
 
 const cases: Record<string, Case> = {
-  'what the expression allows passes': { spec: deny('true'), do: create(), want: { status: 201 } },
-  'what it denies is Invalid, in the words of forbidden': {
+  'a request that the expression allows passes': { spec: deny('true'), do: create(), want: { status: 201 } },
+  'a request that it denies is Invalid, with the wording of forbidden': {
     spec: deny('false', { message: 'not today' }),
     do: create(),
     want: {
@@ -56,17 +56,17 @@ const cases: Record<string, Case> = {
         /^gadgets\.golden\.local "new" is forbidden: ValidatingAdmissionPolicy 'rule' with binding 'rule' denied request: not today$/,
     },
   },
-  'a reason gives the code': {
+  'the reason determines the code': {
     spec: deny('false', { message: 'not today', reason: 'Forbidden' }),
     do: create(),
     want: { status: 403, reason: 'Forbidden', message: /not today/ },
   },
-  'without a message the expression is told': {
+  'without a message the expression is reported': {
     spec: deny("object.metadata.name == 'old'"),
     do: create(),
     want: { status: 422, message: /failed expression: object\.metadata\.name == 'old'$/ },
   },
-  'messageExpression comes before message': {
+  'messageExpression takes precedence over message': {
     spec: deny('false', { message: 'plain', messageExpression: "'no ' + object.metadata.name" }),
     do: create(),
     want: { status: 422, message: /denied request: no new$/ },
@@ -76,7 +76,7 @@ const cases: Record<string, Case> = {
     do: create(),
     want: { status: 422, message: /denied request: plain$/ },
   },
-  'a message of several lines falls back': {
+  'a messageExpression with several lines falls back to the message': {
     spec: deny('false', { message: 'plain', messageExpression: "'a\\nb'" }),
     do: create(),
     want: { status: 422, message: /denied request: plain$/ },
@@ -91,12 +91,12 @@ const cases: Record<string, Case> = {
     do: create(),
     want: { status: 201 },
   },
-  'a denial stays one under failurePolicy Ignore': {
+  'a denial is one under failurePolicy Ignore, too': {
     spec: { ...deny('false', { message: 'still' }), failurePolicy: 'Ignore' },
     do: create(),
     want: { status: 422, message: /still/ },
   },
-  'Warn lets pass and tells': {
+  'Warn lets the request pass with a warning': {
     spec: deny('false', { message: 'hm' }),
     actions: ['Warn'],
     do: create(),
@@ -105,7 +105,7 @@ const cases: Record<string, Case> = {
       warnings: ["Validation failed for ValidatingAdmissionPolicy 'rule' with binding 'rule': hm"],
     },
   },
-  'Audit lets pass and notes': {
+  'Audit lets the request pass with an audit annotation': {
     spec: deny('false', { message: 'hm' }),
     actions: ['Audit'],
     do: create(),
@@ -117,7 +117,7 @@ const cases: Record<string, Case> = {
       },
     },
   },
-  'auditAnnotations are noted under the name of the policy': {
+  'auditAnnotations are recorded under the name of the policy': {
     spec: {
       matchConstraints: onWrite,
       auditAnnotations: [
@@ -137,7 +137,7 @@ const cases: Record<string, Case> = {
     do: create(),
     want: { status: 422, message: /no such key: absent/ },
   },
-  'a match condition that does not hold leaves the policy out': {
+  'a match condition that is false skips the policy': {
     spec: { ...deny('false'), matchConditions: [{ name: 'never', expression: "object.metadata.name == 'other'" }] },
     do: create(),
     want: { status: 201 },
@@ -147,7 +147,7 @@ const cases: Record<string, Case> = {
     do: create(),
     want: { status: 422, message: /no such key: absent/ },
   },
-  'a match condition that fails is passed over under Ignore': {
+  'a match condition that fails is ignored under Ignore': {
     spec: {
       ...deny('false'),
       failurePolicy: 'Ignore',
@@ -156,7 +156,7 @@ const cases: Record<string, Case> = {
     do: create(),
     want: { status: 201 },
   },
-  'a condition that does not hold outweighs one that fails': {
+  'a condition that is false takes precedence over one that fails': {
     spec: {
       ...deny('false'),
       matchConditions: [
@@ -167,7 +167,7 @@ const cases: Record<string, Case> = {
     do: create(),
     want: { status: 201 },
   },
-  'variables see one another and are computed only when they are used': {
+  'variables can use each other and are computed only on use': {
     spec: {
       ...deny("variables.used == 'new!'", { messageExpression: 'variables.used' }),
       variables: [
@@ -179,21 +179,21 @@ const cases: Record<string, Case> = {
     do: create(),
     want: { status: 201 },
   },
-  'a variable that fails is told by its name': {
+  'a variable that fails is reported by its name': {
     spec: { ...deny('variables.broken == 1'), variables: [{ name: 'broken', expression: 'object.spec.absent' }] },
     do: create(),
     want: { status: 422, message: /composited variable "broken" fails to evaluate: no such key: absent/ },
   },
-  'request tells who asks for what': {
+  'request contains the user and the operation': {
     spec: deny(
       "request.operation == 'CREATE' && request.userInfo.username == 'admin' && request.namespace == 'golden' && request.resource.resource == 'gadgets' && request.kind.kind == 'Gadget' && !request.dryRun",
     ),
     do: create(),
     want: { status: 201 },
   },
-  'request says when it is a dry run, and a dry run is judged': {
+  'request contains the dry run, and a dry run is evaluated': {
     spec: deny('!request.dryRun', { message: 'dry' }),
-    do: (api) => api.call('POST', `${GADGETS}?dryRun=All`, { body: gadget('new', SPEC) }),
+    do: (api) => api.call('POST', `${GADGETS}?dryRun=All`, { body: aGadget('new', SPEC) }),
     want: { status: 422, message: /dry/ },
   },
   'namespaceObject is the namespace': {
@@ -201,8 +201,8 @@ const cases: Record<string, Case> = {
     do: create(),
     want: { status: 201 },
   },
-  'authorizer asks the real rules': {
-    // Asking is dear: two in one expression, not more.
+  'authorizer uses the real permissions': {
+    // An authorizer check is expensive: the budget of one expression allows two.
     spec: {
       matchConstraints: onWrite,
       validations: [
@@ -216,7 +216,7 @@ const cases: Record<string, Case> = {
     do: create(),
     want: { status: 201 },
   },
-  'an update sees both states': {
+  'an update has both states': {
     spec: {
       matchConstraints: { resourceRules: [rule(['UPDATE'])] },
       validations: [{ expression: 'object.spec.size >= oldObject.spec.size', message: 'may not shrink' }],
@@ -236,7 +236,7 @@ const cases: Record<string, Case> = {
       message: /^gadgets\.golden\.local "guarded" is forbidden: .*denied request: it is protected$/,
     },
   },
-  'a delete of an object without labels is not': {
+  'a delete of an object without labels is allowed': {
     spec: {
       matchConstraints: onDelete,
       variables: [{ name: 'label', expression: "string(oldObject.metadata.labels['protect'])" }],
@@ -245,12 +245,12 @@ const cases: Record<string, Case> = {
     do: remove('plain'),
     want: { status: 200 },
   },
-  'a dry run of the delete is refused as well': {
+  'a dry run of the delete is refused, too': {
     spec: { matchConstraints: onDelete, validations: [{ expression: 'false', message: 'no' }] },
     do: remove('plain', '?dryRun=All'),
     want: { status: 422, message: /no$/ },
   },
-  'deletecollection asks for each object, by its name': {
+  'deletecollection evaluates each object, by its name': {
     spec: {
       matchConstraints: onDelete,
       validations: [{ expression: "oldObject.metadata.name != 'guarded'", message: 'it stays' }],
@@ -258,35 +258,35 @@ const cases: Record<string, Case> = {
     do: (api) => api.call('DELETE', GADGETS),
     want: { status: 422, message: /gadgets\.golden\.local "guarded" is forbidden.*it stays/ },
   },
-  'a rule for other kinds asks nothing': {
+  'a rule for other kinds does not apply': {
     spec: deny('false'),
     do: (api) => api.call('POST', CONFIG_MAPS, { body: configMap('other') }),
     want: { status: 201 },
   },
-  'a binding narrows where the policy holds': {
+  'a binding limits where the policy applies': {
     spec: deny('false'),
     binding: { matchResources: { objectSelector: { matchLabels: { strict: 'yes' } } } },
     do: create(),
     want: { status: 201 },
   },
-  'and there it holds': {
+  'and there it applies': {
     spec: deny('false', { message: 'strict' }),
     binding: { matchResources: { objectSelector: { matchLabels: { strict: 'yes' } } } },
     do: create({ strict: 'yes' }),
     want: { status: 422, message: /strict/ },
   },
-  'namespaceSelector looks at the labels of the namespace': {
+  'namespaceSelector uses the labels of the namespace': {
     spec: { ...deny('false'), matchConstraints: { ...onWrite, namespaceSelector: { matchLabels: { team: 'red' } } } },
     do: create(),
     want: { status: 201 },
   },
-  'the parameter is there for the expression': {
+  'the parameter is available to the expression': {
     spec: withParams('object.spec.size <= int(params.data.max)'),
     binding: { paramRef: { name: 'limits', parameterNotFoundAction: 'Deny' } },
-    do: (api) => api.call('POST', GADGETS, { body: gadget('new', { size: 9 }) }),
+    do: (api) => api.call('POST', GADGETS, { body: aGadget('new', { size: 9 }) }),
     want: { status: 422, message: /failed expression/ },
   },
-  'a parameter that is missing denies where it must be there': {
+  'a missing parameter denies if it is required': {
     spec: withParams('true'),
     binding: { paramRef: { name: 'absent', parameterNotFoundAction: 'Deny' } },
     do: create(),
@@ -296,18 +296,18 @@ const cases: Record<string, Case> = {
         /denied request: failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction$/,
     },
   },
-  'a parameter that is missing asks nothing where it may be': {
+  'a missing parameter skips the policy if it is optional': {
     spec: withParams('false'),
     binding: { paramRef: { name: 'absent', parameterNotFoundAction: 'Allow' } },
     do: create(),
     want: { status: 201 },
   },
-  'a selector asks once for each parameter': {
+  'a selector evaluates the policy once for each parameter': {
     spec: withParams('object.spec.size <= int(params.data.max)', {
       messageExpression: "'more than ' + params.data.max",
     }),
     binding: { paramRef: { selector: { matchLabels: { limits: 'yes' } }, parameterNotFoundAction: 'Deny' } },
-    do: (api) => api.call('POST', GADGETS, { body: gadget('new', { size: 7 }) }),
+    do: (api) => api.call('POST', GADGETS, { body: aGadget('new', { size: 7 }) }),
     want: { status: 422, message: /more than 5$/ },
   },
   'an expression that costs too much is an error of its policy': {
@@ -345,8 +345,8 @@ describe('ValidatingAdmissionPolicy', () => {
     await api.call('DELETE', `${BINDINGS}/rule`);
     await api.ok('DELETE', GADGETS);
     await api.call('DELETE', `${CONFIG_MAPS}/other`);
-    await api.ok('POST', GADGETS, { body: gadget('plain', SPEC) });
-    await api.ok('POST', GADGETS, { body: gadget('guarded', SPEC, { labels: { protect: 'True' } }) });
+    await api.ok('POST', GADGETS, { body: aGadget('plain', SPEC) });
+    await api.ok('POST', GADGETS, { body: aGadget('guarded', SPEC, { labels: { protect: 'True' } }) });
     audit.length = 0;
   });
 
@@ -363,7 +363,7 @@ describe('ValidatingAdmissionPolicy', () => {
     });
   }
 
-  it('what cannot compile is refused when it is written', async () => {
+  it('an expression that does not compile is refused when it is written', async () => {
     const { status, body } = await api.call('POST', POLICIES, { body: policy(deny('object.spec.(')) });
     assert.equal(status, 422);
     assert.equal(
@@ -372,16 +372,16 @@ describe('ValidatingAdmissionPolicy', () => {
     );
   });
 
-  it('a policy without a binding asks nothing, and one whose binding goes no longer does', async () => {
+  it('a policy without a binding does not apply, and stops to apply when its binding is deleted', async () => {
     await api.ok('POST', POLICIES, { body: policy(deny('false')) });
-    await api.ok('POST', GADGETS, { body: gadget('one', SPEC) });
+    await api.ok('POST', GADGETS, { body: aGadget('one', SPEC) });
     await api.ok('POST', BINDINGS, { body: bindingOf(['Deny'], {}) });
-    assert.equal((await api.call('POST', GADGETS, { body: gadget('two', SPEC) })).status, 422);
+    assert.equal((await api.call('POST', GADGETS, { body: aGadget('two', SPEC) })).status, 422);
     await api.ok('DELETE', `${BINDINGS}/rule`);
-    await api.ok('POST', GADGETS, { body: gadget('two', SPEC) });
+    await api.ok('POST', GADGETS, { body: aGadget('two', SPEC) });
   });
 
-  it('type checking warns in the status of what the schema does not have', async () => {
+  it('type checking reports in the status what the schema does not have', async () => {
     await api.ok('POST', POLICIES, { body: policy(deny("object.spec.colour == 'red' || object.spec.size > 3")) });
     await api.settle();
     const { status } = await api.ok('GET', `${POLICIES}/rule`);

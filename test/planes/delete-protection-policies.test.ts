@@ -1,4 +1,4 @@
-/** Protected VMs through the API server: what is refused, by policy and by webhook, and what goes on. */
+/** Protected VMs through the API server: what policies and the webhook refuse, and what still works. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { aVm } from '#api/validation/testing/valid-objects.ts';
@@ -23,12 +23,12 @@ const FIRST = `remove the label ${LABEL} from them first`;
 let scene: AdmissionScene;
 let api: TestApi;
 let plane: OperatorPlane;
-let marking: { end(): Promise<void> };
+let markController: { end(): Promise<void> };
 
 before(async () => {
   scene = await startAdmissionScene('golden');
   ({ api, plane } = scene);
-  marking = plane.run(protectionController);
+  markController = plane.run(protectionController);
   await plane.settle();
 });
 after(() => scene.stop());
@@ -37,21 +37,21 @@ let count = 0;
 const nextName = (word = 'vm') => `${word}-${++count}`;
 const labels = (value: string | null) => ({ metadata: { labels: { [LABEL]: value } } });
 
-/** Settled: what follows from it is done. */
-async function make(patch: Loose = {}, name = nextName()): Promise<Loose> {
+/** Creates a VM and settles. */
+async function createVm(patch: Loose = {}, name = nextName()): Promise<Loose> {
   const { namespace = 'golden' } = patch.metadata ?? {};
   const spec = { ...disk(`${name}-disk`), domain: { firmware: null } };
   const vm = aVm({ spec: { runStrategy: 'Halted', template: { spec } }, ...patch });
   const body = { ...vm, metadata: { ...vm.metadata, namespace, name } };
-  const made = await api.ok('POST', VMS.replace('golden', namespace), { body });
+  const created = await api.ok('POST', VMS.replace('golden', namespace), { body });
   await plane.settle();
-  return made;
+  return created;
 }
 
 const disk = (claimName: string) => ({ volumes: [{ name: 'root', persistentVolumeClaim: { claimName } }, SEED] });
 const SEED = { name: 'seed', cloudInitNoCloud: { userData: '#cloud-config' } };
 
-async function change(path: string, body: Loose): Promise<void> {
+async function patchAndSettle(path: string, body: Loose): Promise<void> {
   await api.ok('PATCH', path, { body });
   await plane.settle();
 }
@@ -83,17 +83,17 @@ async function releaseAll(): Promise<void> {
   await plane.settle();
 }
 
-/** `db cannot be deleted ...`, as the policy says it; '' where the request was not refused by one. */
-const said = ({ body }: Answer): string => body.message?.split('denied request: ')[1] ?? '';
-const saidByWebhook = ({ body }: Answer): string => body.message?.split('denied the request: ')[1] ?? '';
-const isThere = async (path: string) => (await api.call('GET', path)).status === 200;
-const upstream = (name: string) =>
+/** Returns the policy's message `db cannot be deleted ...`, or '' if no policy refused the request. */
+const policyMessage = ({ body }: Answer): string => body.message?.split('denied request: ')[1] ?? '';
+const webhookMessage = ({ body }: Answer): string => body.message?.split('denied the request: ')[1] ?? '';
+const exists = async (path: string) => (await api.call('GET', path)).status === 200;
+const refusalMessage = (name: string) =>
   `VirtualMachine ${name} cannot be deleted, disable/remove label '${LABEL}' from VirtualMachine before deleting it`;
 
 describe('a VM', () => {
   for (const value of ['true', 'True']) {
     test(`labelled ${value} is not deleted`, async () => {
-      const { metadata } = await make(labels(value));
+      const { metadata } = await createVm(labels(value));
       const path = `${VMS}/${metadata.name}`;
       for (const body of [
         undefined,
@@ -105,7 +105,7 @@ describe('a VM', () => {
         const answer = await api.call('DELETE', path, { body });
         assert.equal(answer.status, 422, JSON.stringify(body));
         assert.equal(answer.body.reason, 'Invalid');
-        assert.equal(said(answer), upstream(metadata.name));
+        assert.equal(policyMessage(answer), refusalMessage(metadata.name));
       }
       assert.equal((await api.ok('GET', path)).metadata.deletionTimestamp, undefined);
     });
@@ -118,9 +118,9 @@ describe('a VM', () => {
   };
   for (const [name, patch] of Object.entries(unprotected)) {
     test(`labelled ${name} is deleted`, async () => {
-      const { metadata } = await make(patch);
+      const { metadata } = await createVm(patch);
       await api.ok('DELETE', `${VMS}/${metadata.name}`);
-      assert.equal(await isThere(`${VMS}/${metadata.name}`), false);
+      assert.equal(await exists(`${VMS}/${metadata.name}`), false);
     });
   }
 
@@ -135,67 +135,69 @@ describe('a VM', () => {
   };
   for (const [name, request] of Object.entries(disables)) {
     test(`is deleted with ${name}`, async () => {
-      const { metadata } = await make(labels('true'));
+      const { metadata } = await createVm(labels('true'));
       const at = `${VMS}/${metadata.name}`;
       assert.equal((await api.call('DELETE', at)).status, 422);
       await api.ok('PATCH', at, request);
       await api.ok('DELETE', at);
-      assert.equal(await isThere(at), false);
+      assert.equal(await exists(at), false);
     });
   }
 
-  test('stays when all are deleted; the others go', async () => {
+  test('stays when all VMs are deleted; other VMs are deleted', async () => {
     const group = { team: nextName('team') };
     const values = [undefined, 'true', 'false', 'True', undefined];
-    const made: Loose[] = [];
+    const created: Loose[] = [];
     for (const value of values) {
-      made.push(await make({ metadata: { labels: { ...group, ...(value === undefined ? {} : { [LABEL]: value }) } } }));
+      created.push(
+        await createVm({ metadata: { labels: { ...group, ...(value === undefined ? {} : { [LABEL]: value }) } } }),
+      );
     }
     const answer = await api.call('DELETE', `${VMS}?labelSelector=team%3D${group.team}`);
     assert.equal(answer.status, 422);
-    assert.match(said(answer), /^VirtualMachine vm-\d+ cannot be deleted/);
-    const left = await Promise.all(made.map(({ metadata }) => isThere(`${VMS}/${metadata.name}`)));
-    assert.deepEqual(left, [false, true, false, true, false]);
+    assert.match(policyMessage(answer), /^VirtualMachine vm-\d+ cannot be deleted/);
+    const remaining = await Promise.all(created.map(({ metadata }) => exists(`${VMS}/${metadata.name}`)));
+    assert.deepEqual(remaining, [false, true, false, true, false]);
   });
 
-  test('whose owner is gone stays, until it is protected no more', async () => {
+  test('whose owner is deleted stays until it is no longer protected', async () => {
     const owner = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: nextName('owner') } };
     const maps = '/api/v1/namespaces/golden/configmaps';
     const { metadata } = await api.ok('POST', maps, { body: owner });
     const ownerReferences = [{ ...owner, metadata: undefined, name: metadata.name, uid: metadata.uid }];
-    const vm = await make({ metadata: { ...labels('true').metadata, ownerReferences } });
+    const vm = await createVm({ metadata: { ...labels('true').metadata, ownerReferences } });
     const path = `${VMS}/${vm.metadata.name}`;
     await api.ok('DELETE', `${maps}/${metadata.name}`);
     await plane.settle();
-    assert.equal(await isThere(`${maps}/${metadata.name}`), false);
+    assert.equal(await exists(`${maps}/${metadata.name}`), false);
     assert.deepEqual((await api.ok('GET', path)).metadata, vm.metadata);
-    // It is tried again and again; then it may be done.
-    await change(path, labels('false'));
+    // The deletion is retried until it is allowed.
+    await patchAndSettle(path, labels('false'));
     const known = plane.informer(VIRTUAL_MACHINES);
     await known.until(() => known.get(`golden/${vm.metadata.name}`) === undefined);
-    assert.equal(await isThere(path), false);
+    assert.equal(await exists(path), false);
   });
 });
 
-describe('what a protected VM would be lost with', () => {
-  /** Removes the label, and with it everything that the policies hold. */
-  const release = (vm: Loose) => change(`${VMS}/${vm.metadata.name}`, labels(null));
+describe('what a protected VM depends on', () => {
+  /** Removes the label, and with it all protection by the policies. */
+  const release = (vm: Loose) => patchAndSettle(`${VMS}/${vm.metadata.name}`, labels(null));
 
-  test('its namespace is not deleted, and nothing in it is touched', async () => {
+  test('its namespace is not deleted, and nothing in it is changed', async () => {
     const name = nextName('ns');
     const path = `${NAMESPACES}/${name}`;
     await api.ok('POST', NAMESPACES, { body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name } } });
     const inside = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'settings' } };
     await api.ok('POST', `${path}/configmaps`, { body: inside });
     const vms = VMS.replace('golden', name);
-    for (const vm of ['web', 'db']) await make({ metadata: { ...labels('true').metadata, namespace: name } }, vm);
+    for (const vm of ['web', 'db']) await createVm({ metadata: { ...labels('true').metadata, namespace: name } }, vm);
     const { revision } = api.store;
     for (const body of [undefined, { gracePeriodSeconds: 0 }, { propagationPolicy: 'Orphan' }, { dryRun: ['All'] }]) {
       const answer = await api.call('DELETE', path, { body, user: ADMIN });
       assert.equal(answer.status, 403);
       assert.equal(answer.body.reason, 'Forbidden');
       assert.equal(
-        said(answer),
+        policyMessage(answer),
         `Namespace "${name}" cannot be deleted: it holds the protected VirtualMachine db, web; ${FIRST}`,
       );
     }
@@ -203,32 +205,32 @@ describe('what a protected VM would be lost with', () => {
     assert.equal(api.store.revision, revision);
     assert.equal((await api.ok('GET', path)).status.phase, 'Active');
 
-    await change(`${vms}/db`, labels('false'));
-    assert.match(said(await api.call('DELETE', path)), /the protected VirtualMachine web;/);
-    await change(`${vms}/web`, labels(null));
+    await patchAndSettle(`${vms}/db`, labels('false'));
+    assert.match(policyMessage(await api.call('DELETE', path)), /the protected VirtualMachine web;/);
+    await patchAndSettle(`${vms}/web`, labels(null));
     await api.ok('DELETE', path);
     await plane.settle();
-    assert.equal(await isThere(path), false);
+    assert.equal(await exists(path), false);
   });
 
-  test('namespaces are not deleted as a collection at all', async () => {
+  test('namespaces cannot be deleted as a collection', async () => {
     assert.equal((await api.call('DELETE', NAMESPACES)).status, 405);
   });
 
-  test('its claim and the volume of that are not deleted', async () => {
-    const vm = await make(labels('true'));
+  test('its claim and the volume of the claim are not deleted', async () => {
+    const vm = await createVm(labels('true'));
     const { name } = vm.metadata;
     const { claim, volume } = await claimOf(name);
     const ofClaim = await api.call('DELETE', claim);
     assert.equal(ofClaim.status, 403);
     assert.equal(
-      said(ofClaim),
+      policyMessage(ofClaim),
       `PersistentVolumeClaim "${name}-disk" cannot be deleted: it is a disk of the protected VirtualMachine ${name}; ${FIRST}`,
     );
     const ofVolume = await api.call('DELETE', volume);
     assert.equal(ofVolume.status, 403);
     assert.equal(
-      said(ofVolume),
+      policyMessage(ofVolume),
       `PersistentVolume "pv-${name}-disk" cannot be deleted: it holds a disk of the protected VirtualMachine golden/${name}; ${FIRST}`,
     );
     assert.equal((await api.call('DELETE', claim, { user: asAccount('storage-controller') })).status, 403);
@@ -238,58 +240,58 @@ describe('what a protected VM would be lost with', () => {
     await api.ok('DELETE', volume);
   });
 
-  test('all claims but its own go when all are deleted', async () => {
-    const [vm, other] = [await make(labels('True')), await make()];
+  test('deleting all claims deletes all except its own', async () => {
+    const [vm, other] = [await createVm(labels('True')), await createVm()];
     const [mine, theirs] = [await claimOf(vm.metadata.name), await claimOf(other.metadata.name)];
     const team = nextName('team');
-    for (const { claim } of [mine, theirs]) await change(claim, { metadata: { labels: { team } } });
+    for (const { claim } of [mine, theirs]) await patchAndSettle(claim, { metadata: { labels: { team } } });
     const answer = await api.call('DELETE', `${CLAIMS}?labelSelector=team%3D${team}`);
     assert.equal(answer.status, 403);
-    assert.match(said(answer), new RegExp(`disk of the protected VirtualMachine ${vm.metadata.name};`));
+    assert.match(policyMessage(answer), new RegExp(`disk of the protected VirtualMachine ${vm.metadata.name};`));
     await plane.settle();
-    assert.deepEqual([await isThere(mine.claim), await isThere(theirs.claim)], [true, false]);
+    assert.deepEqual([await exists(mine.claim), await exists(theirs.claim)], [true, false]);
   });
 
-  test('a restore replaces its claim, and the volume of the one before may go', async () => {
-    const vm = await make(labels('true'));
+  test('a restore replaces its claim, and the volume of the previous claim may be deleted', async () => {
+    const vm = await createVm(labels('true'));
     const { claim, volume } = await claimOf(vm.metadata.name);
-    await marking.end();
+    await markController.end();
     await api.ok('DELETE', claim, { user: asAccount('restore-controller') });
     await plane.settle();
-    // While the mark is there it is not let go: a volume that only says that it is released would be deleted with its data.
+    // While the mark exists, its finalizer stays: a volume that is only Released would be deleted with its data.
     assert.equal((await api.ok('GET', volume)).status.phase, 'Bound');
     assert.equal((await api.call('DELETE', volume)).status, 403);
-    marking = plane.run(protectionController);
+    markController = plane.run(protectionController);
     await plane.settle();
     assert.equal((await api.ok('GET', volume)).status.phase, 'Released');
     await api.ok('DELETE', volume);
   });
 
-  test('the kind itself is not deleted while one is protected', async () => {
-    const vm = await make(labels('true'), 'a-first');
+  test('the definition of the kind is not deleted while a VM is protected', async () => {
+    const vm = await createVm(labels('true'), 'a-first');
     const answer = await api.call('DELETE', DEFINITION);
     assert.equal(answer.status, 403);
     assert.match(
-      said(answer),
+      policyMessage(answer),
       /^CustomResourceDefinition "virtualmachines.kubevirt.io" cannot be deleted: it defines the protected VirtualMachine golden\/a-first, .*; remove the label/,
     );
     assert.equal((await api.ok('GET', DEFINITION)).metadata.deletionTimestamp, undefined);
     await release(vm);
     assert.equal((await api.call('DELETE', DEFINITION)).status, 403);
     await releaseAll();
-    // Dry, for others still need it.
+    // A dry run, because other tests still need the definition.
     await api.ok('DELETE', `${DEFINITION}?dryRun=All`);
   });
 });
 
 describe('marks', () => {
-  test('are written by nobody but us, by whichever way', async () => {
-    const vm = await make(labels('true'));
+  test('are written only by our controllers, on every route', async () => {
+    const vm = await createVm(labels('true'));
     const { claim, volume } = await claimOf(vm.metadata.name);
     const golden = `${NAMESPACES}/golden`;
     const paths = [golden, claim, volume, DEFINITION];
     const pointer = `/metadata/annotations/${MARK.replace('/', '~1')}`;
-    for (const path of paths.flatMap((one) => [one, `${one}/status`])) {
+    for (const path of paths.flatMap((objectPath) => [objectPath, `${objectPath}/status`])) {
       const before = (await api.ok('GET', path.replace(/\/status$/, ''))).metadata;
       assert.ok(before.annotations[MARK], path);
       const note = (value: unknown) => ({ body: { metadata: { annotations: { [MARK]: value } } } });
@@ -304,9 +306,9 @@ describe('marks', () => {
         for (const user of [ADMIN, asAccount('vm-controller')]) {
           const answer = await api.call('PATCH', path, { ...request, user });
           if (user === ADMIN && answer.status !== 200) {
-            assert.equal(said(answer), `${MARK} is written by Selfsame only`, `${path}: ${answer.text}`);
+            assert.equal(policyMessage(answer), `${MARK} is written by Selfsame only`, `${path}: ${answer.text}`);
           }
-          // Where the server does not take annotations from a status, they stay.
+          // Servers that ignore annotations in a status write keep the marks.
           const { metadata } = await api.ok('GET', path.replace(/\/status$/, ''));
           assert.equal(metadata.annotations[MARK], before.annotations[MARK], path);
         }
@@ -327,31 +329,31 @@ describe('marks', () => {
   });
 });
 
-describe('who and why', () => {
+describe('protected-by and reason', () => {
   const notes = ({ metadata }: Loose) => [BY, AT, REASON].map((key) => metadata.annotations?.[key]);
   const carol = { name: 'carol', groups: ADMIN.groups };
   const isTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
 
-  test('is noted by the write that protects, cannot be forged, and ends with the protection', async () => {
-    const { metadata } = await make({ metadata: { annotations: { [BY]: 'forged', [AT]: 'never' } } });
+  test('are recorded by the write that protects, cannot be forged, and end with the protection', async () => {
+    const { metadata } = await createVm({ metadata: { annotations: { [BY]: 'forged', [AT]: 'never' } } });
     const path = `${VMS}/${metadata.name}`;
     assert.deepEqual(notes({ metadata }), [undefined, undefined, undefined]);
 
-    const why = { labels: { [LABEL]: 'true' }, annotations: { [REASON]: 'gold', [BY]: 'forged' } };
-    const begun = await api.ok('PATCH', path, { body: { metadata: why }, user: carol });
-    assert.deepEqual([notes(begun)[0], notes(begun)[2]], ['carol', 'gold']);
-    assert.match(notes(begun)[1], isTime);
+    const protect = { labels: { [LABEL]: 'true' }, annotations: { [REASON]: 'gold', [BY]: 'forged' } };
+    const protectedVm = await api.ok('PATCH', path, { body: { metadata: protect }, user: carol });
+    assert.deepEqual([notes(protectedVm)[0], notes(protectedVm)[2]], ['carol', 'gold']);
+    assert.match(notes(protectedVm)[1], isTime);
 
     for (const annotations of [
       { [BY]: 'eve', [AT]: '2020-01-01T00:00:00Z' },
       { [BY]: null, [AT]: null },
     ]) {
       const kept = await api.ok('PATCH', path, { body: { metadata: { annotations } } });
-      assert.deepEqual(notes(kept), notes(begun));
+      assert.deepEqual(notes(kept), notes(protectedVm));
     }
     const { annotations: _, ...bare } = (await api.ok('GET', path)).metadata;
-    const replaced = await api.ok('PUT', path, { body: { ...begun, metadata: bare } });
-    assert.deepEqual(notes(replaced).slice(0, 2), notes(begun).slice(0, 2));
+    const replaced = await api.ok('PUT', path, { body: { ...protectedVm, metadata: bare } });
+    assert.deepEqual(notes(replaced).slice(0, 2), notes(protectedVm).slice(0, 2));
 
     await api.ok('PATCH', path, { body: { metadata: { annotations: { [REASON]: 'gold' } } } });
     const ended = await api.ok('PATCH', path, { body: labels('false') });
@@ -359,7 +361,7 @@ describe('who and why', () => {
   });
 
   test('a reason that is too long is refused', async () => {
-    const { metadata } = await make();
+    const { metadata } = await createVm();
     const body = { metadata: { annotations: { [REASON]: 'x'.repeat(1025) } } };
     const answer = await api.call('PATCH', `${VMS}/${metadata.name}`, { body });
     assert.equal(answer.status, 422);
@@ -367,34 +369,34 @@ describe('who and why', () => {
   });
 
   for (const value of ['TRUE', 'yes', '1', 'on', 'enabled']) {
-    test(`${value} is warned of when it is set, and protects nothing`, async () => {
+    test(`${value} causes a warning when it is set, and does not protect`, async () => {
       const want = `label ${LABEL}: "${value}" does not protect the VirtualMachine; only "true" and "True" do`;
-      const { metadata } = await make();
+      const { metadata } = await createVm();
       const path = `${VMS}/${metadata.name}`;
       assert.deepEqual((await api.call('PATCH', path, { body: labels(value) })).warnings, [want]);
-      const again = { body: { metadata: { annotations: { a: 'b' } } } };
-      assert.deepEqual((await api.call('PATCH', path, again)).warnings, []);
+      const unrelated = { body: { metadata: { annotations: { a: 'b' } } } };
+      assert.deepEqual((await api.call('PATCH', path, unrelated)).warnings, []);
       await api.ok('DELETE', path);
     });
   }
 });
 
-describe('between the label and the mark', () => {
+describe('between label and mark', () => {
   before(async () => {
     await releaseAll();
-    await marking.end();
+    await markController.end();
   });
   after(async () => {
-    marking = plane.run(protectionController);
+    markController = plane.run(protectionController);
     await plane.settle();
   });
 
-  test('a live look refuses in the same words', async () => {
+  test('a live lookup refuses with the same message', async () => {
     const namespace = nextName('ns');
     const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } };
     await api.ok('POST', NAMESPACES, { body });
-    await make({ metadata: { ...labels('true').metadata, namespace } }, 'db');
-    const vm = await make(labels('true'));
+    await createVm({ metadata: { ...labels('true').metadata, namespace } }, 'db');
+    const vm = await createVm(labels('true'));
     const { name } = vm.metadata;
     const { claim, volume } = await claimOf(name);
     const wants: Record<string, RegExp> = {
@@ -407,24 +409,24 @@ describe('between the label and the mark', () => {
     for (const [path, want] of Object.entries(wants)) {
       const answer = await api.call('DELETE', path);
       assert.equal(answer.status, 403, `${path}: ${answer.text}`);
-      assert.match(saidByWebhook(answer), want);
+      assert.match(webhookMessage(answer), want);
     }
     await api.ok('DELETE', `${claim}?dryRun=All`, { user: asAccount('restore-controller') });
     await api.ok('PATCH', `${VMS}/${name}`, { body: labels('false') });
     await api.ok('DELETE', claim);
   });
 
-  test('a webhook that is gone keeps nobody from deleting', async () => {
+  test('an unavailable webhook does not prevent deletions', async () => {
     const name = nextName('ns');
     await api.ok('POST', NAMESPACES, { body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name } } });
-    const { metadata } = await make(labels('true'));
+    const { metadata } = await createVm(labels('true'));
     const { claim } = await claimOf(metadata.name);
     const revive = scene.loseWebhook();
     try {
       await api.ok('DELETE', `${NAMESPACES}/${name}`);
       await api.ok('DELETE', `${claim}?dryRun=All`);
-      // The policies do not need it.
-      assert.equal(said(await api.call('DELETE', `${VMS}/${metadata.name}`)), upstream(metadata.name));
+      // The policies do not need the webhook.
+      assert.equal(policyMessage(await api.call('DELETE', `${VMS}/${metadata.name}`)), refusalMessage(metadata.name));
     } finally {
       revive();
     }

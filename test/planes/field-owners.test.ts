@@ -1,6 +1,6 @@
 /**
- * Each field has one writer, told by managedFields: through the whole life of a VM, nobody writes a field that another
- * of our own has written, except where that is how they work together.
+ * Each field has one writer, as recorded in managedFields: through the whole life of a VM, no two of our parts write
+ * the same field, except where they cooperate by design.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -11,19 +11,19 @@ import { decodeStored } from '#engine/codec.ts';
 import { aRestore, aSnapshot } from '#test/support/snapshots.ts';
 import { aClaim, aVmOnClaim, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
-/** Where a human's write and one of ours meet, or two of ours hand a field on. `test` is the human. */
-const BY_DESIGN: readonly string[] = [
-  // Where a volume is: storage says it first, and a migration that moved it says it anew.
+/** Fields that a user and one of our parts both write, or that one part hands to another. `test` is the user. */
+const SHARED_BY_DESIGN: readonly string[] = [
+  // The node of a volume: storage sets it first, and a migration that moved the volume updates it.
   'PersistentVolume .metadata.annotations.selfsame.io/volume-node: migration-controller, storage-claims',
-  // `virtctl start` and `stop` change the wish of the human who asks for it.
+  // `virtctl start` and `stop` change the run strategy for the user.
   'VirtualMachine .spec.runStrategy: selfsame-subresources, test',
-  // A restore puts the restored claims in place of those that the human named.
+  // A restore replaces the claims that the user named by the restored ones.
   'VirtualMachine .spec.template.spec.volumes: restore-controller, test',
-  // What was before goes to the history: of a change by the one, of a restore by the other.
+  // Each adds entries to the history: one for changes, the other for restores.
   'VirtualMachineIdentity .status.history: device-map-controller, restore-controller',
 ];
 
-/** Collections in which our parts meet. */
+/** Collections that several of our parts write. */
 const WATCHED = [
   'virtualmachines.kubevirt.io',
   'virtualmachineinstances.kubevirt.io',
@@ -41,16 +41,16 @@ const WATCHED = [
 ];
 
 interface Field {
-  /** `VirtualMachineInstance .status.phase` */
+  /** Kind and path: `VirtualMachineInstance .status.phase`. */
   readonly name: string;
-  /** Whoever owned it at any time. */
+  /** All managers that owned the field at any time. */
   readonly writers: Set<string>;
 }
 
-/** The fields of each object, by its uid and their path. */
+/** Records the writers of the fields of each object, by its uid and their path. */
 function followOwners(plane: VmPlane): { readonly fields: ReadonlyMap<string, Field>; stop(): void } {
   const fields = new Map<string, Field>();
-  const note = ({ kind, metadata }: KubeObject) => {
+  const record = ({ kind, metadata }: KubeObject) => {
     for (const { manager = '', fieldsV1 } of metadata.managedFields ?? []) {
       for (const path of describePaths(parseFieldsV1(fieldsV1))) {
         const id = `${metadata.uid} ${path}`;
@@ -63,7 +63,7 @@ function followOwners(plane: VmPlane): { readonly fields: ReadonlyMap<string, Fi
   const { store } = plane.server;
   const stops = WATCHED.map((collection) =>
     store.watch({ collection, since: store.revision }, (events) => {
-      for (const { entry } of events) note(decodeStored(entry.bytes));
+      for (const { entry } of events) record(decodeStored(entry.bytes));
     }),
   );
   return {
@@ -92,8 +92,8 @@ test('no field has two writers in the life of a VM', async (t) => {
   await plane.ask('start', 'db');
   await plane.drop('VirtualMachine', 'db');
   stop();
-  assert.ok(fields.size > 100, 'there are owners at all');
+  assert.ok(fields.size > 100, 'some fields have owners');
   const shared = [...fields.values()].filter(({ writers }) => writers.size > 1);
-  const told = shared.map(({ name, writers }) => `${name}: ${[...writers].toSorted().join(', ')}`);
-  assert.deepEqual([...new Set(told)].toSorted(), BY_DESIGN);
+  const texts = shared.map(({ name, writers }) => `${name}: ${[...writers].toSorted().join(', ')}`);
+  assert.deepEqual([...new Set(texts)].toSorted(), SHARED_BY_DESIGN);
 });

@@ -1,6 +1,6 @@
 /**
- * The first start on an empty store: whoever creates a VM as soon as that is possible gets one with a random uuid, never
- * one without, and /readyz is not ok before. What slips past the webhook all the same is not taken for a VM of old.
+ * The first start on an empty store: the first VM that can be created has a random uuid, and /readyz is not ok before.
+ * A VM that was created past the webhook nevertheless is not treated as an old VM.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -41,7 +41,7 @@ interface Started {
   stop(): Promise<void>;
 }
 
-/** Starts a server on that store, and does not wait until everything is in place. */
+/** Starts a server on the store without waiting until everything is in place. */
 async function start(t: TestContext, journal = new MemoryJournal()): Promise<Started> {
   const services = new LocalServices();
   const api = await startTestApi({ store: await LogStore.open(journal), services });
@@ -59,8 +59,8 @@ async function start(t: TestContext, journal = new MemoryJournal()): Promise<Sta
   return { api, starting, stop };
 }
 
-/** Returns the first VM that the server takes, as it answers; until then nothing but refusals is allowed. */
-async function firstVm({ api }: Started): Promise<Loose> {
+/** Returns the first VM that the server accepts, as it answers; before that, only refusals are allowed. */
+async function createFirstVm({ api }: Started): Promise<Loose> {
   for (;;) {
     const { status, body } = await api.call('POST', VMS, { body: aVm('web', HALTED) });
     if (status === 201) return body;
@@ -69,8 +69,8 @@ async function firstVm({ api }: Started): Promise<Loose> {
   }
 }
 
-test('the first VM that a new server takes has a random uuid; on another server it is another one', async (t) => {
-  const made = await Promise.all([start(t), start(t)].map(async (started) => firstVm(await started)));
+test('the first VM that a new server accepts has a random uuid, different on each server', async (t) => {
+  const made = await Promise.all([start(t), start(t)].map(async (started) => createFirstVm(await started)));
   for (const vm of made) {
     assert.match(uuidOf(vm) ?? 'none', V4);
     assert.ok(vm.spec.template.spec.domain.firmware.serial);
@@ -78,7 +78,7 @@ test('the first VM that a new server takes has a random uuid; on another server 
   assert.notEqual(...(made.map(uuidOf) as [string, string]));
 });
 
-test('the stamp is written once, by the clock of the server, and outlives the configuration that it was taken from', async (t) => {
+test("the stamp is written once, with the server's clock, and stays when its configuration is deleted", async (t) => {
   const journal = new MemoryJournal();
   const stampOf = async ({ api }: Started): Promise<string> =>
     (await api.ok('GET', `${CRDS}/virtualmachines.kubevirt.io`)).metadata.annotations[UUID_ADMISSION_ANNOTATION];
@@ -92,14 +92,14 @@ test('the stamp is written once, by the clock of the server, and outlives the co
   });
   await first.api.ok('DELETE', `${MUTATING}/selfsame`);
   await first.stop();
-  const again = await start(t, journal);
-  await again.starting;
-  assert.equal(await (await again.starting).installed, true);
-  await again.api.ok('GET', `${MUTATING}/selfsame`);
-  assert.equal(await stampOf(again), '2020-02-02T02:02:02Z');
+  const restarted = await start(t, journal);
+  await restarted.starting;
+  assert.equal(await (await restarted.starting).installed, true);
+  await restarted.api.ok('GET', `${MUTATING}/selfsame`);
+  assert.equal(await stampOf(restarted), '2020-02-02T02:02:02Z');
 });
 
-test('a VM that no webhook has seen gets a random uuid if it is younger than the stamp, else the one of old', async (t) => {
+test('a VM that no webhook has seen gets a random uuid if it is younger than the stamp, else the legacy uuid', async (t) => {
   const plane = await startVmPlane(t, { nodes: 1 });
   const now = new Date(plane.clock.now()).toISOString().replace(/\.\d+Z$/, 'Z');
   await storeAsIs(plane, { ...aVm('unseen', HALTED), metadata: { name: 'unseen', creationTimestamp: now } });
@@ -112,7 +112,7 @@ test('a VM that no webhook has seen gets a random uuid if it is younger than the
 
 test('/readyz is not ok before a VM can be created with a uuid', async (t) => {
   const dir = await mkdtemp(join(tmpdir(), 'selfsame-first-start-'));
-  const port = await freePort();
+  const port = await findFreePort();
   const starting = startPlane({
     ...{ dataDir: dir, host: '127.0.0.1', port, clock: systemClock, log: silentLog },
     nodes: 0,
@@ -122,11 +122,11 @@ test('/readyz is not ok before a VM can be created with a uuid', async (t) => {
     await (await starting).stop();
     await rm(dir, { recursive: true });
   });
-  const answers = new Set<string>();
+  const responses = new Set<string>();
   for (let ready = false; !ready;) {
-    const { status, text } = await ask(port);
+    const { status, text } = await requestReadyz(port);
     ready = status === 200;
-    if (status === 500) answers.add(text.replace(/^\[\+\].*\n/gm, ''));
+    if (status === 500) responses.add(text.replace(/^\[\+\].*\n/gm, ''));
     await nextTurn();
   }
   const readFile = (path: string) => readFileSync(path, 'utf8');
@@ -139,12 +139,12 @@ test('/readyz is not ok before a VM can be created with a uuid', async (t) => {
   });
   assert.match(uuidOf(vm) ?? 'none', V4);
   assert.ok(
-    answers.has('[-]selfsame failed: admission of our kinds is not in place yet\nreadyz check failed\n'),
-    [...answers].join(),
+    responses.has('[-]selfsame failed: admission of our kinds is not in place yet\nreadyz check failed\n'),
+    [...responses].join(),
   );
 });
 
-async function freePort(): Promise<number> {
+async function findFreePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
@@ -152,8 +152,8 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** Asks /readyz; status 0 while nobody listens. */
-function ask(port: number): Promise<{ status: number; text: string }> {
+/** Requests /readyz; returns status 0 while nothing listens. */
+function requestReadyz(port: number): Promise<{ status: number; text: string }> {
   return new Promise((resolve) => {
     const sent = request(
       { host: '127.0.0.1', port, path: '/readyz?verbose', rejectUnauthorized: false },

@@ -1,4 +1,6 @@
-/** Guest agents and probes on the whole plane: what is told of a guest, and what becomes of one that does not answer. */
+/**
+ * Guest agents and probes on the whole plane: what is reported about a guest, and what happens if it does not answer.
+ */
 import assert from 'node:assert/strict';
 import type { Duplex } from 'node:stream';
 import { test } from 'node:test';
@@ -19,10 +21,10 @@ const withProbes = (probes: Loose, strategy = 'Always'): Loose => {
   return vm;
 };
 /** Answers any request with this status. */
-const http = (status: number) => (connection: Duplex) =>
+const respondWith = (status: number) => (connection: Duplex) =>
   void connection.once('data', () => connection.end(`HTTP/1.1 ${status} X\r\ncontent-length: 0\r\n\r\n`));
 
-test('a guest whose agent connects is told of, until it hangs up', async (t) => {
+test('a connected guest agent is reported until it disconnects', async (t) => {
   const plane = await startVmPlane(t, { nodes: 1 });
   await plane.apply(aVm('vm', ALWAYS));
   assert.equal(await conditionOf(plane, 'AgentConnected'), undefined);
@@ -54,7 +56,7 @@ test('a guest whose agent connects is told of, until it hangs up', async (t) => 
   assert.deepEqual([after.guestOSInfo, after.interfaces[0].ipAddress], [undefined, undefined]);
 });
 
-test('an agent that goes with its guest to another node answers there', async (t) => {
+test('an agent that moves with its guest to another node answers there', async (t) => {
   const plane = await startVmPlane(t, { nodes: 2 });
   await plane.apply(aVm('vm', ALWAYS));
   plane.guest('vm').startAgent();
@@ -68,7 +70,7 @@ test('an agent that goes with its guest to another node answers there', async (t
   assert.equal((await plane.call('GET', `${READS}/guestosinfo`)).body.os.id, 'simulated');
 });
 
-test('addresses that change are told, and what stays the same is not written again', async (t) => {
+test('changed addresses are reported, and unchanged ones are not written again', async (t) => {
   const plane = await startVmPlane(t, { nodes: 1 });
   await plane.apply(aVm('vm', ALWAYS));
   plane.guest('vm').startAgent();
@@ -81,7 +83,7 @@ test('addresses that change are told, and what stays the same is not written aga
   assert.equal((await plane.get('VirtualMachineInstance', 'vm')).status.interfaces[0].ipAddress, undefined);
 });
 
-test('a guest that somebody freezes thaws by itself, also where the agent of the node is another one by then', async (t) => {
+test('a guest that a user freezes thaws by itself, also if the agent of the node was replaced meanwhile', async (t) => {
   const plane = await startVmPlane(t, { nodes: 1 });
   await plane.apply(aVm('vm', ALWAYS));
   assert.match(await plane.ask('freeze', 'vm'), /409 .*does not have guest agent connected/);
@@ -115,27 +117,27 @@ async function withDisk(plane: VmPlane): Promise<void> {
   await plane.apply(vm);
 }
 
-test('a snapshot freezes the guest for the moment of the copies, and thaws it', async (t) => {
+test('a snapshot freezes the guest while its copies begin, and thaws it', async (t) => {
   const plane = await startVmPlane(t, { nodes: 1 });
   await withDisk(plane);
-  const said: string[] = [];
-  const noting = (word: string) => () => {
-    said.push(word);
+  const commands: string[] = [];
+  const recordCommand = (word: string) => () => {
+    commands.push(word);
     return 1;
   };
   plane.guest('vm').startAgent({
-    'guest-fsfreeze-freeze': noting('freeze'),
-    'guest-fsfreeze-thaw': noting('thaw'),
+    'guest-fsfreeze-freeze': recordCommand('freeze'),
+    'guest-fsfreeze-thaw': recordCommand('thaw'),
   });
   await plane.settle();
   await plane.apply(SNAPSHOT);
   await plane.advance(10_000);
   const { status } = await plane.get('VirtualMachineSnapshot', 'snap');
   assert.deepEqual([status.phase, status.indications], ['Succeeded', ['Online', 'GuestAgent']]);
-  assert.deepEqual(said, ['freeze', 'thaw']);
+  assert.deepEqual(commands, ['freeze', 'thaw']);
 });
 
-test('a guest that cannot be frozen is copied all the same, and it is told', async (t) => {
+test('a guest that cannot be frozen is copied nevertheless, and that is reported', async (t) => {
   const plane = await startVmPlane(t, { nodes: 1 });
   await withDisk(plane);
   plane.guest('vm').startAgent({ 'guest-fsfreeze-freeze': new Error('busy') });
@@ -149,15 +151,15 @@ test('a guest that cannot be frozen is copied all the same, and it is told', asy
   assert.equal(plane.guest('vm').isFrozen, false);
 });
 
-test('a guest is ready when its probe says so, and runs all the while', async (t) => {
+test('a guest is ready when its probe succeeds, and runs in any case', async (t) => {
   const plane = await startVmPlane(t, { nodes: 1 });
   await plane.apply(withProbes({ readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 5 } }));
   assert.equal(await plane.shown('vm'), 'Running, VMI Running, running, 1');
   assert.equal(await readyOf(plane), 'False');
-  plane.guest('vm').listen(8080, http(503));
+  plane.guest('vm').listen(8080, respondWith(503));
   await plane.advance(10_000);
   assert.equal(await readyOf(plane), 'False');
-  plane.guest('vm').listen(8080, http(204));
+  plane.guest('vm').listen(8080, respondWith(204));
   await plane.advance(10_000);
   const ready = await conditionOf(plane, 'Ready');
   assert.deepEqual([ready.status, ready.reason], ['True', undefined]);
@@ -171,7 +173,7 @@ test('a guest is ready when its probe says so, and runs all the while', async (t
   assert.ok(events.some((text) => text === 'Unhealthy Readiness probe failed: HTTP probe failed with statuscode: 503'));
 });
 
-test('a guest that fails its liveness probe is stopped, and started again by its strategy', async (t) => {
+test('a guest that fails its liveness probe is stopped, and its run strategy starts it again', async (t) => {
   const plane = await startVmPlane(t, { nodes: 1 });
   const livenessProbe = { tcpSocket: { port: 7777 }, initialDelaySeconds: 30, periodSeconds: 5 };
   await plane.apply(withProbes({ livenessProbe }));
@@ -188,7 +190,7 @@ test('a guest that fails its liveness probe is stopped, and started again by its
   assert.ok(events.some((text) => text.startsWith('LivenessProbeFailed The guest failed its liveness probe 3 times')));
 });
 
-test('a paused guest is not asked, and its agent answers again when it goes on', async (t) => {
+test('a paused guest is not probed, and its agent answers again after it resumes', async (t) => {
   const plane = await startVmPlane(t, { nodes: 1 });
   await plane.apply(withProbes({ livenessProbe: { guestAgentPing: {}, periodSeconds: 5, initialDelaySeconds: 60 } }));
   plane.guest('vm').startAgent();
@@ -203,27 +205,27 @@ test('a paused guest is not asked, and its agent answers again when it goes on',
   assert.equal(plane.startsOf('vm').length, 2);
 });
 
-test('a program in the guest says whether it is ready', async (t) => {
+test('a program in the guest decides about its readiness', async (t) => {
   const plane = await startVmPlane(t, { nodes: 1 });
   await plane.apply(withProbes({ readinessProbe: { exec: { command: ['/bin/check', '-q'] }, periodSeconds: 5 } }));
   let exitcode = 1;
-  const asked: Loose[] = [];
+  const requests: Loose[] = [];
   plane.guest('vm').startAgent({
     'guest-exec': (args: Loose) => {
-      asked.push(args);
+      requests.push(args);
       return { pid: 7 };
     },
     'guest-exec-status': () => ({ exited: true, exitcode, 'err-data': Buffer.from('no\n').toString('base64') }),
   });
   await plane.advance(20_000);
   assert.equal(await readyOf(plane), 'False');
-  assert.deepEqual(asked[0], { path: '/bin/check', arg: ['-q'], 'capture-output': true });
+  assert.deepEqual(requests[0], { path: '/bin/check', arg: ['-q'], 'capture-output': true });
   exitcode = 0;
   await plane.advance(10_000);
   assert.equal(await readyOf(plane), 'True');
 });
 
-test('a guest on a bridge whose address nobody tells is not ready, not stopped, and people are told what would help', async (t) => {
+test('a guest on a bridge with an unknown address is not ready, is not stopped, and an Event says what would help', async (t) => {
   const plane = await startVmPlane(t, { nodes: 1 });
   const probe = { tcpSocket: { port: 7777 }, periodSeconds: 5 };
   const vm = withProbes({ readinessProbe: probe, livenessProbe: probe });
@@ -234,26 +236,30 @@ test('a guest on a bridge whose address nobody tells is not ready, not stopped, 
   await plane.advance(60_000);
   assert.equal(await readyOf(plane), 'False');
   assert.equal(plane.startsOf('vm').length, 1);
-  const told = () => plane.events('vm');
+  const eventsOfVm = () => plane.events('vm');
   assert.ok(
-    (await told()).some((text) => /^Unhealthy Readiness probe failed: .* run a guest agent \(qemu-ga\)/.test(text)),
+    (await eventsOfVm()).some((text) =>
+      /^Unhealthy Readiness probe failed: .* run a guest agent \(qemu-ga\)/.test(text),
+    ),
   );
   assert.ok(
-    (await told()).some((text) => /^Unhealthy Liveness probe failed: .* run a guest agent \(qemu-ga\)/.test(text)),
+    (await eventsOfVm()).some((text) =>
+      /^Unhealthy Liveness probe failed: .* run a guest agent \(qemu-ga\)/.test(text),
+    ),
   );
   plane.guest('vm').startAgent();
   await plane.advance(60_000);
-  assert.ok((await told()).some((text) => text.includes('on bridge "br-of-nobody"')));
+  assert.ok((await eventsOfVm()).some((text) => text.includes('on bridge "br-of-nobody"')));
   assert.equal(plane.startsOf('vm').length, 1);
 });
 
 const watchdogs: Record<string, { action: string; event: string; starts: number; phase?: string }> = {
   'a watchdog that resets': { action: 'reset', event: 'is restarted', starts: 1 },
   'a watchdog that switches off': { action: 'poweroff', event: 'is switched off', starts: 2 },
-  'a watchdog that asks to shut down': { action: 'shutdown', event: 'is asked to shut down', starts: 2 },
+  'a watchdog that requests a shutdown': { action: 'shutdown', event: 'is asked to shut down', starts: 2 },
 };
 for (const [name, { action, event, starts }] of Object.entries(watchdogs)) {
-  test(`${name} is told, and the VM goes on as its strategy says`, async (t) => {
+  test(`${name} is reported, and the VM follows its run strategy`, async (t) => {
     const plane = await startVmPlane(t, { nodes: 1 });
     const vm: Loose = aVm('vm', ALWAYS);
     vm.spec.template.spec.domain.devices.watchdog = { name: 'w', i6300esb: { action } };

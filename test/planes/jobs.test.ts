@@ -14,7 +14,7 @@ import {
 } from '#test/support/job-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
-test('a Job runs one pod and is complete when it succeeded', async (t) => {
+test('a Job runs one pod and is complete when the pod has succeeded', async (t) => {
   const scene = await startScene(t);
   const { metadata } = await submit(scene, aJob());
   const [pod] = await scene.pods();
@@ -41,16 +41,16 @@ test('a Job runs one pod and is complete when it succeeded', async (t) => {
   await scene.settle();
   const done = await scene.job();
   const now = '2030-03-17T17:46:45Z';
-  const said = { status: 'True', lastProbeTime: now, lastTransitionTime: now };
-  const why = { reason: 'CompletionsReached', message: 'Reached expected number of succeeded pods' };
+  const conditionFields = { status: 'True', lastProbeTime: now, lastTransitionTime: now };
+  const reasonFields = { reason: 'CompletionsReached', message: 'Reached expected number of succeeded pods' };
   assert.deepEqual(done.status, {
     ...idle,
     startTime,
     completionTime: now,
     succeeded: 1,
     conditions: [
-      { type: 'SuccessCriteriaMet', ...said, ...why },
-      { type: 'Complete', ...said, ...why },
+      { type: 'SuccessCriteriaMet', ...conditionFields, ...reasonFields },
+      { type: 'Complete', ...conditionFields, ...reasonFields },
     ],
   });
   const [ended] = await scene.pods();
@@ -61,7 +61,7 @@ test('a Job runs one pod and is complete when it succeeded', async (t) => {
   ]);
 });
 
-test('parallelism bounds how many run at once, completions how many succeed', async (t) => {
+test('parallelism limits the concurrent pods, completions the successful ones', async (t) => {
   const scene = await startScene(t);
   await submit(scene, aJob({ parallelism: 2, completions: 3 }));
   const first = await scene.active();
@@ -80,7 +80,7 @@ test('parallelism bounds how many run at once, completions how many succeed', as
   assert.equal((await scene.pods()).length, 3);
 });
 
-test('more pods than one plan makes', async (t) => {
+test('creates more pods than fit into one batch', async (t) => {
   const scene = await startScene(t);
   await submit(scene, aJob({ parallelism: 70, completions: 70 }));
   const pods = await scene.active();
@@ -91,7 +91,7 @@ test('more pods than one plan makes', async (t) => {
   assert.deepEqual([status.succeeded, status.uncountedTerminatedPods, standing({ status })], [70, {}, SUCCEEDED]);
 });
 
-test('less parallelism takes pods away that have come least far, and they do not count as failed', async (t) => {
+test('lower parallelism deletes the pods with the least progress, and they do not count as failed', async (t) => {
   const scene = await startScene(t);
   await submit(scene, aJob({ parallelism: 3, completions: 5 }));
   const [ahead] = await scene.active();
@@ -105,7 +105,7 @@ test('less parallelism takes pods away that have come least far, and they do not
   assert.deepEqual([status.active, status.failed], [1, undefined]);
 });
 
-test('a work queue makes no more pods after the first success, and waits for the others', async (t) => {
+test('a work queue creates no more pods after the first success, and waits for the others', async (t) => {
   const scene = await startScene(t);
   await submit(scene, aJob({ parallelism: 2 }));
   const [one, two] = await scene.active();
@@ -119,7 +119,7 @@ test('a work queue makes no more pods after the first success, and waits for the
   assert.deepEqual([job.status.succeeded, job.status.failed, standing(job)], [1, 1, SUCCEEDED]);
 });
 
-test('failed pods are replaced after ever longer times, until the backoff limit', async (t) => {
+test('failed pods are replaced with increasing delays, until the backoff limit', async (t) => {
   const scene = await startScene(t);
   await submit(scene, aJob({ backoffLimit: 2 }));
   for (const waitSeconds of [10, 20]) {
@@ -127,9 +127,9 @@ test('failed pods are replaced after ever longer times, until the backoff limit'
     await scene.node.fail(pod);
     await scene.settle();
     await scene.advance(waitSeconds - 1);
-    assert.deepEqual(await scene.active(), [], `nothing before ${waitSeconds} s`);
+    assert.deepEqual(await scene.active(), [], `no new pod before ${waitSeconds} s`);
     await scene.advance(1);
-    assert.equal((await scene.active()).length, 1, `a new one after ${waitSeconds} s`);
+    assert.equal((await scene.active()).length, 1, `a new pod after ${waitSeconds} s`);
   }
   const [last] = await scene.active();
   await scene.node.fail(last);
@@ -142,10 +142,10 @@ test('failed pods are replaced after ever longer times, until the backoff limit'
     'Warning BackoffLimitExceeded Job has reached the specified backoff limit',
   );
   await scene.advance(3600);
-  assert.equal((await scene.pods()).length, 3, 'a Job that failed stays failed');
+  assert.equal((await scene.pods()).length, 3, 'a failed Job stays failed');
 });
 
-test('a restart does not forget how long to wait', async (t) => {
+test('the delay survives a restart of the controller', async (t) => {
   const scene = await startScene(t);
   await submit(scene, aJob());
   const [pod] = await scene.active();
@@ -172,7 +172,7 @@ test('with restartPolicy OnFailure the restarts of containers count', async (t) 
   assert.ok((await scene.events()).includes(`Normal SuccessfulDelete Deleted pod: ${pod.metadata.name}`));
 });
 
-test('a Job that is active too long fails, and its pods go', async (t) => {
+test('a Job that exceeds its active deadline fails, and its pods are deleted', async (t) => {
   const scene = await startScene(t);
   await submit(scene, aJob({ parallelism: 2, completions: 2, activeDeadlineSeconds: 60 }));
   await scene.advance(59);
@@ -184,19 +184,19 @@ test('a Job that is active too long fails, and its pods go', async (t) => {
   assert.equal((await scene.events()).at(-1), 'Warning DeadlineExceeded Job was active longer than specified deadline');
 });
 
-test('a Job whose pods cannot be made is active too long at the same time', async (t) => {
+test('a Job whose pods cannot be created exceeds its active deadline, too', async (t) => {
   const scene = await startScene(t, ({ method, path }) => {
     if (method === 'POST' && path === PODS) throw new Error('exceeded quota');
   });
   await submit(scene, aJob({ activeDeadlineSeconds: 1000 }));
-  // Tries come ever later: the last before the deadline would be followed by one minutes after it.
+  // Retries become rarer: the one after the last before the deadline would come minutes after it.
   for (let seconds = 0; seconds < 999; seconds += 27) await scene.advance(27);
   assert.deepEqual(standing(await scene.job()), []);
   await scene.advance(1);
   assert.deepEqual(standing(await scene.job()), failedBy('DeadlineExceeded'));
 });
 
-test('suspended, a Job has no pods; resumed, its time starts anew', async (t) => {
+test('a suspended Job has no pods, and its time starts again when it is resumed', async (t) => {
   const scene = await startScene(t);
   await submit(scene, aJob({ parallelism: 2, completions: 2, activeDeadlineSeconds: 60 }));
   await scene.advance(40);
@@ -213,11 +213,11 @@ test('suspended, a Job has no pods; resumed, its time starts anew', async (t) =>
   assert.deepEqual(standing(resumed), []);
   await scene.advance(40);
   assert.equal((await scene.active()).length, 2);
-  const told = (await scene.events()).filter((event) => /Suspended|Resumed/.test(event));
-  assert.deepEqual(told, ['Normal Suspended Job suspended', 'Normal Resumed Job resumed']);
+  const eventsSoFar = (await scene.events()).filter((event) => /Suspended|Resumed/.test(event));
+  assert.deepEqual(eventsSoFar, ['Normal Suspended Job suspended', 'Normal Resumed Job resumed']);
 });
 
-test('a Job that was made suspended has no start', async (t) => {
+test('a Job that was created suspended has no start time', async (t) => {
   const scene = await startScene(t);
   await submit(scene, aJob({ suspend: true }));
   const { status } = await scene.job();
@@ -258,7 +258,7 @@ for (const [policy, replacements] of [
   ['TerminatingOrFailed', 1],
   ['Failed', 0],
 ] as const) {
-  test(`podReplacementPolicy ${policy}: a pod that is on its way out has ${replacements} replacements`, async (t) => {
+  test(`podReplacementPolicy ${policy}: a terminating pod has ${replacements} replacements`, async (t) => {
     const scene = await startScene(t);
     const metadata = { finalizers: ['example.com/hold'] };
     await submit(scene, aJob({ podReplacementPolicy: policy }, { metadata }));
@@ -307,7 +307,7 @@ test('an Indexed Job runs each index once', async (t) => {
   assert.deepEqual(standing(job), SUCCEEDED);
 });
 
-test('an index fails by its own limit, or at once by FailIndex, and the others go on', async (t) => {
+test('an index fails by its own limit, or at once by FailIndex, and the others continue', async (t) => {
   const scene = await startScene(t);
   const spec = { completionMode: 'Indexed', parallelism: 3, completions: 3, backoffLimitPerIndex: 1 };
   await submit(scene, aJob({ ...spec, podFailurePolicy: onExitCode('FailIndex', 7) }));
@@ -321,7 +321,7 @@ test('an index fails by its own limit, or at once by FailIndex, and the others g
   assert.equal((await scene.job()).status.failedIndexes, '1');
   await scene.advance(10);
   const second = await byIndex('0');
-  assert.equal(second.metadata.annotations[count], '1', 'it knows of the failure before it');
+  assert.equal(second.metadata.annotations[count], '1', 'the new pod contains the previous failure');
   await scene.node.fail(second, 1);
   await scene.settle();
   assert.equal((await scene.job()).status.failedIndexes, '0,1');
@@ -333,7 +333,7 @@ test('an index fails by its own limit, or at once by FailIndex, and the others g
   assert.deepEqual([job.status.succeeded, job.status.failed, job.status.completedIndexes], [1, 3, '2']);
 });
 
-test('pods that cannot be made are told of and tried again', async (t) => {
+test('failures to create pods are reported and retried', async (t) => {
   let refused = 0;
   const scene = await startScene(t, ({ method, path }) => {
     if (method === 'POST' && path === PODS && refused++ < 3) throw new Error('exceeded quota');
@@ -341,12 +341,12 @@ test('pods that cannot be made are told of and tried again', async (t) => {
   await submit(scene, aJob());
   assert.match((await scene.events()).join(), /Warning FailedCreate .*exceeded quota/);
   assert.deepEqual(await scene.pods(), []);
-  assert.equal((await scene.job()).status.active, undefined, 'what is not there is not counted');
+  assert.equal((await scene.job()).status.active, undefined, 'pods that do not exist are not counted');
   await scene.advance(60);
   assert.equal((await scene.active()).length, 1);
 });
 
-test('with its own selector a Job takes over pods that nobody controls, and lets go of what it selects no more', async (t) => {
+test('with its own selector a Job adopts matching pods without a controller, and releases pods that no longer match', async (t) => {
   const scene = await startScene(t);
   const pod = (name: string) => ({
     apiVersion: 'v1',
@@ -359,7 +359,7 @@ test('with its own selector a Job takes over pods that nobody controls, and lets
   const made = aJob({ manualSelector: true, selector }, { metadata: { labels: { app: 'x' } } });
   const { metadata } = await submit(scene, made);
   const [found, ...others] = await scene.pods();
-  assert.deepEqual(others, [], 'the pod that was there is enough');
+  assert.deepEqual(others, [], 'the existing pod is enough');
   assert.deepEqual(
     found.metadata.ownerReferences.map(({ uid }: Loose) => uid),
     [metadata.uid],
@@ -370,10 +370,10 @@ test('with its own selector a Job takes over pods that nobody controls, and lets
   await scene.settle();
   const released = await scene.api.ok('GET', `${PODS}/found`);
   assert.deepEqual([released.metadata.ownerReferences, released.metadata.finalizers], [undefined, undefined]);
-  assert.equal((await scene.active()).length, 2, 'and another one takes its place');
+  assert.equal((await scene.active()).length, 2, 'another pod replaces it');
 });
 
-test('pods whose Job is gone are let go', async (t) => {
+test('pods whose Job is deleted are released', async (t) => {
   const scene = await startScene(t);
   await submit(scene, aJob());
   await scene.api.ok('DELETE', `${JOBS}/work?propagationPolicy=Background`);
@@ -382,13 +382,13 @@ test('pods whose Job is gone are let go', async (t) => {
   assert.equal(pod.metadata.finalizers, undefined);
 });
 
-test('a Job with a controller of its own is left alone', async (t) => {
+test('a Job that another controller manages is left alone', async (t) => {
   const scene = await startScene(t);
   await submit(scene, aJob({ managedBy: 'example.com/other' }));
   assert.deepEqual([await scene.pods(), (await scene.job()).status], [[], {}]);
 });
 
-test('a finished Job is deleted when its time is over, and not before', async (t) => {
+test('a finished Job is deleted after its time to live, and not before', async (t) => {
   const scene = await startScene(t);
   await submit(scene, aJob({ ttlSecondsAfterFinished: 100 }));
   const [pod] = await scene.active();
@@ -400,5 +400,5 @@ test('a finished Job is deleted when its time is over, and not before', async (t
   await scene.advance(1);
   const job = await scene.job();
   assert.ok(job.metadata.deletionTimestamp);
-  assert.deepEqual(job.metadata.finalizers, ['foregroundDeletion'], 'its pods go first');
+  assert.deepEqual(job.metadata.finalizers, ['foregroundDeletion'], 'its pods are deleted first');
 });

@@ -1,4 +1,7 @@
-/** The Job that changes machine types, on VMs that stand in its way: each is waited for or told of, and the others go on. */
+/**
+ * The Job that changes machine types, with VMs that it cannot change or restart at once: it waits for each or reports
+ * it, and continues with the others.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PROTECTION_LABEL } from '#api/delete-protection.ts';
@@ -12,27 +15,32 @@ const OLD = 'pc-q35-rhel8.2.0';
 const NEW = 'pc-q35-rhel9.2.0';
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 
-function typed(vm: Loose, labels: Loose = {}): Loose {
+function aTypedVm(vm: Loose, labels: Loose = {}): Loose {
   vm.metadata.labels = labels;
   vm.spec.template.spec.domain.machine = { type: OLD };
   return vm;
 }
-const old = (name: string, runStrategy = 'Always', labels: Loose = {}) => typed(aVm(name, { runStrategy }), labels);
+const anOldVm = (name: string, runStrategy = 'Always', labels: Loose = {}) =>
+  aTypedVm(aVm(name, { runStrategy }), labels);
 
-/** `TYPE in the spec, mark`. */
-async function told(plane: VmPlane, name: string): Promise<string> {
+/** Returns `TYPE in the spec, mark`. */
+async function typeAndMark(plane: VmPlane, name: string): Promise<string> {
   const { spec, status } = await plane.get('VirtualMachine', name);
   const mark = status?.machineTypeRestartRequired;
   return `${spec.template.spec.domain.machine?.type ?? 'none'}${mark === undefined ? '' : `, ${mark}`}`;
 }
-const runsOn = async (plane: VmPlane, name: string) =>
+const machineTypeOf = async (plane: VmPlane, name: string) =>
   (await plane.get('VirtualMachineInstance', name)).status.machine.type;
 
-const group = (name: string, restartNow = true) => ({ glob: '*rhel-8.*', labelSelector: `group=${name}`, restartNow });
-const one = (name: string, restartNow = true) => ({ glob: '*rhel-8.*', name, restartNow });
+const byGroup = (name: string, restartNow = true) => ({
+  glob: '*rhel-8.*',
+  labelSelector: `group=${name}`,
+  restartNow,
+});
+const byName = (name: string, restartNow = true) => ({ glob: '*rhel-8.*', name, restartNow });
 
-/** Nobody may change VMs with the label `frozen`. */
-async function freeze(plane: VmPlane): Promise<void> {
+/** Forbids changes of VMs with the label `frozen`. */
+async function forbidFrozenChanges(plane: VmPlane): Promise<void> {
   const resources = ['virtualmachines'];
   const rules = [{ apiGroups: ['kubevirt.io'], apiVersions: ['*'], operations: ['UPDATE'], resources }];
   const frozen = "has(object.metadata.labels) && 'frozen' in object.metadata.labels";
@@ -56,19 +64,19 @@ async function freeze(plane: VmPlane): Promise<void> {
   await plane.settle();
 }
 
-test('VMs that stand in the way', async (t) => {
+test('special states of VMs', async (t) => {
   const plane = await startVmPlane(t);
-  const make = (options: Parameters<typeof TransitionScene.make>[1]) => TransitionScene.make(plane, options);
+  const createScene = (options: Parameters<typeof TransitionScene.make>[1]) => TransitionScene.make(plane, options);
 
-  await t.test('one in a snapshot is changed at once, and restarted after it', async () => {
+  await t.test('a VM in a snapshot is changed at once, and restarted afterwards', async () => {
     await plane.apply(aClaim('held-data'));
-    await plane.apply(typed(aVmOnClaim('held', 'held-data', { runStrategy: 'Always' })));
+    await plane.apply(aTypedVm(aVmOnClaim('held', 'held-data', { runStrategy: 'Always' })));
     for (const { host } of plane.nodes) host.holdCopies = true;
     await plane.apply(aSnapshot('held-1', 'held'));
-    const scene = await make(one('held'));
+    const scene = await createScene(byName('held'));
     const running = scene.start();
     await scene.pass(5);
-    assert.equal(await told(plane, 'held'), 'none');
+    assert.equal(await typeAndMark(plane, 'held'), 'none');
     const { held = '' } = await scene.states();
     assert.match(held, /^updated: .*until snapshot "held-1" completes/);
     assert.equal(plane.startsOf('held').length, 1);
@@ -77,11 +85,11 @@ test('VMs that stand in the way', async (t) => {
       host.finishCopies();
     }
     assert.equal(await scene.ends(running), 'done');
-    assert.deepEqual([plane.startsOf('held').length, await runsOn(plane, 'held')], [2, NEW]);
+    assert.deepEqual([plane.startsOf('held').length, await machineTypeOf(plane, 'held')], [2, NEW]);
   });
 
-  await t.test('one that migrates is changed at once, and restarted when it has arrived', async () => {
-    await plane.apply(old('moving'));
+  await t.test('a VM that migrates is changed at once, and restarted after the migration', async () => {
+    await plane.apply(anOldVm('moving'));
     for (const { host } of plane.nodes) host.holdSends = true;
     await plane.apply({
       apiVersion: 'kubevirt.io/v1',
@@ -90,10 +98,10 @@ test('VMs that stand in the way', async (t) => {
       spec: { vmiName: 'moving' },
     });
     assert.equal((await plane.get('VirtualMachine', 'moving')).status.printableStatus, 'Migrating');
-    const scene = await make(one('moving'));
+    const scene = await createScene(byName('moving'));
     const running = scene.start();
     await scene.pass(5);
-    assert.equal(await told(plane, 'moving'), 'none');
+    assert.equal(await typeAndMark(plane, 'moving'), 'none');
     assert.deepEqual(await scene.states(), { moving: 'updated: the VM is migrating' });
     for (const { host } of plane.nodes) {
       host.holdSends = false;
@@ -101,50 +109,50 @@ test('VMs that stand in the way', async (t) => {
     }
     assert.equal(await scene.ends(running), 'done');
     assert.equal((await plane.get('VirtualMachineInstanceMigration', 'away')).status.phase, 'Succeeded');
-    assert.equal(await runsOn(plane, 'moving'), NEW);
+    assert.equal(await machineTypeOf(plane, 'moving'), NEW);
   });
 
-  await t.test('one that is paused is marked as any other', async () => {
-    await plane.apply(old('paused'));
+  await t.test('a paused VM is marked like any other', async () => {
+    await plane.apply(anOldVm('paused'));
     await plane.ask('pause', 'paused');
-    const scene = await make(one('paused', false));
+    const scene = await createScene(byName('paused', false));
     const running = scene.start();
     await scene.pass(5);
-    assert.equal(await told(plane, 'paused'), 'none, true');
+    assert.equal(await typeAndMark(plane, 'paused'), 'none, true');
     await plane.ask('unpause', 'paused');
     await scene.pass(2);
-    assert.equal(await told(plane, 'paused'), 'none, true');
+    assert.equal(await typeAndMark(plane, 'paused'), 'none, true');
     await plane.ask('restart', 'paused');
     assert.equal(await scene.ends(running), 'done');
-    assert.equal(await told(plane, 'paused'), 'q35, false');
+    assert.equal(await typeAndMark(plane, 'paused'), 'q35, false');
   });
 
-  await t.test('one that cannot start has its new type at its next try', async () => {
+  await t.test('a VM that cannot start has its new type at the next attempt', async () => {
     plane.refuse('looping', new HypervisorError('Cannot start domain "looping": no such type', { permanent: true }));
-    await plane.apply(old('looping'));
+    await plane.apply(anOldVm('looping'));
     assert.equal((await plane.get('VirtualMachine', 'looping')).status.printableStatus, 'CrashLoopBackOff');
-    const scene = await make(one('looping'));
+    const scene = await createScene(byName('looping'));
     assert.equal(await scene.run(), 'done');
     assert.deepEqual(await scene.states(), { looping: 'done' });
     plane.refuse('looping');
     await plane.advance(60_000);
     assert.equal(await plane.shown('looping'), 'Running, VMI Running, running, 1');
-    assert.deepEqual([await told(plane, 'looping'), await runsOn(plane, 'looping')], ['q35', NEW]);
+    assert.deepEqual([await typeAndMark(plane, 'looping'), await machineTypeOf(plane, 'looping')], ['q35', NEW]);
   });
 
   await t.test(
-    'one that is being deleted is not in the plan; one that is deleted later is done when it is gone',
+    'a VM that is being deleted is not in the plan; one that is deleted later is done when it is gone',
     async () => {
-      const vm = old('leaving');
+      const vm = anOldVm('leaving');
       vm.metadata.finalizers = ['example.org/hold'];
       await plane.apply(vm);
-      const scene = await make(one('leaving', false));
+      const scene = await createScene(byName('leaving', false));
       const running = scene.start();
       await scene.pass(5);
       await plane.delete('VirtualMachine', 'leaving');
       await scene.pass(5);
       assert.deepEqual(await scene.states(), { leaving: 'restartRequired: the VM is being deleted' });
-      const second = await make({ glob: '*', name: 'leaving', target: 'pc-q35-6.2', restartNow: true });
+      const second = await createScene({ glob: '*', name: 'leaving', target: 'pc-q35-6.2', restartNow: true });
       assert.equal(await second.run(), 'done');
       assert.deepEqual(await second.states(), {});
       await plane.put({ kind: 'VirtualMachine', metadata: { name: 'leaving', finalizers: null } });
@@ -153,66 +161,72 @@ test('VMs that stand in the way', async (t) => {
     },
   );
 
-  await t.test('one that is protected from deletion is changed and restarted', async () => {
-    await plane.apply(old('ledger', 'Always', { [PROTECTION_LABEL]: 'True' }));
-    const scene = await make(one('ledger'));
+  await t.test('a VM with delete protection is changed and restarted', async () => {
+    await plane.apply(anOldVm('ledger', 'Always', { [PROTECTION_LABEL]: 'True' }));
+    const scene = await createScene(byName('ledger'));
     assert.equal(await scene.run(), 'done');
     assert.deepEqual(await scene.states(), { ledger: 'done' });
-    assert.deepEqual([await told(plane, 'ledger'), await runsOn(plane, 'ledger')], ['q35', NEW]);
+    assert.deepEqual([await typeAndMark(plane, 'ledger'), await machineTypeOf(plane, 'ledger')], ['q35', NEW]);
   });
 
-  await t.test('a guest that sees more than another machine type is told of', async () => {
-    await plane.apply(old('changed'));
+  await t.test('a guest that will see more than another machine type is reported', async () => {
+    await plane.apply(anOldVm('changed'));
     await plane.apply({
       kind: 'VirtualMachine',
       metadata: { name: 'changed' },
       spec: { template: { spec: { domain: { devices: { rng: {} } } } } },
     });
-    const scene = await make(one('changed'));
+    const scene = await createScene(byName('changed'));
     assert.equal(await scene.run(), 'done');
     const { changed = '' } = await scene.states();
     assert.match(changed, /^done: the guest sees other devices: .*rng/);
-    assert.equal(await runsOn(plane, 'changed'), NEW);
+    assert.equal(await machineTypeOf(plane, 'changed'), NEW);
   });
 
-  await t.test('whatever the run strategy: what runs is restarted or stopped, what does not stays so', async () => {
-    const strategies = ['Always', 'RerunOnFailure', 'Manual', 'Once', 'Halted'];
-    const named = (strategy: string) => `by-${strategy.toLowerCase()}`;
-    for (const strategy of strategies) await plane.put(old(named(strategy), strategy, { group: 'strategies' }));
-    await plane.put(old('manual-idle', 'Manual', { group: 'strategies' }));
-    await plane.settle();
-    await plane.ask('start', named('Manual'));
-    const scene = await make(group('strategies'));
-    assert.equal(await scene.run(), 'done');
-    await plane.settle();
-    assert.deepEqual(await scene.states(), {
-      'by-always': 'done',
-      'by-halted': 'done',
-      'by-manual': 'done',
-      'by-once': 'done: the VM is stopped',
-      'by-rerunonfailure': 'done',
-      'manual-idle': 'done',
-    });
-    for (const strategy of ['Always', 'RerunOnFailure', 'Manual']) {
-      assert.equal(await plane.shown(named(strategy)), 'Running, VMI Running, running, 2');
-      assert.equal(await told(plane, named(strategy)), 'q35');
-    }
-    for (const name of ['by-halted', 'manual-idle']) {
-      assert.deepEqual([await plane.shown(name), await told(plane, name)], ['Stopped, no VMI, no guest, 0', 'none']);
-    }
-    assert.equal(await plane.shown('by-once'), 'Stopped, no VMI, no guest, 1');
-  });
+  await t.test(
+    'for every run strategy, running VMs are restarted or stopped, and stopped ones stay stopped',
+    async () => {
+      const strategies = ['Always', 'RerunOnFailure', 'Manual', 'Once', 'Halted'];
+      const named = (strategy: string) => `by-${strategy.toLowerCase()}`;
+      for (const strategy of strategies) await plane.put(anOldVm(named(strategy), strategy, { group: 'strategies' }));
+      await plane.put(anOldVm('manual-idle', 'Manual', { group: 'strategies' }));
+      await plane.settle();
+      await plane.ask('start', named('Manual'));
+      const scene = await createScene(byGroup('strategies'));
+      assert.equal(await scene.run(), 'done');
+      await plane.settle();
+      assert.deepEqual(await scene.states(), {
+        'by-always': 'done',
+        'by-halted': 'done',
+        'by-manual': 'done',
+        'by-once': 'done: the VM is stopped',
+        'by-rerunonfailure': 'done',
+        'manual-idle': 'done',
+      });
+      for (const strategy of ['Always', 'RerunOnFailure', 'Manual']) {
+        assert.equal(await plane.shown(named(strategy)), 'Running, VMI Running, running, 2');
+        assert.equal(await typeAndMark(plane, named(strategy)), 'q35');
+      }
+      for (const name of ['by-halted', 'manual-idle']) {
+        assert.deepEqual(
+          [await plane.shown(name), await typeAndMark(plane, name)],
+          ['Stopped, no VMI, no guest, 0', 'none'],
+        );
+      }
+      assert.equal(await plane.shown('by-once'), 'Stopped, no VMI, no guest, 1');
+    },
+  );
 
-  await t.test('one whose change is refused has failed, and says why; the others go on', async () => {
-    for (const name of ['frozen', 'free']) await plane.put(old(name, 'Always', { group: 'cold', [name]: 'yes' }));
+  await t.test('a VM whose change is refused has failed with the reason, and the others continue', async () => {
+    for (const name of ['frozen', 'free']) await plane.put(anOldVm(name, 'Always', { group: 'cold', [name]: 'yes' }));
     await plane.settle();
-    await freeze(plane);
-    const scene = await make(group('cold'));
+    await forbidFrozenChanges(plane);
+    const scene = await createScene(byGroup('cold'));
     assert.equal(await scene.run(), 'done');
     const { frozen = '', free } = await scene.states();
     assert.match(frozen, /^failed: .*it is frozen/);
     assert.equal(free, 'done');
-    assert.deepEqual([await told(plane, 'frozen'), await told(plane, 'free')], [OLD, 'q35']);
+    assert.deepEqual([await typeAndMark(plane, 'frozen'), await typeAndMark(plane, 'free')], [OLD, 'q35']);
     assert.deepEqual([plane.startsOf('frozen').length, plane.startsOf('free').length], [1, 2]);
   });
 });

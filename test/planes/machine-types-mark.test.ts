@@ -1,6 +1,6 @@
 /**
- * The mark machineTypeRestartRequired goes when the instance that it is about is gone, whatever has become of the Job that
- * set it.
+ * The mark machineTypeRestartRequired is removed when the instance that it refers to is gone, whatever happened to the
+ * Job that set it.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -11,7 +11,7 @@ import { aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 const OLD = 'pc-q35-rhel8.2.0';
 const VMS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines';
 
-const old = (name: string, type = OLD) => aVm(name, { runStrategy: 'Always' }, { domain: { machine: { type } } });
+const anOldVm = (name: string, type = OLD) => aVm(name, { runStrategy: 'Always' }, { domain: { machine: { type } } });
 
 async function markOf(plane: VmPlane, name: string): Promise<Loose> {
   const { machineTypeRestartRequired: mark, machineTypeRestartInstanceUID: instance } = (
@@ -22,13 +22,13 @@ async function markOf(plane: VmPlane, name: string): Promise<Loose> {
 
 const uidOf = async (plane: VmPlane, name: string) => (await plane.get('VirtualMachineInstance', name)).metadata.uid;
 
-/** As an older version left it, or somebody with a tool of their own: without the instance that it is about. */
+/** Sets the mark as an older version or a third-party tool does: without the instance that it refers to. */
 async function markByHand(plane: VmPlane, name: string): Promise<void> {
   const status = { machineTypeRestartRequired: true };
   await plane.server.api.ok('PATCH', `${VMS}/${name}/status`, { body: { status } });
 }
 
-/** A Job that has marked its VM and is then deleted with kubectl, as the proposal tells. */
+/** Runs a Job that marks its VM, and deletes the Job with kubectl, as the proposal describes. */
 async function markAndDeleteJob(plane: VmPlane, name: string): Promise<void> {
   const scene = await TransitionScene.make(plane, { glob: '*rhel-8.*', name });
   const running = scene.start();
@@ -47,7 +47,7 @@ test('a mark whose Job is gone', async (t) => {
   const plane = await startVmPlane(t);
 
   await t.test('stays while the guest runs on, through a restart of the server and a migration', async () => {
-    await plane.apply(old('restarted'));
+    await plane.apply(anOldVm('restarted'));
     await markAndDeleteJob(plane, 'restarted');
     await plane.restartServer();
     const kind = 'VirtualMachineInstanceMigration';
@@ -56,13 +56,13 @@ test('a mark whose Job is gone', async (t) => {
     assert.equal(await markOf(plane, 'restarted'), `true for ${await uidOf(plane, 'restarted')}`);
   });
 
-  await t.test('goes when the VM is restarted', async () => {
+  await t.test('is removed when the VM is restarted', async () => {
     await plane.ask('restart', 'restarted');
     assert.equal(await markOf(plane, 'restarted'), false);
   });
 
-  await t.test('goes when the VM is stopped, and does not come back', async () => {
-    await plane.apply(old('stopped'));
+  await t.test('is removed when the VM is stopped, and does not come back', async () => {
+    await plane.apply(anOldVm('stopped'));
     await markAndDeleteJob(plane, 'stopped');
     await plane.ask('stop', 'stopped');
     assert.equal(await markOf(plane, 'stopped'), false);
@@ -70,8 +70,8 @@ test('a mark whose Job is gone', async (t) => {
     assert.equal(await markOf(plane, 'stopped'), false);
   });
 
-  await t.test('goes when the guest has shut itself down', async () => {
-    const vm = old('ended');
+  await t.test('is removed when the guest has shut down', async () => {
+    const vm = anOldVm('ended');
     vm.spec.runStrategy = 'Once';
     await plane.apply(vm);
     await markAndDeleteJob(plane, 'ended');
@@ -80,8 +80,8 @@ test('a mark whose Job is gone', async (t) => {
     assert.equal(await markOf(plane, 'ended'), false);
   });
 
-  await t.test('goes when the restart happened while no controller was alive', async () => {
-    await plane.apply(old('unseen'));
+  await t.test('is removed if the restart happened while no controller was running', async () => {
+    await plane.apply(anOldVm('unseen'));
     await markAndDeleteJob(plane, 'unseen');
     const { status } = await plane.get('VirtualMachine', 'unseen');
     await plane.ask('restart', 'unseen');
@@ -96,32 +96,35 @@ test('a mark whose Job is gone', async (t) => {
 test('a mark that names no instance', async (t) => {
   const plane = await startVmPlane(t);
 
-  await t.test('is kept for a guest that runs on a type that its spec does not have, until that is gone', async () => {
-    await plane.apply(old('kept'));
-    const template = { spec: { domain: { machine: { type: null } } } };
-    await plane.apply({ kind: 'VirtualMachine', metadata: { name: 'kept' }, spec: { template } });
-    await markByHand(plane, 'kept');
-    await plane.settle();
-    assert.equal(await markOf(plane, 'kept'), `true for ${await uidOf(plane, 'kept')}`);
-    await plane.ask('restart', 'kept');
-    assert.equal(await markOf(plane, 'kept'), false);
-  });
+  await t.test(
+    'stays while the guest runs on a type that differs from its spec, until that guest is gone',
+    async () => {
+      await plane.apply(anOldVm('kept'));
+      const template = { spec: { domain: { machine: { type: null } } } };
+      await plane.apply({ kind: 'VirtualMachine', metadata: { name: 'kept' }, spec: { template } });
+      await markByHand(plane, 'kept');
+      await plane.settle();
+      assert.equal(await markOf(plane, 'kept'), `true for ${await uidOf(plane, 'kept')}`);
+      await plane.ask('restart', 'kept');
+      assert.equal(await markOf(plane, 'kept'), false);
+    },
+  );
 
-  await t.test('goes where the guest runs on the type that its spec asks for', async () => {
-    await plane.apply(old('new', 'pc-q35-rhel9.0.0'));
+  await t.test('is removed if the guest runs on the type of its spec', async () => {
+    await plane.apply(anOldVm('new', 'pc-q35-rhel9.0.0'));
     await markByHand(plane, 'new');
     await plane.settle();
     assert.equal(await markOf(plane, 'new'), false);
   });
 
-  await t.test('goes where the VM does not run', async () => {
+  await t.test('is removed if the VM does not run', async () => {
     await plane.apply(aVm('off', { runStrategy: 'Halted' }));
     await markByHand(plane, 'off');
     await plane.settle();
     assert.equal(await markOf(plane, 'off'), false);
   });
 
-  await t.test('of an alias is judged by the next Job, which knows what the alias means', async () => {
+  await t.test('of a VM with an alias is checked by the next Job, which knows the meaning of the alias', async () => {
     await plane.apply(aVm('alias', { runStrategy: 'Always' }, { domain: { machine: { type: 'q35' } } }));
     await markByHand(plane, 'alias');
     await plane.settle();
@@ -129,10 +132,10 @@ test('a mark that names no instance', async (t) => {
   });
 });
 
-test('a Job first checks every VM that carries the mark, whoever set it and wherever it is', async (t) => {
+test('a Job first checks every VM with the mark, regardless of its author and namespace', async (t) => {
   const plane = await startVmPlane(t);
   await plane.apply(aVm('alias', { runStrategy: 'Always' }, { domain: { machine: { type: 'q35' } } }));
-  await plane.apply(old('kept'));
+  await plane.apply(anOldVm('kept'));
   const template = { spec: { domain: { machine: { type: null } } } };
   await plane.apply({ kind: 'VirtualMachine', metadata: { name: 'kept' }, spec: { template } });
   for (const name of ['alias', 'kept']) await markByHand(plane, name);

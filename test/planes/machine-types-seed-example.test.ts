@@ -1,6 +1,6 @@
 /**
- * The example of the proposal, word by word: what `qemu-kvm -machine ?` of CentOS Stream 9 lists is what simulated nodes
- * offer, and its two VMs go through the transition as it tells.
+ * The example of the proposal, word by word: simulated nodes offer what `qemu-kvm -machine ?` of CentOS Stream 9 lists,
+ * and the two VMs of the example go through the transition as described.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -28,8 +28,8 @@ pc-q35-rhel8.0.0     RHEL-8.0.0 PC (Q35 + ICH9, 2009) (deprecated)
 pc-q35-rhel7.6.0     RHEL-7.6.0 PC (Q35 + ICH9, 2009) (deprecated)
 `;
 
-/** `NAME ALIAS DEPRECATED`, as `virtctl update machine-types supported` prints it. */
-function rowsOfQemu(): string[] {
+/** Parses QEMU's list to rows `NAME ALIAS DEPRECATED`, as `virtctl update machine-types supported` prints them. */
+function parseQemuList(): string[] {
   const lines = SUPPORTED_MACHINES.trim().split('\n');
   const aliases = new Map(
     lines.flatMap((line) => {
@@ -45,7 +45,7 @@ function rowsOfQemu(): string[] {
     });
 }
 
-test('supported lists the types of the proposal, with their aliases and what is deprecated', async (t) => {
+test('supported lists the types of the proposal, with their aliases and whether they are deprecated', async (t) => {
   const plane = await startVmPlane(t);
   const offered = offeredTypes(await plane.list('Node'));
   const text = supportedText(supportedTypes(offered, [], () => true));
@@ -53,16 +53,16 @@ test('supported lists the types of the proposal, with their aliases and what is 
     .split('\n')
     .filter((line) => line.includes('rhel'))
     .map((line) => line.split(/\s+/).slice(0, 3).join(' '));
-  assert.deepEqual(rows.toSorted(), rowsOfQemu().toSorted());
+  assert.deepEqual(rows.toSorted(), parseQemuList().toSorted());
   const aliases = offered.flatMap((type) => type.aliases.map((alias) => `${alias} = ${type.name}`));
   assert.deepEqual(
     aliases.toSorted(),
     ['pc = pc-i440fx-rhel7.6.0', 'q35 = pc-q35-rhel9.2.0'],
-    'each word has one meaning',
+    'each alias has one meaning',
   );
 });
 
-/** The manifest as the proposal shows it, with what it leaves out. */
+/** Returns the manifest of the proposal, completed with the fields that it omits. */
 function aVmWith(name: string, shown: string): Loose {
   const { spec } = parse(shown);
   const vm = aVm(name);
@@ -72,15 +72,15 @@ function aVmWith(name: string, shown: string): Loose {
   return vm;
 }
 
-/** As typed: `virtctl update machine-types --which-matches-glob *rhel-8.*`. */
+/** Runs the command as typed: `virtctl update machine-types --which-matches-glob *rhel-8.*`. */
 function update(plane: VmPlane): Promise<TransitionScene> {
   const flags = { ...selectionFlags, namespace: textFlag({ name: 'namespace', help: '' }, 'string') };
   const parsed = parseArgs(flags, ['--which-matches-glob', '*rhel-8.*']);
   return TransitionScene.make(plane, transitionOptions({ ...parsed, namespace: parsed.flags.namespace }));
 }
 
-/** What the proposal shows of a VM and its instance. */
-async function shown(plane: VmPlane, name: string): Promise<Loose> {
+/** Returns the fields of a VM and its instance that the proposal shows. */
+async function summarize(plane: VmPlane, name: string): Promise<Loose> {
   const vm = await plane.get('VirtualMachine', name);
   const vmi = await plane.find('VirtualMachineInstance', name);
   return {
@@ -106,10 +106,10 @@ test('a VM that does not run', async (t) => {
   assert.equal(await (await update(plane)).run(), 'done');
   await plane.settle();
   const cleared = { running: false, type: null, machineTypeRestartRequired: undefined, vmi: undefined };
-  assert.deepEqual(await shown(plane, 'cold'), cleared, 'the machine type in the VM spec is now empty');
+  assert.deepEqual(await summarize(plane, 'cold'), cleared, 'the machine type in the VM spec is now empty');
   await plane.ask('start', 'cold');
   // The default machine type of the KubeVirt object.
-  const { type, vmi } = await shown(plane, 'cold');
+  const { type, vmi } = await summarize(plane, 'cold');
   assert.deepEqual([type, vmi], ['q35', { spec: 'q35', status: 'pc-q35-rhel9.2.0' }]);
 });
 
@@ -128,20 +128,20 @@ test('a VM with the alias q35 that was started when a RHEL-8 machine type was th
   Object.assign(plane.guest('warm').record, { machine: 'pc-q35-rhel8.2.0' });
   for (const { name } of plane.nodes) await plane.restartAgent(name);
   const old = { spec: 'q35', status: 'pc-q35-rhel8.2.0' };
-  assert.deepEqual((await shown(plane, 'warm')).vmi, old);
+  assert.deepEqual((await summarize(plane, 'warm')).vmi, old);
 
   const scene = await update(plane);
   const running = scene.start();
   await scene.pass(4);
   const marked = { running: true, type: 'q35', machineTypeRestartRequired: true, vmi: old };
-  assert.deepEqual(await shown(plane, 'warm'), marked);
+  assert.deepEqual(await summarize(plane, 'warm'), marked);
 
   await plane.ask('stop', 'warm');
   const stopped = { running: false, type: 'q35', machineTypeRestartRequired: false, vmi: undefined };
-  assert.deepEqual(await shown(plane, 'warm'), stopped);
+  assert.deepEqual(await summarize(plane, 'warm'), stopped);
   assert.equal(await scene.ends(running), 'done');
 
   await plane.ask('start', 'warm');
-  const { vmi } = await shown(plane, 'warm');
+  const { vmi } = await summarize(plane, 'warm');
   assert.deepEqual(vmi, { spec: 'q35', status: 'pc-q35-rhel9.2.0' });
 });

@@ -1,6 +1,6 @@
 /**
- * The functional tests of the proposal, as it tells them, and one for each flag that came after: through what virtctl makes
- * of its flags, the Job that the server keeps, and what the program in it reads from its environment.
+ * The functional tests of the proposal as described there, and one for each flag that was added later. They run through
+ * virtctl's flags, the Job that the server stores, and the environment that its program reads.
  */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
@@ -19,7 +19,7 @@ const NEW = 'pc-q35-rhel9.2.0';
 const GLOB = ['--which-matches-glob', '*rhel-8.*'];
 const FLAGS = { ...selectionFlags, namespace: textFlag({ name: 'namespace', help: '' }, 'string') };
 
-interface Wanted {
+interface VmOptions {
   readonly namespace?: string;
   readonly runs: boolean;
   readonly labels?: Loose;
@@ -36,7 +36,7 @@ class Fleet {
     this.plane = plane;
   }
 
-  static async start(t: TestContext, vms: Readonly<Record<string, Wanted>>): Promise<Fleet> {
+  static async start(t: TestContext, vms: Readonly<Record<string, VmOptions>>): Promise<Fleet> {
     const fleet = new Fleet(await startVmPlane(t));
     const { api } = fleet.plane.server;
     for (const [name, { namespace = 'default', runs, labels = {}, type = OLD }] of Object.entries(vms)) {
@@ -53,7 +53,7 @@ class Fleet {
     return fleet;
   }
 
-  /** As virtctl makes the Job. It is held back, so that nobody runs it but the test. */
+  /** Creates the Job with virtctl. The Job is suspended, so that only the test runs it. */
   async update(...argv: string[]): Promise<TransitionScene> {
     const { args, flags } = parseArgs(FLAGS, argv);
     const made = transitionJob(transitionOptions({ args, flags, namespace: flags.namespace }));
@@ -61,25 +61,25 @@ class Fleet {
     const url = `/apis/batch/v1/namespaces/${SYSTEM_NAMESPACE}/jobs`;
     const { metadata, spec } = await this.plane.server.api.ok('POST', url, { body });
     const [{ env }] = spec.template.spec.containers;
-    const asked = optionsFromEnv(Object.fromEntries(env.map((one: Loose) => [one.name, one.value])));
-    assert.ok('options' in asked, JSON.stringify(asked));
+    const parsed = optionsFromEnv(Object.fromEntries(env.map((variable: Loose) => [variable.name, variable.value])));
+    assert.ok('options' in parsed, JSON.stringify(parsed));
     const job = { namespace: SYSTEM_NAMESPACE, name: metadata.name, uid: metadata.uid };
-    return new TransitionScene(this.plane, job, asked.options);
+    return new TransitionScene(this.plane, job, parsed.options);
   }
 
   #get(plural: string, name: string): Promise<Loose> {
     return this.plane.server.api.ok('GET', `${urlOf(plural, this.#namespaces.get(name) ?? 'default')}/${name}`);
   }
 
-  /** `TYPE in the spec, mark`: of each VM. */
-  async told(): Promise<Record<string, string>> {
-    const told: Record<string, string> = {};
+  /** Returns `TYPE in the spec, mark` for each VM. */
+  async typesAndMarks(): Promise<Record<string, string>> {
+    const texts: Record<string, string> = {};
     for (const name of this.#namespaces.keys()) {
       const { spec, status } = await this.#get('virtualmachines', name);
       const mark = status.machineTypeRestartRequired;
-      told[name] = `${spec.template.spec.domain.machine?.type ?? 'none'}${mark === undefined ? '' : `, ${mark}`}`;
+      texts[name] = `${spec.template.spec.domain.machine?.type ?? 'none'}${mark === undefined ? '' : `, ${mark}`}`;
     }
-    return told;
+    return texts;
   }
 
   async setType(name: string, type: string): Promise<void> {
@@ -96,14 +96,20 @@ class Fleet {
   }
 }
 
-/** The job has done what it can do by itself: it waits for people, who restart what is marked, and ends. */
-async function endsByRestartOf(fleet: Fleet, scene: TransitionScene, marked: Record<string, string>): Promise<void> {
+/**
+ * Asserts that the Job waits for the restart of the marked VMs, restarts them as users do, and asserts that it ends.
+ */
+async function assertEndsByRestart(
+  fleet: Fleet,
+  scene: TransitionScene,
+  marked: Record<string, string>,
+): Promise<void> {
   const running = scene.start();
   await scene.pass(4);
-  assert.deepEqual(await fleet.told(), marked);
+  assert.deepEqual(await fleet.typesAndMarks(), marked);
   assert.equal(running.outcome, undefined, 'it waits for the restart');
-  for (const [name, told] of Object.entries(marked)) {
-    if (!told.endsWith(', true')) continue;
+  for (const [name, text] of Object.entries(marked)) {
+    if (!text.endsWith(', true')) continue;
     const { metadata, status } = await fleet.instance(name);
     assert.equal(status.machine.type, OLD);
     const url = `/apis/subresources.kubevirt.io/v1/namespaces/${metadata.namespace}/virtualmachines/${name}/restart`;
@@ -111,9 +117,9 @@ async function endsByRestartOf(fleet: Fleet, scene: TransitionScene, marked: Rec
   }
   assert.equal(await scene.ends(running), 'done');
   await fleet.plane.settle();
-  for (const [name, told] of Object.entries(marked)) {
-    if (!told.endsWith(', true')) continue;
-    assert.equal((await fleet.told())[name], 'q35, false');
+  for (const [name, text] of Object.entries(marked)) {
+    if (!text.endsWith(', true')) continue;
+    assert.equal((await fleet.typesAndMarks())[name], 'q35, false');
     assert.equal((await fleet.instance(name)).status.machine.type, NEW);
   }
 }
@@ -125,7 +131,7 @@ test('--namespace', async (t) => {
     'there-stopped': { namespace: 'there', runs: false },
     'there-runs': { namespace: 'there', runs: true },
   });
-  await endsByRestartOf(fleet, await fleet.update(...GLOB, '--namespace', 'here'), {
+  await assertEndsByRestart(fleet, await fleet.update(...GLOB, '--namespace', 'here'), {
     'here-stopped': 'none',
     'here-runs': 'none, true',
     'there-stopped': OLD,
@@ -142,7 +148,7 @@ test('--label-selector', async (t) => {
     'without-stopped': { runs: false },
     'without-runs': { runs: true },
   });
-  await endsByRestartOf(fleet, await fleet.update(...GLOB, '--label-selector', 'tier=db'), {
+  await assertEndsByRestart(fleet, await fleet.update(...GLOB, '--label-selector', 'tier=db'), {
     'with-stopped': 'none',
     'with-runs': 'none, true',
     'without-stopped': OLD,
@@ -150,7 +156,7 @@ test('--label-selector', async (t) => {
   });
 });
 
-test('--restart-required, which is --restart-now', async (t) => {
+test('--restart-required, the same as --restart-now', async (t) => {
   const fleet = await Fleet.start(t, {
     stopped: { runs: false },
     runs: { runs: true },
@@ -158,14 +164,14 @@ test('--restart-required, which is --restart-now', async (t) => {
   });
   const { uid } = (await fleet.instance('runs')).metadata;
   assert.equal(await (await fleet.update(...GLOB, '--restart-required')).run(), 'done');
-  assert.deepEqual(await fleet.told(), { stopped: 'none', runs: 'q35', newer: NEW });
+  assert.deepEqual(await fleet.typesAndMarks(), { stopped: 'none', runs: 'q35', newer: NEW });
   const { metadata, status } = await fleet.instance('runs');
   assert.notEqual(metadata.uid, uid);
   assert.equal(status.machine.type, NEW);
   assert.deepEqual([fleet.starts('runs'), fleet.starts('newer')], [2, 1]);
 });
 
-test('all three together', async (t) => {
+test('all three flags together', async (t) => {
   const labels = { tier: 'db' };
   const fleet = await Fleet.start(t, {
     'here-with-stopped': { namespace: 'here', runs: false, labels },
@@ -182,7 +188,7 @@ test('all three together', async (t) => {
     '--restart-required',
   );
   assert.equal(await scene.run(), 'done');
-  assert.deepEqual(await fleet.told(), {
+  assert.deepEqual(await fleet.typesAndMarks(), {
     'here-with-stopped': 'none',
     'here-with-runs': 'q35',
     'here-without-stopped': OLD,
@@ -197,28 +203,33 @@ test('all three together', async (t) => {
   );
 });
 
-test('the flags that came after, each by itself', async (t) => {
+test('flags that were added later, each alone', async (t) => {
   const fleet = await Fleet.start(t, { a: { runs: false }, b: { runs: true }, c: { runs: false }, d: { runs: true } });
 
   await t.test('--name', async () => {
     assert.equal(await (await fleet.update(...GLOB, '--name', 'a')).run(), 'done');
-    assert.deepEqual(await fleet.told(), { a: 'none', b: OLD, c: OLD, d: OLD });
+    assert.deepEqual(await fleet.typesAndMarks(), { a: 'none', b: OLD, c: OLD, d: OLD });
   });
 
   await t.test('--stopped', async () => {
     assert.equal(await (await fleet.update(...GLOB, '--stopped')).run(), 'done');
-    assert.deepEqual(await fleet.told(), { a: 'none', b: OLD, c: 'none', d: OLD });
+    assert.deepEqual(await fleet.typesAndMarks(), { a: 'none', b: OLD, c: 'none', d: OLD });
   });
 
   await t.test('--running', async () => {
     for (const name of ['a', 'c']) await fleet.setType(name, OLD);
     const scene = await fleet.update(...GLOB, '--running');
-    await endsByRestartOf(fleet, scene, { a: OLD, b: 'none, true', c: OLD, d: 'none, true' });
+    await assertEndsByRestart(fleet, scene, { a: OLD, b: 'none, true', c: OLD, d: 'none, true' });
   });
 
   await t.test('--target-machine-type', async () => {
     assert.equal(await (await fleet.update(...GLOB, '--target-machine-type', 'pc-q35-6.2')).run(), 'done');
-    assert.deepEqual(await fleet.told(), { a: 'pc-q35-6.2', b: 'q35, false', c: 'pc-q35-6.2', d: 'q35, false' });
+    assert.deepEqual(await fleet.typesAndMarks(), {
+      a: 'pc-q35-6.2',
+      b: 'q35, false',
+      c: 'pc-q35-6.2',
+      d: 'q35, false',
+    });
     await fleet.plane.ask('start', 'a');
     assert.equal((await fleet.instance('a')).status.machine.type, 'pc-q35-6.2');
   });
@@ -228,15 +239,15 @@ test('--max-restarts', async (t) => {
   const names = ['a', 'b', 'c', 'd', 'e'];
   const fleet = await Fleet.start(t, Object.fromEntries(names.map((name) => [name, { runs: true }])));
   const scene = await fleet.update('*rhel-8.*', '--restart-now', '--max-restarts', '2');
-  const asked: string[] = [];
-  let most = 0;
+  const restarted: string[] = [];
+  let maxConcurrent = 0;
   const onVerb = (vm: string) => {
-    asked.push(vm);
-    most = Math.max(most, asked.filter((name) => fleet.starts(name) < 2).length);
+    restarted.push(vm);
+    maxConcurrent = Math.max(maxConcurrent, restarted.filter((name) => fleet.starts(name) < 2).length);
   };
   assert.equal(await scene.run({ onVerb }), 'done');
-  assert.equal(most, 2);
-  assert.deepEqual(asked.toSorted(), names);
+  assert.equal(maxConcurrent, 2);
+  assert.deepEqual(restarted.toSorted(), names);
   assert.deepEqual(
     names.map((name) => fleet.starts(name)),
     [2, 2, 2, 2, 2],
@@ -256,17 +267,17 @@ test('--max-failures', async (t) => {
   assert.equal(fleet.starts('c'), 1);
 });
 
-test('an alias is judged by what its guest runs on, and its spec is left alone', async (t) => {
+test('an alias is judged by the type of its guest, and its spec is left alone', async (t) => {
   const fleet = await Fleet.start(t, { since: { runs: true, type: 'q35' }, fresh: { runs: true, type: 'q35' } });
-  // It has run since the alias stood for an older type.
+  // The VM has run since the alias stood for an older type.
   Object.assign(fleet.plane.guest('since').record, { machine: OLD });
   for (const { name } of fleet.plane.nodes) await fleet.plane.restartAgent(name);
   assert.equal((await fleet.instance('since')).spec.domain.machine.type, 'q35');
-  await endsByRestartOf(fleet, await fleet.update(...GLOB), { since: 'q35, true', fresh: 'q35' });
+  await assertEndsByRestart(fleet, await fleet.update(...GLOB), { since: 'q35, true', fresh: 'q35' });
   assert.deepEqual([fleet.starts('since'), fleet.starts('fresh')], [2, 1]);
 });
 
-test('a default that itself matches the glob makes no loop', async (t) => {
+test('a default that itself matches the glob causes no loop', async (t) => {
   const fleet = await Fleet.start(t, {
     alias: { runs: true, type: 'q35' },
     older: { runs: true },
@@ -275,6 +286,6 @@ test('a default that itself matches the glob makes no loop', async (t) => {
   for (let round = 0; round < 3; round++) {
     assert.equal(await (await fleet.update('*q35*', '--restart-now')).run(), 'done');
   }
-  assert.deepEqual(await fleet.told(), { alias: 'q35', older: 'q35', stopped: 'q35' });
+  assert.deepEqual(await fleet.typesAndMarks(), { alias: 'q35', older: 'q35', stopped: 'q35' });
   assert.deepEqual([fleet.starts('alias'), fleet.starts('older')], [1, 2]);
 });

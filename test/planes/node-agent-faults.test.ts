@@ -1,4 +1,7 @@
-/** The node agent through the whole core where something below it goes wrong: hypervisors that hang, volumes that stay. */
+/**
+ * The node agent through the whole core when something below it fails: hypervisors that hang, volumes that cannot be
+ * released.
+ */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
@@ -8,16 +11,16 @@ import type { Loose } from '#test/support/test-api.ts';
 const forceDelete = ({ api }: AgentScene, pod: string) =>
   api.ok('DELETE', `${PODS}/${pod}`, { body: { gracePeriodSeconds: 0 } });
 
-/** A pod of another namespace with the labels of somebody else's guest. */
-async function forge({ api }: AgentScene, vmi: Loose, spec: Loose = {}): Promise<void> {
+/** Creates a pod in another namespace with the labels of a guest that is not its own. */
+async function createForgedPod({ api }: AgentScene, vmi: Loose, spec: Loose = {}): Promise<void> {
   const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'other' } };
   await api.ok('POST', '/api/v1/namespaces', { body: namespace });
   const pod = aLauncher(vmi, { name: 'forged', ...spec });
   await api.ok('POST', '/api/v1/namespaces/other/pods', { body: pod });
 }
 
-describe('a guest that is to stop', () => {
-  it('is switched off in time also where a paused one cannot be resumed', async (t) => {
+describe('a guest that must stop', () => {
+  it('is powered off in time, also if it is paused and cannot be resumed', async (t) => {
     const scene = await startAgentScene(t);
     const { id } = await scene.launch('db', { startStrategy: 'Paused' });
     scene.hypervisor().resume = async () => {
@@ -32,7 +35,7 @@ describe('a guest that is to stop', () => {
   });
 });
 
-describe('a clock that is set', () => {
+describe('a change of the system clock', () => {
   for (const [how, leapMs] of [
     ['forward', 3_600_000],
     ['back', -3_600_000],
@@ -51,7 +54,7 @@ describe('a clock that is set', () => {
     });
   }
 
-  it('back does not put off a start that is tried again', async (t) => {
+  it('backwards does not delay the retry of a start', async (t) => {
     const scene = await startAgentScene(t);
     scene.hypervisor().failNextCreate(new HypervisorError('no memory left'));
     const { id } = await scene.launch('db');
@@ -62,8 +65,8 @@ describe('a clock that is set', () => {
   });
 });
 
-describe('what was made for a guest', () => {
-  it('is released again where that failed, also when its pod is gone already', async (t) => {
+describe('resources of a guest', () => {
+  it('are released later if that failed, also if the pod is gone', async (t) => {
     const scene = await startAgentScene(t);
     const { id } = await scene.launch('db');
     const { release } = scene.volumes;
@@ -78,7 +81,7 @@ describe('what was made for a guest', () => {
     assert.equal(scene.hypervisor().get(id), undefined);
   });
 
-  it('is released where the start was cut short by a fault of the API and the pod is gone before the next try', async (t) => {
+  it('are released if an API error interrupted the start and the pod is gone before the retry', async (t) => {
     const scene = await startAgentScene(t);
     scene.hypervisor().create = async () => {
       throw new Error('the API is away');
@@ -91,17 +94,17 @@ describe('what was made for a guest', () => {
     assert.equal(scene.volumes.calls.at(-1), 'release');
   });
 
-  it('is released at the start of an agent where neither a guest nor a pod wants it any more', async (t) => {
+  it('are released at the start of an agent if neither a guest nor a pod uses them', async (t) => {
     const scene = await startAgentScene(t);
     const { id } = await scene.launch('db');
     await scene.agent().stop();
-    const asked: boolean[] = [];
-    scene.volumes.releaseUnwanted = async (isWanted) => void asked.push(isWanted(id), isWanted('gone'));
+    const wanted: boolean[] = [];
+    scene.volumes.releaseUnwanted = async (isWanted) => void wanted.push(isWanted(id), isWanted('gone'));
     await scene.restart();
-    assert.deepEqual(asked, [true, false]);
+    assert.deepEqual(wanted, [true, false]);
   });
 
-  it('keeps no agent from starting where it cannot be released', async (t) => {
+  it('do not prevent the start of an agent if they cannot be released', async (t) => {
     const scene = await startAgentScene(t);
     const { id } = await scene.launch('db');
     scene.volumes.releaseUnwanted = async () => {
@@ -113,7 +116,7 @@ describe('what was made for a guest', () => {
 });
 
 describe('the logs of a launcher pod', () => {
-  it('tell of the hypervisor in the container that runs it, to the end where they are followed', async (t) => {
+  it("contain the hypervisor's output in the container that runs it, to the end if they are followed", async (t) => {
     const scene = await startAgentScene(t);
     const { id } = await scene.launch('db');
     const log = scene.agent().logs('default', 'launcher-db', 'compute')!;
@@ -129,7 +132,7 @@ describe('the logs of a launcher pod', () => {
     assert.match(chunks[1]!, /state: ended/);
   });
 
-  it('end for a reader that leaves', async (t) => {
+  it('end for a reader that disconnects', async (t) => {
     const scene = await startAgentScene(t);
     await scene.launch('db');
     const leaving = new AbortController();
@@ -141,7 +144,7 @@ describe('the logs of a launcher pod', () => {
     assert.equal((await next).done, true);
   });
 
-  it('survive a console that breaks while its reader is still busy with the beginning', async (t) => {
+  it('survive a console that breaks while its reader is still reading the beginning', async (t) => {
     const scene = await startAgentScene(t);
     await scene.launch('db');
     const hypervisor = scene.hypervisor();
@@ -160,10 +163,10 @@ describe('the logs of a launcher pod', () => {
     await assert.rejects(chunks.next(), /too much was left unread/);
   });
 
-  it("tell nothing of a guest of another namespace, whatever the pod's labels say", async (t) => {
+  it('contain nothing of a guest in another namespace, whatever the labels of the pod say', async (t) => {
     const scene = await startAgentScene(t);
     const { vmi } = await scene.launch('db');
-    await forge(scene, vmi);
+    await createForgedPod(scene, vmi);
     await scene.settle();
     for (const container of ['compute', 'guest-console-log']) {
       const own = scene.agent().logs('default', 'launcher-db', container);
@@ -184,8 +187,8 @@ const ready = {
   volumes: new Map([['root', { source: { path: '/disk.img', format: 'raw' as const }, readonly: false }]]),
 };
 
-/** A claim for 1Gi in a namespace, on a volume of 2Gi. */
-async function grownClaim({ api }: AgentScene, namespace: string): Promise<string> {
+/** Creates a claim of 1Gi in a namespace, on a volume of 2Gi. */
+async function createGrownClaim({ api }: AgentScene, namespace: string): Promise<string> {
   const claims = CLAIMS.replace('/default/', `/${namespace}/`);
   const [accessModes, storageClassName] = [['ReadWriteOnce'], 'local'];
   const resources = { requests: { storage: '1Gi' } };
@@ -213,24 +216,24 @@ async function grownClaim({ api }: AgentScene, namespace: string): Promise<strin
 }
 
 describe('a claim that grows', () => {
-  it('in one namespace does not grow the disk of a guest in another', async (t) => {
+  it('does not grow the disk of a guest in another namespace', async (t) => {
     const scene = await startAgentScene(t);
     scene.volumes.next = ready;
     const { volumes } = onClaim;
     const { vmi } = await scene.launch('db', onClaim, { volumes });
     const resized: string[] = [];
     scene.hypervisor().resizeDisk = async (_id, name) => void resized.push(name);
-    await forge(scene, vmi, { volumes, containers: [{ name: 'compute', image: 'selfsame/virt-launcher' }] });
-    await grownClaim(scene, 'other');
+    await createForgedPod(scene, vmi, { volumes, containers: [{ name: 'compute', image: 'selfsame/virt-launcher' }] });
+    await createGrownClaim(scene, 'other');
     await scene.settle();
     assert.deepEqual(resized, []);
   });
 
-  it('while its guest starts is told once that runs', async (t) => {
+  it('while its guest starts is reported once the guest runs', async (t) => {
     const scene = await startAgentScene(t);
     scene.volumes.next = { is: 'waiting', reason: 'FailedMount', message: 'not yet' };
     await scene.launch('db', onClaim, { volumes: onClaim.volumes });
-    const claim = await grownClaim(scene, 'default');
+    const claim = await createGrownClaim(scene, 'default');
     await scene.settle();
     assert.equal((await scene.api.ok('GET', claim)).status.capacity.storage, '1Gi');
     scene.volumes.next = ready;

@@ -1,4 +1,4 @@
-/** What the node agent does about volumes whose guests move: copies that are left behind, and growth that has to wait. */
+/** The node agent and volumes of guests that move: leftovers, and growth that must wait. */
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import { DiskRefused } from '#node/volumes-port.ts';
@@ -28,10 +28,10 @@ function aVolume(annotations: Record<string, string>): object {
   };
 }
 
-const notes = async ({ api }: AgentScene) => (await api.ok('GET', `${VOLUMES}/pv`)).metadata.annotations;
+const annotationsOf = async ({ api }: AgentScene) => (await api.ok('GET', `${VOLUMES}/pv`)).metadata.annotations;
 const removals = ({ volumes }: AgentScene) => volumes.calls.filter((call) => call.startsWith('remove'));
 
-/** A guest with a disk on the claim `data`. */
+/** Launches a guest with a disk on the claim `data`. */
 async function launch(scene: AgentScene, path: string): Promise<string> {
   scene.volumes.next = {
     is: 'ready',
@@ -44,7 +44,7 @@ async function launch(scene: AgentScene, path: string): Promise<string> {
   return id;
 }
 
-describe('a copy that a guest left behind', () => {
+describe('a leftover of a volume', () => {
   const start = async (t: TestContext, annotations: Record<string, string>) => {
     const scene = await startAgentScene(t);
     await scene.api.ok('POST', VOLUMES, { body: aVolume(annotations) });
@@ -52,27 +52,27 @@ describe('a copy that a guest left behind', () => {
     return scene;
   };
 
-  it('is removed by the node that has it, and then the note of it', async (t) => {
+  it('is removed by its node, and then its annotation', async (t) => {
     const scene = await start(t, { [HOME]: 'n2', [LEFTOVER]: NODE });
     assert.deepEqual(removals(scene), ['removeLeftover pv']);
-    const { [HOME]: home, [LEFTOVER]: leftover } = await notes(scene);
+    const { [HOME]: home, [LEFTOVER]: leftover } = await annotationsOf(scene);
     assert.deepEqual([home, leftover], ['n2', undefined]);
   });
 
-  const others: Record<string, Record<string, string>> = {
-    'of another node is left to it': { [HOME]: 'n2', [LEFTOVER]: 'n3' },
-    'is none where this node is home': { [HOME]: NODE, [LEFTOVER]: NODE },
-    'is none where the guest comes here': { [HOME]: 'n2', [INCOMING]: NODE, [LEFTOVER]: NODE },
+  const ignored: Record<string, Record<string, string>> = {
+    'of another node is ignored': { [HOME]: 'n2', [LEFTOVER]: 'n3' },
+    'is ignored if this node is the home of the volume': { [HOME]: NODE, [LEFTOVER]: NODE },
+    'is ignored if the volume is coming to this node': { [HOME]: 'n2', [INCOMING]: NODE, [LEFTOVER]: NODE },
   };
-  for (const [name, annotations] of Object.entries(others)) {
+  for (const [name, annotations] of Object.entries(ignored)) {
     it(name, async (t) => {
       const scene = await start(t, annotations);
       assert.deepEqual(removals(scene), []);
-      assert.equal((await notes(scene))[LEFTOVER], annotations[LEFTOVER]);
+      assert.equal((await annotationsOf(scene))[LEFTOVER], annotations[LEFTOVER]);
     });
   }
 
-  it('is removed when no guest has it any more', async (t) => {
+  it('is removed when no guest uses it any more', async (t) => {
     const scene = await start(t, { [HOME]: NODE });
     const id = await launch(scene, '/var/lib/selfsame/n1/volumes/pv/disk.img');
     const annotations = { [HOME]: 'n2', [LEFTOVER]: NODE };
@@ -83,10 +83,10 @@ describe('a copy that a guest left behind', () => {
     await scene.hypervisor().destroy(id);
     await scene.advance(5);
     assert.deepEqual(removals(scene), ['removeLeftover pv']);
-    assert.equal((await notes(scene))[LEFTOVER], undefined);
+    assert.equal((await annotationsOf(scene))[LEFTOVER], undefined);
   });
 
-  it('is tried again where it is still a device, and the note stays until then', async (t) => {
+  it('is retried while it is still a device, and the annotation stays until then', async (t) => {
     const scene = await startAgentScene(t);
     const { removeLeftover } = scene.volumes;
     scene.volumes.removeLeftover = async () => {
@@ -94,13 +94,13 @@ describe('a copy that a guest left behind', () => {
     };
     await scene.api.ok('POST', VOLUMES, { body: aVolume({ [HOME]: 'n2', [LEFTOVER]: NODE }) });
     await scene.advance(10);
-    assert.equal((await notes(scene))[LEFTOVER], NODE);
+    assert.equal((await annotationsOf(scene))[LEFTOVER], NODE);
     scene.volumes.removeLeftover = removeLeftover;
     await scene.advance(5);
-    assert.equal((await notes(scene))[LEFTOVER], undefined);
+    assert.equal((await annotationsOf(scene))[LEFTOVER], undefined);
   });
 
-  it('goes before the volume does', async (t) => {
+  it('is removed before the volume', async (t) => {
     const scene = await startAgentScene(t);
     const { claimRef: _, ...spec } = (aVolume({}) as { spec: { claimRef: object } }).spec;
     await scene.api.ok('POST', VOLUMES, { body: { ...aVolume({ [HOME]: NODE, [LEFTOVER]: 'n2' }), spec } });
@@ -115,8 +115,8 @@ describe('a copy that a guest left behind', () => {
   });
 });
 
-describe('a volume that is to grow', () => {
-  const grown = ({ volumes }: AgentScene) => volumes.calls.filter((call) => call === 'grow pv').length;
+describe('a volume that must grow', () => {
+  const growCount = ({ volumes }: AgentScene) => volumes.calls.filter((call) => call === 'grow pv').length;
   const start = async (t: TestContext) => {
     const scene = await startAgentScene(t);
     await scene.api.ok('POST', VOLUMES, { body: aVolume({ [HOME]: NODE }) });
@@ -134,31 +134,32 @@ describe('a volume that is to grow', () => {
     return scene;
   };
   const larger = { spec: { capacity: { storage: '2Gi' } } };
-  const told = async ({ api }: AgentScene) => (await api.ok('GET', `${CLAIMS}/data`)).status.capacity.storage;
+  const reportedCapacity = async ({ api }: AgentScene) =>
+    (await api.ok('GET', `${CLAIMS}/data`)).status.capacity.storage;
 
-  it('waits until it has come to where it goes, or stays', async (t) => {
+  it('waits until its migration has ended or was cancelled', async (t) => {
     const scene = await start(t);
     const note = (node: string | null) => ({ metadata: { annotations: { [INCOMING]: node } } });
     await scene.api.ok('PATCH', `${VOLUMES}/pv`, { body: { ...note('n2'), ...larger } });
     await scene.advance(20);
-    assert.deepEqual([grown(scene), await told(scene)], [0, '1Gi']);
+    assert.deepEqual([growCount(scene), await reportedCapacity(scene)], [0, '1Gi']);
 
     await scene.api.ok('PATCH', `${VOLUMES}/pv`, { body: note(null) });
     await scene.settle();
-    assert.deepEqual([grown(scene), await told(scene)], [1, '2Gi']);
+    assert.deepEqual([growCount(scene), await reportedCapacity(scene)], [1, '2Gi']);
   });
 
-  it('waits for its guest also where both nodes reach it', async (t) => {
+  it('on shared storage waits for the migration of its guest', async (t) => {
     const scene = await start(t);
     const moving = (completed: boolean) => ({ status: { migrationState: { migrationUid: 'm', completed } } });
     await scene.api.ok('PATCH', `${VMIS}/db/status`, { body: moving(false) });
     await scene.settle();
     await scene.api.ok('PATCH', `${VOLUMES}/pv`, { body: larger });
     await scene.advance(20);
-    assert.equal(grown(scene), 0);
+    assert.equal(growCount(scene), 0);
 
     await scene.api.ok('PATCH', `${VMIS}/db/status`, { body: moving(true) });
     await scene.advance(10);
-    assert.deepEqual([grown(scene), await told(scene)], [1, '2Gi']);
+    assert.deepEqual([growCount(scene), await reportedCapacity(scene)], [1, '2Gi']);
   });
 });

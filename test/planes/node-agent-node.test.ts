@@ -1,4 +1,4 @@
-/** The node agent through the whole core: its Node and Lease, pods of our own program, the data of volumes. */
+/** The node agent through the whole core: its Node and Lease, pods that run our own program, the data of volumes. */
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import type { ProgramProcess } from '#node/pods/program.ts';
@@ -8,21 +8,21 @@ import type { Loose } from '#test/support/test-api.ts';
 const NODE_URL = `/api/v1/nodes/${NODE}`;
 const LEASE_URL = `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${NODE}`;
 
-const ready = (node: Loose): string => node.status.conditions.find(({ type }: Loose) => type === 'Ready').status;
+const readyStatus = (node: Loose): string => node.status.conditions.find(({ type }: Loose) => type === 'Ready').status;
 
 describe('a node', () => {
-  it('is there with what it can do', async (t) => {
+  it('reports its capabilities', async (t) => {
     const { api } = await startAgentScene(t);
     const { metadata, status } = await api.ok('GET', NODE_URL);
     assert.equal(metadata.labels['machine-type.node.kubevirt.io/q35'], 'true');
     assert.equal(metadata.labels['selfsame.io/hypervisor'], 'fake');
-    assert.equal(ready({ status }), 'True');
+    assert.equal(readyStatus({ status }), 'True');
     assert.equal(status.daemonEndpoints.kubeletEndpoint.Port, 10_250);
     assert.deepEqual(status.addresses[0], { type: 'InternalIP', address: '127.0.0.1' });
     assert.match(status.nodeInfo.containerRuntimeVersion, /^selfsame:\/\//);
   });
 
-  it('renews its Lease, and writes itself only for a heartbeat', async (t) => {
+  it('renews its Lease, and writes its Node only for a heartbeat', async (t) => {
     const scene = await startAgentScene(t);
     const before = await scene.api.ok('GET', LEASE_URL);
     scene.writes.length = 0;
@@ -35,25 +35,25 @@ describe('a node', () => {
     assert.equal(scene.writes.filter((write) => write.includes('/nodes/')).length, 1);
   });
 
-  it('says at once that it lives when others took it for lost', async (t) => {
+  it('reports at once that it is alive after it was considered lost', async (t) => {
     const scene = await startAgentScene(t);
     const lost = [{ type: 'Ready', status: 'Unknown', reason: 'NodeStatusUnknown' }];
     await scene.api.ok('PATCH', `${NODE_URL}/status`, { body: { status: { conditions: lost } } });
     await scene.settle();
-    assert.equal(ready(await scene.api.ok('GET', NODE_URL)), 'True');
+    assert.equal(readyStatus(await scene.api.ok('GET', NODE_URL)), 'True');
   });
 
-  it('comes back when its Node or Lease was deleted', async (t) => {
+  it('is created again if its Node or Lease was deleted', async (t) => {
     const scene = await startAgentScene(t);
     await scene.api.ok('DELETE', NODE_URL);
     await scene.api.call('DELETE', LEASE_URL);
     await scene.settle();
     await scene.advance(30);
-    assert.equal(ready(await scene.api.ok('GET', NODE_URL)), 'True');
+    assert.equal(readyStatus(await scene.api.ok('GET', NODE_URL)), 'True');
     assert.equal((await scene.api.ok('GET', LEASE_URL)).spec.holderIdentity, NODE);
   });
 
-  it('says where it is reached, and nothing that is so no more', async (t) => {
+  it('reports its addresses, and drops obsolete ones', async (t) => {
     const scene = await startAgentScene(t);
     const { status } = await scene.api.ok('GET', NODE_URL);
     assert.deepEqual(status.addresses, [{ type: 'InternalIP', address: '127.0.0.1' }]);
@@ -63,7 +63,7 @@ describe('a node', () => {
     assert.deepEqual((await scene.api.ok('GET', NODE_URL)).status.addresses, status.addresses);
   });
 
-  it('keeps the labels of others, and gets back its own', async (t) => {
+  it('keeps the labels of other writers, and restores its own', async (t) => {
     const scene = await startAgentScene(t);
     const labels = { rack: '7', 'kubevirt.io/schedulable': 'false' };
     await scene.api.ok('PATCH', NODE_URL, { body: { metadata: { labels } } });
@@ -82,7 +82,7 @@ interface FakeProgram extends ProgramProcess {
   exit(code: number): void;
 }
 
-async function programScene(t: TestContext): Promise<{ scene: AgentScene; started: FakeProgram[] }> {
+async function startProgramScene(t: TestContext): Promise<{ scene: AgentScene; started: FakeProgram[] }> {
   const started: FakeProgram[] = [];
   const scene = await startAgentScene(t, {
     runProgram(args, env) {
@@ -116,16 +116,16 @@ function aProgramPod(name: string, spec: Loose = {}, container: Loose = {}): Loo
   };
 }
 
-async function submit(scene: AgentScene, pod: Loose): Promise<void> {
+async function createPod(scene: AgentScene, pod: Loose): Promise<void> {
   await scene.api.ok('POST', PODS, { body: pod });
   await scene.settle();
 }
 
-describe('a pod of our own program', () => {
-  it('runs with its args and variables, and ends as the process does', async (t) => {
-    const { scene, started } = await programScene(t);
+describe('a pod with our own program', () => {
+  it('runs with its arguments and variables, and ends with the process', async (t) => {
+    const { scene, started } = await startProgramScene(t);
     const env = [{ name: 'SELFSAME_X', value: '1' }];
-    await submit(scene, aProgramPod('job', {}, { args: ['version', '--short'], env }));
+    await createPod(scene, aProgramPod('job', {}, { args: ['version', '--short'], env }));
     assert.equal((await scene.pod('job')).status.phase, 'Running');
     assert.deepEqual([started[0]!.args, started[0]!.env], [['version', '--short'], { SELFSAME_X: '1' }]);
     started[0]!.say('1.0\n');
@@ -138,9 +138,9 @@ describe('a pod of our own program', () => {
     assert.equal(scene.agent().logs('default', 'job', 'other'), undefined);
   });
 
-  it('is started again after a failure where it says so', async (t) => {
-    const { scene, started } = await programScene(t);
-    await submit(scene, aProgramPod('job', { restartPolicy: 'OnFailure' }));
+  it('is restarted after a failure if its restart policy says so', async (t) => {
+    const { scene, started } = await startProgramScene(t);
+    await createPod(scene, aProgramPod('job', { restartPolicy: 'OnFailure' }));
     started[0]!.exit(2);
     await scene.settle();
     assert.equal(started.length, 2, 'the first time at once');
@@ -154,9 +154,9 @@ describe('a pod of our own program', () => {
     assert.equal((await scene.pod('job')).status.containerStatuses[0].restartCount, 2);
   });
 
-  it('is asked to end when it is deleted, and killed when it does not', async (t) => {
-    const { scene, started } = await programScene(t);
-    await submit(scene, aProgramPod('job', { terminationGracePeriodSeconds: 20 }));
+  it('is asked to end when it is deleted, and killed if it does not', async (t) => {
+    const { scene, started } = await startProgramScene(t);
+    await createPod(scene, aProgramPod('job', { terminationGracePeriodSeconds: 20 }));
     await scene.api.ok('DELETE', `${PODS}/job`);
     await scene.settle();
     assert.deepEqual(started[0]!.killed, ['SIGTERM']);
@@ -168,8 +168,8 @@ describe('a pod of our own program', () => {
   });
 
   it('can be followed while it runs', async (t) => {
-    const { scene, started } = await programScene(t);
-    await submit(scene, aProgramPod('job'));
+    const { scene, started } = await startProgramScene(t);
+    await createPod(scene, aProgramPod('job'));
     started[0]!.say('one\n');
     const followed = scene.agent().logs('default', 'job', 'main')!.follow(new AbortController().signal);
     const read: string[] = [];
@@ -184,9 +184,9 @@ describe('a pod of our own program', () => {
     assert.deepEqual(read, ['one\n', 'two\n']);
   });
 
-  it('of another image fails at once, and says why', async (t) => {
-    const { scene, started } = await programScene(t);
-    await submit(scene, aProgramPod('web', {}, { image: 'nginx', args: undefined }));
+  it('of another image fails at once with the reason', async (t) => {
+    const { scene, started } = await startProgramScene(t);
+    await createPod(scene, aProgramPod('web', {}, { image: 'nginx', args: undefined }));
     const { phase, reason, message } = (await scene.pod('web')).status;
     assert.deepEqual([phase, reason], ['Failed', 'ImageUnsupported']);
     assert.match(message, /"nginx"/);
@@ -212,8 +212,8 @@ const PV = {
   },
 };
 
-describe('a volume of ours', () => {
-  it('takes its data with it when it is deleted', async (t) => {
+describe('a volume of this node', () => {
+  it('is deleted with its data', async (t) => {
     const scene = await startAgentScene(t);
     const { claimRef: _, ...spec } = PV.spec;
     await scene.api.ok('POST', VOLUMES, { body: { ...PV, spec } });
@@ -225,7 +225,7 @@ describe('a volume of ours', () => {
     assert.equal((await scene.api.call('GET', `${VOLUMES}/pv`)).status, 404);
   });
 
-  it('grows under a guest that runs, and its claim is told', async (t) => {
+  it('grows under a running guest, and its claim reports that', async (t) => {
     const scene = await startAgentScene(t);
     await scene.api.ok('POST', VOLUMES, { body: PV });
     const spec = {
@@ -262,7 +262,7 @@ describe('a volume of ours', () => {
     assert.equal((await scene.api.ok('GET', `${CLAIMS}/data`)).status.capacity.storage, '2Gi');
   });
 
-  it('has grown before its guest is seen here, and its claim is told all the same', async (t) => {
+  it('that has grown before the agent sees its guest is reported in its claim, too', async (t) => {
     const scene = await startAgentScene(t);
     await scene.api.ok('POST', VOLUMES, { body: PV });
     const spec = {

@@ -1,4 +1,4 @@
-/** The node agent and snapshots of state: copied with the disks of the guest, at their moment, or by itself. */
+/** The node agent and snapshots of persistent state: copied together with the disks of the guest, or alone. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { CONTENTS, NODE, startAgentScene, VMIS, VOLUMES, type AgentScene } from '#test/support/agent-scene.ts';
@@ -28,8 +28,8 @@ const online = (id: string, size = '2') => ({
   'selfsame.io/snapshot-set-size': size,
 });
 
-/** A running guest with a disk and state, and what is asked for its state: the domain of which it is read. */
-async function begin(t: Parameters<typeof startAgentScene>[0]) {
+/** Starts a guest with a disk and state, and creates the snapshot of its state with the given options. */
+async function startScene(t: Parameters<typeof startAgentScene>[0]) {
   const scene = await startAgentScene(t);
   for (const name of ['root', 'state', 'other']) await addVolume(scene, name);
   const root = { source: { path: '/simulated/root', format: 'raw' }, readonly: false } as const;
@@ -54,7 +54,7 @@ async function addVolume({ api }: AgentScene, name: string): Promise<void> {
   await api.ok('POST', VOLUMES, { body: { apiVersion: 'v1', kind: 'PersistentVolume', metadata, spec } });
 }
 
-async function snapshot(scene: AgentScene, volume: string, annotations: Loose): Promise<string> {
+async function createSnapshot(scene: AgentScene, volume: string, annotations: Loose): Promise<string> {
   const name = `snap-${volume}`;
   const finalizers = ['selfsame.io/snapshot-data'];
   const body = {
@@ -76,31 +76,31 @@ async function snapshot(scene: AgentScene, volume: string, annotations: Loose): 
 const statusOf = async ({ api }: AgentScene, name: string): Promise<Loose> =>
   (await api.ok('GET', `${CONTENTS}/${name}`)).status;
 
-describe('the state of a guest that runs', () => {
-  it('is copied right after its disks have begun, as of the same moment', async (t) => {
-    const { scene, id, steps } = await begin(t);
-    const state = await snapshot(scene, 'state', { ...online(id), ...STATE });
+describe('the state of a running guest', () => {
+  it('is copied right after the copies of its disks have begun, as of the same moment', async (t) => {
+    const { scene, id, steps } = await startScene(t);
+    const state = await createSnapshot(scene, 'state', { ...online(id), ...STATE });
     assert.deepEqual(steps, [], 'it waits for the disk');
-    const disk = await snapshot(scene, 'root', online(id));
+    const disk = await createSnapshot(scene, 'root', online(id));
     assert.deepEqual(steps, ['disk /simulated/root', `state state ${id}`]);
     const [one, two] = [await statusOf(scene, state), await statusOf(scene, disk)];
     assert.deepEqual([one.readyToUse, two.readyToUse], [true, true]);
     assert.equal(one.creationTime, two.creationTime);
   });
 
-  it('is copied where the guest has no other disk', async (t) => {
-    const { scene, id, steps } = await begin(t);
-    const state = await snapshot(scene, 'state', { ...online(id, '1'), ...STATE });
+  it('is copied if the guest has no other disk', async (t) => {
+    const { scene, id, steps } = await startScene(t);
+    const state = await createSnapshot(scene, 'state', { ...online(id, '1'), ...STATE });
     assert.deepEqual(steps, [`state state ${id}`]);
     assert.equal((await statusOf(scene, state)).readyToUse, true);
   });
 
-  it('that cannot be copied fails the disks, too, and says why', async (t) => {
-    const { scene, id } = await begin(t);
+  it('that cannot be copied fails the disks, too, with the reason', async (t) => {
+    const { scene, id } = await startScene(t);
     scene.volumes.takeSnapshot = () => Promise.reject(new Error('no space left'));
     const names = [
-      await snapshot(scene, 'state', { ...online(id), ...STATE }),
-      await snapshot(scene, 'root', online(id)),
+      await createSnapshot(scene, 'state', { ...online(id), ...STATE }),
+      await createSnapshot(scene, 'root', online(id)),
     ];
     for (const name of names) {
       const { error, readyToUse } = await statusOf(scene, name);
@@ -108,20 +108,20 @@ describe('the state of a guest that runs', () => {
     }
   });
 
-  it('is only what its pod has for that, whatever a snapshot says of another volume', async (t) => {
-    const { scene, id, steps } = await begin(t);
-    const name = await snapshot(scene, 'other', { ...online(id, '1'), ...STATE });
+  it('is only what its pod mounts as state, whatever a snapshot says about another volume', async (t) => {
+    const { scene, id, steps } = await startScene(t);
+    const name = await createSnapshot(scene, 'other', { ...online(id, '1'), ...STATE });
     assert.equal((await statusOf(scene, name)).error.message, 'the guest has no disk on this volume');
     assert.deepEqual(steps, []);
   });
 
-  it('is not copied while the guest is on its way to another node', async (t) => {
-    const { scene, id, steps } = await begin(t);
+  it('is not copied while the guest migrates', async (t) => {
+    const { scene, id, steps } = await startScene(t);
     const migrating = (migrationState: Loose) =>
       scene.api.ok('PATCH', `${VMIS}/db/status`, { body: { status: { migrationState } } });
     await migrating({ migrationUid: 'm' });
     await scene.settle();
-    const state = await snapshot(scene, 'state', { ...online(id, '1'), ...STATE });
+    const state = await createSnapshot(scene, 'state', { ...online(id, '1'), ...STATE });
     await scene.advance(10);
     assert.deepEqual(steps, []);
     await migrating({ migrationUid: 'm', completed: true, failed: true });
@@ -130,9 +130,9 @@ describe('the state of a guest that runs', () => {
   });
 });
 
-it('the state of a VM that is stopped is copied by itself', async (t) => {
-  const { scene, steps } = await begin(t);
-  const name = await snapshot(scene, 'other', STATE);
+it('the state of a stopped VM is copied alone', async (t) => {
+  const { scene, steps } = await startScene(t);
+  const name = await createSnapshot(scene, 'other', STATE);
   assert.deepEqual(steps, ['state other alone']);
   assert.equal((await statusOf(scene, name)).readyToUse, true);
 });

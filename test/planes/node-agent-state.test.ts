@@ -1,4 +1,7 @@
-/** The node agent and the state of a VM: the launcher pod names its claim, and the guest begins with what is in it. */
+/**
+ * The node agent and the persistent state of a VM: the launcher pod names its claim, and the guest starts with its
+ * content.
+ */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PODS, startAgentScene } from '#test/support/agent-scene.ts';
@@ -20,7 +23,7 @@ const NAMING = {
 };
 
 describe('a guest with state', () => {
-  it('begins with the volume that its pod names, and gives it back at its end', async (t) => {
+  it('starts with the volume that its pod names, and releases it at its end', async (t) => {
     const scene = await startAgentScene(t);
     const { id } = await scene.launch('db', KEEPING, NAMING);
     const directory = '/simulated/persistent-state-for-db-abcde/state';
@@ -34,7 +37,7 @@ describe('a guest with state', () => {
     assert.equal(scene.volumes.calls.at(-1), 'release');
   });
 
-  it('waits for it, and says why', async (t) => {
+  it('waits for the volume, and reports why', async (t) => {
     const scene = await startAgentScene(t);
     const { prepareState } = scene.volumes;
     const waiting = { is: 'waiting', reason: 'VolumeInUse', message: 'another guest has it' } as const;
@@ -51,7 +54,7 @@ describe('a guest with state', () => {
     assert.equal(scene.hypervisor().get(id)?.current.state, 'running');
   });
 
-  it('never begins without it', async (t) => {
+  it('never starts without it', async (t) => {
     const scene = await startAgentScene(t);
     const { id } = await scene.launch('db', KEEPING);
     assert.equal(scene.hypervisor().get(id), undefined);

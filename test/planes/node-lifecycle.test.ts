@@ -1,4 +1,4 @@
-/** Nodes die and come back; what happens to their pods. */
+/** Nodes that fail and come back, and their pods. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ClusterScene, PODS, startClusterScene } from '#engine/controllers/scheduler/testing/cluster-scene.ts';
@@ -14,14 +14,14 @@ async function nodeState(scene: ClusterScene, name: string) {
 const conditionOf = (pod: Loose, wanted: string) => pod.status.conditions.find(({ type }: Loose) => type === wanted);
 const UNREACHABLE = ['unreachable:NoSchedule', 'unreachable:NoExecute'];
 
-async function twoNodes(scene: ClusterScene): Promise<void> {
+async function startTwoNodes(scene: ClusterScene): Promise<void> {
   await scene.node('node-1');
   await scene.node('node-2');
 }
 
-test('a node that falls silent is lost after 40 s, its pods after five minutes more, and it can come back', async (t) => {
+test('a silent node is lost after 40 s, its pods after five more minutes, and it can come back', async (t) => {
   const scene = await startClusterScene(t);
-  await twoNodes(scene);
+  await startTwoNodes(scene);
   await scene.pod('web', { nodeName: 'node-1' });
   await scene.run('web');
   assert.deepEqual((await nodeState(scene, 'node-1')).taints, []);
@@ -30,7 +30,7 @@ test('a node that falls silent is lost after 40 s, its pods after five minutes m
 
   scene.die('node-1');
   await scene.advance(30);
-  assert.equal((await nodeState(scene, 'node-1')).ready, 'True', 'within its grace');
+  assert.equal((await nodeState(scene, 'node-1')).ready, 'True', 'within its grace period');
   await scene.advance(10);
   assert.deepEqual(await nodeState(scene, 'node-1'), {
     ready: 'Unknown',
@@ -74,9 +74,9 @@ test('a node that falls silent is lost after 40 s, its pods after five minutes m
   assert.deepEqual((await scene.events('node-1')).slice(-1), ['Normal NodeReady Node node-1 status is now: NodeReady']);
 });
 
-test('a node that is back in time keeps its pods', async (t) => {
+test('a node that comes back in time keeps its pods', async (t) => {
   const scene = await startClusterScene(t);
-  await twoNodes(scene);
+  await startTwoNodes(scene);
   await scene.pod('web', { nodeName: 'node-1' });
   scene.die('node-1');
   await scene.advance(120);
@@ -87,9 +87,9 @@ test('a node that is back in time keeps its pods', async (t) => {
   assert.deepEqual(await scene.events('web'), ['Normal TaintManagerEviction Cancelling deletion of Pod default/web']);
 });
 
-test('a Lease alone keeps a node alive, and so does its status alone', async (t) => {
+test('the Lease alone keeps a node alive, and so does its status alone', async (t) => {
   const scene = await startClusterScene(t);
-  await twoNodes(scene);
+  await startTwoNodes(scene);
   scene.die('node-1');
   for (let i = 0; i < 6; i++) {
     await scene.advance(20);
@@ -102,9 +102,9 @@ test('a Lease alone keeps a node alive, and so does its status alone', async (t)
   assert.equal((await nodeState(scene, 'node-2')).ready, 'True');
 });
 
-test('where all nodes fall silent at once, nothing is evicted', async (t) => {
+test('if all nodes are silent at the same time, nothing is evicted', async (t) => {
   const scene = await startClusterScene(t);
-  await twoNodes(scene);
+  await startTwoNodes(scene);
   await scene.pod('web', { nodeName: 'node-1', tolerations: [{ key: 'none', operator: 'Exists' }] });
   await scene.pod('impatient', {
     nodeName: 'node-2',
@@ -118,18 +118,18 @@ test('where all nodes fall silent at once, nothing is evicted', async (t) => {
   assert.deepEqual(await scene.places(), ['impatient@node-2', 'web@node-1']);
 
   await scene.revive('node-2');
-  assert.deepEqual((await nodeState(scene, 'node-1')).taints, UNREACHABLE, 'now it is that node alone');
+  assert.deepEqual((await nodeState(scene, 'node-1')).taints, UNREACHABLE, 'now only that node is silent');
   assert.deepEqual((await nodeState(scene, 'node-2')).taints, []);
 });
 
-test('whoever starts to watch gives every node a full grace, and pods on lost ones as well', async (t) => {
+test('a controller that starts gives every node a full grace period, and so also the pods on lost nodes', async (t) => {
   const scene = await startClusterScene(t);
-  await twoNodes(scene);
+  await startTwoNodes(scene);
   await scene.pod('web', { nodeName: 'node-1' });
   scene.die('node-1');
   await scene.advance(60);
   assert.deepEqual((await nodeState(scene, 'node-1')).taints, UNREACHABLE);
-  // We were away for an hour, and all Leases are old.
+  // The controller was stopped for an hour, and all Leases are old.
   scene.die('node-2');
   scene.clock.leap(3_600_000);
   await scene.restart();
@@ -143,7 +143,7 @@ test('whoever starts to watch gives every node a full grace, and pods on lost on
   assert.equal((await nodeState(scene, 'node-2')).ready, 'True');
 });
 
-test('NoExecute taints of people: at once, after a while, or never', async (t) => {
+test('NoExecute taints of users evict at once, after a delay, or never', async (t) => {
   const scene = await startClusterScene(t);
   await scene.node('node-1');
   const key = 'example.org/repair';
@@ -155,24 +155,24 @@ test('NoExecute taints of people: at once, after a while, or never', async (t) =
   await scene.pod('firm', { nodeName: 'node-1', tolerations: [{ key, operator: 'Exists' }] });
   await scene.ok('PATCH', '/api/v1/nodes/node-1', { spec: { taints: [{ key, effect: 'NoExecute' }] } });
   await scene.settle();
-  const going = async () => {
+  const terminating = async () => {
     const { items } = await scene.ok('GET', PODS);
     return items
       .filter(({ metadata }: Loose) => metadata.deletionTimestamp)
       .map(({ metadata }: Loose) => metadata.name);
   };
-  assert.deepEqual(await going(), ['frail']);
+  assert.deepEqual(await terminating(), ['frail']);
   await scene.advance(50);
-  assert.deepEqual(await going(), ['frail']);
+  assert.deepEqual(await terminating(), ['frail']);
   await scene.advance(10);
-  assert.deepEqual(await going(), ['frail', 'patient']);
+  assert.deepEqual(await terminating(), ['frail', 'patient']);
   await scene.advance(3600);
-  assert.deepEqual(await going(), ['frail', 'patient']);
+  assert.deepEqual(await terminating(), ['frail', 'patient']);
 });
 
-test('a node that says itself that it is not ready is tainted at once', async (t) => {
+test('a node that reports itself as not ready is tainted at once', async (t) => {
   const scene = await startClusterScene(t);
-  await twoNodes(scene);
+  await startTwoNodes(scene);
   await scene.ok('PATCH', '/api/v1/nodes/node-1/status', {
     status: {
       conditions: [

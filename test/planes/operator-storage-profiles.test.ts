@@ -1,4 +1,4 @@
-/** The StorageProfiles of our classes: kept in place by the operator, also where they are CDI's, too. */
+/** The StorageProfiles of our storage classes: maintained by the operator, also if CDI maintains them, too. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { storageProfileDefinition } from '#operator/objects/storage-profile-definition.ts';
@@ -15,7 +15,7 @@ interface Scene {
   startOperator(): Promise<OperatorPlane>;
 }
 
-async function aScene(t: TestContext): Promise<Scene> {
+async function startScene(t: TestContext): Promise<Scene> {
   const api = await startTestApi({});
   const running: OperatorPlane[] = [];
   t.after(async () => {
@@ -42,8 +42,8 @@ async function modesOf(api: TestApi): Promise<Record<string, string>> {
   return Object.fromEntries(sets);
 }
 
-test('each class of ours has a profile; edits of its modes and deletions are undone', async (t) => {
-  const { api, startOperator: start } = await aScene(t);
+test('each of our classes has a profile, and changes of its modes and deletions are undone', async (t) => {
+  const { api, startOperator: start } = await startScene(t);
   const plane = await start();
   const want = {
     local: 'Filesystem ReadWriteOnce',
@@ -58,10 +58,10 @@ test('each class of ours has a profile; edits of its modes and deletions are und
   assert.deepEqual(await modesOf(api), want);
 });
 
-test('a profile that CDI made gets our modes, and keeps what CDI and administrators wrote', async (t) => {
-  const { api, startOperator: start } = await aScene(t);
-  const theirs = { ...storageProfileDefinition.object, metadata: { name: 'storageprofiles.cdi.kubevirt.io' } };
-  const { metadata: definition } = await api.ok('POST', CRDS, { body: theirs });
+test('a profile that CDI created gets our modes, and keeps what CDI and administrators wrote', async (t) => {
+  const { api, startOperator: start } = await startScene(t);
+  const cdiDefinition = { ...storageProfileDefinition.object, metadata: { name: 'storageprofiles.cdi.kubevirt.io' } };
+  const { metadata: definition } = await api.ok('POST', CRDS, { body: cdiDefinition });
   await api.settle();
   const kind = { apiVersion: 'cdi.kubevirt.io/v1beta1', kind: 'StorageProfile' };
   const made = { ...kind, metadata: { name: 'shared-block', labels: CDI_LABELS }, spec: { cloneStrategy: 'copy' } };
@@ -80,9 +80,9 @@ test('a profile that CDI made gets our modes, and keeps what CDI and administrat
   const { revision } = api.store;
   await api.settle();
   await plane.settle();
-  assert.equal(api.store.revision, revision, 'neither undoes what the other wrote');
+  assert.equal(api.store.revision, revision, 'neither undoes the writes of the other');
   assert.deepEqual((await api.ok('GET', `${PROFILES}/local`)).metadata.labels, CDI_LABELS);
   const now = await api.ok('GET', `${CRDS}/storageprofiles.cdi.kubevirt.io`);
   assert.equal(now.metadata.uid, definition.uid);
-  assert.equal(now.metadata.labels?.['app.kubernetes.io/managed-by'], undefined, 'their definition is theirs');
+  assert.equal(now.metadata.labels?.['app.kubernetes.io/managed-by'], undefined, "CDI's definition is kept");
 });

@@ -1,4 +1,4 @@
-/** What people do to VMs besides asking nicely, on the whole plane: all at once, by hand, or with the ground pulled away. */
+/** Unusual actions of users on the whole plane: concurrent verbs, deleted pods and claims, lost nodes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Loose } from '#test/support/test-api.ts';
@@ -13,10 +13,10 @@ const STOPPED = 'Stopped, no VMI, no guest, 1';
 const podOf = async (plane: VmPlane, vm: string): Promise<Loose> =>
   (await plane.list('Pod')).find(({ metadata }) => metadata.annotations['kubevirt.io/domain'] === vm);
 
-test('people who do not ask nicely', async (t) => {
+test('unusual actions of users', async (t) => {
   const plane = await startVmPlane(t);
 
-  await t.test('verbs in a hurry: one after the other is done, or refused', async () => {
+  await t.test('verbs in quick succession are executed in order, or refused', async () => {
     await plane.apply(aVm('hurry', MANUAL));
     assert.equal(await plane.tell('start', 'hurry'), '202');
     assert.match(await plane.tell('start', 'hurry'), /^(500|409) /);
@@ -44,7 +44,7 @@ test('people who do not ask nicely', async (t) => {
     assert.equal(await podOf(plane, 'brief'), undefined);
   });
 
-  await t.test('a launcher pod that is deleted takes its guest down, and the VM starts again', async () => {
+  await t.test('deleting a launcher pod stops its guest, and the VM starts again', async () => {
     await plane.apply(aVm('podless', ALWAYS));
     const guest = plane.guest('podless');
     await plane.delete('Pod', (await podOf(plane, 'podless')).metadata.name);
@@ -57,7 +57,7 @@ test('people who do not ask nicely', async (t) => {
     assert.equal(await plane.shown('podless'), 'Running, VMI Running, running, 3');
   });
 
-  await t.test('a paused guest is stopped as politely as any other', async () => {
+  await t.test('a paused guest is shut down like any other', async () => {
     await plane.apply(aVm('asleep', ALWAYS));
     const guest = plane.guest('asleep');
     await plane.ask('pause', 'asleep');
@@ -66,7 +66,7 @@ test('people who do not ask nicely', async (t) => {
     assert.equal(await plane.shown('asleep'), STOPPED);
   });
 
-  await t.test('a stop that is asked for while the agent is away is done when it is back', async () => {
+  await t.test('a stop that is requested while the agent is stopped is executed when it is back', async () => {
     await plane.apply(aVm('patient', ALWAYS));
     const [{ node } = { node: '' }] = plane.startsOf('patient');
     await plane.killNode(node);
@@ -76,7 +76,7 @@ test('people who do not ask nicely', async (t) => {
     assert.equal(await plane.shown('patient'), STOPPED);
   });
 
-  await t.test('a VM goes where its data is, and waits for that node', async () => {
+  await t.test('a VM runs on the node of its data, and waits for that node', async () => {
     await plane.apply(aClaim('home'));
     await plane.apply(aVmOnClaim('settled', 'home', ALWAYS));
     const [{ node } = { node: '' }] = plane.startsOf('settled');
@@ -91,7 +91,7 @@ test('people who do not ask nicely', async (t) => {
     assert.equal(plane.startsOf('settled')[1]?.node, node);
   });
 
-  await t.test('a claim that is deleted under a running VM goes when the VM has stopped', async () => {
+  await t.test('a claim that is deleted under a running VM is gone after the VM has stopped', async () => {
     await plane.delete('PersistentVolumeClaim', 'home');
     assert.equal(await plane.shown('settled'), AGAIN);
     assert.ok((await plane.get('PersistentVolumeClaim', 'home')).metadata.deletionTimestamp);
@@ -107,7 +107,7 @@ test('people who do not ask nicely', async (t) => {
     await plane.delete('VirtualMachine', 'settled');
   });
 
-  await t.test('a VM of the same name is another machine', async () => {
+  await t.test('a new VM of the same name is another machine', async () => {
     await plane.apply(aVm('twin', ALWAYS));
     await plane.delete('VirtualMachine', 'twin');
     await plane.apply(aVm('twin', ALWAYS));
@@ -137,7 +137,7 @@ test('people who do not ask nicely', async (t) => {
     assert.equal(plane.startsOf('alone').length, 1);
   });
 
-  await t.test('a VM does not take an instance of its name that is not its own', async () => {
+  await t.test('a VM does not adopt an instance of its name that is not its own', async () => {
     const { spec } = aVm('taken').spec.template;
     await plane.apply({
       apiVersion: 'kubevirt.io/v1',
@@ -152,7 +152,7 @@ test('people who do not ask nicely', async (t) => {
     assert.equal(await plane.shown('taken'), AGAIN);
   });
 
-  await t.test('a namespace that is deleted takes its VMs with it, guests first', async () => {
+  await t.test('deleting a namespace deletes its VMs, guests first', async () => {
     const guests = plane.nodes.flatMap((node) => node.living());
     assert.ok(guests.length >= 3);
     assert.equal((await plane.call('DELETE', '/api/v1/namespaces/default')).status, 403);

@@ -1,4 +1,4 @@
-/** Starts that do not go well, on the whole plane: what the VM shows meanwhile, and how it goes on. */
+/** Starts that fail, on the whole plane: the status of the VM meanwhile, and how it continues. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
@@ -10,7 +10,7 @@ const RUNNING = 'Running, VMI Running, running, 1';
 
 const statusOf = async (plane: VmPlane, vm: string): Promise<Loose> => (await plane.get('VirtualMachine', vm)).status;
 const conditionOf = async (plane: VmPlane, kind: string, name: string, type: string): Promise<Loose> =>
-  (await plane.get(kind, name)).status.conditions.find((one: Loose) => one.type === type);
+  (await plane.get(kind, name)).status.conditions.find((condition: Loose) => condition.type === type);
 
 const aVolume = (name: string, spec: Loose): Loose => ({
   apiVersion: 'v1',
@@ -24,10 +24,10 @@ const aVolume = (name: string, spec: Loose): Loose => ({
   },
 });
 
-test('starts that do not go well', async (t) => {
+test('starts that fail', async (t) => {
   const plane = await startVmPlane(t);
 
-  await t.test('a claim that is missing is told, and awaited', async () => {
+  await t.test('a missing claim is reported, and the VM waits for it', async () => {
     await plane.apply(aVmOnClaim('lost-claim', 'later', ALWAYS));
     assert.equal(await plane.shown('lost-claim'), 'ErrorPvcNotFound, VMI Pending, no guest, 0');
     assert.deepEqual(await plane.list('Pod'), []);
@@ -35,7 +35,7 @@ test('starts that do not go well', async (t) => {
     assert.equal(await plane.shown('lost-claim'), RUNNING);
   });
 
-  await t.test('a claim whose volume is made for its first user is awaited', async () => {
+  await t.test('the VM waits for a claim whose volume is created for its first consumer', async () => {
     await plane.apply({
       apiVersion: 'storage.k8s.io/v1',
       kind: 'StorageClass',
@@ -53,7 +53,7 @@ test('starts that do not go well', async (t) => {
     assert.equal(await plane.shown('first-user'), RUNNING);
   });
 
-  await t.test('a claim that has no volume and waits for no user leaves the VM without a place', async () => {
+  await t.test('a claim without a volume that does not wait for a consumer leaves the VM unschedulable', async () => {
     await plane.apply(aClaim('stuck', { storageClassName: 'by-hand' }));
     await plane.apply(aVmOnClaim('waits', 'stuck', ALWAYS));
     assert.equal(await plane.shown('waits'), 'ErrorUnschedulable, VMI Scheduling, no guest, 0');
@@ -64,7 +64,7 @@ test('starts that do not go well', async (t) => {
     assert.equal(await plane.shown('waits'), RUNNING);
   });
 
-  await t.test('a machine type that no node has leaves the VM without a place', async () => {
+  await t.test('a machine type that no node has leaves the VM unschedulable', async () => {
     await plane.apply(aVm('future', ALWAYS, { domain: { machine: { type: 'pc-q35-99.0' } } }));
     assert.equal(await plane.shown('future'), 'ErrorUnschedulable, VMI Scheduling, no guest, 0');
     const { reason, message } = await conditionOf(plane, 'VirtualMachine', 'future', 'PodScheduled');
@@ -74,7 +74,7 @@ test('starts that do not go well', async (t) => {
     assert.equal(await plane.find('VirtualMachineInstance', 'future'), undefined);
   });
 
-  await t.test('a definition that the hypervisor refuses is tried again ever later', async () => {
+  await t.test('a definition that the hypervisor refuses is retried with increasing delays', async () => {
     plane.refuse('refused', new HypervisorError('Cannot start domain: no such CPU', { permanent: true }));
     await plane.apply(aVm('refused', ALWAYS));
     for (const failures of [1, 2, 3]) {
@@ -91,7 +91,7 @@ test('starts that do not go well', async (t) => {
     assert.equal((await statusOf(plane, 'refused')).startFailure, undefined);
   });
 
-  await t.test('a start that may work later is tried again with the same instance', async () => {
+  await t.test('a start that may succeed later is retried with the same instance', async () => {
     plane.refuse('busy', new HypervisorError('Cannot start domain: no memory'));
     await plane.apply(aVm('busy', ALWAYS));
     const { metadata } = await plane.get('VirtualMachineInstance', 'busy');
@@ -106,7 +106,7 @@ test('starts that do not go well', async (t) => {
     assert.equal(await conditionOf(plane, 'VirtualMachineInstance', 'busy', 'Synchronized'), undefined);
   });
 
-  await t.test('a guest that crashes after it ran is started again at once, however often', async () => {
+  await t.test('a guest that crashes after it ran is restarted at once, every time', async () => {
     await plane.apply(aVm('crashes', ALWAYS));
     for (let starts = 2; starts <= 4; starts++) {
       plane.guest('crashes').crash('QEMU was killed by signal 11');
@@ -116,7 +116,7 @@ test('starts that do not go well', async (t) => {
     assert.equal((await statusOf(plane, 'crashes')).startFailure, undefined);
   });
 
-  await t.test('a start without the files of the built-in guest fails, and says so', async () => {
+  await t.test('a start without the files of the built-in guest fails with the reason', async () => {
     const files = plane.nodes.map(({ guest }) => guest);
     for (const node of plane.nodes) {
       node.guest = undefined;
@@ -124,8 +124,9 @@ test('starts that do not go well', async (t) => {
     }
     await plane.apply(aVm('no-image', ALWAYS));
     assert.equal(await plane.shown('no-image'), 'CrashLoopBackOff, no VMI, no guest, 0');
-    const why = /^InvalidDefinition .*image: Invalid value: "selfsame\/guest": the files of .* are not on this node$/;
-    assert.ok((await plane.events('no-image')).some((event) => why.test(event)));
+    const failureMessage =
+      /^InvalidDefinition .*image: Invalid value: "selfsame\/guest": the files of .* are not on this node$/;
+    assert.ok((await plane.events('no-image')).some((event) => failureMessage.test(event)));
     for (const [index, node] of plane.nodes.entries()) {
       node.guest = files[index];
       await plane.restartAgent(node.name);

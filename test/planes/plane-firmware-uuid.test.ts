@@ -1,7 +1,7 @@
 /**
- * Who a VM is stays who it is, on the whole plane: every row of the seed's table (000, "Scenario Comparison Table") and
- * every case of KubeVirt's own acceptance list that we keep. Where design.md decides otherwise, it stands here:
- *   U1: the machine type is not filled in at creation. U15: restore to another name renews a uuid that is held.
+ * The identity of a VM is stable on the whole plane: every row of the seed's table (000, "Scenario Comparison Table")
+ * and every case of KubeVirt's own acceptance list that we keep. Differences that design.md decides:
+ *   U1: the machine type is not filled in at creation. U15: restore to another name renews a uuid that is in use.
  *   U16: there is no clone kind. U17: see row 3. U20: removal is refused (row 10).
  */
 import assert from 'node:assert/strict';
@@ -20,10 +20,11 @@ const AT = ['spec', 'template', 'spec', 'domain', 'firmware'];
 const firmwareOf = async (plane: VmPlane, vm: string): Promise<Loose> =>
   (await plane.get('VirtualMachine', vm)).spec.template.spec.domain.firmware ?? {};
 const conditionOf = async (plane: VmPlane, vm: string, type: string): Promise<Loose> =>
-  (await plane.get('VirtualMachine', vm)).status?.conditions?.find((one: Loose) => one.type === type);
+  (await plane.get('VirtualMachine', vm)).status?.conditions?.find((condition: Loose) => condition.type === type);
 const withFirmware = (name: string, spec: Loose, firmware: Loose): Loose =>
   aVm(name, spec, { domain: { firmware: { kernelBoot: KERNEL, ...firmware } } });
-const seenBy = (plane: VmPlane, vm: string): Loose[] => plane.startsOf(vm).map(({ machine }) => machine.firmware);
+const guestFirmware = (plane: VmPlane, vm: string): Loose[] =>
+  plane.startsOf(vm).map(({ machine }) => machine.firmware);
 const uuidPatch = (name: string, firmware: Loose): Loose => ({
   kind: 'VirtualMachine',
   metadata: { name },
@@ -35,22 +36,22 @@ const changesOf = async (plane: VmPlane, vm: string): Promise<string[]> =>
 test('the firmware uuid of VMs', async (t) => {
   const plane = await startVmPlane(t);
 
-  await t.test('row 1: a stopped VM of old gets the uuid that it always had', async () => {
+  await t.test('row 1: a stopped old VM gets its legacy uuid', async () => {
     const { domain } = aVm('old-stopped', { runStrategy: 'Halted' }).spec.template.spec;
     await storeAsIs(plane, withoutFirmwareUuid(aVm('old-stopped', { runStrategy: 'Halted' })));
     await plane.settle();
     const { generation } = (await plane.get('VirtualMachine', 'old-stopped')).metadata;
-    // U6: what else the firmware says is kept, and nothing is invented beside the uuid.
+    // U6: other firmware fields are kept, and only the uuid is added.
     assert.deepEqual(await firmwareOf(plane, 'old-stopped'), { ...domain.firmware, uuid: legacyUuid('old-stopped') });
     await plane.advance(60_000);
     assert.equal(
       (await plane.get('VirtualMachine', 'old-stopped')).metadata.generation,
       generation,
-      'once and for all',
+      'it is written once',
     );
     assert.equal((await changesOf(plane, 'old-stopped')).length, 1);
     await plane.ask('start', 'old-stopped');
-    assert.equal(seenBy(plane, 'old-stopped')[0].uuid, legacyUuid('old-stopped'));
+    assert.equal(guestFirmware(plane, 'old-stopped')[0].uuid, legacyUuid('old-stopped'));
   });
 
   await t.test('row 2: a stopped VM that has one is left alone', async () => {
@@ -60,18 +61,21 @@ test('the firmware uuid of VMs', async (t) => {
     assert.deepEqual(await changesOf(plane, 'has-one'), []);
   });
 
-  await t.test('row 3: a running VM of old gets it without a restart, and none is asked for', async () => {
-    await plane.apply(withFirmware('old-running', { runStrategy: 'Always' }, { uuid: legacyUuid('old-running') }));
-    const before = await plane.get('VirtualMachineInstance', 'old-running');
-    await storeAsIs(plane, withoutFirmwareUuid(await plane.get('VirtualMachine', 'old-running')));
-    await plane.settle();
-    assert.equal((await firmwareOf(plane, 'old-running')).uuid, legacyUuid('old-running'));
-    assert.equal((await plane.get('VirtualMachineInstance', 'old-running')).metadata.uid, before.metadata.uid);
-    assert.equal(await conditionOf(plane, 'old-running', 'RestartRequired'), undefined);
-    assert.equal(plane.startsOf('old-running').length, 1);
-    await plane.ask('restart', 'old-running');
-    assert.deepEqual(seenBy(plane, 'old-running')[1], seenBy(plane, 'old-running')[0]);
-  });
+  await t.test(
+    'row 3: a running old VM gets its legacy uuid, without a restart and without RestartRequired',
+    async () => {
+      await plane.apply(withFirmware('old-running', { runStrategy: 'Always' }, { uuid: legacyUuid('old-running') }));
+      const before = await plane.get('VirtualMachineInstance', 'old-running');
+      await storeAsIs(plane, withoutFirmwareUuid(await plane.get('VirtualMachine', 'old-running')));
+      await plane.settle();
+      assert.equal((await firmwareOf(plane, 'old-running')).uuid, legacyUuid('old-running'));
+      assert.equal((await plane.get('VirtualMachineInstance', 'old-running')).metadata.uid, before.metadata.uid);
+      assert.equal(await conditionOf(plane, 'old-running', 'RestartRequired'), undefined);
+      assert.equal(plane.startsOf('old-running').length, 1);
+      await plane.ask('restart', 'old-running');
+      assert.deepEqual(guestFirmware(plane, 'old-running')[1], guestFirmware(plane, 'old-running')[0]);
+    },
+  );
 
   await t.test('row 5: a new VM without one gets a random one, and a serial', async () => {
     await plane.apply(aVm('new-stopped', { runStrategy: 'Halted' }));
@@ -88,28 +92,28 @@ test('the firmware uuid of VMs', async (t) => {
     assert.match(serial, V4);
   });
 
-  await t.test('row 7: a new VM that runs has the one that it was made with', async () => {
-    const made = await plane.apply(aVm('new-running', { runStrategy: 'Always' }));
-    const { uuid, serial } = made.spec.template.spec.domain.firmware;
+  await t.test('row 7: a new running VM has the uuid that it was created with', async () => {
+    const created = await plane.apply(aVm('new-running', { runStrategy: 'Always' }));
+    const { uuid, serial } = created.spec.template.spec.domain.firmware;
     assert.deepEqual([(await firmwareOf(plane, 'new-running')).uuid], [uuid]);
     assert.deepEqual(
-      seenBy(plane, 'new-running').map((seen) => [seen.uuid, seen.serial]),
+      guestFirmware(plane, 'new-running').map((seen) => [seen.uuid, seen.serial]),
       [[uuid, serial]],
     );
     assert.deepEqual(await changesOf(plane, 'new-running'), []);
   });
 
-  await t.test('row 9: changing it is allowed, asks for a restart, and holds from then on', async () => {
+  await t.test('row 9: changing it is allowed, requires a restart, and persists', async () => {
     await plane.apply(withFirmware('changing', { runStrategy: 'Always' }, { uuid: CHOSEN }));
     await plane.apply(uuidPatch('changing', { uuid: '11111111-2222-4333-8444-555555555555' }));
     assert.equal((await conditionOf(plane, 'changing', 'RestartRequired')).status, 'True');
-    assert.equal(seenBy(plane, 'changing').length, 1);
+    assert.equal(guestFirmware(plane, 'changing').length, 1);
     await plane.ask('restart', 'changing');
     assert.equal(await conditionOf(plane, 'changing', 'RestartRequired'), undefined);
-    assert.equal(seenBy(plane, 'changing')[1].uuid, '11111111-2222-4333-8444-555555555555');
+    assert.equal(guestFirmware(plane, 'changing')[1].uuid, '11111111-2222-4333-8444-555555555555');
   });
 
-  await t.test('row 10: taking it away is refused on every route, and nothing changes', async () => {
+  await t.test('row 10: removing it is refused on every route, and nothing changes', async () => {
     await plane.apply(aVm('keeps', { runStrategy: 'Halted' }));
     const before = await plane.get('VirtualMachine', 'keeps');
     const pointer = (...names: string[]) => `/${[...AT, ...names].join('/')}`;
@@ -140,7 +144,7 @@ test('the firmware uuid of VMs', async (t) => {
     }
   });
 
-  await t.test('replacing it by the manifest that made it keeps uuid, serial and machine type', async () => {
+  await t.test('replacing the VM by the manifest that created it keeps uuid, serial and machine type', async () => {
     const manifest = aVm('replaced', { runStrategy: 'Always' });
     await plane.apply(manifest);
     const before = await plane.get('VirtualMachine', 'replaced');
@@ -160,10 +164,10 @@ test('the firmware uuid of VMs', async (t) => {
     assert.equal(after.metadata.generation, before.metadata.generation);
     assert.equal(await conditionOf(plane, 'replaced', 'RestartRequired'), undefined);
     await plane.ask('restart', 'replaced');
-    assert.deepEqual(seenBy(plane, 'replaced')[1], seenBy(plane, 'replaced')[0]);
+    assert.deepEqual(guestFirmware(plane, 'replaced')[1], guestFirmware(plane, 'replaced')[0]);
   });
 
-  await t.test('the manifest without a uuid, applied again and again, keeps it', async () => {
+  await t.test('repeated apply of the manifest without a uuid keeps it', async () => {
     await plane.apply(aVm('gitops', { runStrategy: 'Halted' }));
     const before = await firmwareOf(plane, 'gitops');
     for (let time = 0; time < 3; time++) await plane.apply(aVm('gitops', { runStrategy: 'Halted' }));
@@ -180,12 +184,12 @@ test('the firmware uuid of VMs', async (t) => {
     });
     await plane.apply(instance('alone-with', { uuid: CHOSEN }));
     await plane.apply(instance('alone', {}));
-    assert.equal(seenBy(plane, 'alone-with')[0].uuid, CHOSEN);
-    assert.match(seenBy(plane, 'alone')[0].uuid, V4);
-    assert.notEqual(seenBy(plane, 'alone')[0].uuid, legacyUuid('alone'));
+    assert.equal(guestFirmware(plane, 'alone-with')[0].uuid, CHOSEN);
+    assert.match(guestFirmware(plane, 'alone')[0].uuid, V4);
+    assert.notEqual(guestFirmware(plane, 'alone')[0].uuid, legacyUuid('alone'));
   });
 
-  await t.test('a uuid that is none is refused, and the message says what would be one', async () => {
+  await t.test('an invalid uuid is refused, and the message describes a valid one', async () => {
     const { status, body } = await plane.call('POST', VMS, {
       body: withFirmware('malformed', { runStrategy: 'Halted' }, { uuid: 'not-a-uuid' }),
     });
@@ -194,7 +198,7 @@ test('the firmware uuid of VMs', async (t) => {
     assert.match(body.message, /[0-9a-f]{8}-[0-9a-f]{4}-/);
   });
 
-  await t.test('who had one and lost it with nobody looking gets that one back, not the one of old', async () => {
+  await t.test('a VM that lost its uuid in the store gets that one back, not the legacy one', async () => {
     await plane.apply(aVm('lost', { runStrategy: 'Always' }));
     const { uuid, serial } = await firmwareOf(plane, 'lost');
     await storeAsIs(plane, withoutFirmwareUuid(await plane.get('VirtualMachine', 'lost')));
@@ -218,7 +222,7 @@ test('the firmware uuid of VMs', async (t) => {
     assert.notEqual(here.serial, serial);
   });
 
-  await t.test('two with one uuid are told of it, until one of them has another', async () => {
+  await t.test('VMs with the same uuid report it until one of them has another', async () => {
     const shared = 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee';
     await plane.apply(withFirmware('first', { runStrategy: 'Halted' }, { uuid: shared }));
     const { status, warnings } = await plane.call('POST', VMS, {
@@ -239,7 +243,7 @@ test('the firmware uuid of VMs', async (t) => {
     assert.equal(await conditionOf(plane, 'second', 'DuplicateFirmwareUUID'), undefined);
   });
 
-  await t.test('uses of the old rule are counted', async () => {
+  await t.test('uses of the legacy rule are counted', async () => {
     const { text } = await plane.call('GET', '/metrics');
     assert.match(text, /selfsame_legacy_firmware_uuid_total\{use="vm"\} \d+/);
   });

@@ -1,4 +1,7 @@
-/** Disks and NICs that come and go while the guest runs, on the whole plane: where they are, and what is told of them. */
+/**
+ * Disks and NICs that are plugged and unplugged while the guest runs, on the whole plane: their addresses and their
+ * reports.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Loose } from '#test/support/test-api.ts';
@@ -6,12 +9,12 @@ import { aClaim, aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.
 
 const ALWAYS = { runStrategy: 'Always' };
 const SUBRESOURCES = '/apis/subresources.kubevirt.io/v1/namespaces/default';
-/** The agent asks a guest again that does not let go. */
-const ASKED_AGAIN_MS = 35_000;
+/** Longer than the agent waits before it repeats its request to a guest that does not release a device. */
+const RETRY_MS = 35_000;
 
 const volumeOf = (claimName: string) => ({ persistentVolumeClaim: { claimName, hotpluggable: true } });
 
-/** As virtctl addvolume does; on the VM (`persist`), or on its instance for this run only. */
+/** Adds a volume like virtctl addvolume: to the VM (`persist`), or to its instance for this run only. */
 async function addVolume(plane: VmPlane, vm: string, name: string, { bus = 'scsi', persist = true } = {}) {
   const resource = persist ? 'virtualmachines' : 'virtualmachineinstances';
   const body = { name, disk: { disk: { bus }, serial: name.toUpperCase() }, volumeSource: volumeOf(name) };
@@ -28,7 +31,7 @@ async function removeVolume(plane: VmPlane, vm: string, name: string, { persist 
   await plane.settle();
 }
 
-/** What the guest has: id and address, but for ports and what is there for life. */
+/** Returns the devices of the guest by id and address, without ports and permanent devices. */
 function placesOf(plane: VmPlane, vm: string): Record<string, string> {
   const { devices } = plane.guest(vm).definition;
   const plugged = devices.filter(({ type }) => type === 'disk' || type === 'interface');
@@ -66,14 +69,14 @@ const withNics = (...nics: Loose[]) => ({
   },
 });
 
-test('devices that come and go', async (t) => {
+test('hotplug', async (t) => {
   const plane = await startVmPlane(t);
   for (const name of ['one', 'two', 'three', 'brief']) await plane.apply(aClaim(name, { storageClassName: 'shared' }));
   await plane.apply(
     aVm('vm', ALWAYS, { domain: { devices: { interfaces: [{ name: 'a', bridge: {} }] } }, ...nets('a') }),
   );
 
-  await t.test('a volume is added while the guest runs, and is at the same place after a restart', async () => {
+  await t.test('a volume is added while the guest runs, and has the same address after a restart', async () => {
     const instance = (await plane.get('VirtualMachineInstance', 'vm')).metadata.uid;
     await addVolume(plane, 'vm', 'one');
     await addVolume(plane, 'vm', 'two', { bus: 'virtio' });
@@ -94,40 +97,46 @@ test('devices that come and go', async (t) => {
     assert.deepEqual(placesOf(plane, 'vm'), places);
   });
 
-  await t.test('one for this run only is gone after a restart, and nobody got its place meanwhile', async () => {
-    const before = placesOf(plane, 'vm');
-    await addVolume(plane, 'vm', 'brief', { persist: false });
-    assert.deepEqual(placesOf(plane, 'vm'), { ...before, 'disk-brief': 'unit 1' });
-    await addVolume(plane, 'vm', 'three');
-    assert.equal(placesOf(plane, 'vm')['disk-three'], 'unit 2');
-    await plane.ask('restart', 'vm');
-    assert.deepEqual(placesOf(plane, 'vm'), { ...before, 'disk-three': 'unit 2' });
-    await removeVolume(plane, 'vm', 'three');
-    assert.deepEqual(placesOf(plane, 'vm'), before);
-  });
-
-  await t.test('a guest that does not let go is told about, asked again, and may let go later', async () => {
-    const guest = plane.guest('vm');
-    guest.holdDevices();
-    await removeVolume(plane, 'vm', 'two');
-    assert.equal((await hotplugOf(plane, 'vm'))['disk-two'], 'Unplugging');
-    const pending = await conditionOf(plane, 'VirtualMachineInstance', 'vm', 'DeviceChangePending');
-    assert.deepEqual([pending.status, pending.reason], ['True', 'WaitingForGuest']);
-    assert.match(pending.message, /disk-two/);
-    assert.ok((await rowOf(plane, 'vm', 'disk-two')) !== undefined, 'the guest has it: its row stays');
-
-    await plane.restartAgent(await nodeOf(plane, 'vm'));
-    await plane.advance(ASKED_AGAIN_MS);
-    assert.equal((await hotplugOf(plane, 'vm'))['disk-two'], 'Unplugging');
-    plane.guest('vm').letGo();
-    await plane.settle();
-    assert.equal(placesOf(plane, 'vm')['disk-two'], undefined);
-    assert.equal(await rowOf(plane, 'vm', 'disk-two'), undefined, 'detached: its row goes');
-    assert.equal(await conditionOf(plane, 'VirtualMachineInstance', 'vm', 'DeviceChangePending'), undefined);
-  });
+  await t.test(
+    'a volume for this run only is gone after a restart, and its address was not reused meanwhile',
+    async () => {
+      const before = placesOf(plane, 'vm');
+      await addVolume(plane, 'vm', 'brief', { persist: false });
+      assert.deepEqual(placesOf(plane, 'vm'), { ...before, 'disk-brief': 'unit 1' });
+      await addVolume(plane, 'vm', 'three');
+      assert.equal(placesOf(plane, 'vm')['disk-three'], 'unit 2');
+      await plane.ask('restart', 'vm');
+      assert.deepEqual(placesOf(plane, 'vm'), { ...before, 'disk-three': 'unit 2' });
+      await removeVolume(plane, 'vm', 'three');
+      assert.deepEqual(placesOf(plane, 'vm'), before);
+    },
+  );
 
   await t.test(
-    'a NIC comes through the spec, is unplugged, keeps its place and MAC, and comes back there',
+    'a guest that does not release a device is reported, asked again, and may release it later',
+    async () => {
+      const guest = plane.guest('vm');
+      guest.holdDevices();
+      await removeVolume(plane, 'vm', 'two');
+      assert.equal((await hotplugOf(plane, 'vm'))['disk-two'], 'Unplugging');
+      const pending = await conditionOf(plane, 'VirtualMachineInstance', 'vm', 'DeviceChangePending');
+      assert.deepEqual([pending.status, pending.reason], ['True', 'WaitingForGuest']);
+      assert.match(pending.message, /disk-two/);
+      assert.ok((await rowOf(plane, 'vm', 'disk-two')) !== undefined, 'the guest has it: its row stays');
+
+      await plane.restartAgent(await nodeOf(plane, 'vm'));
+      await plane.advance(RETRY_MS);
+      assert.equal((await hotplugOf(plane, 'vm'))['disk-two'], 'Unplugging');
+      plane.guest('vm').letGo();
+      await plane.settle();
+      assert.equal(placesOf(plane, 'vm')['disk-two'], undefined);
+      assert.equal(await rowOf(plane, 'vm', 'disk-two'), undefined, 'detached: its row is deleted');
+      assert.equal(await conditionOf(plane, 'VirtualMachineInstance', 'vm', 'DeviceChangePending'), undefined);
+    },
+  );
+
+  await t.test(
+    'a NIC is added in the spec, is unplugged, keeps its address and MAC, and is plugged there again',
     async () => {
       await plane.apply(withNics({ name: 'a' }, { name: 'b' }));
       const places = placesOf(plane, 'vm');
@@ -141,7 +150,7 @@ test('devices that come and go', async (t) => {
       assert.deepEqual([row.plugged, placeText(row.address)], [false, places['nic-b']]);
 
       await addVolume(plane, 'vm', 'two', { bus: 'virtio' });
-      assert.notEqual(placesOf(plane, 'vm')['disk-two'], places['nic-b'], 'its place is kept for it');
+      assert.notEqual(placesOf(plane, 'vm')['disk-two'], places['nic-b'], 'its place is reserved');
       await plane.ask('restart', 'vm');
       assert.equal(placesOf(plane, 'vm')['nic-b'], undefined);
 
@@ -150,18 +159,18 @@ test('devices that come and go', async (t) => {
     },
   );
 
-  await t.test('a volume that cannot be prepared says why, and comes when it can', async () => {
+  await t.test('a volume that cannot be prepared reports why, and is plugged when it can be', async () => {
     await addVolume(plane, 'vm', 'late');
     assert.equal((await hotplugOf(plane, 'vm'))['disk-late'], 'Plugging');
     const { status } = await plane.get('VirtualMachineInstance', 'vm');
     assert.match(status.hotplug.find(({ device }: Loose) => device === 'disk-late').message, /late/);
     assert.equal(status.phase, 'Running');
     await plane.apply(aClaim('late', { storageClassName: 'shared' }));
-    await plane.advance(ASKED_AGAIN_MS);
+    await plane.advance(RETRY_MS);
     assert.equal((await hotplugOf(plane, 'vm'))['disk-late'], 'Ready');
   });
 
-  await t.test('the server and the agents may be lost between a wish and its end', async () => {
+  await t.test('the server and the agents may crash between a request and its completion', async () => {
     const before = placesOf(plane, 'vm');
     const url = `${SUBRESOURCES}/virtualmachines/vm/removevolume`;
     await plane.call('PUT', url, { body: { name: 'late' } });
@@ -177,7 +186,7 @@ function nets(...names: string[]): Loose {
 }
 
 function macOf(plane: VmPlane, vm: string, id: string): string | undefined {
-  const device = plane.guest(vm).definition.devices.find((one) => one.id === id);
+  const device = plane.guest(vm).definition.devices.find((candidate) => candidate.id === id);
   return device?.type === 'interface' ? device.macAddress : undefined;
 }
 

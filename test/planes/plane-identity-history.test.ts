@@ -20,19 +20,19 @@ const ALWAYS = { runStrategy: 'Always' };
 const lastOf = async (plane: VmPlane, vm: string): Promise<Loose> =>
   (await plane.get('VirtualMachineIdentity', vm)).status.history.at(-1);
 
-async function edit(plane: VmPlane, vm: string, domain: Loose, spec: Loose = {}): Promise<void> {
+async function editAsAlice(plane: VmPlane, vm: string, domain: Loose, spec: Loose = {}): Promise<void> {
   const body = { spec: { template: { spec: { domain, ...spec } } } };
   const { status, text } = await plane.call('PATCH', `${VMS}/${vm}`, { body, user: ALICE });
   assert.equal(status, 200, text);
   await plane.settle();
 }
 
-/** Returns what was added to the history meanwhile. */
-async function during(plane: VmPlane, vm: string, work: () => Promise<unknown>): Promise<string[]> {
+/** Returns the entries that the work added to the history. */
+async function entriesDuring(plane: VmPlane, vm: string, work: () => Promise<unknown>): Promise<string[]> {
   const before = await historyOf(plane, vm);
   await work();
   const after = await historyOf(plane, vm);
-  assert.deepEqual(after.slice(0, before.length), before, 'what happened has happened');
+  assert.deepEqual(after.slice(0, before.length), before, 'earlier entries stay');
   return after.slice(before.length);
 }
 
@@ -59,8 +59,8 @@ test('every change of the identity is in its history', async (t) => {
 
   await t.test('uuid, serial and MAC address of the template, and a restart', async () => {
     const interfaces = [{ name: 'default', masquerade: {}, macAddress: '02:00:00:AB:CD:EF' }];
-    const changes = await during(plane, 'web', async () => {
-      await edit(plane, 'web', { firmware: { uuid: UUID, serial: 'S-2' }, devices: { interfaces } });
+    const changes = await entriesDuring(plane, 'web', async () => {
+      await editAsAlice(plane, 'web', { firmware: { uuid: UUID, serial: 'S-2' }, devices: { interfaces } });
       assert.equal(
         (await plane.get('VirtualMachineIdentity', 'web')).status.history.length,
         2,
@@ -78,17 +78,17 @@ test('every change of the identity is in its history', async (t) => {
     assert.ok(values.every(({ from }: Loose) => from !== undefined));
   });
 
-  await t.test('the same manifest again changes neither the VM nor its history', async () => {
+  await t.test('applying the same manifest again changes neither the VM nor its history', async () => {
     const before = await plane.get('VirtualMachine', 'web');
     for (const dryRun of ['?dryRun=All', '']) {
       const url = `${VMS}/web${dryRun}`;
       const { body } = await plane.call('PATCH', url, { body: { spec: before.spec }, user: ALICE });
       assert.deepEqual(body.metadata.annotations, before.metadata.annotations);
     }
-    assert.deepEqual(await during(plane, 'web', () => plane.ask('restart', 'web')), []);
+    assert.deepEqual(await entriesDuring(plane, 'web', () => plane.ask('restart', 'web')), []);
   });
 
-  await t.test('nobody forges who changed something', async () => {
+  await t.test('the author of a change cannot be forged', async () => {
     const forged = JSON.stringify({ 'machine.type': { at: '2026-01-01T00:00:00Z', by: 'bob' } });
     const before = await plane.get('VirtualMachine', 'web');
     const body = { metadata: { annotations: { [IDENTITY_EDITS_ANNOTATION]: forged } } };
@@ -97,10 +97,10 @@ test('every change of the identity is in its history', async (t) => {
     assert.deepEqual(after.metadata.annotations, before.metadata.annotations);
   });
 
-  await t.test('a disk that is plugged in and out by a verb, for good and for one run', async () => {
+  await t.test('a disk that a verb plugs and unplugs, permanently and for one run', async () => {
     const volumeSource = { persistentVolumeClaim: { claimName: 'extra' } };
     const disk = { name: 'extra', disk: { bus: 'scsi' } };
-    const ask = async (resource: string, verb: string, body: Loose) => {
+    const callVerb = async (resource: string, verb: string, body: Loose) => {
       const url = `/apis/subresources.kubevirt.io/v1/namespaces/default/${resource}/web/${verb}`;
       const { status, text } = await plane.call('PUT', url, { body, user: ALICE });
       assert.equal(status, 202, text);
@@ -110,50 +110,52 @@ test('every change of the identity is in its history', async (t) => {
       ['virtualmachineinstances', 'hotplug for this run of the VM'],
       ['virtualmachines', 'edit of the VM, alice'],
     ] as const) {
-      const came = await during(plane, 'web', () => ask(resource, 'addvolume', { name: 'extra', disk, volumeSource }));
+      const came = await entriesDuring(plane, 'web', () =>
+        callVerb(resource, 'addvolume', { name: 'extra', disk, volumeSource }),
+      );
       assert.ok(came.includes(`devices.disk-extra: ${cause}`), came.join('\n'));
-      const went = await during(plane, 'web', () => ask(resource, 'removevolume', { name: 'extra' }));
+      const went = await entriesDuring(plane, 'web', () => callVerb(resource, 'removevolume', { name: 'extra' }));
       assert.ok(went.includes(`devices.disk-extra: ${cause}`), went.join('\n'));
     }
   });
 
   await t.test('a boot order', async () => {
     const disks = [{ name: 'root', disk: { bus: 'virtio' }, bootOrder: 3 }];
-    const changes = await during(plane, 'web', async () => {
-      await edit(plane, 'web', { devices: { disks } });
+    const changes = await entriesDuring(plane, 'web', async () => {
+      await editAsAlice(plane, 'web', { devices: { disks } });
       await plane.ask('restart', 'web');
     });
     assert.deepEqual(changes, ['devices.disk-root.bootOrder: edit of the VM, alice']);
   });
 
   await t.test('a machine type by an edit, and by a transition', async () => {
-    const edited = await during(plane, 'web', async () => {
-      await edit(plane, 'web', { machine: { type: 'pc-q35-rhel8.2.0' } });
+    const edited = await entriesDuring(plane, 'web', async () => {
+      await editAsAlice(plane, 'web', { machine: { type: 'pc-q35-rhel8.2.0' } });
       await plane.ask('restart', 'web');
     });
     assert.deepEqual(edited, ['machine.type: edit of the VM, alice']);
     const scene = await TransitionScene.make(plane, { glob: '*rhel-8.*', name: 'web', restartNow: true });
-    const moved = await during(plane, 'web', async () => assert.equal(await scene.run(), 'done'));
+    const moved = await entriesDuring(plane, 'web', async () => assert.equal(await scene.run(), 'done'));
     assert.deepEqual(moved, [`machine.type: transition by Job ${scene.job.name}`]);
   });
 
-  await t.test('a restore, with what it changed', async () => {
+  await t.test('a restore, with its changes', async () => {
     await plane.apply(aSnapshot('then', 'web'));
-    const again = '22222222-2222-4333-8444-555555555555';
-    await edit(plane, 'web', { firmware: { uuid: again } });
+    const restoredUuid = '22222222-2222-4333-8444-555555555555';
+    await editAsAlice(plane, 'web', { firmware: { uuid: restoredUuid } });
     await plane.ask('restart', 'web');
     await plane.ask('stop', 'web');
-    const changes = await during(plane, 'web', () => plane.apply(aRestore('back', 'web', 'then')));
+    const changes = await entriesDuring(plane, 'web', () => plane.apply(aRestore('back', 'web', 'then')));
     assert.deepEqual(changes, ['firmware.uuid: VirtualMachineRestore back (UID)']);
     const [{ from, to }] = (await lastOf(plane, 'web')).changes;
-    assert.deepEqual([from, to], [again, UUID]);
+    assert.deepEqual([from, to], [restoredUuid, UUID]);
   });
 
   await t.test('a uuid by the legacy rule, and a restore that brings it back', async () => {
     await storeAsIs(plane, withoutFirmwareUuid(aVm('old', { runStrategy: 'Halted' })));
     await plane.settle();
     await plane.apply(aSnapshot('old-then', 'old'));
-    // As an older version took it: of a VM without a uuid and without a record.
+    // As an older version stored it: of a VM without a uuid and without a record.
     const { url } = await contentOf(plane, 'old-then');
     const domain = { firmware: { uuid: null, serial: null } };
     const source = { virtualMachine: { spec: { template: { spec: { domain } } } }, virtualMachineIdentity: null };
@@ -162,10 +164,10 @@ test('every change of the identity is in its history', async (t) => {
     const [uuid] = await historyOf(plane, 'old');
     assert.equal(uuid, 'firmware.uuid: legacy rule: the uuid is derived from the name of the VM');
     const edited = '44444444-2222-4333-8444-555555555555';
-    await edit(plane, 'old', { firmware: { uuid: edited } });
+    await editAsAlice(plane, 'old', { firmware: { uuid: edited } });
     await plane.ask('restart', 'old');
     await plane.ask('stop', 'old');
-    const changes = await during(plane, 'old', async () => {
+    const changes = await entriesDuring(plane, 'old', async () => {
       await plane.apply(aRestore('old-back', 'old', 'old-then'));
       await plane.ask('start', 'old');
     });
@@ -177,18 +179,18 @@ test('every change of the identity is in its history', async (t) => {
   await t.test('an import', async () => {
     const row = { id: 'nic-default', type: 'interface', device: 'virtio', name: 'default', managed: true };
     const vm = aVm('moved', ALWAYS);
-    const brought = { from: 'OVF of oVirt 4.1', machine: 'pc-q35-6.2', devices: [row] };
-    vm.metadata.annotations = { [IMPORTED_DEVICES_ANNOTATION]: JSON.stringify(brought) };
+    const imported = { from: 'OVF of oVirt 4.1', machine: 'pc-q35-6.2', devices: [row] };
+    vm.metadata.annotations = { [IMPORTED_DEVICES_ANNOTATION]: JSON.stringify(imported) };
     await plane.apply(vm);
     const history = await historyOf(plane, 'moved');
     assert.ok(history.includes('devices.nic-default: the import of the VM, admin'), history.join('\n'));
     assert.ok(history.includes('firmware.uuid: the import of the VM, admin'));
   });
 
-  await t.test('a server that dies after any write loses no entry', async () => {
+  await t.test('a server that crashes after any write loses no entry', async () => {
     for (const writes of [1, 3, 4, 6]) {
       const uuid = `33333333-2222-4333-8444-${String(writes).padStart(12, '0')}`;
-      await edit(plane, 'web', { firmware: { uuid } });
+      await editAsAlice(plane, 'web', { firmware: { uuid } });
       const cut = plane.cutAfter(writes);
       const working = plane.ask(writes % 2 === 0 ? 'start' : 'restart', 'web').catch(() => 'cut');
       await Promise.race([working, cut]);
@@ -202,10 +204,10 @@ test('every change of the identity is in its history', async (t) => {
   });
 });
 
-test('a migration that hands the state over to another claim is in the history', async (t) => {
+test('a migration that hands over the state to another claim is in the history', async (t) => {
   const plane = await startVmPlane(t);
   await startMovingVm(plane);
-  const changes = await during(plane, VM, () => plane.apply(aMigration('there')));
+  const changes = await entriesDuring(plane, VM, () => plane.apply(aMigration('there')));
   assert.deepEqual(changes, ['stateClaim: migration there']);
   const { changes: values } = await lastOf(plane, VM);
   const { migrationState } = (await plane.get('VirtualMachineInstance', VM)).status;

@@ -1,6 +1,6 @@
 /**
- * Identity records on the whole plane: each goes with its VM and not before, whichever way the VM goes, and one that is
- * lost all the same is rebuilt, or the VM does not start before somebody decides.
+ * Identity records on the whole plane: each is deleted with its VM and not before, however the VM is deleted. A lost
+ * record is rebuilt, or the VM does not start until a user decides.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -11,7 +11,7 @@ import {
   STARTED_ANNOTATION,
 } from '#api/names.ts';
 import { judgeHistory } from '#test/support/identity-history.ts';
-import { editRecord, loseRecord } from '#test/support/lost-records.ts';
+import { editStoredRecord, loseRecord } from '#test/support/lost-records.ts';
 import { aSnapshot } from '#test/support/snapshots.ts';
 import type { CallOptions, Loose } from '#test/support/test-api.ts';
 import { aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
@@ -23,7 +23,7 @@ const COLLECTOR: CallOptions = {
   user: { name: 'system:serviceaccount:kube-system:generic-garbage-collector', groups: ['system:masters'] },
 };
 
-/** A machine with two interfaces and two disks, so that one can go before another. */
+/** A VM with two interfaces and two disks, so that one can be removed before another. */
 function aMachine(name: string, spec: Loose = ALWAYS): Loose {
   const nics = ['default', 'second'];
   const disks = ['root', 'data'];
@@ -40,9 +40,9 @@ function aMachine(name: string, spec: Loose = ALWAYS): Loose {
 }
 
 const find = (plane: VmPlane, name: string): Promise<Loose> => plane.find('VirtualMachineIdentity', name);
-/** What the guest has: every device with its address, and MACs. */
+/** Returns what the guest has: every device with its address, and MACs. */
 const hardwareOf = (plane: VmPlane, vm: string): Loose => plane.startsOf(vm).at(-1)!.machine;
-/** Without what says when and from which reading it was learned. */
+/** Returns the record without when and from which reading it was learned. */
 function contentOf({ spec, status }: Loose): Loose {
   const { machine, devices, freed } = status;
   return { spec, machine, freed, devices: devices.toSorted((a: Loose, b: Loose) => (a.id < b.id ? -1 : 1)) };
@@ -51,15 +51,15 @@ const lossOf = ({ status }: Loose): Loose => status.conditions.find(({ type }: L
 const eventsOf = async (plane: VmPlane, vm: string): Promise<string[]> =>
   (await plane.events(vm)).filter((event) => /^IdentityRecord(Lost|Rebuilt) /.test(event));
 
-test('a record is held until its VM is gone', async (t) => {
+test('a record is kept until its VM is gone', async (t) => {
   const plane = await startVmPlane(t);
 
-  const ends: Record<string, Loose> = {
+  const deletions: Record<string, Loose> = {
     'in the background': { propagationPolicy: 'Background' },
     'in the foreground': { propagationPolicy: 'Foreground' },
   };
-  for (const [how, options] of Object.entries(ends)) {
-    await t.test(`the VM is deleted ${how}: the record goes with it`, async () => {
+  for (const [how, options] of Object.entries(deletions)) {
+    await t.test(`the VM is deleted ${how}: the record is deleted with it`, async () => {
       await plane.apply(aMachine('db'));
       assert.deepEqual((await find(plane, 'db')).metadata.finalizers, [RECORD_FINALIZER]);
       await plane.delete('VirtualMachine', 'db', options);
@@ -76,14 +76,14 @@ test('a record is held until its VM is gone', async (t) => {
     await plane.apply(aMachine('db'));
     const adopted = (await find(plane, 'db')).metadata;
     assert.deepEqual([adopted.uid, adopted.ownerReferences.length], [uid, 1]);
-    assert.equal((await plane.call('DELETE', `${RECORDS}/db`)).status, 403, 'it is held again');
+    assert.equal((await plane.call('DELETE', `${RECORDS}/db`)).status, 403, 'it is protected again');
     await plane.delete('VirtualMachine', 'db', { propagationPolicy: 'Orphan' });
     await plane.delete('VirtualMachineInstance', 'db');
     await plane.delete('VirtualMachineIdentity', 'db');
     assert.equal(await find(plane, 'db'), undefined);
   });
 
-  await t.test('its namespace is deleted: nothing stays behind', async () => {
+  await t.test('its namespace is deleted: nothing remains', async () => {
     const namespace = '/api/v1/namespaces/team';
     const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team' } };
     await plane.server.api.ok('POST', '/api/v1/namespaces', { body });
@@ -98,23 +98,23 @@ test('a record is held until its VM is gone', async (t) => {
 
   await t.test('a record of an older version gets the finalizer', async () => {
     await plane.apply(aMachine('old'));
-    await editRecord(plane, 'old', ({ metadata }) => delete metadata.finalizers);
+    await editStoredRecord(plane, 'old', ({ metadata }) => delete metadata.finalizers);
     await plane.settle();
     assert.deepEqual((await find(plane, 'old')).metadata.finalizers, [RECORD_FINALIZER]);
   });
 
-  await t.test('a delete that was accepted takes nothing from the VM, and ends with it', async () => {
+  await t.test('an accepted delete takes nothing from the VM, and completes with it', async () => {
     const before = await find(plane, 'old');
     const hardware = hardwareOf(plane, 'old');
     assert.equal((await plane.call('DELETE', `${RECORDS}/old`, COLLECTOR)).status, 200);
     await plane.ask('restart', 'old');
     assert.equal((await find(plane, 'old')).metadata.uid, before.metadata.uid);
-    assert.deepEqual(hardwareOf(plane, 'old'), hardware, 'the guest finds everything where it was');
+    assert.deepEqual(hardwareOf(plane, 'old'), hardware, 'the guest finds every device at its address');
     await plane.delete('VirtualMachine', 'old');
     assert.equal(await find(plane, 'old'), undefined);
   });
 
-  await t.test('a record whose VM was replaced by another of its name does not hold that one up', async () => {
+  await t.test('a record whose VM was replaced by another of its name does not block that one', async () => {
     await plane.apply(aMachine('db', { runStrategy: 'Halted' }));
     await plane.ask('start', 'db');
     const first = (await find(plane, 'db')).metadata.uid;
@@ -126,10 +126,10 @@ test('a record is held until its VM is gone', async (t) => {
   });
 });
 
-test('a record that is lost', async (t) => {
+test('lost records', async (t) => {
   const plane = await startVmPlane(t);
 
-  await t.test('a record that is lost while the guest runs is rebuilt from it', async () => {
+  await t.test('a record that is lost while the guest runs is rebuilt from the guest', async () => {
     await plane.apply(aMachine('runs'));
     const before = await find(plane, 'runs');
     const hardware = hardwareOf(plane, 'runs');
@@ -154,7 +154,7 @@ test('a record that is lost', async (t) => {
   await t.test('the record of a stopped VM is rebuilt from its newest snapshot', async () => {
     await plane.apply(aMachine('saved'));
     await plane.apply(aSnapshot('older', 'saved'));
-    // The first disk goes: its place is free, but to be given to others last.
+    // The first disk is removed: its place is free, but is reused last.
     const { spec } = aMachine('saved');
     const { devices } = spec.template.spec.domain;
     devices.disks = devices.disks.slice(1);
@@ -173,17 +173,17 @@ test('a record that is lost', async (t) => {
     await loseRecord(plane, 'saved');
     await plane.settle();
     const rebuilt = await find(plane, 'saved');
-    assert.deepEqual(contentOf(rebuilt), contentOf(saved), 'before any start, with the places that are free');
+    assert.deepEqual(contentOf(rebuilt), contentOf(saved), 'before any start, with the free places');
     const history = rebuilt.status.history.map(({ cause }: Loose) => cause);
     assert.match(history.at(-1), /^rebuilt from snapshot newest of 20/);
-    assert.equal(history.length, saved.status.history.length + 1, 'what happened before stays');
+    assert.equal(history.length, saved.status.history.length + 1, 'earlier entries stay');
     assert.equal((await eventsOf(plane, 'saved')).length, 2);
     await plane.ask('start', 'saved');
     assert.deepEqual(hardwareOf(plane, 'saved'), hardware);
     judgeHistory(await plane.get('VirtualMachine', 'saved'), await find(plane, 'saved'));
   });
 
-  await t.test('the record of an imported VM that has no snapshot begins again with the import', async () => {
+  await t.test('the record of an imported VM without a snapshot starts again from the import', async () => {
     const address = { type: 'pci', domain: '0x0000', bus: '0x07', slot: '0x00', function: '0x0' };
     const nic = { id: 'nic-default', type: 'interface', device: 'virtio', name: 'default', address, managed: true };
     const imported = JSON.stringify({ from: 'OVF', machine: 'pc-q35-7.2', devices: [nic] });
@@ -204,9 +204,9 @@ test('a record that is lost', async (t) => {
     judgeHistory(await plane.get('VirtualMachine', 'imported'), await find(plane, 'imported'));
   });
 
-  await t.test('a VM whose layout is lost for good does not start before somebody accepts a new one', async (s) => {
+  await t.test('a VM whose layout is lost does not start until a user accepts a new one', async (s) => {
     await plane.apply(aMachine('decided'));
-    // With a hole before the other disk a fresh layout differs from the recorded one.
+    // With a gap before the other disk a fresh layout differs from the recorded one.
     const { spec } = aMachine('decided');
     const { devices } = spec.template.spec.domain;
     devices.disks = devices.disks.slice(1);
@@ -220,15 +220,15 @@ test('a record that is lost', async (t) => {
 
     const halted = await plane.get('VirtualMachine', 'decided');
     assert.equal(lossOf(halted).reason, 'DecisionRequired');
-    const [told, ...more] = await eventsOf(plane, 'decided');
+    const [report, ...more] = await eventsOf(plane, 'decided');
     assert.deepEqual(more, []);
-    assert.ok(told!.includes(`its identity record ${lostUid} is lost`), told);
-    assert.ok(told!.includes('virtctl identity renew decided'), told);
+    assert.ok(report!.includes(`its identity record ${lostUid} is lost`), report);
+    assert.ok(report!.includes('virtctl identity renew decided'), report);
 
     await plane.ask('start', 'decided');
     await plane.advance(120_000);
     await plane.restartServer();
-    assert.equal(plane.startsOf('decided').length, starts, 'it waits, also over a restart of the server');
+    assert.equal(plane.startsOf('decided').length, starts, 'it waits, also after a restart of the server');
     const waiting = await plane.get('VirtualMachine', 'decided');
     const failure = waiting.status.conditions.find(({ type }: Loose) => type === 'Failure');
     assert.equal(failure.reason, 'IdentityRecordLost');
@@ -240,7 +240,7 @@ test('a record that is lost', async (t) => {
         metadata: { name: 'decided', annotations: { [NEW_LAYOUT_ANNOTATION]: uid } },
       });
     await annotate('another-record');
-    assert.equal(plane.startsOf('decided').length, starts, 'the decision names the record that is lost');
+    assert.equal(plane.startsOf('decided').length, starts, 'the decision names the lost record');
     await annotate(lostUid);
     assert.equal(plane.startsOf('decided').length, starts + 1);
     const record = await find(plane, 'decided');
@@ -261,14 +261,14 @@ test('a record that is lost', async (t) => {
   await t.test('a record whose devices are gone counts as lost, too', async () => {
     await plane.apply(aMachine('emptied'));
     const hardware = hardwareOf(plane, 'emptied');
-    await editRecord(plane, 'emptied', (record) => delete record.status);
+    await editStoredRecord(plane, 'emptied', (record) => delete record.status);
     await plane.settle();
     assert.match((await find(plane, 'emptied')).status.history.at(-1).cause, /^rebuilt from the running guest/);
     await plane.ask('stop', 'emptied');
-    await editRecord(plane, 'emptied', (record) => delete record.status);
+    await editStoredRecord(plane, 'emptied', (record) => delete record.status);
     await plane.ask('start', 'emptied');
     assert.equal(lossOf(await plane.get('VirtualMachine', 'emptied')).reason, 'DecisionRequired');
-    assert.equal((await find(plane, 'emptied')).status, undefined, 'nothing is said before it is known');
+    assert.equal((await find(plane, 'emptied')).status, undefined, 'nothing is reported before the loss is certain');
     assert.deepEqual(hardwareOf(plane, 'emptied'), hardware);
     assert.equal(plane.guests('emptied').length, 0);
   });
@@ -286,7 +286,7 @@ test('a record that is lost', async (t) => {
 });
 
 /** Returns an object as a backup tool saves and restores it: without uid, revision and status. */
-function restorable({ apiVersion, kind, metadata, spec }: Loose): Loose {
+function asBackup({ apiVersion, kind, metadata, spec }: Loose): Loose {
   const { name, annotations, labels, ownerReferences } = metadata;
   return { apiVersion, kind, metadata: { name, annotations, labels, ownerReferences }, spec };
 }
@@ -325,10 +325,10 @@ test('a VM that a backup tool restored with a new uid and without its status', a
 
   await t.test('it adopts the record that was restored with it, and keeps every address', async () => {
     const { vm, record, hardware } = await backUpAndDelete('adopts');
-    const { ownerReferences: _, ...metadata } = restorable(record).metadata;
-    await plane.apply({ ...restorable(record), metadata });
+    const { ownerReferences: _, ...metadata } = asBackup(record).metadata;
+    await plane.apply({ ...asBackup(record), metadata });
     await restoreStatus(record);
-    await plane.apply({ ...restorable(vm), spec: { ...vm.spec, runStrategy: 'Halted' } });
+    await plane.apply({ ...asBackup(vm), spec: { ...vm.spec, runStrategy: 'Halted' } });
     const adopted = await find(plane, 'adopts');
     assert.equal(adopted.metadata.ownerReferences.length, 1);
     assert.deepEqual(adopted.metadata.finalizers, [RECORD_FINALIZER]);
@@ -341,16 +341,16 @@ test('a VM that a backup tool restored with a new uid and without its status', a
 
   await t.test('it adopts a record that still names the original as its owner', async () => {
     const { vm, record, hardware } = await backUpAndDelete('stale');
-    await plane.server.api.ok('POST', VMS, { body: restorable(vm) });
-    const metadata = { ...restorable(record).metadata, finalizers: [RECORD_FINALIZER] };
-    await plane.server.api.ok('POST', RECORDS, { body: { ...restorable(record), metadata } });
+    await plane.server.api.ok('POST', VMS, { body: asBackup(vm) });
+    const metadata = { ...asBackup(record).metadata, finalizers: [RECORD_FINALIZER] };
+    await plane.server.api.ok('POST', RECORDS, { body: { ...asBackup(record), metadata } });
     await restoreStatus(record);
     const { ownerReferences } = (await find(plane, 'stale')).metadata;
     const { uid } = (await plane.get('VirtualMachine', 'stale')).metadata;
     assert.deepEqual(
       ownerReferences.map((owner: Loose) => owner.uid),
       [uid],
-      'the garbage collector must not take it',
+      'the garbage collector must not delete it',
     );
     await plane.ask('start', 'stale');
     assert.deepEqual(hardwareOf(plane, 'stale'), hardware);
@@ -365,19 +365,21 @@ test('a VM that a backup tool restored with a new uid and without its status', a
     const hardware = hardwareOf(plane, 'saved');
     const vm = await plane.get('VirtualMachine', 'saved');
     await plane.delete('VirtualMachine', 'saved');
-    await plane.apply(restorable(vm));
+    await plane.apply(asBackup(vm));
     await plane.ask('start', 'saved');
     assert.deepEqual(hardwareOf(plane, 'saved'), hardware);
     assert.equal((await eventsOf(plane, 'saved')).length, 2, 'the loss and the recovery are reported');
     const record = await find(plane, 'saved');
-    assert.ok(record.status.history.some(({ cause }: Loose) => /^rebuilt from snapshot nightly of 20/.test(cause)));
+    assert.ok(
+      record.status.history.some(({ cause }: Loose) => cause.startsWith('rebuilt from snapshot nightly of 20')),
+    );
     judgeHistory(await plane.get('VirtualMachine', 'saved'), record);
   });
 
   await t.test('without a record and a snapshot it waits for a decision, and keeps its MAC addresses', async () => {
     const { vm, record, hardware } = await backUpAndDelete('waits');
     const starts = plane.startsOf('waits').length;
-    await plane.apply(restorable(vm));
+    await plane.apply(asBackup(vm));
     await plane.ask('start', 'waits');
     await plane.restartServer();
     assert.equal(plane.startsOf('waits').length, starts);
@@ -401,7 +403,7 @@ test('a VM that a backup tool restored with a new uid and without its status', a
   await t.test('a copy of its manifest under another name is a new machine', async () => {
     await plane.apply(aMachine('source'));
     const source = await plane.get('VirtualMachine', 'source');
-    const { metadata, ...rest } = restorable(source);
+    const { metadata, ...rest } = asBackup(source);
     await plane.apply({ ...rest, metadata: { ...metadata, name: 'copy' } });
     assert.match(await plane.shown('copy'), /^Running/);
     assert.deepEqual(await eventsOf(plane, 'copy'), []);

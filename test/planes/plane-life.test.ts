@@ -1,4 +1,6 @@
-/** The life of VMs on the whole plane: who they are from start to start, how they stop, are changed and go. */
+/**
+ * The life of VMs on the whole plane: their identity from start to start, and how they stop, change and are deleted.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Loose } from '#test/support/test-api.ts';
@@ -9,9 +11,9 @@ const RUNNING = 'Running, VMI Running, running, 1';
 const STOPPED = 'Stopped, no VMI, no guest, 1';
 
 const conditionOf = async (plane: VmPlane, kind: string, name: string, type: string): Promise<Loose> =>
-  (await plane.get(kind, name)).status.conditions.find((one: Loose) => one.type === type);
+  (await plane.get(kind, name)).status.conditions.find((condition: Loose) => condition.type === type);
 
-/** What the guest would notice. */
+/** Returns what the guest can notice of its machine at a start. */
 function machineOf(plane: VmPlane, vm: string, start: number): Loose {
   return plane.startsOf(vm)[start]!.machine;
 }
@@ -43,7 +45,7 @@ test('the life of VMs', async (t) => {
     assert.deepEqual([vmi.status.deviceHash, record.status.deviceHash], [status.deviceHash, status.deviceHash]);
   });
 
-  await t.test('a device that comes takes no place of another, also when one goes', async () => {
+  await t.test('a new device never takes the place of another, also after one is removed', async () => {
     const nics = (...names: string[]) => ({
       domain: { devices: { interfaces: names.map((name) => ({ name, masquerade: {} })) } },
       networks: names.map((name) => ({ name, pod: {} })),
@@ -69,7 +71,7 @@ test('the life of VMs', async (t) => {
     assert.ok(c !== undefined && ![nic, a, b].some(({ bus }) => bus === c.bus), JSON.stringify(c));
     await change(disks('a', 'c', 'b'));
     assert.deepEqual([diskAt('a'), diskAt('b'), diskAt('c')], [a, b, c]);
-    // Also where it went long before: a guest would take the new one for the old.
+    // Also the place of a device that was removed long before: a guest would mistake the new device for the old one.
     await change(disks('b', 'c'));
     await change(disks('b', 'c', 'd'));
     const d = diskAt('d');
@@ -78,42 +80,43 @@ test('the life of VMs', async (t) => {
     assert.deepEqual([diskAt('a'), diskAt('d')], [a, d]);
   });
 
-  await t.test('a change waits for a restart, and says so until then', async () => {
+  await t.test('a change waits for a restart, and is reported until then', async () => {
     await plane.apply(aVm('changed', ALWAYS));
     const memory = (guest: string) => ({
       kind: 'VirtualMachine',
       metadata: { name: 'changed' },
       spec: { template: { spec: { domain: { memory: { guest } } } } },
     });
-    const required = async () => (await conditionOf(plane, 'VirtualMachine', 'changed', 'RestartRequired'))?.status;
+    const restartRequired = async () =>
+      (await conditionOf(plane, 'VirtualMachine', 'changed', 'RestartRequired'))?.status;
     await plane.apply(memory('256Mi'));
-    assert.equal(await required(), 'True');
+    assert.equal(await restartRequired(), 'True');
     await plane.apply(memory('128Mi'));
-    assert.equal(await required(), undefined);
+    assert.equal(await restartRequired(), undefined);
     await plane.apply(memory('256Mi'));
     await plane.ask('restart', 'changed');
-    assert.equal(await required(), undefined);
+    assert.equal(await restartRequired(), undefined);
     assert.equal(machineOf(plane, 'changed', 1).memoryKib, 256 * 1024);
   });
 
-  await t.test('verbs reach the guest, and what it is shows', async () => {
+  await t.test('verbs reach the guest, and its state is reported', async () => {
     await plane.apply(aVm('verbs', ALWAYS));
-    const say = async (verb: string) => [await plane.ask(verb, 'verbs'), plane.guest('verbs').record.current.state];
-    const refused = (message: string) =>
+    const runVerb = async (verb: string) => [await plane.ask(verb, 'verbs'), plane.guest('verbs').record.current.state];
+    const refusalMessage = (message: string) =>
       `409 Operation cannot be fulfilled on virtualmachineinstance.kubevirt.io "verbs": ${message}`;
-    assert.deepEqual(await say('unpause'), [refused('VMI is not paused'), 'running']);
-    assert.deepEqual(await say('pause'), ['200', 'paused']);
+    assert.deepEqual(await runVerb('unpause'), [refusalMessage('VMI is not paused'), 'running']);
+    assert.deepEqual(await runVerb('pause'), ['200', 'paused']);
     assert.equal(await plane.shown('verbs'), 'Paused, VMI Running, paused, 1');
-    assert.deepEqual(await say('pause'), [refused('VMI is already paused'), 'paused']);
-    assert.deepEqual(await say('softreboot'), [refused('VMI is paused'), 'paused']);
-    assert.deepEqual(await say('unpause'), ['200', 'running']);
+    assert.deepEqual(await runVerb('pause'), [refusalMessage('VMI is already paused'), 'paused']);
+    assert.deepEqual(await runVerb('softreboot'), [refusalMessage('VMI is paused'), 'paused']);
+    assert.deepEqual(await runVerb('unpause'), ['200', 'running']);
     assert.equal(await plane.shown('verbs'), RUNNING);
-    for (const verb of ['softreboot', 'reset']) assert.deepEqual(await say(verb), ['200', 'running']);
+    for (const verb of ['softreboot', 'reset']) assert.deepEqual(await runVerb(verb), ['200', 'running']);
     assert.equal(plane.guest('verbs').record.said.match(/Restarting/g)?.length, 2);
     assert.equal(await plane.shown('verbs'), RUNNING);
   });
 
-  await t.test('a guest that ignores the power button is switched off when its time is up', async () => {
+  await t.test('a guest that ignores the power button is powered off when its grace period ends', async () => {
     await plane.apply(aVm('stubborn', ALWAYS, { terminationGracePeriodSeconds: 60 }));
     const guest = plane.guest('stubborn');
     guest.ignorePowerButton();
@@ -125,7 +128,7 @@ test('the life of VMs', async (t) => {
     assert.deepEqual(guest.record.current, { state: 'ended', how: 'destroyed' });
   });
 
-  await t.test('a stop by force takes no time, also when one is under way', async () => {
+  await t.test('a forced stop takes no time, also during another stop', async () => {
     await plane.apply(aVm('forced', ALWAYS, { terminationGracePeriodSeconds: 600 }));
     const guest = plane.guest('forced');
     guest.ignorePowerButton();
@@ -136,7 +139,7 @@ test('the life of VMs', async (t) => {
     assert.deepEqual(guest.record.current, { state: 'ended', how: 'destroyed' });
   });
 
-  await t.test('a restart by force switches the guest off', async () => {
+  await t.test('a forced restart powers the guest off', async () => {
     await plane.apply(aVm('again', ALWAYS));
     const guest = plane.guest('again');
     guest.ignorePowerButton();
@@ -146,7 +149,7 @@ test('the life of VMs', async (t) => {
   });
 
   for (const propagationPolicy of ['Background', 'Foreground']) {
-    await t.test(`a VM that is deleted (${propagationPolicy}) goes after its guest`, async () => {
+    await t.test(`a VM that is deleted (${propagationPolicy}) is gone after its guest`, async () => {
       const vm = `gone-${propagationPolicy}`.toLowerCase();
       await plane.apply(aVm(vm, ALWAYS));
       const guest = plane.guest(vm);
@@ -162,7 +165,7 @@ test('the life of VMs', async (t) => {
     });
   }
 
-  await t.test('a VM that is deleted as an orphan leaves its guest running', async () => {
+  await t.test('a VM that is deleted with Orphan leaves its guest running', async () => {
     await plane.apply(aVm('left', ALWAYS));
     const guest = plane.guest('left');
     await plane.delete('VirtualMachine', 'left', { propagationPolicy: 'Orphan' });
@@ -176,7 +179,7 @@ test('the life of VMs', async (t) => {
   });
 
   await t.test(
-    'the next VM of the name has the guest, and its record, which goes on with what the guest has',
+    "the next VM of the name adopts the guest and its record, which continues with the guest's devices",
     async () => {
       await plane.apply(aVm('heir', ALWAYS));
       await plane.delete('VirtualMachine', 'heir', { propagationPolicy: 'Orphan' });
@@ -195,7 +198,7 @@ test('the life of VMs', async (t) => {
     },
   );
 
-  await t.test('agents and servers come and go; guests do not notice', async () => {
+  await t.test('restarts of agents and servers do not affect guests', async () => {
     await plane.apply(aVm('steady', ALWAYS));
     const before = plane.nodes.flatMap((node) => node.living().map(({ record }) => [record.id, record.startedAtMs]));
     assert.ok(before.length > 3);

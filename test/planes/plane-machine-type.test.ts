@@ -1,6 +1,6 @@
 /**
- * The machine type of a VM on the whole plane: empty until it starts, then the default of that day, and what a transition
- * relies on: it can be cleared whatever settings say by now, and the mark of the job is nobody else's.
+ * The machine type of a VM on the whole plane: empty until the VM starts, then the current default. A transition relies
+ * on two rules: the type can always be cleared, whatever the settings say by then, and only the Job writes its mark.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -12,7 +12,7 @@ const KUBEVIRT = '/apis/kubevirt.io/v1/namespaces/selfsame-system/kubevirts/kube
 const TYPE = '/spec/template/spec/domain/machine/type';
 const HALTED = { runStrategy: 'Halted' };
 
-const typed = (name: string, spec: Loose, type: string | null) => aVm(name, spec, { domain: { machine: { type } } });
+const aTypedVm = (name: string, spec: Loose, type: string | null) => aVm(name, spec, { domain: { machine: { type } } });
 const jsonPatch = (plane: VmPlane, url: string, body: Loose[]) =>
   plane.call('PATCH', url, { body, contentType: 'application/json-patch+json' });
 
@@ -22,7 +22,7 @@ async function configure(plane: VmPlane, configuration: Loose): Promise<void> {
   await plane.settle();
 }
 
-/** What the VM asks for, what its instance was made with, what the guest runs on, and what is on record. */
+/** Returns the machine types in the VM, in its instance, of the guest and in the record. */
 async function typesOf(plane: VmPlane, name: string): Promise<Loose[]> {
   const vm = await plane.get('VirtualMachine', name);
   const vmi = await plane.find('VirtualMachineInstance', name);
@@ -40,11 +40,11 @@ test('the machine type of VMs', async (t) => {
 
   const empty: Record<string, [vm: Loose, stored: string | null | undefined]> = {
     absent: [aVm('absent', HALTED), undefined],
-    null: [typed('null', HALTED, null), null],
-    empty: [typed('empty', HALTED, ''), ''],
+    null: [aTypedVm('null', HALTED, null), null],
+    empty: [aTypedVm('empty', HALTED, ''), ''],
   };
   for (const [name, [vm, stored]] of Object.entries(empty)) {
-    await t.test(`${name}: nobody fills it in before the start, which does`, async () => {
+    await t.test(`${name}: it stays empty until the start sets it`, async () => {
       await plane.apply(vm);
       assert.equal((await typesOf(plane, name))[0], stored);
       await plane.ask('start', name);
@@ -52,8 +52,8 @@ test('the machine type of VMs', async (t) => {
     });
   }
 
-  await t.test('a type that was cleared becomes the default of the day of the start', async () => {
-    await plane.apply(typed('old', { runStrategy: 'Always' }, 'pc-q35-rhel8.2.0'));
+  await t.test('a type that was cleared becomes the default at the time of the start', async () => {
+    await plane.apply(aTypedVm('old', { runStrategy: 'Always' }, 'pc-q35-rhel8.2.0'));
     await configure(plane, { machineType: 'pc-q35-rhel9.0.0' });
     const cleared = await jsonPatch(plane, `${VMS}/old`, [
       { op: 'test', path: TYPE, value: 'pc-q35-rhel8.2.0' },
@@ -64,7 +64,9 @@ test('the machine type of VMs', async (t) => {
     const waiting = [undefined, 'pc-q35-rhel8.2.0', 'pc-q35-rhel8.2.0', 'pc-q35-rhel8.2.0'];
     assert.deepEqual(await typesOf(plane, 'old'), waiting);
     const { conditions } = (await plane.get('VirtualMachine', 'old')).status;
-    assert.ok(conditions.some((one: Loose) => one.type === 'RestartRequired' && one.status === 'True'));
+    assert.ok(
+      conditions.some((condition: Loose) => condition.type === 'RestartRequired' && condition.status === 'True'),
+    );
 
     await configure(plane, { machineType: 'pc-q35-rhel9.2.0' });
     assert.deepEqual(await typesOf(plane, 'old'), waiting);
@@ -74,16 +76,16 @@ test('the machine type of VMs', async (t) => {
       Array.from({ length: 4 }, () => 'pc-q35-rhel9.2.0'),
     );
     const [before, after] = plane.startsOf('old').map(({ machine: { devices, firmware } }) => ({ devices, firmware }));
-    assert.deepEqual(after, before, 'nothing else is another');
+    assert.deepEqual(after, before, 'nothing else changes');
   });
 
-  await t.test('a type that is not allowed any more can be cleared, in each of the three ways', async () => {
+  await t.test('a type that is no longer allowed can be cleared, in each of the three ways', async () => {
     const ways: Record<string, Loose> = {
       remove: { op: 'remove', path: TYPE },
       nothing: { op: 'replace', path: TYPE, value: null },
       blank: { op: 'replace', path: TYPE, value: '' },
     };
-    for (const name of Object.keys(ways)) await plane.apply(typed(name, HALTED, 'pc-q35-rhel8.2.0'));
+    for (const name of Object.keys(ways)) await plane.apply(aTypedVm(name, HALTED, 'pc-q35-rhel8.2.0'));
     await configure(plane, { emulatedMachines: ['q35', 'pc-q35-rhel9.*'] });
     for (const [name, way] of Object.entries(ways)) {
       const { status, body } = await jsonPatch(plane, `${VMS}/${name}`, [way]);
@@ -91,7 +93,7 @@ test('the machine type of VMs', async (t) => {
       await plane.ask('start', name);
       assert.equal((await typesOf(plane, name))[2], 'pc-q35-rhel9.2.0');
     }
-    const denied = await plane.post(typed('late', HALTED, 'pc-q35-rhel8.2.0'));
+    const denied = await plane.post(aTypedVm('late', HALTED, 'pc-q35-rhel8.2.0'));
     assert.match(
       denied.body.message,
       /is not supported: pc-q35-rhel8\.2\.0 \(allowed values: \[q35 pc-q35-rhel9\.\*\]\)/,

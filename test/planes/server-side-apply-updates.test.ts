@@ -1,4 +1,7 @@
-/** Ownership beside apply: after create, update and patch, on the status, across versions, and on the way from client-side apply. */
+/**
+ * Field ownership without apply: after create, update and patch, of the status, across versions, and during the change
+ * from client-side apply.
+ */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
@@ -30,22 +33,22 @@ beforeEach(async () => {
 const create = (manager: string, url: string, body: Loose) =>
   api.ok('POST', `${url.slice(0, url.lastIndexOf('/'))}?fieldManager=${manager}`, { body });
 
-test('who creates owns all that was sent, defaults included, but nothing that is the server to decide', async () => {
+test('the creator owns all that was sent, defaults included, but no fields that the server sets', async () => {
   const made = await create('alice', GADGET, gadget({ color: 'red' }, { status: { phase: 'x' } }));
   assert.deepEqual(owners(made), { 'alice Update': ['.spec', '.spec.color', '.spec.mode'] });
 });
 
-test('the manager is what the User-Agent calls itself, if the request names none', async () => {
+test('the manager is the name in the User-Agent if the request names none', async () => {
   const made = await api.ok('POST', GADGETS, { body: gadget({ color: 'red' }) });
   assert.equal(made.metadata.managedFields[0].manager, 'test');
 });
 
-test('of built-in kinds the labels are owned one by one, and as a whole by who made them', async () => {
+test('in built-in kinds the labels are owned one by one, and as a whole by their creator', async () => {
   const made = await create('alice', CONFIG_MAP, configMap({ k: 'v' }, { labels: { app: 'x' } }));
   assert.deepEqual(owners(made), { 'alice Update': ['.data', '.data.k', '.metadata.labels', '.metadata.labels.app'] });
 });
 
-test('what is for writing only is owned where it is stored', async () => {
+test('write-only fields are owned at the field in which they are stored', async () => {
   const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' }, stringData: { a: 'b' } };
   const url = '/api/v1/namespaces/ns/secrets/s';
   const made = await create('alice', url, secret);
@@ -54,8 +57,8 @@ test('what is for writing only is owned where it is stored', async () => {
   assert.deepEqual(owners(changed)['bob Update'], ['.data.c']);
 });
 
-test('an update takes what it changes and nothing else', async () => {
-  await api.applied('alice', GADGET, gadget({ color: 'red', size: 1 }));
+test('an update takes ownership of what it changes and nothing else', async () => {
+  await api.applyOk('alice', GADGET, gadget({ color: 'red', size: 1 }));
   const changed = await api.merge('carol', GADGET, { spec: { size: 2 }, metadata: { labels: { a: 'b' } } });
   assert.deepEqual(owners(changed), {
     'alice Apply': ['.spec.color'],
@@ -66,19 +69,19 @@ test('an update takes what it changes and nothing else', async () => {
   assert.equal(body.message, 'Apply failed with 1 conflict: conflict with "carol" using golden.local/v1: .spec.size');
 });
 
-test('one manager is another when it applies', async () => {
-  await api.applied('alice', CONFIG_MAP, configMap({ k: 'v', l: 'w' }));
+test('the same manager is a separate one when it applies', async () => {
+  await api.applyOk('alice', CONFIG_MAP, configMap({ k: 'v', l: 'w' }));
   const changed = await api.merge('alice', CONFIG_MAP, { data: { k: 'x' } });
   assert.deepEqual(owners(changed), { 'alice Apply': ['.data.l'], 'alice Update': ['.data.k'] });
 });
 
-test('an update that changes nothing writes nothing, whoever sends it', async () => {
+test('an update that changes nothing writes nothing, for any manager', async () => {
   const made = await create('alice', CONFIG_MAP, configMap({ k: 'v' }));
   const same = await api.ok('PUT', `${CONFIG_MAP}?fieldManager=bob`, { body: made });
   assert.deepEqual(same, made);
 });
 
-test('an update without managedFields, or with such as nobody can read, keeps those that are stored', async () => {
+test('an update without managedFields, or with unreadable ones, keeps those that are stored', async () => {
   const made = await create('alice', CONFIG_MAP, configMap({ k: 'v' }));
   for (const managedFields of [
     undefined,
@@ -99,7 +102,7 @@ for (const managedFields of [[], [{}]]) {
     assert.equal(changed.metadata.managedFields, undefined);
     const { body } = await api.apply('bob', CONFIG_MAP, configMap({ k: 'x' }));
     assert.equal(body.message, 'Apply failed with 1 conflict: conflict with "before-first-apply" using v1: .data.k');
-    const shared = await api.applied('bob', CONFIG_MAP, configMap({ k: 'w', l: 'm' }));
+    const shared = await api.applyOk('bob', CONFIG_MAP, configMap({ k: 'w', l: 'm' }));
     assert.deepEqual(owners(shared), {
       'bob Apply': ['.data.k', '.data.l'],
       'before-first-apply Update': ['.data', '.data.k'],
@@ -107,7 +110,7 @@ for (const managedFields of [[], [{}]]) {
   });
 }
 
-test('managedFields may be edited by hand: kubectl does so when it changes over to server-side apply', async () => {
+test('managedFields may be edited by hand, as kubectl does when it changes to server-side apply', async () => {
   const made = await create('kubectl-client-side-apply', CONFIG_MAP, configMap({ k: 'v' }));
   const entry = { ...made.metadata.managedFields[0], manager: 'kubectl', operation: 'Apply' };
   const body = [{ op: 'replace', path: '/metadata/managedFields', value: [entry] }];
@@ -118,7 +121,7 @@ test('managedFields may be edited by hand: kubectl does so when it changes over 
 
 const patches: Record<string, { type: string; body: Loose }> = {
   'a JSON patch': { type: 'json-patch', body: [{ op: 'replace', path: '/data/k', value: 'w' }] },
-  'a JSON patch that looks at the owners first': {
+  'a JSON patch that tests the owners first': {
     type: 'json-patch',
     body: [
       { op: 'test', path: '/metadata/managedFields/0/manager', value: 'alice' },
@@ -130,7 +133,7 @@ const patches: Record<string, { type: string; body: Loose }> = {
 };
 
 for (const [what, { type, body }] of Object.entries(patches)) {
-  test(`${what} takes what it changes`, async () => {
+  test(`${what} takes ownership of what it changes`, async () => {
     await create('alice', CONFIG_MAP, configMap({ k: 'v', l: 'v' }));
     const contentType = `application/${type}+json`;
     const patched = await api.ok('PATCH', `${CONFIG_MAP}?fieldManager=bob`, { body, contentType });
@@ -139,14 +142,14 @@ for (const [what, { type, body }] of Object.entries(patches)) {
   });
 }
 
-test('an object that is too large with its owners is stored without them', async () => {
+test('an object that is too large with its managedFields is stored without them', async () => {
   const data = Object.fromEntries(Array.from({ length: 9000 }, (_, i) => [`${'k'.repeat(60)}${i}`, 'v'.repeat(60)]));
   const made = await create('alice', CONFIG_MAP, configMap(data));
   assert.equal(made.metadata.managedFields, undefined);
   assert.equal(Object.keys(made.data).length, 9000);
 });
 
-test('beyond ten managers of updates, the oldest are one', async () => {
+test('beyond ten managers of updates, the oldest are merged into one', async () => {
   await create('m0', CONFIG_MAP, configMap({ k0: 'v' }));
   let object: Loose;
   for (let i = 1; i <= 12; i++) {
@@ -166,18 +169,18 @@ test('the time of an entry is that of its last change', async () => {
   await clock.advance(3_600_000);
   const other = await api.merge('bob', CONFIG_MAP, { data: { l: 'v' } });
   await clock.advance(3_600_000);
-  const again = await api.merge('alice', CONFIG_MAP, { data: { k: 'w' } });
+  const repeated = await api.merge('alice', CONFIG_MAP, { data: { k: 'w' } });
   const times = (object: Loose) => object.metadata.managedFields.map((entry: Loose) => [entry.manager, entry.time]);
   assert.deepEqual(times(other)[0], times(made)[0]);
   assert.deepEqual(
-    times(again).map(([manager]: [string]) => manager),
+    times(repeated).map(([manager]: [string]) => manager),
     ['bob', 'alice'],
   );
-  assert.notEqual(times(again)[1][1], times(made)[0][1]);
+  assert.notEqual(times(repeated)[1][1], times(made)[0][1]);
 });
 
-test('the status belongs to who writes it through its own path', async () => {
-  await api.applied('alice', GADGET, gadget({ color: 'red' }, { status: { phase: 'ignored' } }));
+test('the status is owned by the manager that writes it through its subresource', async () => {
+  await api.applyOk('alice', GADGET, gadget({ color: 'red' }, { status: { phase: 'ignored' } }));
   const updated = await api.merge('controller', `${GADGET}/status`, {
     spec: { color: 'blue' },
     status: { phase: 'a' },
@@ -193,15 +196,15 @@ test('the status belongs to who writes it through its own path', async () => {
     'Apply failed with 1 conflict: conflict with "controller" with subresource "status" using golden.local/v1: .status.phase',
   );
   const more = gadget({ color: 'blue' }, { status: { replicas: 1 } });
-  const applied = await api.applied('bob', `${GADGET}/status`, more);
+  const applied = await api.applyOk('bob', `${GADGET}/status`, more);
   assert.deepEqual([applied.spec.color, applied.status], ['red', { phase: 'a', replicas: 1 }]);
   assert.deepEqual(owners(applied)['bob Apply status'], ['.status.replicas']);
-  const less = await api.applied('bob', `${GADGET}/status`, gadget(undefined));
+  const less = await api.applyOk('bob', `${GADGET}/status`, gadget(undefined));
   assert.deepEqual(less.status, { phase: 'a' });
 });
 
-test('through the scale path one owns the replicas', async () => {
-  await api.applied('alice', GADGET, gadget({ color: 'red', replicas: 1 }));
+test('a write of the scale subresource owns the replicas', async () => {
+  await api.applyOk('alice', GADGET, gadget({ color: 'red', replicas: 1 }));
   await api.merge('hpa', `${GADGET}/scale`, { spec: { replicas: 3 } });
   const scaled = await api.ok('GET', GADGET);
   assert.deepEqual(owners(scaled), { 'alice Apply': ['.spec.color'], 'hpa Update scale': ['.spec.replicas'] });
@@ -209,7 +212,7 @@ test('through the scale path one owns the replicas', async () => {
   const { status, body } = await api.apply('bob', `${GADGET}/scale`, scale);
   assert.equal(status, 409);
   assert.match(body.message, /conflict with "hpa" with subresource "scale" using golden.local\/v1: .spec.replicas/);
-  const taken = await api.applied('bob', `${GADGET}/scale`, scale, 'force=true');
+  const taken = await api.applyOk('bob', `${GADGET}/scale`, scale, 'force=true');
   assert.equal(taken.spec.replicas, 4);
   assert.deepEqual(owners(await api.ok('GET', GADGET)), {
     'alice Apply': ['.spec.color'],
@@ -218,10 +221,10 @@ test('through the scale path one owns the replicas', async () => {
 });
 
 test('an applier is the same in another version, an updater is not', async () => {
-  await api.applied('alice', GADGET, gadget({ color: 'red', size: 1 }));
+  await api.applyOk('alice', GADGET, gadget({ color: 'red', size: 1 }));
   await api.merge('carol', GADGET, { spec: { replicas: 1 } });
   await api.merge('carol', GADGET_V2, { spec: { replicas: 2, options: { a: 'b' } } });
-  const object = await api.applied('alice', GADGET_V2, gadget({ color: 'blue' }, {}, 'v2'));
+  const object = await api.applyOk('alice', GADGET_V2, gadget({ color: 'blue' }, {}, 'v2'));
   assert.deepEqual(object.spec, { color: 'blue', replicas: 2, options: { a: 'b' }, mode: 'auto' });
   const entries = object.metadata.managedFields.map((entry: Loose) => [
     entry.manager,
@@ -234,7 +237,7 @@ test('an applier is the same in another version, an updater is not', async () =>
   ]);
 });
 
-test('entries of a version that is not served any more go', async () => {
+test('entries of a version that is no longer served are removed', async () => {
   await api.merge('carol', (await create('bob', GADGET_V2, gadget({ size: 1 }, {}, 'v2'))) && GADGET_V2, {
     spec: { color: 'red' },
   });
@@ -242,14 +245,14 @@ test('entries of a version that is not served any more go', async () => {
   const url = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.golden.local';
   await api.merge('x', url, { spec: { versions: [v1, { ...v2, served: false }] } });
   await api.settle();
-  const object = await api.applied('alice', GADGET, gadget({ color: 'blue' }));
+  const object = await api.applyOk('alice', GADGET, gadget({ color: 'blue' }));
   await api.merge('x', url, { spec: { versions: [v1, v2] } });
   await api.settle();
   assert.deepEqual(owners(object), { 'alice Apply': ['.spec.color'] });
 });
 
-test('who owned items of what became atomic owns it whole', async () => {
-  await api.applied('alice', GADGET, gadget({ set: ['a'], options: { a: '1' } }));
+test('owners of items of a list that became atomic own the whole list', async () => {
+  await api.applyOk('alice', GADGET, gadget({ set: ['a'], options: { a: '1' } }));
   const url = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.golden.local';
   const versions = structuredClone(gadgets.spec.versions) as Loose[];
   for (const { schema } of versions) {
@@ -267,7 +270,7 @@ test('who owned items of what became atomic owns it whole', async () => {
   assert.deepEqual(owners(changed), { 'alice Apply': ['.spec.options'], 'carol Update': ['.spec.set'] });
 });
 
-test('an entry that owns nothing goes', async () => {
+test('an entry that owns nothing is removed', async () => {
   const made = await create('alice', CONFIG_MAP, configMap({ k: 'v' }));
   const empty = { ...made.metadata.managedFields[0], manager: 'bob', fieldsV1: {} };
   const managedFields = [...made.metadata.managedFields, empty];
@@ -275,23 +278,23 @@ test('an entry that owns nothing goes', async () => {
   assert.deepEqual(owners(changed), { 'alice Update': ['.data', '.data.k'] });
 });
 
-test('objects made with a generated name are owned, too', async () => {
+test('objects with a generated name are owned, too', async () => {
   const metadata = { generateName: 'a-' };
   const made = await api.ok('POST', `${GADGETS}?fieldManager=alice`, { body: gadget({ color: 'red' }, { metadata }) });
   assert.deepEqual(owners(made)['alice Update'], ['.spec', '.metadata.generateName', '.spec.color', '.spec.mode']);
   assert.deepEqual(await api.ok('GET', `${GADGETS}/${made.metadata.name}`), made);
 });
 
-test('kubectl has no conflict about what it said by client-side apply', async () => {
-  const said = configMap({ k: 'v', l: 'w' });
-  const annotated = { annotations: { [LAST_APPLIED]: `${JSON.stringify(said)}\n` } };
+test('kubectl has no conflicts with its own client-side apply', async () => {
+  const manifest = configMap({ k: 'v', l: 'w' });
+  const annotated = { annotations: { [LAST_APPLIED]: `${JSON.stringify(manifest)}\n` } };
   await create('kubectl-client-side-apply', CONFIG_MAP, configMap({ k: 'v', l: 'w' }, annotated));
   await api.merge('carol', CONFIG_MAP, { data: { l: 'x' } });
   const other = await api.apply('bob', CONFIG_MAP, configMap({ k: 'new' }));
   assert.match(other.body.message, /conflict with "kubectl-client-side-apply" using v1: .data.k/);
-  const hers = await api.apply('kubectl', CONFIG_MAP, configMap({ k: 'new', l: 'new' }));
-  assert.equal(hers.body.message, 'Apply failed with 1 conflict: conflict with "carol" using v1: .data.l');
-  const taken = await api.applied('kubectl', CONFIG_MAP, configMap({ k: 'new' }));
+  const response = await api.apply('kubectl', CONFIG_MAP, configMap({ k: 'new', l: 'new' }));
+  assert.equal(response.body.message, 'Apply failed with 1 conflict: conflict with "carol" using v1: .data.l');
+  const taken = await api.applyOk('kubectl', CONFIG_MAP, configMap({ k: 'new' }));
   assert.deepEqual(taken.data, { k: 'new', l: 'x' });
   assert.deepEqual(owners(taken)['kubectl Apply'], ['.data.k']);
   assert.equal(

@@ -1,15 +1,15 @@
-/** The provisioner and volumes whose guests move: nobody waits for a node that is gone, and nothing grows on its way. */
+/** The provisioner and volumes of guests that move: no wait for a node that is gone, and no growth during a move. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { storageController } from '#controllers/storage/storage.ts';
 import { CLAIMS, PODS, startVmiScene, VOLUMES } from '#test/support/vmi-scene.ts';
 
-/** A volume on node-1, used by a pod. */
+/** Creates a volume on node-1 that a pod uses. */
 async function start(t: TestContext) {
   const scene = await startVmiScene(t, [storageController]);
-  await scene.node('node-1');
+  await scene.addNode('node-1');
   const parameters = { scope: 'node' };
-  await scene.storageClass('local', {
+  await scene.addStorageClass('local', {
     volumeBindingMode: 'WaitForFirstConsumer',
     allowVolumeExpansion: true,
     parameters,
@@ -19,7 +19,7 @@ async function start(t: TestContext) {
   const spec = { containers: [{ name: 'main', image: 'x' }], volumes };
   await scene.ok('POST', PODS, { body: { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'user' }, spec } });
   await scene.settle();
-  await scene.node('node-2');
+  await scene.addNode('node-2');
   const name = `pvc-${metadata.uid}`;
   return {
     scene,
@@ -32,7 +32,7 @@ async function start(t: TestContext) {
   };
 }
 
-test('a copy that is left on a node is given up when that node is gone, and it is said', async (t) => {
+test('a leftover on a node is given up when that node is gone, with an Event', async (t) => {
   const { scene, name, volume, note } = await start(t);
   await note({ 'selfsame.io/volume-node': 'node-2', 'selfsame.io/leftover-node': 'node-1' });
   assert.equal((await volume()).metadata.annotations['selfsame.io/leftover-node'], 'node-1');
@@ -43,12 +43,12 @@ test('a copy that is left on a node is given up when that node is gone, and it i
   const { annotations } = (await volume()).metadata;
   assert.equal(annotations['selfsame.io/leftover-node'], undefined);
   assert.equal(annotations['selfsame.io/volume-node'], 'node-2');
-  const said = (await scene.events(name)).filter((event) => event.includes('LeftoverNodeGone'));
-  assert.equal(said.length, 1);
-  assert.match(said[0] ?? '', /Node node-1 does not exist any more/);
+  const messages = (await scene.events(name)).filter((event) => event.includes('LeftoverNodeGone'));
+  assert.equal(messages.length, 1);
+  assert.match(messages[0] ?? '', /Node node-1 does not exist any more/);
 });
 
-test('a claim that asks for more while its data are on their way gets it afterwards', async (t) => {
+test('a claim that requests more while its data moves grows afterwards', async (t) => {
   const { scene, volume, note } = await start(t);
   const before = (await volume()).spec.capacity.storage;
   await note({ 'selfsame.io/incoming-node': 'node-2' });

@@ -1,4 +1,4 @@
-/** Claims get volumes: those that are there, and those that selfsame.io/local makes. */
+/** Claims are bound to volumes: existing ones, and those that selfsame.io/local creates. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { storageController } from '#controllers/storage/storage.ts';
@@ -14,14 +14,14 @@ const SHARED = { volumeBindingMode: 'Immediate', allowVolumeExpansion: true, par
 const DEFAULT = { metadata: { annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } } };
 
 function aVolume(name: string, spec: Loose = {}): Loose {
-  const whole = {
+  const fullSpec = {
     capacity: { storage: '2Gi' },
     accessModes: ['ReadWriteOnce'],
     hostPath: { path: '/srv/a' },
     storageClassName: 'manual',
     ...spec,
   };
-  return { apiVersion: 'v1', kind: 'PersistentVolume', metadata: { name }, spec: whole };
+  return { apiVersion: 'v1', kind: 'PersistentVolume', metadata: { name }, spec: fullSpec };
 }
 
 async function addVolume(scene: VmiScene, name: string, spec?: Loose): Promise<void> {
@@ -40,17 +40,18 @@ const claimState = async (scene: VmiScene, name: string) => {
   const { status, spec } = await scene.ok('GET', `${CLAIMS}/${name}`);
   return [status.phase, spec.volumeName, status.capacity?.storage];
 };
-const phaseOf = async (scene: VmiScene, volume: string) => (await scene.ok('GET', `${VOLUMES}/${volume}`)).status.phase;
+const volumePhase = async (scene: VmiScene, volume: string) =>
+  (await scene.ok('GET', `${VOLUMES}/${volume}`)).status.phase;
 
-test('a claim gets the smallest volume that fits, which is bound, released and kept', async (t) => {
+test('a claim gets the smallest volume that fits, which is bound, released and retained', async (t) => {
   const scene = await startVmiScene(t, []);
   await addVolume(scene, 'large', { capacity: { storage: '5Gi' } });
   await addVolume(scene, 'small');
   await addVolume(scene, 'tiny', { capacity: { storage: '1Mi' } });
-  assert.equal(await phaseOf(scene, 'small'), 'Available');
+  assert.equal(await volumePhase(scene, 'small'), 'Available');
   await scene.claim('disk', { storageClassName: 'manual' });
   assert.deepEqual(await claimState(scene, 'disk'), ['Bound', 'small', '2Gi']);
-  assert.equal(await phaseOf(scene, 'small'), 'Bound');
+  assert.equal(await volumePhase(scene, 'small'), 'Bound');
   const { metadata } = await scene.ok('GET', `${CLAIMS}/disk`);
   assert.deepEqual(metadata.annotations, {
     'pv.kubernetes.io/bind-completed': 'yes',
@@ -60,12 +61,12 @@ test('a claim gets the smallest volume that fits, which is bound, released and k
 
   await scene.ok('DELETE', `${CLAIMS}/disk`);
   await scene.settle();
-  assert.equal(await phaseOf(scene, 'small'), 'Released');
+  assert.equal(await volumePhase(scene, 'small'), 'Released');
   await scene.claim('disk', { storageClassName: 'manual', resources: { requests: { storage: '2Gi' } } });
   assert.deepEqual(await claimState(scene, 'disk'), ['Bound', 'large', '5Gi']);
 });
 
-test('a volume that is reserved for a claim goes to nobody else', async (t) => {
+test('a volume that is reserved for a claim is bound to no other', async (t) => {
   const scene = await startVmiScene(t, []);
   await addVolume(scene, 'mine', { claimRef: { namespace: 'default', name: 'disk' } });
   await scene.claim('other', { storageClassName: 'manual' });
@@ -74,13 +75,13 @@ test('a volume that is reserved for a claim goes to nobody else', async (t) => {
   assert.deepEqual(await claimState(scene, 'disk'), ['Bound', 'mine', '2Gi']);
 });
 
-test('a claim whose volume is taken away is lost', async (t) => {
+test('a claim whose volume is deleted is lost', async (t) => {
   const scene = await startVmiScene(t, []);
   await addVolume(scene, 'only');
   await scene.claim('disk', { storageClassName: 'manual' });
   await scene.ok('DELETE', `${VOLUMES}/only`);
   await scene.settle();
-  assert.equal(await phaseOf(scene, 'only'), 'Bound', 'it is protected while it is bound');
+  assert.equal(await volumePhase(scene, 'only'), 'Bound', 'it is protected while it is bound');
   await scene.ok('PATCH', `${VOLUMES}/only`, { body: { metadata: { finalizers: null } } });
   await scene.settle();
   assert.equal((await claimState(scene, 'disk'))[0], 'Lost');
@@ -88,9 +89,9 @@ test('a claim whose volume is taken away is lost', async (t) => {
   assert.ok((await scene.events('disk')).includes(lost));
 });
 
-test('a claim that a pod uses does not go before the pod', async (t) => {
+test('a claim that a pod uses is not deleted before the pod', async (t) => {
   const scene = await startVmiScene(t, []);
-  await scene.node('node-1');
+  await scene.addNode('node-1');
   await addVolume(scene, 'only');
   await scene.claim('disk', { storageClassName: 'manual' });
   await addPod(scene, 'user', 'disk');
@@ -104,8 +105,8 @@ test('a claim that a pod uses does not go before the pod', async (t) => {
 
 test('a claim of the default class waits for its consumer and gets a volume on its node', async (t) => {
   const scene = await startVmiScene(t, [storageController]);
-  await scene.node('node-1');
-  await scene.storageClass('local', { ...LOCAL, ...DEFAULT });
+  await scene.addNode('node-1');
+  await scene.addStorageClass('local', { ...LOCAL, ...DEFAULT });
   const { metadata } = await scene.claim('disk', {});
   assert.equal((await scene.ok('GET', `${CLAIMS}/disk`)).spec.storageClassName, 'local');
   assert.equal((await claimState(scene, 'disk'))[0], 'Pending');
@@ -129,9 +130,9 @@ test('a claim of the default class waits for its consumer and gets a volume on i
   );
 });
 
-test('a shared volume is made at once, and goes with its claim when the node has removed the data', async (t) => {
+test('a shared volume is created at once, and deleted with its claim when the node has removed the data', async (t) => {
   const scene = await startVmiScene(t, [storageController]);
-  await scene.storageClass('shared', SHARED);
+  await scene.addStorageClass('shared', SHARED);
   const { metadata } = await scene.claim('disk', { storageClassName: 'shared', accessModes: ['ReadWriteMany'] });
   const name = `pvc-${metadata.uid}`;
   assert.deepEqual(await claimState(scene, 'disk'), ['Bound', name, '1Gi']);
@@ -144,9 +145,9 @@ test('a shared volume is made at once, and goes with its claim when the node has
   assert.equal((await scene.call('GET', `${VOLUMES}/${name}`)).status, 404);
 });
 
-test('what a class cannot give is refused in an Event, and the claim stays Pending', async (t) => {
+test('a request that a class cannot satisfy is refused in an Event, and the claim stays Pending', async (t) => {
   const scene = await startVmiScene(t, [storageController]);
-  await scene.storageClass('here', { ...LOCAL, volumeBindingMode: 'Immediate' });
+  await scene.addStorageClass('here', { ...LOCAL, volumeBindingMode: 'Immediate' });
   await scene.claim('disk', { storageClassName: 'here', accessModes: ['ReadWriteMany'] });
   assert.equal((await claimState(scene, 'disk'))[0], 'Pending');
   const events = await scene.events('disk');
@@ -155,9 +156,9 @@ test('what a class cannot give is refused in an Event, and the claim stays Pendi
   assert.match(refused[0] ?? '', /StorageClass "here" keeps a volume on one node and cannot provide ReadWriteMany/);
 });
 
-test('a retained volume stays with its data', async (t) => {
+test('a retained volume keeps its data', async (t) => {
   const scene = await startVmiScene(t, [storageController]);
-  await scene.storageClass('kept', { ...SHARED, reclaimPolicy: 'Retain' });
+  await scene.addStorageClass('kept', { ...SHARED, reclaimPolicy: 'Retain' });
   const { metadata } = await scene.claim('disk', { storageClassName: 'kept' });
   await scene.ok('DELETE', `${CLAIMS}/disk`);
   await scene.settle();
@@ -165,21 +166,21 @@ test('a retained volume stays with its data', async (t) => {
   assert.deepEqual([volume.status.phase, volume.metadata.deletionTimestamp], ['Released', undefined]);
 });
 
-test('a claim grows: at once where nobody uses it, else when its node has done it', async (t) => {
+test('a claim grows: at once if it is not used, else when its node has grown the volume', async (t) => {
   const scene = await startVmiScene(t, [storageController]);
-  await scene.node('node-1');
-  await scene.storageClass('shared', SHARED);
+  await scene.addNode('node-1');
+  await scene.addStorageClass('shared', SHARED);
   const { metadata } = await scene.claim('disk', { storageClassName: 'shared' });
-  const ask = async (storage: string) => {
+  const requestSize = async (storage: string) => {
     await scene.ok('PATCH', `${CLAIMS}/disk`, { body: { spec: { resources: { requests: { storage } } } } });
     await scene.settle();
   };
   const capacity = async () => (await scene.ok('GET', `${VOLUMES}/pvc-${metadata.uid}`)).spec.capacity.storage;
-  await ask('2Gi');
+  await requestSize('2Gi');
   assert.deepEqual([await capacity(), (await claimState(scene, 'disk'))[2]], ['2Gi', '2Gi']);
 
   await addPod(scene, 'user', 'disk');
-  await ask('3Gi');
+  await requestSize('3Gi');
   assert.deepEqual([await capacity(), (await claimState(scene, 'disk'))[2]], ['3Gi', '2Gi']);
   const pending = async () =>
     (await scene.ok('GET', `${CLAIMS}/disk`)).status.conditions?.map(({ type }: Loose) => type);
@@ -189,21 +190,21 @@ test('a claim grows: at once where nobody uses it, else when its node has done i
   assert.deepEqual((await pending()) ?? [], []);
 });
 
-test('a volume that is to go says so when the node that holds its data is gone', async (t) => {
+test('deleting a volume reports if the node that holds its data is gone', async (t) => {
   const scene = await startVmiScene(t, [storageController]);
-  await scene.node('node-1');
-  await scene.storageClass('local', LOCAL);
+  await scene.addNode('node-1');
+  await scene.addStorageClass('local', LOCAL);
   const { metadata } = await scene.claim('disk', { storageClassName: 'local' });
   await addPod(scene, 'user', 'disk');
   await scene.ok('DELETE', `${PODS}/user?gracePeriodSeconds=0`);
   await scene.ok('DELETE', `${CLAIMS}/disk`);
   await scene.settle();
   const volume = `pvc-${metadata.uid}`;
-  const gone = async () => (await scene.events(volume)).filter((event) => event.includes('VolumeNodeGone'));
-  assert.deepEqual(await gone(), []);
+  const nodeGoneEvents = async () => (await scene.events(volume)).filter((event) => event.includes('VolumeNodeGone'));
+  assert.deepEqual(await nodeGoneEvents(), []);
   await scene.ok('DELETE', '/api/v1/nodes/node-1');
   await scene.settle();
-  const [event, ...more] = await gone();
+  const [event, ...more] = await nodeGoneEvents();
   assert.match(event ?? '', /node node-1.* remove the finalizer selfsame\.io\/volume-data from this volume$/);
   assert.deepEqual(more, []);
   const { finalizers } = (await scene.ok('GET', `${VOLUMES}/${volume}`)).metadata;

@@ -1,10 +1,10 @@
-/** addvolume and removevolume, by themselves and through virtctl: client, TLS, API server, subresources. */
+/** addvolume and removevolume, directly and through virtctl: client, TLS, API server, subresources. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, suite, test } from 'node:test';
 import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
-import { startScene, type Answer, type Scene } from '#test/scenarios/subresources-scene.ts';
+import { startSubresourcesScene, type SubresourceResponse, type Scene } from '#test/scenarios/subresources-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
 const IN_NAMESPACE = '/apis/subresources.kubevirt.io/v1/namespaces/default';
@@ -22,8 +22,8 @@ let scene: Scene;
 const cleanups: (() => unknown)[] = [];
 
 before(async () => {
-  scene = await startScene({ after: (fn) => cleanups.push(fn) });
-  for (const name of ['data', 'more', `long-${'x'.repeat(60)}`]) await aClaim(name);
+  scene = await startSubresourcesScene({ after: (fn) => cleanups.push(fn) });
+  for (const name of ['data', 'more', `long-${'x'.repeat(60)}`]) await createClaim(name);
 });
 after(async () => {
   await scene?.stop();
@@ -31,7 +31,7 @@ after(async () => {
 });
 beforeEach(() => void (scene.onRead = undefined));
 
-const aClaim = (name: string) =>
+const createClaim = (name: string) =>
   scene.admin.create(PERSISTENT_VOLUME_CLAIMS, {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
@@ -39,16 +39,16 @@ const aClaim = (name: string) =>
     spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
   });
 
-const ask = (kind: string, name: string, verb: string, body?: unknown): Promise<Answer> =>
+const callVerb = (kind: string, name: string, verb: string, body?: unknown): Promise<SubresourceResponse> =>
   scene.call('PUT', `${IN_NAMESPACE}/${kind}/${name}/${verb}`, { body });
-const onVm = (name: string, verb: string, body?: unknown) => ask('virtualmachines', name, verb, body);
-const onVmi = (name: string, verb: string, body?: unknown) => ask('virtualmachineinstances', name, verb, body);
+const onVm = (name: string, verb: string, body?: unknown) => callVerb('virtualmachines', name, verb, body);
+const onVmi = (name: string, verb: string, body?: unknown) => callVerb('virtualmachineinstances', name, verb, body);
 const volumesOf = ({ volumes, domain }: Loose) => [volumes ?? [], domain.devices?.disks ?? []];
-const notedOf = ({ metadata }: Loose) => metadata.annotations?.[EPHEMERAL_HOTPLUG_ANNOTATION];
+const annotationOf = ({ metadata }: Loose) => metadata.annotations?.[EPHEMERAL_HOTPLUG_ANNOTATION];
 
 suite('volumes of a VM', () => {
-  test('come into its template and go from it, and a dry run changes nothing', async () => {
-    const name = scene.aName();
+  test('are added to its template and removed, and a dry run changes nothing', async () => {
+    const name = scene.newName();
     await scene.aVm(name, HALTED);
     const made = await scene.readVm(name);
     assert.equal((await onVm(name, 'addvolume', { ...aVolume('data'), dryRun: ['All'] })).status, 202);
@@ -59,10 +59,10 @@ suite('volumes of a VM', () => {
     const vm = await scene.readVm(name);
     assert.deepEqual(volumesOf(vm.spec.template.spec), [[VOLUME], [DISK]]);
 
-    const again = await onVm(name, 'addvolume', aVolume('data'));
-    assert.equal(again.status, 409);
+    const repeated = await onVm(name, 'addvolume', aVolume('data'));
+    assert.equal(repeated.status, 409);
     assert.equal(
-      again.body.message,
+      repeated.body.message,
       `Operation cannot be fulfilled on virtualmachine.kubevirt.io "${name}": Unable to add volume [data] because volume with that name already exists`,
     );
 
@@ -70,12 +70,12 @@ suite('volumes of a VM', () => {
     assert.deepEqual(await scene.readVm(name), vm);
     assert.equal((await onVm(name, 'removevolume', { name: 'data' })).status, 202);
     assert.deepEqual(volumesOf((await scene.readVm(name)).spec.template.spec), [[], []]);
-    const gone = await onVm(name, 'removevolume', { name: 'data' });
-    assert.match(gone.body.message, /Unable to remove volume \[data\] because it does not exist$/);
+    const removed = await onVm(name, 'removevolume', { name: 'data' });
+    assert.match(removed.body.message, /Unable to remove volume \[data\] because it does not exist$/);
   });
 
-  test('are looked at again when they change between looking and writing', async () => {
-    const name = scene.aName();
+  test('are computed again if the VM changes between read and write', async () => {
+    const name = scene.newName();
     await scene.aVm(name, HALTED);
     let changes = 1;
     scene.onRead = async () => {
@@ -84,7 +84,7 @@ suite('volumes of a VM', () => {
     assert.equal((await onVm(name, 'addvolume', aVolume('data'))).status, 202);
     const [volumes, disks] = volumesOf((await scene.readVm(name)).spec.template.spec);
     assert.deepEqual(
-      [volumes, disks].map((list: Loose[]) => list.map((one) => one.name)),
+      [volumes, disks].map((list: Loose[]) => list.map((candidate) => candidate.name)),
       [
         ['more', 'data'],
         ['more', 'data'],
@@ -93,8 +93,12 @@ suite('volumes of a VM', () => {
   });
 
   const refusals: Record<string, { verb: string; body?: unknown; code: number; message: RegExp; status?: Loose }> = {
-    'no body': { verb: 'addvolume', code: 400, message: /^Request with no body, a new name is expected/ },
-    'no name': {
+    'a request without a body': {
+      verb: 'addvolume',
+      code: 400,
+      message: /^Request with no body, a new name is expected/,
+    },
+    'a volume without a name': {
       verb: 'removevolume',
       body: { x: 1 },
       code: 400,
@@ -106,7 +110,7 @@ suite('volumes of a VM', () => {
       code: 400,
       message: /dataVolume is not supported yet; name its claim in/,
     },
-    'a bus that there is not': {
+    'an unknown bus': {
       verb: 'addvolume',
       body: { ...aVolume('data'), disk: { disk: { bus: 'nvme' } } },
       code: 422,
@@ -128,7 +132,7 @@ suite('volumes of a VM', () => {
   };
   for (const [title, { verb, body, code, message, status }] of Object.entries(refusals)) {
     test(`refuses ${title}`, async () => {
-      const name = scene.aName();
+      const name = scene.newName();
       await scene.aVm(name, HALTED, status);
       const answer = await onVm(name, verb, body);
       assert.equal(answer.status, code, JSON.stringify(answer.body));
@@ -138,27 +142,27 @@ suite('volumes of a VM', () => {
 });
 
 suite('volumes of an instance', () => {
-  test('come and go with a note, and the VM does not know', async () => {
-    const name = scene.aName();
+  test('are added and removed by annotations, and the VM does not change', async () => {
+    const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Always' });
     await scene.aVmi(name, RUNS);
     const { spec } = await scene.readVm(name);
     assert.equal((await onVmi(name, 'addvolume', aVolume('data'))).status, 202);
     assert.equal((await onVmi(name, 'addvolume', aVolume('more'))).status, 202);
     const plugged = await scene.readVmi(name);
-    assert.equal(notedOf(plugged), '["data","more"]');
+    assert.equal(annotationOf(plugged), '["data","more"]');
     assert.deepEqual(plugged.spec.volumes[0], VOLUME);
     assert.deepEqual(plugged.spec.domain.devices.disks[0], DISK);
 
     assert.equal((await onVmi(name, 'removevolume', { name: 'data' })).status, 202);
     assert.equal((await onVmi(name, 'removevolume', { name: 'more' })).status, 202);
     const unplugged = await scene.readVmi(name);
-    assert.deepEqual([volumesOf(unplugged.spec), notedOf(unplugged)], [[[], []], undefined]);
+    assert.deepEqual([volumesOf(unplugged.spec), annotationOf(unplugged)], [[[], []], undefined]);
     assert.deepEqual((await scene.readVm(name)).spec, spec);
   });
 
-  test('what changes for ever is a conflict of the instance', async () => {
-    const name = scene.aName();
+  test('permanent concurrent changes cause a conflict of the instance', async () => {
+    const name = scene.newName();
     await scene.aVmi(name, RUNS);
     let changes = 0;
     scene.onRead = async () => {
@@ -172,7 +176,7 @@ suite('volumes of an instance', () => {
   });
 
   test('only while it runs', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVmi(name, { phase: 'Scheduling' });
     const { status, body } = await onVmi(name, 'addvolume', aVolume('data'));
     assert.equal(status, 409);
@@ -180,7 +184,7 @@ suite('volumes of an instance', () => {
   });
 });
 
-test('discovery names the verbs of both', async () => {
+test('discovery lists the verbs of both', async () => {
   const { body } = await scene.call('GET', '/apis/subresources.kubevirt.io/v1');
   const names = body.resources.map(({ name }: Loose) => name).filter((name: string) => name.endsWith('volume'));
   assert.deepEqual(names, [
@@ -192,52 +196,55 @@ test('discovery names the verbs of both', async () => {
 });
 
 suite('virtctl', () => {
-  const done = (what: string, name: string, volume: string) => ({
+  const successOf = (what: string, name: string, volume: string) => ({
     code: 0,
     out: `Successfully submitted ${what} volume request to VM ${name} for volume ${volume}\n`,
     err: '',
   });
 
-  test('adds and removes volumes of what runs', async () => {
-    const name = scene.aName();
+  test('adds and removes volumes of a running instance', async () => {
+    const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Always' });
     await scene.aVmi(name, RUNS);
-    assert.deepEqual(await scene.virtctl('addvolume', name, '--volume-name=data'), done('add', name, 'data'));
+    assert.deepEqual(await scene.virtctl('addvolume', name, '--volume-name=data'), successOf('add', name, 'data'));
     const { spec } = await scene.readVmi(name);
     assert.deepEqual(volumesOf(spec), [[VOLUME], [{ name: 'data', serial: 'data', disk: { bus: 'scsi' } }]]);
-    assert.deepEqual(await scene.virtctl('removevolume', name, '--volume-name', 'data'), done('remove', name, 'data'));
+    assert.deepEqual(
+      await scene.virtctl('removevolume', name, '--volume-name', 'data'),
+      successOf('remove', name, 'data'),
+    );
     assert.deepEqual(volumesOf((await scene.readVmi(name)).spec), [[], []]);
     assert.equal((await scene.readVm(name)).spec.template.spec.volumes, undefined);
   });
 
-  test('adds and removes volumes of a VM, with all that can be said of them', async () => {
-    const name = scene.aName();
+  test('adds and removes volumes of a VM, with all options', async () => {
+    const name = scene.newName();
     await scene.aVm(name, HALTED);
-    const words = ['addvolume', name, '--persist', '--volume-name=data', '--disk-name=disk1', '--serial=A-1'];
-    const dry = await scene.virtctl(...words, '--cache=writeback', '--bus=virtio', '--dry-run');
-    assert.equal(dry.out, `Dry Run execution\n${done('add', name, 'data').out}`);
+    const argv = ['addvolume', name, '--persist', '--volume-name=data', '--disk-name=disk1', '--serial=A-1'];
+    const dry = await scene.virtctl(...argv, '--cache=writeback', '--bus=virtio', '--dry-run');
+    assert.equal(dry.out, `Dry Run execution\n${successOf('add', name, 'data').out}`);
     assert.equal((await scene.readVm(name)).spec.template.spec.volumes, undefined);
-    assert.deepEqual(await scene.virtctl(...words, '--cache=writeback', '--bus=virtio'), done('add', name, 'data'));
+    assert.deepEqual(await scene.virtctl(...argv, '--cache=writeback', '--bus=virtio'), successOf('add', name, 'data'));
     assert.deepEqual(volumesOf((await scene.readVm(name)).spec.template.spec), [
       [{ ...VOLUME, name: 'disk1' }],
       [{ name: 'disk1', disk: { bus: 'virtio' }, serial: 'A-1', cache: 'writeback' }],
     ]);
     const lun = await scene.virtctl('addvolume', name, '--persist', '--volume-name=more', '--disk-type=lun');
-    assert.deepEqual(lun, done('add', name, 'more'));
+    assert.deepEqual(lun, successOf('add', name, 'more'));
     const { disks } = (await scene.readVm(name)).spec.template.spec.domain.devices;
     assert.deepEqual(disks[1], { name: 'more', lun: { bus: 'scsi' } });
-    // By the name of the claim, since that is what was added.
+    // By the name of the claim, because the volume was added by it.
     const removed = await scene.virtctl('removevolume', name, '--volume-name=data', '--persist');
-    assert.deepEqual(removed, done('remove', name, 'data'));
+    assert.deepEqual(removed, successOf('remove', name, 'data'));
     assert.deepEqual(
       (await scene.readVm(name)).spec.template.spec.volumes.map((volume: Loose) => volume.name),
       ['more'],
     );
   });
 
-  test('a long name of a claim gives no serial', async () => {
-    const [name, claim] = [scene.aName(), 'x'.repeat(40)];
-    await aClaim(claim);
+  test('a long claim name sets no serial', async () => {
+    const [name, claim] = [scene.newName(), 'x'.repeat(40)];
+    await createClaim(claim);
     await scene.aVm(name, HALTED);
     assert.equal((await scene.virtctl('addvolume', name, '--persist', `--volume-name=${claim}`)).code, 0);
     const { disks } = (await scene.readVm(name)).spec.template.spec.domain.devices;
@@ -246,38 +253,38 @@ suite('virtctl', () => {
 
   const LONG = `long-${'x'.repeat(60)}`;
   const refusals: Record<string, { argv: string[]; err: string }> = {
-    'no volume': { argv: ['addvolume', 'db'], err: 'required flag(s) "volume-name" not set\n' },
-    'no volume to remove': { argv: ['removevolume', 'db'], err: 'required flag(s) "volume-name" not set\n' },
-    'no VM': { argv: ['addvolume', '--volume-name=data'], err: 'accepts 1 arg(s), received 0\n' },
-    'a claim that is not there': {
+    'addvolume without a volume': { argv: ['addvolume', 'db'], err: 'required flag(s) "volume-name" not set\n' },
+    'removevolume without a volume': { argv: ['removevolume', 'db'], err: 'required flag(s) "volume-name" not set\n' },
+    'addvolume without a VM': { argv: ['addvolume', '--volume-name=data'], err: 'accepts 1 arg(s), received 0\n' },
+    'a claim that does not exist': {
       argv: ['addvolume', 'db', '--volume-name=nothing'],
       err: 'error adding volume, Volume nothing is not a DataVolume or PersistentVolumeClaim\n',
     },
-    'a claim that one may not see': {
+    'a claim that the user may not read': {
       argv: ['addvolume', 'db', '--volume-name=data', '--as=nobody'],
       err: 'error adding volume, persistentvolumeclaims "data" is forbidden: User "nobody" cannot get resource "persistentvolumeclaims" in API group "" in the namespace "default"\n',
     },
-    'an instance that is not there': {
+    'an instance that does not exist': {
       argv: ['addvolume', 'nobody', '--volume-name=data'],
       err: 'error adding volume, virtualmachineinstance.kubevirt.io "nobody" not found\n',
     },
-    'a VM that is not there': {
+    'a VM that does not exist': {
       argv: ['removevolume', 'nobody', '--volume-name=data', '--persist'],
       err: 'error removing volume, virtualmachine.kubevirt.io "nobody" not found\n',
     },
-    'another bus': {
+    'an unknown bus': {
       argv: ['addvolume', 'db', '--volume-name=data', '--bus=sata'],
       err: "Invalid bus type 'sata' for disk. Only 'scsi' and 'virtio' are supported.\n",
     },
-    'another bus of a LUN': {
+    'an unknown bus of a LUN': {
       argv: ['addvolume', 'db', '--volume-name=data', '--disk-type=lun', '--bus=virtio'],
       err: "Invalid bus type 'virtio' for LUN disk. Only 'scsi' bus is supported.\n",
     },
-    'another type': {
+    'an unknown type': {
       argv: ['addvolume', 'db', '--volume-name=data', '--disk-type=cdrom'],
       err: "Invalid disk type 'cdrom'. Only LUN and Disk are supported.\n",
     },
-    'another cache': {
+    'an unknown cache': {
       argv: ['addvolume', 'db', '--volume-name=data', '--cache=unsafe'],
       err: 'error adding volume, invalid cache value unsafe\n',
     },
@@ -285,7 +292,7 @@ suite('virtctl', () => {
       argv: ['addvolume', 'db', `--volume-name=${LONG}`],
       err: `Invalid volume name ${LONG}, must not exceed 63 characters. Use in conjunction with --disk-name to specify a shorter name\n`,
     },
-    'a name of a disk that is too long': {
+    'a disk name that is too long': {
       argv: ['addvolume', 'db', '--volume-name=data', `--disk-name=${LONG}`],
       err: `Invalid disk name ${LONG}, must not exceed 63 characters\n`,
     },

@@ -1,4 +1,4 @@
-/** Verbs of VMs and instances through the whole way: client, TLS, API server, subresources, TLS, node. */
+/** Verbs of VMs and instances end to end: client, TLS, API server, subresources, TLS, node. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, suite, test } from 'node:test';
 import { CREATED_BY_LABEL } from '#api/names.ts';
@@ -7,7 +7,12 @@ import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { PODS } from '#kube/core-kinds.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
-import { NODE, startScene, type Answer, type Scene } from '#test/scenarios/subresources-scene.ts';
+import {
+  NODE,
+  startSubresourcesScene,
+  type SubresourceResponse,
+  type Scene,
+} from '#test/scenarios/subresources-scene.ts';
 import { http1Request, withoutProof } from '#test/support/raw-https.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
@@ -18,7 +23,7 @@ let scene: Scene;
 const cleanups: (() => unknown)[] = [];
 
 before(async () => {
-  scene = await startScene({ after: (fn) => cleanups.push(fn) });
+  scene = await startSubresourcesScene({ after: (fn) => cleanups.push(fn) });
 });
 after(async () => {
   await scene?.stop();
@@ -26,13 +31,13 @@ after(async () => {
 });
 beforeEach(() => {
   scene.onRead = undefined;
-  scene.node.fault = undefined;
+  scene.node.nextError = undefined;
   scene.node.done.length = 0;
 });
 
-const onVm = (name: string, verb: string, body?: unknown): Promise<Answer> =>
+const onVm = (name: string, verb: string, body?: unknown): Promise<SubresourceResponse> =>
   scene.call('PUT', `${IN_NAMESPACE}/virtualmachines/${name}/${verb}`, { body });
-const onVmi = (name: string, verb: string, body?: unknown): Promise<Answer> =>
+const onVmi = (name: string, verb: string, body?: unknown): Promise<SubresourceResponse> =>
   scene.call('PUT', `${IN_NAMESPACE}/virtualmachineinstances/${name}/${verb}`, { body });
 
 interface VmCase {
@@ -42,7 +47,7 @@ interface VmCase {
   readonly verb: string;
   readonly body?: Loose;
   readonly code: number;
-  /** What the refusal says after the words of Kubernetes. */
+  /** The refusal's message after Kubernetes' prefix. */
   readonly message?: string;
   readonly runs?: Loose;
   readonly requests?: readonly string[];
@@ -53,8 +58,13 @@ const RUNS = { phase: 'Running' };
 const SHORT = { ...RUNS, spec: { terminationGracePeriodSeconds: 30 } };
 
 const vmCases: Record<string, VmCase> = {
-  'start flips Halted': { vm: { runStrategy: 'Halted' }, verb: 'start', code: 202, runs: 'Always' },
-  'start flips running': { vm: { running: false }, verb: 'start', code: 202, runs: true },
+  'start of Halted changes the run strategy': {
+    vm: { runStrategy: 'Halted' },
+    verb: 'start',
+    code: 202,
+    runs: 'Always',
+  },
+  'start changes running': { vm: { running: false }, verb: 'start', code: 202, runs: true },
   'a paused start of Halted is a request': {
     vm: { runStrategy: 'Halted' },
     verb: 'start',
@@ -70,14 +80,14 @@ const vmCases: Record<string, VmCase> = {
     code: 202,
     requests: ['Start'],
   },
-  'start of Manual goes over a finished instance': {
+  'start of Manual replaces a finished instance': {
     vm: { runStrategy: 'Manual' },
     vmi: { phase: 'Succeeded' },
     verb: 'start',
     code: 202,
     requests: ['Stop', 'Start'],
   },
-  'start of what runs': {
+  'start of a running VM': {
     vm: { runStrategy: 'Manual' },
     vmi: RUNS,
     verb: 'start',
@@ -90,7 +100,7 @@ const vmCases: Record<string, VmCase> = {
     code: 409,
     message: 'Always does not support manual start requests',
   },
-  'start while something is under way': {
+  'start during another request': {
     vm: { runStrategy: 'Manual' },
     status: { stateChangeRequests: [{ action: 'Start' }] },
     verb: 'start',
@@ -104,9 +114,15 @@ const vmCases: Record<string, VmCase> = {
     code: 409,
     message: 'RerunOnFailure does not support starting VM from failed state',
   },
-  'stop flips Always': { vm: { runStrategy: 'Always' }, vmi: RUNS, verb: 'stop', code: 202, runs: 'Halted' },
-  'stop flips running to false': { vm: { running: true }, vmi: RUNS, verb: 'stop', code: 202, runs: false },
-  'a forced stop shortens the time': {
+  'stop of Always changes the run strategy': {
+    vm: { runStrategy: 'Always' },
+    vmi: RUNS,
+    verb: 'stop',
+    code: 202,
+    runs: 'Halted',
+  },
+  'stop changes running to false': { vm: { running: true }, vmi: RUNS, verb: 'stop', code: 202, runs: false },
+  'a forced stop shortens the grace period': {
     vm: { runStrategy: 'Always' },
     vmi: SHORT,
     verb: 'stop',
@@ -115,7 +131,7 @@ const vmCases: Record<string, VmCase> = {
     runs: 'Halted',
     grace: 0,
   },
-  'a forced stop gives a time to who had none': {
+  'a forced stop sets a grace period if there was none': {
     vm: { runStrategy: 'Manual' },
     vmi: RUNS,
     verb: 'stop',
@@ -124,7 +140,7 @@ const vmCases: Record<string, VmCase> = {
     requests: ['Stop'],
     grace: 0,
   },
-  'a stop takes the place of what is queued': {
+  'a stop replaces queued requests': {
     vm: { runStrategy: 'Manual' },
     status: { stateChangeRequests: [{ action: 'Start' }] },
     vmi: RUNS,
@@ -132,7 +148,7 @@ const vmCases: Record<string, VmCase> = {
     code: 202,
     requests: ['Stop'],
   },
-  'stop of what does not run': {
+  'stop of a VM that does not run': {
     vm: { runStrategy: 'Halted' },
     verb: 'stop',
     code: 409,
@@ -151,13 +167,13 @@ const vmCases: Record<string, VmCase> = {
     code: 409,
     message: 'RunStategy Halted does not support manual restart requests',
   },
-  'restart of what does not run': {
+  'restart of a VM that does not run': {
     vm: { runStrategy: 'Manual' },
     verb: 'restart',
     code: 409,
     message: 'VM is not running: Halted',
   },
-  'restart with another time than none': {
+  'restart with a grace period other than 0': {
     vm: { runStrategy: 'Always' },
     vmi: RUNS,
     verb: 'restart',
@@ -170,7 +186,7 @@ const vmCases: Record<string, VmCase> = {
 suite('verbs of VMs', () => {
   for (const [title, wanted] of Object.entries(vmCases)) {
     test(title, async () => {
-      const name = scene.aName();
+      const name = scene.newName();
       await scene.aVm(name, wanted.vm, wanted.status);
       if (wanted.vmi !== undefined) await scene.aVmi(name, wanted.vmi);
       const dry = { ...wanted.body, dryRun: ['All'] };
@@ -178,34 +194,34 @@ suite('verbs of VMs', () => {
       const tried = await onVm(name, wanted.verb, dry);
       assert.deepEqual(await scene.readVm(name), before, 'a dry run changes nothing');
       const answer = await onVm(name, wanted.verb, wanted.body);
-      assert.equal(tried.status, answer.status, 'a dry run answers the same');
+      assert.equal(tried.status, answer.status, 'a dry run has the same response');
       assert.equal(answer.status, wanted.code, JSON.stringify(answer.body));
       if (wanted.code === 202) assert.equal(answer.body, '');
       else assert.ok(answer.body.message.endsWith(wanted.message), answer.body.message);
       if (wanted.code === 409) {
-        const words = `Operation cannot be fulfilled on virtualmachine.kubevirt.io "${name}": ${wanted.message}`;
-        assert.equal(answer.body.message, words);
+        const expectedMessage = `Operation cannot be fulfilled on virtualmachine.kubevirt.io "${name}": ${wanted.message}`;
+        assert.equal(answer.body.message, expectedMessage);
         assert.equal(answer.body.reason, 'Conflict');
       }
       const { spec, status } = await scene.readVm(name);
       if (wanted.runs !== undefined) assert.equal(spec.runStrategy ?? spec.running, wanted.runs);
       if (wanted.code !== 202) return;
-      const shown = (request: Loose) => request.action + (request.data?.paused === 'true' ? ' paused' : '');
-      assert.deepEqual((status?.stateChangeRequests ?? []).map(shown), wanted.requests ?? []);
+      const formatRequest = (request: Loose) => request.action + (request.data?.paused === 'true' ? ' paused' : '');
+      assert.deepEqual((status?.stateChangeRequests ?? []).map(formatRequest), wanted.requests ?? []);
       if (wanted.grace !== undefined) {
         assert.equal((await scene.readVmi(name)).spec.terminationGracePeriodSeconds, wanted.grace);
       }
     });
   }
 
-  test('of a VM that is not there', async () => {
+  test('of a VM that does not exist', async () => {
     const { status, body } = await onVm('nobody', 'start');
     assert.equal(status, 404);
     assert.equal(body.message, 'virtualmachine.kubevirt.io "nobody" not found');
   });
 
-  test('a forced restart deletes the running launcher of that instance, and no other', async () => {
-    const name = scene.aName();
+  test('a forced restart deletes the running launcher pod of that instance, and no other', async () => {
+    const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Always' });
     const { metadata } = await scene.aVmi(name, RUNS);
     const pods: Record<string, string> = { mine: metadata.uid, other: 'another-uid' };
@@ -226,9 +242,9 @@ suite('verbs of VMs', () => {
     assert.deepEqual([await deleted('mine'), await deleted('other')], [true, false]);
   });
 
-  test('a migration is made for a guest that runs, and not by a dry run', async () => {
-    const name = scene.aName();
-    const made = async () => {
+  test('a migration is created for a running guest, and not by a dry run', async () => {
+    const name = scene.newName();
+    const migrationsOf = async () => {
       const { items } = await scene.admin.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, { namespace: 'default' });
       return items.filter(({ spec }) => spec.vmiName === name).map(({ metadata, spec }) => ({ metadata, spec }));
     };
@@ -243,16 +259,16 @@ suite('verbs of VMs', () => {
     assert.match(early.body.message, /: VM is not running$/);
     await scene.patchStatus(VIRTUAL_MACHINE_INSTANCES, name, RUNS);
     assert.equal((await onVm(name, 'migrate', { dryRun: ['All'] })).status, 202);
-    assert.deepEqual(await made(), []);
+    assert.deepEqual(await migrationsOf(), []);
     const { status, body } = await onVm(name, 'migrate', { addedNodeSelector: { zone: 'b' } });
     assert.deepEqual([status, body], [202, '']);
-    const [migration] = await made();
+    const [migration] = await migrationsOf();
     assert.match(migration?.metadata.name ?? '', /^kubevirt-migrate-vm-.{5}$/);
     assert.deepEqual(migration?.spec, { vmiName: name, addedNodeSelector: { zone: 'b' } });
   });
 
-  test('what changed between looking and writing is looked at again', async () => {
-    const name = scene.aName();
+  test('a change between read and write causes a new read', async () => {
+    const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Manual' }, { created: false });
     const { metadata } = await scene.aVmi(name, RUNS);
     let changes = 1;
@@ -265,8 +281,8 @@ suite('verbs of VMs', () => {
     assert.deepEqual(status.stateChangeRequests, [{ action: 'Stop', uid: metadata.uid }]);
   });
 
-  test('what changes for ever is a conflict', async () => {
-    const name = scene.aName();
+  test('permanent concurrent changes cause a conflict', async () => {
+    const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Manual' }, { created: false });
     await scene.aVmi(name, RUNS);
     let changes = 0;
@@ -280,8 +296,8 @@ suite('verbs of VMs', () => {
     assert.match(body.message, /the object has been modified/);
   });
 
-  test('only for those who may update the subresource', async () => {
-    const name = scene.aName();
+  test('only for users who may update the subresource', async () => {
+    const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Halted' });
     const access = scene.front.accessOf('operator');
     const path = `${IN_NAMESPACE}/virtualmachines/${name}/start`;
@@ -316,25 +332,25 @@ const vmiCases: Record<string, VmiCase> = {
   'unpause reaches the guest': { vmi: PAUSED, verb: 'unpause', code: 200, done: 'resume' },
   'soft reboot reaches the guest': { vmi: RUNS, verb: 'softreboot', code: 200, done: 'softReboot' },
   'reset reaches the guest': { vmi: RUNS, verb: 'reset', code: 200, done: 'reset' },
-  'pause of what is paused': { vmi: PAUSED, verb: 'pause', code: 409, message: 'VMI is already paused' },
-  'unpause of what runs': { vmi: RUNS, verb: 'unpause', code: 409, message: 'VMI is not paused' },
-  'pause of what is not there yet': {
+  'pause of a paused guest': { vmi: PAUSED, verb: 'pause', code: 409, message: 'VMI is already paused' },
+  'unpause of a running guest': { vmi: RUNS, verb: 'unpause', code: 409, message: 'VMI is not paused' },
+  'pause of a guest that does not run yet': {
     vmi: { phase: 'Scheduling' },
     verb: 'pause',
     code: 409,
     message: 'VM is not running',
   },
-  'soft reboot of what is paused': { vmi: PAUSED, verb: 'softreboot', code: 409, message: 'VMI is paused' },
+  'soft reboot of a paused guest': { vmi: PAUSED, verb: 'softreboot', code: 409, message: 'VMI is paused' },
 };
 
 suite('verbs of instances', () => {
   for (const [title, { vmi, verb, code, message, done }] of Object.entries(vmiCases)) {
     test(title, async () => {
-      const name = scene.aName();
+      const name = scene.newName();
       await scene.aVmi(name, vmi);
       scene.node.run(name, { state: vmi === PAUSED ? 'paused' : 'running' });
       assert.equal((await onVmi(name, verb, { dryRun: ['All'] })).status, code);
-      assert.deepEqual(scene.node.done, [], 'a dry run touches no guest');
+      assert.deepEqual(scene.node.done, [], 'a dry run does not reach the guest');
       const { status, body } = await onVmi(name, verb);
       assert.equal(status, code, JSON.stringify(body));
       assert.deepEqual(scene.node.done, done === undefined ? [] : [`${done} ${name}`]);
@@ -342,31 +358,34 @@ suite('verbs of instances', () => {
     });
   }
 
-  test('the older version is served too', async () => {
-    const name = scene.aName();
+  test('the older version is served, too', async () => {
+    const name = scene.newName();
     await scene.aVmi(name, RUNS);
     scene.node.run(name);
     const path = `${ROOT}/v1alpha3/namespaces/default/virtualmachineinstances/${name}/pause`;
     assert.equal((await scene.call('PUT', path)).status, 200);
   });
 
-  test('what the node says comes back', async () => {
-    const name = scene.aName();
+  test('an error of the node is returned', async () => {
+    const name = scene.newName();
     await scene.aVmi(name, RUNS);
-    const gone = await onVmi(name, 'pause');
-    assert.deepEqual([gone.status, gone.body.message], [404, `virtualmachineinstance.kubevirt.io "${name}" not found`]);
+    const missing = await onVmi(name, 'pause');
+    assert.deepEqual(
+      [missing.status, missing.body.message],
+      [404, `virtualmachineinstance.kubevirt.io "${name}" not found`],
+    );
     scene.node.run(name, { state: 'ended', how: 'shutdown' });
     const ended = await onVmi(name, 'pause');
     assert.equal(ended.status, 409);
     scene.node.run(name);
-    scene.node.fault = new HypervisorError('Cannot pause domain: QEMU does not answer');
+    scene.node.nextError = new HypervisorError('Cannot pause domain: QEMU does not answer');
     const failed = await onVmi(name, 'pause');
     assert.equal(failed.status, 500);
     assert.match(failed.body.message, /QEMU does not answer$/);
   });
 
-  test('a node that nobody can reach is an error that names it', async () => {
-    const name = scene.aName();
+  test('an unreachable node causes an error that names it', async () => {
+    const name = scene.newName();
     await scene.aVmi(name, { ...RUNS, nodeName: 'nowhere' });
     const { status, body } = await onVmi(name, 'pause');
     assert.equal(status, 500);
@@ -374,8 +393,8 @@ suite('verbs of instances', () => {
   });
 });
 
-suite('the rest of the API', () => {
-  test('discovery names the group, its versions and verbs', async () => {
+suite('other parts of the API', () => {
+  test('discovery lists the group, its versions and verbs', async () => {
     const group = await scene.call('GET', ROOT);
     assert.equal(group.body.preferredVersion.version, 'v1');
     const { body } = await scene.call('GET', `${ROOT}/v1`);
@@ -389,17 +408,17 @@ suite('the rest of the API', () => {
   });
 
   const refusals: Record<string, { method?: string; path: string; code: number; message: RegExp }> = {
-    'a verb that comes later': {
+    'a verb of a later version': {
       path: `${IN_NAMESPACE}/virtualmachines/db/memorydump`,
       code: 501,
       message: /^virtualmachines\/memorydump is not supported yet$/,
     },
-    'a verb that nobody has': {
+    'an unknown verb': {
       path: `${IN_NAMESPACE}/virtualmachines/db/explode`,
       code: 404,
       message: /could not find the requested resource/,
     },
-    'another method': {
+    'an unsupported method': {
       method: 'POST',
       path: `${IN_NAMESPACE}/virtualmachines/db/start`,
       code: 405,
@@ -415,16 +434,16 @@ suite('the rest of the API', () => {
   }
 
   test('a console without an upgrade', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVmi(name, RUNS);
     const { status, body } = await scene.call('GET', `${IN_NAMESPACE}/virtualmachineinstances/${name}/console`);
     assert.equal(status, 400);
-    assert.match(body.message, /console is a WebSocket/);
+    assert.match(body.message, /console requires a WebSocket/);
   });
 });
 
 suite('logs from the node', () => {
-  const log = async (query: string) => {
+  const readLog = async (query: string) => {
     await launcher;
     const path = `/api/v1/namespaces/default/pods/launcher/log?container=compute${query}`;
     return await http1Request(scene.front.admin, { path });
@@ -446,51 +465,51 @@ suite('logs from the node', () => {
   });
 
   const cases: Record<string, { query: string; want: string }> = {
-    'all of it': { query: '', want: 'one\ntwo\nthree\n' },
-    'the end of it': { query: '&tailLines=1', want: 'three\n' },
-    'the beginning of it': { query: '&limitBytes=5', want: 'one\nt' },
-    'the end of it and what comes': { query: '&tailLines=1&follow=true', want: 'two\nthree\n' },
+    complete: { query: '', want: 'one\ntwo\nthree\n' },
+    'the end': { query: '&tailLines=1', want: 'three\n' },
+    'the beginning': { query: '&limitBytes=5', want: 'one\nt' },
+    'the end, followed': { query: '&tailLines=1&follow=true', want: 'two\nthree\n' },
   };
   for (const [title, { query, want }] of Object.entries(cases)) {
-    test(title, async () => assert.equal((await log(query)).text, want));
+    test(title, async () => assert.equal((await readLog(query)).text, want));
   }
 
-  test('of a guest that keeps no times', async () => {
-    const { status, text } = await log('&timestamps=true');
+  test('refuses timestamps, which guests do not have', async () => {
+    const { status, text } = await readLog('&timestamps=true');
     assert.equal(status, 400);
     assert.match(text, /has no times/);
   });
 });
 
 suite("the node's endpoint", () => {
-  const as = (user: string, path: string, method = 'GET') =>
+  const requestAs = (user: string, path: string, method = 'GET') =>
     http1Request(scene.endpoint(scene.front.accessOf(user)), { method, path });
   const PAUSE = '/v1/namespaces/default/virtualmachineinstances/any/pause';
 
-  test('lets each do what is theirs only', async () => {
+  test('allows each client only its own requests', async () => {
     scene.node.run('any');
     const codes = [
-      await as('kube-apiserver-kubelet-client', '/containerLogs/default/launcher/compute'),
-      await as('kube-apiserver-kubelet-client', PAUSE, 'PUT'),
-      await as('system:node:node-2', '/containerLogs/default/launcher/compute'),
-      await as('admin', PAUSE, 'PUT'),
-      await as('selfsame-subresources', PAUSE, 'PUT'),
-      await as('admin', '/healthz'),
+      await requestAs('kube-apiserver-kubelet-client', '/containerLogs/default/launcher/compute'),
+      await requestAs('kube-apiserver-kubelet-client', PAUSE, 'PUT'),
+      await requestAs('system:node:node-2', '/containerLogs/default/launcher/compute'),
+      await requestAs('admin', PAUSE, 'PUT'),
+      await requestAs('selfsame-subresources', PAUSE, 'PUT'),
+      await requestAs('admin', '/healthz'),
     ].map(({ status }) => status);
     assert.deepEqual(codes, [200, 403, 403, 403, 200, 200]);
     assert.deepEqual(scene.node.done, ['pause any']);
   });
 
-  test('lets nobody in without a certificate of our CA', async () => {
-    const stranger = withoutProof(scene.endpoint(scene.front.admin));
-    await assert.rejects(http1Request(stranger, { path: '/healthz' }));
+  test('refuses clients without a certificate of our CA', async () => {
+    const anonymous = withoutProof(scene.endpoint(scene.front.admin));
+    await assert.rejects(http1Request(anonymous, { path: '/healthz' }));
   });
 
-  test('answers what it does not know with a Status', async () => {
-    const { status, text } = await as('selfsame-subresources', '/pods');
+  test('answers unknown paths with a Status', async () => {
+    const { status, text } = await requestAs('selfsame-subresources', '/pods');
     assert.equal(status, 404);
     assert.equal(JSON.parse(text).kind, 'Status');
-    assert.equal((await as('selfsame-subresources', PAUSE)).status, 405);
-    assert.equal((await as('selfsame-subresources', '//evil.invalid/healthz')).status, 404);
+    assert.equal((await requestAs('selfsame-subresources', PAUSE)).status, 405);
+    assert.equal((await requestAs('selfsame-subresources', '//evil.invalid/healthz')).status, 404);
   });
 });

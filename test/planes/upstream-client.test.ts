@@ -1,14 +1,17 @@
-/** What KubeVirt's own client sends, to the byte where it matters: its handshake, and bodies whose type it does not tell. */
+/**
+ * Compatibility with KubeVirt's own client, byte by byte where it matters: its handshake, and bodies without a content
+ * type.
+ */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, before, suite, test } from 'node:test';
 import { connect, type TLSSocket } from 'node:tls';
 import { encodeFrame, FrameReader, OPCODES, type Frame } from '#lib/websocket-frames.ts';
-import { startScene, type Scene } from '#test/scenarios/subresources-scene.ts';
+import { startSubresourcesScene, type Scene } from '#test/scenarios/subresources-scene.ts';
 import { http1Request } from '#test/support/raw-https.ts';
 
 const IN_NAMESPACE = '/apis/subresources.kubevirt.io/v1/namespaces/default';
-/** Of the RFC's own example. */
+/** From the example in the RFC. */
 const KEY = 'dGhlIHNhbXBsZSBub25jZQ==';
 const ACCEPT = 's3pPLMBiTxaQ9kYGzzhZRbK+xOo=';
 const MASK = Buffer.from([1, 2, 3, 4]);
@@ -16,22 +19,22 @@ const MASK = Buffer.from([1, 2, 3, 4]);
 let scene: Scene;
 const cleanups: (() => unknown)[] = [];
 before(async () => {
-  scene = await startScene({ after: (fn) => cleanups.push(fn) });
+  scene = await startSubresourcesScene({ after: (fn) => cleanups.push(fn) });
 });
 after(async () => {
   await scene?.stop();
   for (const cleanup of cleanups) await cleanup();
 });
 
-async function aGuest(): Promise<string> {
-  const name = scene.aName();
+async function createGuest(): Promise<string> {
+  const name = scene.newName();
   await scene.aVm(name, { runStrategy: 'Manual' }, { created: true });
   await scene.aVmi(name, { phase: 'Running' });
   scene.node.run(name);
   return name;
 }
 
-/** One connection as gorilla/websocket opens it, without a word more. */
+/** One connection as gorilla/websocket opens it, without additional headers. */
 class GoClient {
   readonly #socket: TLSSocket;
   readonly #reader = new FrameReader({ masked: false, maxMessageBytes: 1024 * 1024 });
@@ -52,7 +55,7 @@ class GoClient {
   static async open(path: string): Promise<GoClient> {
     const { server, certificateAuthority: ca, clientCertificate: cert, clientKey: key } = scene.front.admin;
     const { hostname, port, host } = new URL(server);
-    // Go's TLS offers no protocol here, and gorilla knows HTTP/1.1 only.
+    // Go's TLS offers no protocol here, and gorilla supports HTTP/1.1 only.
     const socket = connect({ host: hostname, port: Number(port), ca, cert, key });
     await once(socket, 'secureConnect');
     const client = new GoClient(socket);
@@ -70,7 +73,7 @@ class GoClient {
     return client;
   }
 
-  /** Status line and headers; for an upgrade, what follows are frames. */
+  /** Reads the status line and headers; after an upgrade, frames follow. */
   async head(): Promise<string> {
     while (!this.#bytes.includes('\r\n\r\n')) await once(this.#socket, 'taken');
     const end = this.#bytes.indexOf('\r\n\r\n');
@@ -100,7 +103,7 @@ class GoClient {
     this.#socket.write(encodeFrame({ opcode, fin: true, payload: Buffer.from(text) }, MASK));
   }
 
-  /** As wsStreamer leaves: without a close of the WebSocket. */
+  /** Ends like wsStreamer: without a close frame. */
   drop(): void {
     this.#socket.destroy();
   }
@@ -114,8 +117,8 @@ suite('a stream of KubeVirt', () => {
     'a port of a VM': { path: 'virtualmachines/NAME/portforward/22/tcp' },
   };
   for (const [what, { path, greeting }] of Object.entries(streams)) {
-    test(`${what}: the handshake, both directions, a ping, and an end without a word`, async () => {
-      const name = await aGuest();
+    test(`${what}: the handshake, both directions, a ping, and an end without a close frame`, async () => {
+      const name = await createGuest();
       const client = await GoClient.open(`${IN_NAMESPACE}/${path.replace('NAME', name)}`);
       const head = await client.head();
       assert.match(head, /^HTTP\/1\.1 101 Switching Protocols\r\n/);
@@ -136,8 +139,8 @@ suite('a stream of KubeVirt', () => {
     });
   }
 
-  test('a refusal is a Status that its client can read', async () => {
-    const name = scene.aName();
+  test('a refusal is a Status that the client can read', async () => {
+    const name = scene.newName();
     await scene.aVmi(name, { phase: 'Scheduling' });
     const client = await GoClient.open(`${IN_NAMESPACE}/virtualmachineinstances/${name}/console`);
     const head = await client.head();
@@ -158,7 +161,7 @@ suite('a verb of KubeVirt', () => {
   const GO = { accept: 'application/json, */*', 'user-agent': 'virtctl/v0.0.0 (linux/amd64) kubernetes/$Format' };
   const verbs: Record<string, { path: string; body?: string; want: number }> = {
     // json.Marshal of options that are nil, or empty.
-    'start with nothing': { path: 'virtualmachines/NAME/start', body: '{}', want: 409 },
+    'start without options': { path: 'virtualmachines/NAME/start', body: '{}', want: 409 },
     'stop with null': { path: 'virtualmachines/NAME/stop?dryRun=All', body: 'null', want: 202 },
     'restart with options': { path: 'virtualmachines/NAME/restart', body: '{"dryRun":["All"]}', want: 202 },
     'pause with options': { path: 'virtualmachineinstances/NAME/pause', body: '{"dryRun":["All"]}', want: 200 },
@@ -171,7 +174,7 @@ suite('a verb of KubeVirt', () => {
   };
   for (const [what, { path, body, want }] of Object.entries(verbs)) {
     test(what, async () => {
-      const name = await aGuest();
+      const name = await createGuest();
       const answer = await http1Request(scene.front.admin, {
         method: 'PUT',
         path: `${IN_NAMESPACE}/${path.replace('NAME', name)}`,
@@ -182,7 +185,7 @@ suite('a verb of KubeVirt', () => {
     });
   }
 
-  test('the version that it compares with its own', async () => {
+  test('returns the version that the client compares with its own', async () => {
     const { status, text } = await http1Request(scene.front.admin, {
       path: '/apis/subresources.kubevirt.io/v1/version',
       headers: GO,

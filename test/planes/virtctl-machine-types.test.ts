@@ -1,4 +1,4 @@
-/** virtctl update machine-types against the real API, where Jobs get pods, but nobody runs them: the test stands in. */
+/** virtctl update machine-types against the real API. Jobs get pods, but the test runs them. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
@@ -7,7 +7,7 @@ import { JOBS } from '#api/machine-types/kinds.ts';
 import { planConfigMaps, progressConfigMap, type EntryNote, type PlanEntry } from '#api/machine-types/plan.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { CONFIG_MAPS, NAMESPACES, NODES, PODS } from '#kube/core-kinds.ts';
-import { NODE, Sink, startScene, type Scene } from '#test/scenarios/subresources-scene.ts';
+import { NODE, Sink, startSubresourcesScene, type Scene } from '#test/scenarios/subresources-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
 const SYSTEM = 'selfsame-system';
@@ -18,7 +18,7 @@ let scene: Scene;
 const cleanups: (() => unknown)[] = [];
 
 before(async () => {
-  scene = await startScene({ after: (fn) => cleanups.push(fn) });
+  scene = await startSubresourcesScene({ after: (fn) => cleanups.push(fn) });
   const { admin } = scene;
   const { items } = await admin.list(NAMESPACES);
   if (!items.some(({ metadata }) => metadata.name === SYSTEM)) {
@@ -41,9 +41,9 @@ after(async () => {
 });
 
 const update = (...argv: string[]) => scene.virtctl('update', 'machine-types', ...argv);
-const asksFor = (type: string) => ({ template: { spec: { domain: { machine: { type }, devices: {} } } } });
+const specWithType = (type: string) => ({ template: { spec: { domain: { machine: { type }, devices: {} } } } });
 
-/** The names of Jobs that are there. */
+/** Returns the names of the existing Jobs. */
 async function jobNames(): Promise<string[]> {
   const { items } = await scene.admin.list(JOBS, { namespace: SYSTEM });
   return items.map(({ metadata }) => metadata.name);
@@ -51,7 +51,7 @@ async function jobNames(): Promise<string[]> {
 
 const createdName = (out: string) => /^Successfully created job (\S+)\.\n/.exec(out)?.[1] ?? '';
 
-async function made(...argv: string[]): Promise<string> {
+async function createJob(...argv: string[]): Promise<string> {
   const { code, out, err } = await update(...argv);
   assert.equal(code, 0, err);
   return createdName(out);
@@ -61,7 +61,7 @@ const readJob = (name: string): Promise<Loose> => scene.admin.get(JOBS, { namesp
 
 async function envOf(name: string): Promise<string[]> {
   const [container] = (await readJob(name)).spec.template.spec.containers;
-  return container.env.map((one: Loose) => `${one.name}=${one.value}`);
+  return container.env.map((variable: Loose) => `${variable.name}=${variable.value}`);
 }
 
 interface Planned {
@@ -70,8 +70,8 @@ interface Planned {
   readonly runs?: boolean;
 }
 
-/** What the program would have written: VMs of these names, a plan, and notes. */
-async function planned(job: string, vms: Readonly<Record<string, Planned>>): Promise<void> {
+/** Writes what the program of the Job would have written: VMs of these names, a plan, and notes. */
+async function writePlan(job: string, vms: Readonly<Record<string, Planned>>): Promise<void> {
   const reference = { namespace: SYSTEM, name: job, uid: (await readJob(job)).metadata.uid as string };
   const entries: PlanEntry[] = [];
   const notes = new Map<number, EntryNote>();
@@ -80,7 +80,7 @@ async function planned(job: string, vms: Readonly<Record<string, Planned>>): Pro
     if (!items.some(({ metadata }) => metadata.name === name)) {
       await scene.aVm(name, {
         runStrategy: runs === true ? 'Always' : 'Halted',
-        ...asksFor(note === undefined ? OLD : ''),
+        ...specWithType(note === undefined ? OLD : ''),
       });
     }
     if (marked === true) await scene.patchStatus(VIRTUAL_MACHINES, name, { machineTypeRestartRequired: true });
@@ -94,7 +94,7 @@ async function planned(job: string, vms: Readonly<Record<string, Planned>>): Pro
   await scene.admin.create(CONFIG_MAPS, progressConfigMap(reference, 0, notes));
 }
 
-/** The pod of a Job, once it is made. */
+/** Returns the pod of a Job once it is created. */
 async function podOf(job: string): Promise<string> {
   for (;;) {
     const labelSelector = `batch.kubernetes.io/job-name=${job}`;
@@ -130,7 +130,7 @@ suite('virtctl update machine-types', () => {
     },
   };
   for (const [title, { argv, want }] of Object.entries(jobs)) {
-    test(`makes a job of ${title}`, async () => assert.deepEqual(await envOf(await made(...argv)), want));
+    test(`creates a Job from ${title}`, async () => assert.deepEqual(await envOf(await createJob(...argv)), want));
   }
 
   const refusals: Record<string, { argv: string[]; err: RegExp }> = {
@@ -138,7 +138,7 @@ suite('virtctl update machine-types', () => {
       argv: ['[--'],
       err: /^--which-matches-glob: "\[--": syntax error in pattern; expected a glob of machine types, /m,
     },
-    'a namespace that is not there': { argv: ['*', '-n', 'nowhere'], err: /^namespaces "nowhere" not found\n$/ },
+    'a namespace that does not exist': { argv: ['*', '-n', 'nowhere'], err: /^namespaces "nowhere" not found\n$/ },
     'a target that VMs may not have': {
       argv: ['*', '--target-machine-type', 'microvm'],
       err: /^Cannot use the machine type "microvm": the KubeVirt object allows only q35\*, pc-q35\*\n$/,
@@ -147,34 +147,34 @@ suite('virtctl update machine-types', () => {
       argv: ['*', '--target-machine-type', 'pc-q35-99.0'],
       err: /^Cannot use the machine type "pc-q35-99.0": no node offers it; /,
     },
-    'a format for what is no plan': { argv: ['*', '-o', 'json'], err: /^--output requires --dry-run\n$/ },
-    'waiting for what is not made': {
+    'an output format without a dry run': { argv: ['*', '-o', 'json'], err: /^--output requires --dry-run\n$/ },
+    'waiting for a Job that is not created': {
       argv: ['*', '--dry-run', '--wait'],
       err: /^--wait cannot be combined with --dry-run\n$/,
     },
-    'a word too many': { argv: ['*', 'b'], err: /^2 globs are given; expected one, in quotes, / },
+    'too many arguments': { argv: ['*', 'b'], err: /^2 globs are given; expected one, in quotes, / },
   };
   for (const [title, { argv, err }] of Object.entries(refusals)) {
-    test(`refuses ${title}, and makes nothing`, async () => {
-      const there = await jobNames();
+    test(`refuses ${title}, and creates nothing`, async () => {
+      const existing = await jobNames();
       const answer = await update(...argv);
       assert.deepEqual([answer.code, answer.out], [1, '']);
       assert.match(answer.err, err);
-      assert.deepEqual(await jobNames(), there);
+      assert.deepEqual(await jobNames(), existing);
     });
   }
 
-  test('--dry-run shows the plan, and makes nothing', async () => {
-    const [stopped, running, other] = [scene.aName(), scene.aName(), scene.aName()];
-    await scene.aVm(stopped, { runStrategy: 'Halted', ...asksFor('pc-q35-rhel8.4.0') });
-    await scene.aVm(running, { runStrategy: 'Always', ...asksFor('q35') });
+  test('--dry-run shows the plan, and creates nothing', async () => {
+    const [stopped, running, other] = [scene.newName(), scene.newName(), scene.newName()];
+    await scene.aVm(stopped, { runStrategy: 'Halted', ...specWithType('pc-q35-rhel8.4.0') });
+    await scene.aVm(running, { runStrategy: 'Always', ...specWithType('q35') });
     await scene.aVmi(running, {
       spec: { domain: { machine: { type: 'q35' }, devices: {} } },
       phase: 'Running',
       machine: { type: 'pc-q35-rhel8.4.0' },
     });
-    await scene.aVm(other, { runStrategy: 'Halted', ...asksFor('pc-q35-rhel9.0.0') });
-    const there = await jobNames();
+    await scene.aVm(other, { runStrategy: 'Halted', ...specWithType('pc-q35-rhel9.0.0') });
+    const existing = await jobNames();
     const { code, out, err } = await update('*rhel-8.4*', '--dry-run');
     assert.equal(code, 0, err);
     const rows = out.split('\n').map((line) => line.split(/ {3,}/));
@@ -192,18 +192,18 @@ suite('virtctl update machine-types', () => {
       (JSON.parse(json.out) as Loose[]).map(({ name, act }) => [name, act]),
       [[running, 'mark']],
     );
-    assert.deepEqual(await jobNames(), there);
+    assert.deepEqual(await jobNames(), existing);
     assert.equal((await scene.readVm(stopped)).spec.template.spec.domain.machine.type, 'pc-q35-rhel8.4.0');
   });
 
-  test('list tells of every VM what is true now', async () => {
-    const job = await made('*rhel-8.*');
+  test('list shows the current state of every VM', async () => {
+    const job = await createJob('*rhel-8.*');
     assert.match(
       (await update('list', job)).out,
       /: it has no plan yet; nothing was changed\. See kubectl logs job\/\S+ -n selfsame-system\n$/,
     );
-    const [open, marked, bad] = [scene.aName(), scene.aName(), scene.aName()];
-    await planned(job, {
+    const [open, marked, bad] = [scene.newName(), scene.newName(), scene.newName()];
+    await writePlan(job, {
       [open]: {},
       [marked]: { note: { state: 'updated' }, marked: true, runs: true },
       [bad]: { note: { state: 'failed', reason: 'no way' } },
@@ -219,17 +219,17 @@ suite('virtctl update machine-types', () => {
     ]);
     const all = JSON.parse((await update('list', '-o', 'json')).out) as Loose[];
     assert.deepEqual(
-      all.find((one) => one.job === job)?.virtualMachines.map((vm: Loose) => vm.state),
+      all.find((row) => row.job === job)?.virtualMachines.map((vm: Loose) => vm.state),
       ['pending', 'restartRequired', 'failed'],
     );
     assert.match((await update('list', 'nobody')).err, /^Cannot find the job nobody in namespace selfsame-system\n$/);
   });
 
-  test('delete stops the job, takes marks off, and leaves nothing', async () => {
-    const job = await made('*rhel-8.*');
+  test('delete stops the Job, removes marks, and leaves nothing behind', async () => {
+    const job = await createJob('*rhel-8.*');
     const { uid } = (await readJob(job)).metadata;
-    const [done, marked] = [scene.aName(), scene.aName()];
-    await planned(job, {
+    const [done, marked] = [scene.newName(), scene.newName()];
+    await writePlan(job, {
       [done]: { note: { state: 'done' } },
       [marked]: { note: { state: 'restartRequired' }, marked: true, runs: true },
     });
@@ -249,10 +249,10 @@ suite('virtctl update machine-types', () => {
     assert.equal((await update('delete', job)).code, 1);
   });
 
-  test('delete leaves the marks that another job looks after', async () => {
-    const [first, second] = [await made('*rhel-8.*'), await made('*rhel-8.2*')];
-    const vm = scene.aName();
-    await planned(first, { [vm]: { note: { state: 'restartRequired' }, marked: true, runs: true } });
+  test('delete keeps marks that another Job maintains', async () => {
+    const [first, second] = [await createJob('*rhel-8.*'), await createJob('*rhel-8.2*')];
+    const vm = scene.newName();
+    await writePlan(first, { [vm]: { note: { state: 'restartRequired' }, marked: true, runs: true } });
     const { uid } = (await scene.readVm(vm)).metadata;
     const { uid: vmiUid } = (await scene.readVmi(vm)).metadata;
     const reference = { namespace: SYSTEM, name: second, uid: (await readJob(second)).metadata.uid as string };
@@ -265,7 +265,7 @@ suite('virtctl update machine-types', () => {
     assert.equal((await scene.readVm(vm)).status.machineTypeRestartRequired, false);
   });
 
-  test('delete takes no job of others', async () => {
+  test('delete refuses a Job of another program', async () => {
     const containers = [{ name: 'c', image: 'example.org/x' }];
     const spec = { template: { spec: { restartPolicy: 'Never', containers } } };
     const metadata = { namespace: SYSTEM, name: 'strange' };
@@ -276,12 +276,12 @@ suite('virtctl update machine-types', () => {
     assert.ok((await jobNames()).includes('strange'));
   });
 
-  test('--wait ends with the job, and tells what came of it', async () => {
+  test('--wait ends with the Job, and reports its result', async () => {
     const out = new Sink();
-    const ended = scene.virtctlWith(Readable.from([]), out, 'update', 'machine-types', '*rhel-8.*', '--wait');
+    const ended = scene.virtctlInteractive(Readable.from([]), out, 'update', 'machine-types', '*rhel-8.*', '--wait');
     await once(out, 'grown');
     const job = createdName(out.text);
-    await planned(job, { [scene.aName()]: { note: { state: 'done' } } });
+    await writePlan(job, { [scene.newName()]: { note: { state: 'done' } } });
     const pod = { namespace: SYSTEM, name: await podOf(job) };
     const body = { status: { phase: 'Succeeded' } };
     await scene.admin.patch(PODS, pod, { type: 'merge', body }, { subresource: 'status' });
@@ -291,9 +291,9 @@ suite('virtctl update machine-types', () => {
     assert.ok(out.text.endsWith(`Job ${job} is complete: 1 done\n`), out.text);
   });
 
-  test('supported tells types, who has them, and who has none of them', async () => {
-    const stranded = scene.aName();
-    await scene.aVm(stranded, { runStrategy: 'Halted', ...asksFor('pc-q35-rhel7.6.0') });
+  test('supported lists types, their VMs, and VMs with unsupported types', async () => {
+    const stranded = scene.newName();
+    await scene.aVm(stranded, { runStrategy: 'Halted', ...specWithType('pc-q35-rhel7.6.0') });
     const { code, out, err } = await update('supported');
     assert.equal(code, 0, err);
     const rows = out.split('\n').map((line) => line.split(/ {3,}/));

@@ -1,4 +1,4 @@
-/** virtctl against the real API, a real node endpoint and guests that are only pretended. */
+/** virtctl against the real API, a real node endpoint and simulated guests. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
@@ -6,7 +6,7 @@ import { after, before, beforeEach, suite, test } from 'node:test';
 import { NEW_LAYOUT_ANNOTATION } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { apiVersionOf } from '#kube/meta.ts';
-import { Sink, startScene, type Scene } from '#test/scenarios/subresources-scene.ts';
+import { Sink, startSubresourcesScene, type Scene } from '#test/scenarios/subresources-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
 const RUNS = { phase: 'Running' };
@@ -15,7 +15,7 @@ let scene: Scene;
 const cleanups: (() => unknown)[] = [];
 
 before(async () => {
-  scene = await startScene({ after: (fn) => cleanups.push(fn) });
+  scene = await startSubresourcesScene({ after: (fn) => cleanups.push(fn) });
 });
 after(async () => {
   await scene?.stop();
@@ -25,7 +25,7 @@ beforeEach(() => void (scene.node.done.length = 0));
 
 suite('virtctl', () => {
   test('starts, restarts and stops', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Halted' });
     const dry = await scene.virtctl('start', '--dry-run', name);
     assert.deepEqual(dry, { code: 0, out: `Dry Run execution\nVM ${name} was scheduled to start\n`, err: '' });
@@ -44,23 +44,23 @@ suite('virtctl', () => {
   });
 
   const refusals: Record<string, { argv: string[]; err: string }> = {
-    'a VM that is not there': {
+    'a start of a VM that does not exist': {
       argv: ['start', 'nobody'],
       err: 'Error starting VirtualMachine virtualmachine.kubevirt.io "nobody" not found\n',
     },
-    'a stop of it': {
+    'a stop of a VM that does not exist': {
       argv: ['stop', 'nobody'],
       err: 'error stopping VirtualMachine virtualmachine.kubevirt.io "nobody" not found\n',
     },
-    'a restart of it': {
+    'a restart of a VM that does not exist': {
       argv: ['restart', 'nobody'],
       err: 'error restarting VirtualMachine: virtualmachine.kubevirt.io "nobody" not found\n',
     },
-    'force without a time': {
+    'force without a grace period': {
       argv: ['stop', 'db', '--force'],
       err: 'Must both use --force=true and set --grace-period.\n',
     },
-    'a pause of nobody': {
+    'a pause of an instance that does not exist': {
       argv: ['pause', 'vm', 'nobody'],
       err: 'Error getting VirtualMachine nobody: virtualmachines.kubevirt.io "nobody" not found\n',
     },
@@ -73,27 +73,27 @@ suite('virtctl', () => {
       argv: ['identity', 'explode'],
       err: 'unknown command "explode" for "virtctl identity"; expected diff, duplicates, history, renew or show\n',
     },
-    'an output that it has not': {
+    'an unknown output format': {
       argv: ['identity', 'duplicates', '-o', 'yaml'],
       err: 'unable to match a printer suitable for the output format "yaml", expected json\n',
     },
-    'duplicates for who may not see all namespaces': {
+    'duplicates for a user who may not read all namespaces': {
       argv: ['identity', 'duplicates', '--as', 'nobody'],
       err:
         'virtualmachines.kubevirt.io is forbidden: User "nobody" cannot list resource "virtualmachines" in API group "kubevirt.io" at the cluster scope\n' +
         'Finding duplicates requires permission to list virtualmachines.kubevirt.io in all namespaces.\n',
     },
     'an unknown flag': { argv: ['start', 'db', '--now'], err: 'unknown flag: --now\n' },
-    'protection of a VM that is not there': {
+    'protection of a VM that does not exist': {
       argv: ['protect', 'nobody'],
       err: 'Error protecting VM nobody: virtualmachines.kubevirt.io "nobody" not found\n',
     },
-    'protection by who may not': {
+    'protection by a user without permission': {
       argv: ['unprotect', 'db', '--as', 'nobody'],
       err: 'Error unprotecting VM db: virtualmachines.kubevirt.io "db" is forbidden: User "nobody" cannot patch resource "virtualmachines" in API group "kubevirt.io" in the namespace "default"\n',
     },
-    'protection of nothing': { argv: ['protect'], err: 'expected the name of a VM, or --selector\n' },
-    'protection of two': {
+    'protection without a VM': { argv: ['protect'], err: 'expected the name of a VM, or --selector\n' },
+    'protection of two VMs': {
       argv: ['protect', 'db', 'web'],
       err: 'accepts between 0 and 1 arg(s), received 2\n',
     },
@@ -105,7 +105,7 @@ suite('virtctl', () => {
       argv: ['protect', 'db', '--reason', 'x'.repeat(1025)],
       err: 'Cannot use --reason: it has 1025 characters; expected at most 1024\n',
     },
-    'too few words': { argv: ['pause', 'vm'], err: 'accepts 2 arg(s), received 1\n' },
+    'too few arguments': { argv: ['pause', 'vm'], err: 'accepts 2 arg(s), received 1\n' },
   };
   for (const [title, { argv, err }] of Object.entries(refusals)) {
     test(`refuses ${title}`, async () => {
@@ -113,8 +113,8 @@ suite('virtctl', () => {
     });
   }
 
-  test('pauses through the VM, and says when the VM is not to run', async () => {
-    const name = scene.aName();
+  test('pauses through the VM, and reports if the VM is not to run', async () => {
+    const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Halted' });
     assert.equal(
       (await scene.virtctl('pause', 'vm', name)).err,
@@ -128,7 +128,7 @@ suite('virtctl', () => {
     assert.deepEqual(scene.node.done, [`pause ${name}`, `reset ${name}`]);
   });
 
-  test('tells both versions', async () => {
+  test('prints both versions', async () => {
     const { out } = await scene.virtctl('version');
     assert.match(
       out,
@@ -137,8 +137,8 @@ suite('virtctl', () => {
     assert.doesNotMatch((await scene.virtctl('version', '-c')).out, /Server/);
   });
 
-  test('accepts new addresses for a VM whose record is lost, and for no other', async () => {
-    const [name, lost] = [scene.aName(), 'f0a4e6a2-0000-4000-8000-000000000001'];
+  test('accepts new addresses only for a VM whose record is lost', async () => {
+    const [name, lost] = [scene.newName(), 'f0a4e6a2-0000-4000-8000-000000000001'];
     await scene.aVm(name, { runStrategy: 'Halted' });
     const err = `Cannot renew the identity record of VM ${name}: the record is not lost\n`;
     assert.deepEqual(await scene.virtctl('identity', 'renew', name), { code: 1, out: '', err });
@@ -152,7 +152,7 @@ suite('virtctl', () => {
     assert.equal((await scene.readVm(name)).metadata.annotations[NEW_LAYOUT_ANNOTATION], lost);
   });
 
-  test('lists who shares a firmware uuid', async () => {
+  test('lists VMs that share a firmware uuid', async () => {
     const uuid = '5a9fc181-957e-5c32-9e5a-2de5e9673531';
     const withUuid = (text: string, finalizers: string[] = []) => ({
       metadata: { finalizers },
@@ -196,12 +196,12 @@ suite('virtctl', () => {
   const REASON = 'selfsame.io/delete-protection-reason';
 
   test('protects and unprotects a VM', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Halted' });
-    const made = await scene.readVm(name);
+    const created = await scene.readVm(name);
     const dry = await scene.virtctl('protect', name, '--dry-run');
     assert.deepEqual(dry, { code: 0, out: `Dry Run execution\nVM ${name} is protected from deletion\n`, err: '' });
-    assert.deepEqual(await scene.readVm(name), made);
+    assert.deepEqual(await scene.readVm(name), created);
 
     const done = { code: 0, out: `VM ${name} is protected from deletion\n`, err: '' };
     assert.deepEqual(await scene.virtctl('protect', name, '--reason', 'holds the ledger'), done);
@@ -210,7 +210,7 @@ suite('virtctl', () => {
       [kept.metadata.labels, kept.metadata.annotations],
       [{ [LABEL]: 'true' }, { [REASON]: 'holds the ledger' }],
     );
-    assert.deepEqual(kept.spec, made.spec);
+    assert.deepEqual(kept.spec, created.spec);
     assert.deepEqual(await scene.virtctl('protect', name), done, 'again');
     assert.deepEqual(await scene.readVm(name), kept, 'nothing is written, and the reason stays');
 
@@ -220,8 +220,8 @@ suite('virtctl', () => {
     assert.deepEqual(await scene.virtctl('unprotect', name), undone, 'again');
   });
 
-  test('does not say that a VM is protected which is being deleted', async () => {
-    const name = scene.aName();
+  test('does not report a VM as protected that is being deleted', async () => {
+    const name = scene.newName();
     await scene.aVm(name, { runStrategy: 'Halted' });
     const key = { namespace: 'default', name };
     const body = { metadata: { finalizers: ['test.selfsame.io/kept'] } };
@@ -231,7 +231,7 @@ suite('virtctl', () => {
     assert.deepEqual(await scene.virtctl('protect', name), { code: 1, out: '', err });
   });
 
-  /** Of VMs; everywhere, or in one namespace. */
+  /** Allows the user a verb on VMs, in all namespaces or in one. */
   async function allow(user: string, { verb, namespace }: { verb: string; namespace?: string }): Promise<void> {
     const apiGroup = 'rbac.authorization.k8s.io';
     const path = `/apis/${apiGroup}/v1/${namespace === undefined ? '' : `namespaces/${namespace}/`}`;
@@ -245,7 +245,7 @@ suite('virtctl', () => {
     await scene.front.put(`${path}${prefix.toLowerCase()}rolebindings`, binding);
   }
 
-  test('protects what a selector matches', async () => {
+  test('protects the VMs that a selector matches', async () => {
     const create = async (namespace: string, name: string, tier: string) => {
       const { kind } = VIRTUAL_MACHINES;
       const spec = { runStrategy: 'Halted', template: { spec: { domain: { devices: {} } } } };
@@ -259,7 +259,7 @@ suite('virtctl', () => {
     await create('sales', 'db-2', 'db');
     await create('sales', 'web', 'web');
     await create('stock', 'db-1', 'db');
-    const whoIs = async () => {
+    const protectedNames = async () => {
       const { items } = await scene.admin.list(VIRTUAL_MACHINES, { labelSelector: `${LABEL}=true,tier` });
       return items.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
     };
@@ -274,7 +274,7 @@ suite('virtctl', () => {
       out: 'VM db-1 is protected from deletion\nVM db-2 is protected from deletion\n2 VMs are protected from deletion\n',
       err: '',
     });
-    assert.deepEqual(await whoIs(), ['sales/db-1', 'sales/db-2']);
+    assert.deepEqual(await protectedNames(), ['sales/db-1', 'sales/db-2']);
     assert.deepEqual(await scene.virtctl('unprotect', '-l', 'tier in (db)', '--all-namespaces', '--dry-run'), {
       code: 0,
       out: [
@@ -286,7 +286,7 @@ suite('virtctl', () => {
       ].join('\n'),
       err: '',
     });
-    assert.deepEqual(await whoIs(), ['sales/db-1', 'sales/db-2']);
+    assert.deepEqual(await protectedNames(), ['sales/db-1', 'sales/db-2']);
 
     await allow('eve', { verb: 'list' });
     await allow('eve', { verb: 'patch', namespace: 'stock' });
@@ -297,10 +297,10 @@ suite('virtctl', () => {
       out: 'VM stock/db-1 is protected from deletion\n1 VM is protected from deletion\n',
       err: `Error protecting 2 of 3 VMs:\n${forbidden('db-1')}${forbidden('db-2')}`,
     });
-    assert.deepEqual(await whoIs(), ['sales/db-1', 'sales/db-2', 'stock/db-1']);
+    assert.deepEqual(await protectedNames(), ['sales/db-1', 'sales/db-2', 'stock/db-1']);
   });
 
-  test('shows what the server warns of, once', async () => {
+  test('shows each warning of the server once', async () => {
     const policy = { apiVersion: 'admissionregistration.k8s.io/v1', metadata: { name: 'unwise' } };
     const path = '/apis/admissionregistration.k8s.io/v1';
     await scene.front.put(`${path}/validatingadmissionpolicies`, {
@@ -323,7 +323,7 @@ suite('virtctl', () => {
       kind: 'ValidatingAdmissionPolicyBinding',
       spec: { policyName: 'unwise', validationActions: ['Warn'] },
     });
-    const names = [scene.aName(), scene.aName()];
+    const names = [scene.newName(), scene.newName()];
     for (const name of names) {
       await scene.aVm(name, { runStrategy: 'Halted' });
       const body = { metadata: { labels: { unwise: 'yes' } } };
@@ -334,7 +334,7 @@ suite('virtctl', () => {
     assert.match(err, /^Warning: [^\n]*it is "unwise"\n$/);
   });
 
-  test('tells of the commands of a group', async () => {
+  test('prints the commands of a group', async () => {
     const { out } = await scene.virtctl('identity');
     assert.match(out, /^Inspect the identity of virtual machines\.\n\nAvailable Commands:\n {2}diff {9}Show /);
     assert.equal((await scene.virtctl('identity', '--help')).out, out);
@@ -342,21 +342,21 @@ suite('virtctl', () => {
     assert.match(help.out, /\nUsage:\n {2}virtctl identity duplicates \[flags\]\n/);
   });
 
-  async function attached(name: string) {
+  async function openConsole(name: string) {
     const [stdin, stdout] = [new PassThrough(), new Sink()];
-    const ended = scene.virtctlWith(stdin, stdout, 'console', name);
-    const shows = async (text: string) => {
+    const ended = scene.virtctlInteractive(stdin, stdout, 'console', name);
+    const awaitText = async (text: string) => {
       while (!stdout.text.includes(text)) await once(stdout, 'grown');
     };
-    await shows('login: ');
-    return { stdin, stdout, shows, ended };
+    await awaitText('login: ');
+    return { stdin, stdout, shows: awaitText, ended };
   }
 
-  test('a console goes both ways until Ctrl-]', async () => {
-    const name = scene.aName();
+  test('a console works in both directions until Ctrl-]', async () => {
+    const name = scene.newName();
     await scene.aVmi(name, RUNS);
     scene.node.run(name);
-    const { stdin, shows, ended } = await attached(name);
+    const { stdin, shows, ended } = await openConsole(name);
     stdin.write('root\n');
     await shows('login: ROOT\n');
     const guest = scene.node.consoles.get(name)!;
@@ -368,16 +368,16 @@ suite('virtctl', () => {
   });
 
   test('a console ends with the guest', async () => {
-    const name = scene.aName();
+    const name = scene.newName();
     await scene.aVmi(name, RUNS);
     scene.node.run(name);
-    const { ended, stdout } = await attached(name);
+    const { ended, stdout } = await openConsole(name);
     scene.node.consoles.get(name)!.end('Power down.\n');
     assert.equal((await ended).code, 0);
-    assert.equal(stdout.text, 'login: POWER DOWN.\n', 'its last words are not lost');
+    assert.equal(stdout.text, 'login: POWER DOWN.\n', 'its last output is not lost');
   });
 
-  test('a console of nobody', async () => {
+  test('a console of an instance that does not exist', async () => {
     assert.deepEqual(await scene.virtctl('console', 'nobody'), {
       code: 1,
       out: '',
@@ -385,8 +385,8 @@ suite('virtctl', () => {
     });
   });
 
-  test('a console of a guest that does not run yet is waited for, but not for ever', async () => {
-    const name = scene.aName();
+  test('a console waits for a guest that does not run yet, but not for ever', async () => {
+    const name = scene.newName();
     await scene.aVmi(name, { phase: 'Scheduling' });
     const { code, err } = await scene.virtctl('console', '--timeout=0', name);
     assert.equal(code, 1);

@@ -1,4 +1,7 @@
-/** Disks and interfaces that come and go with the template while the guest runs; the test is the agent of the node. */
+/**
+ * Disks and interfaces that are added to and removed from the template while the guest runs. The test plays the node
+ * agent.
+ */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { customKinds } from '#api/kinds.ts';
@@ -30,9 +33,9 @@ const volume = (name: string) => ({ name, persistentVolumeClaim: { claimName: na
 async function start(t: TestContext, metadata: Loose = {}, learners = [learnerOf(DEVICES)]): Promise<VmiScene> {
   const own = [vmController, vmiController, storageController, ...learners];
   const scene = await startVmiScene(t, own, customKinds);
-  await scene.node('node-1');
-  await scene.node('node-2');
-  await scene.storageClass('local', LOCAL);
+  await scene.addNode('node-1');
+  await scene.addNode('node-2');
+  await scene.addStorageClass('local', LOCAL);
   const domain = {
     memory: { guest: '128Mi' },
     machine: { type: 'q35' },
@@ -50,28 +53,28 @@ async function start(t: TestContext, metadata: Loose = {}, learners = [learnerOf
   return scene;
 }
 
-/** With its guest on its node. */
+/** Starts a scene with a running guest. */
 async function startRunning(t: TestContext): Promise<VmiScene> {
   const scene = await start(t);
   const { items } = await scene.ok('GET', PODS);
-  await scene.report(items[0].metadata.name, { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] });
-  const { nodeName: _, ...told } = toldDevices(DEVICES);
-  await say(scene, told);
+  await scene.reportPod(items[0].metadata.name, { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] });
+  const { nodeName: _, ...reported } = toldDevices(DEVICES);
+  await reportStatus(scene, reported);
   return scene;
 }
 
-async function say(scene: VmiScene, status: Loose): Promise<void> {
+async function reportStatus(scene: VmiScene, status: Loose): Promise<void> {
   await scene.ok('PATCH', `${VMIS}/db/status`, { body: { status } });
   await scene.settle();
 }
 
-async function template(scene: VmiScene, spec: Loose): Promise<void> {
+async function patchTemplate(scene: VmiScene, spec: Loose): Promise<void> {
   await scene.ok('PATCH', VM, { body: { spec: { template: { spec } } } });
   await scene.settle();
 }
 
 const getVmi = (scene: VmiScene): Promise<Loose> => scene.ok('GET', `${VMIS}/db`);
-async function claim(scene: VmiScene): Promise<Loose> {
+async function readClaim(scene: VmiScene): Promise<Loose> {
   const { status, body } = await scene.call('GET', `${CLAIMS}/data`);
   return status === 404 ? undefined : body;
 }
@@ -81,45 +84,45 @@ async function needsRestart(scene: VmiScene): Promise<boolean> {
   return conditions.some(({ type }: Loose) => type === 'RestartRequired');
 }
 
-async function news(scene: VmiScene): Promise<string[]> {
+async function hotplugReasons(scene: VmiScene): Promise<string[]> {
   const texts = (await scene.events('db')).map((text) => text.split(' ')[1] ?? '');
   return texts.filter((reason) => /plug/i.test(reason));
 }
 
-test('a disk comes with its claim, which stays until the guest has let go of it', async (t) => {
+test('a disk is added with its claim, which stays until the guest has released the disk', async (t) => {
   const scene = await startRunning(t);
   const { metadata } = await scene.claim('data', { storageClassName: 'local' });
-  await template(scene, { domain: { devices: { disks: [disk('data')] } }, volumes: [volume('data')] });
+  await patchTemplate(scene, { domain: { devices: { disks: [disk('data')] } }, volumes: [volume('data')] });
 
   const vmi = await getVmi(scene);
   assert.deepEqual([vmi.spec.domain.devices.disks, vmi.spec.volumes], [[disk('data')], [volume('data')]]);
   const { name, hotplugVolume, phase } = vmi.status.volumeStatus[0];
   assert.deepEqual([name, hotplugVolume, phase], ['data', {}, 'Pending']);
-  // No pod is its first consumer: the guest's node is.
+  // No pod is its first consumer: the node of the guest is.
   const home = await scene.ok('GET', `${VOLUMES}/pvc-${metadata.uid}`);
   assert.equal(home.metadata.annotations['selfsame.io/volume-node'], vmi.status.nodeName);
-  assert.equal((await claim(scene)).status.phase, 'Bound');
+  assert.equal((await readClaim(scene)).status.phase, 'Bound');
 
-  await say(scene, { hotplug: [{ device: 'disk-data', phase: 'Ready' }] });
+  await reportStatus(scene, { hotplug: [{ device: 'disk-data', phase: 'Ready' }] });
   assert.equal((await getVmi(scene)).status.volumeStatus[0].phase, 'Ready');
   assert.equal(await needsRestart(scene), false);
 
   await scene.ok('DELETE', `${CLAIMS}/data`);
   await scene.settle();
-  assert.ok((await claim(scene)).metadata.deletionTimestamp);
+  assert.ok((await readClaim(scene)).metadata.deletionTimestamp);
 
-  await template(scene, { domain: { devices: { disks: null } }, volumes: null });
+  await patchTemplate(scene, { domain: { devices: { disks: null } }, volumes: null });
   assert.equal((await getVmi(scene)).spec.volumes, undefined);
-  await say(scene, { hotplug: [{ device: 'disk-data', phase: 'Unplugging' }] });
+  await reportStatus(scene, { hotplug: [{ device: 'disk-data', phase: 'Unplugging' }] });
   assert.equal((await getVmi(scene)).status.volumeStatus[0].phase, 'Detaching');
-  assert.ok(await claim(scene));
+  assert.ok(await readClaim(scene));
 
-  await say(scene, { hotplug: null });
-  assert.deepEqual([(await getVmi(scene)).status.volumeStatus, await claim(scene)], [undefined, undefined]);
-  assert.deepEqual(await news(scene), ['HotplugVolume', 'UnplugVolume']);
+  await reportStatus(scene, { hotplug: null });
+  assert.deepEqual([(await getVmi(scene)).status.volumeStatus, await readClaim(scene)], [undefined, undefined]);
+  assert.deepEqual(await hotplugReasons(scene), ['HotplugVolume', 'UnplugVolume']);
 });
 
-test('what was plugged in for this run only stays, and is the VM’s own when that has it', async (t) => {
+test('a volume for this run only stays, and becomes permanent when the VM has it', async (t) => {
   const scene = await startRunning(t);
   const note = { [EPHEMERAL_HOTPLUG_ANNOTATION]: '["data"]' };
   const spec = { domain: { devices: { disks: [disk('data')] } }, volumes: [volume('data')] };
@@ -127,17 +130,18 @@ test('what was plugged in for this run only stays, and is the VM’s own when th
   await scene.settle();
   assert.deepEqual([(await getVmi(scene)).spec.volumes, await needsRestart(scene)], [[volume('data')], false]);
 
-  await template(scene, spec);
+  await patchTemplate(scene, spec);
   const { metadata, spec: after } = await getVmi(scene);
   assert.deepEqual([metadata.annotations[EPHEMERAL_HOTPLUG_ANNOTATION], after.volumes], [undefined, [volume('data')]]);
-  assert.deepEqual(await news(scene), []);
+  assert.deepEqual(await hotplugReasons(scene), []);
 });
 
-test('an interface comes with a MAC address that is on record, goes when that is on record, and comes back', async (t) => {
+test('an interface is added with a recorded MAC address, removed once that is recorded, and added again', async (t) => {
   const scene = await startRunning(t);
   const a = nic('a', { macAddress: MAC });
   const networks = [network('a'), network('b')];
-  const interfaces = async (list: Loose[]) => template(scene, { domain: { devices: { interfaces: list } }, networks });
+  const interfaces = async (list: Loose[]) =>
+    patchTemplate(scene, { domain: { devices: { interfaces: list } }, networks });
   await interfaces([a, nic('b')]);
   const vmi = await getVmi(scene);
   const [, { macAddress }] = vmi.spec.domain.devices.interfaces;
@@ -149,19 +153,19 @@ test('an interface comes with a MAC address that is on record, goes when that is
   assert.deepEqual((await scene.ok('GET', RECORD)).spec.interfaces, recorded);
 
   await interfaces([a, nic('b', { state: 'absent' })]);
-  const row = async () => (await scene.ok('GET', RECORD)).status.devices.find(({ id }: Loose) => id === 'nic-b');
-  const gone = (await getVmi(scene)).spec.domain.devices.interfaces[1];
-  assert.deepEqual([gone.state, gone.macAddress, (await row()).plugged], ['absent', macAddress, false]);
+  const readRow = async () => (await scene.ok('GET', RECORD)).status.devices.find(({ id }: Loose) => id === 'nic-b');
+  const removed = (await getVmi(scene)).spec.domain.devices.interfaces[1];
+  assert.deepEqual([removed.state, removed.macAddress, (await readRow()).plugged], ['absent', macAddress, false]);
 
   await interfaces([a, nic('b')]);
   const back = (await getVmi(scene)).spec.domain.devices.interfaces[1];
-  assert.deepEqual([back.state, back.macAddress, (await row()).plugged], [undefined, macAddress, undefined]);
+  assert.deepEqual([back.state, back.macAddress, (await readRow()).plugged], [undefined, macAddress, undefined]);
   assert.equal(await needsRestart(scene), false);
-  // Said twice, counted.
-  assert.deepEqual((await news(scene)).toSorted(), ['HotplugInterface', 'UnplugInterface']);
+  // Reported twice, counted.
+  assert.deepEqual((await hotplugReasons(scene)).toSorted(), ['HotplugInterface', 'UnplugInterface']);
 });
 
-test('an import starts when the devices that it brought are on record', async (t) => {
+test('an imported VM starts when its devices are on record', async (t) => {
   const devices = [{ id: 'nic-a', type: 'interface', device: 'virtio', address: { type: 'pci', bus: '0x07' } }];
   const annotations = { [IMPORTED_DEVICES_ANNOTATION]: JSON.stringify({ from: 'a test', devices }) };
   const waiting = await start(t, { annotations }, []);

@@ -1,4 +1,4 @@
-/** Instances from their first write to their last, with the test as the agent of the nodes. */
+/** Instances from creation to deletion. The test plays the node agents. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { VMI_FINALIZER } from '#api/names.ts';
@@ -17,7 +17,7 @@ const LOCAL = { volumeBindingMode: 'WaitForFirstConsumer', parameters: { scope: 
 async function start(t: TestContext, ...nodes: string[]): Promise<VmiScene> {
   const kinds = [kubevirt, virtualMachineInstance, virtualMachineInstanceMigration];
   const scene = await startVmiScene(t, [vmiController, storageController], kinds);
-  for (const node of nodes) await scene.node(node);
+  for (const node of nodes) await scene.addNode(node);
   return scene;
 }
 
@@ -34,36 +34,37 @@ async function create(scene: VmiScene, spec: Loose = {}): Promise<Loose> {
   return vmi;
 }
 
-const get = (scene: VmiScene): Promise<Loose> => scene.ok('GET', `${VMIS}/db`);
-const condition = ({ status }: Loose, type: string) => status.conditions.find((one: Loose) => one.type === type);
+const readVmi = (scene: VmiScene): Promise<Loose> => scene.ok('GET', `${VMIS}/db`);
+const conditionOf = ({ status }: Loose, type: string) =>
+  status.conditions.find((candidate: Loose) => candidate.type === type);
 const onClaim = (claimName: string) => ({ volumes: [{ name: 'root', persistentVolumeClaim: { claimName } }] });
 
-async function thePod(scene: VmiScene): Promise<Loose> {
+async function findPod(scene: VmiScene): Promise<Loose> {
   const { items } = await scene.ok('GET', PODS);
   assert.equal(items.length, 1, 'there is one launcher pod');
   return items[0];
 }
 
-async function runIt(scene: VmiScene): Promise<Loose> {
-  const pod = await thePod(scene);
-  await scene.report(pod.metadata.name, RUNNING);
+async function runGuest(scene: VmiScene): Promise<Loose> {
+  const pod = await findPod(scene);
+  await scene.reportPod(pod.metadata.name, RUNNING);
   return pod;
 }
 
-test('an instance gets a pod, a node and a guest, and says so at each step', async (t) => {
+test('an instance gets a pod, a node and a guest, and reports each step', async (t) => {
   const scene = await start(t, 'node-1');
   await create(scene);
-  const before = await get(scene);
+  const before = await readVmi(scene);
   assert.equal(before.status.phase, 'Scheduled');
-  assert.equal(condition(before, 'Ready').reason, 'GuestNotRunning');
-  const pod = await runIt(scene);
-  const { metadata, status } = await get(scene);
+  assert.equal(conditionOf(before, 'Ready').reason, 'GuestNotRunning');
+  const pod = await runGuest(scene);
+  const { metadata, status } = await readVmi(scene);
   assert.match(pod.metadata.name, /^virt-launcher-db-[a-z0-9]{5}$/);
   assert.deepEqual([status.phase, status.nodeName], ['Running', 'node-1']);
   assert.equal(metadata.labels['kubevirt.io/nodeName'], 'node-1');
   assert.deepEqual(status.activePods, { [pod.metadata.uid]: 'node-1' });
-  assert.equal(condition({ status }, 'Ready').status, 'True');
-  assert.equal(condition({ status }, 'LiveMigratable').status, 'True');
+  assert.equal(conditionOf({ status }, 'Ready').status, 'True');
+  assert.equal(conditionOf({ status }, 'LiveMigratable').status, 'True');
   const phases = status.phaseTransitionTimestamps.map(({ phase }: Loose) => phase);
   assert.deepEqual([phases[0], phases.at(-2), phases.at(-1)], ['Pending', 'Scheduled', 'Running']);
   assert.deepEqual(await scene.events('db'), [
@@ -71,15 +72,15 @@ test('an instance gets a pod, a node and a guest, and says so at each step', asy
   ]);
 });
 
-test('what the agent reports stays, and its order too', async (t) => {
+test('the reports of the agent stay, in their order', async (t) => {
   const scene = await start(t, 'node-1');
   await create(scene);
-  const vmi = await get(scene);
+  const vmi = await readVmi(scene);
   const paused = { type: 'Paused', status: 'True', reason: 'PausedByUser' };
   const status = { ...vmi.status, machine: { type: 'pc-q35-7.2' }, conditions: [paused, ...vmi.status.conditions] };
   await scene.ok('PUT', `${VMIS}/db/status`, { body: { ...vmi, status } });
-  await runIt(scene);
-  const after = await get(scene);
+  await runGuest(scene);
+  const after = await readVmi(scene);
   assert.equal(after.status.phase, 'Running');
   assert.deepEqual(after.status.machine, { type: 'pc-q35-7.2' });
   assert.deepEqual(after.status.conditions[0], paused);
@@ -88,22 +89,22 @@ test('what the agent reports stays, and its order too', async (t) => {
   assert.equal(scene.revision, revision);
 });
 
-test('a missing claim is told and awaited', async (t) => {
+test('a missing claim is reported and waited for', async (t) => {
   const scene = await start(t, 'node-1');
-  await scene.storageClass('local', LOCAL);
+  await scene.addStorageClass('local', LOCAL);
   await create(scene, onClaim('disk'));
-  const vmi = await get(scene);
+  const vmi = await readVmi(scene);
   assert.equal(vmi.status.phase, 'Pending');
-  const { status, reason, message } = condition(vmi, 'Synchronized');
+  const { status, reason, message } = conditionOf(vmi, 'Synchronized');
   const text = 'PVC default/disk does not exist, waiting for it to appear';
   assert.deepEqual([status, reason, message], ['False', 'FailedPvcNotFound', text]);
   assert.deepEqual(await scene.events('db'), [`Warning FailedPvcNotFound ${text}`]);
   assert.deepEqual((await scene.ok('GET', PODS)).items, []);
 
   await scene.claim('disk', { storageClassName: 'local' });
-  const after = await get(scene);
+  const after = await readVmi(scene);
   assert.equal(after.status.phase, 'Scheduled');
-  assert.equal(condition(after, 'Synchronized'), undefined);
+  assert.equal(conditionOf(after, 'Synchronized'), undefined);
   assert.deepEqual(after.status.volumeStatus, [
     {
       name: 'root',
@@ -118,12 +119,12 @@ test('a missing claim is told and awaited', async (t) => {
   ]);
 });
 
-test('an instance goes where its data lies, and waits while that node takes nobody', async (t) => {
+test('an instance runs on the node of its data, and waits while that node accepts no pods', async (t) => {
   const scene = await start(t, 'node-1', 'node-2');
-  await scene.storageClass('local', LOCAL);
+  await scene.addStorageClass('local', LOCAL);
   const { metadata } = await scene.claim('disk', { storageClassName: 'local' });
   await create(scene, onClaim('disk'));
-  const first = await thePod(scene);
+  const first = await findPod(scene);
   const home = first.spec.nodeName;
   const volume = await scene.ok('GET', `${VOLUMES}/pvc-${metadata.uid}`);
   assert.equal(volume.metadata.annotations['selfsame.io/volume-node'], home);
@@ -134,21 +135,21 @@ test('an instance goes where its data lies, and waits while that node takes nobo
 
   await scene.ok('PATCH', `/api/v1/nodes/${home}`, { body: { spec: { unschedulable: true } } });
   await create(scene, onClaim('disk'));
-  const waiting = await get(scene);
+  const waiting = await readVmi(scene);
   assert.equal(waiting.status.phase, 'Scheduling');
-  assert.equal(condition(waiting, 'PodScheduled').reason, 'Unschedulable');
+  assert.equal(conditionOf(waiting, 'PodScheduled').reason, 'Unschedulable');
   await scene.ok('PATCH', `/api/v1/nodes/${home}`, { body: { spec: { unschedulable: null } } });
   await scene.settle();
-  const after = await get(scene);
+  const after = await readVmi(scene);
   assert.deepEqual([after.status.phase, after.status.nodeName], ['Scheduled', home]);
-  assert.equal(condition(after, 'PodScheduled'), undefined);
+  assert.equal(conditionOf(after, 'PodScheduled'), undefined);
   assert.equal((await scene.ok('GET', `${CLAIMS}/disk`)).status.phase, 'Bound');
 });
 
-test('a pod that is refused is told, until it is there', async (t) => {
+test('a refused pod is reported until it is created', async (t) => {
   const scene = await start(t, 'node-1');
   await create(scene, { priorityClassName: 'urgent' });
-  const { reason, message } = condition(await get(scene), 'Synchronized');
+  const { reason, message } = conditionOf(await readVmi(scene), 'Synchronized');
   assert.equal(reason, 'FailedCreate');
   assert.match(message, /^failed to create virtual machine pod: .*no PriorityClass with name urgent was found/);
   const body = {
@@ -159,8 +160,8 @@ test('a pod that is refused is told, until it is there', async (t) => {
   };
   await scene.ok('POST', '/apis/scheduling.k8s.io/v1/priorityclasses', { body });
   await scene.advance(60);
-  const vmi = await get(scene);
-  assert.deepEqual([vmi.status.phase, condition(vmi, 'Synchronized')], ['Scheduled', undefined]);
+  const vmi = await readVmi(scene);
+  assert.deepEqual([vmi.status.phase, conditionOf(vmi, 'Synchronized')], ['Scheduled', undefined]);
 });
 
 const terminated = (exitCode: number, reason: string, message = '') => ({
@@ -179,47 +180,47 @@ const terminated = (exitCode: number, reason: string, message = '') => ({
 test('a guest that shuts down has succeeded, and its pod stays for its log', async (t) => {
   const scene = await start(t, 'node-1');
   await create(scene);
-  const pod = await runIt(scene);
-  await scene.report(pod.metadata.name, { phase: 'Succeeded', ...terminated(0, 'Completed') });
-  const { status } = await get(scene);
+  const pod = await runGuest(scene);
+  await scene.reportPod(pod.metadata.name, { phase: 'Succeeded', ...terminated(0, 'Completed') });
+  const { status } = await readVmi(scene);
   assert.deepEqual([status.phase, status.reason, status.activePods], ['Succeeded', undefined, undefined]);
-  assert.equal(condition({ status }, 'Ready').reason, 'PodTerminating');
-  assert.equal((await thePod(scene)).metadata.deletionTimestamp, undefined);
+  assert.equal(conditionOf({ status }, 'Ready').reason, 'PodTerminating');
+  assert.equal((await findPod(scene)).metadata.deletionTimestamp, undefined);
 });
 
-test('a guest that crashes has failed, and the reason is told', async (t) => {
+test('a guest that crashes has failed, with the reason', async (t) => {
   const scene = await start(t, 'node-1');
   await create(scene);
-  const pod = await runIt(scene);
-  await scene.report(pod.metadata.name, { phase: 'Failed', ...terminated(1, 'GuestCrashed', 'QEMU exited with 1') });
-  const { status } = await get(scene);
+  const pod = await runGuest(scene);
+  await scene.reportPod(pod.metadata.name, { phase: 'Failed', ...terminated(1, 'GuestCrashed', 'QEMU exited with 1') });
+  const { status } = await readVmi(scene);
   assert.deepEqual([status.phase, status.reason], ['Failed', 'GuestCrashed']);
   assert.ok((await scene.events('db')).includes('Warning GuestCrashed QEMU exited with 1'));
 });
 
-test('a fault of the node while it starts is told', async (t) => {
+test('an error of the node during the start is reported', async (t) => {
   const scene = await start(t, 'node-1');
   await create(scene);
   const waiting = { reason: 'ImageMissing', message: 'there is no disk.img' };
   const compute = { name: 'compute', image: 'x', imageID: '', ready: false, restartCount: 0, state: { waiting } };
-  await scene.report((await thePod(scene)).metadata.name, { containerStatuses: [compute] });
-  const { reason, message } = condition(await get(scene), 'Synchronized');
+  await scene.reportPod((await findPod(scene)).metadata.name, { containerStatuses: [compute] });
+  const { reason, message } = conditionOf(await readVmi(scene), 'Synchronized');
   assert.deepEqual([reason, message], ['ImageMissing', 'there is no disk.img']);
-  await runIt(scene);
-  assert.equal((await get(scene)).status.phase, 'Running');
+  await runGuest(scene);
+  assert.equal((await readVmi(scene)).status.phase, 'Running');
 });
 
-test('a deleted instance goes when its pod is gone', async (t) => {
+test('a deleted instance is gone after its pod', async (t) => {
   const scene = await start(t, 'node-1');
   await create(scene);
-  const pod = await runIt(scene);
+  const pod = await runGuest(scene);
   await scene.ok('DELETE', `${VMIS}/db`);
   await scene.settle();
-  assert.ok((await thePod(scene)).metadata.deletionTimestamp);
-  const { status } = await get(scene);
-  assert.deepEqual([status.phase, condition({ status }, 'Ready').reason], ['Running', 'PodTerminating']);
-  await scene.report(pod.metadata.name, { phase: 'Succeeded' });
-  assert.equal((await get(scene)).status.phase, 'Succeeded');
+  assert.ok((await findPod(scene)).metadata.deletionTimestamp);
+  const { status } = await readVmi(scene);
+  assert.deepEqual([status.phase, conditionOf({ status }, 'Ready').reason], ['Running', 'PodTerminating']);
+  await scene.reportPod(pod.metadata.name, { phase: 'Succeeded' });
+  assert.equal((await readVmi(scene)).status.phase, 'Succeeded');
   await scene.ok('DELETE', `${PODS}/${pod.metadata.name}?gracePeriodSeconds=0`);
   await scene.settle();
   assert.equal((await scene.call('GET', `${VMIS}/db`)).status, 404);
@@ -233,42 +234,42 @@ test('an instance that waits for a claim can be deleted', async (t) => {
   assert.equal((await scene.call('GET', `${VMIS}/db`)).status, 404);
 });
 
-test('an evicted guest ends as its agent said, and is not started again', async (t) => {
+test('an evicted guest ends as its agent reported, and is not started again', async (t) => {
   const scene = await start(t, 'node-1');
   await create(scene);
-  const { metadata } = await runIt(scene);
+  const { metadata } = await runGuest(scene);
   await scene.ok('DELETE', `${PODS}/${metadata.name}`);
   await scene.settle();
-  assert.equal((await get(scene)).status.phase, 'Running');
+  assert.equal((await readVmi(scene)).status.phase, 'Running');
   const status = { phase: 'Succeeded' };
-  // The agent removes the pod as soon as it has told how the guest ended.
+  // The agent removes the pod as soon as it has reported how the guest ended.
   await scene.ok('PATCH', `${PODS}/${metadata.name}/status`, { body: { status } });
   await scene.ok('DELETE', `${PODS}/${metadata.name}?gracePeriodSeconds=0`);
   await scene.settle();
-  assert.equal((await get(scene)).status.phase, 'Succeeded');
-  assert.deepEqual((await scene.ok('GET', PODS)).items, [], 'no second pod');
+  assert.equal((await readVmi(scene)).status.phase, 'Succeeded');
+  assert.deepEqual((await scene.ok('GET', PODS)).items, [], 'there is no second pod');
 });
 
-test('a pod that is taken away by force fails its instance', async (t) => {
+test('a pod that is deleted by force fails its instance', async (t) => {
   const scene = await start(t, 'node-1');
   await create(scene);
-  const { metadata } = await runIt(scene);
+  const { metadata } = await runGuest(scene);
   await scene.ok('DELETE', `${PODS}/${metadata.name}?gracePeriodSeconds=0`);
   await scene.settle();
-  const { status } = await get(scene);
+  const { status } = await readVmi(scene);
   assert.deepEqual([status.phase, status.reason], ['Failed', 'PodGone']);
 });
 
-test('an instance on a node that is lost has failed, and is not gone while its pod may still run', async (t) => {
+test('an instance on a lost node has failed, and is not gone while its pod may still run', async (t) => {
   const scene = await start(t, 'node-1', 'node-2');
   await create(scene);
-  const home = (await runIt(scene)).spec.nodeName;
-  scene.die(home);
+  const home = (await runGuest(scene)).spec.nodeName;
+  scene.stopHeartbeat(home);
   await scene.advance(60);
-  const silent = await get(scene);
-  assert.deepEqual([silent.status.phase, condition(silent, 'Ready').status], ['Running', 'False']);
+  const silent = await readVmi(scene);
+  assert.deepEqual([silent.status.phase, conditionOf(silent, 'Ready').status], ['Running', 'False']);
   await scene.advance(330);
-  const { status } = await get(scene);
+  const { status } = await readVmi(scene);
   assert.deepEqual([status.phase, status.reason], ['Failed', 'NodeLost']);
   await scene.ok('DELETE', `${VMIS}/db`);
   await scene.settle();

@@ -1,4 +1,4 @@
-/** Migrations through the whole core, with the test as the agents of both nodes. */
+/** Migrations through the whole core. The test plays the agents of both nodes. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { kubevirt } from '#api/kubevirt/kind.ts';
@@ -27,18 +27,18 @@ const CLASS = {
   parameters: { scope: 'node' },
 };
 
-/** The first node takes everything, until the second comes. */
+/** Starts a scene. The first node gets all guests, because the second is added later. */
 async function start(t: TestContext, names: readonly string[] = ['db'], spec: Loose = {}): Promise<VmiScene> {
   const kinds = [kubevirt, virtualMachine, virtualMachineInstance, virtualMachineInstanceMigration];
   const scene = await startVmiScene(t, [vmiController, storageController, migrationController], kinds);
-  await scene.storageClass('local', CLASS);
-  await scene.node('node-1');
-  for (const name of names) await run(scene, name, spec);
-  await scene.node('node-2');
+  await scene.addStorageClass('local', CLASS);
+  await scene.addNode('node-1');
+  for (const name of names) await runGuest(scene, name, spec);
+  await scene.addNode('node-2');
   return scene;
 }
 
-async function run(scene: VmiScene, name: string, spec: Loose): Promise<void> {
+async function runGuest(scene: VmiScene, name: string, spec: Loose): Promise<void> {
   await scene.claim(`${name}-root`, { storageClassName: 'local' });
   const devices = { disks: [{ name: 'root', disk: { bus: 'virtio' } }], tpm: { persistent: true } };
   const body = {
@@ -53,7 +53,7 @@ async function run(scene: VmiScene, name: string, spec: Loose): Promise<void> {
   };
   await scene.ok('POST', VMIS, { body });
   await scene.settle();
-  for (const pod of await podsOf(scene, name)) await scene.report(pod.metadata.name, RUNNING);
+  for (const pod of await podsOf(scene, name)) await scene.reportPod(pod.metadata.name, RUNNING);
 }
 
 async function migrate(scene: VmiScene, vmiName = 'db', name = `go-${vmiName}`): Promise<void> {
@@ -76,8 +76,8 @@ async function podsOf(scene: VmiScene, name = 'db'): Promise<Loose[]> {
   return items.filter(({ metadata }: Loose) => metadata.annotations['kubevirt.io/domain'] === name);
 }
 
-/** Of the VMI, as far as they are of persistent state. */
-async function stateClaims(scene: VmiScene): Promise<Loose[]> {
+/** Returns the claims with the persistent state of the VMI. */
+async function listStateClaims(scene: VmiScene): Promise<Loose[]> {
   const { items } = await scene.ok('GET', CLAIMS);
   return items.filter(({ metadata }: Loose) => metadata.name.startsWith('persistent-state-for-'));
 }
@@ -87,7 +87,7 @@ async function diskOf(scene: VmiScene, claimName = 'db-root'): Promise<Loose> {
   return items.find(({ spec }: Loose) => spec.claimRef.name === claimName).metadata.annotations;
 }
 
-async function says(scene: VmiScene, migrationProgress: Loose, name = 'db'): Promise<void> {
+async function reportProgress(scene: VmiScene, migrationProgress: Loose, name = 'db'): Promise<void> {
   const { status } = await vmiOf(scene, name);
   const { migrationUid } = status.migrationState;
   const body = { status: { migrationProgress: { migrationUid, ...migrationProgress } } };
@@ -95,23 +95,23 @@ async function says(scene: VmiScene, migrationProgress: Loose, name = 'db'): Pro
   await scene.settle();
 }
 
-/** Both agents say that the guest has gone; that of the source ends its pod. */
-async function commits(scene: VmiScene, name = 'db'): Promise<void> {
+/** Reports as both agents that the guest has migrated; the agent of the source ends its pod. */
+async function reportCommitted(scene: VmiScene, name = 'db'): Promise<void> {
   const { migrationState: state } = (await vmiOf(scene, name)).status;
   const committed = { type: MIGRATION_COMMITTED_CONDITION, status: 'True', message: state.migrationUid };
-  await scene.report(state.targetPod, { phase: 'Running', conditions: [committed, READY] });
+  await scene.reportPod(state.targetPod, { phase: 'Running', conditions: [committed, READY] });
   const { status: answer } = await scene.call('PATCH', `${PODS}/${state.sourcePod}/status`, {
     body: { status: { phase: 'Succeeded', reason: MIGRATED_REASON } },
   });
-  // It may be gone by then: nobody waits for it.
+  // The pod may be gone already.
   assert.ok(answer === 200 || answer === 404);
   await scene.call('DELETE', `${PODS}/${state.sourcePod}?gracePeriodSeconds=0`);
   await scene.settle();
 }
 
-test('a guest goes to another node, and its state and its disk with it', async (t) => {
+test('a guest migrates to another node, with its state and its disk', async (t) => {
   const scene = await start(t);
-  const [source] = await stateClaims(scene);
+  const [source] = await listStateClaims(scene);
   assert.equal((await vmiOf(scene)).status.nodeName, 'node-1');
   await migrate(scene);
 
@@ -121,26 +121,26 @@ test('a guest goes to another node, and its state and its disk with it', async (
   assert.deepEqual(new Set(Object.values(activePods)), new Set(['node-1', 'node-2']));
   for (const pod of await podsOf(scene)) assert.ok(pod.metadata.finalizers.includes(MIGRATION_POD_FINALIZER));
   assert.equal((await diskOf(scene))['selfsame.io/incoming-node'], 'node-2');
-  const target = (await stateClaims(scene)).find(
+  const target = (await listStateClaims(scene)).find(
     ({ metadata }) => metadata.name === state.targetPersistentStatePVCName,
   );
   assert.equal(target.metadata.annotations?.['persistent-state-for-db'], undefined);
   assert.deepEqual(target.spec.resources, source.spec.resources);
   assert.equal(await phaseOf(scene), 'PreparingTarget');
 
-  await scene.report(state.targetPod, { phase: 'Running' });
+  await scene.reportPod(state.targetPod, { phase: 'Running' });
   assert.equal(await phaseOf(scene), 'TargetReady');
-  await says(scene, { phase: 'Copying', dataTotalBytes: 10 });
+  await reportProgress(scene, { phase: 'Copying', dataTotalBytes: 10 });
   const during = (await migrationOf(scene)).status;
   assert.deepEqual([during.phase, during.migrationProgress.dataTotalBytes], ['Running', 10]);
 
-  await commits(scene);
+  await reportCommitted(scene);
   const { status, metadata } = await migrationOf(scene);
   assert.equal(status.phase, 'Succeeded');
   assert.equal(metadata.finalizers, undefined);
   const vmi = (await vmiOf(scene)).status;
   assert.deepEqual([vmi.nodeName, vmi.phase, vmi.migrationState.completed], ['node-2', 'Running', true]);
-  const [left, ...more] = await stateClaims(scene);
+  const [left, ...more] = await listStateClaims(scene);
   assert.deepEqual(more, []);
   assert.equal(left.metadata.uid, target.metadata.uid);
   assert.equal(left.metadata.annotations['persistent-state-for-db'], 'true');
@@ -151,19 +151,19 @@ test('a guest goes to another node, and its state and its disk with it', async (
     (await podsOf(scene)).map(({ spec, metadata: { finalizers } }) => [spec.nodeName, finalizers]),
     [['node-2', undefined]],
   );
-  // What the agent knows only then.
-  await says(scene, { phase: 'Committed', downtimeMs: 40 });
+  // The agent knows this only after the migration.
+  await reportProgress(scene, { phase: 'Committed', downtimeMs: 40 });
   assert.equal((await migrationOf(scene)).status.migrationProgress.downtimeMs, 40);
-  const told = await scene.events('db');
-  assert.ok(told.includes('Normal SuccessfulMigration The guest has moved from node node-1 to node node-2'));
+  const reported = await scene.events('db');
+  assert.ok(reported.includes('Normal SuccessfulMigration The guest has moved from node node-1 to node node-2'));
 });
 
-test('a guest that cannot go stays, and nothing is left at the target', async (t) => {
+test('a guest that cannot migrate stays, and nothing remains at the target', async (t) => {
   const scene = await start(t);
-  const [source] = await stateClaims(scene);
+  const [source] = await listStateClaims(scene);
   await migrate(scene);
   const { migrationState: state } = (await vmiOf(scene)).status;
-  await scene.report(state.targetPod, { phase: 'Failed', reason: MIGRATION_ABORTED_REASON });
+  await scene.reportPod(state.targetPod, { phase: 'Failed', reason: MIGRATION_ABORTED_REASON });
   // The target's agent removes its pod.
   await scene.call('DELETE', `${PODS}/${state.targetPod}?gracePeriodSeconds=0`);
   await scene.settle();
@@ -171,12 +171,12 @@ test('a guest that cannot go stays, and nothing is left at the target', async (t
   const vmi = (await vmiOf(scene)).status;
   assert.deepEqual([vmi.nodeName, vmi.phase, vmi.migrationState.failed], ['node-1', 'Running', true]);
   assert.deepEqual(
-    (await stateClaims(scene)).map(({ metadata }) => metadata.uid),
+    (await listStateClaims(scene)).map(({ metadata }) => metadata.uid),
     [source.metadata.uid],
   );
   const disk = await diskOf(scene);
   assert.deepEqual([disk['selfsame.io/volume-node'], disk['selfsame.io/leftover-node']], ['node-1', 'node-2']);
-  // The next one waits for node-2 to be rid of it.
+  // The next migration waits until node-2 has removed it.
   await migrate(scene, 'db', 'again');
   assert.match((await migrationOf(scene, 'again')).status.message, /node node-2 to remove a leftover copy/);
   const { items } = await scene.ok('GET', VOLUMES);
@@ -187,7 +187,7 @@ test('a guest that cannot go stays, and nothing is left at the target', async (t
   assert.equal(await phaseOf(scene, 'again'), 'PreparingTarget');
 });
 
-test('a migration that is deleted is cancelled by the agents, and goes then', async (t) => {
+test('a deleted migration is cancelled by the agents, and is gone afterwards', async (t) => {
   const scene = await start(t);
   await migrate(scene);
   await scene.ok('DELETE', `${MIGRATIONS}/go-db`);
@@ -195,40 +195,41 @@ test('a migration that is deleted is cancelled by the agents, and goes then', as
   const { migrationState: state } = (await vmiOf(scene)).status;
   assert.deepEqual([state.abortRequested, state.abortStatus], [true, 'Aborting']);
   assert.equal((await migrationOf(scene)).status.conditions[0].type, 'migrationAbortRequested');
-  await says(scene, { phase: 'Failed', message: 'the migration was cancelled' });
+  await reportProgress(scene, { phase: 'Failed', message: 'the migration was cancelled' });
   await scene.call('DELETE', `${PODS}/${state.targetPod}?gracePeriodSeconds=0`);
   await scene.settle();
   assert.equal((await scene.call('GET', `${MIGRATIONS}/go-db`)).status, 404);
   assert.equal((await vmiOf(scene)).status.migrationState.abortStatus, 'Succeeded');
 });
 
-test('two leave a node at a time; the third goes when one has gone', async (t) => {
+test('two guests leave a node at a time; the third follows when one has left', async (t) => {
   const scene = await start(t, ['a', 'b', 'c']);
   for (const name of ['a', 'b', 'c']) await migrate(scene, name);
   assert.equal(await phaseOf(scene, 'go-b'), 'PreparingTarget');
   const third = (await migrationOf(scene, 'go-c')).status;
   assert.equal(third.phase, 'Pending');
   assert.match(third.message, /parallelOutboundMigrationsPerNode: 2/);
-  await commits(scene, 'a');
+  await reportCommitted(scene, 'a');
   assert.equal(await phaseOf(scene, 'go-a'), 'Succeeded');
   assert.equal(await phaseOf(scene, 'go-c'), 'PreparingTarget');
 });
 
-test('a node that is emptied: a migration is asked for, and again where it failed', async (t) => {
+test('draining a node requests a migration, and another one after a failure', async (t) => {
   const scene = await start(t, ['db'], { evictionStrategy: 'LiveMigrate' });
   const body = { status: { evacuationNodeName: 'node-1' } };
   await scene.ok('PATCH', `${VMIS}/db/status`, { body });
   await scene.settle();
-  const asked = async () => (await scene.ok('GET', MIGRATIONS)).items.map(({ metadata }: Loose) => metadata.name);
-  const [first, ...more] = await asked();
+  const migrationNames = async () =>
+    (await scene.ok('GET', MIGRATIONS)).items.map(({ metadata }: Loose) => metadata.name);
+  const [first, ...more] = await migrationNames();
   assert.match(first, /^kubevirt-evacuation-/);
   assert.deepEqual(more, []);
-  await says(scene, { phase: 'Failed', message: 'the stream broke' });
+  await reportProgress(scene, { phase: 'Failed', message: 'the stream broke' });
   const { targetPod } = (await vmiOf(scene)).status.migrationState;
   await scene.call('DELETE', `${PODS}/${targetPod}?gracePeriodSeconds=0`);
   await scene.settle();
   assert.equal(await phaseOf(scene, first), 'Failed');
-  assert.equal((await asked()).length, 1);
+  assert.equal((await migrationNames()).length, 1);
   await scene.advance(30);
-  assert.equal((await asked()).length, 2);
+  assert.equal((await migrationNames()).length, 2);
 });

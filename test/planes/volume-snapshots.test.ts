@@ -1,4 +1,4 @@
-/** Snapshots of volumes and volumes from them, as objects; the test plays the agents that copy and remove the data. */
+/** Snapshots of volumes and volumes from them, as objects. The test plays the agents that copy and remove the data. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { storageController } from '#controllers/storage/storage.ts';
@@ -18,10 +18,10 @@ const MOMENT = 1_893_456_000_000_000_000;
 
 async function startScene(t: TestContext, deletionPolicy = 'Delete'): Promise<VmiScene> {
   const scene = await startVmiScene(t, [storageController, volumeSnapshotController]);
-  await scene.node('node-1');
-  await scene.node('node-2');
-  await scene.storageClass('local', { volumeBindingMode: 'WaitForFirstConsumer', parameters: { scope: 'node' } });
-  await scene.storageClass('shared', { volumeBindingMode: 'Immediate', parameters: { scope: 'shared' } });
+  await scene.addNode('node-1');
+  await scene.addNode('node-2');
+  await scene.addStorageClass('local', { volumeBindingMode: 'WaitForFirstConsumer', parameters: { scope: 'node' } });
+  await scene.addStorageClass('shared', { volumeBindingMode: 'Immediate', parameters: { scope: 'shared' } });
   await scene.ok('POST', `${GROUP}/volumesnapshotclasses`, {
     body: {
       apiVersion: 'snapshot.storage.k8s.io/v1',
@@ -34,8 +34,8 @@ async function startScene(t: TestContext, deletionPolicy = 'Delete'): Promise<Vm
   return scene;
 }
 
-/** A claim of the class local, whose volume lies on node-2. */
-async function claimOnNode2(scene: VmiScene): Promise<Loose> {
+/** Creates a claim of the class local, whose volume is on node-2. */
+async function createClaimOnNode2(scene: VmiScene): Promise<Loose> {
   const claim = await scene.claim('disk', { storageClassName: 'local' });
   const volumes = [{ name: 'disk', persistentVolumeClaim: { claimName: 'disk' } }];
   const nodeSelector = { 'kubernetes.io/hostname': 'node-2' };
@@ -45,7 +45,7 @@ async function claimOnNode2(scene: VmiScene): Promise<Loose> {
   return claim;
 }
 
-async function snapshot(scene: VmiScene, spec: Loose = {}): Promise<Loose> {
+async function takeSnapshot(scene: VmiScene, spec: Loose = {}): Promise<Loose> {
   const source = { persistentVolumeClaimName: 'disk' };
   const metadata = { name: 'snap', annotations: { 'selfsame.io/snapshot-set': 'set' } };
   const body = {
@@ -59,10 +59,10 @@ async function snapshot(scene: VmiScene, spec: Loose = {}): Promise<Loose> {
   return made;
 }
 
-const seen = (scene: VmiScene) => scene.ok('GET', `${SNAPSHOTS}/snap`);
+const readSnapshot = (scene: VmiScene) => scene.ok('GET', `${SNAPSHOTS}/snap`);
 
-/** What the agent says when it has copied. */
-async function copied(scene: VmiScene, content: string, snapshotHandle: string): Promise<void> {
+/** Reports a complete copy, as the agent does. */
+async function reportCopied(scene: VmiScene, content: string, snapshotHandle: string): Promise<void> {
   const status = { snapshotHandle, creationTime: MOMENT, readyToUse: true, restoreSize: GIB };
   await patch(scene, `${CONTENTS}/${content}/status`, { status });
 }
@@ -77,15 +77,15 @@ async function remove(scene: VmiScene, url: string): Promise<void> {
   await scene.settle();
 }
 
-async function claimFrom(scene: VmiScene, name: string, spec: Loose = {}): Promise<Loose> {
+async function createClaimFrom(scene: VmiScene, name: string, spec: Loose = {}): Promise<Loose> {
   const dataSource = { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: 'snap' };
   return await scene.claim(name, { storageClassName: 'local', dataSource, ...spec });
 }
 
-test('a snapshot is taken where the volume lies, becomes a volume there, and goes with its data', async (t) => {
+test('a snapshot is taken on the node of its volume, becomes a volume there, and is deleted with its data', async (t) => {
   const scene = await startScene(t);
-  const claim = await claimOnNode2(scene);
-  const { metadata } = await snapshot(scene);
+  const claim = await createClaimOnNode2(scene);
+  const { metadata } = await takeSnapshot(scene);
   const name = `snapcontent-${metadata.uid}`;
   const content = await scene.ok('GET', `${CONTENTS}/${name}`);
   assert.equal(content.spec.source.volumeHandle, `pvc-${claim.metadata.uid}`);
@@ -94,29 +94,29 @@ test('a snapshot is taken where the volume lies, becomes a volume there, and goe
     'selfsame.io/snapshot-node': 'node-2',
     'selfsame.io/snapshot-set': 'set',
   });
-  const waiting = await seen(scene);
+  const waiting = await readSnapshot(scene);
   assert.equal(waiting.spec.volumeSnapshotClassName, 'copies');
   assert.deepEqual(waiting.metadata.finalizers, [BOUND]);
   assert.deepEqual(waiting.status, { boundVolumeSnapshotContentName: name, readyToUse: false });
 
   const handle = `node/node-2/${name}`;
-  await copied(scene, name, handle);
-  assert.deepEqual((await seen(scene)).status, {
+  await reportCopied(scene, name, handle);
+  assert.deepEqual((await readSnapshot(scene)).status, {
     boundVolumeSnapshotContentName: name,
     creationTime: '2030-01-01T00:00:00Z',
     readyToUse: true,
     restoreSize: '1Gi',
   });
 
-  // Its class waits for a consumer, but the data is where it is.
-  const { uid } = (await claimFrom(scene, 'copy')).metadata;
+  // Its class waits for a consumer, but the data decides the node.
+  const { uid } = (await createClaimFrom(scene, 'copy')).metadata;
   const bound = await scene.ok('GET', `${CLAIMS}/copy`);
   assert.deepEqual([bound.status.phase, bound.spec.volumeName], ['Bound', `pvc-${uid}`]);
   const volume = await scene.ok('GET', `${VOLUMES}/pvc-${uid}`);
   assert.equal(volume.metadata.annotations['selfsame.io/volume-node'], 'node-2');
   assert.equal(volume.metadata.annotations['selfsame.io/volume-copy-node'], 'node-2');
   assert.deepEqual(volume.spec.csi.volumeAttributes, { scope: 'node', node: 'node-2', snapshot: handle });
-  assert.deepEqual((await seen(scene)).metadata.finalizers, [BOUND, SOURCE]);
+  assert.deepEqual((await readSnapshot(scene)).metadata.finalizers, [BOUND, SOURCE]);
 
   await remove(scene, `${SNAPSHOTS}/snap`);
   assert.equal(
@@ -124,31 +124,31 @@ test('a snapshot is taken where the volume lies, becomes a volume there, and goe
     undefined,
     'it is being read',
   );
-  const finalizers = volume.metadata.finalizers.filter((one: string) => one !== 'selfsame.io/volume-copy');
+  const finalizers = volume.metadata.finalizers.filter((finalizer: string) => finalizer !== 'selfsame.io/volume-copy');
   await patch(scene, `${VOLUMES}/pvc-${uid}`, { metadata: { finalizers } });
   assert.ok((await scene.ok('GET', `${CONTENTS}/${name}`)).metadata.deletionTimestamp);
-  assert.ok(await seen(scene), 'it waits for its data to go');
+  assert.ok(await readSnapshot(scene), 'it waits for the removal of its data');
   await patch(scene, `${CONTENTS}/${name}`, { metadata: { finalizers: null } });
   assert.equal((await scene.call('GET', `${SNAPSHOTS}/snap`)).status, 404);
 });
 
-test('a snapshot that cannot be taken yet says why, and is taken when it can be', async (t) => {
+test('a snapshot that cannot be taken yet reports why, and is taken when it can be', async (t) => {
   const scene = await startScene(t);
-  const message = async () => (await seen(scene)).status.error?.message;
-  await snapshot(scene, { volumeSnapshotClassName: 'copies' });
+  const message = async () => (await readSnapshot(scene)).status.error?.message;
+  await takeSnapshot(scene, { volumeSnapshotClassName: 'copies' });
   assert.equal(await message(), 'failed to take snapshot: PersistentVolumeClaim "disk" not found');
   await scene.claim('disk', { storageClassName: 'local' });
   assert.equal(await message(), 'failed to take snapshot: PersistentVolumeClaim "disk" is not bound to a volume');
   await remove(scene, `${CLAIMS}/disk`);
-  await claimOnNode2(scene);
-  const { status } = await seen(scene);
+  await createClaimOnNode2(scene);
+  const { status } = await readSnapshot(scene);
   assert.deepEqual([status.error, typeof status.boundVolumeSnapshotContentName], [undefined, 'string']);
 });
 
-test('what every node reaches is copied by another node when the first is gone', async (t) => {
+test('shared data is copied by another node when the first is gone', async (t) => {
   const scene = await startScene(t);
   await scene.claim('disk', { storageClassName: 'shared' });
-  const { metadata } = await snapshot(scene);
+  const { metadata } = await takeSnapshot(scene);
   const name = `snapcontent-${metadata.uid}`;
   const nodeOf = async (url: string, key: string) => (await scene.ok('GET', url)).metadata.annotations[key];
   const copier = () => nodeOf(`${CONTENTS}/${name}`, 'selfsame.io/snapshot-node');
@@ -156,45 +156,45 @@ test('what every node reaches is copied by another node when the first is gone',
   await remove(scene, '/api/v1/nodes/node-1');
   assert.equal(await copier(), 'node-2');
 
-  await copied(scene, name, `shared/${name}`);
-  const { uid } = (await claimFrom(scene, 'copy', { storageClassName: 'shared' })).metadata;
+  await reportCopied(scene, name, `shared/${name}`);
+  const { uid } = (await createClaimFrom(scene, 'copy', { storageClassName: 'shared' })).metadata;
   const filler = () => nodeOf(`${VOLUMES}/pvc-${uid}`, 'selfsame.io/volume-copy-node');
   assert.equal(await filler(), 'node-2');
   await remove(scene, '/api/v1/nodes/node-2');
-  await scene.node('node-3');
+  await scene.addNode('node-3');
   await scene.advance(10);
   assert.equal(await filler(), 'node-3');
 });
 
-test('a claim waits until its snapshot is ready, and is refused what does not fit', async (t) => {
+test('a claim waits until its snapshot is ready, and is refused if it is too small', async (t) => {
   const scene = await startScene(t);
-  await claimOnNode2(scene);
-  const { metadata } = await snapshot(scene);
+  await createClaimOnNode2(scene);
+  const { metadata } = await takeSnapshot(scene);
   const name = `snapcontent-${metadata.uid}`;
-  await claimFrom(scene, 'early');
-  await claimFrom(scene, 'small', { resources: { requests: { storage: '1Mi' } } });
+  await createClaimFrom(scene, 'early');
+  await createClaimFrom(scene, 'small', { resources: { requests: { storage: '1Mi' } } });
   const phase = async (claim: string) => (await scene.ok('GET', `${CLAIMS}/${claim}`)).status.phase;
   assert.equal(await phase('early'), 'Pending');
-  await copied(scene, name, `node/node-2/${name}`);
+  await reportCopied(scene, name, `node/node-2/${name}`);
   assert.deepEqual([await phase('early'), await phase('small')], ['Bound', 'Pending']);
   const events = (await scene.events('small')).join('\n');
   assert.match(events, /ProvisioningFailed .*requested volume size 1Mi is less than the size 1Gi for .* "snap"/);
 });
 
-test('a content that is to be retained stays, and serves a VolumeSnapshot that is made for it', async (t) => {
+test('a retained content stays, and serves a VolumeSnapshot that is created for it', async (t) => {
   const scene = await startScene(t, 'Retain');
-  await claimOnNode2(scene);
-  const { metadata } = await snapshot(scene);
+  await createClaimOnNode2(scene);
+  const { metadata } = await takeSnapshot(scene);
   const name = `snapcontent-${metadata.uid}`;
-  await copied(scene, name, `node/node-2/${name}`);
+  await reportCopied(scene, name, `node/node-2/${name}`);
   await remove(scene, `${SNAPSHOTS}/snap`);
   assert.equal((await scene.call('GET', `${SNAPSHOTS}/snap`)).status, 404);
   const kept = await scene.ok('GET', `${CONTENTS}/${name}`);
   assert.deepEqual([kept.spec.volumeSnapshotRef.uid, kept.metadata.deletionTimestamp], [metadata.uid, undefined]);
 
   const source = { volumeSnapshotContentName: name, persistentVolumeClaimName: undefined };
-  const next = await snapshot(scene, { source });
-  const state = async () => (await seen(scene)).status;
+  const next = await takeSnapshot(scene, { source });
+  const state = async () => (await readSnapshot(scene)).status;
   assert.match((await state()).error.message, /refers to another VolumeSnapshot$/);
   await patch(scene, `${CONTENTS}/${name}`, { spec: { volumeSnapshotRef: { uid: null } } });
   const { error, readyToUse } = await state();
@@ -202,24 +202,25 @@ test('a content that is to be retained stays, and serves a VolumeSnapshot that i
   assert.equal((await scene.ok('GET', `${CONTENTS}/${name}`)).spec.volumeSnapshotRef.uid, next.metadata.uid);
 });
 
-test('a volume whose claim is gone stays until the snapshot of it is complete', async (t) => {
+test('a volume whose claim is deleted stays until its snapshot is complete', async (t) => {
   const scene = await startScene(t);
   const claim = await scene.claim('disk', { storageClassName: 'shared' });
-  const { metadata } = await snapshot(scene);
+  const { metadata } = await takeSnapshot(scene);
   const name = `snapcontent-${metadata.uid}`;
   await remove(scene, `${CLAIMS}/disk`);
-  const going = async () => (await scene.ok('GET', `${VOLUMES}/pvc-${claim.metadata.uid}`)).metadata.deletionTimestamp;
-  assert.equal(await going(), undefined);
-  await copied(scene, name, `shared/${name}`);
-  assert.ok(await going());
+  const deletionTime = async () =>
+    (await scene.ok('GET', `${VOLUMES}/pvc-${claim.metadata.uid}`)).metadata.deletionTimestamp;
+  assert.equal(await deletionTime(), undefined);
+  await reportCopied(scene, name, `shared/${name}`);
+  assert.ok(await deletionTime());
 });
 
-test('a snapshot whose node is gone for good says so when it is to go', async (t) => {
+test('deleting a snapshot whose node is gone reports that', async (t) => {
   const scene = await startScene(t);
-  await claimOnNode2(scene);
-  const { metadata } = await snapshot(scene);
+  await createClaimOnNode2(scene);
+  const { metadata } = await takeSnapshot(scene);
   const name = `snapcontent-${metadata.uid}`;
-  await copied(scene, name, `node/node-2/${name}`);
+  await reportCopied(scene, name, `node/node-2/${name}`);
   await remove(scene, '/api/v1/nodes/node-2');
   assert.deepEqual(await scene.events(name), []);
   await remove(scene, `${SNAPSHOTS}/snap`);
@@ -231,20 +232,20 @@ test('a snapshot whose node is gone for good says so when it is to go', async (t
   assert.deepEqual(more, []);
 });
 
-test('a content goes after a VolumeSnapshot that somebody took away by force, and never comes back', async (t) => {
+test('a content is deleted after a VolumeSnapshot that was deleted by force, and never comes back', async (t) => {
   const scene = await startScene(t);
-  await claimOnNode2(scene);
-  const first = await snapshot(scene);
+  await createClaimOnNode2(scene);
+  const first = await takeSnapshot(scene);
   const name = `snapcontent-${first.metadata.uid}`;
   await patch(scene, `${CONTENTS}/${name}`, { metadata: { finalizers: null } });
   await remove(scene, `${CONTENTS}/${name}`);
-  assert.equal((await seen(scene)).status.error.message, 'VolumeSnapshotContent is missing');
+  assert.equal((await readSnapshot(scene)).status.error.message, 'VolumeSnapshotContent is missing');
   assert.equal((await scene.call('GET', `${CONTENTS}/${name}`)).status, 404);
   await remove(scene, `${SNAPSHOTS}/snap`);
 
-  const second = await snapshot(scene);
+  const second = await takeSnapshot(scene);
   await scene.ok('PATCH', `${SNAPSHOTS}/snap`, { body: { metadata: { finalizers: null } } });
   await remove(scene, `${SNAPSHOTS}/snap`);
-  const left = await scene.call('GET', `${CONTENTS}/snapcontent-${second.metadata.uid}`);
-  assert.ok(left.status === 404 || left.body.metadata.deletionTimestamp);
+  const remaining = await scene.call('GET', `${CONTENTS}/snapcontent-${second.metadata.uid}`);
+  assert.ok(remaining.status === 404 || remaining.body.metadata.deletionTimestamp);
 });

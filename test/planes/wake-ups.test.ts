@@ -1,7 +1,7 @@
 /**
- * Controllers are woken by whatever their decisions read. The runtime refuses reads of kinds that do not wake a controller
- * (runtime/decision-reads.ts); `settle` of a plane fails where a controller still has something to do and was not woken
- * (runtime/overdue.ts). Here are the cases in which that went wrong, and one walk past every controller.
+ * Controllers are woken by everything that their decisions read. The runtime refuses reads of kinds that do not wake a
+ * controller (runtime/decision-reads.ts); `settle` of a plane fails if a controller has work and was not woken
+ * (runtime/overdue.ts). These are the cases in which that failed before, and one test of every controller.
  */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -22,7 +22,7 @@ function holdSends(plane: VmPlane, hold: boolean): void {
   for (const { host } of plane.nodes) host.holdSends = hold;
 }
 
-describe('a failed migration of a VM that has nothing but persistent state', () => {
+describe('a failed migration of a VM that has only persistent state', () => {
   it('ends as soon as the claim of its target is gone, and another can begin', async (t) => {
     const plane = await startVmPlane(t);
     await plane.apply(aVm('vault', { runStrategy: 'Always' }, STATE));
@@ -70,8 +70,8 @@ describe('an instance whose launcher pod lost its owner', () => {
   });
 });
 
-describe('an instance that is to leave its node', () => {
-  it('leaves when the default eviction strategy becomes LiveMigrate', async (t) => {
+describe('an instance that must leave its node', () => {
+  it('migrates when the default eviction strategy becomes LiveMigrate', async (t) => {
     const plane = await startVmPlane(t);
     await plane.apply(aVm('guest', { runStrategy: 'Always' }));
     const { nodeName } = (await plane.get('VirtualMachineInstance', 'guest')).status;
@@ -85,7 +85,7 @@ describe('an instance that is to leave its node', () => {
 });
 
 describe('a claim whose node gets a label', () => {
-  it('is bound to the volume that asks for it', async (t) => {
+  it('is bound to the volume that requires it', async (t) => {
     const plane = await startVmPlane(t);
     const { api } = plane.server;
     await plane.put({
@@ -119,25 +119,25 @@ describe('a claim whose node gets a label', () => {
 });
 
 describe('every controller', () => {
-  it('decides at least once here, is woken by what it reads, and has nothing overdue at any rest', async (t) => {
+  it('decides at least once here, is woken by what it reads, and never has overdue work', async (t) => {
     const plane = await startVmPlane(t);
-    await walk(plane);
+    await exerciseControllers(plane);
     const { api, parts } = plane.server;
     const running = [...api.controllers, ...parts.controllers];
-    // The collector follows every kind that is served, by informers of its own.
+    // The collector follows every served kind with its own informers.
     const ruled = running.filter(({ name }) => name !== 'garbage-collector');
     for (const { name, overdue, kindsRead } of ruled) {
       assert.ok(overdue !== undefined && kindsRead !== undefined, `${name} runs on startController`);
-      assert.notEqual(kindsRead.size, 0, `${name} decides nothing in this walk: extend walk()`);
+      assert.notEqual(kindsRead.size, 0, `${name} decides nothing in this test: extend exerciseControllers()`);
     }
-    assert.ok(ruled.length >= 30, `${ruled.length} controllers`);
+    assert.ok(ruled.length >= 30, `there are ${ruled.length} controllers`);
   });
 });
 
 /** Gives every controller something to decide; `settle` checks all of them after each step. */
-async function walk(plane: VmPlane): Promise<void> {
+async function exerciseControllers(plane: VmPlane): Promise<void> {
   const { api } = plane.server;
-  const make = async (url: string, body: Loose): Promise<void> => {
+  const create = async (url: string, body: Loose): Promise<void> => {
     await api.ok('POST', url, { body });
     await plane.settle();
   };
@@ -162,24 +162,24 @@ async function walk(plane: VmPlane): Promise<void> {
   await plane.apply({ ...(await plane.get('VirtualMachine', 'db')), spec: { runStrategy: 'Always' } });
 
   const meta = (name: string) => ({ metadata: { name } });
-  await make('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', ...meta('brief') });
+  await create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', ...meta('brief') });
   await api.ok('DELETE', '/api/v1/namespaces/brief');
   const account = { 'kubernetes.io/service-account.name': 'default' };
-  await make('/api/v1/namespaces/default/secrets', {
+  await create('/api/v1/namespaces/default/secrets', {
     apiVersion: 'v1',
     kind: 'Secret',
     type: 'kubernetes.io/service-account-token',
     metadata: { name: 'token', annotations: account },
   });
   const selector = { matchLabels: { 'kubevirt.io': 'virt-launcher' } };
-  await make('/apis/policy/v1/namespaces/default/poddisruptionbudgets', {
+  await create('/apis/policy/v1/namespaces/default/poddisruptionbudgets', {
     apiVersion: 'policy/v1',
     kind: 'PodDisruptionBudget',
     ...meta('one'),
     spec: { minAvailable: 1, selector },
   });
   const container = { name: 'main', image: 'none' };
-  await make('/apis/batch/v1/namespaces/default/jobs', {
+  await create('/apis/batch/v1/namespaces/default/jobs', {
     apiVersion: 'batch/v1',
     kind: 'Job',
     ...meta('once'),

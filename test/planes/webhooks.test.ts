@@ -1,4 +1,4 @@
-/** Admission webhooks through the whole core: real HTTPS, real configurations, answers of every sort. */
+/** Admission webhooks through the whole core: real HTTPS, real configurations, responses of every kind. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
@@ -21,7 +21,7 @@ const installed: string[] = [];
 
 before(async () => {
   server = await startWebhookServer();
-  // Controllers would write ConfigMaps of their own, and the webhooks would see them.
+  // Controllers would write their own ConfigMaps, which the webhooks would see.
   api = await startTestApi({ clock, services, audit: (record) => void audits.push(record), controllers: false });
   await api.ok('POST', '/api/v1/namespaces', {
     body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'golden', labels: { env: 'prod' } } },
@@ -69,8 +69,8 @@ const aMap = (name = 'thing', fields: Loose = {}): Loose => ({
 });
 const create = (fields?: Loose, query = '') => api.call('POST', MAPS + query, { body: aMap('thing', fields) });
 
-/** Creates the map before anybody is asked, then deletes it. */
-const createdBefore = (fields?: Loose) => api.ok('POST', MAPS, { body: aMap('thing', fields) });
+/** Creates the map before the webhook is installed. */
+const createBefore = (fields?: Loose) => api.ok('POST', MAPS, { body: aMap('thing', fields) });
 const remove = () => api.call('DELETE', `${MAPS}/thing`);
 
 interface Case {
@@ -85,7 +85,7 @@ interface Case {
   readonly reason?: string;
   readonly warnings?: readonly string[];
   readonly annotations?: Record<string, string>;
-  /** How often the webhook was called; 1 unless told. */
+  /** The number of calls; 1 by default. */
   readonly calls?: number;
   readonly body?: Loose;
 }
@@ -103,7 +103,7 @@ const cases: Record<string, Case> = {
     reason: 'Forbidden',
     message: 'admission webhook "hook.golden.local" denied the request: not today',
   },
-  'a webhook that denies without a word': {
+  'a webhook that denies without a message': {
     answer: () => ({ allowed: false }),
     status: 400,
     message: 'admission webhook "hook.golden.local" denied the request without explanation',
@@ -120,12 +120,12 @@ const cases: Record<string, Case> = {
     status: 400,
     warnings: ['old'],
   },
-  'audit annotations carry the name of the webhook': {
+  'audit annotations are prefixed with the name of the webhook': {
     answer: () => ({ auditAnnotations: { seen: 'yes', 'not a key': 'no' } }),
     status: 201,
     annotations: { 'hook.golden.local/seen': 'yes' },
   },
-  'a patch is part of what is stored': {
+  'a patch is part of the stored object': {
     kind: 'mutating',
     answer: () => jsonPatch({ op: 'add', path: '/data', value: { a: '1' } }),
     status: 201,
@@ -135,13 +135,13 @@ const cases: Record<string, Case> = {
         '{"configuration":"config","webhook":"hook.golden.local","mutated":true}',
     },
   },
-  'what a patch adds beyond the kind is dropped': {
+  'unknown fields that a patch adds are dropped': {
     kind: 'mutating',
     answer: () => jsonPatch({ op: 'add', path: '/nonsense', value: 1 }),
     status: 201,
     body: { nonsense: undefined },
   },
-  'what a patch breaks is found by validation': {
+  'an invalid patch result is refused by validation': {
     kind: 'mutating',
     answer: () => jsonPatch({ op: 'add', path: '/metadata/labels', value: { 'bad key!': 'x' } }),
     status: 422,
@@ -154,21 +154,21 @@ const cases: Record<string, Case> = {
     reason: 'InternalError',
     message: /^Internal error occurred: remove operation does not apply/,
   },
-  'a patch that does not apply is no failed call': {
+  'a patch that does not apply is not a failed call': {
     kind: 'mutating',
     webhook: ignore,
     answer: () => jsonPatch({ op: 'remove', path: '/data/a' }),
     status: 500,
   },
-  'a patch that makes another object of it': {
+  'a patch that changes the identity of the object': {
     kind: 'mutating',
     answer: () => jsonPatch({ op: 'replace', path: '/metadata/name', value: 'other' }),
     status: 500,
     message: /attempted to change metadata\.name/,
   },
-  'a patch on a delete': {
+  'a patch of a delete': {
     kind: 'mutating',
-    prepare: createdBefore,
+    prepare: createBefore,
     request: remove,
     answer: () => jsonPatch({ op: 'add', path: '/data', value: {} }),
     status: 500,
@@ -179,12 +179,12 @@ const cases: Record<string, Case> = {
     status: 500,
     message: `${FAILED}received invalid webhook response: validating webhook may not return response.patch`,
   },
-  'a lying uid': {
+  'a wrong uid': {
     answer: () => ({ uid: 'another' }),
     status: 500,
     message: /received invalid webhook response: expected response\.uid="[0-9a-f-]+", got "another"$/,
   },
-  'a lying uid that is ignored': { webhook: ignore, answer: () => ({ uid: '' }), status: 201 },
+  'a wrong uid, ignored by failurePolicy': { webhook: ignore, answer: () => ({ uid: '' }), status: 201 },
   garbage: {
     misbehave: (response) => response.writeHead(200).end('<html>'),
     status: 500,
@@ -195,33 +195,33 @@ const cases: Record<string, Case> = {
     status: 500,
     message: `${FAILED}failed to call webhook: an error on the server ("oops") has prevented the request from succeeding`,
   },
-  'nobody listens, and that counts': {
+  'a server that does not listen': {
     webhook: { clientConfig: { url: DEAD } },
     status: 500,
     reason: 'InternalError',
     message: `${FAILED}failed to call webhook: Post "${DEAD}?timeout=10s": dial tcp 127.0.0.1:1: connect: connection refused`,
     calls: 0,
   },
-  'nobody listens, and that does not count': {
+  'a server that does not listen, ignored by failurePolicy': {
     webhook: { clientConfig: { url: DEAD }, ...ignore },
     status: 201,
     annotations: { [OPEN]: 'hook.golden.local' },
     calls: 0,
   },
-  'a connection that is reset, and that does not count': {
+  'a connection that is reset, ignored by failurePolicy': {
     webhook: ignore,
     misbehave: (_response, socket) => socket.destroy(),
     status: 201,
     annotations: { [OPEN]: 'hook.golden.local' },
   },
-  'a dry run is told': {
+  'a dry run is visible to the webhook': {
     request: () => create({}, '?dryRun=All'),
     answer: ({ dryRun }) => ({ warnings: [`dryRun ${dryRun}`] }),
     status: 201,
     warnings: ['dryRun true'],
   },
-  'a delete is told with the old object only': {
-    prepare: createdBefore,
+  'a delete contains only the old object': {
+    prepare: createBefore,
     request: remove,
     answer: ({ object, oldObject, operation, options }) => ({
       warnings: [`${operation} ${object} ${oldObject.metadata.name} ${options.kind}`],
@@ -230,7 +230,7 @@ const cases: Record<string, Case> = {
     warnings: ['DELETE null thing DeleteOptions'],
   },
   'a delete is refused': {
-    prepare: createdBefore,
+    prepare: createBefore,
     request: remove,
     answer: () => ({ allowed: false, status: { code: 403, reason: 'Forbidden', message: 'protected' } }),
     status: 403,
@@ -256,27 +256,27 @@ const cases: Record<string, Case> = {
   },
   'a labelled object is deleted': {
     webhook: { objectSelector: { matchLabels: { guarded: 'yes' } } },
-    prepare: () => createdBefore({ metadata: { labels: { guarded: 'yes' } } }),
+    prepare: () => createBefore({ metadata: { labels: { guarded: 'yes' } } }),
     request: remove,
     answer: () => ({ allowed: false }),
     status: 400,
   },
   'an object without labels is deleted': {
     webhook: { objectSelector: { matchLabels: { guarded: 'yes' } } },
-    prepare: createdBefore,
+    prepare: createBefore,
     request: remove,
     answer: () => ({ allowed: false }),
     status: 200,
     calls: 0,
   },
-  'a label that goes away still counts': {
+  'a label that is removed still counts': {
     webhook: { objectSelector: { matchLabels: { guarded: 'yes' } } },
-    prepare: () => createdBefore({ metadata: { labels: { guarded: 'yes' } } }),
+    prepare: () => createBefore({ metadata: { labels: { guarded: 'yes' } } }),
     request: () => api.call('PATCH', `${MAPS}/thing`, { body: { metadata: { labels: { guarded: null } } } }),
     answer: () => ({ allowed: false }),
     status: 400,
   },
-  'another operation is not asked about': {
+  'another operation does not call the webhook': {
     webhook: { rules: [{ operations: ['DELETE'], apiGroups: [''], apiVersions: ['*'], resources: ['*'] }] },
     answer: () => ({ allowed: false }),
     status: 201,
@@ -298,14 +298,14 @@ const cases: Record<string, Case> = {
     status: 201,
     calls: 0,
   },
-  'conditions may ask what the user may do': {
+  'conditions can check permissions of the user': {
     webhook: {
       matchConditions: [{ name: 'may', expression: "authorizer.group('').resource('pods').check('get').allowed()" }],
     },
     answer: () => ({ allowed: false }),
     status: 400,
   },
-  'a condition that fails, and that counts': {
+  'a condition that fails': {
     webhook: { matchConditions: [{ name: 'broken', expression: 'object.spec.absent == 1' }] },
     answer: () => ({}),
     status: 403,
@@ -314,7 +314,7 @@ const cases: Record<string, Case> = {
       'configmaps "thing" is forbidden: expression \'object.spec.absent == 1\' resulted in error: no such key: spec',
     calls: 0,
   },
-  'a condition that fails, and that does not count': {
+  'a condition that fails, ignored by failurePolicy': {
     webhook: { ...ignore, matchConditions: [{ name: 'broken', expression: 'object.spec.absent == 1' }] },
     answer: () => ({ allowed: false }),
     status: 201,
@@ -344,13 +344,13 @@ for (const [name, wanted] of Object.entries(cases)) {
 }
 
 for (const policy of ['Fail', 'Ignore']) {
-  test(`webhooks: one that never answers ends with its deadline, failurePolicy ${policy}`, async () => {
+  test(`webhooks: one that never answers ends at its deadline, failurePolicy ${policy}`, async () => {
     server.misbehave('/hook', () => {});
     await install('validating', [aWebhook('/hook', { failurePolicy: policy, timeoutSeconds: 3 })]);
     const answer = create();
     await server.got(1);
     const plain = await api.call('GET', '/api/v1/namespaces/golden');
-    assert.equal(plain.status, 200, 'others are served meanwhile');
+    assert.equal(plain.status, 200, 'other requests are served meanwhile');
     await clock.advance(3000);
     const { status, body } = await answer;
     assert.equal(status, policy === 'Fail' ? 500 : 201);
@@ -360,7 +360,7 @@ for (const policy of ['Fail', 'Ignore']) {
   });
 }
 
-test('webhooks: each sees what those before it made, and IfNeeded is asked once more', async () => {
+test('webhooks: each gets the changes of those before it, and IfNeeded is called again', async () => {
   const add = (key: string) => (request: Loose) => {
     const value = String(Object.keys(request.object.data ?? {}).length);
     const at = request.object.data === undefined ? '/data' : `/data/${key}`;
@@ -377,7 +377,7 @@ test('webhooks: each sees what those before it made, and IfNeeded is asked once 
   assert.deepEqual(body.data, { a: '3', b: '1', c: '2' });
 });
 
-test('webhooks: IfNeeded is not asked again for its own change, nor for none', async () => {
+test('webhooks: IfNeeded is not called again for its own change, nor without a change', async () => {
   server.answer('/a', () => jsonPatch({ op: 'add', path: '/data', value: { a: '1' } }));
   server.answer('/b', () => ({}));
   const reinvocationPolicy = 'IfNeeded';
@@ -389,7 +389,7 @@ test('webhooks: IfNeeded is not asked again for its own change, nor for none', a
   );
 });
 
-test('webhooks: validating ones are asked at the same time, and the first no in their order counts', async () => {
+test('webhooks: validating ones are called at the same time, and the first refusal in their order counts', async () => {
   const answers: (() => void)[] = [];
   for (const key of ['a', 'b']) {
     server.misbehave(`/${key}`, (response, _socket, review) => {
@@ -406,7 +406,7 @@ test('webhooks: validating ones are asked at the same time, and the first no in 
   assert.deepEqual(warnings.toSorted(), ['a', 'b']);
 });
 
-test('webhooks: a configuration is effective at once, and gone at once', async () => {
+test('webhooks: a configuration takes effect, and ends, at once', async () => {
   server.answer('/hook', () => ({ allowed: false }));
   await install('validating', [aWebhook('/hook')]);
   assert.equal((await create()).status, 400);
@@ -414,7 +414,7 @@ test('webhooks: a configuration is effective at once, and gone at once', async (
   assert.equal((await create()).status, 201);
 });
 
-test('webhooks: nobody is asked about the configurations themselves', async () => {
+test('webhooks: none is called for webhook configurations', async () => {
   server.answer('/hook', () => ({ allowed: false }));
   const rules = [{ operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*/*'] }];
   await install('validating', [aWebhook('/hook', { rules })]);
@@ -423,7 +423,7 @@ test('webhooks: nobody is asked about the configurations themselves', async () =
   for (const path of installed.splice(0)) assert.equal((await api.call('DELETE', path)).status, 200);
 });
 
-test('webhooks: a service of this process gets the very same review', async () => {
+test('webhooks: a service in this process gets the same review', async () => {
   const seen: Loose[] = [];
   const unregister = services.register('golden', 'inside', {
     review: async (path, review) => {
@@ -443,18 +443,18 @@ test('webhooks: a service of this process gets the very same review', async () =
 });
 
 const impossible: Record<string, { expression: string; want: string }> = {
-  'one that does not parse': {
+  'a syntax error': {
     expression: 'object.(',
     want: 'compilation failed: ERROR: <input>:1:8: Syntax error',
   },
-  'one that names what is not there': {
+  'an unknown name': {
     expression: 'params.x',
     want: "compilation failed: ERROR: <input>:1:1: undeclared reference to 'params' (in container '')",
   },
-  'one that is no condition': { expression: '1', want: 'must evaluate to bool but got int' },
+  'a result that is not boolean': { expression: '1', want: 'must evaluate to bool but got int' },
 };
 for (const [name, { expression, want }] of Object.entries(impossible)) {
-  test(`webhooks: an expression is refused when it is written: ${name}`, async () => {
+  test(`webhooks: an invalid expression is refused when it is written: ${name}`, async () => {
     const { status, body } = await install('validating', [
       aWebhook('/hook', { matchConditions: [{ name: 'x', expression }] }),
     ]);

@@ -1,15 +1,15 @@
-/** Admission that waits: what happens meanwhile is seen before anything is written. */
+/** Changes that happen while a request waits for a webhook are taken into account before anything is written. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { LocalServices } from '#engine/services.ts';
-import { gadget, gadgetCrd, GADGETS, installCrd } from '#test/support/gadgets.ts';
+import { aGadget, gadgetCrd, GADGETS, installCrd } from '#test/support/gadgets.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 const NAMESPACES = '/api/v1/namespaces';
 const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const HOOKS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
 
-/** What the webhook does before it answers; set by each test. */
+/** Runs in the webhook before it answers; set by each test. */
 let meanwhile: (review: Loose) => Promise<void> = async () => {};
 let api: TestApi;
 
@@ -64,7 +64,7 @@ const secret = (name: string, data: Loose = {}): Loose => ({
   stringData: data,
 });
 
-test('nothing is created in a namespace whose deletion began while a webhook was asked', async () => {
+test('nothing is created in a namespace whose deletion began while a webhook was called', async () => {
   await namespace('leaving');
   meanwhile = async () => {
     meanwhile = async () => {};
@@ -76,7 +76,7 @@ test('nothing is created in a namespace whose deletion began while a webhook was
   assert.equal(api.store.latest('secrets', 'leaving/late'), undefined);
 });
 
-test('a patch that was overtaken while a webhook was asked is made again on the new state', async () => {
+test('a patch that another write overtakes during the webhook call is applied again to the new state', async () => {
   await namespace('busy');
   const url = `${NAMESPACES}/busy/secrets/one`;
   await api.ok('POST', `${NAMESPACES}/busy/secrets`, { body: secret('one', { a: '1' }) });
@@ -88,25 +88,25 @@ test('a patch that was overtaken while a webhook was asked is made again on the 
   const { data } = await api.ok('PATCH', url, { body: { stringData: { c: '3' } } });
   meanwhile = async () => {};
   assert.deepEqual(Object.keys(data).sort(), ['a', 'b', 'c']);
-  assert.deepEqual(Object.keys(seen.at(-1)).sort(), ['a', 'b'], 'the webhook judged what was written over');
+  assert.deepEqual(Object.keys(seen.at(-1)).sort(), ['a', 'b'], 'the webhook reviewed the new state');
 });
 
-test('a PUT with a revision that was overtaken is a conflict', async () => {
+test('a PUT with a revision that another write overtakes is a conflict', async () => {
   await namespace('strict');
   const url = `${NAMESPACES}/strict/secrets/one`;
-  const made = await api.ok('POST', `${NAMESPACES}/strict/secrets`, { body: secret('one', { a: '1' }) });
+  const created = await api.ok('POST', `${NAMESPACES}/strict/secrets`, { body: secret('one', { a: '1' }) });
   let first = true;
   meanwhile = async () => {
     if (!first) return;
     first = false;
     await api.ok('PATCH', url, { body: { stringData: { b: '2' } } });
   };
-  const { status } = await api.call('PUT', url, { body: { ...made, stringData: { c: '3' } } });
+  const { status } = await api.call('PUT', url, { body: { ...created, stringData: { c: '3' } } });
   meanwhile = async () => {};
   assert.equal(status, 409);
 });
 
-test('a delete that was overtaken judges the new state', async () => {
+test('a delete that a write overtakes is reviewed with the new state', async () => {
   await namespace('guarded');
   const url = `${NAMESPACES}/guarded/secrets/one`;
   await api.ok('POST', `${NAMESPACES}/guarded/secrets`, { body: secret('one') });
@@ -121,7 +121,7 @@ test('a delete that was overtaken judges the new state', async () => {
   assert.deepEqual(seen, [undefined, { keep: 'yes' }]);
 });
 
-test('an object is not written in the shape of a definition that was replaced while a webhook was asked', async () => {
+test('an object is not written with the schema of a definition that was replaced during the webhook call', async () => {
   const crd = gadgetCrd();
   await installCrd(api, crd);
   await namespace('golden');
@@ -136,12 +136,12 @@ test('an object is not written in the shape of a definition that was replaced wh
     crd.spec.scope = 'Cluster';
     await installCrd(api, crd);
   };
-  const { status, body } = await api.call('POST', GADGETS, { body: gadget('late') });
+  const { status, body } = await api.call('POST', GADGETS, { body: aGadget('late') });
   assert.equal(status, 409, JSON.stringify(body));
   assert.equal(api.store.count('gadgets.golden.local'), 0);
 });
 
-test('a webhook writes no more than the client could: not the status beside the spec, nor the spec beside the status', async () => {
+test('a webhook can write no more than the client: neither the status with the spec, nor the spec with the status', async () => {
   const name = 'meddler';
   services.register('kube-system', name, {
     async review(_, review) {
@@ -158,8 +158,8 @@ test('a webhook writes no more than the client could: not the status beside the 
   await installCrd(api, crd);
   await namespace('silver');
   const url = '/apis/silver.local/v1/namespaces/silver/gadgets';
-  const one = { ...gadget('one', { size: 1 }), apiVersion: 'silver.local/v1' };
-  await api.ok('POST', url, { body: one });
+  const silverGadget = { ...aGadget('one', { size: 1 }), apiVersion: 'silver.local/v1' };
+  await api.ok('POST', url, { body: silverGadget });
   const hook = configuration();
   hook.metadata.name = hook.webhooks[0].name = 'meddler.golden.local';
   hook.webhooks[0].clientConfig.service.name = name;
@@ -172,6 +172,6 @@ test('a webhook writes no more than the client could: not the status beside the 
   await api.ok('POST', HOOKS, { body: hook });
   const changed = await api.ok('PATCH', `${url}/one`, { body: { spec: { size: 2 } } });
   assert.deepEqual([changed.spec.size, changed.status], [2, undefined]);
-  const told = await api.ok('PATCH', `${url}/one/status`, { body: { status: { fine: true } } });
-  assert.deepEqual([told.spec.size, told.status, told.metadata.generation], [2, { fine: true }, 2]);
+  const response = await api.ok('PATCH', `${url}/one/status`, { body: { status: { fine: true } } });
+  assert.deepEqual([response.spec.size, response.status, response.metadata.generation], [2, { fine: true }, 2]);
 });

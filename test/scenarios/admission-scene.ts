@@ -1,4 +1,4 @@
-/** The API with all that the operator installs and our webhook, which looks things up in the objects that there are. */
+/** The API with everything that the operator installs, and our webhook, which looks up the objects of this API. */
 import { reviewAdmission } from '#admission/review-admission.ts';
 import type { Lookup } from '#admission/validate.ts';
 import { PROTECTED_SELECTOR } from '#api/delete-protection.ts';
@@ -18,7 +18,7 @@ import { startTestApi, type TestApi } from '#test/support/test-api.ts';
 export interface AdmissionScene {
   readonly api: TestApi;
   readonly plane: OperatorPlane;
-  /** The webhook is gone, until the result is called. */
+  /** Makes the webhook unavailable until the returned function is called. */
   loseWebhook(): () => void;
   stop(): Promise<void>;
 }
@@ -61,13 +61,13 @@ export async function startAdmissionScene(...namespaces: readonly string[]): Pro
   };
 }
 
-/** Only what the operator installs is reviewed before there is one, and nothing of that needs a live look. */
+/** Before there is a client, only objects of the operator are reviewed, and those need no live lookups. */
 function webhookClient(plane: OperatorPlane | undefined): Client {
   invariant(plane !== undefined, 'a live look comes after the start');
   return plane.client('selfsame-webhook');
 }
 
-/** By looking at everything: there is little of it here. */
+/** Lookups that list all objects, because a scenario has few of them. */
 function lookupOf(plane: OperatorPlane | undefined): Lookup {
   const client: Pick<Client, 'get' | 'list'> = {
     get: (...args) => webhookClient(plane).get(...args),
@@ -78,9 +78,9 @@ function lookupOf(plane: OperatorPlane | undefined): Lookup {
     configuration: () => configurationOf(plane?.informer(KUBEVIRTS).get('selfsame-system/kubevirt')),
     vmsWithUuid(uuid) {
       const vms = plane?.informer(VIRTUAL_MACHINES).list() ?? [];
-      const has = (other: string | undefined) => other?.toLowerCase() === uuid.toLowerCase();
+      const hasUuid = (other: string | undefined) => other?.toLowerCase() === uuid.toLowerCase();
       return vms
-        .filter(({ spec }) => has(spec.template.spec?.domain?.firmware?.uuid))
+        .filter(({ spec }) => hasUuid(spec.template.spec?.domain?.firmware?.uuid))
         .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
         .map(({ metadata: { namespace = '', name } }) => ({ namespace, name }));
     },

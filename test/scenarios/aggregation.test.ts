@@ -34,11 +34,11 @@ after(async () => {
 });
 afterEach(async () => {
   for (const name of installed.splice(0)) await api.ok('DELETE', `${API_SERVICES}/${name}`);
-  await rest();
+  await settleAll();
 });
 
-/** Until documents are fetched and controllers have nothing to do. */
-async function rest(): Promise<void> {
+/** Waits until documents are fetched and controllers have nothing left to do. */
+async function settleAll(): Promise<void> {
   await api.settle();
   await api.core.aggregation.settled();
   await api.settle();
@@ -62,7 +62,7 @@ async function register(name: string, { service = {}, ...spec }: Loose = {}): Pr
   };
   await api.ok('POST', API_SERVICES, { body });
   installed.push(name);
-  await rest();
+  await settleAll();
 }
 
 const LOCAL = { service: { name: 'local', port: 443 } };
@@ -94,14 +94,14 @@ const condition = async (name: string) => {
   return rest;
 };
 
-const groupsShown = async (): Promise<Loose[]> => (await api.ok('GET', '/apis')).groups;
+const listGroups = async (): Promise<Loose[]> => (await api.ok('GET', '/apis')).groups;
 const aggregated = async (group: string): Promise<Loose> => {
   const { items } = await api.ok('GET', '/apis', { accept: V2 });
   return items.find(({ metadata }: Loose) => metadata.name === group);
 };
 
-test('what the engine serves itself has its APIServices, as Kubernetes shows them', async () => {
-  await rest();
+test("the engine's own groups have APIServices, as in Kubernetes", async () => {
+  await settleAll();
   const { items } = await api.ok('GET', API_SERVICES);
   const shown = items.map(({ metadata, spec }: Loose) => [
     metadata.name,
@@ -134,7 +134,7 @@ test('what the engine serves itself has its APIServices, as Kubernetes shows the
   ]);
 });
 
-test('one that was deleted or bent comes back; one of a custom kind comes and goes with it', async () => {
+test('an APIService that was deleted or changed is restored; one of a custom kind follows its definition', async () => {
   await api.ok('DELETE', `${API_SERVICES}/v1.batch`);
   await api.ok('PATCH', `${API_SERVICES}/v1.policy`, { body: { spec: { versionPriority: 3 } } });
   const crd = {
@@ -150,23 +150,23 @@ test('one that was deleted or bent comes back; one of a custom kind comes and go
   };
   const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
   await api.ok('POST', definitions, { body: crd });
-  await rest();
+  await settleAll();
   assert.equal((await condition('v1.batch')).status, 'True');
   assert.equal((await api.ok('GET', `${API_SERVICES}/v1.policy`)).spec.versionPriority, 15);
-  const made = await api.ok('GET', `${API_SERVICES}/v1.golden.local`);
-  assert.equal(made.metadata.labels['kube-aggregator.kubernetes.io/automanaged'], 'true');
-  assert.deepEqual(made.spec, {
+  const created = await api.ok('GET', `${API_SERVICES}/v1.golden.local`);
+  assert.equal(created.metadata.labels['kube-aggregator.kubernetes.io/automanaged'], 'true');
+  assert.deepEqual(created.spec, {
     group: 'golden.local',
     version: 'v1',
     groupPriorityMinimum: 1000,
     versionPriority: 100,
   });
   await api.ok('DELETE', `${definitions}/shelves.golden.local`);
-  await rest();
+  await settleAll();
   assert.equal((await api.call('GET', `${API_SERVICES}/v1.golden.local`)).status, 404);
 });
 
-test('an API of this process is called as a function with the user who asks', async () => {
+test('an API in this process is called as a function with the requesting user', async () => {
   await register('v1.local.golden', LOCAL);
   assert.deepEqual(await condition('v1.local.golden'), {
     type: 'Available',
@@ -178,7 +178,7 @@ test('an API of this process is called as a function with the user who asks', as
   const answer = await api.ok('PUT', `${path}?force=true`);
   assert.deepEqual(answer, { path, method: 'PUT', user: 'admin', query: 'force=true' });
   assert.equal((await api.ok('GET', '/apis/local.golden/v1')).kind, 'APIResourceList');
-  assert.deepEqual((await groupsShown()).find(({ name }) => name === 'local.golden')?.preferredVersion, {
+  assert.deepEqual((await listGroups()).find(({ name }) => name === 'local.golden')?.preferredVersion, {
     groupVersion: 'local.golden/v1',
     version: 'v1',
   });
@@ -203,20 +203,20 @@ test('an API of this process is called as a function with the user who asks', as
   ]);
 });
 
-test('a group is gone with its APIService', async () => {
+test('a group disappears with its APIService', async () => {
   await register('v1.local.golden', LOCAL);
   await api.ok('DELETE', `${API_SERVICES}/${installed.pop()}`);
-  await rest();
+  await settleAll();
   assert.equal(await aggregated('local.golden'), undefined);
   const { status, text } = await api.call('GET', '/apis/local.golden/v1/things');
   assert.deepEqual([status, text], [404, '404 page not found\n']);
 });
 
-test('priorities order groups and versions; a group ranks as its highest version', async () => {
+test('priorities order groups and versions, and a group ranks as its highest version', async () => {
   await register('v1.local.golden', { ...LOCAL, groupPriorityMinimum: 10, versionPriority: 1 });
   await register('v2beta1.local.golden', { ...LOCAL, groupPriorityMinimum: 17_450, versionPriority: 20 });
   await register('v1.zz.golden', { ...LOCAL, groupPriorityMinimum: 20 });
-  const groups = await groupsShown();
+  const groups = await listGroups();
   const names = groups.map(({ name }) => name);
   assert.equal(names[0], 'apiregistration.k8s.io');
   assert.equal(names.indexOf('local.golden') + 1, names.indexOf('batch'));
@@ -258,7 +258,7 @@ function describeExtension(group: string): void {
   });
 }
 
-test('a server over HTTPS shows in discovery and OpenAPI, with its own documents', async () => {
+test('a server over HTTPS appears in discovery and OpenAPI, with its own documents', async () => {
   describeExtension('ext.golden');
   await register('v1.ext.golden');
   assert.deepEqual((await aggregated('ext.golden')).versions, [
@@ -284,7 +284,7 @@ test('a server over HTTPS shows in discovery and OpenAPI, with its own documents
   assert.equal(swagger.paths['/apis/ext.golden/v1/boxes'].get.operationId, 'listBoxes');
   assert.equal(swagger.paths['/apis/elsewhere/v1/boxes'], undefined);
   assert.equal(swagger.definitions['ext.Unused'], undefined);
-  // Ours is another one of that name, so that theirs gets a name of its own.
+  // We serve a different definition of that name, so theirs is renamed.
   const renamed = 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta_v2';
   assert.equal(swagger.definitions[renamed].description, 'another one');
   assert.deepEqual(swagger.definitions['ext.Box'].properties.metadata, { $ref: `#/definitions/${renamed}` });
@@ -294,7 +294,7 @@ test('a server over HTTPS shows in discovery and OpenAPI, with its own documents
   assert.ok(root.paths.includes('/apis/ext.golden/v1'));
 });
 
-test('a server that stops answering is Stale after a minute, with what it had; the others stay', async () => {
+test('a server that stops answering is Stale after a minute and keeps its last documents; other servers are not affected', async () => {
   describeExtension('ext.golden');
   await register('v1.ext.golden');
   await register('v1.local.golden', LOCAL);
@@ -302,7 +302,7 @@ test('a server that stops answering is Stale after a minute, with what it had; t
     server.on(path, (_, response) => void response.writeHead(500).end());
   }
   await clock.advance(60_000);
-  await rest();
+  await settleAll();
   const [stale] = (await aggregated('ext.golden')).versions;
   assert.deepEqual([stale.freshness, stale.resources.length], ['Stale', 1]);
   const [current] = (await aggregated('local.golden')).versions;
@@ -310,17 +310,17 @@ test('a server that stops answering is Stale after a minute, with what it had; t
 });
 
 const conditions: Record<string, { service: Loose; want: Loose }> = {
-  'there is no Service': {
+  'its Service does not exist': {
     service: { name: 'none' },
     want: { reason: 'ServiceNotFound', message: 'service/none in "golden" is not present' },
   },
-  'the Service has no such port': {
+  'its Service lacks the port': {
     service: { name: 'ext', port: 9 },
     want: { reason: 'ServicePortError', message: 'service/ext in "golden" is not listening on port 9' },
   },
 };
 for (const [name, { service, want }] of Object.entries(conditions)) {
-  test(`not available: ${name}; requests are answered at once`, async () => {
+  test(`not available if ${name}; requests are answered at once`, async () => {
     await register('v1.bad.golden', { service });
     assert.deepEqual(await condition('v1.bad.golden'), { type: 'Available', status: 'False', ...want });
     const { status, text } = await api.call('GET', '/apis/bad.golden/v1/things');
@@ -328,7 +328,7 @@ for (const [name, { service, want }] of Object.entries(conditions)) {
   });
 }
 
-test('not available while its discovery fails, and available again without anybody touching it', async () => {
+test('not available while its discovery fails, and available again without intervention', async () => {
   server.on('/apis/late.golden/v1', (_, response) => void response.writeHead(503).end());
   await register('v1.late.golden');
   const url = `https://127.0.0.1:${server.port}/apis/late.golden/v1`;
@@ -344,18 +344,18 @@ test('not available while its discovery fails, and available again without anybo
   assert.equal(server.seen.length, before);
   server.on('/apis/late.golden/v1', (_, response) => sendJson(response, { kind: 'APIResourceList', resources: [] }));
   await clock.advance(2000);
-  await rest();
+  await settleAll();
   assert.equal((await condition('v1.late.golden')).reason, 'Passed');
 });
 
-test('nobody can take the core group or the registration itself away', async () => {
+test('the core group and the registration API cannot be taken over', async () => {
   await api.ok('PATCH', `${API_SERVICES}/v1.`, { body: { spec: { service: { namespace: 'golden', name: 'none' } } } });
   assert.equal((await api.call('GET', '/api/v1/namespaces')).status, 200);
-  await rest();
+  await settleAll();
   assert.equal((await api.ok('GET', `${API_SERVICES}/v1.`)).spec.service, undefined);
 });
 
-test('servers behind us find in kube-system whom to believe', async () => {
+test('kube-system contains what aggregated servers need to authenticate requests', async () => {
   const path = '/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication';
   const { data } = await api.ok('GET', path);
   assert.deepEqual(Object.keys(data).sort(), [

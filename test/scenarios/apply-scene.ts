@@ -1,4 +1,6 @@
-/** A namespace and two custom kinds for scenarios of server-side apply, and owners in a form that reads well in tables. */
+/**
+ * A namespace and two custom kinds for scenarios of server-side apply, and field owners in a readable form for tables.
+ */
 import { parseFieldsV1 } from '#kube/field-sets/fields-v1.ts';
 import { describePaths } from '#kube/field-sets/describe-paths.ts';
 import type { LocalServices } from '#engine/services.ts';
@@ -6,10 +8,10 @@ import type { Clock } from '#lib/clock.ts';
 import { startTestApi, type Answer, type CallOptions, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 export interface ApplyScene extends TestApi {
-  /** Applies a configuration (an object, or YAML) under a manager's name. */
+  /** Applies a configuration (an object, or YAML) as a field manager. */
   apply(manager: string, url: string, config: Loose, query?: string): Promise<Answer>;
-  /** Like apply, for what must work. */
-  applied(manager: string, url: string, config: Loose, query?: string): Promise<Loose>;
+  /** Like `apply`, but throws if the request fails. */
+  applyOk(manager: string, url: string, config: Loose, query?: string): Promise<Loose>;
   merge(manager: string, url: string, body: Loose): Promise<Loose>;
 }
 
@@ -83,8 +85,8 @@ export const gadgets = {
 
 export async function startApplyScene(options: { clock?: Clock; services?: LocalServices } = {}): Promise<ApplyScene> {
   const api = await startTestApi(options);
-  const named = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ns' } };
-  await api.ok('POST', '/api/v1/namespaces', { body: named });
+  const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ns' } };
+  await api.ok('POST', '/api/v1/namespaces', { body: namespace });
   await api.ok('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', { body: gadgets });
   await api.settle();
   const patch = (url: string, body: unknown, contentType: string): [string, string, CallOptions] => [
@@ -96,14 +98,14 @@ export async function startApplyScene(options: { clock?: Clock; services?: Local
     patch(`${url}?fieldManager=${manager}${query === '' ? '' : `&${query}`}`, config, 'application/apply-patch+yaml');
   return {
     ...api,
-    apply: (...asked) => api.call(...applying(...asked)),
-    applied: (...asked) => api.ok(...applying(...asked)),
+    apply: (...response) => api.call(...applying(...response)),
+    applyOk: (...args) => api.ok(...applying(...args)),
     merge: (manager, url, body) =>
       api.ok(...patch(`${url}?fieldManager=${manager}`, body, 'application/merge-patch+json')),
   };
 }
 
-/** `alice Apply` → the paths that it owns. */
+/** Returns the paths that each manager owns, by manager and operation: `alice Apply`. */
 export function owners(object: Loose): Record<string, string[]> {
   const entries = (object.metadata.managedFields ?? []) as Loose[];
   return Object.fromEntries(

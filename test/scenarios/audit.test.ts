@@ -1,4 +1,4 @@
-/** The audit log through the whole core: what is told of a request, and what is not. */
+/** The audit log through the whole core: which requests it records, and with which fields. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -31,40 +31,40 @@ suite('the audit log', () => {
   beforeEach(() => void records.splice(0));
 
   const events = (): Loose[] => records.map((record) => JSON.parse(formatEvent(record)));
-  const only = (): Loose => {
+  const onlyEvent = (): Loose => {
     const [event, ...more] = events();
     assert.deepEqual(more, []);
     return event;
   };
 
-  test('has a create with the name from its body', async () => {
+  test('records a create with the name from its body', async () => {
     await api.ok('POST', CONFIG_MAPS, { body: aConfigMap({ name: 'one' }, { password: 'hunter2' }) });
-    const { objectRef, verb, responseStatus, annotations, user, userAgent, sourceIPs } = only();
+    const { objectRef, verb, responseStatus, annotations, user, userAgent, sourceIPs } = onlyEvent();
     assert.deepEqual(objectRef, { resource: 'configmaps', namespace: 'default', name: 'one', apiVersion: 'v1' });
     assert.deepEqual([verb, responseStatus.code, user.username, userAgent], ['create', 201, ADMIN.name, 'test']);
     assert.deepEqual(annotations, ALLOWED);
-    assert.equal(sourceIPs, undefined, 'a caller of this process comes from nowhere');
+    assert.equal(sourceIPs, undefined, 'a caller in this process has no address');
     assert.doesNotMatch(JSON.stringify(events()), /hunter2/);
   });
 
-  test('has a create with the name that the server made', async () => {
-    const made = await api.ok('POST', CONFIG_MAPS, { body: aConfigMap({ generateName: 'gen-' }) });
-    assert.equal(only().objectRef.name, made.metadata.name);
+  test('records a create with the generated name', async () => {
+    const created = await api.ok('POST', CONFIG_MAPS, { body: aConfigMap({ generateName: 'gen-' }) });
+    assert.equal(onlyEvent().objectRef.name, created.metadata.name);
   });
 
-  test('has the name also of what was refused', async () => {
+  test('records the name in a refused request', async () => {
     await api.call('POST', CONFIG_MAPS, { body: aConfigMap({ name: 'twice' }) });
     await api.call('POST', CONFIG_MAPS, { body: aConfigMap({ name: 'twice' }) });
     await api.call('POST', CONFIG_MAPS, { body: aConfigMap({ name: 'Not-Valid' }) });
-    const told = events().map(({ objectRef, responseStatus: { code, message } }) => [objectRef.name, code, message]);
-    assert.deepEqual(told, [
+    const entries = events().map(({ objectRef, responseStatus: { code, message } }) => [objectRef.name, code, message]);
+    assert.deepEqual(entries, [
       ['twice', 201, undefined],
       ['twice', 409, 'configmaps "twice" already exists'],
       ['Not-Valid', 422, 'invalid: metadata.name'],
     ]);
   });
 
-  test('has every kind of write, and no read that worked', async () => {
+  test('records every kind of write, and no successful reads', async () => {
     const item = `${CONFIG_MAPS}/life`;
     const body = aConfigMap({ name: 'life' });
     await api.ok('POST', CONFIG_MAPS, { body });
@@ -81,15 +81,15 @@ suite('the audit log', () => {
     );
   });
 
-  test('has what was refused, with whatever verb', async () => {
+  test('records refused requests of any verb', async () => {
     await api.call('GET', `${CONFIG_MAPS}/absent`);
     await api.call('GET', '/api/v1/secrets', { user: MALLORY });
     await api.call('GET', '/metrics', { user: MALLORY });
     await api.call('GET', '/apis/nowhere/v1/things');
-    const told = events().map(({ verb, responseStatus, user, requestURI, annotations }) => {
+    const entries = events().map(({ verb, responseStatus, user, requestURI, annotations }) => {
       return [user.username, verb, requestURI, responseStatus.code, annotations];
     });
-    assert.deepEqual(told, [
+    assert.deepEqual(entries, [
       ['admin', 'get', `${CONFIG_MAPS}/absent`, 404, ALLOWED],
       ['mallory', 'list', '/api/v1/secrets', 403, FORBIDDEN],
       ['mallory', 'get', '/metrics', 403, FORBIDDEN],
@@ -97,7 +97,7 @@ suite('the audit log', () => {
     ]);
   });
 
-  test('tells a dry run, warnings and by which binding somebody may', async () => {
+  test('records dry runs, warnings and the binding that allowed a request', async () => {
     const rbac = '/apis/rbac.authorization.k8s.io/v1';
     const kind = (name: string) => ({ apiVersion: 'rbac.authorization.k8s.io/v1', kind: name });
     const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['create'] }];
@@ -112,7 +112,7 @@ suite('the audit log', () => {
     records.splice(0);
     const body = { ...aConfigMap({ name: 'dry' }), surplus: 1 };
     await api.ok('POST', `${CONFIG_MAPS}?dryRun=All&fieldValidation=Warn&token=hunter2`, { body, user: MALLORY });
-    const { requestURI, annotations } = only();
+    const { requestURI, annotations } = onlyEvent();
     assert.equal(requestURI, `${CONFIG_MAPS}?dryRun=All&fieldValidation=Warn&token=REDACTED`);
     assert.deepEqual(annotations, {
       'authorization.k8s.io/decision': 'allow',
@@ -122,16 +122,16 @@ suite('the audit log', () => {
     });
   });
 
-  test('leaves questions out, unless they are refused', async () => {
+  test('omits access reviews, unless they are refused', async () => {
     const reviews = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
     const type = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview' };
     const body = { ...type, spec: { user: 'mallory', resourceAttributes: { verb: 'get', resource: 'pods' } } };
     await api.ok('POST', reviews, { body });
     await api.call('POST', reviews, { body, user: MALLORY });
-    assert.deepEqual([only().user.username, only().responseStatus.code], ['mallory', 403]);
+    assert.deepEqual([onlyEvent().user.username, onlyEvent().responseStatus.code], ['mallory', 403]);
   });
 
-  /** As from the wire, where headers are. */
+  /** Sends a request with headers, as over the network. */
   async function impersonate(user: ApiRequest['user'], as: string): Promise<number> {
     const bytes = Buffer.from(JSON.stringify(aConfigMap({ name: 'theirs' })));
     const response = await api.core.handler({
@@ -150,24 +150,24 @@ suite('the audit log', () => {
     return response.status;
   }
 
-  test('tells who acts in whose name', async () => {
+  test('records both the impersonated and the real user', async () => {
     assert.equal(await impersonate(ADMIN, 'jane'), 403);
-    const { user, impersonatedUser, annotations } = only();
+    const { user, impersonatedUser, annotations } = onlyEvent();
     assert.equal(user.username, 'admin');
     assert.deepEqual(impersonatedUser, { username: 'jane', groups: ['system:authenticated'] });
     assert.deepEqual(annotations, FORBIDDEN);
   });
 
-  test('tells who would act in the name of somebody else and may not', async () => {
+  test('records a refused impersonation', async () => {
     assert.equal(await impersonate(MALLORY, 'admin'), 403);
-    const { user, impersonatedUser, annotations, responseStatus } = only();
+    const { user, impersonatedUser, annotations, responseStatus } = onlyEvent();
     assert.deepEqual([user.username, impersonatedUser], ['mallory', undefined]);
     assert.deepEqual(annotations, FORBIDDEN);
     assert.match(responseStatus.message, /cannot impersonate resource "users"/);
   });
 });
 
-test('what the server writes, selfsame audit shows, with the controllers but without their Leases and Events', async (t) => {
+test('selfsame audit shows what the server writes, with the controllers but without their Leases and Events', async (t) => {
   const dataDir = mkdtempSync(join(tmpdir(), 'audit-'));
   t.after(() => rmSync(dataDir, { recursive: true, force: true }));
   const options = { level: 'writes', maxBytes: 20_000, maxRotated: 50 } as const;
@@ -194,7 +194,7 @@ test('what the server writes, selfsame audit shows, with the controllers but wit
   assert.deepEqual(
     names,
     Array.from({ length: 60 }, (_, i) => `c${i}`),
-    'also from rotated files, in order',
+    'rotated files are shown, too, in order',
   );
   const all = await show();
   assert.ok(all.some((line) => / system:apiserver +create +namespaces +kube-system +- *$/.test(line)));

@@ -1,7 +1,9 @@
-/** What Go's types mean for built-in kinds: what is not kept, what does not decode, and the words for it. */
+/**
+ * Effects of Go's types on built-in kinds: which values are dropped, which do not decode, and the messages for them.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { gadget, GADGETS, installGadgets } from '#test/support/gadgets.ts';
+import { aGadget, GADGETS, installGadgets } from '#test/support/gadgets.ts';
 import { startTestApi, type CallOptions, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 let api: TestApi;
@@ -34,7 +36,7 @@ before(async () => {
 after(() => api.stop());
 
 describe('empty maps and lists', () => {
-  test('are not kept in built-in kinds', async () => {
+  test('are dropped from built-in kinds', async () => {
     const body = configMap(
       'empty',
       { data: {}, binaryData: {} },
@@ -51,7 +53,7 @@ describe('empty maps and lists', () => {
     ]);
   });
 
-  test('objects that say something stay', async () => {
+  test('non-empty objects are kept', async () => {
     const spec = {
       automountServiceAccountToken: false,
       volumes: [{ name: 'v', emptyDir: {} }],
@@ -67,8 +69,8 @@ describe('empty maps and lists', () => {
     );
   });
 
-  test('go from the metadata of custom resources, and stay in what is theirs', async () => {
-    const body = { ...gadget('bare', { size: 1 }, { labels: {}, finalizers: [] }) };
+  test('are dropped from the metadata of custom resources, and kept in their other fields', async () => {
+    const body = { ...aGadget('bare', { size: 1 }, { labels: {}, finalizers: [] }) };
     const made = await api.ok('POST', GADGETS, { body });
     assert.deepEqual([made.metadata.labels, made.metadata.finalizers], [undefined, undefined]);
     const status = { list: [], map: {} };
@@ -80,7 +82,7 @@ describe('empty maps and lists', () => {
     'a merge patch': merge({ metadata: { finalizers: [] } }),
     'a JSON patch': jsonPatch([{ op: 'remove', path: '/metadata/finalizers/0' }]),
   })) {
-    test(`are not left behind by ${name}`, async () => {
+    test(`are removed after ${name}`, async () => {
       const made = await api.ok('POST', CONFIGMAPS, {
         body: {
           ...configMap('', {}, { finalizers: ['x.example/a'] }),
@@ -91,7 +93,7 @@ describe('empty maps and lists', () => {
       assert.equal('finalizers' in patched.metadata, false);
       const before = api.store.revision;
       await api.ok('PATCH', `${CONFIGMAPS}/${made.metadata.name}`, merge({ metadata: { finalizers: [] } }));
-      assert.equal(api.store.revision, before, 'nothing is nothing, and no change');
+      assert.equal(api.store.revision, before, 'a patch without an effect changes nothing');
     });
   }
 });
@@ -137,23 +139,27 @@ const refusals: Record<string, Refusal> = {
     code: 422,
     says: /^Invalid value: "\{.*\\"dat\\":\{\\"a\\":\\"b\\"\}.*\}": strict decoding error: unknown field "dat"$/,
   },
-  'metadata that are none, strategic': {
+  'metadata of a wrong type, strategic': {
     patch: strategic({ metadata: 'none' }),
     code: 422,
     says: 'Invalid value: "map[metadata:none]": cannot restore struct from: string',
   },
-  'metadata that are none, merge': {
+  'metadata of a wrong type, merge': {
     patch: merge({ metadata: ['none'] }),
     code: 422,
     says: /": json: cannot unmarshal array into Go struct field ConfigMap\.metadata of type v1\.ObjectMeta$/,
   },
-  'no JSON, strategic': { patch: strategic('{'), code: 400, says: 'unexpected end of JSON input' },
-  'no JSON, merge': {
+  'invalid JSON, strategic': { patch: strategic('{'), code: 400, says: 'unexpected end of JSON input' },
+  'invalid JSON, merge': {
     patch: merge('{nope'),
     code: 400,
     says: "error decoding patch: invalid character 'n' looking for beginning of object key string",
   },
-  'no JSON, JSON': { patch: jsonPatch('['), code: 400, says: 'error decoding patch: unexpected end of JSON input' },
+  'invalid JSON, JSON': {
+    patch: jsonPatch('['),
+    code: 400,
+    says: 'error decoding patch: unexpected end of JSON input',
+  },
 };
 
 describe('a patch is refused for', () => {
@@ -162,20 +168,20 @@ describe('a patch is refused for', () => {
       const before = api.store.revision;
       const { status, body } = await api.call('PATCH', url, patch);
       assert.equal(status, code, body.message);
-      const told = code === 422 ? body.details.causes[0].message : body.message;
-      if (typeof says === 'string') assert.equal(told, says);
-      else assert.match(told, says);
+      const reported = code === 422 ? body.details.causes[0].message : body.message;
+      if (typeof says === 'string') assert.equal(reported, says);
+      else assert.match(reported, says);
       if (code === 422) {
-        assert.deepEqual(Object.keys(body.details), ['causes'], 'neither kind nor name');
+        assert.deepEqual(Object.keys(body.details), ['causes'], 'the details have neither kind nor name');
         assert.equal(body.details.causes[0].field, 'patch');
-        assert.equal(body.message, ` "" is invalid: patch: ${told}`);
+        assert.equal(body.message, ` "" is invalid: patch: ${reported}`);
       }
       assert.equal(api.store.revision, before);
     });
   }
 });
 
-test('a quantity that does not parse does not decode', async () => {
+test('an invalid quantity does not decode', async () => {
   const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1 GB' } } };
   const body = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'size' }, spec };
   const { status, body: answer } = await api.call('POST', `${CORE}/persistentvolumeclaims`, { body });
@@ -185,7 +191,7 @@ test('a quantity that does not parse does not decode', async () => {
   );
 });
 
-test('an update of a disruption budget must say which version it replaces', async () => {
+test('an update of a disruption budget must contain the replaced version', async () => {
   const url = '/apis/policy/v1/namespaces/golden/poddisruptionbudgets';
   const budget = (minAvailable: number, metadata: Loose = {}): Loose => ({
     apiVersion: 'policy/v1',
@@ -206,8 +212,8 @@ test('an update of a disruption budget must say which version it replaces', asyn
   assert.equal((await api.ok('PUT', `${url}/pdb`, { body: budget(2, { resourceVersion }) })).spec.minAvailable, 2);
 });
 
-describe('unknown fields are told', () => {
-  test('of built-in kinds in the order of the document', async () => {
+describe('unknown fields are reported', () => {
+  test('for built-in kinds in the order of the document', async () => {
     const text = JSON.stringify({
       zeta: 1,
       metadata: { name: 'order', zeta: 1, alpha: 1 },
@@ -219,8 +225,8 @@ describe('unknown fields are told', () => {
     assert.deepEqual(warnings, ['zeta', 'metadata.zeta', 'metadata.alpha', 'alpha'].map(unknownField));
   });
 
-  test('of custom resources with the metadata first and the rest sorted', async () => {
-    const sent = { ...gadget('order', { size: 1, zeta: 1, alpha: 1 }), beta: 1 };
+  test('for custom resources with the metadata first and the rest sorted', async () => {
+    const sent = { ...aGadget('order', { size: 1, zeta: 1, alpha: 1 }), beta: 1 };
     const body = JSON.stringify({ beta: 1, ...sent, metadata: { zeta: 1, ...sent.metadata } });
     const { warnings } = await api.call('POST', GADGETS, { body });
     assert.deepEqual(warnings, ['metadata.zeta', 'beta', 'spec.alpha', 'spec.zeta'].map(unknownField));

@@ -18,16 +18,16 @@ const V2 = '/apis/golden.local/v2/namespaces/golden/gadgets';
 
 let api: TestApi;
 let server: WebhookServer;
-/** What the webhook of this process was asked, and what it does instead of converting. */
-const asked: Loose[] = [];
+/** The reviews of the webhook in this process, and what it does instead of converting. */
+const reviews: Loose[] = [];
 let misbehave: ((review: Loose) => Loose) | undefined;
 
 before(async () => {
   const services = new LocalServices();
   services.register('golden', 'converter', {
     async review(path, review) {
-      if (path.startsWith('/mutate')) return noted(review);
-      asked.push({ path, ...(review as Loose) });
+      if (path.startsWith('/mutate')) return addSizeNote(review);
+      reviews.push({ path, ...(review as Loose) });
       return misbehave?.(review) ?? answerTo(review);
     },
   });
@@ -45,7 +45,7 @@ after(async () => {
   await api.stop();
 });
 
-/** v1 has `size`, v2 `dimensions.width`. */
+/** A kind whose v1 has `size` and whose v2 has `dimensions.width`. */
 function versionedCrd(clientConfig: Loose): Loose {
   const crd = gadgetCrd();
   const [v1] = crd.spec.versions;
@@ -68,19 +68,19 @@ function versionedCrd(clientConfig: Loose): Loose {
   return crd;
 }
 
-function converted(object: Loose, desired: string): Loose {
+function convert(object: Loose, desired: string): Loose {
   const { spec } = object;
   const { conversions = '0' } = object.metadata.annotations ?? {};
-  const made = structuredClone(object);
-  made.apiVersion = desired;
-  made.metadata.labels = { ...object.metadata.labels, shown: desired.slice(desired.indexOf('/') + 1) };
-  made.metadata.annotations = { conversions: String(Number(conversions) + 1) };
-  made.metadata.finalizers = ['nobody/asked'];
-  made.spec =
+  const converted = structuredClone(object);
+  converted.apiVersion = desired;
+  converted.metadata.labels = { ...object.metadata.labels, shown: desired.slice(desired.indexOf('/') + 1) };
+  converted.metadata.annotations = { conversions: String(Number(conversions) + 1) };
+  converted.metadata.finalizers = ['nobody/asked'];
+  converted.spec =
     desired === 'golden.local/v2'
       ? { dimensions: { width: spec.size }, unit: spec.note ?? 'cm', strange: true }
       : { size: spec.dimensions.width, note: spec.unit };
-  return made;
+  return converted;
 }
 
 function answerTo(review: Loose, response: Loose = {}): Loose {
@@ -91,14 +91,14 @@ function answerTo(review: Loose, response: Loose = {}): Loose {
     response: {
       uid,
       result: { status: 'Success' },
-      convertedObjects: objects.map((object: Loose) => converted(object, desiredAPIVersion)),
+      convertedObjects: objects.map((object: Loose) => convert(object, desiredAPIVersion)),
       ...response,
     },
   };
 }
 
 /** A mutating webhook that knows v1 only. */
-function noted(review: Loose): Loose {
+function addSizeNote(review: Loose): Loose {
   const { size } = review.request.object.spec;
   return reviewAnswer(review, jsonPatch({ op: 'add', path: '/spec/note', value: `size ${size}` }));
 }
@@ -112,34 +112,34 @@ const v1 = (name: string, size: number): Loose => ({
 
 test('an object written in one version is read in the other', async () => {
   await api.ok('POST', V1, { body: v1('one', 4) });
-  assert.equal(asked.length, 0);
+  assert.equal(reviews.length, 0);
   const read = await api.ok('GET', `${V2}/one`);
   assert.equal(read.apiVersion, 'golden.local/v2');
-  // Pruned by the version that was asked for; of the metadata only labels and annotations are the webhook's.
+  // Pruned by the requested version. The webhook may change only labels and annotations of the metadata.
   assert.deepEqual(read.spec, { dimensions: { width: 4 }, unit: 'cm' });
   assert.deepEqual([read.metadata.labels, read.metadata.finalizers], [{ shown: 'v2' }, undefined]);
   assert.deepEqual(
-    [asked[0].path, asked[0].kind, asked[0].apiVersion, asked[0].request.desiredAPIVersion],
+    [reviews[0].path, reviews[0].kind, reviews[0].apiVersion, reviews[0].request.desiredAPIVersion],
     ['/convert?timeout=30s', 'ConversionReview', 'apiextensions.k8s.io/v1', 'golden.local/v2'],
   );
   assert.equal((await api.ok('GET', `${V1}/one`)).metadata.labels, undefined);
 });
 
-test('an object written in the other version is stored in the one that is stored', async () => {
+test('an object written in the other version is stored in the storage version', async () => {
   const body = {
     apiVersion: 'golden.local/v2',
     kind: 'Gadget',
     metadata: { name: 'two' },
     spec: { dimensions: { width: 7 }, unit: 'mm' },
   };
-  const made = await api.ok('POST', V2, { body });
-  assert.deepEqual(made.spec, { dimensions: { width: 7 }, unit: 'mm' });
+  const created = await api.ok('POST', V2, { body });
+  assert.deepEqual(created.spec, { dimensions: { width: 7 }, unit: 'mm' });
   const stored = await api.ok('GET', `${V1}/two`);
-  // With the defaults of that version.
+  // With the defaults of the storage version.
   assert.deepEqual(stored.spec, { size: 7, note: 'mm', mode: 'auto' });
   assert.deepEqual(
     [stored.apiVersion, stored.metadata.resourceVersion],
-    ['golden.local/v1', made.metadata.resourceVersion],
+    ['golden.local/v1', created.metadata.resourceVersion],
   );
 
   const patched = await api.ok('PATCH', `${V2}/two`, { body: { spec: { unit: 'm' } } });
@@ -151,14 +151,14 @@ test('an object written in the other version is stored in the one that is stored
   assert.deepEqual([dry.spec.unit, (await api.ok('GET', `${V1}/two`)).spec.note], ['km', 'm']);
 });
 
-test('a list is converted at one go, once, and selected by what it shows', async () => {
+test('a list is converted in one review, once, and selected by the converted fields', async () => {
   for (const [name, size] of [
     ['a', 1],
     ['b', 2],
     ['c', 3],
   ] as const)
     await api.ok('POST', V1, { body: v1(name, size) });
-  const before = asked.length;
+  const before = reviews.length;
   const { items } = await api.ok('GET', V2);
   assert.deepEqual(
     items.map(({ metadata, spec }: Loose) => [metadata.name, spec.dimensions.width]),
@@ -170,18 +170,18 @@ test('a list is converted at one go, once, and selected by what it shows', async
       ['two', 7],
     ],
   );
-  assert.equal(asked.length, before + 1);
+  assert.equal(reviews.length, before + 1);
   const selected = await api.ok('GET', `${V2}?labelSelector=shown=v2&fieldSelector=spec.unit=m`);
   assert.deepEqual(
     selected.items.map(({ metadata }: Loose) => metadata.name),
     ['two'],
   );
-  assert.equal(asked.length, before + 1);
+  assert.equal(reviews.length, before + 1);
   const table = await api.ok('GET', V2, { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' });
   assert.equal(table.rows.length, 5);
 });
 
-test('a watch shows the version that it was asked for, in order', async () => {
+test('a watch delivers the requested version, in order', async () => {
   const watch = await api.watch(`${V2}?watch=1`);
   const initial = await watch.got(5);
   assert.deepEqual(
@@ -203,14 +203,14 @@ test('a watch shows the version that it was asked for, in order', async () => {
   watch.stop();
 });
 
-test('an object is deleted in any version, and scaled in the one that can', async () => {
+test('an object can be deleted in any version, and scaled in the version that has a scale', async () => {
   const scale = await api.ok('GET', `${V1}/c/scale`);
   assert.equal(scale.spec.replicas, 3);
   await api.ok('DELETE', `${V2}/c`);
   assert.equal((await api.call('GET', `${V1}/c`)).status, 404);
 });
 
-test('a policy for one version judges objects of the other as it knows them', async () => {
+test('a policy for one version evaluates objects of the other version in its own', async () => {
   const policies = '/apis/admissionregistration.k8s.io/v1';
   await api.ok('POST', `${policies}/validatingadmissionpolicies`, {
     body: {
@@ -248,7 +248,7 @@ test('a policy for one version judges objects of the other as it knows them', as
   assert.equal((await api.call('POST', `${V2}?dryRun=All`, { body: v2('fine', 7) })).status, 201);
 });
 
-test('a webhook for one version changes objects of the other as it knows them', async () => {
+test('a webhook for one version changes objects of the other version in its own', async () => {
   const path = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
   const webhook = {
     name: 'note.golden.local',
@@ -277,23 +277,23 @@ test('a webhook for one version changes objects of the other as it knows them', 
 });
 
 const failures: Record<string, { response: (review: Loose) => Loose; want: string }> = {
-  'says no': {
+  refuses: {
     response: (review) => answerTo(review, { result: { status: 'Failure', message: 'no such unit' } }),
     want: 'conversion webhook for golden.local/v1, Kind=Gadget failed: no such unit',
   },
-  'answers somebody else': {
+  'answers another request': {
     response: (review) => answerTo(review, { uid: 'x' }),
     want: 'conversion webhook for golden.local/v1, Kind=Gadget failed: expected response.uid=',
   },
-  'answers nothing': {
+  'returns no objects': {
     response: ({ apiVersion }) => ({ apiVersion, kind: 'ConversionReview' }),
     want: 'conversion webhook for golden.local/v1, Kind=Gadget failed: no response provided',
   },
-  'loses an object': {
+  'omits an object': {
     response: (review) => answerTo(review, { convertedObjects: [] }),
     want: 'conversion webhook for golden.local/v1, Kind=Gadget returned 0 objects, expected 1',
   },
-  'converts to something else': {
+  'converts to another version': {
     response: (review) => answerTo(review, { convertedObjects: review.request.objects }),
     want: 'conversion webhook for golden.local/v1, Kind=Gadget returned invalid object at index 0: invalid groupVersion (expected golden.local/v2, received golden.local/v1)',
   },
@@ -313,7 +313,7 @@ const failures: Record<string, { response: (review: Loose) => Loose; want: strin
   },
 };
 
-test('a webhook that fails is told of, and harms only who must ask it', async () => {
+test('a failing webhook is reported, and affects only requests that need a conversion', async () => {
   await api.ok('POST', V1, { body: v1('bad', 2) });
   for (const [name, { response, want }] of Object.entries(failures)) {
     misbehave = response;
@@ -331,7 +331,7 @@ test('a webhook that fails is told of, and harms only who must ask it', async ()
   assert.equal((await api.ok('GET', `${V2}/bad`)).spec.dimensions.width, 3);
 });
 
-test('what lies there in the old version is converted after the stored version changes, until it is written again', async () => {
+test('objects in the old version are converted after the storage version changes, until they are written again', async () => {
   const path = `${CRDS}/gadgets.golden.local`;
   const crd = await api.ok('GET', path);
   for (const version of crd.spec.versions) version.storage = version.name === 'v2';
@@ -347,45 +347,45 @@ test('what lies there in the old version is converted after the stored version c
   assert.deepEqual((await api.ok('GET', `${V1}/two`)).spec, { size: 7, note: 'm', mode: 'auto' });
   assert.equal(server.seen.length, 1);
 
-  // An update that changes nothing writes it in the new version.
+  // An update without changes writes the object in the new version.
   const rewritten = await api.ok('PUT', `${V2}/two`, { body: read });
   assert.notEqual(rewritten.metadata.resourceVersion, read.metadata.resourceVersion);
-  const again = await api.ok('PUT', `${V2}/two`, { body: rewritten });
-  assert.equal(again.metadata.resourceVersion, rewritten.metadata.resourceVersion);
+  const rewrittenAgain = await api.ok('PUT', `${V2}/two`, { body: rewritten });
+  assert.equal(rewrittenAgain.metadata.resourceVersion, rewritten.metadata.resourceVersion);
   const asksBefore = server.seen.length;
   await api.ok('GET', `${V2}/two`);
   assert.equal(server.seen.length, asksBefore);
 
-  const gone = await api.call('PATCH', path, { body: { spec: { versions: [crd.spec.versions[1]] } } });
-  assert.equal(gone.status, 422);
-  assert.match(gone.body.message, /status\.storedVersions\[0\]: Invalid value: "v1": must appear in spec\.versions/);
+  const refusal = await api.call('PATCH', path, { body: { spec: { versions: [crd.spec.versions[1]] } } });
+  assert.equal(refusal.status, 422);
+  assert.match(refusal.body.message, /status\.storedVersions\[0\]: Invalid value: "v1": must appear in spec\.versions/);
 });
 
-test('what somebody declared to be migrated is read all the same', async () => {
+test('an object stored in a version that was declared migrated is still readable', async () => {
   const path = `${CRDS}/gadgets.golden.local`;
   const body = { status: { storedVersions: ['v2'] } };
   const { status } = await api.ok('PATCH', `${path}/status`, { body });
   assert.deepEqual(status.storedVersions, ['v2']);
   await api.settle();
-  // Nobody has written it since it was stored as v1.
+  // The object has not been written since it was stored as v1.
   assert.equal((await api.ok('GET', `${V2}/one`)).spec.dimensions.width, 4);
   assert.equal((await api.ok('GET', `${V1}/one`)).spec.size, 4);
 });
 
 const unreachable: Record<string, { clientConfig: () => Loose; want: RegExp }> = {
-  'where nobody listens': {
+  'that does not listen': {
     clientConfig: () => ({ url: 'https://127.0.0.1:1/convert' }),
     want: /^conversion webhook for golden\.local\/v1, Kind=Gadget failed: Post "https:\/\/127\.0\.0\.1:1\/convert\?timeout=30s": dial tcp 127\.0\.0\.1:1: connect: connection refused$/,
   },
-  'whom nobody vouches for': {
+  'with an untrusted certificate': {
     clientConfig: () => ({ url: `${server.url}/convert` }),
     want: /failed: Post "https:\/\/127\.0\.0\.1:\d+\/convert\?timeout=30s": tls: failed to verify certificate: x509: certificate signed by unknown authority$/,
   },
-  'who does not convert there': {
+  'that does not convert at this path': {
     clientConfig: () => ({ url: `${server.url}/elsewhere`, caBundle: server.caBundle }),
     want: /^conversion webhook for golden\.local\/v1, Kind=Gadget failed: the server could not find the requested resource$/,
   },
-  'whose service is not there': {
+  'whose service does not exist': {
     clientConfig: () => ({ service: { namespace: 'golden', name: 'nobody' } }),
     want: /^conversion webhook for golden\.local\/v1, Kind=Gadget failed: Post "https:\/\/nobody\.golden\.svc:443\/\?timeout=30s": service "nobody" not found$/,
   },
@@ -403,7 +403,7 @@ for (const [name, { clientConfig, want }] of Object.entries(unreachable)) {
     assert.match(body.message, want);
     const list = await api.call('GET', V2);
     assert.match(list.body.message, /^conversion webhook for golden\.local\/v1, Kind=GadgetList failed: /);
-    // In the version that it is stored in, nobody is asked.
+    // Requests for the stored version need no conversion.
     assert.equal((await api.call('GET', `${V1}/one`)).status, 200);
   });
 }

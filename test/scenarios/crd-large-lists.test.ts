@@ -1,7 +1,10 @@
-/** A long list in a version that is not the stored one is made object by object: others are served meanwhile. */
+/**
+ * A long list in a version other than the stored one is converted object by object, so that other requests are served
+ * meanwhile.
+ */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { gadget, gadgetCrd, GADGETS, installGadgets } from '#test/support/gadgets.ts';
+import { aGadget, gadgetCrd, GADGETS, installGadgets } from '#test/support/gadgets.ts';
 import { startTestApi, type TestApi } from '#test/support/test-api.ts';
 
 const COUNT = 350;
@@ -12,11 +15,11 @@ before(async () => {
   const crd = gadgetCrd();
   crd.spec.versions.push({ ...crd.spec.versions[0], name: 'v2', storage: false });
   await installGadgets(api, crd);
-  for (let i = 0; i < COUNT; i++) await api.ok('POST', GADGETS, { body: gadget(`g${i}`) });
+  for (let i = 0; i < COUNT; i++) await api.ok('POST', GADGETS, { body: aGadget(`g${i}`) });
 });
 after(() => api.stop());
 
-test('others get their turn between the objects of a list', async () => {
+test('other requests are served between the objects of a list', async () => {
   let turns = 0;
   let done = false;
   const turn = () => {
@@ -28,5 +31,5 @@ test('others get their turn between the objects of a list', async () => {
   const { items } = await listing;
   done = true;
   assert.equal(items.length, COUNT);
-  assert.ok(turns >= 3, `only ${turns} turns`);
+  assert.ok(turns >= 3, `there were only ${turns} turns`);
 });

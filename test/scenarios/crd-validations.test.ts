@@ -1,7 +1,7 @@
-/** x-kubernetes-validations and stricter schemas, as a client meets them. */
+/** x-kubernetes-validations and stricter schemas, as clients see them. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { gadget, gadgetCrd, GADGETS, installGadgets } from '#test/support/gadgets.ts';
+import { aGadget, gadgetCrd, GADGETS, installGadgets } from '#test/support/gadgets.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
@@ -78,11 +78,11 @@ async function refusal(method: string, path: string, body: Loose): Promise<Loose
 }
 
 const creations: Record<string, { name?: string; spec: Loose; wants: Loose[] }> = {
-  'tells of a rule with the type in place of the value': {
+  'reports a violated rule with the type in place of the value': {
     spec: { size: 2, wanted: 3 },
     wants: [{ reason: 'FieldValueInvalid', message: 'Invalid value: "object": wanted 3 of 2', field: 'spec' }],
   },
-  'tells of a rule that could not be evaluated': {
+  'reports a rule that could not be evaluated': {
     spec: { size: 2, note: 'A' },
     wants: [
       {
@@ -93,18 +93,18 @@ const creations: Record<string, { name?: string; spec: Loose; wants: Loose[] }> 
       },
     ],
   },
-  'puts a rule of the whole object where fieldPath says': {
+  'reports a rule of the whole object at its fieldPath': {
     name: 'forbidden',
     spec: { size: 2 },
     wants: [
       { reason: 'FieldValueInvalid', message: 'Invalid value: "object": that name is taken', field: 'spec.note' },
     ],
   },
-  'asks rules with an optional old value at creation, too': {
+  'evaluates rules with an optional old value at creation, too': {
     spec: { size: 2, level: 5 },
     wants: [{ reason: 'FieldValueForbidden', message: 'Forbidden: level starts at 1', field: 'spec.level' }],
   },
-  'names the key of a map': {
+  'reports the key of a map': {
     spec: { size: 2, sizes: { a: 1, b: 0 } },
     wants: [
       {
@@ -114,7 +114,7 @@ const creations: Record<string, { name?: string; spec: Loose; wants: Loose[] }> 
       },
     ],
   },
-  'asks no rule where types are wrong': {
+  'evaluates no rules if types are wrong': {
     spec: { wanted: 3 },
     wants: [
       { reason: 'FieldValueRequired', message: 'Required value', field: 'spec.size' },
@@ -130,16 +130,16 @@ const creations: Record<string, { name?: string; spec: Loose; wants: Loose[] }> 
 
 for (const [name, { name: object = 'new', spec, wants }] of Object.entries(creations)) {
   test(name, async () => {
-    assert.deepEqual(await refusal('POST', GADGETS, gadget(object, spec)), wants);
+    assert.deepEqual(await refusal('POST', GADGETS, aGadget(object, spec)), wants);
   });
 }
 
-test('a transition is judged by what was there, items by their keys', async () => {
+test('transition rules compare with the old object, and list items by their keys', async () => {
   const ports = [
     { name: 'a', number: 5 },
     { name: 'b', number: 7 },
   ];
-  await api.ok('POST', GADGETS, { body: gadget('moving', { size: 2, fixed: 'x', level: 1, ports }) });
+  await api.ok('POST', GADGETS, { body: aGadget('moving', { size: 2, fixed: 'x', level: 1, ports }) });
   const path = `${GADGETS}/moving`;
   assert.deepEqual(await refusal('PATCH', path, { spec: { fixed: 'y' } }), [
     { reason: 'FieldValueInvalid', message: 'Invalid value: "string": fixed is immutable', field: 'spec.fixed' },
@@ -147,7 +147,7 @@ test('a transition is judged by what was there, items by their keys', async () =
   assert.deepEqual(await refusal('PATCH', path, { spec: { level: 0 } }), [
     { reason: 'FieldValueForbidden', message: 'Forbidden: level was 1', field: 'spec.level' },
   ]);
-  // In another order, with a new one in front.
+  // In another order, with a new item in front.
   const moved = [
     { name: 'c', number: 1 },
     { name: 'b', number: 6 },
@@ -166,8 +166,8 @@ test('a transition is judged by what was there, items by their keys', async () =
   await api.ok('PATCH', path, { body: { spec: { fixed: 'z' } } });
 });
 
-test('a status is judged by itself, and by the rules of the whole object', async () => {
-  await api.ok('POST', GADGETS, { body: gadget('shown', { size: 2 }) });
+test('a status update is checked by the rules of the status and of the whole object', async () => {
+  await api.ok('POST', GADGETS, { body: aGadget('shown', { size: 2 }) });
   assert.deepEqual(await refusal('PATCH', `${GADGETS}/shown/status`, { status: { phase: 'Lost' } }), [
     {
       reason: 'FieldValueInvalid',
@@ -178,8 +178,8 @@ test('a status is judged by itself, and by the rules of the whole object', async
   await api.ok('PATCH', `${GADGETS}/shown/status`, { body: { status: { phase: 'Found' } } });
 });
 
-test('objects outlive a schema that becomes stricter', async () => {
-  await api.ok('POST', GADGETS, { body: gadget('old', { size: 9, note: 'long', mode: 'manual', sizes: { a: 7 } }) });
+test('stored objects stay usable under a stricter schema', async () => {
+  await api.ok('POST', GADGETS, { body: aGadget('old', { size: 9, note: 'long', mode: 'manual', sizes: { a: 7 } }) });
   const crd = await api.ok('GET', `${CRDS}/gadgets.golden.local`);
   const { properties } = schemaOf(crd).properties.spec;
   properties.size.maximum = 5;
@@ -208,16 +208,16 @@ test('objects outlive a schema that becomes stricter', async () => {
 });
 
 const definitions: Record<string, { rules: Loose[]; wants: RegExp }> = {
-  'a field that is not there': {
+  'a field that does not exist': {
     rules: [{ rule: 'self.sise > 1' }],
     wants:
       /^spec\.versions\[0\]\.schema\.openAPIV3Schema\.properties\[spec\]\.x-kubernetes-validations\[0\]\.rule: Invalid value: apiextensions\.ValidationRule\{Rule:"self\.sise > 1", Message:"", MessageExpression:"", Reason:\(\*apiextensions\.FieldValueErrorReason\)\(nil\), FieldPath:"", OptionalOldSelf:\(\*bool\)\(nil\)\}: compilation failed: ERROR: <input>:1:5: undefined field 'sise'/,
   },
-  'a rule that is no question': {
+  'a rule that is not boolean': {
     rules: [{ rule: 'self.size' }],
     wants: /\.rule: Invalid value: apiextensions.*: cel expression must evaluate to a bool$/,
   },
-  'a rule that may take for ever': {
+  'a rule without a cost bound': {
     rules: [{ rule: 'self.color.matches(self.note)' }],
     wants:
       /\.rule: Forbidden: estimated rule cost exceeds budget by factor of more than 100x \(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared\)$/m,
@@ -225,7 +225,7 @@ const definitions: Record<string, { rules: Loose[]; wants: RegExp }> = {
 };
 
 for (const [name, { rules, wants }] of Object.entries(definitions)) {
-  test(`a definition is refused for ${name}`, async () => {
+  test(`refuses a definition with ${name}`, async () => {
     const crd = gadgetCrd();
     crd.metadata.name = 'things.golden.local';
     crd.spec.names = { plural: 'things', kind: 'Thing' };
@@ -233,7 +233,7 @@ for (const [name, { rules, wants }] of Object.entries(definitions)) {
     schemaOf(crd).properties.spec['x-kubernetes-validations'] = rules;
     crd.spec.versions[0].selectableFields = [];
     const causes = await refusal('POST', CRDS, crd);
-    const told = causes.map(({ field, message }) => `${field}: ${message}`).join('\n');
-    assert.match(told, wants);
+    const messages = causes.map(({ field, message }) => `${field}: ${message}`).join('\n');
+    assert.match(messages, wants);
   });
 }

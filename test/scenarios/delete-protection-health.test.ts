@@ -1,4 +1,7 @@
-/** Whether delete protection works is told while it does not: by a condition and a gauge. Also on clusters without policies. */
+/**
+ * While delete protection does not work, a condition and a gauge report it. Also on clusters without admission
+ * policies.
+ */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { KUBEVIRTS as KUBEVIRT_KIND } from '#api/kubevirt/kind.ts';
@@ -47,19 +50,19 @@ after(async () => {
 
 const conditionOf = (kubevirt: Loose): Loose =>
   kubevirt?.status?.conditions?.find(({ type }: Loose) => type === 'DeleteProtectionAvailable') ?? {};
-const condition = async () => conditionOf(await api.ok('GET', `${KUBEVIRTS}/kubevirt`));
-const gauge = (of = plane) => /^selfsame_delete_protection_available (\d)$/m.exec(of.metrics.text())?.[1];
+const readCondition = async () => conditionOf(await api.ok('GET', `${KUBEVIRTS}/kubevirt`));
+const readGauge = (of = plane) => /^selfsame_delete_protection_available (\d)$/m.exec(of.metrics.text())?.[1];
 
-/** When the operator has said that. */
-async function told(reason: string, of = plane): Promise<void> {
+/** Waits until the operator has reported the reason. */
+async function awaitReported(reason: string, of = plane): Promise<void> {
   const known = of.informer(KUBEVIRT_KIND);
   await known.until(() => conditionOf(known.get('selfsame-system/kubevirt')).reason === reason);
   await of.settle();
 }
 
-test('it is available when all is in place', async () => {
-  const { status, reason } = await condition();
-  assert.deepEqual([status, reason, gauge()], ['True', 'PoliciesInPlace', '1']);
+test('protection is available when all objects are in place', async () => {
+  const { status, reason } = await readCondition();
+  assert.deepEqual([status, reason, readGauge()], ['True', 'PoliciesInPlace', '1']);
 });
 
 const faults: Record<string, { path: string; edit?: Loose; reason: string }> = {
@@ -70,22 +73,24 @@ const faults: Record<string, { path: string; edit?: Loose; reason: string }> = {
 };
 
 for (const [name, { path, edit, reason }] of Object.entries(faults)) {
-  test(`${name}: that is told, and comes right again`, async () => {
+  test(`${name}: reported, and reported as available after the repair`, async () => {
     const { metadata } = await api.ok('GET', KUBEVIRTS);
     const watch = await api.watch(`${KUBEVIRTS}?watch=true&resourceVersion=${metadata.resourceVersion}`);
     await (edit === undefined ? api.ok('DELETE', path) : api.ok('PATCH', path, { body: edit }));
     await plane.settle();
     watch.stop();
-    const said = watch.events.map(({ object }) => conditionOf(object)).map(({ status, reason: why }) => [status, why]);
-    assert.deepEqual(said, [
+    const reports = watch.events
+      .map(({ object }) => conditionOf(object))
+      .map(({ status, reason: why }) => [status, why]);
+    assert.deepEqual(reports, [
       ['False', reason],
       ['True', 'PoliciesInPlace'],
     ]);
-    assert.equal(gauge(), '1');
+    assert.equal(readGauge(), '1');
   });
 }
 
-test('what cannot be put back stays told', async () => {
+test('a problem that cannot be repaired stays reported', async () => {
   const { rules } = await api.ok('GET', ROLE);
   const without = rules.filter(
     ({ resources, verbs }: Loose) =>
@@ -96,44 +101,44 @@ test('what cannot be put back stays told', async () => {
   );
   await api.ok('PATCH', ROLE, { body: { rules: readOnly } });
   await api.ok('DELETE', BINDING);
-  await told('PolicyMissing');
-  const { status, message } = await condition();
-  assert.deepEqual([status, gauge()], ['False', '0']);
+  await awaitReported('PolicyMissing');
+  const { status, message } = await readCondition();
+  assert.deepEqual([status, readGauge()], ['False', '0']);
   assert.match(message, /validatingadmissionpolicybindings.*kubevirt-vm-deletion-protection is missing$/);
 
   await api.ok('PATCH', ROLE, { body: { rules } });
-  await told('PoliciesInPlace');
-  assert.equal(gauge(), '1');
+  await awaitReported('PoliciesInPlace');
+  assert.equal(readGauge(), '1');
   await api.ok('GET', BINDING);
 });
 
-test('a policy that is half deleted is told of, and made anew when it is gone', async () => {
+test('a policy that is being deleted is reported, and created again when it is gone', async () => {
   const { metadata } = await api.ok('GET', POLICY);
   await api.ok('PATCH', POLICY, { body: { metadata: { finalizers: ['example.com/held'] } } });
   await api.ok('DELETE', POLICY);
-  await told('PolicyBeingDeleted');
-  assert.equal(gauge(), '0');
+  await awaitReported('PolicyBeingDeleted');
+  assert.equal(readGauge(), '0');
   await api.ok('PATCH', POLICY, { body: { metadata: { finalizers: null } } });
-  await told('PoliciesInPlace');
-  assert.equal(gauge(), '1');
+  await awaitReported('PoliciesInPlace');
+  assert.equal(readGauge(), '1');
   assert.notEqual((await api.ok('GET', POLICY)).metadata.uid, metadata.uid);
 });
 
-test('on a cluster without policies all else is installed, until there are policies', async () => {
-  const asked: string[] = [];
+test('on a cluster without admission policies everything else is installed, until the cluster has policies', async () => {
+  const requests: string[] = [];
   let isOld = true;
-  // Only to our parts: the engine itself has no such age.
+  // Applies only to our parts: the engine itself always serves policies.
   const old = await startApi({
-    gate: (handler) => (request) => {
+    wrapHandler: (handler) => (request) => {
       const isPolicy = request.path.startsWith(`${ADMISSION}/validatingadmissionpolic`);
       if (!isOld || !isPolicy || !request.user.name.startsWith(OURS)) return handler(request);
-      asked.push(request.path);
+      requests.push(request.path);
       return { status: 404, contentType: 'text/plain', body: Buffer.from('404 page not found\n') };
     },
   });
   const first = await startOperator(old);
   try {
-    await told('KubernetesTooOld', first);
+    await awaitReported('KubernetesTooOld', first);
     const kubevirt = await old.ok('GET', `${KUBEVIRTS}/kubevirt`);
     assert.equal(kubevirt.status.phase, 'Deployed');
     assert.deepEqual(
@@ -144,9 +149,9 @@ test('on a cluster without policies all else is installed, until there are polic
       conditionOf(kubevirt).message,
       /Kubernetes 1\.30 and later do\. Missing without them: delete protection, /,
     );
-    assert.equal(gauge(first), '0');
-    // Asked for once, and never watched.
-    assert.deepEqual(asked, [`${ADMISSION}/validatingadmissionpolicies`]);
+    assert.equal(readGauge(first), '0');
+    // Requested once and never watched.
+    assert.deepEqual(requests, [`${ADMISSION}/validatingadmissionpolicies`]);
     assert.deepEqual((await old.ok('GET', `${ADMISSION}/validatingadmissionpolicies`)).items, []);
     await old.ok('GET', `${ADMISSION}/validatingwebhookconfigurations/selfsame-protected-deletes`);
   } finally {
@@ -155,8 +160,8 @@ test('on a cluster without policies all else is installed, until there are polic
   isOld = false;
   const second = await startOperator(old);
   try {
-    await told('PoliciesInPlace', second);
-    assert.equal(gauge(second), '1');
+    await awaitReported('PoliciesInPlace', second);
+    assert.equal(readGauge(second), '1');
     await old.ok('GET', BINDING);
   } finally {
     await second.stop();

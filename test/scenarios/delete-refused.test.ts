@@ -1,11 +1,11 @@
-/** What may not be deleted stays, is told of, and keeps nothing else from being deleted. */
+/** Protected objects stay, are reported, and do not prevent the deletion of others. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { namespaceController } from '#engine/controllers/namespace.ts';
 import { startEngineController } from '#test/crash/collector.ts';
 import { makeBareNamespace } from '#test/support/bare-namespace.ts';
-import { gadget, GADGETS, installGadgets } from '#test/support/gadgets.ts';
+import { aGadget, GADGETS, installGadgets } from '#test/support/gadgets.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
@@ -20,8 +20,8 @@ async function start(t: TestContext) {
   await installGadgets(api);
   return {
     api,
-    /** Looks come at their times, one after the other. */
-    async pass(seconds: number) {
+    /** Advances the clock step by step, so that each retry happens at its time. */
+    async advance(seconds: number) {
       for (let i = 0; i < seconds * 10; i++) {
         await clock.advance(100);
         await api.settle();
@@ -30,7 +30,7 @@ async function start(t: TestContext) {
   };
 }
 
-/** Objects of these resources whose names begin with `kept` may not be deleted. */
+/** Forbids to delete objects of these resources whose names begin with `kept`. */
 async function protect(api: TestApi, ...resources: string[]): Promise<void> {
   const rule = { apiGroups: ['*'], apiVersions: ['*'], operations: ['DELETE'], resources };
   const policy = {
@@ -53,7 +53,7 @@ async function protect(api: TestApi, ...resources: string[]): Promise<void> {
   await api.settle();
 }
 
-const fill = (api: TestApi, plural: string, kind: string, names: readonly string[]) =>
+const createObjects = (api: TestApi, plural: string, kind: string, names: readonly string[]) =>
   Promise.all(
     names.map((name) =>
       api.ok('POST', `${NAMESPACES}/golden/${plural}`, { body: { apiVersion: 'v1', kind, metadata: { name } } }),
@@ -72,16 +72,16 @@ async function conditionOf(api: TestApi, url: string, wanted: string): Promise<s
 const refusal = (object: string) =>
   `${object} is forbidden: ValidatingAdmissionPolicy 'keep' with binding 'keep' denied request: kept`;
 
-test('a namespace loses all but what is protected, says so, and goes with it', async (t) => {
-  const { api, pass } = await start(t);
+test('deleting a namespace removes all objects except protected ones, reports those, and completes after the last one', async (t) => {
+  const { api, advance } = await start(t);
   await protect(api, 'configmaps', 'secrets');
-  // More than one plan can try, and before the others in the order of names.
+  // More objects than one batch deletes, and first in the order of names.
   const kept = Array.from({ length: 130 }, (_, i) => `kept-${String(i).padStart(3, '0')}`);
-  await fill(api, 'configmaps', 'ConfigMap', [...kept, 'other', 'z-last']);
-  await fill(api, 'secrets', 'Secret', ['a-first', 'kept', 'z-last']);
+  await createObjects(api, 'configmaps', 'ConfigMap', [...kept, 'other', 'z-last']);
+  await createObjects(api, 'secrets', 'Secret', ['a-first', 'kept', 'z-last']);
   await api.settle();
   await api.ok('DELETE', `${NAMESPACES}/golden`);
-  await pass(2);
+  await advance(2);
   assert.deepEqual(await namesIn(api, `${NAMESPACES}/golden/configmaps`), kept);
   assert.deepEqual(await namesIn(api, `${NAMESPACES}/golden/secrets`), ['kept']);
   assert.deepEqual(await namesIn(api, `${NAMESPACES}/golden/serviceaccounts`), []);
@@ -96,20 +96,20 @@ test('a namespace loses all but what is protected, says so, and goes with it', a
     'Some resources are remaining: configmaps. has 130 resource instances, secrets. has 1 resource instances',
   ]);
   const revision = api.store.revision;
-  await pass(3);
-  assert.equal(api.store.revision, revision, 'what has been said is not said again');
+  await advance(3);
+  assert.equal(api.store.revision, revision, 'a report is not repeated');
 
   await api.ok('DELETE', `${BINDINGS}/keep`);
-  await pass(17);
+  await advance(17);
   assert.equal((await api.call('GET', `${NAMESPACES}/golden`)).status, 404);
 });
 
-test('a kind loses all objects but what is protected, says so, and goes with it', async (t) => {
-  const { api, pass } = await start(t);
+test('deleting a definition removes all objects except protected ones, reports those, and completes after the last one', async (t) => {
+  const { api, advance } = await start(t);
   await protect(api, 'gadgets');
-  for (const name of ['a', 'kept', 'z']) await api.ok('POST', GADGETS, { body: gadget(name) });
+  for (const name of ['a', 'kept', 'z']) await api.ok('POST', GADGETS, { body: aGadget(name) });
   await api.ok('DELETE', CRD);
-  await pass(1);
+  await advance(1);
   assert.deepEqual(await namesIn(api, GADGETS), ['kept']);
   assert.deepEqual(await conditionOf(api, CRD, 'Terminating'), [
     'True',
@@ -117,25 +117,25 @@ test('a kind loses all objects but what is protected, says so, and goes with it'
     `could not issue all deletes: ${refusal('gadgets.golden.local "kept"')}`,
   ]);
   const revision = api.store.revision;
-  await pass(3);
-  assert.equal(api.store.revision, revision, 'what has been said is not said again');
+  await advance(3);
+  assert.equal(api.store.revision, revision, 'a report is not repeated');
 
   await api.ok('DELETE', `${BINDINGS}/keep`);
-  await pass(17);
+  await advance(17);
   assert.equal((await api.call('GET', CRD)).status, 404);
 });
 
-test('a namespace that waits for finalizers is looked at ever less often', async (t) => {
+test('a namespace that waits for finalizers is checked less and less often', async (t) => {
   const clock = new FakeClock();
   const api = await startTestApi({ clock, controllers: false });
   await makeBareNamespace(api, 'golden');
-  let looks = 0;
+  let lists = 0;
   const { stop } = await startEngineController(namespaceController, api, {
     clock,
     through: (client) => ({
       ...client,
       list(type, options) {
-        if (type.plural === 'configmaps') looks++;
+        if (type.plural === 'configmaps') lists++;
         return client.list(type, options);
       },
     }),
@@ -152,7 +152,7 @@ test('a namespace that waits for finalizers is looked at ever less often', async
     for (let i = 0; i < seconds * 2; i++) await clock.advance(500);
   };
   await pass(60);
-  assert.ok(looks > 4 && looks < 15, `${looks} looks in a minute`);
+  assert.ok(lists > 4 && lists < 15, `there were ${lists} checks in a minute`);
   await api.ok('PATCH', `${url}/held`, { body: { metadata: { finalizers: null } } });
   await pass(16);
   assert.equal((await api.call('GET', `${NAMESPACES}/golden`)).status, 404);

@@ -1,4 +1,4 @@
-/** Deletes that must not go further than they were asked to, and what holds them up. */
+/** Deletes: their limits, and what delays them. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
@@ -30,7 +30,7 @@ test('a collection without a namespace cannot be deleted', async () => {
 });
 
 for (const url of [`${CONFIGMAPS}/kept`, CONFIGMAPS]) {
-  test(`options that cannot be read delete nothing: ${url}`, async () => {
+  test(`delete options that cannot be parsed delete nothing: ${url}`, async () => {
     await api.call('POST', CONFIGMAPS, { body: configMap('kept') });
     const before = api.store.revision;
     const { status } = await api.call('DELETE', url, { body: { dryRun: 'All' } });
@@ -39,7 +39,7 @@ for (const url of [`${CONFIGMAPS}/kept`, CONFIGMAPS]) {
   });
 }
 
-test('a pod under graceful deletion: a second delete changes nothing, a shorter time counts from the first', async () => {
+test('during graceful deletion of a pod, a second delete changes nothing and a shorter grace period counts from the first', async () => {
   const url = `${PODS}/graceful`;
   const spec = { nodeName: 'node-1', containers: [{ name: 'c', image: 'i' }] };
   await api.ok('POST', PODS, { body: { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'graceful' }, spec } });
@@ -50,7 +50,7 @@ test('a pod under graceful deletion: a second delete changes nothing, a shorter 
   await clock.advance(5000);
   const before = api.store.revision;
   assert.deepEqual(await api.ok('DELETE', url), first);
-  assert.deepEqual(await api.ok('DELETE', `${url}?gracePeriodSeconds=60`), first, 'a longer time is not granted');
+  assert.deepEqual(await api.ok('DELETE', `${url}?gracePeriodSeconds=60`), first, 'a longer grace period is ignored');
   assert.equal(api.store.revision, before);
 
   const shorter = await api.ok('DELETE', `${url}?gracePeriodSeconds=10`);
@@ -68,29 +68,29 @@ interface JobDelete {
 }
 
 const jobDeletes: Record<string, JobDelete> = {
-  'without a policy leaves the pods behind, with a warning': {
+  'without a policy keeps its pods and warns about it': {
     want: { warnings: [PRESERVED], finalizers: ['orphan'] },
   },
-  'that says Orphan is not warned': {
+  'with policy Orphan does not warn': {
     query: '?propagationPolicy=Orphan',
     want: { warnings: [], finalizers: ['orphan'] },
   },
-  'that says Background takes the Job at once': {
+  'with policy Background removes the Job at once': {
     query: '?propagationPolicy=Background',
     want: { warnings: [], finalizers: 'gone' },
   },
-  'by the old parameter takes the Job at once': {
+  'with the deprecated parameter removes the Job at once': {
     query: '?orphanDependents=false',
     want: { warnings: [], finalizers: 'gone' },
   },
-  'without a policy does as a finalizer says': {
+  'without a policy follows an existing finalizer': {
     finalizers: ['foregroundDeletion'],
     want: { warnings: [PRESERVED], finalizers: ['foregroundDeletion'] },
   },
 };
 
 for (const [name, { query = '', finalizers = [], want }] of Object.entries(jobDeletes)) {
-  test(`the delete of a Job ${name}`, async () => {
+  test(`deleting a Job ${name}`, async () => {
     const bare = await startTestApi({ controllers: false });
     await makeBareNamespace(bare, 'default');
     const jobs = '/apis/batch/v1/namespaces/default/jobs';
@@ -110,14 +110,14 @@ for (const [name, { query = '', finalizers = [], want }] of Object.entries(jobDe
   });
 }
 
-test('objects that finalizers hold do not keep the others of a namespace from being deleted', async () => {
+test('objects that finalizers hold do not prevent the deletion of other objects in their namespace', async () => {
   const real = await startTestApi();
   const url = '/api/v1/namespaces/crowded/configmaps';
   const name = (i: number) => `held-${String(i).padStart(3, '0')}`;
   await real.ok('POST', '/api/v1/namespaces', {
     body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'crowded' } },
   });
-  // More than one plan can delete, and before the others in the order of names.
+  // More objects than one batch deletes, and first in the order of names.
   const held = Array.from({ length: 150 }, (_, i) => configMap(name(i), { finalizers: ['example.org/hold'] }));
   await Promise.all([...held, configMap('last')].map((body) => real.ok('POST', url, { body })));
   const watch = await real.watch(`${url}?watch=1&fieldSelector=metadata.name=last`);

@@ -1,7 +1,7 @@
 /** Refusals in kube-apiserver's words: code, reason and message, as recorded from version 1.32. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { gadget, gadgetCrd, GADGETS, installGadgets } from '#test/support/gadgets.ts';
+import { aGadget, gadgetCrd, GADGETS, installGadgets } from '#test/support/gadgets.ts';
 import { MALLORY, startTestApi, type CallOptions, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 let api: TestApi;
@@ -9,7 +9,7 @@ let api: TestApi;
 before(async () => {
   api = await startTestApi();
   await installGadgets(api);
-  await api.ok('POST', GADGETS, { body: gadget('one', { size: 3, color: 'red' }, { labels: { app: 'golden' } }) });
+  await api.ok('POST', GADGETS, { body: aGadget('one', { size: 3, color: 'red' }, { labels: { app: 'golden' } }) });
 });
 after(() => api.stop());
 
@@ -17,7 +17,7 @@ interface Case {
   readonly request: [method: string, url: string, options?: CallOptions];
   readonly code: number;
   readonly reason: string;
-  /** The whole message, or what it must contain. */
+  /** The whole message, or a part of it. */
   readonly message: string | RegExp;
   readonly details?: Loose;
 }
@@ -28,21 +28,21 @@ const jsonPatch = (body: unknown): CallOptions => ({ body, contentType: 'applica
 const deep = (levels: number): string => '{"a":'.repeat(levels) + '1' + '}'.repeat(levels);
 
 const cases: Record<string, Case> = {
-  'an object that is not there': {
+  'an object that does not exist': {
     request: ['GET', `${GADGETS}/nope`],
     code: 404,
     reason: 'NotFound',
     message: 'gadgets.golden.local "nope" not found',
     details: { name: 'nope', group: 'golden.local', kind: 'gadgets' },
   },
-  'a core object that is not there': {
+  'a core object that does not exist': {
     request: ['GET', '/api/v1/namespaces/golden/configmaps/nope'],
     code: 404,
     reason: 'NotFound',
     message: 'configmaps "nope" not found',
     details: { name: 'nope', kind: 'configmaps' },
   },
-  'a namespace that is not there': {
+  'a namespace that does not exist': {
     request: [
       'POST',
       '/api/v1/namespaces/absent/configmaps',
@@ -52,34 +52,34 @@ const cases: Record<string, Case> = {
     reason: 'NotFound',
     message: 'namespaces "absent" not found',
   },
-  'a name that is taken': {
-    request: ['POST', GADGETS, { body: gadget('one') }],
+  'a name that exists': {
+    request: ['POST', GADGETS, { body: aGadget('one') }],
     code: 409,
     reason: 'AlreadyExists',
     message: 'gadgets.golden.local "one" already exists',
   },
-  'an update of an old version': {
-    request: ['PUT', one, { body: gadget('one', { size: 4 }, { resourceVersion: '1' }) }],
+  'an update of an old revision': {
+    request: ['PUT', one, { body: aGadget('one', { size: 4 }, { resourceVersion: '1' }) }],
     code: 409,
     reason: 'Conflict',
     message:
       'Operation cannot be fulfilled on gadgets.golden.local "one": the object has been modified; please apply your changes to the latest version and try again',
   },
-  'a patch that insists on an old version': {
+  'a patch with an old revision': {
     request: ['PATCH', one, { body: { metadata: { resourceVersion: '1' } } }],
     code: 409,
     reason: 'Conflict',
     message: /the object has been modified/,
   },
-  'an update without a version': {
-    request: ['PUT', one, { body: gadget('one', { size: 4 }) }],
+  'an update without a revision': {
+    request: ['PUT', one, { body: aGadget('one', { size: 4 }) }],
     code: 422,
     reason: 'Invalid',
     message:
       'gadgets.golden.local "one" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified for an update',
   },
-  'an update under another uid': {
-    request: ['PUT', one, { body: gadget('one', { size: 4 }, { uid: '00000000-0000-0000-0000-000000000000' }) }],
+  'an update with another uid': {
+    request: ['PUT', one, { body: aGadget('one', { size: 4 }, { uid: '00000000-0000-0000-0000-000000000000' }) }],
     code: 409,
     reason: 'Conflict',
     message:
@@ -92,19 +92,19 @@ const cases: Record<string, Case> = {
     message: /metadata\.uid: Invalid value: "00000000-0000-0000-0000-000000000000": field is immutable/,
   },
   'a name that differs from the path': {
-    request: ['PUT', one, { body: gadget('two') }],
+    request: ['PUT', one, { body: aGadget('two') }],
     code: 400,
     reason: 'BadRequest',
     message: 'the name of the object (two) does not match the name on the URL (one)',
   },
   'a namespace that differs from the path': {
-    request: ['POST', GADGETS, { body: gadget('x', { size: 1 }, { namespace: 'other' }) }],
+    request: ['POST', GADGETS, { body: aGadget('x', { size: 1 }, { namespace: 'other' }) }],
     code: 400,
     reason: 'BadRequest',
     message: 'the namespace of the provided object does not match the namespace sent on the request',
   },
   'another API version in the body': {
-    request: ['POST', GADGETS, { body: { ...gadget('x'), apiVersion: 'golden.local/v2' } }],
+    request: ['POST', GADGETS, { body: { ...aGadget('x'), apiVersion: 'golden.local/v2' } }],
     code: 400,
     reason: 'BadRequest',
     message: 'the API version in the data (golden.local/v2) does not match the expected API version (golden.local/v1)',
@@ -116,7 +116,7 @@ const cases: Record<string, Case> = {
     message: /^Object 'Kind' is missing in /,
   },
   'a value over its maximum': {
-    request: ['POST', GADGETS, { body: gadget('bad', { size: 11 }) }],
+    request: ['POST', GADGETS, { body: aGadget('bad', { size: 11 }) }],
     code: 422,
     reason: 'Invalid',
     message:
@@ -134,33 +134,33 @@ const cases: Record<string, Case> = {
       ],
     },
   },
-  'a value outside of its enum': {
-    request: ['POST', GADGETS, { body: gadget('bad', { size: 1, color: 'pink' }) }],
+  'a value outside its enum': {
+    request: ['POST', GADGETS, { body: aGadget('bad', { size: 1, color: 'pink' }) }],
     code: 422,
     reason: 'Invalid',
     message:
       'Gadget.golden.local "bad" is invalid: spec.color: Unsupported value: "pink": supported values: "red", "green", "blue"',
   },
   'a missing field': {
-    request: ['POST', GADGETS, { body: gadget('bad', {}) }],
+    request: ['POST', GADGETS, { body: aGadget('bad', {}) }],
     code: 422,
     reason: 'Invalid',
     message: 'Gadget.golden.local "bad" is invalid: spec.size: Required value',
   },
   'a wrong type': {
-    request: ['POST', GADGETS, { body: gadget('bad', { size: 'three' }) }],
+    request: ['POST', GADGETS, { body: aGadget('bad', { size: 'three' }) }],
     code: 422,
     reason: 'Invalid',
     message: /spec\.size: Invalid value: "string": spec\.size in body must be of type integer: "string"/,
   },
   'a bad name': {
-    request: ['POST', GADGETS, { body: gadget('Bad_Name') }],
+    request: ['POST', GADGETS, { body: aGadget('Bad_Name') }],
     code: 422,
     reason: 'Invalid',
     message:
       /^Gadget\.golden\.local "Bad_Name" is invalid: metadata\.name: Invalid value: "Bad_Name": a lowercase RFC 1123 subdomain must consist of/,
   },
-  'no name at all': {
+  'an empty name': {
     request: [
       'POST',
       GADGETS,
@@ -184,7 +184,7 @@ const cases: Record<string, Case> = {
       /^ "" is invalid: patch: Invalid value: "\{.*: json: cannot unmarshal number into Go struct field ObjectMeta\.metadata\.labels of type string/,
   },
   'an unknown field under Strict': {
-    request: ['POST', `${GADGETS}?fieldValidation=Strict`, { body: gadget('bad', { size: 1, bogus: 2 }) }],
+    request: ['POST', `${GADGETS}?fieldValidation=Strict`, { body: aGadget('bad', { size: 1, bogus: 2 }) }],
     code: 400,
     reason: 'BadRequest',
     message: 'Gadget in version "v1" cannot be handled as a Gadget: strict decoding error: unknown field "spec.bogus"',
@@ -219,13 +219,13 @@ const cases: Record<string, Case> = {
     message:
       /^the body of the request was in an unknown format - accepted media types include: application\/json-patch\+json, application\/merge-patch\+json/,
   },
-  'a representation that nobody makes': {
+  'an unsupported representation': {
     request: ['GET', one, { accept: 'application/vnd.kubernetes.protobuf' }],
     code: 406,
     reason: 'NotAcceptable',
     message: /^only the following media types are accepted: application\/json, application\/yaml/,
   },
-  'a user without rights': {
+  'a user without permissions': {
     request: ['GET', GADGETS, { user: MALLORY }],
     code: 403,
     reason: 'Forbidden',
@@ -233,13 +233,13 @@ const cases: Record<string, Case> = {
       'gadgets.golden.local is forbidden: User "mallory" cannot list resource "gadgets" in API group "golden.local" in the namespace "golden"',
     details: { group: 'golden.local', kind: 'gadgets' },
   },
-  'nobody at all': {
+  'an anonymous user': {
     request: ['GET', GADGETS, { user: { name: 'system:anonymous', groups: ['system:unauthenticated'] } }],
     code: 403,
     reason: 'Forbidden',
     message: /User "system:anonymous" cannot list resource "gadgets"/,
   },
-  'metrics without rights': {
+  'metrics for a user without permissions': {
     request: ['GET', '/metrics', { user: MALLORY }],
     code: 403,
     reason: 'Forbidden',
@@ -257,7 +257,7 @@ const cases: Record<string, Case> = {
     reason: 'BadRequest',
     message: 'field label not supported: spec.size',
   },
-  'a continue token of no list': {
+  'a continue token that is invalid': {
     request: ['GET', `${GADGETS}?limit=1&continue=nonsense`],
     code: 400,
     reason: 'BadRequest',
@@ -270,34 +270,34 @@ const cases: Record<string, Case> = {
     message:
       'ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided',
   },
-  'a timeout that is none': {
+  'an invalid timeout': {
     request: ['GET', `${GADGETS}?timeout=abc`],
     code: 400,
     reason: 'BadRequest',
     message: 'invalid timeout specified in the request URL - time: invalid duration "abc"',
   },
-  'a dry run of a kind that is not': {
-    request: ['POST', `${GADGETS}?dryRun=Some`, { body: gadget('x') }],
+  'an invalid dry run': {
+    request: ['POST', `${GADGETS}?dryRun=Some`, { body: aGadget('x') }],
     code: 422,
     reason: 'Invalid',
     message:
       'CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: []string{"Some"}: supported values: "All"',
   },
-  'a field validation that is not': {
-    request: ['POST', `${GADGETS}?fieldValidation=Nope`, { body: gadget('x') }],
+  'an invalid field validation': {
+    request: ['POST', `${GADGETS}?fieldValidation=Nope`, { body: aGadget('x') }],
     code: 422,
     reason: 'Invalid',
     message:
       'CreateOptions.meta.k8s.io "" is invalid: fieldValidation: Unsupported value: "Nope": supported values: "", "Ignore", "Strict", "Warn"',
   },
-  'a propagation policy that is not': {
+  'an invalid propagation policy': {
     request: ['DELETE', `${one}?propagationPolicy=Nope`],
     code: 422,
     reason: 'Invalid',
     message:
       'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "Nope": supported values: "Foreground", "Background", "Orphan", "nil"',
   },
-  'a delete of another uid': {
+  'a delete with another uid': {
     request: ['DELETE', one, { body: { preconditions: { uid: '00000000-0000-0000-0000-000000000000' } } }],
     code: 409,
     reason: 'Conflict',
@@ -305,46 +305,46 @@ const cases: Record<string, Case> = {
       /^Operation cannot be fulfilled on Gadget\.golden\.local "one": the UID in the precondition \(00000000-0000-0000-0000-000000000000\) does not match the UID in record \([-0-9a-f]{36}\)\. The object might have been deleted and then recreated$/,
     details: { name: 'one', group: 'golden.local', kind: 'Gadget' },
   },
-  'a delete of another version': {
+  'a delete with another revision': {
     request: ['DELETE', one, { body: { preconditions: { resourceVersion: '1' } } }],
     code: 409,
     reason: 'Conflict',
     message:
       /the ResourceVersion in the precondition \(1\) does not match the ResourceVersion in record \(\d+\)\. The object might have been modified$/,
   },
-  'a method that the resource lacks': {
+  'a method that the resource does not support': {
     request: ['PUT', '/api/v1/namespaces/golden/configmaps', { body: {} }],
     code: 405,
     reason: 'MethodNotAllowed',
     message: 'the server does not allow this method on the requested resource',
     details: {},
   },
-  'JSON that is not': {
+  'invalid JSON': {
     request: ['POST', '/api/v1/namespaces/golden/configmaps', { body: '{nope}' }],
     code: 400,
     reason: 'BadRequest',
     message:
       /^the object provided is unrecognized \(must be of type ConfigMap\): couldn't get version\/kind; json parse error: /,
   },
-  'JSON that is nested without end': {
+  'JSON that is nested too deeply': {
     request: ['POST', GADGETS, { body: deep(5000) }],
     code: 400,
     reason: 'BadRequest',
     message: /nested too deeply/,
   },
-  'an object over the bound of the store': {
-    request: ['POST', GADGETS, { body: gadget('huge', { size: 1, note: 'x'.repeat(1_600_000) }) }],
+  'an object that is too large for the store': {
+    request: ['POST', GADGETS, { body: aGadget('huge', { size: 1, note: 'x'.repeat(1_600_000) }) }],
     code: 413,
     reason: 'RequestEntityTooLarge',
     message: /^Request entity too large: the object has 16\d{5} bytes; the limit is 1572864$/,
   },
-  'a definition under a wrong name': {
+  'a definition with a wrong name': {
     request: ['POST', CRDS, { body: { ...gadgetCrd(), metadata: { name: 'wrong.golden.local' } } }],
     code: 422,
     reason: 'Invalid',
     message: /metadata\.name: Invalid value: "wrong\.golden\.local": must be spec\.names\.plural\+"\."\+spec\.group/,
   },
-  'a system namespace': {
+  'the deletion of a system namespace': {
     request: ['DELETE', '/api/v1/namespaces/kube-system'],
     code: 403,
     reason: 'Forbidden',
@@ -374,13 +374,13 @@ for (const path of [
   '/api/v1/namespaces/golden/nodes',
   '/nothing',
 ]) {
-  test(`${path} is no page`, async () => {
+  test(`${path} does not exist`, async () => {
     const { status, text } = await api.call('GET', path);
     assert.deepEqual([status, text], [404, '404 page not found\n']);
   });
 }
 
-test('__proto__ in a body is inert', async () => {
+test('__proto__ in a body has no effect', async () => {
   const body = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"proto"},"data":{"__proto__":{"polluted":"yes"},"\\u005f_proto__":"x","a":"b"}}`;
   const created = await api.ok('POST', '/api/v1/namespaces/golden/configmaps', { body });
   assert.deepEqual(created.data, { a: 'b' });

@@ -1,4 +1,4 @@
-/** Evictions and budgets: what `kubectl drain` meets. */
+/** Evictions and disruption budgets, as `kubectl drain` uses them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ClusterScene, PODS, startClusterScene } from '#engine/controllers/scheduler/testing/cluster-scene.ts';
@@ -31,10 +31,10 @@ async function startPods(scene: ClusterScene, ...names: string[]): Promise<void>
   }
 }
 
-/** What a node agent does with a pod that is to go. */
-const finish = (scene: ClusterScene, name: string) => scene.ok('DELETE', `${PODS}/${name}?gracePeriodSeconds=0`);
+/** Removes a terminating pod, as the node agent does. */
+const removePod = (scene: ClusterScene, name: string) => scene.ok('DELETE', `${PODS}/${name}?gracePeriodSeconds=0`);
 
-test('a budget counts its pods and says how many may go', async (t) => {
+test('a budget counts its pods and reports how many may be disrupted', async (t) => {
   const scene = await startClusterScene(t);
   await scene.node('node-1');
   await budget(scene, { minAvailable: 2 });
@@ -60,24 +60,24 @@ test('a budget counts its pods and says how many may go', async (t) => {
   });
 });
 
-test('of two evictions at once, one is refused where one is allowed', async (t) => {
+test('of two concurrent evictions, one is refused if one is allowed', async (t) => {
   const scene = await startClusterScene(t);
   await scene.node('node-1');
   await budget(scene, { minAvailable: 2 });
   await startPods(scene, 'a', 'b', 'c');
-  const answers = await Promise.all([evict(scene, 'a'), evict(scene, 'b')]);
+  const responses = await Promise.all([evict(scene, 'a'), evict(scene, 'b')]);
   assert.deepEqual(
-    answers.map(({ status }) => status).sort((a, b) => a - b),
+    responses.map(({ status }) => status).sort((a, b) => a - b),
     [201, 429],
   );
-  const refused = answers.find(({ status }) => status === 429)!.body;
+  const refused = responses.find(({ status }) => status === 429)!.body;
   assert.equal(refused.message, "Cannot evict pod as it would violate the pod's disruption budget.");
   await scene.settle();
   const { disruptionsAllowed, currentHealthy, disruptedPods } = await statusOf(scene);
   assert.deepEqual([disruptionsAllowed, currentHealthy, disruptedPods], [0, 2, undefined]);
 });
 
-test('draining a node: pods go one by one, as others come up elsewhere', async (t) => {
+test('draining a node evicts pods one by one, as replacements become ready elsewhere', async (t) => {
   const scene = await startClusterScene(t);
   await scene.node('node-1');
   await budget(scene, { minAvailable: 2 });
@@ -98,23 +98,23 @@ test('draining a node: pods go one by one, as others come up elsewhere', async (
     );
     await startPods(scene, next);
     assert.equal((await evict(scene, name)).status, 201);
-    const going = await scene.ok('GET', `${PODS}/${name}`);
+    const terminating = await scene.ok('GET', `${PODS}/${name}`);
     assert.equal(
-      going.status.conditions.find(({ type }: Loose) => type === 'DisruptionTarget').reason,
+      terminating.status.conditions.find(({ type }: Loose) => type === 'DisruptionTarget').reason,
       'EvictionByEvictionAPI',
     );
-    await finish(scene, name);
+    await removePod(scene, name);
     await scene.settle();
   }
   assert.deepEqual(await scene.places(), ['c@node-2', 'd@node-2']);
 });
 
-test('an eviction that came to nothing gives its place back after two minutes', async (t) => {
+test('an eviction that removed nothing releases its slot after two minutes', async (t) => {
   const scene = await startClusterScene(t);
   await scene.node('node-1');
   await budget(scene, { minAvailable: 1 });
   await startPods(scene, 'a', 'b');
-  // As if the server had ended between the budget and the pod.
+  // As if the server had stopped between the writes of the budget and of the pod.
   const { status } = await scene.ok('GET', `${BUDGETS}/web`);
   const disruptedPods = { a: '2030-03-17T17:46:40Z' };
   await scene.ok('PATCH', `${BUDGETS}/web/status`, { status: { ...status, disruptionsAllowed: 0, disruptedPods } });
@@ -136,7 +136,7 @@ test('an eviction that came to nothing gives its place back after two minutes', 
   assert.deepEqual([holds, reason], ['False', undefined]);
 });
 
-test('shares are of what the owner wants, for kinds that can be scaled', async (t) => {
+test("percentages count from the owner's replicas, for kinds with a scale subresource", async (t) => {
   const scene = await startClusterScene(t);
   await scene.node('node-1');
   const schema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };

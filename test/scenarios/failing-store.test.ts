@@ -1,4 +1,4 @@
-/** Answers that build on a write in flight are not given when that write fails. */
+/** A response that depends on a write in flight is not sent if that write fails. */
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
 import { LogStore } from '#engine/store/log-store.ts';
@@ -24,12 +24,12 @@ afterEach(async () => {
 
 interface Case {
   send(): Promise<{ status: number; body: Loose }>;
-  /** Whether an object shows that it was done. */
+  /** Reports whether the object shows the write. */
   done(object: Loose): boolean;
 }
 
 const cases: Record<string, Case> = {
-  'a PATCH that changes nothing any more': {
+  'a PATCH that changes nothing after that write': {
     send: () => api.call('PATCH', url, { body: { data: { a: 'new' } } }),
     done: ({ data }) => data.a === 'new',
   },
@@ -40,14 +40,14 @@ const cases: Record<string, Case> = {
 };
 
 for (const [name, { send, done }] of Object.entries(cases)) {
-  test(`${name} is not acknowledged when the write before it fails`, async () => {
+  test(`${name} is not acknowledged if the write before it fails`, async () => {
     journal.failWith('the disk is full');
     const [first, second] = await Promise.all([send(), send()]);
     assert.deepEqual([first.status, second.status], [500, 500]);
     assert.equal(done(await api.ok('GET', url)), false);
   });
 
-  test(`${name} is acknowledged with the write before it, and writes nothing of its own`, async () => {
+  test(`${name} is acknowledged with the write before it, and writes nothing itself`, async () => {
     const before = api.store.revision;
     const [first, second] = await Promise.all([send(), send()]);
     assert.deepEqual([first.status, second.status], [200, 200]);
@@ -57,7 +57,7 @@ for (const [name, { send, done }] of Object.entries(cases)) {
   });
 }
 
-/** Each is refused because of what a write before it, which is still in flight, has changed. */
+/** Requests that are refused because of a write in flight before them. */
 const refused: Record<string, { status: number; send(resourceVersion: string): Promise<{ status: number }> }> = {
   'a PUT of an older revision': {
     status: 409,
@@ -80,7 +80,7 @@ const refused: Record<string, { status: number; send(resourceVersion: string): P
 };
 
 for (const [name, { status, send }] of Object.entries(refused)) {
-  test(`${name} is refused when that which refuses it can be read`, async () => {
+  test(`${name} is refused once the write that refuses it is readable`, async () => {
     const { resourceVersion } = (await api.ok('GET', url)).metadata;
     const first = api.call('PATCH', url, { body: { data: { a: 'new' } } });
     const answer = await send(resourceVersion);

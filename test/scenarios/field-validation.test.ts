@@ -1,7 +1,7 @@
-/** Fields that a kind does not know, and fields that are sent twice: told, refused or taken in silence, as the client asked. */
+/** Unknown and duplicate fields: reported as warnings, refused or ignored, as the client requests. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { GADGETS, gadget, installGadgets } from '#test/support/gadgets.ts';
+import { GADGETS, aGadget, installGadgets } from '#test/support/gadgets.ts';
 import { startTestApi, type TestApi } from '#test/support/test-api.ts';
 
 let api: TestApi;
@@ -10,7 +10,7 @@ before(async () => {
   api = await startTestApi();
   await installGadgets(api);
   await api.ok('POST', CONFIG_MAPS, { body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'here' } } });
-  await api.ok('POST', GADGETS, { body: gadget('here', { size: 3, color: 'red' }) });
+  await api.ok('POST', GADGETS, { body: aGadget('here', { size: 3, color: 'red' }) });
 });
 after(() => api.stop());
 
@@ -27,9 +27,9 @@ interface Case {
   readonly path: string;
   readonly body: string;
   readonly contentType?: string;
-  /** Of a write that is only warned about. */
+  /** The warnings of a write with fieldValidation=Warn. */
   readonly warnings: string[];
-  /** Of a strict one. */
+  /** The message of a write with fieldValidation=Strict. */
   readonly message: string | RegExp;
   readonly code?: number;
 }
@@ -41,31 +41,31 @@ const cases: Record<string, Case> = {
     warnings: ['unknown field "dat"'],
     message: `${CM_FAULT}unknown field "dat"`,
   },
-  'a field twice': {
+  'a duplicate field': {
     path: CONFIG_MAPS,
     body: cm('"data":{"b":"c","b":"d"},"data":{"e":"f"}'),
     warnings: ['duplicate field "data.b"', 'duplicate field "data"'],
     message: `${CM_FAULT}duplicate field "data.b", duplicate field "data"`,
   },
-  'both, in the order of the document': {
+  'an unknown and a duplicate field, in the order of the document': {
     path: CONFIG_MAPS,
     body: cm('"dat":{"a":1,"a":2},"data":{"b":"c","b":"d"},"immutabl":true'),
     warnings: ['unknown field "dat"', 'duplicate field "data.b"', 'unknown field "immutabl"'],
     message: `${CM_FAULT}unknown field "dat", duplicate field "data.b", unknown field "immutabl"`,
   },
-  'a field of a custom resource twice': {
+  'a duplicate field of a custom resource': {
     path: GADGETS,
     body: custom('"spec":{"size":3,"size":2}'),
     warnings: ['duplicate field "spec.size"'],
     message: `${GADGET_FAULT}duplicate field "spec.size"`,
   },
-  'custom resources are decoded before they are pruned': {
+  'a duplicate field that pruning would remove': {
     path: GADGETS,
     body: custom('"spec":{"bogus":1,"size":3,"size":2}'),
     warnings: ['duplicate field "spec.size"', 'unknown field "spec.bogus"'],
     message: `${GADGET_FAULT}duplicate field "spec.size", unknown field "spec.bogus"`,
   },
-  'YAML names the lines': {
+  'YAML errors that name lines': {
     path: CONFIG_MAPS,
     body: yaml.join('\n'),
     contentType: YAML,
@@ -127,11 +127,11 @@ for (const [name, { method = 'POST', path, body, contentType, warnings, message,
       contentType: contentType ?? 'application/json',
     });
 
-  test(`${name}: a warning by default`, async () => {
-    for (const asked of ['', '&fieldValidation=', '&fieldValidation=Warn']) {
-      const answer = await send(asked);
-      assert.ok(answer.status < 300, answer.text);
-      assert.deepEqual(answer.warnings, warnings);
+  test(`${name}: warned about by default`, async () => {
+    for (const query of ['', '&fieldValidation=', '&fieldValidation=Warn']) {
+      const response = await send(query);
+      assert.ok(response.status < 300, response.text);
+      assert.deepEqual(response.warnings, warnings);
     }
   });
 
@@ -142,7 +142,7 @@ for (const [name, { method = 'POST', path, body, contentType, warnings, message,
     else assert.match(answer.body.message, message);
   });
 
-  test(`${name}: not a word under Ignore`, async () => {
+  test(`${name}: accepted without a warning under Ignore`, async () => {
     const answer = await send('&fieldValidation=Ignore');
     assert.ok(answer.status < 300, answer.text);
     assert.deepEqual(answer.warnings, []);

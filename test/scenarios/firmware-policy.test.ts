@@ -1,4 +1,7 @@
-/** A VM never loses its firmware uuid or serial, whichever way it is written: a replacement keeps them, patches that remove them are refused. They may be changed. */
+/**
+ * A VM never loses its firmware uuid or serial, however it is written: a replacement keeps them, patches that remove
+ * them are refused. They may be changed.
+ */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { aSpec, aVm } from '#api/validation/testing/valid-objects.ts';
@@ -26,8 +29,8 @@ let count = 0;
 const nextName = () => `vm-${++count}`;
 const firmware = (value: unknown) => ({ spec: { template: { spec: { domain: { firmware: value } } } } });
 const manifest = (name: string, patch: object = {}): Loose => aVm({ ...patch, metadata: { name } });
-/** As people write them: nothing that says who the machine is. */
-const anonymous = (name: string): Loose => manifest(name, firmware(null));
+/** A manifest as users write it, without identity. */
+const manifestWithoutIdentity = (name: string): Loose => manifest(name, firmware(null));
 const identity = (vm: Loose): Loose => vm.spec.template.spec.domain.firmware;
 
 const json = (...operations: Loose[]): CallOptions => ({
@@ -44,7 +47,7 @@ const patch =
   (options: CallOptions): Write =>
   (path) =>
     api.call('PATCH', path, options);
-/** The whole object again, changed. */
+/** Replaces the whole object with a changed copy. */
 const replace =
   (change: (vm: Loose) => void): Write =>
   (path, vm) => {
@@ -92,8 +95,8 @@ for (const [route, { write, field = 'uuid' }] of Object.entries(removals)) {
       assert.equal(answer.status, 422, answer.text);
       assert.equal(answer.body.reason, 'Invalid');
       assert.match(answer.body.message, /denied request: /);
-      const said = answer.body.message.slice(answer.body.message.indexOf('denied request: ') + 16);
-      assert.equal(said, refusal(name, field, field === 'uuid' ? UUID : SERIAL));
+      const message = answer.body.message.slice(answer.body.message.indexOf('denied request: ') + 16);
+      assert.equal(message, refusal(name, field, field === 'uuid' ? UUID : SERIAL));
     }
     assert.deepEqual(await api.ok('GET', path), vm);
   });
@@ -101,7 +104,10 @@ for (const [route, { write, field = 'uuid' }] of Object.entries(removals)) {
 
 const BOTH = ['uuid and serial', 'were'];
 
-/** Replacements that omit something. An API server drops null before admission: it is the same as omitting the field. */
+/**
+ * Replacements that omit something. An API server drops null before admission, so null is the same as omitting the
+ * field.
+ */
 const kept: Record<string, { write: Write; what: string[] }> = {
   'replace without the uuid': { write: replace((vm) => delete identity(vm).uuid), what: ['uuid', 'was'] },
   'replace with a null uuid': { write: replace((vm) => (identity(vm).uuid = null)), what: ['uuid', 'was'] },
@@ -113,7 +119,7 @@ const kept: Record<string, { write: Write; what: string[] }> = {
   },
   'replace with the original manifest': {
     write: (path, { metadata: { name, resourceVersion } }) => {
-      const original = anonymous(name);
+      const original = manifestWithoutIdentity(name);
       return api.call('PUT', path, { body: { ...original, metadata: { ...original.metadata, resourceVersion } } });
     },
     what: BOTH,
@@ -129,7 +135,7 @@ for (const [route, { write, what }] of Object.entries(kept)) {
       const answer = await write(at, vm);
       assert.equal(answer.status, 200, answer.text);
       const [fields, verb] = what;
-      // The others of this file have the same uuid, which is warned of, too.
+      // Other VMs of this file have the same uuid, which causes a warning, too.
       const warned = answer.warnings.filter((text) => !text.includes('is also that of'));
       assert.deepEqual(warned, [
         `the firmware ${fields} of VirtualMachine "${name}" cannot be removed and ${verb} kept`,
@@ -144,35 +150,35 @@ for (const [route, { write, what }] of Object.entries(kept)) {
 
 test('a replacement may change other firmware and other fields at once', async () => {
   const name = nextName();
-  await api.ok('POST', VMS, { body: anonymous(name) });
+  await api.ok('POST', VMS, { body: manifestWithoutIdentity(name) });
   const vm = await api.ok('GET', `${VMS}/${name}`);
   const { uuid, serial } = identity(vm);
-  const { body } = await replace((one) => {
-    one.spec.template.spec.domain.firmware = { bootloader: { bios: {} } };
-    one.spec.template.spec.domain.cpu.cores = 4;
+  const { body } = await replace((copy) => {
+    copy.spec.template.spec.domain.firmware = { bootloader: { bios: {} } };
+    copy.spec.template.spec.domain.cpu.cores = 4;
   })(`${VMS}/${name}`, vm);
   assert.deepEqual(identity(body), { bootloader: { bios: {} }, uuid, serial });
   assert.equal(body.spec.template.spec.domain.cpu.cores, 4);
 });
 
-test('nothing is replaced while the webhook does not answer', async () => {
+test('replacements are refused while the webhook does not answer', async () => {
   const name = nextName();
   const vm = await api.ok('POST', VMS, { body: manifest(name) });
-  const bringBack = scene.loseWebhook();
-  const { status, body } = await replace((one) => delete identity(one).uuid)(`${VMS}/${name}`, vm);
-  bringBack();
+  const restoreWebhook = scene.loseWebhook();
+  const { status, body } = await replace((copy) => delete identity(copy).uuid)(`${VMS}/${name}`, vm);
+  restoreWebhook();
   assert.equal(status, 500);
   assert.match(body.message, /failed calling webhook "mutate-virtualmachines.selfsame.io"/);
   assert.deepEqual(await api.ok('GET', `${VMS}/${name}`), vm);
 });
 
-const gone: Record<string, (vm: Loose) => void> = {
+const templateRemovals: Record<string, (vm: Loose) => void> = {
   domain: (vm) => delete vm.spec.template.spec.domain,
-  'the spec of the template': (vm) => delete vm.spec.template.spec,
-  'all of the template': (vm) => (vm.spec.template = {}),
+  "the template's spec": (vm) => delete vm.spec.template.spec,
+  'the whole template': (vm) => (vm.spec.template = {}),
 };
 
-for (const [what, change] of Object.entries(gone)) {
+for (const [what, change] of Object.entries(templateRemovals)) {
   test(`refuses: replace without ${what}`, async () => {
     const name = nextName();
     const vm = await api.ok('POST', VMS, { body: manifest(name) });
@@ -184,7 +190,7 @@ for (const [what, change] of Object.entries(gone)) {
 
 const APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
-/** As kubectl applies a manifest: fields that it applied before and that are not in the manifest any more become null. */
+/** Applies like kubectl: fields that were applied before and are no longer in the manifest become null. */
 function apply(name: string, wanted: Loose, gone: Loose = {}): Promise<Answer> {
   const annotations = { [APPLIED]: JSON.stringify(wanted) };
   const body = withNulls({ metadata: { annotations }, spec: wanted.spec }, gone);
@@ -199,11 +205,11 @@ function withNulls(body: Loose, gone: Loose): Loose {
   return { ...body, ...Object.fromEntries(nulls) };
 }
 
-test('apply of the manifest without a uuid, again and again, keeps it', async () => {
+test('repeated apply of the manifest without a uuid keeps the uuid', async () => {
   const name = nextName();
-  const vm = await api.ok('POST', VMS, { body: anonymous(name) });
+  const vm = await api.ok('POST', VMS, { body: manifestWithoutIdentity(name) });
   for (const cores of [2, 2, 4]) {
-    const wanted = anonymous(name);
+    const wanted = manifestWithoutIdentity(name);
     wanted.spec.template.spec.domain.cpu.cores = cores;
     const answer = await apply(name, wanted);
     assert.equal(answer.status, 200, answer.text);
@@ -212,42 +218,42 @@ test('apply of the manifest without a uuid, again and again, keeps it', async ()
   }
 });
 
-test('apply by whoever had applied it before does not take it away', async () => {
+test('apply without the uuid by a user who applied it before keeps it', async () => {
   const name = nextName();
   await api.ok('POST', VMS, { body: manifest(name) });
   const { body: vm } = await apply(name, manifest(name));
-  for (const gone of [firmware(null), firmware({ uuid: null })]) {
-    const answer = await apply(name, anonymous(name), gone);
+  for (const removal of [firmware(null), firmware({ uuid: null })]) {
+    const answer = await apply(name, manifestWithoutIdentity(name), removal);
     assert.equal(answer.status, 422, answer.text);
     assert.ok(answer.body.message.endsWith(refusal(name, 'uuid', UUID)), answer.body.message);
   }
   assert.deepEqual(await api.ok('GET', `${VMS}/${name}`), vm);
 });
 
-const serverSide = (name: string, body: Loose, manager = 'gitops'): Promise<Answer> =>
+const applyServerSide = (name: string, body: Loose, manager = 'gitops'): Promise<Answer> =>
   api.call('PATCH', `${VMS}/${name}?fieldManager=${manager}`, {
     body: { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', ...body },
     contentType: 'application/apply-patch+yaml',
   });
 
-test('server-side apply of the manifest without a uuid, again and again, changes nothing', async () => {
+test('repeated server-side apply of the manifest without a uuid changes nothing', async () => {
   const name = nextName();
-  const { body: vm, status } = await serverSide(name, anonymous(name));
+  const { body: vm, status } = await applyServerSide(name, manifestWithoutIdentity(name));
   assert.equal(status, 201);
   assert.ok(identity(vm).uuid);
   for (let time = 0; time < 3; time++) {
-    const answer = await serverSide(name, anonymous(name));
+    const answer = await applyServerSide(name, manifestWithoutIdentity(name));
     assert.equal(answer.status, 200, answer.text);
     assert.deepEqual(answer.warnings, []);
     assert.deepEqual(answer.body, vm);
   }
 });
 
-test('server-side apply by whoever had applied the uuid before does not take it away', async () => {
+test('server-side apply without the uuid by the manager that applied it before keeps it', async () => {
   const name = nextName();
-  const { body: vm } = await serverSide(name, manifest(name));
-  for (const body of [anonymous(name), manifest(name, firmware({ uuid: '' }))]) {
-    const answer = await serverSide(name, body);
+  const { body: vm } = await applyServerSide(name, manifest(name));
+  for (const body of [manifestWithoutIdentity(name), manifest(name, firmware({ uuid: '' }))]) {
+    const answer = await applyServerSide(name, body);
     assert.equal(answer.status, 422, answer.text);
     assert.ok(answer.body.message.endsWith(refusal(name, 'uuid', UUID)), answer.body.message);
   }
@@ -267,11 +273,11 @@ const allowed: Record<string, { write: Write; want: Loose }> = {
     write: replace((vm) => (identity(vm).serial = 'B-2')),
     want: { uuid: UUID, serial: 'B-2' },
   },
-  'another firmware that has both': {
+  'a firmware object with another uuid and serial': {
     write: patch(json({ op: 'replace', path: AT, value: { uuid: OTHER, serial: 'B-2' } })),
     want: { uuid: OTHER, serial: 'B-2' },
   },
-  'something else': {
+  'another field': {
     write: patch(merge({ spec: { runStrategy: 'Halted' } })),
     want: { uuid: UUID, serial: SERIAL },
   },
@@ -287,23 +293,23 @@ for (const [change, { write, want }] of Object.entries(allowed)) {
   });
 }
 
-/** As one that is stored since before there was a webhook. */
-async function storedWithout(name: string): Promise<Loose> {
+/** Stores a VM as if it had been created before the webhook was installed. */
+async function storeWithoutUuid(name: string): Promise<Loose> {
   const path = `${POLICIES}/mutatingwebhookconfigurations/selfsame`;
   await scene.plane.stop();
   const configuration = await api.ok('GET', path);
   await api.ok('DELETE', path);
   await api.settle();
-  const vm = await api.ok('POST', VMS, { body: anonymous(name) });
+  const vm = await api.ok('POST', VMS, { body: manifestWithoutIdentity(name) });
   const { resourceVersion: _v, uid: _u, ...metadata } = configuration.metadata;
   await api.ok('POST', `${POLICIES}/mutatingwebhookconfigurations`, { body: { ...configuration, metadata } });
   await api.settle();
   return vm;
 }
 
-test('a VM that never had one may be changed, and given one', async () => {
+test('a VM without a uuid may be changed, and get one', async () => {
   const name = nextName();
-  const vm = await storedWithout(name);
+  const vm = await storeWithoutUuid(name);
   assert.equal(identity(vm), undefined);
   const path = `${VMS}/${name}`;
   const labelled = await api.ok('PATCH', path, merge({ metadata: { labels: { a: 'b' } } }));
@@ -311,11 +317,11 @@ test('a VM that never had one may be changed, and given one', async () => {
   const bios = await api.ok('PATCH', path, merge(firmware({ bootloader: { bios: {} } })));
   assert.deepEqual(identity(bios), { bootloader: { bios: {} } });
   await api.ok('PATCH', path, merge(firmware({ uuid: UUID })));
-  // From then on it has one.
+  // From now on it has a uuid.
   assert.equal((await api.call('PATCH', path, merge(firmware({ uuid: null })))).status, 422);
 });
 
-test('a VM that has it may be deleted, and let go', async () => {
+test('a VM with a uuid may be deleted, and its finalizers removed', async () => {
   const name = nextName();
   const body = manifest(name);
   body.metadata.finalizers = ['example.com/a'];
@@ -337,9 +343,9 @@ for (const [uuid, wrong] of Object.entries(malformed)) {
   test(`refuses the uuid ${uuid}, which ${wrong}`, async () => {
     const name = nextName();
     const want = `spec.template.spec.domain.firmware.uuid: Invalid value: "${uuid}": must be a UUID as of RFC 4122, other than the nil UUID (e.g. ${UUID}), but ${wrong}`;
-    const made = await api.call('POST', VMS, { body: manifest(name, firmware({ uuid })) });
-    assert.equal(made.status, 422);
-    assert.ok(made.body.message.endsWith(want), made.body.message);
+    const created = await api.call('POST', VMS, { body: manifest(name, firmware({ uuid })) });
+    assert.equal(created.status, 422);
+    assert.ok(created.body.message.endsWith(want), created.body.message);
     await api.ok('POST', VMS, { body: manifest(name) });
     const changed = await api.call('PATCH', `${VMS}/${name}`, merge(firmware({ uuid })));
     assert.equal(changed.status, 422);

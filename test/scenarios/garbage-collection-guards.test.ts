@@ -1,17 +1,19 @@
-/** What the collector does not know yet must not cost anybody an object; and the collector under its own account. */
+/**
+ * The collector does not delete objects because of kinds that it has not listed yet; and it works with its own account.
+ */
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
 import type { Client } from '#client/client.ts';
 import { startBareApi, startCollector, type Collector } from '#test/crash/collector.ts';
-import { gadget, gadgetCrd, GADGETS, installCrd, installGadgets } from '#test/support/gadgets.ts';
+import { aGadget, gadgetCrd, GADGETS, installCrd, installGadgets } from '#test/support/gadgets.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 const CONFIGMAPS = '/api/v1/namespaces/golden/configmaps';
 
 let api: TestApi;
 let collector: Collector | undefined;
-/** Who waits for that keeps the collector from stopping. */
-let list: () => void = () => {};
+/** Lets the delayed lists continue. A collector that waits for one cannot stop. */
+let allowLists: () => void = () => {};
 
 beforeEach(async () => {
   api = await startBareApi();
@@ -20,7 +22,7 @@ beforeEach(async () => {
   });
 });
 afterEach(async () => {
-  list();
+  allowLists();
   await collector?.stop();
   await api.stop();
 });
@@ -33,32 +35,35 @@ const owner = ({ apiVersion, kind, metadata: { name, uid } }: Loose, fields: Loo
   ...fields,
 });
 
-function make(on: TestApi, name: string, owners: Loose[] = []): Promise<Loose> {
+function create(on: TestApi, name: string, owners: Loose[] = []): Promise<Loose> {
   const metadata = { name, ownerReferences: owners };
   return on.ok('POST', CONFIGMAPS, { body: { apiVersion: 'v1', kind: 'ConfigMap', metadata } });
 }
 
-/** A gadget that holds up the foreground deletion of its owner, and that a finalizer holds itself. */
+/** Creates a gadget that blocks the foreground deletion of its owner and is itself held by a finalizer. */
 function blockWithGadget(root: Loose): Promise<Loose> {
   const ownerReferences = [owner(root, { blockOwnerDeletion: true })];
   const metadata = { ownerReferences, finalizers: ['example.org/hold'] };
-  return api.ok('POST', GADGETS, { body: gadget('blocks', { size: 1 }, metadata) });
+  return api.ok('POST', GADGETS, { body: aGadget('blocks', { size: 1 }, metadata) });
 }
 
-/** Garbage is made and collected, twice: who was to be looked at before has been, although kinds are still missing. */
+/**
+ * Creates garbage and waits for its collection, twice: everything queued before has then been processed, although kinds
+ * are missing.
+ */
 async function collectMarkers(): Promise<void> {
   for (const name of ['marker-a', 'marker-b']) {
     const watch = await api.watch(`${CONFIGMAPS}?watch=1&fieldSelector=metadata.name=${name}`);
-    await make(api, name, [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'nobody', uid: 'nobody' }]);
+    await create(api, name, [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'nobody', uid: 'nobody' }]);
     await watch.got(2);
     watch.stop();
   }
 }
 
-/** The gadgets cannot be listed before `list` is called. */
-function withoutGadgets(overrides: (client: Client) => Partial<Client> = () => ({})): (client: Client) => Client {
+/** Returns a wrapper of clients that delays lists of gadgets until `allowLists` is called. */
+function delayGadgetLists(overrides: (client: Client) => Partial<Client> = () => ({})): (client: Client) => Client {
   const { promise: mayList, resolve } = Promise.withResolvers<void>();
-  list = resolve;
+  allowLists = resolve;
   return (client) => ({
     ...client,
     async list(type, options) {
@@ -69,82 +74,85 @@ function withoutGadgets(overrides: (client: Client) => Partial<Client> = () => (
   });
 }
 
-const rootIsThere = async () => (await api.call('GET', `${CONFIGMAPS}/root`)).status === 200;
+const rootExists = async () => (await api.call('GET', `${CONFIGMAPS}/root`)).status === 200;
 const deleteRoot = () => api.ok('DELETE', `${CONFIGMAPS}/root`, { body: { propagationPolicy: 'Foreground' } });
 
-/** Once the gadgets are listed, the owner waits for the one that blocks it, and goes after it. */
-async function rootWaitsForGadget(): Promise<void> {
-  list();
+/** Allows the lists and asserts that the owner waits for the blocking gadget and is deleted after it. */
+async function assertRootWaits(): Promise<void> {
+  allowLists();
   await collector!.settle();
-  assert.ok(await rootIsThere());
-  assert.ok((await api.ok('GET', `${GADGETS}/blocks`)).metadata.deletionTimestamp, 'what blocks goes first');
+  assert.ok(await rootExists());
+  assert.ok(
+    (await api.ok('GET', `${GADGETS}/blocks`)).metadata.deletionTimestamp,
+    'the blocking object is deleted first',
+  );
   await api.ok('PATCH', `${GADGETS}/blocks`, { body: { metadata: { finalizers: null } } });
   await collector!.settle();
-  assert.equal(await rootIsThere(), false);
+  assert.equal(await rootExists(), false);
 }
 
-test('foreground: an owner waits for a kind that is served and not listed yet', async () => {
-  const through = withoutGadgets();
+test('foreground: an owner waits for a kind that is served but not listed yet', async () => {
+  const through = delayGadgetLists();
   collector = await startCollector(api, { through });
   await installCrd(api, gadgetCrd());
-  await blockWithGadget(await make(api, 'root'));
+  await blockWithGadget(await create(api, 'root'));
   await deleteRoot();
   await collectMarkers();
-  assert.ok(await rootIsThere());
-  await rootWaitsForGadget();
+  assert.ok(await rootExists());
+  await assertRootWaits();
 });
 
-test('foreground: an owner waits for a kind that is served only since the look at it began', async () => {
-  const looking = Promise.withResolvers<void>();
-  const mayLook = Promise.withResolvers<void>();
-  let looks = 0;
-  const through = withoutGadgets((client) => ({
+test('foreground: an owner waits for a kind that is served only since its processing began', async () => {
+  const readBegun = Promise.withResolvers<void>();
+  const mayReturn = Promise.withResolvers<void>();
+  let reads = 0;
+  const through = delayGadgetLists((client) => ({
     async get(type, object, options) {
       const found = await client.get(type, object, options);
-      if (object.name !== 'root' || looks++ > 0) return found;
-      looking.resolve();
-      await mayLook.promise;
+      if (object.name !== 'root' || reads++ > 0) return found;
+      readBegun.resolve();
+      await mayReturn.promise;
       return found;
     },
   }));
   collector = await startCollector(api, { through });
-  const root = await make(api, 'root');
+  const root = await create(api, 'root');
   await deleteRoot();
-  await looking.promise;
+  await readBegun.promise;
   await installCrd(api, gadgetCrd());
   await blockWithGadget(root);
-  mayLook.resolve();
+  mayReturn.resolve();
   await collectMarkers();
-  assert.ok(await rootIsThere());
-  await rootWaitsForGadget();
+  assert.ok(await rootExists());
+  await assertRootWaits();
 });
 
-test('under its own account the collector deletes, waits, orphans and lets go, custom kinds too', async () => {
+test('with its own account the collector deletes, waits, orphans and removes finalizers, also for custom kinds', async () => {
   const real = await startTestApi();
   await installGadgets(real);
-  const there = async (url: string) => (await real.call('GET', url)).status === 200;
+  const exists = async (url: string) => (await real.call('GET', url)).status === 200;
   const remove = (url: string, propagationPolicy: string) => real.ok('DELETE', url, { body: { propagationPolicy } });
   const child = (name: string, root: Loose) =>
-    real.ok('POST', GADGETS, { body: gadget(name, { size: 1 }, { ownerReferences: [owner(root)] }) });
+    real.ok('POST', GADGETS, { body: aGadget(name, { size: 1 }, { ownerReferences: [owner(root)] }) });
 
-  await child('follows', await make(real, 'background'));
-  const waits = await make(real, 'foreground');
+  await child('follows', await create(real, 'background'));
+  const waits = await create(real, 'foreground');
   const ownerReferences = [owner(waits, { blockOwnerDeletion: true })];
   const held = { ownerReferences, finalizers: ['example.org/hold'] };
-  await real.ok('POST', GADGETS, { body: gadget('blocks', { size: 1 }, held) });
-  await child('stays', await make(real, 'orphan'));
+  await real.ok('POST', GADGETS, { body: aGadget('blocks', { size: 1 }, held) });
+  await child('stays', await create(real, 'orphan'));
   await real.settle();
   await remove(`${CONFIGMAPS}/background`, 'Background');
   await remove(`${CONFIGMAPS}/foreground`, 'Foreground');
   await remove(`${CONFIGMAPS}/orphan`, 'Orphan');
   await real.settle();
-  assert.equal(await there(`${GADGETS}/follows`), false);
+  assert.equal(await exists(`${GADGETS}/follows`), false);
   assert.ok((await real.ok('GET', `${GADGETS}/blocks`)).metadata.deletionTimestamp);
-  assert.ok(await there(`${CONFIGMAPS}/foreground`));
-  assert.equal(await there(`${CONFIGMAPS}/orphan`), false);
+  assert.ok(await exists(`${CONFIGMAPS}/foreground`));
+  assert.equal(await exists(`${CONFIGMAPS}/orphan`), false);
   assert.equal((await real.ok('GET', `${GADGETS}/stays`)).metadata.ownerReferences, undefined);
   await real.ok('PATCH', `${GADGETS}/blocks`, { body: { metadata: { finalizers: null } } });
   await real.settle();
-  assert.equal(await there(`${CONFIGMAPS}/foreground`), false);
+  assert.equal(await exists(`${CONFIGMAPS}/foreground`), false);
   await real.stop();
 });

@@ -1,4 +1,4 @@
-/** The device map's calls to a node over HTTPS: who may make them, what is counted, and what no answer is. */
+/** The device map's calls to a node over HTTPS: who may make them, what is counted, and which responses are invalid. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { HOST_CODES, HOST_OPERATOR, HOST_READER, type HostAnswer, hostPath, type HostVm } from '#api/host-api.ts';
@@ -10,7 +10,7 @@ import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
 import { createHostReader } from '#plane/host-reader.ts';
 import { Metrics } from '#runtime/metrics.ts';
 import { createNodeConnections } from '#subresources/node-connections.ts';
-import { issueServer } from '#test/support/extension-server.ts';
+import { issueServerCertificate } from '#test/support/extension-server.ts';
 import { startFront } from '#test/support/front-server.ts';
 import { aNode, issuerOf } from '#test/support/kubelet-server.ts';
 import { ADMIN } from '#test/support/test-api.ts';
@@ -29,7 +29,7 @@ const VM: HostVm = {
   devices: [{ type: 'disk', device: 'disk', deviceId: 'disk-a', address: { type: 'pci', bus: '0x01' } }],
 };
 
-/** A node that answers with what it is told to. */
+/** A node that returns what a test sets. */
 class HostNode extends FakeNode {
   answer: HostAnswer = { status: HOST_CODES.done, vmList: [VM] };
   readonly calls: string[] = [];
@@ -44,7 +44,7 @@ class HostNode extends FakeNode {
 test('the devices of guests are read over HTTPS', async (t) => {
   const front = await startFront(t);
   const node = new HostNode();
-  const served = issueServer(issuerOf(front.pkiDir), ['127.0.0.1']);
+  const served = issueServerCertificate(issuerOf(front.pkiDir), ['127.0.0.1']);
   const endpoint = await startNodeEndpoint({
     host: '127.0.0.1',
     port: 0,
@@ -67,37 +67,40 @@ test('the devices of guests are read over HTTPS', async (t) => {
   const metrics = new Metrics();
   const hosts = createHostReader(reader, metrics);
 
-  await t.test('a whole answer, as the node gave it', async () => {
+  await t.test('a complete response, as the node sent it', async () => {
     assert.deepEqual(await hosts.list('node-1', ['vmi-1'], { signal }), [VM]);
     assert.deepEqual(node.calls, ['list {"fullStatus":true,"vmList":["vmi-1"]}']);
     assert.match(metrics.text(), /^selfsame_host_list_calls_total\{node="node-1"\} 1$/m);
     assert.match(metrics.text(), /^selfsame_host_list_vms_total\{node="node-1"\} 1$/m);
   });
 
-  await t.test('who may: the device map reads, and nothing else; the voice of people has no part in it', async () => {
-    const post = async (user: string, verb: 'list' | 'destroy') => {
-      const connections = connectionsOf(user);
-      const asked = { node: 'node-1', path: hostPath(verb), body: Buffer.from('{}'), maxAnswerBytes: 9999, signal };
-      const answer = await connections.post(asked).then(
-        () => 'may',
-        (error: Error & { code?: number }) => String(error.code),
+  await t.test(
+    'the host reader may list but not destroy, the host operator may destroy, the subresources account may not list',
+    async () => {
+      const post = async (user: string, verb: 'list' | 'destroy') => {
+        const connections = connectionsOf(user);
+        const request = { node: 'node-1', path: hostPath(verb), body: Buffer.from('{}'), maxAnswerBytes: 9999, signal };
+        const answer = await connections.post(request).then(
+          () => 'may',
+          (error: Error & { code?: number }) => String(error.code),
+        );
+        connections.close();
+        return answer;
+      };
+      assert.deepEqual([await post(HOST_READER, 'list'), await post(HOST_READER, 'destroy')], ['may', '403']);
+      assert.deepEqual(
+        [await post(HOST_OPERATOR, 'destroy'), await post('selfsame-subresources', 'list')],
+        ['may', '403'],
       );
-      connections.close();
-      return answer;
-    };
-    assert.deepEqual([await post(HOST_READER, 'list'), await post(HOST_READER, 'destroy')], ['may', '403']);
-    assert.deepEqual(
-      [await post(HOST_OPERATOR, 'destroy'), await post('selfsame-subresources', 'list')],
-      ['may', '403'],
-    );
+    },
+  );
+
+  await t.test('a response over the size limit is refused', async () => {
+    const request = { node: 'node-1', path: hostPath('list'), body: Buffer.from('{}'), maxAnswerBytes: 100, signal };
+    await assert.rejects(reader.post(request), /longer than 100 bytes/);
   });
 
-  await t.test('an answer that is longer than it may be is none', async () => {
-    const asked = { node: 'node-1', path: hostPath('list'), body: Buffer.from('{}'), maxAnswerBytes: 100, signal };
-    await assert.rejects(reader.post(asked), /longer than 100 bytes/);
-  });
-
-  await t.test('a refusal, and a node that is not there, are failures', async () => {
+  await t.test('a refusal and an unreachable node are failures', async () => {
     node.answer = { status: HOST_CODES.unexpected };
     await assert.rejects(hosts.list('node-1', ['vmi-1'], { signal }), /16 Unexpected exception/);
     await assert.rejects(hosts.list('node-2', ['vmi-1'], { signal }), /there is no such node/);

@@ -1,4 +1,4 @@
-/** Volumes that come and go, on the whole API: roles, webhook, and the subresources that patch. */
+/** Hotplug of volumes on the whole API: roles, webhook, and the subresources that patch. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { aVm, aVmi } from '#api/validation/testing/valid-objects.ts';
@@ -23,8 +23,14 @@ let scene: AdmissionScene;
 let api: TestApi;
 let subresources: SubresourceHandler;
 
-const noNode = async (): Promise<never> => assert.fail('no node is asked');
-const nodes: NodeConnections = { put: noNode, get: noNode, post: noNode, upgrade: noNode, close: () => {} };
+const refuseCalls = async (): Promise<never> => assert.fail('no node is called');
+const nodes: NodeConnections = {
+  put: refuseCalls,
+  get: refuseCalls,
+  post: refuseCalls,
+  upgrade: refuseCalls,
+  close: () => {},
+};
 
 before(async () => {
   scene = await startAdmissionScene('golden');
@@ -37,7 +43,7 @@ after(() => scene.stop());
 let count = 0;
 const patchOf = (more: object = {}) => ({ metadata: { name: `vm-${++count}` }, ...more });
 
-async function aRunning(): Promise<Loose> {
+async function createRunning(): Promise<Loose> {
   const patch = patchOf({ spec: { domain: { firmware: { uuid: newUid() } } } });
   const vmi = await api.ok('POST', `${GOLDEN}/virtualmachineinstances`, { body: aVmi(patch) });
   const path = `${GOLDEN}/virtualmachineinstances/${vmi.metadata.name}`;
@@ -56,12 +62,12 @@ async function put(kind: string, name: string, verb: string, body: unknown) {
   });
   assert.ok('body' in answer);
   const text = answer.body.toString();
-  const told: Loose = text === '' ? { message: '' } : JSON.parse(text);
-  return { status: answer.status, message: told.message };
+  const refusal: Loose = text === '' ? { message: '' } : JSON.parse(text);
+  return { status: answer.status, message: refusal.message };
 }
 
-test('an instance gets a volume and loses it', async () => {
-  const { name, path } = await aRunning();
+test('a volume is added to an instance and removed again', async () => {
+  const { name, path } = await createRunning();
   const kind = 'virtualmachineinstances';
   assert.deepEqual(await put(kind, name, 'addvolume', DATA), { status: 202, message: '' });
   const { spec } = await api.ok('GET', path);
@@ -74,7 +80,7 @@ test('an instance gets a volume and loses it', async () => {
 });
 
 const refusals: Record<string, { disk: object; message: RegExp }> = {
-  'on a bus that takes none': {
+  'on a bus without hotplug': {
     disk: { disk: { bus: 'sata' } },
     message:
       /disks\[2\]\.disk\.bus: Invalid value: "sata": a hotpluggable volume requires bus to be 'scsi' or 'virtio'$/,
@@ -83,15 +89,15 @@ const refusals: Record<string, { disk: object; message: RegExp }> = {
     disk: { cdrom: { bus: 'scsi' } },
     message: /disks\[2\]\.cdrom: Forbidden: a hotpluggable volume must be a disk or a lun$/,
   },
-  'with a field that we do not have': {
+  'with an unknown field': {
     disk: { disk: { bus: 'scsi' }, io: 'native' },
     message: /disks\[2\]\.io: Forbidden: is not supported yet$/,
   },
 };
 for (const [name, { disk, message }] of Object.entries(refusals)) {
-  test(`nobody gets a volume ${name}`, async () => {
+  test(`refuses a volume ${name}`, async () => {
     const { body: vm } = await api.call('POST', `${GOLDEN}/virtualmachines`, { body: aVm(patchOf()) });
-    const vmi = await aRunning();
+    const vmi = await createRunning();
     for (const [kind, of] of [
       ['virtualmachines', vm.metadata.name],
       ['virtualmachineinstances', vmi.name],
@@ -103,8 +109,8 @@ for (const [name, { disk, message }] of Object.entries(refusals)) {
   });
 }
 
-test('people plug nothing into an instance themselves; the VM controller does, and only what can be plugged', async () => {
-  const { path } = await aRunning();
+test('users cannot plug devices into an instance; the VM controller can, and only devices that support it', async () => {
+  const { path } = await createRunning();
   const { spec } = await api.ok('GET', path);
   const nic = { name: 'lan', bridge: {} };
   const networks = [...spec.networks, { name: 'lan', multus: { networkName: 'br0' } }];
@@ -123,19 +129,19 @@ test('people plug nothing into an instance themselves; the VM controller does, a
   assert.equal(answer.body.spec.domain.devices.interfaces.length, 2);
 });
 
-test('a VM brings its devices when it is made, and not later', async () => {
-  const annotated = (value: string) => ({ annotations: { 'identity.selfsame.io/imported-devices': value } });
+test('devices for a VM are accepted when it is created, and not later', async () => {
+  const importAnnotation = (value: string) => ({ annotations: { 'identity.selfsame.io/imported-devices': value } });
   const text = JSON.stringify({ from: 'test', devices: [{ id: 'disk-root', type: 'disk', device: 'disk' }] });
   const create = (value: string) => {
     const { metadata } = patchOf();
-    const body = aVm({ metadata: { ...metadata, ...annotated(value) } });
+    const body = aVm({ metadata: { ...metadata, ...importAnnotation(value) } });
     return api.call('POST', `${GOLDEN}/virtualmachines`, { body });
   };
   const broken = await create('{"from":"test","devices":[{}]}');
   assert.match(broken.body.message, /imported-devices\]: Invalid value: devices\[0\]\.id is missing$/);
-  const made = await create(text);
-  assert.equal(made.status, 201, made.text);
-  const path = `${GOLDEN}/virtualmachines/${made.body.metadata.name}`;
-  const later = await api.call('PATCH', path, { body: { metadata: annotated('{}') } });
+  const created = await create(text);
+  assert.equal(created.status, 201, created.text);
+  const path = `${GOLDEN}/virtualmachines/${created.body.metadata.name}`;
+  const later = await api.call('PATCH', path, { body: { metadata: importAnnotation('{}') } });
   assert.match(later.body.message, /Forbidden: may only be set when the VirtualMachine is created$/);
 });

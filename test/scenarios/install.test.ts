@@ -1,4 +1,6 @@
-/** What an administrator applies to a cluster: again without a change, over an older version, beside what others wrote. */
+/**
+ * Installation on a cluster: repeated without a change, over an older version, and beside objects of other programs.
+ */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { parseAllDocuments } from 'yaml';
@@ -40,12 +42,12 @@ async function revisions(): Promise<string[]> {
   return found.map(({ kind, metadata }) => `${kind} ${metadata.name} ${metadata.resourceVersion}`);
 }
 
-test('a dry run makes nothing', async () => {
+test('a dry run creates nothing', async () => {
   assert.ok((await install({ dryRun: true })).length > 50);
   await assert.rejects(client.get(CLUSTER_ROLES, { name: 'selfsame:node' }), /not found/);
 });
 
-test('applied twice, no object has another revision', async () => {
+test('applied twice, no object has a new revision', async () => {
   assert.ok((await install()).length > 50);
   await api.settle();
   const first = await revisions();
@@ -53,7 +55,7 @@ test('applied twice, no object has another revision', async () => {
   assert.deepEqual(await revisions(), first);
 });
 
-test('over an older version: what it had and we have not is gone, what others wrote stays', async () => {
+test('over an older version: obsolete fields are removed, fields of other managers stay', async () => {
   const name = 'selfsame:node';
   const wanted = await client.get(CLUSTER_ROLES, { name });
   const older = {
@@ -73,7 +75,7 @@ test('over an older version: what it had and we have not is gone, what others wr
   assert.equal(metadata.annotations?.['theirs'], 'too');
 });
 
-test('what is printed is all of it but what the operator makes only where it is missing', () => {
+test('the printed manifest contains everything except what the operator creates only if it is missing', () => {
   const documents = parseAllDocuments(installYaml()).map((document) => document.toJS() as { kind: string });
   const printed = installObjects().filter((wanted) => wanted.once !== true && !isOfForeignKind(wanted));
   assert.equal(documents.length, printed.length);
@@ -88,18 +90,18 @@ test('what is printed is all of it but what the operator makes only where it is 
     assert.ok(kinds.has(kind), kind);
   }
   for (const kind of ['VolumeSnapshotClass', 'StorageProfile']) {
-    assert.ok(!kinds.has(kind), `kubectl refuses a ${kind} where its definition is not served yet`);
+    assert.ok(!kinds.has(kind), `kubectl refuses a ${kind} whose definition is not served yet`);
   }
 });
 
-test('admission is applied before the kinds that it is about, and printed so', () => {
+test('admission is applied, and printed, before the kinds that it covers', () => {
   const kinds = installObjects().map(({ object }) => object.kind);
   const rules = ['WebhookConfiguration', 'AdmissionPolicy', 'AdmissionPolicyBinding'];
   const last = kinds.findLastIndex((kind) => rules.some((rule) => kind?.endsWith(rule)));
   assert.ok(last > 0 && last < kinds.indexOf('CustomResourceDefinition'));
 });
 
-test('a bare cluster takes all of it while no webhook answers, and stores no VM', async () => {
+test('a bare cluster accepts the whole manifest while no webhook answers, and stores no VM', async () => {
   await client.get(KUBEVIRTS, { namespace: 'selfsame-system', name: 'kubevirt' });
   const vm = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', metadata: { name: 'db', namespace: 'default' } };
   await assert.rejects(
@@ -108,7 +110,9 @@ test('a bare cluster takes all of it while no webhook answers, and stores no VM'
   );
 });
 
-/** As the operator of an older version leaves it on a cluster: with its authority, and with a hook for KubeVirt objects. */
+/**
+ * Installs what the operator of an older version leaves on a cluster: its authority, and a hook for KubeVirt objects.
+ */
 async function downgradeWebhooks(): Promise<void> {
   const name = 'selfsame';
   const { webhooks } = await client.get(VALIDATING_WEBHOOKS, { name });
@@ -122,19 +126,19 @@ async function downgradeWebhooks(): Promise<void> {
     apiVersion: 'admissionregistration.k8s.io/v1',
     kind: 'ValidatingWebhookConfiguration',
     metadata: { name },
-    webhooks: [...(webhooks as Loose[]).map((one) => ({ ...one, matchConditions: undefined })), hook],
+    webhooks: [...(webhooks as Loose[]).map((hook) => ({ ...hook, matchConditions: undefined })), hook],
   };
   await client.apply(VALIDATING_WEBHOOKS, older, { fieldManager: INSTALL_MANAGER, force: true });
   const all = (await client.get(VALIDATING_WEBHOOKS, { name }))['webhooks'] as Loose[];
   const caBundle = Buffer.from(
     makeAuthority({ commonName: 'test' }, { nowMs: systemClock.now(), lifetimeMs: 86_400_000 }).pem,
   ).toString('base64');
-  const value = all.map((one) => ({ ...one, clientConfig: { ...one.clientConfig, caBundle } }));
+  const value = all.map((hook) => ({ ...hook, clientConfig: { ...hook.clientConfig, caBundle } }));
   const body = [{ op: 'add', path: '/webhooks', value }];
   await client.patch(VALIDATING_WEBHOOKS, { name }, { type: 'json', body }, { fieldManager: 'selfsame-operator' });
 }
 
-test('over a version that asked a webhook about the KubeVirt object: that hook is gone, authorities stay', async () => {
+test('over a version with a webhook for KubeVirt objects: that hook is removed, authorities stay', async () => {
   await downgradeWebhooks();
   assert.deepEqual(await install(), [
     'validatingwebhookconfigurations.admissionregistration.k8s.io/selfsame configured',
@@ -148,13 +152,13 @@ test('over a version that asked a webhook about the KubeVirt object: that hook i
   await client.patch(KUBEVIRTS, name, { type: 'merge', body });
 });
 
-test('uninstalled by the printed commands and installed again, it is as before', async () => {
+test('uninstalled by the printed commands and installed again, everything is as before', async () => {
   const found = await uninstallation(client);
   assert.ok('commands' in found);
   const targets = found.commands.map((command) => command.replace('kubectl delete --ignore-not-found ', ''));
   const firstKind = targets.findIndex((target) => target.startsWith('customresourcedefinitions'));
   const lastRule = targets.findLastIndex((target) => /^[a-z]+\.admissionregistration/.test(target));
-  assert.ok(lastRule < firstKind, 'admission goes before the kinds');
+  assert.ok(lastRule < firstKind, 'admission is removed before the kinds');
   const byTarget = new Map<string, { type: ResourceType; name: { namespace?: string | undefined; name: string } }>(
     installObjects().map(({ type, object: { metadata } }) => {
       const { namespace, name = '' } = metadata;

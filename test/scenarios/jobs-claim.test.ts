@@ -1,35 +1,39 @@
-/** Whose pods they are, when the controllers know less than the API does; and Jobs under the accounts they run with. */
+/** Ownership of pods when the controllers know less than the API, and Jobs with the accounts of their controllers. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aJob, JOBS, PODS, startScene, standing, submit, SUCCEEDED } from '#test/support/job-scene.ts';
 import { startTestApi, type Loose } from '#test/support/test-api.ts';
 
 const ORPHANED = { metadata: { ownerReferences: null } };
-const nobodys = ({ metadata }: Loose) => [metadata.ownerReferences, metadata.deletionTimestamp, metadata.finalizers];
+const ownershipOf = ({ metadata }: Loose) => [
+  metadata.ownerReferences,
+  metadata.deletionTimestamp,
+  metadata.finalizers,
+];
 
-test('pods that a Job leaves behind are not taken back by a controller that has not heard of it', async (t) => {
+test('pods that a Job orphaned are not adopted by a controller that has not seen the deletion yet', async (t) => {
   const scene = await startScene(t);
   await submit(scene, aJob());
   const [pod] = await scene.active();
   await scene.node.run(pod);
   await scene.settle();
-  const hear = scene.holdJobs();
+  const releaseJobs = scene.holdJobs();
   await scene.api.ok('DELETE', `${JOBS}/work?propagationPolicy=Orphan`);
-  // As the garbage collector does it.
+  // As the garbage collector does.
   await scene.api.ok('PATCH', `${PODS}/${pod.metadata.name}`, { body: ORPHANED });
   await scene.settle();
-  assert.deepEqual((await scene.pods()).map(nobodys), [[undefined, undefined, undefined]]);
+  assert.deepEqual((await scene.pods()).map(ownershipOf), [[undefined, undefined, undefined]]);
   await scene.api.ok('PATCH', `${JOBS}/work`, { body: { metadata: { finalizers: null } } });
-  const again = { metadata: { annotations: { look: 'again' } } };
-  await scene.api.ok('PATCH', `${PODS}/${pod.metadata.name}`, { body: again });
+  const touched = { metadata: { annotations: { touched: 'yes' } } };
+  await scene.api.ok('PATCH', `${PODS}/${pod.metadata.name}`, { body: touched });
   await scene.settle();
-  assert.deepEqual((await scene.pods()).map(nobodys), [[undefined, undefined, undefined]]);
-  hear();
+  assert.deepEqual((await scene.pods()).map(ownershipOf), [[undefined, undefined, undefined]]);
+  releaseJobs();
   await scene.settle();
-  assert.deepEqual((await scene.pods()).map(nobodys), [[undefined, undefined, undefined]]);
+  assert.deepEqual((await scene.pods()).map(ownershipOf), [[undefined, undefined, undefined]]);
 });
 
-test('pods that lost their owner get it back while the Job lives', async (t) => {
+test('pods that lost their owner are adopted again while the Job exists', async (t) => {
   const scene = await startScene(t);
   const { metadata } = await submit(scene, aJob());
   const [pod] = await scene.active();
@@ -40,19 +44,19 @@ test('pods that lost their owner get it back while the Job lives', async (t) => 
   assert.equal(kept.metadata.ownerReferences[0].uid, metadata.uid);
 });
 
-test('a pod whose Job no watch has shown yet is not let go', async (t) => {
+test('a pod whose Job no watch has delivered yet is not released', async (t) => {
   const scene = await startScene(t);
-  const hear = scene.holdJobs();
+  const releaseJobs = scene.holdJobs();
   const { metadata } = await submit(scene, aJob());
   const made = podOf(metadata);
   await scene.api.ok('POST', PODS, { body: made });
   await scene.settle();
   const [pod] = await scene.pods();
   assert.deepEqual(pod.metadata.finalizers, made.metadata.finalizers);
-  hear();
+  releaseJobs();
 });
 
-test('a pod of a Job that was made anew under its name is let go', async (t) => {
+test('a pod of an earlier Job of the same name is released', async (t) => {
   const scene = await startScene(t);
   const { metadata } = await submit(scene, aJob({ suspend: true }));
   await scene.api.ok('DELETE', `${JOBS}/work?propagationPolicy=Background`);
@@ -73,7 +77,7 @@ function podOf({ name, uid }: Loose): Loose {
   };
 }
 
-test('under the accounts of the controllers a Job takes pods over, completes, and takes its pods along', async () => {
+test('with the accounts of the controllers a Job adopts pods, completes, and deletes its pods with it', async () => {
   const api = await startTestApi();
   const pods = async (): Promise<Loose[]> => (await api.ok('GET', PODS)).items;
   await api.settle();
@@ -87,7 +91,7 @@ test('under the accounts of the controllers a Job takes pods over, completes, an
   const { metadata: job } = await api.ok('POST', JOBS, { body });
   await api.settle();
   const owners = (await pods()).map((pod) => pod.metadata.ownerReferences?.[0].uid);
-  assert.deepEqual(owners, [job.uid, job.uid], 'one was found, one was made');
+  assert.deepEqual(owners, [job.uid, job.uid], 'one was adopted, one was created');
   for (const pod of await pods()) {
     await api.ok('PATCH', `${PODS}/${pod.metadata.name}/status`, { body: { status: { phase: 'Succeeded' } } });
   }

@@ -1,8 +1,8 @@
-/** Lists in pages and at revisions, watches from anywhere. */
+/** Lists in pages and at revisions; watches from any revision. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { openMemoryStore } from '#engine/store/open-store.ts';
-import { gadget, GADGETS, installGadgets } from '#test/support/gadgets.ts';
+import { aGadget, GADGETS, installGadgets } from '#test/support/gadgets.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 let api: TestApi;
@@ -11,14 +11,14 @@ const types = (events: { type: string; object: Loose }[]): string[] =>
   events.map(({ type, object }) => `${type} ${object.metadata.name ?? ''}`.trim());
 
 before(async () => {
-  // A small history, so that tests reach its end.
+  // A small history, so that tests exceed it.
   api = await startTestApi({ store: await openMemoryStore({ maxHistoryEvents: 64 }) });
   await installGadgets(api);
 });
 after(() => api.stop());
 
-/** Makes old revisions go away. */
-async function age(): Promise<void> {
+/** Compacts old revisions away. */
+async function compactHistory(): Promise<void> {
   const url = '/api/v1/namespaces/golden/configmaps';
   await api.call('POST', url, { body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'aging' }, data: {} } });
   for (let i = 0; i < 200; i++)
@@ -29,7 +29,7 @@ describe('list', () => {
   before(async () => {
     for (const name of ['e', 'a', 'c', 'b', 'd']) {
       await api.ok('POST', GADGETS, {
-        body: gadget(
+        body: aGadget(
           name,
           { size: 1, color: name < 'c' ? 'red' : 'blue' },
           { labels: { half: name < 'c' ? 'one' : 'two' } },
@@ -38,10 +38,10 @@ describe('list', () => {
     }
   });
 
-  test('pages show one revision, whatever happens meanwhile', async () => {
+  test('all pages show the same revision, whatever changes meanwhile', async () => {
     const first = await api.ok('GET', `${GADGETS}?limit=2`);
     assert.deepEqual([names(first), first.metadata.remainingItemCount], [['a', 'b'], 3]);
-    await api.ok('POST', GADGETS, { body: gadget('bb', { size: 1 }) });
+    await api.ok('POST', GADGETS, { body: aGadget('bb', { size: 1 }) });
     await api.ok('DELETE', `${GADGETS}/d`);
     await api.ok('PATCH', `${GADGETS}/e`, { body: { spec: { size: 7 } } });
     const second = await api.ok('GET', `${GADGETS}?limit=2&continue=${first.metadata.continue}`);
@@ -72,9 +72,9 @@ describe('list', () => {
     assert.deepEqual(names(next), ['b', 'c', 'e']);
   });
 
-  test('a page whose revision is gone says so and can be gone on with', async () => {
+  test('a page whose revision is compacted says so and can be continued', async () => {
     const first = await api.ok('GET', `${GADGETS}?limit=2`);
-    await age();
+    await compactHistory();
     const { status, body } = await api.call('GET', `${GADGETS}?limit=2&continue=${first.metadata.continue}`);
     assert.deepEqual([status, body.reason], [410, 'Expired']);
     assert.match(body.message, /^The provided continue parameter is too old to display a consistent list result\./);
@@ -108,11 +108,11 @@ describe('list', () => {
 });
 
 describe('watch', () => {
-  test('from nothing: what is there, then what happens', async () => {
-    await api.ok('POST', GADGETS, { body: gadget('w1', { size: 1 }, { labels: { w: '1' } }) });
+  test('from the beginning: existing objects, then changes', async () => {
+    await api.ok('POST', GADGETS, { body: aGadget('w1', { size: 1 }, { labels: { w: '1' } }) });
     const watch = await api.watch(`${GADGETS}?watch=1&labelSelector=w`);
     await api.ok('PATCH', `${GADGETS}/w1`, { body: { spec: { size: 2 } } });
-    await api.ok('POST', GADGETS, { body: gadget('w2', { size: 1 }, { labels: { w: '2' } }) });
+    await api.ok('POST', GADGETS, { body: aGadget('w2', { size: 1 }, { labels: { w: '2' } }) });
     await api.ok('DELETE', `${GADGETS}/w2`);
     assert.deepEqual(types(await watch.got(4)), ['ADDED w1', 'MODIFIED w1', 'ADDED w2', 'DELETED w2']);
     const versions = watch.events.map(({ object }) => Number(object.metadata.resourceVersion));
@@ -123,7 +123,7 @@ describe('watch', () => {
     watch.stop();
   });
 
-  test('an object that enters or leaves the selection is added or deleted', async () => {
+  test('an object that begins or ceases to match the selector is added or deleted', async () => {
     const watch = await api.watch(
       `${GADGETS}?watch=1&resourceVersion=${api.store.revision}&labelSelector=${encodeURIComponent('w=1')}`,
     );
@@ -159,7 +159,7 @@ describe('watch', () => {
     watch.stop();
   });
 
-  test('without initial events: nothing that was there before', async () => {
+  test('without initial events: no existing objects', async () => {
     const watch = await api.watch(
       `${GADGETS}?watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&labelSelector=w`,
     );
@@ -168,16 +168,16 @@ describe('watch', () => {
     watch.stop();
   });
 
-  test('as a table of nonsense: 400, not a stream that fails', async () => {
+  test('as a table with an invalid includeObject: 400 instead of a stream that fails', async () => {
     const { status, body } = await api.call('GET', `${GADGETS}?watch=1&includeObject=Nonsense`, {
       accept: 'application/json;as=Table;v=v1;g=meta.k8s.io',
     });
     assert.deepEqual([status, body.reason], [400, 'BadRequest']);
   });
 
-  test('from a revision that is gone: an ERROR event with 410', async () => {
+  test('from a compacted revision: an ERROR event with 410', async () => {
     const { metadata } = await api.ok('GET', GADGETS);
-    await age();
+    await compactHistory();
     const watch = await api.watch(`${GADGETS}?watch=1&resourceVersion=${metadata.resourceVersion}`);
     await watch.ended;
     assert.deepEqual(
@@ -187,7 +187,7 @@ describe('watch', () => {
     assert.match(watch.events[0]!.object.message, /^too old resource version: \d+ \(\d+\)$/);
   });
 
-  test('as a table: columns come with the first event only', async () => {
+  test('as a table: only the first event has columns', async () => {
     const watch = await api.watch(`${GADGETS}?watch=1&labelSelector=w`, {
       accept: 'application/json;as=Table;v=v1;g=meta.k8s.io',
     });

@@ -1,4 +1,4 @@
-/** Migrations and evictions on the whole API: what is refused, what is added, and who is told to come again. */
+/** Migrations and evictions on the whole API: refusals, defaults, and evictions that must be retried. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { EVICTION_STRATEGIES } from '#api/kubevirt/kind.ts';
@@ -27,8 +27,8 @@ after(() => scene.stop());
 
 let count = 0;
 
-/** An instance that runs on node-1, and its pod. */
-async function running({ status = {}, spec = {}, name = `vm-${++count}` }: Loose = {}): Promise<string> {
+/** Creates an instance that runs on node-1, and its pod. */
+async function createRunning({ status = {}, spec = {}, name = `vm-${++count}` }: Loose = {}): Promise<string> {
   const body = aVmi({ metadata: { name }, spec: { volumes: null, domain: { devices: { disks: null } }, ...spec } });
   const { metadata } = await api.ok('POST', INSTANCES, { body });
   const conditions = [{ type: 'LiveMigratable', status: 'True' }];
@@ -54,45 +54,49 @@ const migrate = (vmiName: string, metadata: object = { name: `m-${++count}` }) =
 
 const DENIED = 'admission webhook "validate-virtualmachineinstancemigrations.selfsame.io" denied the request: ';
 
-test('a migration gets its finalizer and the name of its instance; a second one waits for its end', async () => {
-  const name = await running();
-  const { status, body: first } = await migrate(name, { name: null, generateName: 'kubevirt-migrate-vm-' });
-  assert.equal(status, 201, JSON.stringify(first));
-  assert.deepEqual(first.metadata.finalizers, ['kubevirt.io/migrationJobFinalize']);
-  assert.deepEqual(first.metadata.labels, { 'kubevirt.io/vmi-name': name });
-  const second = await migrate(name);
-  assert.equal(second.status, 400);
+test('a migration gets a finalizer and the label of its instance, and a second one must wait for its end', async () => {
+  const name = await createRunning();
+  const { status, body: firstMigration } = await migrate(name, { name: null, generateName: 'kubevirt-migrate-vm-' });
+  assert.equal(status, 201, JSON.stringify(firstMigration));
+  assert.deepEqual(firstMigration.metadata.finalizers, ['kubevirt.io/migrationJobFinalize']);
+  assert.deepEqual(firstMigration.metadata.labels, { 'kubevirt.io/vmi-name': name });
+  const secondMigration = await migrate(name);
+  assert.equal(secondMigration.status, 400);
   assert.equal(
-    second.body.message,
-    `${DENIED}in-flight migration detected. Active migration job (${first.metadata.uid}) is currently already in progress for VMI ${name}.`,
+    secondMigration.body.message,
+    `${DENIED}in-flight migration detected. Active migration job (${firstMigration.metadata.uid}) is currently already in progress for VMI ${name}.`,
   );
-  const path = `${MIGRATIONS}/${first.metadata.name}`;
+  const path = `${MIGRATIONS}/${firstMigration.metadata.name}`;
   await api.ok('PATCH', `${path}/status`, { body: { status: { phase: 'Failed' } }, ...MERGE });
   assert.equal((await migrate(name)).status, 201);
 });
 
 const refusals: Record<string, { vmi?: Loose; spec?: object; code: number; message: RegExp }> = {
-  'of nobody': { spec: { vmiName: 'nobody' }, code: 400, message: /the VMI "golden\/nobody" does not exist$/ },
+  'of an instance that does not exist': {
+    spec: { vmiName: 'nobody' },
+    code: 400,
+    message: /the VMI "golden\/nobody" does not exist$/,
+  },
   'without a name': {
     spec: { vmiName: null },
     code: 422,
     message: /spec\.vmiName: Required value: vmiName is missing$/,
   },
-  'with a field that nobody knows': { spec: { fast: 1 }, code: 422, message: /spec\.fast: Forbidden: unknown field$/ },
+  'with an unknown field': { spec: { fast: 1 }, code: 422, message: /spec\.fast: Forbidden: unknown field$/ },
   'of an instance that has ended': {
     vmi: { status: { phase: 'Succeeded' } },
     code: 400,
     message: /Cannot migrate VMI in finalized state\.$/,
   },
-  'of an instance that cannot go': {
+  'of an instance that cannot be migrated': {
     vmi: { status: { conditions: [{ type: 'LiveMigratable', status: 'False', reason: 'R', message: 'M' }] } },
     code: 400,
     message: /Cannot migrate VMI, Reason: R, Message: M$/,
   },
 };
 for (const [name, { vmi, spec, code, message }] of Object.entries(refusals)) {
-  test(`a migration is refused: ${name}`, async () => {
-    const vmiName = await running(vmi);
+  test(`refuses a migration ${name}`, async () => {
+    const vmiName = await createRunning(vmi);
     const body = aMigration({ metadata: { name: `m-${++count}` }, spec: { vmiName, ...spec } });
     const answer = await api.call('POST', MIGRATIONS, { body });
     assert.equal(answer.status, code, JSON.stringify(answer.body));
@@ -101,8 +105,8 @@ for (const [name, { vmi, spec, code, message }] of Object.entries(refusals)) {
   });
 }
 
-test('a migration that is stored goes where it was to go', async () => {
-  const { body } = await migrate(await running());
+test('the target of a stored migration cannot change', async () => {
+  const { body } = await migrate(await createRunning());
   const path = `${MIGRATIONS}/${body.metadata.name}`;
   const changed = await api.call('PATCH', path, { body: { spec: { vmiName: 'web' } }, ...MERGE });
   assert.equal(changed.status, 422);
@@ -118,10 +122,10 @@ const markOf = async (name: string) => (await api.ok('GET', `${INSTANCES}/${name
 const LIVE = { spec: { evictionStrategy: 'LiveMigrate' } };
 const EVICTION_DENIED = 'admission webhook "validate-pod-evictions.selfsame.io" denied the request: ';
 
-test('an eviction of a guest that can go elsewhere is refused for now, and marks it', async () => {
-  const name = await running(LIVE);
+test('evicting a migratable guest is refused with a retry, and marks the guest for migration', async () => {
+  const name = await createRunning(LIVE);
   const { status, body } = await evict(name);
-  // As kubectl drain knows that it is to come again.
+  // kubectl drain retries after this code.
   assert.deepEqual([status, body.code, body.reason], [429, 429, 'TooManyRequests']);
   const triggered = `Eviction triggered evacuation of VMI "golden/${name}"`;
   assert.equal(body.message, EVICTION_DENIED + triggered);
@@ -131,15 +135,15 @@ test('an eviction of a guest that can go elsewhere is refused for now, and marks
   assert.equal(pod.metadata.deletionTimestamp, undefined);
 });
 
-test('a dry run marks nobody, however it is asked for', async () => {
-  const name = await running(LIVE);
+test('a dry run, however requested, marks nothing', async () => {
+  const name = await createRunning(LIVE);
   assert.equal((await evict(name, { query: '?dryRun=All' })).status, 429);
   assert.equal((await evict(name, { body: { deleteOptions: { dryRun: ['All'] } } })).status, 429);
   assert.equal(await markOf(name), undefined);
 });
 
-test('what nobody wants to keep is evicted, and so are other pods', async () => {
-  const name = await running();
+test('guests without an eviction strategy are evicted, and so are other pods', async () => {
+  const name = await createRunning();
   assert.equal((await evict(name)).status, 201);
   const body = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'virt-launcher-web' } };
   const spec = { nodeName: 'node-1', containers: [{ name: 'web', image: 'x' }] };
@@ -147,8 +151,8 @@ test('what nobody wants to keep is evicted, and so are other pods', async () => 
   assert.equal((await evict('web')).status, 201);
 });
 
-test('without an answer of ours an eviction goes on', async () => {
-  const name = await running(LIVE);
+test('an eviction proceeds if our webhook is not available', async () => {
+  const name = await createRunning(LIVE);
   const back = scene.loseWebhook();
   try {
     assert.equal((await evict(name)).status, 201);
@@ -157,34 +161,34 @@ test('without an answer of ours an eviction goes on', async () => {
   }
 });
 
-test('what holds for all is said in the settings', async () => {
+test('the settings contain the default for all guests', async () => {
   const configure = async (evictionStrategy: string | null) => {
     await api.ok('PATCH', SETTINGS, { body: { spec: { configuration: { evictionStrategy } } }, ...MERGE });
     await scene.plane.settle();
   };
   await configure('LiveMigrate');
   try {
-    const fixed = await running({ status: { conditions: [] } });
+    const fixed = await createRunning({ status: { conditions: [] } });
     assert.match(
       (await evict(fixed)).body.message,
       /is configured with an eviction strategy but is not live-migratable/,
     );
-    assert.equal((await evict(await running({ spec: { evictionStrategy: 'None' } }))).status, 201);
+    assert.equal((await evict(await createRunning({ spec: { evictionStrategy: 'None' } }))).status, 201);
   } finally {
     await configure(null);
   }
 });
 
-test('the mark is for this very instance, and not for the next one of its name', async () => {
-  const name = await running(LIVE);
+test('the mark applies to this instance, not to a later one of the same name', async () => {
+  const name = await createRunning(LIVE);
   const vmi = await api.ok('GET', `${INSTANCES}/${name}`);
   const mark = evacuationMark(scene.plane.client('selfsame-webhook'));
   await assert.rejects(mark({ ...vmi, metadata: { ...vmi.metadata, uid: 'another' } }, 'node-9'), { code: 422 });
   assert.equal(await markOf(name), undefined);
 });
 
-test('VMs, instances and settings know the same strategies', async () => {
-  const asked: Record<string, (evictionStrategy: string) => Promise<{ status: number }>> = {
+test('VMs, instances and settings accept the same strategies', async () => {
+  const requests: Record<string, (evictionStrategy: string) => Promise<{ status: number }>> = {
     VM: (evictionStrategy) =>
       api.call('POST', `${GROUP}/virtualmachines?dryRun=All`, {
         body: aVm({ spec: { template: { spec: { evictionStrategy } } } }),
@@ -197,8 +201,8 @@ test('VMs, instances and settings know the same strategies', async () => {
         ...MERGE,
       }),
   };
-  for (const [name, ask] of Object.entries(asked)) {
-    for (const strategy of EVICTION_STRATEGIES) assert.ok((await ask(strategy)).status < 300, `${name}: ${strategy}`);
-    assert.equal((await ask('Sometimes')).status, 422, name);
+  for (const [name, send] of Object.entries(requests)) {
+    for (const strategy of EVICTION_STRATEGIES) assert.ok((await send(strategy)).status < 300, `${name}: ${strategy}`);
+    assert.equal((await send('Sometimes')).status, 422, name);
   }
 });

@@ -1,4 +1,4 @@
-/** Nodes through the whole core: their role is one for all, so that admission tells them apart. */
+/** Nodes through the whole core: all nodes share a role, and admission separates them. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { startTestApi, type Answer, type Loose, type TestApi } from '#test/support/test-api.ts';
@@ -14,28 +14,31 @@ const tokenRequest = (spec: Loose = {}) => ({ apiVersion: 'authentication.k8s.io
 
 const cases: Record<string, { do: (api: TestApi, uid: (pod: string) => string) => Promise<Answer>; want: number }> = {
   'a token for any account': { do: (api) => api.call('POST', TOKEN, { ...N1, body: tokenRequest() }), want: 403 },
-  'a token for an account of the system': {
+  'a token for a system account': {
     do: (api) =>
       api.call('POST', '/api/v1/namespaces/kube-system/serviceaccounts/default/token', { ...N1, body: tokenRequest() }),
     want: 403,
   },
-  'a token for its pod': { do: (api, uid) => askToken(api, 'mine', uid('mine')), want: 201 },
-  'a token for a pod of another node': { do: (api, uid) => askToken(api, 'other', uid('other')), want: 403 },
+  'a token for its pod': { do: (api, uid) => requestToken(api, 'mine', uid('mine')), want: 201 },
+  'a token for a pod of another node': { do: (api, uid) => requestToken(api, 'other', uid('other')), want: 403 },
   'the status of its pod': { do: (api) => patchStatus(api, `${PODS}/mine`), want: 200 },
   'the status of a pod of another node': { do: (api) => patchStatus(api, `${PODS}/other`), want: 403 },
-  'the end of a pod of another node': { do: (api) => api.call('DELETE', `${PODS}/other?dryRun=All`, N1), want: 403 },
-  'the end of its pod': { do: (api) => api.call('DELETE', `${PODS}/mine?dryRun=All`, N1), want: 200 },
+  'the deletion of a pod of another node': {
+    do: (api) => api.call('DELETE', `${PODS}/other?dryRun=All`, N1),
+    want: 403,
+  },
+  'the deletion of its pod': { do: (api) => api.call('DELETE', `${PODS}/mine?dryRun=All`, N1), want: 200 },
   'its own status': { do: (api) => patchStatus(api, '/api/v1/nodes/n1'), want: 200 },
   'the status of another node': { do: (api) => patchStatus(api, '/api/v1/nodes/n2'), want: 403 },
   'its taints': {
     do: (api) => api.call('PATCH', '/api/v1/nodes/n1', { ...N1, body: { spec: { taints: null } } }),
     want: 403,
   },
-  'itself, made': {
+  'its own creation': {
     do: (api) => api.call('POST', '/api/v1/nodes?dryRun=All', { ...N1, body: aNode('n1') }),
     want: 409,
   },
-  'another node, made': {
+  'the creation of another node': {
     do: (api) => api.call('POST', '/api/v1/nodes?dryRun=All', { ...N1, body: aNode('n3') }),
     want: 403,
   },
@@ -46,7 +49,7 @@ const cases: Record<string, { do: (api: TestApi, uid: (pod: string) => string) =
   },
 };
 
-function askToken(api: TestApi, name: string, uid: string): Promise<Answer> {
+function requestToken(api: TestApi, name: string, uid: string): Promise<Answer> {
   const boundObjectRef = { apiVersion: 'v1', kind: 'Pod', name, uid };
   return api.call('POST', TOKEN, { ...N1, body: tokenRequest({ boundObjectRef }) });
 }

@@ -1,4 +1,4 @@
-/** OpenAPI as clients fetch it: an index with hashes, documents that can be kept, and all that they refer to. */
+/** OpenAPI as clients fetch it: an index with hashes, cacheable documents, and references that resolve. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { installGadgets } from '#test/support/gadgets.ts';
@@ -18,7 +18,7 @@ interface Index {
 
 const indexOf = async () => (await api.ok('GET', '/openapi/v3')) as Index;
 
-test('a document at its hash may be kept until it changes', async () => {
+test('a document at its hash may be cached until it changes', async () => {
   const { paths } = await indexOf();
   assert.ok(paths['api/v1'] && paths['apis/golden.local/v1']);
   for (const [path, { serverRelativeURL }] of Object.entries(paths)) {
@@ -29,13 +29,13 @@ test('a document at its hash may be kept until it changes', async () => {
   }
 });
 
-test('without a hash it must be asked for again', async () => {
+test('without a hash it must be revalidated', async () => {
   const { headers } = await api.call('GET', '/openapi/v3/api/v1');
   assert.equal(headers['cache-control'], undefined);
   assert.ok(headers['etag']);
 });
 
-test('a hash of yesterday leads to the document of today', async () => {
+test('an outdated hash redirects to the current document', async () => {
   const { serverRelativeURL } = (await indexOf()).paths['apis/golden.local/v1']!;
   const answer = await api.call('GET', '/openapi/v3/apis/golden.local/v1?hash=ABC');
   assert.equal(answer.status, 301);
@@ -43,7 +43,7 @@ test('a hash of yesterday leads to the document of today', async () => {
   assert.equal(answer.headers['cache-control'], undefined);
 });
 
-test('a change of a kind changes the hash of its group only', async () => {
+test('a change of a kind changes only the hash of its group', async () => {
   const before = (await indexOf()).paths;
   const crd = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.golden.local';
   await api.ok('PATCH', crd, {
@@ -57,7 +57,7 @@ test('a change of a kind changes the hash of its group only', async () => {
   assert.deepEqual(changed, ['apis/golden.local/v1']);
 });
 
-test('every reference of every document leads somewhere', async () => {
+test('every reference in every document resolves', async () => {
   for (const path of Object.keys((await indexOf()).paths)) {
     const { text, body } = await api.call('GET', `/openapi/v3/${path}`);
     const models = new Set([...text.matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)].map(([, model]) => model!));

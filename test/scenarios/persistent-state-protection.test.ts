@@ -1,4 +1,6 @@
-/** Marks on persistent state that nobody owns, on the real engine: they come and go as those of disks do. */
+/**
+ * Protection marks on persistent state without an owner, on the real engine: they follow the VM as those of disks do.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PROTECTED_VMS_ANNOTATION, PROTECTION_LABEL } from '#api/delete-protection.ts';
@@ -10,7 +12,7 @@ import { CLAIMS, startVmiScene, VOLUMES } from '#test/support/vmi-scene.ts';
 const VMS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines';
 const label = (value: string | null): Loose => ({ metadata: { labels: { [PROTECTION_LABEL]: value } } });
 
-test('the state of a protected VM is marked, and the volume that holds it', async (t) => {
+test('the state of a protected VM is marked, and so is its volume', async (t) => {
   const scene = await startVmiScene(t, [protectionController], [virtualMachine]);
   const marks = async () => {
     const urls = [`${CLAIMS}/kept`, `${VOLUMES}/pv-kept`, `${CLAIMS}/persistent-state-for-db`];
@@ -41,7 +43,7 @@ test('the state of a protected VM is marked, and the volume that holds it', asyn
   await change(`${VMS}/db`, label('true'));
   assert.deepEqual(await marks(), ['db', 'default/db', 'db']);
 
-  // Where another VM has marked it, too, none of them would take it.
+  // If another VM has marked it, too, neither VM would use it.
   await change(`${CLAIMS}/kept`, { metadata: { labels: { 'persistent-state-for': 'web' } } });
   assert.deepEqual(await marks(), [undefined, undefined, 'db']);
   await change(`${CLAIMS}/kept`, { metadata: { labels: { 'persistent-state-for': 'db' } } });

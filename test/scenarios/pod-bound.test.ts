@@ -1,11 +1,11 @@
-/** A pod that was bound, before any agent has told of it: what the server itself wrote must be good for every later write. */
+/** A pod that was bound but not yet seen by an agent: what the server wrote must be valid for every later write. */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { startTestApi } from '#test/support/test-api.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
 
-it('is patched as any other', async (t) => {
+it('a bound pod can be patched like any other', async (t) => {
   const api = await startTestApi();
   t.after(() => api.stop());
   await api.settle();

@@ -1,4 +1,4 @@
-/** Who may write which parameters into policies and bindings: nobody reads through them what they may not read. */
+/** Permissions for parameters in policies and bindings: authors cannot use them to read what they may not read. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { MALLORY, startTestApi, type Answer, type Loose, type TestApi } from '#test/support/test-api.ts';
@@ -38,16 +38,16 @@ function binding(name: string, policyName: string, paramRef?: Loose): Loose {
 
 type Act = (api: TestApi) => Promise<Answer>;
 const asMallory = { user: MALLORY };
-const posts =
+const post =
   (url: string, body: Loose): Act =>
   (api) =>
     api.call('POST', `${url}?dryRun=All`, { ...asMallory, body });
-const patches =
+const patch =
   (url: string, body: Loose): Act =>
   (api) =>
     api.call('PATCH', `${url}?dryRun=All`, { ...asMallory, body });
 
-/** Mallory may write policies and bindings, and read ConfigMaps, the Secret kube-system/mine and nothing else. */
+/** Mallory's permissions: write policies and bindings, read ConfigMaps and the Secret kube-system/mine. */
 const GRANTED = [
   { apiGroups: ['admissionregistration.k8s.io'], resources: ['*'], verbs: ['*'] },
   { apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list'] },
@@ -62,79 +62,79 @@ const noBinding = (text: string) =>
 const ALL = 'to determine minimum required permissions and user';
 
 const cases: Record<string, { do: Act; refused?: string }> = {
-  'a policy without parameters': { do: posts(POLICIES, policy('new')) },
-  'a policy with parameters that its author may read': { do: posts(POLICIES, policy('new', CONFIG_MAP)) },
+  'a policy without parameters': { do: post(POLICIES, policy('new')) },
+  'a policy with parameters that its author may read': { do: post(POLICIES, policy('new', CONFIG_MAP)) },
   'a policy with parameters that its author may not read': {
-    do: posts(POLICIES, policy('new', SECRET)),
+    do: post(POLICIES, policy('new', SECRET)),
     refused: noPolicy(
       'must have "get" permission on all objects of the referenced paramKind (kind=Secret, apiVersion=v1)',
     ),
   },
-  'a policy with parameters of a kind that is not there': {
-    do: posts(POLICIES, policy('new', WIDGET)),
+  'a policy with parameters of a kind that does not exist': {
+    do: post(POLICIES, policy('new', WIDGET)),
     refused: noPolicy(
       'must have "get" permission on all objects of the referenced paramKind (kind=Widget, apiVersion=x.test/v1)',
     ),
   },
-  'a change of a policy that leaves its parameters': {
-    do: patches(`${POLICIES}/secret`, { metadata: { labels: { a: 'b' } }, spec: { failurePolicy: 'Ignore' } }),
+  'a change of a policy that keeps its parameters': {
+    do: patch(`${POLICIES}/secret`, { metadata: { labels: { a: 'b' } }, spec: { failurePolicy: 'Ignore' } }),
   },
-  'a change of the kind of the parameters': {
-    do: patches(`${POLICIES}/config-map`, { spec: { paramKind: SECRET } }),
+  "a change of the parameters' kind": {
+    do: patch(`${POLICIES}/config-map`, { spec: { paramKind: SECRET } }),
     refused: noPolicy(
       'must have "get" permission on all objects of the referenced paramKind (kind=Secret, apiVersion=v1)',
     ).replace('"new"', '"config-map"'),
   },
-  'the parameters taken away': { do: patches(`${POLICIES}/secret`, { spec: { paramKind: null } }) },
+  'the removal of the parameters': { do: patch(`${POLICIES}/secret`, { spec: { paramKind: null } }) },
 
-  'a binding without parameters': { do: posts(BINDINGS, binding('new', 'secret')) },
-  'a binding to an object that its author may read': { do: posts(BINDINGS, binding('new', 'config-map', TOP)) },
+  'a binding without parameters': { do: post(BINDINGS, binding('new', 'secret')) },
+  'a binding to an object that its author may read': { do: post(BINDINGS, binding('new', 'config-map', TOP)) },
   'a binding to the one Secret that its author may read': {
-    do: posts(BINDINGS, binding('new', 'secret', { ...TOP, name: 'mine' })),
+    do: post(BINDINGS, binding('new', 'secret', { ...TOP, name: 'mine' })),
   },
   'a binding to another Secret': {
-    do: posts(BINDINGS, binding('new', 'secret', TOP)),
+    do: post(BINDINGS, binding('new', 'secret', TOP)),
     refused: noBinding(`user ${WHO} does not have "get" permission on the object referenced by paramRef`),
   },
   'a binding to the Secret of that name in any namespace': {
-    do: posts(BINDINGS, binding('new', 'secret', { name: 'mine', parameterNotFoundAction: 'Deny' })),
+    do: post(BINDINGS, binding('new', 'secret', { name: 'mine', parameterNotFoundAction: 'Deny' })),
     refused: noBinding(`user ${WHO} does not have "get" permission on the object referenced by paramRef`),
   },
   'a binding to Secrets by label': {
-    do: posts(
+    do: post(
       BINDINGS,
       binding('new', 'secret', { selector: {}, namespace: 'kube-system', parameterNotFoundAction: 'Deny' }),
     ),
     refused: noBinding(`user ${WHO} does not have "list" permission on the object referenced by paramRef`),
   },
-  'a binding of a policy that is not there': {
-    do: posts(BINDINGS, binding('new', 'ghost', TOP)),
+  'a binding to a policy that does not exist': {
+    do: post(BINDINGS, binding('new', 'ghost', TOP)),
     refused: noBinding(
       `unable to get policy ghost ${ALL} ${WHO} does not have "get" permission for all groups, versions and resources`,
     ),
   },
-  'a binding of a policy whose kind is not there': {
-    do: posts(BINDINGS, binding('new', 'widget', TOP)),
+  'a binding to a policy whose parameter kind does not exist': {
+    do: post(BINDINGS, binding('new', 'widget', TOP)),
     refused: noBinding(
       `unable to resolve paramKind &{x.test/v1 Widget} ${ALL} ${WHO} does not have "get" permission for all groups, versions and resources`,
     ),
   },
-  'a binding with parameters of a policy without': {
-    do: posts(BINDINGS, binding('new', 'plain', TOP)),
+  'a binding with parameters to a policy without': {
+    do: post(BINDINGS, binding('new', 'plain', TOP)),
     refused: noBinding(`user ${WHO} does not have "get" permission on the object referenced by paramRef`),
   },
-  'a change of a binding that leaves its parameters': {
-    do: patches(`${BINDINGS}/secret`, { spec: { validationActions: ['Deny'] } }),
+  'a change of a binding that keeps its parameters': {
+    do: patch(`${BINDINGS}/secret`, { spec: { validationActions: ['Deny'] } }),
   },
-  'the parameters under another policy': {
-    do: patches(`${BINDINGS}/config-map`, { spec: { policyName: 'secret' } }),
+  'the same parameters with another policy': {
+    do: patch(`${BINDINGS}/config-map`, { spec: { policyName: 'secret' } }),
     refused: noBinding(`user ${WHO} does not have "get" permission on the object referenced by paramRef`).replace(
       '"new"',
       '"config-map"',
     ),
   },
   'other parameters': {
-    do: patches(`${BINDINGS}/secret`, { spec: { paramRef: { name: 'other' } } }),
+    do: patch(`${BINDINGS}/secret`, { spec: { paramRef: { name: 'other' } } }),
     refused: noBinding(`user ${WHO} does not have "get" permission on the object referenced by paramRef`).replace(
       '"new"',
       '"secret"',
@@ -152,7 +152,7 @@ describe('parameters of policies', () => {
       metadata: { name: 'm' },
       ...fields,
     });
-    const give = (url: string, prefix: string, rules: Loose) =>
+    const grant = (url: string, prefix: string, rules: Loose) =>
       Promise.all([
         api.ok('POST', `${url}/${prefix.toLowerCase()}roles`, { body: rbac(`${prefix}Role`, { rules }) }),
         api.ok('POST', `${url}/${prefix.toLowerCase()}rolebindings`, {
@@ -162,8 +162,8 @@ describe('parameters of policies', () => {
           }),
         }),
       ]);
-    await give(RBAC, 'Cluster', GRANTED);
-    await give(`${RBAC}/namespaces/kube-system`, '', MINE);
+    await grant(RBAC, 'Cluster', GRANTED);
+    await grant(`${RBAC}/namespaces/kube-system`, '', MINE);
 
     const kinds = { secret: SECRET, 'config-map': CONFIG_MAP, widget: WIDGET, plain: undefined };
     for (const [name, kind] of Object.entries(kinds)) await api.ok('POST', POLICIES, { body: policy(name, kind) });
@@ -182,7 +182,7 @@ describe('parameters of policies', () => {
     });
   }
 
-  it('does not ask who may everything', async () => {
+  it('are not checked for a user with all permissions', async () => {
     await api.ok('POST', `${POLICIES}?dryRun=All`, { body: policy('new', SECRET) });
     await api.ok('POST', `${BINDINGS}?dryRun=All`, { body: binding('new', 'ghost', TOP) });
   });

@@ -1,4 +1,4 @@
-/** The default roles at a start: made, left alone, repaired. */
+/** The default roles at a start of the engine: created, left alone, repaired. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { createInProcessTransport } from '#client/in-process.ts';
@@ -14,7 +14,7 @@ let api: TestApi;
 const requests: string[] = [];
 
 before(async () => {
-  // Without controllers: nobody else writes meanwhile.
+  // Without controllers, nothing else writes meanwhile.
   api = await startTestApi({ controllers: false });
   for (const name of ['kube-system', 'kube-node-lease']) {
     await api.ok('POST', '/api/v1/namespaces', { body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name } } });
@@ -23,7 +23,7 @@ before(async () => {
 });
 after(() => api.stop());
 
-/** As at a start of the engine; tells the requests that it took. */
+/** Runs the same steps as a start of the engine and returns its requests. */
 async function start(): Promise<readonly string[]> {
   requests.length = 0;
   const transport = createInProcessTransport({
@@ -40,7 +40,7 @@ async function start(): Promise<readonly string[]> {
 
 const writes = (made: readonly string[]) => made.filter((request) => !request.startsWith('GET '));
 
-test('everything is there after the first start', async () => {
+test('all defaults exist after the first start', async () => {
   const { clusterRoles, clusterRoleBindings, roles, roleBindings } = DEFAULT_POLICY;
   const counts = await Promise.all(
     ['clusterroles', 'clusterrolebindings', 'roles', 'rolebindings'].map(
@@ -53,7 +53,7 @@ test('everything is there after the first start', async () => {
   );
 });
 
-test('a second start writes nothing and asks little', async () => {
+test('a second start writes nothing and sends few requests', async () => {
   const before = api.store.revision;
   const made = await start();
   assert.equal(api.store.revision, before);
@@ -61,7 +61,7 @@ test('a second start writes nothing and asks little', async () => {
   assert.ok(made.length <= 6, made.join('\n'));
 });
 
-test('what was deleted comes back', async () => {
+test('deleted defaults are restored', async () => {
   await api.ok('DELETE', `${RBAC}/clusterroles/view`);
   await api.ok('DELETE', `${RBAC}/namespaces/kube-system/roles/extension-apiserver-authentication-reader`);
   assert.equal(writes(await start()).length, 2);
@@ -69,7 +69,7 @@ test('what was deleted comes back', async () => {
   assert.deepEqual(writes(await start()), []);
 });
 
-test('rules and subjects that were taken away come back, and what was added stays', async () => {
+test('removed rules and subjects are restored, and added ones stay', async () => {
   const role = `${RBAC}/clusterroles/system:basic-user`;
   const binding = `${RBAC}/clusterrolebindings/system:basic-user`;
   const own = { apiGroups: [''], resources: ['own'], verbs: ['get'] };
@@ -87,7 +87,7 @@ test('rules and subjects that were taken away come back, and what was added stay
   assert.deepEqual(writes(await start()), []);
 });
 
-test('who does not want it is left alone', async () => {
+test('objects that opted out are left alone', async () => {
   const role = `${RBAC}/clusterroles/system:monitoring`;
   const annotations = { 'rbac.authorization.kubernetes.io/autoupdate': 'false' };
   await api.ok('PATCH', role, { body: { metadata: { annotations }, rules: [] } });
@@ -95,7 +95,7 @@ test('who does not want it is left alone', async () => {
   assert.deepEqual((await api.ok('GET', role)).rules ?? [], []);
 });
 
-test('a binding of another role is made anew', async () => {
+test('a binding to another role is created again', async () => {
   const path = `${RBAC}/clusterrolebindings/system:discovery`;
   const { roleRef, metadata, ...rest } = await api.ok('GET', path);
   await api.ok('DELETE', path);

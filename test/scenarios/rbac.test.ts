@@ -1,4 +1,6 @@
-/** RBAC through the whole API: roles take effect, nobody grants what they do not hold, aggregation, impersonation. */
+/**
+ * RBAC through the whole API: roles take effect, users cannot grant what they do not hold, aggregation, impersonation.
+ */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { ADMIN, startTestApi, type CallOptions, type Loose, type TestApi } from '#test/support/test-api.ts';
@@ -24,7 +26,7 @@ interface Rule {
   readonly resourceNames?: string[];
 }
 
-const reads = (resource: string, ...resourceNames: string[]): Rule => ({
+const readRule = (resource: string, ...resourceNames: string[]): Rule => ({
   apiGroups: [''],
   resources: [resource],
   verbs: ['get', 'list', 'watch'],
@@ -51,15 +53,15 @@ function collectionOf({ kind, metadata }: Loose): string {
   return metadata.namespace === undefined ? `${RBAC}/${plural}` : `${RBAC}/namespaces/${metadata.namespace}/${plural}`;
 }
 
-const make = (object: Loose, options: CallOptions = {}) =>
+const create = (object: Loose, options: CallOptions = {}) =>
   api.call('POST', collectionOf(object), { body: object, ...options });
 
-async function made(object: Loose): Promise<void> {
-  const { status, body } = await make(object);
+async function createOk(object: Loose): Promise<void> {
+  const { status, body } = await create(object);
   assert.equal(status, 201, JSON.stringify(body));
 }
 
-test('a role holds as soon as its write is answered, and not any longer than it is there', async () => {
+test('a role takes effect as soon as its write is answered, and ends with its deletion', async () => {
   const list = () => api.call('GET', '/api/v1/namespaces/a/configmaps', as('rita'));
   const refused = await list();
   assert.equal(refused.status, 403);
@@ -67,8 +69,8 @@ test('a role holds as soon as its write is answered, and not any longer than it 
     refused.body.message,
     'configmaps is forbidden: User "rita" cannot list resource "configmaps" in API group "" in the namespace "a"',
   );
-  await made(role('map-reader', [reads('configmaps')]));
-  await made(binding('rita', 'ClusterRole/map-reader', ['rita'], 'a'));
+  await createOk(role('map-reader', [readRule('configmaps')]));
+  await createOk(binding('rita', 'ClusterRole/map-reader', ['rita'], 'a'));
   assert.equal((await list()).status, 200);
   assert.equal((await api.call('GET', '/api/v1/namespaces/b/configmaps', as('rita'))).status, 403);
   await api.ok('DELETE', `${RBAC}/clusterroles/map-reader`);
@@ -77,8 +79,8 @@ test('a role holds as soon as its write is answered, and not any longer than it 
   assert.match(dangling.body.message, /: RBAC: clusterrole\.rbac\.authorization\.k8s\.io "map-reader" not found$/);
 });
 
-test('an admin of a namespace is one there and nowhere else', async () => {
-  await made(binding('adam', 'ClusterRole/admin', ['adam'], 'a'));
+test('an admin of a namespace has permissions only in it', async () => {
+  await createOk(binding('adam', 'ClusterRole/admin', ['adam'], 'a'));
   const adam = as('adam', 'team');
   const map = (namespace: string) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'm', namespace } });
   assert.equal((await api.call('POST', '/api/v1/namespaces/a/configmaps', { body: map('a'), ...adam })).status, 201);
@@ -89,24 +91,24 @@ test('an admin of a namespace is one there and nowhere else', async () => {
 });
 
 const attempts: Record<string, { object: () => Loose; status: number; message?: RegExp }> = {
-  'passes on what they hold': { object: () => binding('ok', 'ClusterRole/view', ['x'], 'a'), status: 201 },
-  'gives cluster-admin in the own namespace': {
+  'grants what they hold': { object: () => binding('ok', 'ClusterRole/view', ['x'], 'a'), status: 201 },
+  'grants cluster-admin in the own namespace': {
     object: () => binding('up', 'ClusterRole/cluster-admin', ['adam'], 'a'),
     status: 403,
     message:
       /^rolebindings\.rbac\.authorization\.k8s\.io "up" is forbidden: user "adam" \(groups=\["team" "system:authenticated"\]\) is attempting to grant RBAC permissions not currently held:\n\{APIGroups:\["\*"\], Resources:\["\*"\], Verbs:\["\*"\]\}\n\{NonResourceURLs:\["\*"\], Verbs:\["\*"\]\}$/,
   },
-  'gives admin in another namespace': {
+  'grants admin in another namespace': {
     object: () => binding('up', 'ClusterRole/admin', ['adam'], 'b'),
     status: 403,
     message: /cannot create resource "rolebindings" in API group "rbac.authorization.k8s.io" in the namespace "b"/,
   },
-  'gives admin everywhere': {
+  'grants admin everywhere': {
     object: () => binding('up', 'ClusterRole/admin', ['adam']),
     status: 403,
     message: /cannot create resource "clusterrolebindings" .* at the cluster scope/,
   },
-  'makes a role with more than they hold': {
+  'creates a role with more than they hold': {
     object: () => ({
       ...role('up', [{ apiGroups: [''], resources: ['pods/status'], verbs: ['update'] }]),
       kind: 'Role',
@@ -119,45 +121,45 @@ const attempts: Record<string, { object: () => Loose; status: number; message?: 
 
 for (const [name, { object, status, message }] of Object.entries(attempts)) {
   test(`an admin of a namespace ${name}: ${status}`, async () => {
-    const answer = await make(object(), as('adam', 'team'));
+    const answer = await create(object(), as('adam', 'team'));
     assert.equal(answer.status, status, JSON.stringify(answer.body));
     if (message !== undefined) assert.match(answer.body.message, message);
   });
 }
 
-test('an update is judged by what it makes of the role; finalizers alone are not', async () => {
+test('an update is checked by the resulting role, except for changes of finalizers only', async () => {
   const path = `${RBAC}/namespaces/a/roles/strong`;
-  const strong = { ...role('strong', [reads('nodes')]), kind: 'Role', metadata: { name: 'strong', namespace: 'a' } };
-  await made(strong);
+  const strong = { ...role('strong', [readRule('nodes')]), kind: 'Role', metadata: { name: 'strong', namespace: 'a' } };
+  await createOk(strong);
   const adam = as('adam');
   const patch = (body: Loose) => api.call('PATCH', path, { body, ...adam });
   assert.equal((await patch({ metadata: { finalizers: ['example.com/x'] } })).status, 200);
   assert.equal((await patch({ metadata: { labels: { a: 'b' } } })).status, 403);
-  assert.equal((await patch({ rules: [reads('nodes'), reads('pods')] })).status, 403);
-  assert.equal((await patch({ rules: [reads('pods')] })).status, 200, 'what is left is held');
+  assert.equal((await patch({ rules: [readRule('nodes'), readRule('pods')] })).status, 403);
+  assert.equal((await patch({ rules: [readRule('pods')] })).status, 200, 'the remaining permissions are held');
   assert.equal((await patch({ metadata: { finalizers: null } })).status, 200);
 });
 
-test('roles with the label of admin, edit or view are gathered into them', async () => {
+test('roles with the label of admin, edit or view are aggregated into them', async () => {
   const widgets = { apiGroups: ['example.com'], resources: ['widgets'], verbs: ['get'] };
-  await made(role('widget-viewer', [widgets], { 'rbac.authorization.k8s.io/aggregate-to-view': 'true' }));
+  await createOk(role('widget-viewer', [widgets], { 'rbac.authorization.k8s.io/aggregate-to-view': 'true' }));
   const gathered = async (name: string): Promise<boolean> => {
     const { rules } = await api.ok('GET', `${RBAC}/clusterroles/${name}`);
     return JSON.stringify(rules ?? []).includes('widgets');
   };
-  await until('admin', async () => (await gathered('view')) && (await gathered('edit')) && gathered('admin'));
+  await awaitRole('admin', async () => (await gathered('view')) && (await gathered('edit')) && gathered('admin'));
   await api.ok('DELETE', `${RBAC}/clusterroles/widget-viewer`);
-  await until('admin', async () => !(await gathered('admin')));
+  await awaitRole('admin', async () => !(await gathered('admin')));
 });
 
-/** Looks again at each change of the role. */
-async function until(name: string, holds: () => Promise<boolean>): Promise<void> {
+/** Waits for a state of the role, checked after each change. */
+async function awaitRole(name: string, holds: () => Promise<boolean>): Promise<void> {
   const watch = await api.watch(`${RBAC}/clusterroles?watch=true&fieldSelector=metadata.name=${name}`);
   for (let seen = 1; !(await holds()); seen++) await watch.got(seen);
   watch.stop();
 }
 
-/** A GET with headers besides; tells the status and, where it fails, why. */
+/** Sends a GET with headers; returns the status and the message of a failure. */
 async function get(path: string, { user = ADMIN }: CallOptions, headers: Record<string, string>) {
   const response = await api.core.handler({
     method: 'GET',
@@ -178,10 +180,10 @@ async function get(path: string, { user = ADMIN }: CallOptions, headers: Record<
   return { status: response.status, message };
 }
 
-test('who may impersonate acts as somebody else, with their rights only', async () => {
+test('a user who may impersonate acts with the permissions of the other user only', async () => {
   const rule = { apiGroups: [''], resources: ['users'], resourceNames: ['adam'], verbs: ['impersonate'] };
-  await made(role('impersonator', [rule]));
-  await made(binding('ida', 'ClusterRole/impersonator', ['ida']));
+  await createOk(role('impersonator', [rule]));
+  await createOk(binding('ida', 'ClusterRole/impersonator', ['ida']));
   const secrets = '/api/v1/namespaces/a/secrets';
   const ida = as('ida');
   assert.equal((await get(secrets, ida, {})).status, 403);
@@ -194,17 +196,23 @@ test('who may impersonate acts as somebody else, with their rights only', async 
   assert.equal((await get(secrets, ida, { 'impersonate-user': 'rita' })).status, 403);
   assert.equal((await get(secrets, as('rita'), { 'impersonate-user': 'adam' })).status, 403);
   const asNobody = await get('/api/v1/nodes', { user: ADMIN }, { 'impersonate-user': 'nobody' });
-  assert.equal(asNobody.status, 403, 'an admin as nobody is nobody');
+  assert.equal(asNobody.status, 403, 'an admin who impersonates a user without permissions has none');
 });
 
-test('a name in the query of a write names nothing', async () => {
-  await made(role('writes-foo', [{ apiGroups: [''], resources: ['secrets'], verbs: ['*'], resourceNames: ['foo'] }]));
-  await made(binding('writes-foo', 'ClusterRole/writes-foo', ['eve'], 'a'));
+test('a name in the query of a write is ignored for authorization', async () => {
+  await createOk(
+    role('writes-foo', [{ apiGroups: [''], resources: ['secrets'], verbs: ['*'], resourceNames: ['foo'] }]),
+  );
+  await createOk(binding('writes-foo', 'ClusterRole/writes-foo', ['eve'], 'a'));
   const secrets = '/api/v1/namespaces/a/secrets';
   const body = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'bar' } };
   const query = '?fieldSelector=metadata.name=foo';
   assert.equal((await api.call('POST', `${secrets}${query}`, { body, ...as('eve') })).status, 403);
   assert.equal((await api.call('DELETE', `${secrets}${query}`, as('eve'))).status, 403);
-  assert.equal((await api.call('GET', `${secrets}${query}`, as('eve'))).status, 200, 'a list of the one is allowed');
+  assert.equal(
+    (await api.call('GET', `${secrets}${query}`, as('eve'))).status,
+    200,
+    'a list with that name is allowed',
+  );
   assert.equal((await api.call('GET', secrets, as('eve'))).status, 403);
 });

@@ -1,4 +1,4 @@
-/** Questions to the server: who am I, may I, may they, what may I, whose token is this. */
+/** Reviews: who am I, may I, may they, what may I, whose token is this. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
@@ -31,12 +31,12 @@ const AUTHZ = '/apis/authorization.k8s.io/v1';
 const RITA = { name: 'rita', groups: ['system:authenticated'] };
 const pods = { namespace: 'default', verb: 'get', resource: 'pods' };
 
-function ask(path: string, kind: string, spec: Loose, options: CallOptions = {}) {
+function postReview(path: string, kind: string, spec: Loose, options: CallOptions = {}) {
   const apiVersion = path.split('/').slice(2, 4).join('/');
   return api.call('POST', path, { body: { apiVersion, kind, ...(spec === undefined ? {} : { spec }) }, ...options });
 }
 
-const cases: Record<string, { ask: Parameters<typeof ask>; want: Loose }> = {
+const cases: Record<string, { ask: Parameters<typeof postReview>; want: Loose }> = {
   'who am I': {
     ask: [`${AUTHN}/selfsubjectreviews`, 'SelfSubjectReview', undefined, { user: MALLORY }],
     want: { userInfo: { username: 'mallory', groups: ['system:authenticated'] } },
@@ -45,7 +45,7 @@ const cases: Record<string, { ask: Parameters<typeof ask>; want: Loose }> = {
     ask: [`${AUTHZ}/selfsubjectaccessreviews`, 'SelfSubjectAccessReview', { resourceAttributes: pods }],
     want: { allowed: true },
   },
-  'may I, as nobody in particular': {
+  'may I, as a user without roles': {
     ask: [
       `${AUTHZ}/selfsubjectaccessreviews`,
       'SelfSubjectAccessReview',
@@ -54,7 +54,7 @@ const cases: Record<string, { ask: Parameters<typeof ask>; want: Loose }> = {
     ],
     want: { allowed: false },
   },
-  'may I look at a path': {
+  'may I read a path': {
     ask: [
       `${AUTHZ}/selfsubjectaccessreviews`,
       'SelfSubjectAccessReview',
@@ -79,7 +79,7 @@ const cases: Record<string, { ask: Parameters<typeof ask>; want: Loose }> = {
       reason: 'RBAC: allowed by RoleBinding "reads/default" of ClusterRole "pod-reader" to User "rita"',
     },
   },
-  'may I, where a role is missing': {
+  'may I, without a role': {
     ask: [
       `${AUTHZ}/selfsubjectaccessreviews`,
       'SelfSubjectAccessReview',
@@ -88,7 +88,7 @@ const cases: Record<string, { ask: Parameters<typeof ask>; want: Loose }> = {
     ],
     want: { allowed: false, reason: 'RBAC: clusterrole.rbac.authorization.k8s.io "no-such" not found' },
   },
-  'may I, of what is selected': {
+  'may I, with a selector': {
     ask: [
       `${AUTHZ}/selfsubjectaccessreviews`,
       'SelfSubjectAccessReview',
@@ -130,7 +130,7 @@ const cases: Record<string, { ask: Parameters<typeof ask>; want: Loose }> = {
       audiences: ['https://kubernetes.default.svc'],
     },
   },
-  "a token that is nobody's": {
+  'an unknown token': {
     ask: [`${AUTHN}/tokenreviews`, 'TokenReview', { token: 'bad' }],
     want: { user: {}, error: 'invalid bearer token' },
   },
@@ -139,36 +139,39 @@ const cases: Record<string, { ask: Parameters<typeof ask>; want: Loose }> = {
 for (const [name, { ask: question, want }] of Object.entries(cases)) {
   test(`answers: ${name}`, async () => {
     const before = api.store.revision;
-    const { status, body } = await ask(...question);
+    const { status, body } = await postReview(...question);
     assert.deepEqual([status, body.status], [201, want]);
     assert.equal(api.store.revision, before, 'nothing is stored');
   });
 }
 
 test('answers: what may I', async () => {
-  const rulesIn = async (namespace: string): Promise<Loose> => {
+  const listRules = async (namespace: string): Promise<Loose> => {
     const question = `${AUTHZ}/selfsubjectrulesreviews`;
-    const { status, body } = await ask(question, 'SelfSubjectRulesReview', { namespace }, { user: RITA });
+    const { status, body } = await postReview(question, 'SelfSubjectRulesReview', { namespace }, { user: RITA });
     assert.equal(status, 201, JSON.stringify(body));
     return body.status;
   };
   const readsPods = { verbs: ['get'], apiGroups: [''], resources: ['pods', 'pods/log'] };
   const has = (rules: Loose[], wanted: object) => rules.some((rule) => isDeepStrictEqual(rule, wanted));
 
-  const here = await rulesIn('default');
+  const here = await listRules('default');
   assert.ok(has(here.resourceRules, readsPods), JSON.stringify(here));
   assert.equal(here.incomplete, false);
   assert.equal(here.evaluationError, 'clusterrole.rbac.authorization.k8s.io "no-such" not found');
-  assert.ok(JSON.stringify(here.resourceRules).includes('selfsubjectrulesreviews'), 'what everybody may is told, too');
+  assert.ok(
+    JSON.stringify(here.resourceRules).includes('selfsubjectrulesreviews'),
+    'the rules that everybody has are included',
+  );
   assert.ok(here.nonResourceRules.some(({ nonResourceURLs }: Loose) => nonResourceURLs.includes('/openapi/*')));
 
-  const elsewhere = await rulesIn('kube-system');
+  const elsewhere = await listRules('kube-system');
   assert.ok(!has(elsewhere.resourceRules, readsPods));
   assert.equal(elsewhere.evaluationError, undefined);
 });
 
-const refused: Record<string, { ask: Parameters<typeof ask>; code: number; message: RegExp }> = {
-  'a question about somebody else by somebody without rights': {
+const refused: Record<string, { ask: Parameters<typeof postReview>; code: number; message: RegExp }> = {
+  'a question about another user by a user without permission': {
     ask: [
       `${AUTHZ}/subjectaccessreviews`,
       'SubjectAccessReview',
@@ -178,12 +181,12 @@ const refused: Record<string, { ask: Parameters<typeof ask>; code: number; messa
     code: 403,
     message: /cannot create resource "subjectaccessreviews"/,
   },
-  'no attributes': {
+  'a review without attributes': {
     ask: [`${AUTHZ}/selfsubjectaccessreviews`, 'SelfSubjectAccessReview', {}],
     code: 422,
     message: /exactly one of nonResourceAttributes or resourceAttributes must be specified/,
   },
-  'attributes of both kinds': {
+  'a review with attributes of both kinds': {
     ask: [
       `${AUTHZ}/selfsubjectaccessreviews`,
       'SelfSubjectAccessReview',
@@ -192,7 +195,7 @@ const refused: Record<string, { ask: Parameters<typeof ask>; code: number; messa
     code: 422,
     message: /spec.nonResourceAttributes: .*cannot be specified in combination with resourceAttributes/,
   },
-  'a path in a namespace': {
+  'a review with a path in a namespace': {
     ask: [
       `${AUTHZ}/namespaces/default/localsubjectaccessreviews`,
       'LocalSubjectAccessReview',
@@ -201,17 +204,17 @@ const refused: Record<string, { ask: Parameters<typeof ask>; code: number; messa
     code: 422,
     message: /spec.nonResourceAttributes: .*disallowed on this kind of request/,
   },
-  'rules of no namespace': {
+  'a rules review without a namespace': {
     ask: [`${AUTHZ}/selfsubjectrulesreviews`, 'SelfSubjectRulesReview', {}],
     code: 400,
     message: /no namespace on request/,
   },
-  'nobody to ask about': {
+  'a review without a user': {
     ask: [`${AUTHZ}/subjectaccessreviews`, 'SubjectAccessReview', { resourceAttributes: pods }],
     code: 422,
     message: /at least one of user or group must be specified/,
   },
-  "another namespace than the path's": {
+  'a namespace that differs from the path': {
     ask: [
       `${AUTHZ}/namespaces/kube-system/localsubjectaccessreviews`,
       'LocalSubjectAccessReview',
@@ -220,12 +223,16 @@ const refused: Record<string, { ask: Parameters<typeof ask>; code: number; messa
     code: 422,
     message: /must match metadata.namespace/,
   },
-  'no token': { ask: [`${AUTHN}/tokenreviews`, 'TokenReview', {}], code: 400, message: /token is required/ },
+  'a review without a token': {
+    ask: [`${AUTHN}/tokenreviews`, 'TokenReview', {}],
+    code: 400,
+    message: /token is required/,
+  },
 };
 
 for (const [name, { ask: question, code, message }] of Object.entries(refused)) {
   test(`refuses ${name}`, async () => {
-    const { status, body } = await ask(...question);
+    const { status, body } = await postReview(...question);
     assert.equal(status, code, JSON.stringify(body));
     assert.match(body.message, message);
   });

@@ -1,18 +1,18 @@
-/** Pods get nodes, or people learn why not. */
+/** Pods are assigned to nodes, or the reason why not is reported. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PODS, startClusterScene } from '#engine/controllers/scheduler/testing/cluster-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
-const scheduled = ({ status }: Loose) => status.conditions?.find(({ type }: Loose) => type === 'PodScheduled');
+const scheduledCondition = ({ status }: Loose) => status.conditions?.find(({ type }: Loose) => type === 'PodScheduled');
 
-test('a pod gets a node, and that is told', async (t) => {
+test('a pod is assigned to a node, with an Event', async (t) => {
   const scene = await startClusterScene(t);
   await scene.node('node-1');
   await scene.pod('web');
   const pod = await scene.ok('GET', `${PODS}/web`);
   assert.equal(pod.spec.nodeName, 'node-1');
-  assert.deepEqual([scheduled(pod).status, scheduled(pod).reason], ['True', undefined]);
+  assert.deepEqual([scheduledCondition(pod).status, scheduledCondition(pod).reason], ['True', undefined]);
   assert.deepEqual(await scene.events('web'), ['Normal Scheduled Successfully assigned default/web to node-1']);
 });
 
@@ -31,7 +31,7 @@ test('pods go to the least used node, one after the other', async (t) => {
   assert.deepEqual(nodes.sort(), ['node-1', 'node-1', 'node-2', 'node-2', 'node-3', 'node-3']);
 });
 
-test('pods that come all at once get no more room than there is', async (t) => {
+test('pods that are created at the same time get no more than the available resources', async (t) => {
   const scene = await startClusterScene(t);
   for (const name of ['node-1', 'node-2']) await scene.node(name);
   const bodies = Array.from({ length: 12 }, (_, at) => ({
@@ -47,7 +47,7 @@ test('pods that come all at once get no more room than there is', async (t) => {
   assert.deepEqual(onEach, [4, 4]);
 });
 
-test('a pod that fits nowhere says why, is told of once, and is placed when there is room', async (t) => {
+test('a pod that fits on no node reports why, once, and is assigned when there is room', async (t) => {
   const scene = await startClusterScene(t);
   await scene.node('node-1');
   await scene.pod('first', { requests: { cpu: '3' } });
@@ -55,7 +55,7 @@ test('a pod that fits nowhere says why, is told of once, and is placed when ther
   const message =
     '0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.';
   const pod = await scene.ok('GET', `${PODS}/second`);
-  const { status, reason, message: said } = scheduled(pod);
+  const { status, reason, message: said } = scheduledCondition(pod);
   assert.deepEqual([status, reason, said], ['False', 'Unschedulable', message]);
   assert.deepEqual(await scene.events('second'), [`Warning FailedScheduling ${message}`]);
 
@@ -63,15 +63,15 @@ test('a pod that fits nowhere says why, is told of once, and is placed when ther
   await scene.advance(60);
   const events: Loose[] = (await scene.ok('GET', '/api/v1/namespaces/default/events')).items;
   assert.equal(events.find(({ involvedObject }) => involvedObject.name === 'second').count, 1);
-  assert.ok(scene.revision - before <= 6, 'nothing but the Lease of the node is written');
+  assert.ok(scene.revision - before <= 6, 'only the Lease of the node is written');
 
   await scene.ok('DELETE', `${PODS}/first?gracePeriodSeconds=0`);
   await scene.settle();
   assert.deepEqual(await scene.places(), ['second@node-1']);
-  assert.equal(scheduled(await scene.ok('GET', `${PODS}/second`)).status, 'True');
+  assert.equal(scheduledCondition(await scene.ok('GET', `${PODS}/second`)).status, 'True');
 });
 
-test('after five minutes it is told again', async (t) => {
+test('the report is repeated after five minutes', async (t) => {
   const scene = await startClusterScene(t);
   await scene.pod('lonely');
   assert.deepEqual(await scene.events('lonely'), ['Warning FailedScheduling no nodes available to schedule pods']);
@@ -80,7 +80,7 @@ test('after five minutes it is told again', async (t) => {
   assert.equal(event.count, 2);
 });
 
-test('a node takes pods that wait as soon as it is ready', async (t) => {
+test('waiting pods are assigned to a node as soon as it is ready', async (t) => {
   const scene = await startClusterScene(t);
   await scene.pod('web');
   await scene.ok('POST', '/api/v1/nodes', {
@@ -90,8 +90,8 @@ test('a node takes pods that wait as soon as it is ready', async (t) => {
     status: { allocatable: { cpu: '4', memory: '8Gi', pods: '110' } },
   });
   await scene.settle();
-  assert.deepEqual(await scene.places(), ['web@'], 'a node that has not reported takes none');
-  const { message } = scheduled(await scene.ok('GET', `${PODS}/web`));
+  assert.deepEqual(await scene.places(), ['web@'], 'a node that has not reported gets no pods');
+  const { message } = scheduledCondition(await scene.ok('GET', `${PODS}/web`));
   assert.match(
     message,
     /^0\/1 nodes are available: 1 node\(s\) had untolerated taint {node.kubernetes.io\/not-ready: }\. /,
@@ -101,7 +101,7 @@ test('a node takes pods that wait as soon as it is ready', async (t) => {
   assert.deepEqual(await scene.places(), ['web@raw']);
 });
 
-test('cordoned nodes take no pods until they are uncordoned', async (t) => {
+test('cordoned nodes get no pods until they are uncordoned', async (t) => {
   const scene = await startClusterScene(t);
   await scene.node('node-1');
   await scene.ok('PATCH', '/api/v1/nodes/node-1', { spec: { unschedulable: true } });
@@ -119,7 +119,7 @@ test('cordoned nodes take no pods until they are uncordoned', async (t) => {
   assert.equal((await scene.ok('GET', '/api/v1/nodes/node-1')).spec.taints, undefined);
 });
 
-test('pods behind gates and of other schedulers are left alone', async (t) => {
+test('pods with scheduling gates and pods of other schedulers are left alone', async (t) => {
   const scene = await startClusterScene(t);
   await scene.node('node-1');
   await scene.pod('gated', { schedulingGates: [{ name: 'example.org/wait' }] });
@@ -132,7 +132,7 @@ test('pods behind gates and of other schedulers are left alone', async (t) => {
   assert.deepEqual(await scene.places(), ['foreign@', 'gated@node-1']);
 });
 
-test('the more important of those that wait goes first', async (t) => {
+test('the waiting pod with the higher priority is assigned first', async (t) => {
   const scene = await startClusterScene(t);
   await scene.ok('POST', '/apis/scheduling.k8s.io/v1/priorityclasses', {
     apiVersion: 'scheduling.k8s.io/v1',
@@ -146,7 +146,7 @@ test('the more important of those that wait goes first', async (t) => {
   assert.deepEqual(await scene.places(), ['high@node-1', 'low@']);
 });
 
-test('a claim that waits for its consumer is told the node, and the pod starts when it is bound', async (t) => {
+test('a claim that waits for its consumer gets the node, and the pod starts when the claim is bound', async (t) => {
   const scene = await startClusterScene(t);
   await scene.node('node-1');
   await scene.node('node-2');
@@ -173,7 +173,7 @@ test('a claim that waits for its consumer is told the node, and the pod starts w
   assert.deepEqual(await scene.places(), ['db@']);
 
   await scene.pod('other', { requests: { cpu: '3' } });
-  assert.deepEqual(await scene.places(), ['db@', 'other@node-2'], 'the room on node-1 is kept');
+  assert.deepEqual(await scene.places(), ['db@', 'other@node-2'], 'the room on node-1 stays reserved');
 
   await scene.ok('PATCH', `${CLAIMS}/data`, { spec: { volumeName: 'pv-1' } });
   await scene.ok('POST', '/api/v1/persistentvolumes', {
@@ -187,14 +187,14 @@ test('a claim that waits for its consumer is told the node, and the pod starts w
   assert.deepEqual(await scene.places(), ['db@node-1', 'other@node-2']);
 });
 
-test('a scheduler that starts anew goes on where the other stopped', async (t) => {
+test('a restarted scheduler continues where the previous one stopped', async (t) => {
   const scene = await startClusterScene(t);
   await scene.node('node-1');
   await scene.pod('first', { requests: { cpu: '3' } });
   await scene.pod('second', { requests: { cpu: '3' } });
   const before = scene.revision;
   await scene.restart();
-  assert.equal(scene.revision, before, 'what stands is not said again');
+  assert.equal(scene.revision, before, 'an existing report is not repeated');
   await scene.node('node-2');
   assert.deepEqual(await scene.places(), ['first@node-1', 'second@node-2']);
 });

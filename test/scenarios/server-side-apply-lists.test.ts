@@ -1,4 +1,4 @@
-/** Sets, lists by key, and what is atomic: what each manager owns of them and what its next configuration leaves. */
+/** Sets, lists by key, and atomic values: what each manager owns of them and what its next configuration removes. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import type { Loose } from '#test/support/test-api.ts';
@@ -9,18 +9,18 @@ before(async () => void (api = await startApplyScene()));
 after(() => api.stop());
 beforeEach(() => api.call('DELETE', GADGET));
 
-/** One after the other: [manager, spec], or [manager, spec, 'force'], or [manager, merge patch of the spec, 'merge']. */
+/** Steps in order: [manager, spec], [manager, spec, 'force'], or [manager, merge patch of the spec, 'merge']. */
 type Step = readonly [string, Loose, ('force' | 'merge')?];
 
 interface Case {
   readonly steps: readonly Step[];
-  /** Without the default. */
+  /** The final spec, without the default. */
   readonly spec: Loose;
   readonly owners: Record<string, string[]>;
 }
 
 const cases: Record<string, Case> = {
-  'items of a set are joined, each with its owner': {
+  'items of a set are merged, each with its owner': {
     steps: [
       ['alice', { set: ['a', 'b'] }],
       ['bob', { set: ['b', 'c'] }],
@@ -31,7 +31,7 @@ const cases: Record<string, Case> = {
       'bob Apply': ['.spec.set[="b"]', '.spec.set[="c"]'],
     },
   },
-  'an item of a set goes with its last owner': {
+  'an item of a set is removed with its last owner': {
     steps: [
       ['alice', { set: ['a', 'b', 'c'] }],
       ['bob', { set: ['b'] }],
@@ -40,7 +40,7 @@ const cases: Record<string, Case> = {
     spec: { set: ['b', 'c'] },
     owners: { 'alice Apply': ['.spec.set[="c"]'], 'bob Apply': ['.spec.set[="b"]'] },
   },
-  'items by key are joined field by field': {
+  'items by key are merged field by field': {
     steps: [
       ['alice', { parts: [{ name: 'a', value: '1' }] }],
       [
@@ -71,7 +71,7 @@ const cases: Record<string, Case> = {
       ],
     },
   },
-  'an item that another shares keeps what that one said': {
+  'an item that two managers share keeps the fields of the remaining one': {
     steps: [
       ['alice', { parts: [{ name: 'a', value: '1' }, { name: 'b' }] }],
       ['bob', { parts: [{ name: 'a', more: '2' }] }],
@@ -80,7 +80,7 @@ const cases: Record<string, Case> = {
     spec: { parts: [{ name: 'a', more: '2' }] },
     owners: { 'bob Apply': ['.spec.parts[name="a"]', '.spec.parts[name="a"].more', '.spec.parts[name="a"].name'] },
   },
-  'what an update put into an item goes with the item, which only its applier owned': {
+  'a field that an update added to an item is removed with the item, which only its applier owned': {
     steps: [
       ['alice', { color: 'red', parts: [{ name: 'a', value: '1' }] }],
       ['carol', { parts: [{ name: 'a', value: '1', more: '2' }] }, 'merge'],
@@ -89,7 +89,7 @@ const cases: Record<string, Case> = {
     spec: { color: 'red' },
     owners: { 'alice Apply': ['.spec.color'] },
   },
-  'an empty list and map that are named stay, whatever was in them': {
+  'an empty list and map that are applied stay, whatever they contained': {
     steps: [
       ['alice', { parts: [{ name: 'a' }], set: ['a'], options: { a: '1' } }],
       ['alice', { parts: [], set: [], options: {} }],
@@ -98,7 +98,7 @@ const cases: Record<string, Case> = {
     spec: { parts: [], set: [], options: {} },
     owners: { 'alice Apply': ['.spec.options'] },
   },
-  'keys of a free map have owners of their own': {
+  'keys of a free-form map have separate owners': {
     steps: [
       ['alice', { options: { a: '1', b: '2' } }],
       ['bob', { options: { c: '3' } }],
@@ -107,12 +107,12 @@ const cases: Record<string, Case> = {
     spec: { options: { b: '2', c: '3' } },
     owners: { 'alice Apply': ['.spec.options.b'], 'bob Apply': ['.spec.options.c'] },
   },
-  'unknown fields that are kept are owned one by one, their lists whole': {
+  'preserved unknown fields are owned one by one, their lists as a whole': {
     steps: [['alice', { free: { a: { b: 1 }, list: [{ c: 2 }] } }]],
     spec: { free: { a: { b: 1 }, list: [{ c: 2 }] } },
     owners: { 'alice Apply': ['.spec.free.a', '.spec.free.list', '.spec.free.a.b'] },
   },
-  'an atomic list is replaced and owned whole': {
+  'an atomic list is replaced and owned as a whole': {
     steps: [
       ['alice', { atomic: ['a', 'b'] }],
       ['bob', { atomic: ['c'] }, 'force'],
@@ -120,7 +120,7 @@ const cases: Record<string, Case> = {
     spec: { atomic: ['c'] },
     owners: { 'bob Apply': ['.spec.atomic'] },
   },
-  'an atomic map is replaced and owned whole': {
+  'an atomic map is replaced and owned as a whole': {
     steps: [
       ['alice', { whole: { a: '1' }, color: 'red' }],
       ['bob', { whole: { b: '2' } }, 'force'],
@@ -128,7 +128,7 @@ const cases: Record<string, Case> = {
     spec: { whole: { b: '2' }, color: 'red' },
     owners: { 'alice Apply': ['.spec.color'], 'bob Apply': ['.spec.whole'] },
   },
-  'what is atomic goes whole': {
+  'an atomic value is removed as a whole': {
     steps: [
       ['alice', { atomic: ['a'], whole: { a: '1' }, color: 'red' }],
       ['alice', { color: 'red' }],
@@ -136,7 +136,7 @@ const cases: Record<string, Case> = {
     spec: { color: 'red' },
     owners: { 'alice Apply': ['.spec.color'] },
   },
-  'an update of one field of an item takes just that': {
+  'an update of one field of an item takes ownership of that field only': {
     steps: [
       ['alice', { parts: [{ name: 'a', value: '1', more: '2' }] }],
       ['carol', { parts: [{ name: 'a', value: '9', more: '2' }] }, 'merge'],
@@ -147,7 +147,7 @@ const cases: Record<string, Case> = {
       'carol Update': ['.spec.parts[name="a"].value'],
     },
   },
-  'an update that takes an item away takes it from everybody': {
+  'an update that removes an item removes it from all owners': {
     steps: [
       ['alice', { set: ['a', 'b'], parts: [{ name: 'a' }] }],
       ['carol', { set: ['b'], parts: null }, 'merge'],
@@ -164,7 +164,7 @@ for (const [what, { steps, spec, owners: wanted }] of Object.entries(cases)) {
       object =
         how === 'merge'
           ? await api.merge(manager, GADGET, { spec: said })
-          : await api.applied(manager, GADGET, gadget(said), how === 'force' ? 'force=true' : '');
+          : await api.applyOk(manager, GADGET, gadget(said), how === 'force' ? 'force=true' : '');
     }
     const { mode: _, ...left } = object.spec;
     assert.deepEqual(left, spec);
@@ -173,7 +173,7 @@ for (const [what, { steps, spec, owners: wanted }] of Object.entries(cases)) {
 }
 
 const conflicts: Record<string, { first: Loose; second: Loose; fields: readonly string[] }> = {
-  'an item of a set that is there already': { first: { set: ['a'] }, second: { set: ['a', 'b'] }, fields: [] },
+  'an existing item of a set': { first: { set: ['a'] }, second: { set: ['a', 'b'] }, fields: [] },
   'another field of an item': {
     first: { parts: [{ name: 'a', value: '1' }] },
     second: { parts: [{ name: 'a', more: '1' }] },
@@ -186,12 +186,12 @@ const conflicts: Record<string, { first: Loose; second: Loose; fields: readonly 
   },
   'another atomic list': { first: { atomic: ['a'] }, second: { atomic: ['a', 'b'] }, fields: ['.spec.atomic'] },
   'another atomic map': { first: { whole: { a: '1' } }, second: { whole: { b: '1' } }, fields: ['.spec.whole'] },
-  'another key of a free map': { first: { options: { a: '1' } }, second: { options: { b: '1' } }, fields: [] },
+  'another key of a free-form map': { first: { options: { a: '1' } }, second: { options: { b: '1' } }, fields: [] },
 };
 
 for (const [what, { first, second, fields }] of Object.entries(conflicts)) {
   test(`${what}: ${fields.length === 0 ? 'no conflict' : 'a conflict'}`, async () => {
-    await api.applied('alice', GADGET, gadget(first));
+    await api.applyOk('alice', GADGET, gadget(first));
     const { body } = await api.apply('bob', GADGET, gadget(second));
     assert.deepEqual(
       (body.details?.causes ?? []).map((cause: Loose) => cause.field),
@@ -201,8 +201,8 @@ for (const [what, { first, second, fields }] of Object.entries(conflicts)) {
 }
 
 const unfit: Record<string, { spec: Loose; message: string }> = {
-  'a double in a set': { spec: { set: ['a', 'a'] }, message: '.spec.set: duplicate entries for key [="a"]' },
-  'a double in a list by key': {
+  'a duplicate in a set': { spec: { set: ['a', 'a'] }, message: '.spec.set: duplicate entries for key [="a"]' },
+  'a duplicate in a list by key': {
     spec: { parts: [{ name: 'a' }, { name: 'a' }] },
     message: '.spec.parts: duplicate entries for key [name="a"]',
   },

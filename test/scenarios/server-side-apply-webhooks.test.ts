@@ -1,4 +1,4 @@
-/** Owners while a mutating webhook has the object in its hands, and others write or delete it meanwhile. */
+/** Field owners while a mutating webhook reviews the object and another client writes or deletes it. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { LocalServices } from '#engine/services.ts';
@@ -7,7 +7,7 @@ import type { Loose } from '#test/support/test-api.ts';
 import { jsonPatch, reviewAnswer } from '#test/support/webhook-server.ts';
 
 let api: ApplyScene;
-/** What the webhook does at its next review; later ones pass. */
+/** Runs in the webhook at its next review; later reviews change nothing. */
 let next: (() => Promise<Loose>) | undefined;
 
 before(async () => {
@@ -39,7 +39,7 @@ before(async () => {
 after(() => api.stop());
 afterEach(() => api.call('DELETE', GADGET));
 
-/** At the next review, somebody else is faster. */
+/** Makes another client write during the next review. */
 function meanwhile(act: () => Promise<unknown>): void {
   next = async () => {
     await act();
@@ -47,22 +47,22 @@ function meanwhile(act: () => Promise<unknown>): void {
   };
 }
 
-test('what a webhook adds belongs to nobody', async () => {
+test('fields that a webhook adds have no owner', async () => {
   next = async () => jsonPatch({ op: 'add', path: '/spec/size', value: 7 });
-  const made = await api.applied('alice', GADGET, gadget({ color: 'red' }));
+  const made = await api.applyOk('alice', GADGET, gadget({ color: 'red' }));
   assert.equal(made.spec.size, 7);
   assert.deepEqual(owners(made), { 'alice Apply': ['.spec.color'] });
 });
 
-test('what nobody owns stays when the applier empties what holds it, but names it', async () => {
+test('fields without an owner stay when the applier empties their parent but still names it', async () => {
   next = async () => jsonPatch({ op: 'add', path: '/spec/size', value: 7 });
-  await api.applied('alice', GADGET, gadget({ color: 'red' }));
-  const less = await api.applied('alice', GADGET, gadget({}));
+  await api.applyOk('alice', GADGET, gadget({ color: 'red' }));
+  const less = await api.applyOk('alice', GADGET, gadget({}));
   assert.deepEqual(less.spec, { size: 7, mode: 'auto' });
-  assert.deepEqual(await api.applied('alice', GADGET, gadget({})), less);
+  assert.deepEqual(await api.applyOk('alice', GADGET, gadget({})), less);
 });
 
-test('entries that a webhook wrote are read and stored in our form', async () => {
+test('managedFields entries that a webhook wrote are read and stored in our form', async () => {
   const entry = { manager: 'hook', operation: 'Update', apiVersion: 'golden.local/v1', fieldsType: 'FieldsV1' };
   next = async () => jsonPatch({ op: 'add', path: '/metadata/managedFields/-', value: entry });
   await api.ok('POST', `${GADGETS}?fieldManager=alice`, { body: gadget({ color: 'red' }) });
@@ -73,28 +73,28 @@ test('entries that a webhook wrote are read and stored in our form', async () =>
   });
 });
 
-test('an apply whose object goes meanwhile makes it anew', async () => {
-  const made = await api.applied('alice', GADGET, gadget({ color: 'red' }));
+test('an apply whose object is deleted meanwhile creates it again', async () => {
+  const made = await api.applyOk('alice', GADGET, gadget({ color: 'red' }));
   meanwhile(() => api.ok('DELETE', GADGET));
-  const again = await api.applied('alice', GADGET, gadget({ color: 'blue' }));
-  assert.notEqual(again.metadata.uid, made.metadata.uid);
-  assert.deepEqual(owners(again), { 'alice Apply': ['.spec.color'] });
+  const recreated = await api.applyOk('alice', GADGET, gadget({ color: 'blue' }));
+  assert.notEqual(recreated.metadata.uid, made.metadata.uid);
+  assert.deepEqual(owners(recreated), { 'alice Apply': ['.spec.color'] });
 });
 
-test('an apply that another overtakes is merged with what that one wrote', async () => {
-  await api.applied('alice', GADGET, gadget({ color: 'red', size: 1 }));
+test('an apply that another write overtakes is merged with that write', async () => {
+  await api.applyOk('alice', GADGET, gadget({ color: 'red', size: 1 }));
   meanwhile(() => api.merge('bob', GADGET, { spec: { size: 2, replicas: 3 } }));
   const { status, body } = await api.apply('alice', GADGET, gadget({ color: 'blue', size: 1 }));
   assert.equal(status, 409);
   assert.match(body.message, /conflict with "bob" using golden.local\/v1: .spec.size/);
   meanwhile(() => api.merge('bob', GADGET, { spec: { replicas: 4 } }));
-  const merged = await api.applied('alice', GADGET, gadget({ color: 'blue' }));
+  const merged = await api.applyOk('alice', GADGET, gadget({ color: 'blue' }));
   assert.deepEqual(merged.spec, { color: 'blue', mode: 'auto', size: 2, replicas: 4 });
   assert.deepEqual(owners(merged), { 'alice Apply': ['.spec.color'], 'bob Update': ['.spec.replicas', '.spec.size'] });
 });
 
-test('a patch that another overtakes is read anew: nothing of the first attempt is left in it', async () => {
-  await api.applied('alice', GADGET, gadget({ color: 'red' }));
+test('a patch that another write overtakes is parsed again: nothing of the first attempt remains', async () => {
+  await api.applyOk('alice', GADGET, gadget({ color: 'red' }));
   meanwhile(() => api.merge('bob', GADGET, { spec: { size: 2 } }));
   const body = { spec: { parts: [{ name: 'a', odd: 1 }] } };
   const url = `${GADGET}?fieldManager=carol&fieldValidation=Warn`;

@@ -1,4 +1,4 @@
-/** Two managers on plain fields: who owns what, conflicts and force, removal, and what an apply may say at all. */
+/** Two managers on plain fields: ownership, conflicts and force, removal, and valid configurations. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { MALLORY, type Loose } from '#test/support/test-api.ts';
@@ -20,7 +20,7 @@ beforeEach(async () => {
   await api.call('DELETE', GADGET);
 });
 
-test('an apply makes the object; defaults belong to nobody', async () => {
+test('an apply creates the object; defaults have no owner', async () => {
   const { status, body } = await api.apply('alice', GADGET, gadget({ color: 'red', size: 3 }, {}));
   assert.equal(status, 201);
   assert.deepEqual(body.spec, { color: 'red', size: 3, mode: 'auto' });
@@ -31,18 +31,18 @@ test('an apply makes the object; defaults belong to nobody', async () => {
 
 test('the configuration may be YAML', async () => {
   const yaml = 'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  labels: {app: x}\ndata:\n  k: v\n';
-  const made = await api.applied('alice', CONFIG_MAP, yaml);
+  const made = await api.applyOk('alice', CONFIG_MAP, yaml);
   assert.deepEqual(owners(made), { 'alice Apply': ['.data.k', '.metadata.labels.app'] });
 });
 
-test('who applies the same value owns the field, too', async () => {
-  await api.applied('alice', CONFIG_MAP, configMap({ k: 'v' }));
-  const shared = await api.applied('bob', CONFIG_MAP, configMap({ k: 'v', l: 'w' }));
+test('a manager that applies the same value shares the field', async () => {
+  await api.applyOk('alice', CONFIG_MAP, configMap({ k: 'v' }));
+  const shared = await api.applyOk('bob', CONFIG_MAP, configMap({ k: 'v', l: 'w' }));
   assert.deepEqual(owners(shared), { 'alice Apply': ['.data.k'], 'bob Apply': ['.data.k', '.data.l'] });
 });
 
-test('another value is a conflict that names field and manager', async () => {
-  await api.applied('alice', CONFIG_MAP, configMap({ k: 'v' }));
+test('a different value is a conflict that names field and manager', async () => {
+  await api.applyOk('alice', CONFIG_MAP, configMap({ k: 'v' }));
   const { status, body } = await api.apply('bob', CONFIG_MAP, configMap({ k: 'w' }));
   assert.equal(status, 409);
   assert.deepEqual(body, {
@@ -57,8 +57,8 @@ test('another value is a conflict that names field and manager', async () => {
   });
 });
 
-test('several conflicts are told by manager', async () => {
-  await api.applied('alice', GADGET, gadget({ color: 'red', size: 1 }));
+test('several conflicts are reported by manager', async () => {
+  await api.applyOk('alice', GADGET, gadget({ color: 'red', size: 1 }));
   await api.merge('carol', GADGET, { spec: { replicas: 1 } });
   await api.merge('dave', `${GADGET}/scale`, { spec: { replicas: 2 } });
   const { body } = await api.apply('bob', GADGET, gadget({ color: 'blue', size: 2, replicas: 3 }));
@@ -74,54 +74,54 @@ test('several conflicts are told by manager', async () => {
   );
 });
 
-test('force takes the fields over', async () => {
-  await api.applied('alice', CONFIG_MAP, configMap({ k: 'v', l: 'v' }));
-  const taken = await api.applied('bob', CONFIG_MAP, configMap({ k: 'w' }), 'force=true');
+test('force takes ownership of the fields', async () => {
+  await api.applyOk('alice', CONFIG_MAP, configMap({ k: 'v', l: 'v' }));
+  const taken = await api.applyOk('bob', CONFIG_MAP, configMap({ k: 'w' }), 'force=true');
   assert.deepEqual(taken.data, { k: 'w', l: 'v' });
   assert.deepEqual(owners(taken), { 'alice Apply': ['.data.l'], 'bob Apply': ['.data.k'] });
 });
 
-test('what an applier no longer mentions goes, unless another owns it', async () => {
-  await api.applied('alice', CONFIG_MAP, configMap({ mine: '1', ours: '2', stays: '3' }));
-  await api.applied('bob', CONFIG_MAP, configMap({ ours: '2' }));
+test('a field that its applier omits is removed, unless another manager owns it', async () => {
+  await api.applyOk('alice', CONFIG_MAP, configMap({ mine: '1', ours: '2', stays: '3' }));
+  await api.applyOk('bob', CONFIG_MAP, configMap({ ours: '2' }));
   await api.merge('carol', CONFIG_MAP, { data: { hers: '4' } });
-  const less = await api.applied('alice', CONFIG_MAP, configMap({ stays: '3' }));
+  const less = await api.applyOk('alice', CONFIG_MAP, configMap({ stays: '3' }));
   assert.deepEqual(less.data, { ours: '2', stays: '3', hers: '4' });
-  const nothing = await api.applied('alice', CONFIG_MAP, configMap(undefined));
+  const nothing = await api.applyOk('alice', CONFIG_MAP, configMap(undefined));
   assert.deepEqual(nothing.data, { ours: '2', hers: '4' });
   assert.deepEqual(Object.keys(owners(nothing)), ['bob Apply', 'carol Update']);
 });
 
 test('an apply that changes nothing writes nothing', async () => {
   const config = configMap({ k: 'v' }, { labels: { app: 'x' } });
-  const made = await api.applied('alice', CONFIG_MAP, config);
-  const again = await api.applied('alice', CONFIG_MAP, config);
-  assert.deepEqual(again, made);
+  const made = await api.applyOk('alice', CONFIG_MAP, config);
+  const repeated = await api.applyOk('alice', CONFIG_MAP, config);
+  assert.deepEqual(repeated, made);
 });
 
 test('the live object, applied by its owner, changes nothing', async () => {
-  const made = await api.applied('alice', GADGET, gadget({ color: 'red', parts: [{ name: 'a', value: '1' }] }));
+  const made = await api.applyOk('alice', GADGET, gadget({ color: 'red', parts: [{ name: 'a', value: '1' }] }));
   const { metadata, ...rest } = made;
   const { managedFields: _, ...said } = metadata;
-  const again = await api.applied('alice', GADGET, { ...rest, metadata: said });
-  assert.deepEqual(again.spec, made.spec);
-  const third = await api.applied('alice', GADGET, { ...rest, metadata: { ...said, resourceVersion: undefined } });
-  assert.equal(third.metadata.resourceVersion, again.metadata.resourceVersion);
+  const repeated = await api.applyOk('alice', GADGET, { ...rest, metadata: said });
+  assert.deepEqual(repeated.spec, made.spec);
+  const third = await api.applyOk('alice', GADGET, { ...rest, metadata: { ...said, resourceVersion: undefined } });
+  assert.equal(third.metadata.resourceVersion, repeated.metadata.resourceVersion);
 });
 
-test('a dry run tells what would be and writes nothing', async () => {
-  const told = await api.apply('alice', CONFIG_MAP, configMap({ k: 'v' }), 'dryRun=All');
-  assert.equal(told.status, 201);
-  assert.deepEqual(owners(told.body), { 'alice Apply': ['.data.k'] });
+test('a dry run returns the result and writes nothing', async () => {
+  const response = await api.apply('alice', CONFIG_MAP, configMap({ k: 'v' }), 'dryRun=All');
+  assert.equal(response.status, 201);
+  assert.deepEqual(owners(response.body), { 'alice Apply': ['.data.k'] });
   assert.equal((await api.call('GET', CONFIG_MAP)).status, 404);
-  const made = await api.applied('alice', CONFIG_MAP, configMap({ k: 'v' }));
-  const changed = await api.applied('alice', CONFIG_MAP, configMap({ k: 'w' }), 'dryRun=All');
+  const made = await api.applyOk('alice', CONFIG_MAP, configMap({ k: 'v' }));
+  const changed = await api.applyOk('alice', CONFIG_MAP, configMap({ k: 'w' }), 'dryRun=All');
   assert.deepEqual(changed.data, { k: 'w' });
   assert.deepEqual(await api.ok('GET', CONFIG_MAP), made);
 });
 
-test('a configuration may insist on a revision and on an identity', async () => {
-  const made = await api.applied('alice', CONFIG_MAP, configMap({ k: 'v' }));
+test('a configuration may require a revision and a uid', async () => {
+  const made = await api.applyOk('alice', CONFIG_MAP, configMap({ k: 'v' }));
   const { resourceVersion, uid } = made.metadata;
   const next = await api.apply('alice', CONFIG_MAP, configMap({ k: 'w' }, { resourceVersion, uid }));
   assert.equal(next.status, 200);
@@ -147,25 +147,25 @@ const refused: Record<string, Refused> = {
     status: 422,
     message: 'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
   },
-  'too long a manager': {
+  'a manager that is too long': {
     config: configMap({}),
     query: `fieldManager=${'x'.repeat(129)}`,
     status: 422,
     message: 'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Too long: may not be more than 128 bytes',
   },
-  'a manager that nobody can print': {
+  'a manager that is not printable': {
     config: configMap({}),
     query: 'fieldManager=a%07',
     status: 422,
     message:
       'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Invalid value: "a\\u0007": invalid character U+0007 (at position 1)',
   },
-  'a field that the kind does not have': {
+  'an unknown field': {
     config: { ...configMap({}), dota: {} },
     status: 400,
     message: 'failed to create typed patch object (/a; /v1, Kind=ConfigMap): .dota: field not declared in schema',
   },
-  'a field that a custom kind does not have': {
+  'an unknown field of a custom kind': {
     url: GADGET,
     config: gadget({ colour: 'red' }),
     status: 400,
@@ -182,15 +182,15 @@ const refused: Record<string, Refused> = {
     status: 400,
     message: 'invalid object type: /v1, Kind=Secret',
   },
-  'no kind at all': { config: 'data: {}', status: 400, message: 'invalid object type: /, Kind=' },
+  'no kind': { config: 'data: {}', status: 400, message: 'invalid object type: /, Kind=' },
   'a list': { config: [], status: 400, message: /error decoding YAML: .*cannot unmarshal array into Go value/ },
-  'what is neither YAML nor JSON': { config: '{ "a": ', status: 400, message: /^error decoding YAML: / },
+  'a body that is neither YAML nor JSON': { config: '{ "a": ', status: 400, message: /^error decoding YAML: / },
   'another name': {
     config: configMap({}, { name: 'b' }),
     status: 400,
     message: 'the name of the object (b) does not match the name on the URL (a)',
   },
-  'no name, where there is no object': {
+  'no name if the object does not exist': {
     config: configMap({}, { name: undefined }),
     status: 400,
     message: 'the name of the object (a based on URL) was undeterminable: name must be provided',
@@ -200,13 +200,13 @@ const refused: Record<string, Refused> = {
     status: 400,
     message: 'the namespace of the provided object does not match the namespace sent on the request',
   },
-  'an identity, where there is no object': {
+  'a uid if the object does not exist': {
     config: configMap({}, { uid: 'u' }),
     status: 409,
     message:
       'Operation cannot be fulfilled on configmaps "a": uid mismatch: the provided object specified uid u, and no existing object was found',
   },
-  'the status of nothing': {
+  'the status of an object that does not exist': {
     url: `${GADGET}/status`,
     config: gadget(undefined),
     status: 404,
@@ -224,8 +224,8 @@ for (const [what, { config, query, url = CONFIG_MAP, status, message }] of Objec
   });
 }
 
-test('force is for apply only', async () => {
-  await api.applied('alice', CONFIG_MAP, configMap({ k: 'v' }));
+test('force is valid for apply only', async () => {
+  await api.applyOk('alice', CONFIG_MAP, configMap({ k: 'v' }));
   const { status, body } = await api.call('PATCH', `${CONFIG_MAP}?force=true`, { body: {} });
   assert.equal(status, 422);
   assert.equal(
@@ -234,7 +234,7 @@ test('force is for apply only', async () => {
   );
 });
 
-test('who may patch and not create makes nothing by an apply', async () => {
+test('a user who may patch but not create cannot create by an apply', async () => {
   const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata: { name: 'patcher' } };
   const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['patch'] }];
   const rbac = '/apis/rbac.authorization.k8s.io/v1/namespaces/ns';
@@ -244,10 +244,10 @@ test('who may patch and not create makes nothing by an apply', async () => {
   await api.ok('POST', `${rbac}/rolebindings`, { body: { ...role, kind: 'RoleBinding', roleRef, subjects } });
   await api.settle();
   const contentType = 'application/apply-patch+yaml';
-  const asked = { body: configMap({ k: 'v' }), contentType, user: MALLORY };
-  const { status, body } = await api.call('PATCH', `${CONFIG_MAP}?fieldManager=m`, asked);
+  const options = { body: configMap({ k: 'v' }), contentType, user: MALLORY };
+  const { status, body } = await api.call('PATCH', `${CONFIG_MAP}?fieldManager=m`, options);
   assert.equal(status, 403);
   assert.match(body.message, /User "mallory" cannot create resource "configmaps"/);
-  await api.applied('alice', CONFIG_MAP, configMap({ k: 'v' }));
-  assert.equal((await api.call('PATCH', `${CONFIG_MAP}?fieldManager=m`, asked)).status, 200);
+  await api.applyOk('alice', CONFIG_MAP, configMap({ k: 'v' }));
+  assert.equal((await api.call('PATCH', `${CONFIG_MAP}?fieldManager=m`, options)).status, 200);
 });

@@ -1,4 +1,4 @@
-/** The KubeVirt object, validated by its schema and a policy alone: no process of ours answers here. */
+/** The KubeVirt object is validated by its schema and a policy alone: no process of ours takes part. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { matchesAny, parseGlob } from '#api/validation/glob.ts';
@@ -52,7 +52,7 @@ const unsupported = (field: string, type: string, allowed: string) =>
 const cases: Record<string, { spec: unknown; want?: string }> = {
   nothing: { spec: undefined },
   'an empty configuration': { spec: configured({}) },
-  'globs that cannot be read': {
+  'invalid globs': {
     spec: configured({
       emulatedMachines: ['q35*', '[--'],
       architectureConfiguration: { amd64: { emulatedMachines: ['['] } },
@@ -68,31 +68,31 @@ const cases: Record<string, { spec: unknown; want?: string }> = {
     spec: configured({ architectureConfiguration: { amd64: { machineType: 'pc' } } }),
     want: unsupported(`${AMD64}.machineType`, 'pc', 'q35* pc-q35*'),
   },
-  'a default machine type with a name that is none': {
+  'a default machine type with an invalid name': {
     spec: configured({ machineType: 'q35 x', emulatedMachines: ['*'] }),
     want: unsupported('spec.configuration.machineType', 'q35 x', '*'),
   },
-  'machine types without the default that nobody named': { spec: configured({ emulatedMachines: ['pc-q35-*'] }) },
-  'no machine types, and a default that nobody named': { spec: configured({ emulatedMachines: [] }) },
-  'machine types without the default that was named': {
+  'machine types that exclude the implicit default': { spec: configured({ emulatedMachines: ['pc-q35-*'] }) },
+  'no machine types, and an implicit default': { spec: configured({ emulatedMachines: [] }) },
+  'machine types that exclude the explicit default': {
     spec: configured({ machineType: 'q35', emulatedMachines: ['pc-q35-*'] }),
     want: unsupported('spec.configuration.machineType', 'q35', 'pc-q35-*'),
   },
-  'a deprecated default that wins over the other': {
+  'a deprecated default that takes precedence': {
     spec: configured({ machineType: 'q35', architectureConfiguration: { amd64: { machineType: 'pc' } } }),
   },
-  'machine types with a default of their own': {
+  'machine types with their own default': {
     spec: configured({ machineType: 'pc-q35-8.2', emulatedMachines: ['pc-q35-*'] }),
   },
-  'machine types by a class of characters': {
+  'machine types by a character class': {
     spec: configured({ machineType: 'pc-q35-8.2', emulatedMachines: ['pc-q35-[^0-7].[0-9]'] }),
   },
-  'a setting that we do not have': {
+  'a setting that Selfsame does not support': {
     spec: configured({ network: {} }),
     want: 'spec.configuration.network: Forbidden: is not supported yet',
   },
-  'a setting that nobody has': { spec: { hurry: 1 }, want: 'spec.hurry: Forbidden: unknown field' },
-  'a setting that nobody has, and that is not set': { spec: { hurry: null } },
+  'a setting that does not exist': { spec: { hurry: 1 }, want: 'spec.hurry: Forbidden: unknown field' },
+  'a setting that does not exist, without a value': { spec: { hurry: null } },
   'an unknown field of an item': {
     spec: configured({
       specialManagedDevices: [
@@ -103,7 +103,7 @@ const cases: Record<string, { spec: unknown; want?: string }> = {
     want: 'spec.configuration.specialManagedDevices[1].bus: Forbidden: unknown field',
   },
   'known fields of items': { spec: configured({ specialManagedDevices: [{ type: 'a', device: 'b' }] }) },
-  'an unknown field of what guests say of their maker': {
+  "an unknown field of the guest's manufacturer": {
     spec: configured({ smbios: { product: 'x', colour: 'red' } }),
     want: 'spec.configuration.smbios.colour: Forbidden: unknown field',
   },
@@ -113,7 +113,7 @@ const cases: Record<string, { spec: unknown; want?: string }> = {
       migrations: { parallelMigrationsPerCluster: 7, bandwidthPerMigration: '64Mi', allowAutoConverge: true },
     }),
   },
-  'migrations without a limit of bandwidth': { spec: configured({ migrations: { bandwidthPerMigration: 0 } }) },
+  'migrations without a bandwidth limit': { spec: configured({ migrations: { bandwidthPerMigration: 0 } }) },
   'migrations with a negative bandwidth': {
     spec: configured({ migrations: { bandwidthPerMigration: '-1Mi' } }),
     want: `${MIGRATIONS}.bandwidthPerMigration: Invalid value: "-1Mi": must be greater than or equal to 0`,
@@ -122,11 +122,11 @@ const cases: Record<string, { spec: unknown; want?: string }> = {
     spec: configured({ migrations: { bandwidthPerMigration: -1 } }),
     want: `${MIGRATIONS}.bandwidthPerMigration: Invalid value: -1: must be greater than or equal to 0`,
   },
-  'migrations with a bandwidth that is none': {
+  'migrations with an invalid bandwidth': {
     spec: configured({ migrations: { bandwidthPerMigration: 'fast' } }),
     want: `${MIGRATIONS}.bandwidthPerMigration: Invalid value: "fast": ${GRAMMAR}`,
   },
-  'migrations in ways that we do not have': {
+  'migration settings that Selfsame does not support': {
     spec: configured({ migrations: { allowPostCopy: true, network: 'fast', hurry: 1 } }),
     want: [
       `${MIGRATIONS}.allowPostCopy: Forbidden: is not supported yet`,
@@ -150,7 +150,7 @@ test('refuses a second object, whatever its name and namespace', async () => {
   assertRefused(await dryCreate({}, SYSTEM.replace('selfsame-system', 'golden')), want);
 });
 
-test('what was wrong before does not keep anybody from changing something else', async () => {
+test('existing invalid values do not prevent other changes', async () => {
   const binding = `${ADMISSION}/validatingadmissionpolicybindings/selfsame-settings`;
   const actions = (action: string) => ({ body: { spec: { validationActions: [action] } } });
   await api.ok('PATCH', binding, actions('Warn'));
@@ -175,12 +175,12 @@ test('what was wrong before does not keep anybody from changing something else',
   await api.ok('DELETE', `${SYSTEM}/kubevirt`);
 });
 
-test('the policy reads globs and machine types as admission of VMs does', async (t) => {
+test('the policy interprets globs and machine types like the admission of VMs', async (t) => {
   const random = seededRandom(t);
-  const word = (letters: string, most: number) =>
-    Array.from({ length: random.between(1, most) }, () => random.pick([...letters])).join('');
+  const randomText = (letters: string, maxLength: number) =>
+    Array.from({ length: random.between(1, maxLength) }, () => random.pick([...letters])).join('');
   for (let round = 0; round < 40; round++) {
-    const globs = [...new Set(Array.from({ length: 25 }, () => word('aq5.*?[]^-\\', 8)))];
+    const globs = [...new Set(Array.from({ length: 25 }, () => randomText('aq5.*?[]^-\\', 8)))];
     const malformed = globs.filter((glob) => parseGlob(glob) === undefined);
     const want = malformed.map((glob) => {
       const at = `spec.configuration.emulatedMachines[${globs.indexOf(glob)}]`;
@@ -191,7 +191,10 @@ test('the policy reads globs and machine types as admission of VMs does', async 
     else assertRefused(answer, want.join(', '));
   }
   for (let round = 0; round < 150; round++) {
-    const [type, globs] = [word('aq5._-', 4), [word('aq5.*?', 4), `${word('aq5*', 2)}[^${word('aq5.', 2)}]*`]];
+    const [type, globs] = [
+      randomText('aq5._-', 4),
+      [randomText('aq5.*?', 4), `${randomText('aq5*', 2)}[^${randomText('aq5.', 2)}]*`],
+    ];
     const isAllowed = isMachineTypeName(type) && matchesAny(globs, type);
     const answer = await dryCreate(configured({ machineType: type, emulatedMachines: globs }));
     assert.equal(answer.status, isAllowed ? 201 : 422, `${type} ${globs.join(' ')}: ${answer.text}`);

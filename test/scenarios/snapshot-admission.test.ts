@@ -1,4 +1,4 @@
-/** Snapshots and restores on the whole API: what is refused of them, and what they keep people from meanwhile. */
+/** Snapshots and restores on the whole API: what is refused of them, and what they block meanwhile. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { aRestore, aSnapshot, aVm } from '#api/validation/testing/valid-objects.ts';
@@ -32,17 +32,17 @@ const refusals: Record<string, { path: string; object: () => Loose; message: Reg
     message:
       /^admission webhook "validate-virtualmachinesnapshots\.selfsame\.io" denied the request: spec\.source\.kind: Unsupported value: "VirtualMachineInstance": supported values: "VirtualMachine"$/,
   },
-  'a snapshot with a deadline that is none': {
+  'a snapshot with an invalid deadline': {
     path: SNAPSHOTS,
     object: () => snapshot({ failureDeadline: '5 minutes' }),
     message: /spec\.failureDeadline: Invalid value: "5 minutes": must be a duration/,
   },
-  'a snapshot with a field that nobody knows': {
+  'a snapshot with an unknown field': {
     path: SNAPSHOTS,
     object: () => snapshot({ source: { namespace: 'blue' } }),
     message: /spec\.source\.namespace: Forbidden: unknown field$/,
   },
-  'a snapshot of nothing': {
+  'a snapshot without a source': {
     path: SNAPSHOTS,
     object: () => snapshot({ source: null }),
     message: /spec\.source: Required value/,
@@ -52,12 +52,12 @@ const refusals: Record<string, { path: string; object: () => Loose; message: Reg
     object: () => restore({ patches: ['{"op":"replace","path":"/metadata/name","value":"x"}'] }),
     message: /spec\.patches\[0\]: .*path must be in \/metadata\/labels/,
   },
-  'a restore that takes the uuid away': {
+  'a restore that removes the uuid': {
     path: RESTORES,
     object: () => restore({ patches: ['{"op":"remove","path":"/spec/template/spec/domain/firmware/uuid"}'] }),
     message: /removes the firmware uuid/,
   },
-  'a restore with a policy that nobody knows': {
+  'a restore with an unknown policy': {
     path: RESTORES,
     object: () => restore({ targetReadinessPolicy: 'Hurry' }),
     message: /Unsupported value: "Hurry": supported values: "StopTarget"/,
@@ -72,7 +72,7 @@ for (const [name, { path, object, message }] of Object.entries(refusals)) {
   });
 }
 
-test('what is wished for stays so; labels and status are free', async () => {
+test('the spec cannot change; labels and status can', async () => {
   for (const [path, object, change] of [
     [SNAPSHOTS, snapshot({ failureDeadline: '1h' }), { failureDeadline: '2h' }],
     [RESTORES, restore({ target: { name: nextName() } }), { virtualMachineSnapshotName: 'another' }],
@@ -101,8 +101,8 @@ test('one restore at a time for a VM', async () => {
   await api.ok('POST', RESTORES, { body: restore({ target }) });
 });
 
-/** A VM whose status the VM controller has written. */
-async function held(status: Loose, runStrategy: string): Promise<string> {
+/** Creates a VM with this status, as the VM controller writes it. */
+async function createVm(status: Loose, runStrategy: string): Promise<string> {
   const name = nextName();
   const made = await api.ok('POST', VMS, { body: aVm({ metadata: { name }, spec: { runStrategy } }) });
   const body = { ...made, status };
@@ -124,8 +124,8 @@ const volumes = {
   },
 };
 
-test('while a snapshot is taken, run state and disks stay', async () => {
-  const path = await held({ snapshotInProgress: 's1' }, 'Always');
+test('while a snapshot is taken, run state and disks cannot change', async () => {
+  const path = await createVm({ snapshotInProgress: 's1' }, 'Always');
   const patch = (body: Loose) => api.call('PATCH', path, { body });
   const stop = await patch({ spec: { runStrategy: 'Halted' } });
   assert.equal(stop.status, 422);
@@ -139,8 +139,8 @@ test('while a snapshot is taken, run state and disks stay', async () => {
   assert.equal((await patch({ spec: { runStrategy: 'Halted' } })).status, 200);
 });
 
-test('while it is restored, a VM is changed by the restore only', async () => {
-  const path = await held({ restoreInProgress: 'r1' }, 'Halted');
+test('while a VM is restored, only the restore can change it', async () => {
+  const path = await createVm({ restoreInProgress: 'r1' }, 'Halted');
   const patch = (body: Loose, options: CallOptions = {}) => api.call('PATCH', path, { body, ...options });
   const start = await patch({ spec: { runStrategy: 'Always' } });
   assert.equal(start.status, 422);
@@ -152,7 +152,7 @@ test('while it is restored, a VM is changed by the restore only', async () => {
   assert.equal((await patch(volumes, { user: asAccount('restore-controller') })).status, 200);
 });
 
-test('the controllers of snapshots may do what they do', async () => {
+test('the accounts of the snapshot controllers have the permissions that they need', async () => {
   const controllers: [account: string, verb: string, group: string, resource: string, subresource?: string][] = [
     ['snapshot-controller', 'create', 'snapshot.kubevirt.io', 'virtualmachinesnapshotcontents'],
     ['snapshot-controller', 'update', 'snapshot.kubevirt.io', 'virtualmachinesnapshots', 'status'],
@@ -172,14 +172,14 @@ test('the controllers of snapshots may do what they do', async () => {
     ['selfsame-informers', 'watch', 'snapshot.kubevirt.io', 'virtualmachinesnapshotcontents'],
   ];
   for (const [account, verb, group, resource, subresource] of controllers) {
-    assert.equal(await may(account, verb, group, resource, subresource), true, `${account} ${verb} ${resource}`);
+    assert.equal(await isAllowed(account, verb, group, resource, subresource), true, `${account} ${verb} ${resource}`);
   }
-  assert.equal(await may('snapshot-controller', 'patch', 'kubevirt.io', 'virtualmachines'), false);
-  assert.equal(await may('restore-controller', 'delete', 'kubevirt.io', 'virtualmachines'), false);
-  assert.equal(await may('vm-controller', 'patch', 'snapshot.kubevirt.io', 'virtualmachinesnapshots'), false);
+  assert.equal(await isAllowed('snapshot-controller', 'patch', 'kubevirt.io', 'virtualmachines'), false);
+  assert.equal(await isAllowed('restore-controller', 'delete', 'kubevirt.io', 'virtualmachines'), false);
+  assert.equal(await isAllowed('vm-controller', 'patch', 'snapshot.kubevirt.io', 'virtualmachinesnapshots'), false);
 });
 
-async function may(account: string, verb: string, group: string, resource: string, subresource?: string) {
+async function isAllowed(account: string, verb: string, group: string, resource: string, subresource?: string) {
   const { name: user, groups } = asAccount(account);
   const resourceAttributes = { namespace: 'golden', verb, group, resource, subresource, name: 'db' };
   const spec = { user, groups, resourceAttributes };

@@ -1,4 +1,4 @@
-/** Starting over what is stored: nothing that somebody wrote may keep the engine from coming up. */
+/** Starts on existing data: no stored object may prevent the engine from starting. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openMemoryStore } from '#engine/store/open-store.ts';
@@ -8,7 +8,7 @@ import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.t
 const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 
-/** Everything, through a server that is not there. */
+/** A webhook for everything, on a server that does not exist. */
 const deadWebhook: Loose = {
   apiVersion: 'admissionregistration.k8s.io/v1',
   kind: 'ValidatingWebhookConfiguration',
@@ -58,26 +58,26 @@ const stolenGroup: Loose = {
   },
 };
 
-const obstacles: Record<string, (api: TestApi) => Promise<unknown>> = {
+const brokenObjects: Record<string, (api: TestApi) => Promise<unknown>> = {
   'a webhook for everything whose server is down': (api) =>
     api.ok('POST', `${ADMISSION}/validatingwebhookconfigurations`, { body: deadWebhook }),
-  'a policy that allows nothing': async (api) => {
+  'a policy that refuses everything': async (api) => {
     await api.ok('POST', `${ADMISSION}/validatingadmissionpolicies`, { body: forbidding[0] });
     await api.ok('POST', `${ADMISSION}/validatingadmissionpolicybindings`, { body: forbidding[1] });
   },
-  'an APIService that would hand one of our groups to others': async (api) => {
+  'an APIService that would take over one of our groups': async (api) => {
     const url = '/apis/apiregistration.k8s.io/v1/apiservices';
     await api.call('DELETE', `${url}/v1.rbac.authorization.k8s.io`);
     await api.call('POST', url, { body: stolenGroup });
     await api.call('PATCH', `${url}/v1.rbac.authorization.k8s.io`, { body: { spec: stolenGroup.spec } });
-    assert.equal((await api.call('GET', `${RBAC}/clusterroles`)).status, 200, 'we serve it all the same');
+    assert.equal((await api.call('GET', `${RBAC}/clusterroles`)).status, 200, 'the engine still serves the group');
   },
 };
 
-for (const [name, put] of Object.entries(obstacles)) {
-  test(`the engine starts, and mends its roles, past ${name}`, async () => {
+for (const [name, put] of Object.entries(brokenObjects)) {
+  test(`the engine starts and repairs its roles despite ${name}`, async () => {
     const store = await openMemoryStore();
-    const first = await startTestApi({ store: unclosed(store) });
+    const first = await startTestApi({ store: withoutClose(store) });
     await first.settle();
     await first.ok('DELETE', `${RBAC}/clusterrolebindings/system:discovery`);
     await put(first);
@@ -91,8 +91,8 @@ for (const [name, put] of Object.entries(obstacles)) {
   });
 }
 
-/** The same store for the next start. */
-function unclosed(store: Store): Store {
+/** Keeps the store open for the next start. */
+function withoutClose(store: Store): Store {
   return new Proxy(store, {
     get(target, name) {
       if (name === 'close') return async () => {};
@@ -102,7 +102,7 @@ function unclosed(store: Store): Store {
   });
 }
 
-test('a definition of a kind that is our own is never served, whatever its status says', async () => {
+test('a definition in a built-in group is never served, whatever its status says', async () => {
   const api = await startTestApi();
   try {
     const crds = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';

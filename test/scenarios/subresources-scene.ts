@@ -1,4 +1,4 @@
-/** subresources.kubevirt.io on the real API behind TLS, with a real node endpoint whose guests are only pretended. */
+/** subresources.kubevirt.io on the real API behind TLS, with a real node endpoint whose guests are simulated. */
 import { PassThrough, type Duplex, Readable, Writable } from 'node:stream';
 import type { Programs } from '#cli/programs.ts';
 import { runVirtctl } from '#cli/run.ts';
@@ -21,7 +21,7 @@ import { definitions } from '#operator/objects/definitions.ts';
 import { serviceRoles } from '#operator/roles/services.ts';
 import { createNodeConnections } from '#subresources/node-connections.ts';
 import { createSubresourcesApi } from '#subresources/subresources-api.ts';
-import { issueServer } from '#test/support/extension-server.ts';
+import { issueServerCertificate } from '#test/support/extension-server.ts';
 import { startFront, type FrontServer } from '#test/support/front-server.ts';
 import { aNode, issuerOf } from '#test/support/kubelet-server.ts';
 import { http1Request } from '#test/support/raw-https.ts';
@@ -31,42 +31,53 @@ import type { Loose } from '#test/support/test-api.ts';
 export const NODE = 'node-1';
 const ACCOUNT = 'system:serviceaccount:selfsame-system:selfsame-subresources';
 
-export interface Answer {
+export interface SubresourceResponse {
   readonly status: number;
   readonly body: Loose;
 }
 
-export interface Scene {
-  readonly front: FrontServer;
-  readonly node: FakeNode;
-  readonly admin: Client;
-  /** Of the node, for whoever comes with this proof. */
-  endpoint(access: ClusterAccess): ClusterAccess;
-  /** Called before each request of ours reaches the API; for what happens in between. */
-  onRead?: (() => Promise<void>) | undefined;
-  /** Never used before. */
-  aName(): string;
+/** Creates and reads VMs and instances of the scene. */
+interface Builders {
+  /** Returns a name that is not used yet. */
+  newName(): string;
   aVm(name: string, spec: Loose, status?: Loose): Promise<void>;
-  /** On our node, unless told otherwise; `spec` goes to its spec, the rest to its status. */
+  /**
+   * Creates an instance, on the scene's node unless the options say otherwise. `spec` is added to its spec, other
+   * options to its status.
+   */
   aVmi(name: string, status: Loose): Promise<Loose>;
   patchStatus(type: ResourceType, name: string, status: Loose): Promise<Loose>;
   readVm(name: string): Promise<Loose>;
   readVmi(name: string): Promise<Loose>;
-  call(method: string, path: string, options?: { body?: unknown; access?: ClusterAccess }): Promise<Answer>;
-  /** Of the machine on which virtctl runs; there are none unless a test puts some in. */
+}
+
+export interface Scene extends Builders {
+  readonly front: FrontServer;
+  readonly node: FakeNode;
+  readonly admin: Client;
+  /** Returns access to the endpoint of the node with these credentials. */
+  endpoint(access: ClusterAccess): ClusterAccess;
+  /** Called before each of our requests reaches the API, so that a test can change objects in between. */
+  onRead?: (() => Promise<void>) | undefined;
+  call(
+    method: string,
+    path: string,
+    options?: { body?: unknown; access?: ClusterAccess },
+  ): Promise<SubresourceResponse>;
+  /** Programs on the machine of virtctl; none unless a test adds some. */
   programs: Programs;
-  /** What virtctl waits for where it goes on until Ctrl-C; for ever unless a test says otherwise. */
-  untilInterrupted: () => Promise<void>;
-  /** One call of virtctl. */
+  /** The promise that virtctl waits for when it runs until Ctrl-C; pending for ever unless a test replaces it. */
+  interrupted: () => Promise<void>;
+  /** Runs virtctl once. */
   virtctl(...argv: string[]): Promise<{ code: number; out: string; err: string }>;
-  /** One call of virtctl with somebody at the keyboard. */
-  virtctlWith(stdin: Readable, stdout: Writable, ...argv: string[]): Promise<{ code: number; err: string }>;
-  /** Until the controllers have nothing to do. */
+  /** Runs virtctl once with a user at the keyboard. */
+  virtctlInteractive(stdin: Readable, stdout: Writable, ...argv: string[]): Promise<{ code: number; err: string }>;
+  /** Waits until the controllers have nothing left to do. */
   settle(): Promise<void>;
   stop(): Promise<void>;
 }
 
-export async function startScene(t: Scope): Promise<Scene> {
+export async function startSubresourcesScene(t: Scope): Promise<Scene> {
   const front = await startFront(t);
   const running = await startControllers({ core: front.core, caPem: front.caPem, clock: systemClock, log: silentLog });
   const settle = async () => {
@@ -84,7 +95,7 @@ export async function startScene(t: Scope): Promise<Scene> {
   await settle();
 
   const node = new FakeNode();
-  const served = issueServer(issuerOf(front.pkiDir), ['127.0.0.1']);
+  const served = issueServerCertificate(issuerOf(front.pkiDir), ['127.0.0.1']);
   const endpoint = await startNodeEndpoint({
     host: '127.0.0.1',
     port: 0,
@@ -117,10 +128,10 @@ export async function startScene(t: Scope): Promise<Scene> {
     front,
     node,
     admin,
-    ...builders(admin),
+    ...createBuilders(admin),
     settle,
     programs: { find: async () => undefined, run: async () => 127, self: ['virtctl'], platform: 'linux' },
-    untilInterrupted: () => new Promise(() => {}),
+    interrupted: () => new Promise(() => {}),
     endpoint: (access) => ({ ...access, server: `https://127.0.0.1:${endpoint.port}` }),
     async call(method, path, { body, access = front.admin } = {}) {
       const headers = { 'content-type': 'application/json' };
@@ -130,10 +141,10 @@ export async function startScene(t: Scope): Promise<Scene> {
     },
     async virtctl(...argv) {
       const out = new Sink();
-      const { code, err } = await scene.virtctlWith(Readable.from([]), out, ...argv);
+      const { code, err } = await scene.virtctlInteractive(Readable.from([]), out, ...argv);
       return { code, err, out: out.text };
     },
-    async virtctlWith(stdin, stdout, ...argv) {
+    async virtctlInteractive(stdin, stdout, ...argv) {
       const stderr = new Sink();
       const code = await runVirtctl({
         argv: ['--kubeconfig', '/kubeconfig', ...argv],
@@ -144,7 +155,7 @@ export async function startScene(t: Scope): Promise<Scene> {
         terminal: { stdin, stdout, stderr },
         clock: systemClock,
         programs: scene.programs,
-        untilInterrupted: () => scene.untilInterrupted(),
+        untilInterrupted: () => scene.interrupted(),
       });
       return { code, err: stderr.text };
     },
@@ -158,9 +169,7 @@ export async function startScene(t: Scope): Promise<Scene> {
   return scene;
 }
 
-type Builders = Pick<Scene, 'aName' | 'aVm' | 'aVmi' | 'patchStatus' | 'readVm' | 'readVmi'>;
-
-function builders(admin: Client): Builders {
+function createBuilders(admin: Client): Builders {
   let count = 0;
   const domain = { devices: {} };
   const named = (name: string) => ({ namespace: 'default', name });
@@ -173,7 +182,7 @@ function builders(admin: Client): Builders {
       metadata: { ...named(name), ...metadata },
       spec,
     });
-  /** Of the VM of that name, where there is one. */
+  /** Returns the owner reference to the VM of this name, if it exists. */
   const ownerOf = async (name: string): Promise<OwnerReference[]> => {
     const { items } = await admin.list(VIRTUAL_MACHINES, { namespace: 'default' });
     const vm = items.find(({ metadata }) => metadata.name === name);
@@ -183,7 +192,7 @@ function builders(admin: Client): Builders {
   };
   return {
     patchStatus,
-    aName: () => `vm-${count++}`,
+    newName: () => `vm-${count++}`,
     async aVm(name, spec, status) {
       await create(VIRTUAL_MACHINES, name, { template: { spec: { domain } }, ...spec });
       if (status !== undefined) await patchStatus(VIRTUAL_MACHINES, name, status);
@@ -225,7 +234,7 @@ function kubeconfigOf({ server, certificateAuthority, clientCertificate, clientK
   });
 }
 
-/** Keeps what is written. */
+/** A stream that keeps what is written. */
 export class Sink extends Writable {
   text = '';
   override _write(chunk: Buffer, _encoding: string, done: () => void): void {
@@ -235,7 +244,7 @@ export class Sink extends Writable {
   }
 }
 
-/** One point, black; as a guest would never show it. */
+/** An image of one black pixel, which no real guest shows. */
 export const PICTURE = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNgAAAAAgABUcdcNAAAAABJRU5ErkJggg==',
   'base64',
@@ -247,16 +256,16 @@ function echoing(first: string): Duplex {
   return guest;
 }
 
-/** The guests of one node, as far as the endpoint sees them; notes what is done to them. */
+/** The guests of one node as the endpoint sees them. Records what is done to them. */
 export class FakeNode implements EndpointAgent {
   readonly done: string[] = [];
   readonly #states = new Map<string, DomainState>();
   readonly consoles = new Map<string, Duplex>();
   readonly displays = new Map<string, Duplex>();
   readonly ports = new Map<string, Duplex>();
-  /** Its guests run without a display. */
-  blind = false;
-  fault: Error | undefined;
+  /** True: its guests have no display. */
+  isHeadless = false;
+  nextError: Error | undefined;
 
   run(name: string, state: DomainState = { state: 'running' }): void {
     this.#states.set(name, state);
@@ -293,33 +302,33 @@ export class FakeNode implements EndpointAgent {
   }
 
   async readGuest(id: string, what: string): Promise<object> {
-    if (this.fault !== undefined) throw this.fault;
+    if (this.nextError !== undefined) throw this.nextError;
     return { asked: `${what} of ${id}` };
   }
 
-  /** A guest that echoes in capitals. */
+  /** Opens the console of a guest that echoes in capitals. */
   async openConsole(id: string): Promise<Duplex> {
     const guest = echoing('login: ');
     this.consoles.set(id, guest);
     return guest;
   }
 
-  /** Says that it is a VNC server, and echoes in capitals. */
+  /** Opens a display that introduces itself as a VNC server and echoes in capitals. */
   async openDisplay(id: string): Promise<Duplex> {
-    if (this.blind) throw new NoDisplay();
+    if (this.isHeadless) throw new NoDisplay();
     const display = echoing('RFB 003.008\n');
     this.displays.set(id, display);
     return display;
   }
 
   async screenshot(id: string, { moveCursor }: { readonly moveCursor: boolean }): Promise<Buffer> {
-    if (this.blind) throw new NoDisplay();
+    if (this.isHeadless) throw new NoDisplay();
     this.done.push(`screenshot ${id}${moveCursor ? ' moved' : ''}`);
     return PICTURE;
   }
 
   async openPort(id: string, { port: number, protocol }: GuestPort): Promise<Duplex> {
-    if (this.fault !== undefined) throw this.fault;
+    if (this.nextError !== undefined) throw this.nextError;
     this.done.push(`port ${id} ${number}/${protocol}`);
     const port = echoing('');
     this.ports.set(id, port);
@@ -339,7 +348,7 @@ export class FakeNode implements EndpointAgent {
   }
 
   async #note(what: string, id: string, state: 'running' | 'paused'): Promise<void> {
-    if (this.fault !== undefined) throw this.fault;
+    if (this.nextError !== undefined) throw this.nextError;
     this.done.push(`${what} ${id}`);
     this.#states.set(id, { state });
   }

@@ -1,4 +1,4 @@
-/** The account of the Job that changes machine types: what it may do, and that the operator keeps it so. */
+/** The account of the Job that changes machine types: its permissions, which the operator maintains. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { asAccount, startOperator, type OperatorPlane } from '#operator/testing/operator-plane.ts';
@@ -20,14 +20,14 @@ after(async () => {
   await api.stop();
 });
 
-interface Wish {
+interface Access {
   readonly verb: string;
   readonly group?: string;
   readonly resource: string;
   readonly namespace?: string;
 }
 
-async function may({ verb, group = '', resource, namespace = 'team' }: Wish): Promise<boolean> {
+async function isAllowed({ verb, group = '', resource, namespace = 'team' }: Access): Promise<boolean> {
   const [kind, subresource] = resource.split('/');
   const { name: user, groups } = asAccount(NAME);
   const resourceAttributes = { verb, group, resource: kind, subresource, namespace };
@@ -42,7 +42,7 @@ async function may({ verb, group = '', resource, namespace = 'team' }: Wish): Pr
 
 const own = 'selfsame-system';
 const [kubevirt, subresources, identity] = ['kubevirt.io', 'subresources.kubevirt.io', 'identity.selfsame.io'];
-const allowed: readonly Wish[] = [
+const allowed: readonly Access[] = [
   ...['get', 'list', 'watch', 'patch'].map((verb) => ({ verb, group: kubevirt, resource: 'virtualmachines' })),
   { verb: 'patch', group: kubevirt, resource: 'virtualmachines/status' },
   ...['get', 'list', 'watch'].map((verb) => ({ verb, group: kubevirt, resource: 'virtualmachineinstances' })),
@@ -52,7 +52,7 @@ const allowed: readonly Wish[] = [
   ...['get', 'list', 'create', 'update', 'patch'].map((verb) => ({ verb, resource: 'configmaps', namespace: own })),
   ...['get', 'patch'].map((verb) => ({ verb, group: 'batch', resource: 'jobs', namespace: own })),
 ];
-const refused: readonly Wish[] = [
+const refused: readonly Access[] = [
   ...['create', 'update', 'delete'].map((verb) => ({ verb, group: kubevirt, resource: 'virtualmachines' })),
   ...['create', 'patch', 'delete'].map((verb) => ({ verb, group: kubevirt, resource: 'virtualmachineinstances' })),
   { verb: 'patch', group: identity, resource: 'virtualmachineidentities/status' },
@@ -71,20 +71,20 @@ const refused: readonly Wish[] = [
   ...['get', 'patch'].map((verb) => ({ verb, group: 'batch', resource: 'jobs' })),
 ];
 
-test('it may do what the Job does, and nothing beside', async () => {
-  const shown = ({ verb, resource, namespace = 'team' }: Wish) => `${verb} ${resource} in ${namespace}`;
-  for (const wish of allowed) assert.equal(await may(wish), true, shown(wish));
-  for (const wish of refused) assert.equal(await may(wish), false, shown(wish));
+test('it has exactly the permissions that the Job needs', async () => {
+  const describe = ({ verb, resource, namespace = 'team' }: Access) => `${verb} ${resource} in ${namespace}`;
+  for (const access of allowed) assert.equal(await isAllowed(access), true, describe(access));
+  for (const access of refused) assert.equal(await isAllowed(access), false, describe(access));
 });
 
-test('its role and the binding come back, and lose what somebody added', async () => {
+test('its role and binding are restored, and lose added permissions', async () => {
   await api.ok('DELETE', `${ROLES}/roles/${NAME}`);
   await api.ok('DELETE', `${ROLES}/rolebindings/${NAME}`);
   await plane.settle();
-  assert.equal(await may({ verb: 'create', resource: 'configmaps', namespace: own }), true);
+  assert.equal(await isAllowed({ verb: 'create', resource: 'configmaps', namespace: own }), true);
   const rules = [{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] }];
   await api.ok('PATCH', `${ROLES}/roles/${NAME}`, { body: { rules } });
   await plane.settle();
-  assert.equal(await may({ verb: 'get', resource: 'secrets', namespace: own }), false);
-  assert.equal(await may({ verb: 'create', resource: 'configmaps', namespace: own }), true);
+  assert.equal(await isAllowed({ verb: 'get', resource: 'secrets', namespace: own }), false);
+  assert.equal(await isAllowed({ verb: 'create', resource: 'configmaps', namespace: own }), true);
 });

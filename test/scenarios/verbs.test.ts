@@ -1,7 +1,7 @@
 /** The verbs on a custom and on built-in kinds, as a client sees them. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { gadget, GADGETS, installGadgets } from '#test/support/gadgets.ts';
+import { aGadget, GADGETS, installGadgets } from '#test/support/gadgets.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 let api: TestApi;
@@ -20,8 +20,8 @@ before(async () => {
 after(() => api.stop());
 
 describe('create', () => {
-  test('fills what the server decides, and defaults', async () => {
-    const { status, body } = await api.call('POST', GADGETS, { body: gadget('made') });
+  test('sets server-side fields and defaults', async () => {
+    const { status, body } = await api.call('POST', GADGETS, { body: aGadget('made') });
     assert.equal(status, 201);
     assert.match(body.metadata.uid, /^[-0-9a-f]{36}$/);
     assert.match(body.metadata.creationTimestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
@@ -32,9 +32,9 @@ describe('create', () => {
     assert.deepEqual(await api.ok('GET', `${GADGETS}/made`), body);
   });
 
-  test('drops a status that the client sent, and what the server alone writes', async () => {
+  test('drops a status from the client, and fields that only the server writes', async () => {
     const body = {
-      ...gadget('no-status', { size: 1 }, { uid: 'mine', generation: 7, deletionTimestamp: '2020-01-01T00:00:00Z' }),
+      ...aGadget('no-status', { size: 1 }, { uid: 'mine', generation: 7, deletionTimestamp: '2020-01-01T00:00:00Z' }),
       status: { a: 1 },
     };
     const made = await api.ok('POST', GADGETS, { body });
@@ -44,9 +44,9 @@ describe('create', () => {
     assert.equal(made.metadata.deletionTimestamp, undefined);
   });
 
-  test('warns about unknown fields and leaves them out', async () => {
+  test('warns about unknown fields and drops them', async () => {
     const { status, body, warnings } = await api.call('POST', GADGETS, {
-      body: gadget('warned', { size: 3, bogus: 1 }),
+      body: aGadget('warned', { size: 3, bogus: 1 }),
     });
     assert.equal(status, 201);
     assert.deepEqual(warnings, ['unknown field "spec.bogus"']);
@@ -54,7 +54,7 @@ describe('create', () => {
   });
 
   test('generates names', async () => {
-    const body = { ...gadget('x'), metadata: { generateName: 'gen-' } };
+    const body = { ...aGadget('x'), metadata: { generateName: 'gen-' } };
     const names = await Promise.all(
       Array.from({ length: 20 }, () => api.ok('POST', GADGETS, { body }).then((o) => o.metadata.name)),
     );
@@ -64,15 +64,15 @@ describe('create', () => {
 
   test('a dry run checks everything and stores nothing', async () => {
     const before = api.store.revision;
-    const { status, body } = await api.call('POST', `${GADGETS}?dryRun=All`, { body: gadget('dry') });
+    const { status, body } = await api.call('POST', `${GADGETS}?dryRun=All`, { body: aGadget('dry') });
     assert.equal(status, 201);
     assert.equal(body.metadata.resourceVersion, undefined);
-    assert.equal((await api.call('POST', `${GADGETS}?dryRun=All`, { body: gadget('dry', { size: 99 }) })).status, 422);
+    assert.equal((await api.call('POST', `${GADGETS}?dryRun=All`, { body: aGadget('dry', { size: 99 }) })).status, 422);
     assert.equal((await api.call('GET', `${GADGETS}/dry`)).status, 404);
     assert.equal(api.store.revision, before);
   });
 
-  test('takes YAML and gives it', async () => {
+  test('accepts and returns YAML', async () => {
     const body = 'apiVersion: golden.local/v1\nkind: Gadget\nmetadata: {name: yam}\nspec:\n  size: 1\n';
     const { status, text } = await api.call('POST', GADGETS, {
       body,
@@ -87,16 +87,16 @@ describe('create', () => {
 describe('update and patch', () => {
   test('generation counts changes of the spec only', async () => {
     const url = `${GADGETS}/counted`;
-    await api.ok('POST', GADGETS, { body: gadget('counted') });
+    await api.ok('POST', GADGETS, { body: aGadget('counted') });
     const generation = async (body: Loose, to = url) => (await api.ok('PATCH', to, { body })).metadata.generation;
     assert.equal(await generation({ metadata: { labels: { a: 'b' } } }), 1);
     assert.equal(await generation({ spec: { size: 4 } }), 2);
     assert.equal(await generation({ status: { seen: true } }, `${url}/status`), 2);
   });
 
-  test('a status write leaves the spec alone, and a spec write the status', async () => {
+  test('a status write keeps the spec, and a spec write keeps the status', async () => {
     const url = `${GADGETS}/parts`;
-    await api.ok('POST', GADGETS, { body: gadget('parts') });
+    await api.ok('POST', GADGETS, { body: aGadget('parts') });
     const one = await api.ok('PATCH', `${url}/status`, {
       body: { spec: { size: 9 }, status: { phase: 'Up' }, metadata: { labels: { x: 'y' } } },
     });
@@ -109,8 +109,8 @@ describe('update and patch', () => {
     assert.deepEqual([three.spec.size, three.status], [5, { phase: 'Gone' }]);
   });
 
-  test('what changes nothing writes nothing', async () => {
-    await api.ok('POST', GADGETS, { body: gadget('still', { size: 2 }, { labels: { a: 'b' } }) });
+  test('a request without changes writes nothing', async () => {
+    await api.ok('POST', GADGETS, { body: aGadget('still', { size: 2 }, { labels: { a: 'b' } }) });
     const before = api.store.revision;
     const answer = await api.ok('PATCH', `${GADGETS}/still`, { body: { metadata: { labels: { a: 'b' } } } });
     await api.ok('PUT', `${GADGETS}/still`, { body: answer });
@@ -118,7 +118,7 @@ describe('update and patch', () => {
     assert.equal(answer.metadata.resourceVersion, String(before));
   });
 
-  test('many patches of one object at once all count', async () => {
+  test('concurrent patches of one object all take effect', async () => {
     await api.ok('POST', CONFIGMAPS, { body: configMap('busy') });
     await Promise.all(
       Array.from({ length: 50 }, (_, i) =>
@@ -129,7 +129,7 @@ describe('update and patch', () => {
     assert.equal(Object.keys(data).length, 50);
   });
 
-  test('updates that insist on a version: one wins', async () => {
+  test('of concurrent updates with a revision, one succeeds', async () => {
     const made = await api.ok('POST', CONFIGMAPS, { body: configMap('raced') });
     const answers = await Promise.all(
       Array.from({ length: 10 }, (_, i) =>
@@ -164,8 +164,8 @@ describe('update and patch', () => {
 });
 
 describe('delete', () => {
-  test('answers Success with the uid, and the object is gone', async () => {
-    const made = await api.ok('POST', GADGETS, { body: gadget('doomed') });
+  test('returns Success with the uid, and the object is gone', async () => {
+    const made = await api.ok('POST', GADGETS, { body: aGadget('doomed') });
     const answer = await api.ok('DELETE', `${GADGETS}/doomed`);
     assert.deepEqual(answer, {
       kind: 'Status',
@@ -177,14 +177,14 @@ describe('delete', () => {
     assert.equal((await api.call('GET', `${GADGETS}/doomed`)).status, 404);
   });
 
-  test('finalizers hold it until the last is removed', async () => {
+  test('finalizers hold an object until the last one is removed', async () => {
     const url = `${GADGETS}/held`;
-    await api.ok('POST', GADGETS, { body: gadget('held', { size: 1 }, { finalizers: ['golden.local/hold'] }) });
+    await api.ok('POST', GADGETS, { body: aGadget('held', { size: 1 }, { finalizers: ['golden.local/hold'] }) });
     const held = await api.ok('DELETE', url);
     assert.match(held.metadata.deletionTimestamp, /Z$/);
     assert.deepEqual([held.metadata.deletionGracePeriodSeconds, held.metadata.generation], [0, 2]);
-    const again = await api.ok('DELETE', url);
-    assert.equal(again.metadata.deletionTimestamp, held.metadata.deletionTimestamp);
+    const repeated = await api.ok('DELETE', url);
+    assert.equal(repeated.metadata.deletionTimestamp, held.metadata.deletionTimestamp);
     const added = await api.call('PATCH', url, {
       body: { metadata: { finalizers: ['golden.local/hold', 'golden.local/more'] } },
     });
@@ -199,7 +199,7 @@ describe('delete', () => {
     ['Orphan', 'orphan'],
   ] as const) {
     test(`records the policy ${policy}`, async () => {
-      await api.ok('POST', GADGETS, { body: gadget(`by-${policy.toLowerCase()}`) });
+      await api.ok('POST', GADGETS, { body: aGadget(`by-${policy.toLowerCase()}`) });
       const answer = await api.ok('DELETE', `${GADGETS}/by-${policy.toLowerCase()}`, {
         body: { propagationPolicy: policy },
       });
@@ -208,12 +208,12 @@ describe('delete', () => {
   }
 
   test('a dry run deletes nothing', async () => {
-    await api.ok('POST', GADGETS, { body: gadget('kept') });
+    await api.ok('POST', GADGETS, { body: aGadget('kept') });
     await api.ok('DELETE', `${GADGETS}/kept?dryRun=All`);
     await api.ok('GET', `${GADGETS}/kept`);
   });
 
-  test('a collection by label; others stay', async () => {
+  test('a collection by label; other objects stay', async () => {
     for (let i = 0; i < 5; i++)
       await api.ok('POST', CONFIGMAPS, { body: configMap(`many-${i}`, {}, { labels: { group: i < 3 ? 'a' : 'b' } }) });
     const deleted = await api.ok('DELETE', `${CONFIGMAPS}?labelSelector=group%3Da`);
@@ -225,7 +225,7 @@ describe('delete', () => {
     );
   });
 
-  test('a pod on a node has its grace period, one without goes at once', async () => {
+  test('a pod on a node has its grace period, one without a node is deleted at once', async () => {
     const pods = '/api/v1/namespaces/golden/pods';
     const pod = (name: string, nodeName?: string): Loose => ({
       apiVersion: 'v1',
@@ -245,13 +245,13 @@ describe('delete', () => {
 });
 
 describe('namespaces', () => {
-  test('a deleted namespace takes its content along', async () => {
+  test('deleting a namespace deletes its content', async () => {
     await api.ok('POST', '/api/v1/namespaces', {
       body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'brief' } },
     });
     await api.ok('POST', '/api/v1/namespaces/brief/configmaps', { body: configMap('inside') });
     await api.ok('POST', '/apis/golden.local/v1/namespaces/brief/gadgets', {
-      body: gadget('inside', { size: 1 }, { finalizers: ['golden.local/hold'] }),
+      body: aGadget('inside', { size: 1 }, { finalizers: ['golden.local/hold'] }),
     });
     const watch = await api.watch('/api/v1/namespaces?watch=1&fieldSelector=metadata.name=brief');
     const answer = await api.ok('DELETE', '/api/v1/namespaces/brief');
@@ -274,7 +274,7 @@ describe('namespaces', () => {
   });
 });
 
-test('metrics have bounded labels, whatever clients call', async () => {
+test('metrics have bounded labels, whatever clients send', async () => {
   await api.call('FROB', CONFIGMAPS);
   await api.call('TICKLE', '/nothing');
   await api.call('GET', '/api/v1/namespaces/golden/inventions');

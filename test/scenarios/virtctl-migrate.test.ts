@@ -1,10 +1,10 @@
-/** virtctl migrate and migrate-cancel against the real API, where nobody but the test moves anything. */
+/** virtctl migrate and migrate-cancel against the real API, on which only the test migrates guests. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { after, before, suite, test } from 'node:test';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
-import { Sink, startScene, type Scene } from '#test/scenarios/subresources-scene.ts';
+import { Sink, startSubresourcesScene, type Scene } from '#test/scenarios/subresources-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
 const TYPE = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
@@ -13,16 +13,19 @@ let scene: Scene;
 const cleanups: (() => unknown)[] = [];
 
 before(async () => {
-  scene = await startScene({ after: (fn) => cleanups.push(fn) });
+  scene = await startSubresourcesScene({ after: (fn) => cleanups.push(fn) });
 });
 after(async () => {
   await scene?.stop();
   for (const cleanup of cleanups) await cleanup();
 });
 
-/** Its name fits into no label: here is no webhook that labels migrations, and they are found without. */
-async function running(): Promise<string> {
-  const name = `${scene.aName()}-${'x'.repeat(63)}`;
+/**
+ * Creates a running VM whose name is too long for a label. Without a webhook migrations have no label and must be found
+ * without it.
+ */
+async function createRunning(): Promise<string> {
+  const name = `${scene.newName()}-${'x'.repeat(63)}`;
   await scene.aVm(name, { runStrategy: 'Always' });
   await scene.aVmi(name, { phase: 'Running' });
   return name;
@@ -36,8 +39,8 @@ async function migrationsOf(vmiName: string) {
 const setStatus = (name: string, status: Loose) => scene.patchStatus(TYPE, name, status);
 
 suite('virtctl', () => {
-  test('migrates, and cancels that', async () => {
-    const vm = await running();
+  test('migrates, and cancels the migration', async () => {
+    const vm = await createRunning();
     const dry = await scene.virtctl('migrate', '--dry-run', vm);
     assert.deepEqual(dry, { code: 0, out: `Dry Run execution\nVM ${vm} was scheduled to migrate\n`, err: '' });
     assert.deepEqual(await migrationsOf(vm), []);
@@ -53,8 +56,8 @@ suite('virtctl', () => {
     assert.deepEqual(await migrationsOf(vm), []);
   });
 
-  test('cancels only what goes on', async () => {
-    const vm = await running();
+  test('cancels only a migration in progress', async () => {
+    const vm = await createRunning();
     const none = { code: 1, out: '', err: `Found no migration to cancel for ${vm}\n` };
     assert.deepEqual(await scene.virtctl('migrate-cancel', vm), none);
     await scene.virtctl('migrate', vm);
@@ -63,7 +66,7 @@ suite('virtctl', () => {
     assert.deepEqual(await scene.virtctl('migrate-cancel', vm), none);
   });
 
-  test('says why a VM cannot migrate', async () => {
+  test('reports why a VM cannot migrate', async () => {
     const missing = await scene.virtctl('migrate', 'nobody');
     const err = 'Error migrating VirtualMachine virtualmachine.kubevirt.io "nobody" not found\n';
     assert.deepEqual(missing, { code: 1, out: '', err });
@@ -95,10 +98,10 @@ suite('virtctl', () => {
     ],
   ] as const) {
     test(`waits until the guest ${end}`, async () => {
-      const vm = await running();
+      const vm = await createRunning();
       const out = new Sink();
-      const done = scene.virtctlWith(Readable.from([]), out, 'migrate', vm, '--wait');
-      // It has been asked for.
+      const done = scene.virtctlInteractive(Readable.from([]), out, 'migrate', vm, '--wait');
+      // The migration has been created.
       await once(out, 'grown');
       assert.equal(out.text, `VM ${vm} was scheduled to migrate\n`);
       const [made] = await migrationsOf(vm);

@@ -1,4 +1,4 @@
-/** Our webhook through the whole core: kinds, configurations and service as the operator makes them. */
+/** Our webhook through the whole core: kinds, configurations and service as the operator creates them. */
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
@@ -31,21 +31,21 @@ const named = (object: Loose): Loose => ({ ...object, metadata: { ...object.meta
 const create = (object: Loose) => api.call('POST', object.kind === 'VirtualMachine' ? VMS : VMIS, { body: object });
 const firmware = (value: unknown) => ({ spec: { template: { spec: { domain: { firmware: value } } } } });
 
-test('a VM gets an identity of its own when it is made', async () => {
+test('a new VM gets its own identity', async () => {
   const [a, b] = await Promise.all([create(named(aVm(firmware(null)))), create(named(aVm(firmware(null))))]);
   const identities = [a, b].map(({ body }: Answer) => body.spec.template.spec.domain.firmware);
   for (const { uuid, serial } of identities) assert.deepEqual([UUID.test(uuid), UUID.test(serial)], [true, true]);
   assert.equal(new Set(identities.flatMap(({ uuid, serial }: Loose) => [uuid, serial])).size, 4);
 });
 
-test('an update neither adds nor changes it', async () => {
+test('an update neither adds nor changes the identity', async () => {
   const { body: vm } = await create(named(aVm(firmware(null))));
   const path = `${VMS}/${vm.metadata.name}`;
   const labelled = await api.ok('PATCH', path, { body: { metadata: { labels: { a: 'b' } } } });
   assert.deepEqual(labelled.spec, vm.spec);
 });
 
-test('a uuid that another VM has is warned of, when it is made and when it is changed', async () => {
+test('a uuid that another VM has causes a warning, on create and on update', async () => {
   const uuid = newUid();
   const shared = `firmware uuid ${uuid} is also that of`;
   const [first, second] = [named(aVm(firmware({ uuid }))), named(aVm(firmware({ uuid: uuid.toUpperCase() })))];
@@ -65,7 +65,7 @@ test('a uuid that another VM has is warned of, when it is made and when it is ch
   assert.deepEqual([changed.status, changed.warnings], [200, [`${shared} a VirtualMachine in another namespace`]]);
 });
 
-test('an instance that somebody makes gets a uuid and our finalizer', async () => {
+test('an instance that a user creates gets a uuid and our finalizer', async () => {
   const { body } = await create(named(aVmi({ spec: { domain: { firmware: null } } })));
   assert.match(body.spec.domain.firmware.uuid, UUID);
   assert.deepEqual(body.metadata.finalizers, ['kubevirt.io/foregroundDeleteVirtualMachine']);
@@ -80,12 +80,12 @@ interface Refusal {
 const deprecated = ['spec.running is deprecated, please use spec.runStrategy instead.'];
 
 const refusals: Record<string, Refusal> = {
-  'a field that comes later': {
+  'a field of a later version': {
     object: () => aVm({ spec: { template: { spec: { domain: { launchSecurity: {} } } } } }),
     message:
       /^admission webhook "validate-virtualmachines\.selfsame\.io" denied the request: spec\.template\.spec\.domain\.launchSecurity: Forbidden: is not supported yet$/,
   },
-  'a field of an element that comes later': {
+  "an element's field of a later version": {
     object: () =>
       aVm({
         spec: {
@@ -94,26 +94,26 @@ const refusals: Record<string, Refusal> = {
       }),
     message: /spec\.template\.spec\.volumes\[0\]\.containerDisk: Forbidden: is not supported: .*persistentVolumeClaim/,
   },
-  'a typing error': {
+  'a misspelled field': {
     object: () => aVmi({ spec: { domain: { memery: 1 } } }),
     message: /denied the request: spec\.domain\.memery: Forbidden: unknown field$/,
   },
-  'both ways to say whether it runs': {
+  'running and runStrategy together': {
     object: () => aVm({ spec: { running: true } }),
     message:
       /Running and RunStrategy are mutually exclusive\. Note that Running is deprecated, please use RunStrategy instead$/,
     warnings: deprecated,
   },
-  'no way to say whether it runs': {
+  'neither running nor runStrategy': {
     object: () => aVm({ spec: { runStrategy: null } }),
     message: /RunStrategy must be specified$/,
   },
-  'a value that the schema knows to be wrong': {
+  'a value that the schema does not allow': {
     object: () =>
       aVm({ spec: { template: { spec: { domain: { devices: { disks: [{ name: 'a', disk: { bus: 'nvme' } }] } } } } } }),
     message: /Unsupported value: "nvme": supported values: "virtio", "sata", "scsi", "ide", "usb"/,
   },
-  'a quantity that is none': {
+  'an invalid quantity': {
     object: () => aVm({ spec: { template: { spec: { domain: { memory: { guest: '1 GB' } } } } } }),
     message: /memory\.guest: Invalid value: "1 GB": quantities must match/,
   },
@@ -128,13 +128,13 @@ for (const [name, { object, message, warnings = [] }] of Object.entries(refusals
   });
 }
 
-test('spec.running is allowed, and warned of', async () => {
+test('spec.running is allowed, with a warning', async () => {
   const answer = await create(named(aVm({ spec: { runStrategy: null, running: false } })));
   assert.equal(answer.status, 201);
   assert.deepEqual(answer.warnings, deprecated);
 });
 
-test('machine types follow the KubeVirt object, and what is there already can still be stopped', async () => {
+test('machine types follow the KubeVirt object, and existing VMs can still be stopped', async () => {
   const { body: vm } = await create(named(aVm()));
   await api.ok('PATCH', KUBEVIRT, { body: { spec: { configuration: { emulatedMachines: ['pc-q35-9.*'] } } } });
   await plane.settle();
@@ -146,7 +146,7 @@ test('machine types follow the KubeVirt object, and what is there already can st
   assert.equal((await create(named(aVm()))).status, 201);
 });
 
-test('there is one KubeVirt object, and its globs can be read', async () => {
+test('there is one KubeVirt object, and its globs are valid', async () => {
   const body = { apiVersion: 'kubevirt.io/v1', kind: 'KubeVirt', metadata: { name: 'another' }, spec: {} };
   const second = await api.call('POST', '/apis/kubevirt.io/v1/namespaces/golden/kubevirts', { body });
   assert.match(second.body.message, /only one KubeVirt object is allowed, and it exists: selfsame-system\/kubevirt$/);
@@ -157,7 +157,7 @@ test('there is one KubeVirt object, and its globs can be read', async () => {
   );
 });
 
-test('nobody changes an instance, but our parts its grace period', async () => {
+test('an instance cannot be changed, except for its grace period by our parts', async () => {
   const { body: vmi } = await create(named(aVmi()));
   const path = `${VMIS}/${vmi.metadata.name}`;
   const cores = await api.call('PATCH', path, { body: { spec: { domain: { cpu: { cores: 4 } } } } });
@@ -167,7 +167,7 @@ test('nobody changes an instance, but our parts its grace period', async () => {
   assert.equal((await api.call('PATCH', path, { ...grace, user: asAccount('selfsame-subresources') })).status, 200);
 });
 
-test('what is being deleted can be let go', async () => {
+test('finalizers can be removed from an object that is being deleted', async () => {
   const { body: vmi } = await create(named(aVmi()));
   const path = `${VMIS}/${vmi.metadata.name}`;
   await api.ok('DELETE', path);
@@ -175,7 +175,7 @@ test('what is being deleted can be let go', async () => {
   assert.equal((await api.call('GET', path)).status, 404);
 });
 
-/** Where objects of each kind are made. */
+/** The URL of each kind, for creates. */
 const PATHS: Record<string, string> = {
   ConfigMap: '/api/v1/namespaces/golden/configmaps',
   CustomResourceDefinition: '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
@@ -192,11 +192,11 @@ const PATHS: Record<string, string> = {
 // In the order of their names: a definition comes before the objects that it defines.
 const examples = (await readdir(EXAMPLES)).filter((name) => name.endsWith('.yaml')).toSorted();
 
-test('there are examples', () => {
+test('the repository has examples', () => {
   for (const known of ['vm.yaml', 'snapshot.yaml', 'restore.yaml']) assert.ok(examples.includes(known), known);
 });
 
-test('the examples are listed', async () => {
+test('the README lists the examples', async () => {
   const list = await readFile(new URL('README.md', EXAMPLES), 'utf8');
   assert.deepEqual(
     examples.filter((name) => !list.includes(`(${name})`)),
@@ -204,19 +204,19 @@ test('the examples are listed', async () => {
   );
 });
 
-/** Needs a guest that runs: docs/live-migration.md has one, and test/docs applies it there. */
+/** Needs a running guest: docs/live-migration.md has one, and test/docs applies it there. */
 const LATER = new Set(['migration.yaml']);
 
 for (const file of examples.filter((name) => !LATER.has(name))) {
-  test(`examples/${file} is accepted as it is`, async () => {
+  test(`examples/${file} is accepted unchanged`, async () => {
     const text = await readFile(new URL(file, EXAMPLES), 'utf8');
     for (const document of parseAllDocuments(text)) {
       const object: Loose = document.toJS();
-      const path = PATHS[object.kind] ?? assert.fail(`where is a ${object.kind} made?`);
+      const path = PATHS[object.kind] ?? assert.fail(`no URL for kind ${object.kind}`);
       const answer = await api.call('POST', `${path}?fieldValidation=Strict`, { body: object });
       assert.equal(answer.status, 201, answer.text);
       assert.deepEqual(answer.warnings, []);
-      // A kind that was just defined is served as soon as it is established.
+      // A new kind is served once it is established.
       await plane.settle();
     }
   });

@@ -1,4 +1,4 @@
-/** How watches end by themselves: on time, with a last bookmark, and whether they are read or not. */
+/** Watches that end without the client: after their timeout, with a last bookmark, whether the client reads or not. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
@@ -22,7 +22,7 @@ class Sink implements StreamSink {
   }
 
   onDrain(): void {
-    // Whoever reads nothing never drains.
+    // A client that reads nothing never drains.
   }
 
   end(): void {
@@ -58,11 +58,11 @@ test('a watch ends after its timeout, with a last bookmark', async () => {
   assert.deepEqual([sink.types, sink.ended], [['ADDED'], false]);
   await clock.advance(1);
   assert.deepEqual([sink.types, sink.ended], [['ADDED', 'BOOKMARK'], true]);
-  assert.equal(clock.pendingTimers, 0, 'nothing of it is left');
+  assert.equal(clock.pendingTimers, 0, 'no watcher remains');
   await stop();
 });
 
-test('a watch without a timeout has bookmarks every minute, and ends within the hour', async () => {
+test('a watch without a timeout has a bookmark every minute, and ends within an hour', async () => {
   const { clock, sink, stop } = await open('watch=1&allowWatchBookmarks=true', 0);
   await clock.advance(3 * BOOKMARK_INTERVAL_MS);
   assert.deepEqual([sink.types, sink.ended], [['ADDED', 'BOOKMARK', 'BOOKMARK', 'BOOKMARK'], false]);
@@ -71,12 +71,12 @@ test('a watch without a timeout has bookmarks every minute, and ends within the 
   await stop();
 });
 
-test('a watcher that reads nothing is ended all the same', async () => {
+test('a watch whose client reads nothing ends, too', async () => {
   const { clock, sink, stop } = await open('watch=1&timeoutSeconds=10', WATCH_PIECE_BYTES);
   await clock.advance(10_000);
-  assert.deepEqual([sink.types, sink.ended], [[], false], 'it may still read what waits for it');
+  assert.deepEqual([sink.types, sink.ended], [[], false], 'buffered events can still be read');
   await clock.advance(WATCH_LINGER_MS);
   assert.equal(sink.ended, true);
-  assert.equal(clock.pendingTimers, 0, 'nothing of it is left');
+  assert.equal(clock.pendingTimers, 0, 'no watcher remains');
   await stop();
 });

@@ -1,8 +1,10 @@
-/** What webhooks see of versions, subresources and collections of a custom kind, and of configurations from before. */
+/**
+ * Versions, subresources and collections of a custom kind as webhooks see them, and configurations of earlier versions.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { encodeStored } from '#engine/codec.ts';
-import { gadget, gadgetCrd, GADGETS, installGadgets } from '#test/support/gadgets.ts';
+import { aGadget, gadgetCrd, GADGETS, installGadgets } from '#test/support/gadgets.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 import { jsonPatch, startWebhookServer, type WebhookServer } from '#test/support/webhook-server.ts';
 
@@ -59,15 +61,15 @@ async function install(plural: string, overrides: Loose = {}): Promise<void> {
   installed.push(`${CONFIGS}/${plural}/config`);
 }
 
-const requests = () => server.seen.map(({ review }) => review.request);
+const webhookRequests = () => server.seen.map(({ review }) => review.request);
 
-test('with matchPolicy Equivalent a webhook sees the version of its rule, and the client its own', async () => {
+test('with matchPolicy Equivalent a webhook gets the version of its rule, and the client its own', async () => {
   server.answer('/hook', ({ operation }) =>
     operation === 'CREATE' ? jsonPatch({ op: 'add', path: '/spec/note', value: 'seen' }) : {},
   );
   await install(MUTATING, { rule: { apiVersions: ['v1beta1'] } });
-  const body = await api.ok('POST', GADGETS, { body: gadget('one') });
-  const [request] = requests();
+  const body = await api.ok('POST', GADGETS, { body: aGadget('one') });
+  const [request] = webhookRequests();
   assert.deepEqual(request.kind, { group: 'golden.local', version: 'v1beta1', kind: 'Gadget' });
   assert.deepEqual(request.resource, { group: 'golden.local', version: 'v1beta1', resource: 'gadgets' });
   assert.equal(request.requestKind.version, 'v1');
@@ -75,26 +77,26 @@ test('with matchPolicy Equivalent a webhook sees the version of its rule, and th
   assert.equal(request.object.apiVersion, 'golden.local/v1beta1');
   assert.deepEqual([body.apiVersion, body.spec.note], ['golden.local/v1', 'seen']);
   await api.ok('DELETE', `${GADGETS}/one`);
-  assert.equal(requests()[1].oldObject.apiVersion, 'golden.local/v1beta1');
+  assert.equal(webhookRequests()[1].oldObject.apiVersion, 'golden.local/v1beta1');
 });
 
-test('with matchPolicy Exact a webhook does not see other versions', async () => {
+test('with matchPolicy Exact a webhook does not get other versions', async () => {
   server.answer('/hook', () => ({}));
   await install(VALIDATING, { matchPolicy: 'Exact', rule: { apiVersions: ['v1beta1'] } });
-  await api.ok('POST', GADGETS, { body: gadget('one') });
+  await api.ok('POST', GADGETS, { body: aGadget('one') });
   assert.equal(server.seen.length, 0);
-  await api.ok('POST', BETA, { body: { ...gadget('two'), apiVersion: 'golden.local/v1beta1' } });
+  await api.ok('POST', BETA, { body: { ...aGadget('two'), apiVersion: 'golden.local/v1beta1' } });
   assert.equal(server.seen.length, 1);
 });
 
-test('an update is told with both objects, a status by its subresource', async () => {
+test('an update contains both objects, a status update names its subresource', async () => {
   server.answer('/hook', () => ({}));
-  await api.ok('POST', GADGETS, { body: gadget('one') });
+  await api.ok('POST', GADGETS, { body: aGadget('one') });
   await install(VALIDATING, { rule: { operations: ['UPDATE'], resources: ['gadgets/*'] } });
   await api.ok('PATCH', `${GADGETS}/one`, { body: { spec: { size: 4 } } });
   await api.ok('PATCH', `${GADGETS}/one/status`, { body: { status: { size: 4 } } });
   await api.ok('PATCH', `${GADGETS}/one/scale`, { body: { spec: { replicas: 5 } } });
-  const [whole, status, scale] = requests();
+  const [whole, status, scale] = webhookRequests();
   assert.deepEqual([whole.oldObject.spec.size, whole.object.spec.size], [3, 4]);
   assert.equal(whole.options.kind, 'PatchOptions');
   assert.equal('subResource' in whole, false);
@@ -103,21 +105,21 @@ test('an update is told with both objects, a status by its subresource', async (
   assert.deepEqual([scale.resource.resource, scale.object.spec.replicas], ['gadgets', 5]);
 });
 
-test('a delete of a collection asks for each of its objects', async () => {
+test('deleting a collection calls the webhook for each object', async () => {
   server.answer('/hook', ({ name }) => ({ allowed: name !== 'held' }));
-  for (const name of ['held', 'one', 'two']) await api.ok('POST', GADGETS, { body: gadget(name) });
+  for (const name of ['held', 'one', 'two']) await api.ok('POST', GADGETS, { body: aGadget(name) });
   await install(VALIDATING, { rule: { operations: ['DELETE'] } });
   const { status } = await api.call('DELETE', GADGETS);
   assert.equal(status, 400);
   const { items } = await api.ok('GET', GADGETS);
   assert.ok(items.some(({ metadata }: Loose) => metadata.name === 'held'));
-  assert.ok(requests().some(({ name, operation }) => name === 'held' && operation === 'DELETE'));
+  assert.ok(webhookRequests().some(({ name, operation }) => name === 'held' && operation === 'DELETE'));
 });
 
 test('a new version of the kind is matched as soon as it is served', async () => {
   server.answer('/hook', () => ({}));
   await install(VALIDATING, { matchPolicy: 'Exact', rule: { apiVersions: ['v2'] } });
-  await api.ok('POST', GADGETS, { body: gadget('one') });
+  await api.ok('POST', GADGETS, { body: aGadget('one') });
   assert.equal(server.seen.length, 0);
   const definition = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.golden.local';
   const { spec } = await api.ok('GET', definition);
@@ -125,25 +127,25 @@ test('a new version of the kind is matched as soon as it is served', async () =>
   await api.ok('PATCH', definition, {
     body: { spec: { versions: [...spec.versions, { ...v1, name: 'v2', storage: false }] } },
   });
-  const made = { ...gadget('two'), apiVersion: 'golden.local/v2' };
-  await api.ok('POST', GADGETS.replace('/v1/', '/v2/'), { body: made });
+  const created = { ...aGadget('two'), apiVersion: 'golden.local/v2' };
+  await api.ok('POST', GADGETS.replace('/v1/', '/v2/'), { body: created });
   assert.equal(server.seen.length, 1);
 });
 
-test('a webhook with side effects is not asked in a dry run', async () => {
-  // Such a configuration cannot be written any more; one from before may be there.
+test('a webhook with side effects is not called in a dry run', async () => {
+  // The API no longer accepts such a configuration; an earlier version may have stored one.
   server.answer('/hook', () => ({}));
   const collection = `${VALIDATING}.admissionregistration.k8s.io`;
   const object = aConfiguration(VALIDATING, { sideEffects: 'Some', admissionReviewVersions: ['v1beta1'] });
   const put = { collection, id: 'config', expected: 0, encode: (revision: number) => encodeStored(object, revision) };
   await api.store.put(put);
   installed.push(`${CONFIGS}/${VALIDATING}/config`);
-  const { status, body } = await api.call('POST', `${GADGETS}?dryRun=All`, { body: gadget('one') });
+  const { status, body } = await api.call('POST', `${GADGETS}?dryRun=All`, { body: aGadget('one') });
   assert.deepEqual(
     [status, body.reason, body.message],
     [400, 'BadRequest', 'admission webhook "hook.golden.local" does not support dry run'],
   );
   assert.equal(server.seen.length, 0);
-  await api.ok('POST', GADGETS, { body: gadget('one') });
-  assert.equal(server.seen[0]!.review.apiVersion, 'admission.k8s.io/v1beta1', 'in the version that it speaks');
+  await api.ok('POST', GADGETS, { body: aGadget('one') });
+  assert.equal(server.seen[0]!.review.apiVersion, 'admission.k8s.io/v1beta1', 'in the version that it supports');
 });

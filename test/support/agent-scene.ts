@@ -1,4 +1,4 @@
-/** A node agent with simulated guests on a test API, under a node's own rights; the test plays the controllers above it. */
+/** A node agent with simulated guests on a test API, with the permissions of a node. The test plays the controllers. */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { crdOf } from '#api/custom-kind.ts';
@@ -26,10 +26,10 @@ export const VOLUMES = '/api/v1/persistentvolumes';
 const SNAPSHOTS = 'snapshot.storage.k8s.io';
 export const CONTENTS = `/apis/${SNAPSHOTS}/v1/volumesnapshotcontents`;
 
-/** Volumes that are ready at once, unless a test says otherwise; it keeps account of what was asked for. */
+/** Volumes that are ready at once unless a test sets another preparation. All calls are recorded. */
 export interface FakeVolumes extends Volumes {
   next: Preparation;
-  /** What is plugged in by this name; not known means some medium. */
+  /** The prepared volumes by name; a name without an entry gets a default medium. */
   readonly media: Map<string, PreparedVolume>;
   readonly calls: string[];
 }
@@ -95,23 +95,23 @@ export interface AgentScene {
   readonly agent: () => RunningAgent;
   readonly hypervisor: () => FakeHypervisor;
   /**
-   * What the agent does that may change something: requests (`PATCH /api/v1/...`), and what it does to the devices of a
-   * guest (`plug nic-b`).
+   * Everything that the agent does to change something: requests (`PATCH /api/v1/...`) and device changes of a guest
+   * (`plug nic-b`).
    */
   readonly writes: string[];
-  /** Every domain whose devices were read, over all agents. */
+  /** Every domain whose devices were read, by any agent of the scene. */
   readonly learned: string[];
-  /** The next readings fail with these. */
+  /** Errors of the next readings, in order. */
   readonly learnFaults: Error[];
   settle(): Promise<void>;
   advance(seconds: number): Promise<void>;
-  /** The agent does this many things more; from then on it reaches nobody, until the next one starts. */
+  /** Cuts the agent off after this many further steps, until the next agent starts. */
   cutAfter(writes: number): void;
-  /** How often a guest was started, over all agents. */
+  /** The names of all started guests, by any agent of the scene. */
   readonly starts: string[];
-  /** The agent is gone without a word; a new one finds its guests. */
+  /** Stops the agent without notice; a new one finds its guests. */
   restart(): Promise<void>;
-  /** A VMI on this node with its launcher pod. */
+  /** Creates a VMI on this node and its launcher pod. */
   launch(name: string, spec?: Loose, podSpec?: Loose): Promise<{ vmi: Loose; pod: Loose; id: string }>;
   pod(name: string): Promise<Loose>;
   vmi(name: string): Promise<Loose>;
@@ -120,63 +120,63 @@ export interface AgentScene {
 export interface SceneOptions {
   readonly runProgram?: RunProgram;
   readonly programAccess?: ProgramAccess;
-  /** Where VMs of the host API are kept; without it, the host API only reads. */
+  /** The directory of VMs that the host API created; without it, the host API is read-only. */
   readonly hostDir?: string;
 }
 
 export async function startAgentScene(t: TestContext, options: SceneOptions = {}): Promise<AgentScene> {
   const clock = new FakeClock();
   const api = await startTestApi({ clock });
-  await prepare(api);
+  await installKinds(api);
   const volumes = fakeVolumes();
   const [learned, learnFaults]: [string[], Error[]] = [[], []];
   const { releaseVolume } = volumes;
   volumes.releaseVolume = async (id, name) => {
-    step(`releaseVolume ${name}`);
+    recordStep(`releaseVolume ${name}`);
     await releaseVolume(id, name);
   };
   const writes: string[] = [];
-  /** Something that changes the world, and that an agent that is dead does not do. */
-  const step = (what: string) => {
+  /** Records a step that changes something, or throws if the agent is cut off. */
+  const recordStep = (name: string) => {
     if (writesLeft-- <= 0) {
       cut.resolve();
       throw new Error('the agent is dead');
     }
-    writes.push(what);
+    writes.push(name);
   };
   const handler = (request: ApiRequest) => {
-    if (request.method !== 'GET') step(`${request.method} ${request.path}`);
+    if (request.method !== 'GET') recordStep(`${request.method} ${request.path}`);
     return api.core.handler(request);
   };
   let writesLeft = Infinity;
   let cut = Promise.withResolvers<void>();
   const starts: string[] = [];
-  const simulate = (host?: FakeHypervisor['host']): FakeHypervisor => {
-    const made = createFakeHypervisor({ clock, ...(host === undefined ? {} : { host }) });
-    const create = made.create.bind(made);
-    made.create = async (definition, options) => {
-      if (made.get(definition.id) === undefined) starts.push(definition.name);
+  const createHypervisor = (host?: FakeHypervisor['host']): FakeHypervisor => {
+    const fake = createFakeHypervisor({ clock, ...(host === undefined ? {} : { host }) });
+    const create = fake.create.bind(fake);
+    fake.create = async (definition, options) => {
+      if (fake.get(definition.id) === undefined) starts.push(definition.name);
       await create(definition, options);
     };
-    const [learn, plug, unplug] = [made.learn.bind(made), made.plug.bind(made), made.unplug.bind(made)];
-    made.learn = async (id) => {
+    const [learn, plug, unplug] = [fake.learn.bind(fake), fake.plug.bind(fake), fake.unplug.bind(fake)];
+    fake.learn = async (id) => {
       learned.push(id);
       const fault = learnFaults.shift();
       if (fault !== undefined) throw fault;
       return await learn(id);
     };
-    made.plug = async (id, device) => {
-      step(`plug ${device.id}`);
+    fake.plug = async (id, device) => {
+      recordStep(`plug ${device.id}`);
       await plug(id, device);
     };
-    made.unplug = async (id, device) => {
-      step(`unplug ${device}`);
+    fake.unplug = async (id, device) => {
+      recordStep(`unplug ${device}`);
       await unplug(id, device);
     };
-    return made;
+    return fake;
   };
   const client = createClient(createInProcessTransport({ handler, user: USER, userAgent: 'agent' }));
-  let hypervisor = simulate();
+  let hypervisor = createHypervisor();
   const start = () =>
     startNodeAgent({
       name: NODE,
@@ -209,17 +209,17 @@ export async function startAgentScene(t: TestContext, options: SceneOptions = {}
     hypervisor: () => hypervisor,
     async settle() {
       for (let round = 0, quiet = 0; quiet < 3; round++) {
-        assert.ok(round < 200, 'the agent does not come to rest');
+        assert.ok(round < 200, 'the agent does not settle');
         const before = api.store.revision;
         await api.settle();
-        // One that reaches nobody tries again and again; its clock stands still.
+        // An agent that is cut off retries for ever, because its clock does not advance.
         await Promise.race([agent.idle(), cut.promise]);
         for (let turns = 0; turns < 10; turns++) await settle();
         quiet = api.store.revision === before ? quiet + 1 : 0;
       }
     },
     async advance(seconds) {
-      // In steps, so that what is written every few seconds has come through before the next is due.
+      // In steps, so that periodic writes complete before the next ones are due.
       for (let left = seconds; left > 0; left -= STEP_SECONDS) {
         await clock.advance(Math.min(left, STEP_SECONDS) * 1000);
         await scene.settle();
@@ -229,7 +229,7 @@ export async function startAgentScene(t: TestContext, options: SceneOptions = {}
       await agent.stop();
       writesLeft = Infinity;
       cut = Promise.withResolvers<void>();
-      hypervisor = simulate(hypervisor.host);
+      hypervisor = createHypervisor(hypervisor.host);
       agent = await start();
       await scene.settle();
     },
@@ -292,8 +292,8 @@ export function aLauncher(vmi: Loose, { name = `launcher-${vmi.metadata.name}`, 
   };
 }
 
-/** Our kinds, and the rights that the operator gives to nodes. */
-async function prepare(api: TestApi): Promise<void> {
+/** Creates our kinds and the permissions that the operator grants to nodes. */
+async function installKinds(api: TestApi): Promise<void> {
   await api.settle();
   const definitions = [...customKinds.map(crdOf), ...volumeSnapshotDefinitions.map(({ object }) => object)];
   for (const body of definitions) {

@@ -1,4 +1,4 @@
-/** A namespace on a test API without controllers: with the account that pods in it need. */
+/** A namespace on a test API without controllers, with the service account that its pods need. */
 import type { TestApi } from '#test/support/test-api.ts';
 
 export async function makeBareNamespace(api: TestApi, name: string): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * An API server and our parts on it, each a process of its own with an identity of its own, over HTTPS. The API server is the
- * embedded engine, or a cluster of others (SELFSAME_CLUSTER_KUBECONFIG, an administrator's; its nodes are left alone).
+ * An API server and our parts on it, each a process with its own identity, over HTTPS. The API server is the embedded
+ * engine, or an existing cluster (SELFSAME_CLUSTER_KUBECONFIG, an administrator's; its own nodes are not used).
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,20 +18,20 @@ import { silentLog } from '#lib/log.ts';
 import { startServer, temporaryDir, transportTo, type Scope } from '#test/support/server-process.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
-/** An administrator's of a cluster on which we may be installed. */
+/** The kubeconfig of an administrator of an existing cluster on which Selfsame may be installed. */
 export const REAL_CLUSTER = process.env['SELFSAME_CLUSTER_KUBECONFIG'];
 const KILLED_MS = 8000;
 
 export interface Process {
   readonly pid: number;
-  /** Resolves when it has printed this line; rejects when it ends before. */
+  /** Resolves when the process has printed this line; rejects if it ends before. */
   says(line: string): Promise<void>;
   kill(signal: NodeJS.Signals): Promise<void>;
   output(): string;
 }
 
-/** The program with these arguments; killed at the end of the test at the latest. */
-export function launch(t: Scope, args: readonly string[]): Process {
+/** Starts the program with these arguments. It is killed at the end of the test at the latest. */
+export function launchProgram(t: Scope, args: readonly string[]): Process {
   const program = ['--disable-warning=ExperimentalWarning', join(ROOT, 'src/main.ts'), ...args];
   const child = spawn(process.execPath, program, {
     env: { ...process.env, NODE_COMPILE_CACHE: join(ROOT, '.cache/node-compile'), SELFSAME_LOG_LEVEL: 'warn' },
@@ -52,10 +52,10 @@ export function launch(t: Scope, args: readonly string[]): Process {
     output: () => stdout + stderr,
     says: (line) =>
       new Promise((resolve, reject) => {
-        const look = () => stdout.split('\n').includes(line) && resolve();
-        child.stdout.on('data', look);
-        child.once('close', () => reject(new Error(`ended before it said ${line}: ${stdout}${stderr}`)));
-        look();
+        const resolveIfPrinted = () => stdout.split('\n').includes(line) && resolve();
+        child.stdout.on('data', resolveIfPrinted);
+        child.once('close', () => reject(new Error(`the process ended before it printed ${line}: ${stdout}${stderr}`)));
+        resolveIfPrinted();
       }),
     async kill(signal) {
       child.kill(signal);
@@ -64,7 +64,7 @@ export function launch(t: Scope, args: readonly string[]): Process {
   };
 }
 
-/** Runs to its end; throws where that is not a good one. What it printed. */
+/** Runs the program to its end and returns its output. Throws if it fails. */
 export async function run(t: Scope, args: readonly string[]): Promise<string> {
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', join(ROOT, 'src/main.ts'), ...args], {
     env: { ...process.env, NODE_COMPILE_CACHE: join(ROOT, '.cache/node-compile') },
@@ -75,7 +75,7 @@ export async function run(t: Scope, args: readonly string[]): Promise<string> {
   child.stderr.on('data', (chunk) => (stderr += String(chunk)));
   child.stdout.on('data', (chunk) => (stdout += String(chunk)));
   const [code] = (await once(child, 'close')) as [number | null];
-  if (code !== 0) throw new Error(`selfsame ${args.join(' ')} ended with ${code}: ${stdout}${stderr}`);
+  if (code !== 0) throw new Error(`Cannot run selfsame ${args.join(' ')}: exit code ${code}: ${stdout}${stderr}`);
   return stdout;
 }
 
@@ -83,22 +83,22 @@ export interface Cluster {
   readonly dir: string;
   readonly kubeconfig: string;
   readonly admin: Client;
-  /** A kubeconfig that `selfsame join` wrote. */
+  /** Runs `selfsame join` and returns the path of the kubeconfig that it wrote. */
   join(as: 'controllers' | 'node', name?: string): Promise<string>;
   clientOf(kubeconfig: string): Client;
   startControllers(flags?: readonly string[]): Promise<Process>;
   startNode(name: string): Promise<Process>;
-  /** All objects of that kind, as they come and go. */
+  /** Starts an informer of all objects of the kind. */
   watched<T extends KubeObject>(type: ResourceType<T>, namespace?: string): Promise<Informer<T>>;
 }
 
-/** Installed, and nothing of ours running yet. */
+/** Starts a cluster on which Selfsame is installed, but none of its processes runs. */
 export async function startCluster(t: Scope): Promise<Cluster> {
   const dir = temporaryDir(t);
   const engineDir = join(dir, 'engine');
   if (REAL_CLUSTER === undefined) await startServer(t, { dataDir: engineDir });
   const kubeconfig = REAL_CLUSTER ?? join(engineDir, 'kubeconfig');
-  const clientOf = (file: string) => createClient(transportTo(t, accessOf(file)));
+  const clientOf = (file: string) => createClient(transportTo(t, loadAccess(file)));
   const admin = clientOf(kubeconfig);
   await run(t, ['install', '--apply', '--kubeconfig', kubeconfig]);
   const stopping = new AbortController();
@@ -110,26 +110,26 @@ export async function startCluster(t: Scope): Promise<Cluster> {
     await informer.synced();
     return informer;
   };
-  const admit: Cluster['join'] = async (as, name = 'controllers') => {
+  const joinCluster: Cluster['join'] = async (as, name = 'controllers') => {
     const out = join(dir, `${name}.kubeconfig`);
-    const signs =
+    const signerFlags =
       as === 'node' && REAL_CLUSTER === undefined ? ['--engine-data-dir', engineDir] : ['--kubeconfig', kubeconfig];
-    await run(t, ['join', '--as', as, '--name', name, '--out', out, ...signs]);
+    await run(t, ['join', '--as', as, '--name', name, '--out', out, ...signerFlags]);
     return out;
   };
   return {
-    ...{ dir, kubeconfig, admin, clientOf, watched, join: admit },
+    ...{ dir, kubeconfig, admin, clientOf, watched, join: joinCluster },
     async startControllers(flags = []) {
-      const own = await admit('controllers');
+      const own = await joinCluster('controllers');
       const where = ['--listen-address', ADDRESS, '--advertise-address', ADDRESS, '--webhook-port', '0'];
-      const started = launch(t, ['controllers', '--kubeconfig', own, ...where, ...flags]);
+      const started = launchProgram(t, ['controllers', '--kubeconfig', own, ...where, ...flags]);
       await started.says('ready');
       return started;
     },
     async startNode(name) {
-      const own = await admit('node', name);
+      const own = await joinCluster('node', name);
       const dirs = ['--data-dir', join(dir, name), '--shared-dir', join(dir, 'shared')];
-      const node = launch(t, [
+      const node = launchProgram(t, [
         'node',
         '--kubeconfig',
         own,
@@ -147,7 +147,7 @@ export async function startCluster(t: Scope): Promise<Cluster> {
   };
 }
 
-/** Clusters of others take no address that is only this machine's. */
+/** Existing clusters do not accept a loopback address. */
 const ADDRESS =
   REAL_CLUSTER === undefined
     ? '127.0.0.1'
@@ -155,12 +155,12 @@ const ADDRESS =
         .flatMap((all) => all ?? [])
         .find(({ internal, family }) => !internal && family === 'IPv4')?.address ?? '127.0.0.1');
 
-export function accessOf(file: string): ClusterAccess {
+export function loadAccess(file: string): ClusterAccess {
   const readFile = (path: string) => readFileSync(path, 'utf8');
   return loadKubeconfig(readFile(file), { directory: dirname(file), readFile });
 }
 
-/** Where a cluster has no scheduler (SELFSAME_CLUSTER_SCHEDULER=none): launcher pods go to these nodes in turn. */
+/** Binds launcher pods to these nodes in turn, if the cluster has no scheduler (SELFSAME_CLUSTER_SCHEDULER=none). */
 export async function bindWhereNobodyDoes(
   cluster: Cluster,
   namespace: string,
@@ -169,17 +169,17 @@ export async function bindWhereNobodyDoes(
   if (process.env['SELFSAME_CLUSTER_SCHEDULER'] !== 'none') return;
   const pods = await cluster.watched(PODS, namespace);
   const bound = new Set<string>();
-  const look = () => {
+  const bindPending = () => {
     for (const { metadata, spec } of pods.list()) {
       if (spec.nodeName || bound.has(metadata.uid)) continue;
       bound.add(metadata.uid);
-      // Not where the guest comes from.
-      const taken = pods.list().find(({ metadata: other, spec: { nodeName } }) => {
+      // Not the node that already has a pod of the same instance: a migration needs another one.
+      const sibling = pods.list().find(({ metadata: other, spec: { nodeName } }) => {
         return nodeName && other.labels?.['kubevirt.io/created-by'] === metadata.labels?.['kubevirt.io/created-by'];
       });
       const target =
-        nodes.filter((node) => node !== taken?.spec.nodeName)[bound.size % nodes.length] ??
-        nodes.find((node) => node !== taken?.spec.nodeName);
+        nodes.filter((node) => node !== sibling?.spec.nodeName)[bound.size % nodes.length] ??
+        nodes.find((node) => node !== sibling?.spec.nodeName);
       const binding = {
         apiVersion: 'v1',
         kind: 'Binding',
@@ -191,6 +191,6 @@ export async function bindWhereNobodyDoes(
         .catch(() => undefined);
     }
   };
-  pods.onChange(look);
-  look();
+  pods.onChange(bindPending);
+  bindPending();
 }

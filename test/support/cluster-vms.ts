@@ -1,4 +1,4 @@
-/** VMs for API servers of others. */
+/** VMs for existing clusters. */
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 
 export function aVirtualMachine(namespace: string, name: string): VirtualMachine {
@@ -21,5 +21,5 @@ export function aVirtualMachine(namespace: string, name: string): VirtualMachine
   };
 }
 
-/** Waits for as long as the test may take. */
+/** Options whose signal never aborts: the wait ends with the test at the latest. */
 export const never = () => ({ signal: new AbortController().signal });

@@ -1,37 +1,39 @@
-/** What clients have open to a server of this process, so that a test can break it off. */
+/** The open connections of clients to a server of this process, which a test can break. */
 import type { ApiHandler, StreamSink } from '#engine/request.ts';
 
 export class Connections {
-  readonly #lost = Promise.withResolvers<never>();
+  readonly #broken = Promise.withResolvers<never>();
   readonly #streams = new Set<StreamSink>();
-  #isLost = false;
+  #isBroken = false;
 
   constructor() {
-    this.#lost.promise.catch(() => {});
+    this.#broken.promise.catch(() => {});
   }
 
-  get isLost(): boolean {
-    return this.#isLost;
+  get isBroken(): boolean {
+    return this.#isBroken;
   }
 
-  through(handler: ApiHandler): ApiHandler {
+  wrap(handler: ApiHandler): ApiHandler {
     return async (request) => {
-      if (this.#isLost) return await this.#lost.promise;
-      const answer = await Promise.race([this.#lost.promise, handler(request)]);
-      return 'stream' in answer ? { ...answer, stream: (sink) => this.#follow(answer.stream, sink) } : answer;
+      if (this.#isBroken) return await this.#broken.promise;
+      const response = await Promise.race([this.#broken.promise, handler(request)]);
+      return 'stream' in response
+        ? { ...response, stream: (sink) => this.#trackStream(response.stream, sink) }
+        : response;
     };
   }
 
-  /** Whoever waits for an answer gets none; streams end. */
-  lose(): void {
-    this.#isLost = true;
-    this.#lost.reject(new Error('the connection is lost'));
+  /** Breaks all connections: pending requests fail and streams end. */
+  breakAll(): void {
+    this.#isBroken = true;
+    this.#broken.reject(new Error('the connection is broken'));
     for (const sink of this.#streams) sink.end();
   }
 
-  #follow(stream: (sink: StreamSink) => () => void, sink: StreamSink): () => void {
-    // Lost while the answer was on its way.
-    if (this.#isLost) sink.end();
+  #trackStream(stream: (sink: StreamSink) => () => void, sink: StreamSink): () => void {
+    // The connection broke while the response was on its way.
+    if (this.#isBroken) sink.end();
     this.#streams.add(sink);
     const stop = stream(sink);
     return () => {

@@ -1,36 +1,36 @@
 /**
- * Crash points (design.md, section 7): a scenario runs once to the end; then again for every n, and its process is cut
- * after the n-th write and started again on what is left in the store. The invariants must hold each time.
+ * Crash points (design.md, section 7): a scenario runs once to its end. It then runs again for every n: its process is
+ * cut after the n-th write and started again on what the store contains. The invariants must hold each time.
  *
- * The process is cut inside of this one: from the cut on no write of it ever returns, and then it is stopped. What the
- * store had taken by then is durable; nothing else is.
+ * The cut happens inside the test process: after it, no write of the scenario's process ever returns; then that process
+ * is stopped. Writes that the store had accepted before are durable; nothing else is.
  */
 import { LogStore } from '#engine/store/log-store.ts';
 import { MemoryJournal } from '#engine/store/memory/memory-journal.ts';
 import type { Entry, Listing, ListRange, Store, WatchListener, WatchRange, Write } from '#engine/store/store.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
 
-/** A store that takes so many writes and no more. */
+/** A store that accepts a limited number of writes. */
 export class CuttingStore implements Store {
   readonly #store: Store;
-  readonly #free: ReadonlySet<string>;
+  readonly #uncounted: ReadonlySet<string>;
   #writes = 0;
   #left = Infinity;
   #isCut = false;
   readonly #cut = Promise.withResolvers<'cut'>();
 
-  /** `free`: collections whose writes are not counted, up to the cut. */
-  constructor(store: Store, { free = [] }: { readonly free?: readonly string[] } = {}) {
+  /** `uncounted`: collections whose writes are not counted; they are accepted until the cut. */
+  constructor(store: Store, { uncounted = [] }: { readonly uncounted?: readonly string[] } = {}) {
     this.#store = store;
-    this.#free = new Set(free);
+    this.#uncounted = new Set(uncounted);
   }
 
-  /** How many writes it has taken. */
+  /** The number of writes that it has accepted. */
   get writes(): number {
     return this.#writes;
   }
 
-  /** From now on it takes that many; the next one never returns. Resolves when that next one comes. */
+  /** Accepts this many further writes. The one after them never returns; the promise resolves when it arrives. */
   cutAfter(writes: number): Promise<'cut'> {
     this.#left = writes;
     return this.#cut.promise;
@@ -89,16 +89,16 @@ export class CuttingStore implements Store {
   }
 
   #take({ collection, id, expected }: Write, send: (store: Store) => Promise<Entry>): Promise<Entry> {
-    // What the store refuses is no write.
+    // A write that the store refuses does not count.
     if ((this.#store.latest(collection, id)?.revision ?? 0) !== expected) return send(this.#store);
-    const isFree = this.#free.has(collection);
-    // One that has taken its last write and is asked for no more is not cut: nobody would start it again.
-    if (this.#left <= 0 && !isFree) this.#isCut = true;
+    const isUncounted = this.#uncounted.has(collection);
+    // A store that has accepted its last write but receives no more is not cut: nothing would restart its process.
+    if (this.#left <= 0 && !isUncounted) this.#isCut = true;
     if (this.#isCut) {
       this.#cut.resolve('cut');
       return new Promise(() => {});
     }
-    if (isFree) return send(this.#store);
+    if (isUncounted) return send(this.#store);
     this.#left--;
     this.#writes++;
     return send(this.#store);
@@ -106,53 +106,55 @@ export class CuttingStore implements Store {
 }
 
 export interface CrashScenario<P> {
-  /** Starts the process on a store: at first an empty one, later what a crash has left. */
+  /** Starts the process on a store: first an empty one, after a crash the one that the crash left. */
   start(store: Store): Promise<P>;
-  /** Makes what the scenario needs. Not cut. */
+  /** Creates what the scenario needs. Not cut. */
   prepare(process: P): Promise<void>;
-  /** What a client asks for. Cut; and asked again after the restart where no answer came. */
+  /** Sends the client's request. Can be cut; it is sent again after the restart if it was not answered. */
   act(process: P): Promise<void>;
-  /** Resolves when everything has come to its end, with no write outstanding. Cut, and called again after the restart. */
+  /**
+   * Resolves when all work is complete and no write is outstanding. Can be cut; it is called again after the restart.
+   */
   complete(process: P): Promise<void>;
-  /** Throws where the end is not what it should be. */
+  /** Throws if the final state is wrong. */
   verify(process: P): Promise<void>;
-  /** Must end also where writes never return. */
+  /** Stops the process. It must also end if writes never return. */
   stop(process: P): Promise<void>;
 }
 
-/** More writes than any scenario has: past it, something writes for ever. */
+/** More writes than any scenario needs; a scenario that reaches it writes for ever. */
 const MAX_POINTS = 1000;
 
-/** Returns how many points there were. */
+/** Runs the scenario for each crash point and returns the number of crash points. */
 export async function forEachCrashPoint<P>(scenario: CrashScenario<P>): Promise<number> {
   for (let n = 0; n <= MAX_POINTS; n++) {
     let outcome: 'cut' | 'done';
     try {
-      outcome = await runUntil(scenario, n);
+      outcome = await runWithCut(scenario, n);
     } catch (error) {
       throw new Error(`Cut after write ${n}: ${(error as Error).message}`, { cause: error });
     }
-    // A run that was not cut any more was the undisturbed one: its writes are all the points there are.
+    // A run without a cut is the complete one: its number of writes is the number of crash points.
     if (outcome === 'done') return n;
   }
-  throw new Error(`The scenario has not come to its end within ${MAX_POINTS} writes`);
+  throw new Error(`The scenario has not ended within ${MAX_POINTS} writes`);
 }
 
-async function runUntil<P>(scenario: CrashScenario<P>, n: number): Promise<'cut' | 'done'> {
+async function runWithCut<P>(scenario: CrashScenario<P>, n: number): Promise<'cut' | 'done'> {
   const journal = new MemoryJournal();
   const store = new CuttingStore(await LogStore.open(journal));
   const process = await scenario.start(store);
   await scenario.prepare(process);
-  let answered = false;
+  let isAnswered = false;
   const cut = store.cutAfter(n);
-  const run = async (): Promise<'done'> => {
+  const runToEnd = async (): Promise<'done'> => {
     await scenario.act(process);
-    answered = true;
+    isAnswered = true;
     await scenario.complete(process);
     return 'done';
   };
-  const running = run();
-  // After the cut it hangs or fails, as it must.
+  const running = runToEnd();
+  // After the cut the run hangs or fails, as expected.
   running.catch(() => {});
   const outcome = await Promise.race([running, cut]);
   if (outcome === 'done') {
@@ -161,21 +163,21 @@ async function runUntil<P>(scenario: CrashScenario<P>, n: number): Promise<'cut'
   }
   await scenario.stop(process);
   await store.close();
-  if (outcome === 'cut') await restart(scenario, journal, answered);
+  if (outcome === 'cut') await restart(scenario, journal, isAnswered);
   return outcome;
 }
 
-async function restart<P>(scenario: CrashScenario<P>, journal: MemoryJournal, answered: boolean): Promise<void> {
+async function restart<P>(scenario: CrashScenario<P>, journal: MemoryJournal, isAnswered: boolean): Promise<void> {
   const store = await LogStore.open(journal);
   const process = await scenario.start(store);
-  if (!answered) await scenario.act(process);
+  if (!isAnswered) await scenario.act(process);
   await scenario.complete(process);
   await scenario.verify(process);
   await scenario.stop(process);
   await store.close();
 }
 
-/** Time that runs that many times as fast, for controllers that look again after a while. */
+/** A clock that runs `factor` times as fast, for controllers that re-check after a delay. */
 export function fastClock(factor: number): Clock {
   const start = systemClock.now();
   return {
@@ -185,7 +187,7 @@ export function fastClock(factor: number): Clock {
   };
 }
 
-/** Resolves when the condition holds, looked at now and after each commit to these collections. */
+/** Resolves when the condition holds. Checks it now and after each write to these collections. */
 export async function untilStored(
   store: Pick<Store, 'watch' | 'revision'>,
   collections: readonly string[],

@@ -1,14 +1,14 @@
-/** A wire that breaks: TCP to a server, cut once a connection has carried so many bytes towards it. */
+/** A TCP proxy that breaks connections: it closes one after it has carried a number of bytes to the server. */
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 
 export interface CuttingProxy {
-  /** As the server is reached through it. */
+  /** The address of the server through the proxy. */
   readonly url: string;
   stop(): Promise<void>;
 }
 
-/** `times`: how often it breaks; later connections hold. */
+/** Starts a proxy that breaks the first `times` connections; later ones work. */
 export async function startCuttingProxy(
   server: string,
   { afterBytes, times }: { readonly afterBytes: number; readonly times: number },
@@ -19,17 +19,17 @@ export async function startCuttingProxy(
   const proxy = createServer((near) => {
     const far = connect(Number(port), hostname);
     let bytes = 0;
-    for (const [one, other] of [
+    for (const [from, to] of [
       [near, far],
       [far, near],
     ] as const) {
-      open.add(one);
-      one.on('error', () => {});
-      one.once('close', () => {
-        open.delete(one);
-        other.destroy();
+      open.add(from);
+      from.on('error', () => {});
+      from.once('close', () => {
+        open.delete(from);
+        to.destroy();
       });
-      one.pipe(other);
+      from.pipe(to);
     }
     near.on('data', (chunk: Buffer) => {
       bytes += chunk.length;

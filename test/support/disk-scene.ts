@@ -1,4 +1,4 @@
-/** The real API and a real node endpoint over files of a test, for what virtctl does with disks; only guests are missing. */
+/** The real API and a real node endpoint on files of the test, for virtctl's disk commands. There are no guests. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,15 +10,15 @@ import { silentLog } from '#lib/log.ts';
 import type { DiskDoor } from '#node/endpoint/endpoint-agent.ts';
 import type { DiskUpload, VolumeLookups } from '#node/volumes-port.ts';
 import { createVolumes } from '#node/volumes/volumes.ts';
-import { NODE, startScene, type Scene } from '#test/scenarios/subresources-scene.ts';
+import { NODE, startSubresourcesScene, type Scene } from '#test/scenarios/subresources-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
 export class DiskScene {
   readonly scene: Scene;
   readonly dir: string;
-  /** Who uses the disks of the node. */
+  /** The user of the node's disks: a guest or another upload. */
   use: string | undefined;
-  /** Puts itself between the connection and the disk. */
+  /** Wraps an upload between the connection and the disk. */
   wrap: (upload: DiskUpload) => DiskUpload = (upload) => upload;
   readonly #cleanups: (() => unknown)[];
 
@@ -31,9 +31,9 @@ export class DiskScene {
   static async start(): Promise<DiskScene> {
     const dir = mkdtempSync(join(tmpdir(), 'virtctl-disks-'));
     const cleanups: (() => unknown)[] = [];
-    const scene = await startScene({ after: (fn) => cleanups.push(fn) });
+    const scene = await startSubresourcesScene({ after: (fn) => cleanups.push(fn) });
     const disks = new DiskScene(scene, dir, cleanups);
-    Object.assign(scene.node, { disks: await disks.#door() });
+    Object.assign(scene.node, { disks: await disks.#diskAccess() });
     const body = { status: { conditions: [{ type: 'Ready', status: 'True' }] } };
     await scene.admin.patch(NODES, { name: NODE }, { type: 'merge', body }, { subresource: 'status' });
     const manual = { provisioner: 'kubernetes.io/no-provisioner', volumeBindingMode: 'WaitForFirstConsumer' };
@@ -47,8 +47,8 @@ export class DiskScene {
     rmSync(this.dir, { recursive: true, force: true });
   }
 
-  /** The door of an agent, over files of this test. */
-  async #door(): Promise<DiskDoor> {
+  /** The disk access of a node agent, on files of this test. */
+  async #diskAccess(): Promise<DiskDoor> {
     const { contents } = await createVolumes({
       nodeName: NODE,
       nodeDir: this.dir,
@@ -56,10 +56,10 @@ export class DiskScene {
       log: silentLog,
     });
     assert.ok(contents);
-    const found = async <T>(read: Promise<T>): Promise<T | undefined> => await read.catch(() => undefined);
+    const findOrUndefined = async <T>(read: Promise<T>): Promise<T | undefined> => await read.catch(() => undefined);
     const lookups = (namespace: string): VolumeLookups => ({
-      claim: (name) => found(this.scene.admin.get(PERSISTENT_VOLUME_CLAIMS, { namespace, name })),
-      volume: (name) => found(this.scene.admin.get(PERSISTENT_VOLUMES, { name })),
+      claim: (name) => findOrUndefined(this.scene.admin.get(PERSISTENT_VOLUME_CLAIMS, { namespace, name })),
+      volume: (name) => findOrUndefined(this.scene.admin.get(PERSISTENT_VOLUMES, { name })),
       secret: async () => undefined,
       configMap: async () => undefined,
     });
@@ -74,7 +74,7 @@ export class DiskScene {
     return await this.scene.admin.create(type, { apiVersion: apiVersionOf(type), kind: type.kind, ...object } as never);
   }
 
-  /** A volume of the node that is kept for the claim of that name. */
+  /** Creates a volume of the node that is reserved for the claim with this name. */
   async aVolumeFor(claim: string, storage = '4Mi'): Promise<void> {
     const metadata = { name: `pv-${claim}`, annotations: { [VOLUME_NODE_ANNOTATION]: NODE } };
     await this.create(PERSISTENT_VOLUMES, {
@@ -94,14 +94,14 @@ export class DiskScene {
     const resources = { requests: { storage: '4Mi' } };
     const spec = { accessModes: ['ReadWriteOnce'], storageClassName: 'manual', resources };
     await this.create(PERSISTENT_VOLUME_CLAIMS, { metadata: { namespace: 'default', name, ...marks }, spec });
-    await this.#bound(name);
+    await this.#awaitBound(name);
   }
 
   async readClaim(name: string) {
     return await this.scene.admin.get(PERSISTENT_VOLUME_CLAIMS, { namespace: 'default', name });
   }
 
-  async #bound(name: string): Promise<void> {
+  async #awaitBound(name: string): Promise<void> {
     for (let i = 0; i < 200; i++) {
       if ((await this.readClaim(name)).status?.phase === 'Bound') return;
       await new Promise((resolve) => setImmediate(resolve));

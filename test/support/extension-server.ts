@@ -1,4 +1,4 @@
-/** An aggregated API over real HTTPS that answers as a test tells it, and notes who asked for what. */
+/** An aggregated API over real HTTPS whose answers a test sets, and which records the requests. */
 import { createServer, type Server } from 'node:https';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -10,62 +10,62 @@ import type { Loose } from '#test/support/test-api.ts';
 
 const HOUR_MS = 60 * 60 * 1000;
 
-export interface SeenRequest {
+export interface RecordedRequest {
   readonly method: string;
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
-  /** The name in the client's certificate, where it is one of the expected CA. */
+  /** The name in the client's certificate, if the expected CA has signed it. */
   readonly peer: string | undefined;
 }
 
 export type Respond = (request: IncomingMessage, response: ServerResponse) => void;
-export type TakeUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+export type HandleUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
 export interface ExtensionServer {
   readonly port: number;
-  /** Base64 of PEM, as an APIService wants it. */
+  /** The CA as base64 of PEM, the form of an APIService. */
   readonly caBundle: string;
-  readonly seen: SeenRequest[];
-  /** How many TCP connections were made. */
+  readonly seen: RecordedRequest[];
+  /** The number of TCP connections so far. */
   readonly connections: number;
-  /** What a path answers, whatever its query. */
+  /** Sets the response of a path, for any query. */
   on(path: string, respond: Respond): void;
-  onUpgrade(path: string, take: TakeUpgrade): void;
-  /** Closes connections that wait for their next request, as a server that restarts does. */
+  onUpgrade(path: string, take: HandleUpgrade): void;
+  /** Closes idle connections, as a server that restarts does. */
   dropIdle(): void;
   stop(): Promise<void>;
 }
 
 export interface ExtensionServerOptions {
-  /** What its certificate is for. */
+  /** The hosts of its certificate. */
   readonly hosts: readonly string[];
-  /** Whose client certificates it knows, as PEM. */
+  /** The CA of the client certificates that it accepts, as PEM. */
   readonly clientCa: string;
-  /** Who signs its certificate; otherwise a CA of its own. */
+  /** The issuer of its certificate; by default a new CA. */
   readonly issuer?: Issuer;
 }
 
 export async function startExtensionServer(options: ExtensionServerOptions): Promise<ExtensionServer> {
   const { hosts, clientCa, issuer = newIssuer('extension-ca') } = options;
   const paths = new Map<string, Respond>();
-  const upgrades = new Map<string, TakeUpgrade>();
-  const seen: SeenRequest[] = [];
+  const upgrades = new Map<string, HandleUpgrade>();
+  const seen: RecordedRequest[] = [];
   let connections = 0;
-  const note = (request: IncomingMessage) => {
+  const recordRequest = (request: IncomingMessage) => {
     const socket = request.socket as TLSSocket;
     const peer = socket.authorized ? (socket.getPeerCertificate().subject.CN as string) : undefined;
     seen.push({ method: request.method ?? '', url: request.url ?? '', headers: request.headers, peer });
     return request.url?.split('?', 1)[0] ?? '';
   };
-  const tls = { ...issueServer(issuer, hosts), ca: clientCa, requestCert: true, rejectUnauthorized: false };
+  const tls = { ...issueServerCertificate(issuer, hosts), ca: clientCa, requestCert: true, rejectUnauthorized: false };
   const server = createServer(tls, (request, response) => {
-    const respond = paths.get(note(request));
+    const respond = paths.get(recordRequest(request));
     if (respond === undefined) response.writeHead(404).end('404 page not found\n');
     else respond(request, response);
   });
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => {});
-    const take = upgrades.get(note(request));
+    const take = upgrades.get(recordRequest(request));
     if (take === undefined) socket.end('HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n');
     else take(request, socket, head);
   });
@@ -96,8 +96,8 @@ export function sendJson(response: ServerResponse, value: Loose, contentType = '
   response.writeHead(200, { 'content-type': contentType, 'content-length': body.length }).end(body);
 }
 
-/** Changes the connection to raw bytes that come back as they were sent. */
-export const echo: TakeUpgrade = (request, socket, head) => {
+/** Upgrades the connection and sends all bytes back. */
+export const echo: HandleUpgrade = (request, socket, head) => {
   const protocol = request.headers['sec-websocket-protocol'];
   const chosen = protocol === undefined ? '' : `Sec-WebSocket-Protocol: ${protocol}\r\n`;
   socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${chosen}\r\n`);
@@ -114,20 +114,28 @@ export interface Issuer {
 export function newIssuer(name: string): Issuer {
   const keys = newKeyPair();
   const subject = { commonName: name };
-  const pem = makeCertificate({ ...signedBy({ keys, name }), subject, publicKey: keys.publicKey, purpose: AUTHORITY });
+  const pem = makeCertificate({
+    ...certificateFields({ keys, name }),
+    subject,
+    publicKey: keys.publicKey,
+    purpose: AUTHORITY,
+  });
   return { pem, keys, name };
 }
 
 const AUTHORITY = { kind: 'authority' } as const;
 
-export function issueServer(issuer: Omit<Issuer, 'pem'>, hosts: readonly string[]): { cert: string; key: string } {
+export function issueServerCertificate(
+  issuer: Omit<Issuer, 'pem'>,
+  hosts: readonly string[],
+): { cert: string; key: string } {
   const { publicKey, privateKey } = newKeyPair();
   const purpose = { kind: 'server', hosts } as const;
-  const cert = makeCertificate({ ...signedBy(issuer), subject: { commonName: 'server' }, publicKey, purpose });
+  const cert = makeCertificate({ ...certificateFields(issuer), subject: { commonName: 'server' }, publicKey, purpose });
   return { cert, key: privateKeyPem(privateKey) };
 }
 
-function signedBy({ keys, name }: Omit<Issuer, 'pem'>) {
+function certificateFields({ keys, name }: Omit<Issuer, 'pem'>) {
   const now = systemClock.now();
   return {
     issuer: { commonName: name },

@@ -1,4 +1,4 @@
-/** A disk that firmware can read: FAT16 with files in its root, by their 8.3 names. Pure. */
+/** Builds a disk image that firmware can read: FAT16 with files in its root directory, by their 8.3 names. Pure. */
 const SECTOR = 512;
 const SECTORS_PER_CLUSTER = 4;
 const CLUSTER = SECTOR * SECTORS_PER_CLUSTER;
@@ -6,7 +6,7 @@ const FATS = 2;
 const ROOT_ENTRIES = 512;
 const END_OF_CHAIN = 0xffff;
 
-/** `bytes` as large as FAT16 may be: 16 to 128 MiB here. */
+/** Returns an image of `bytes`, which must be a valid size for FAT16: 16 to 128 MiB here. */
 export function fatImage(bytes: number, files: Readonly<Record<string, Buffer>>): Buffer {
   const image = Buffer.alloc(bytes);
   const sectors = bytes / SECTOR;

@@ -1,4 +1,6 @@
-/** The engine behind real TLS with parts that a test chooses: for what stands between a client and a server behind us. */
+/**
+ * The engine behind real TLS with parts that a test chooses. For tests of servers that the engine forwards requests to.
+ */
 import { join } from 'node:path';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { createAuthenticator } from '#engine/auth/authenticate.ts';
@@ -18,13 +20,13 @@ import type { Loose } from '#test/support/test-api.ts';
 export interface FrontServer {
   readonly core: Core;
   readonly services: LocalServices;
-  /** Holds ca.crt and ca.key. */
+  /** The directory with ca.crt and ca.key. */
   readonly pkiDir: string;
   readonly caPem: string;
   readonly admin: ClusterAccess;
-  /** Somebody else, with a certificate of the same CA. */
+  /** Returns access for another user, with a certificate of the same CA. */
   accessOf(user: string, groups?: readonly string[]): ClusterAccess;
-  /** As the administrator; what must work. */
+  /** Creates the object as administrator; throws if that fails. */
   put(path: string, object: Loose): Promise<Loose>;
   stop(): Promise<void>;
 }

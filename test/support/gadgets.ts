@@ -50,26 +50,26 @@ export function gadgetCrd(): Loose {
   };
 }
 
-export function gadget(name: string, spec: Loose = { size: 3, color: 'red' }, metadata: Loose = {}): Loose {
+export function aGadget(name: string, spec: Loose = { size: 3, color: 'red' }, metadata: Loose = {}): Loose {
   return { apiVersion: 'golden.local/v1', kind: 'Gadget', metadata: { name, ...metadata }, spec };
 }
 
-/** Makes the namespace `golden` and the kind, and waits until it is served. */
+/** Creates the namespace `golden` and the kind, and waits until the kind is served. */
 export async function installGadgets(api: TestApi, crd: Loose = gadgetCrd()): Promise<void> {
   await api.ok('POST', '/api/v1/namespaces', {
     body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'golden' } },
   });
   await installCrd(api, crd);
-  // What the controllers write by themselves must not come between the writes that a test counts.
+  // Writes of the controllers must not come between the writes that a test counts.
   await api.settle();
 }
 
 export async function installCrd(api: TestApi, crd: Loose): Promise<void> {
   const watch = await api.watch(`${CRDS}?watch=1&fieldSelector=metadata.name=${crd.metadata.name}`);
   await api.ok('POST', CRDS, { body: crd });
-  for (let seen = 1; ; seen++) {
-    const events = await watch.got(seen);
-    const conditions: Loose[] = events[seen - 1]!.object.status?.conditions ?? [];
+  for (let count = 1; ; count++) {
+    const events = await watch.got(count);
+    const conditions: Loose[] = events[count - 1]!.object.status?.conditions ?? [];
     if (conditions.some(({ type, status }) => type === 'Established' && status === 'True')) break;
   }
   watch.stop();

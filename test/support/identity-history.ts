@@ -1,4 +1,4 @@
-/** Checks the history of an identity record against the record itself, and shows it in short. */
+/** Checks the history of an identity record against the record, and summarises it. */
 import assert from 'node:assert/strict';
 import { identityState, replayChanges, type IdentityState } from '#api/identity-changes.ts';
 import { identitySummary } from '#api/identity-table.ts';
@@ -7,8 +7,8 @@ import type { Loose } from '#test/support/test-api.ts';
 import type { VmPlane } from '#test/support/vm-plane.ts';
 
 /**
- * Asserts that the history accounts for the whole record: replayed from nothing it yields the record, every entry says
- * when and why, and "unchanged since" is the time of the last one.
+ * Asserts that the history accounts for the whole record: replayed from an empty state it yields the record, every
+ * entry has a time and a cause, and "unchanged since" is the time of the last entry.
  */
 export function judgeHistory(vm: Loose, record: Loose): void {
   const { history = [], recorded } = record.status ?? {};
@@ -20,23 +20,23 @@ export function judgeHistory(vm: Loose, record: Loose): void {
     for (const change of changes) {
       const before = state;
       state = replayChanges(state, [change]);
-      assert.notDeepEqual(plain(state), plain(before), `${change.field} changes something`);
+      assert.notDeepEqual(toPlain(state), toPlain(before), `${change.field} changes something`);
     }
   }
-  assert.deepEqual(plain(state), plain(identityState(record.spec, record.status)), 'the replay yields the record');
+  assert.deepEqual(toPlain(state), toPlain(identityState(record.spec, record.status)), 'the replay yields the record');
   const { unchangedSince, lastChange } = identitySummary(vm, record);
   assert.deepEqual([unchangedSince, lastChange], [history.at(-1).at, history.at(-1).what]);
 }
 
-const plain = (state: IdentityState): unknown => JSON.parse(JSON.stringify(Object.fromEntries(state)));
+const toPlain = (state: IdentityState): unknown => JSON.parse(JSON.stringify(Object.fromEntries(state)));
 
-/** Returns the history of a VM after judging it: `field: cause, by` for each change. */
+/** Checks the history of a VM and returns `field: cause, by` for each change. */
 export async function historyOf(plane: VmPlane, name: string): Promise<string[]> {
   const record = await plane.get('VirtualMachineIdentity', name);
   judgeHistory(await plane.get('VirtualMachine', name), record);
   return record.status.history.flatMap(({ cause, by, changes }: Loose) => {
-    const shown = changes.filter(({ field }: Loose) => !/^devices\.rp\d/.test(field));
+    const visible = changes.filter(({ field }: Loose) => !/^devices\.rp\d/.test(field));
     const author = [cause.replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/, 'UID'), ...(by ? [by] : [])].join(', ');
-    return shown.length === 0 ? [`nothing: ${author}`] : shown.map(({ field }: Loose) => `${field}: ${author}`);
+    return visible.length === 0 ? [`nothing: ${author}`] : visible.map(({ field }: Loose) => `${field}: ${author}`);
   });
 }

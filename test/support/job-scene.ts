@@ -1,4 +1,6 @@
-/** The Job controllers on a test API with a fake clock and a stand-in for the node agent: what scenarios of Jobs share. */
+/**
+ * The Job controllers on a test API, with a fake clock and a stand-in for the node agent. Shared by all Job scenarios.
+ */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { Client } from '#client/client.ts';
@@ -19,43 +21,43 @@ export const JOBS = '/apis/batch/v1/namespaces/default/jobs';
 export const PODS = '/api/v1/namespaces/default/pods';
 const EVENTS = '/api/v1/namespaces/default/events';
 
-/** Stands between the controllers and the API: may refuse what they ask for. */
-export type Gate = (request: ApiRequest) => void;
+/** Called with each request of the controllers; throws to refuse it. */
+export type RequestCheck = (request: ApiRequest) => void;
 
 export interface Scene {
   readonly api: TestApi;
   readonly clock: FakeClock;
   readonly node: PodRunner;
-  /** What waits for nothing but others is done; fails if it never ends. */
+  /** Waits until no controller has anything left to do; fails if they never settle. */
   settle(): Promise<void>;
   advance(seconds: number): Promise<void>;
   job(name?: string): Promise<Loose>;
   pods(): Promise<Loose[]>;
-  /** Those that neither ended nor were told to go. */
+  /** Returns the pods that have neither ended nor are being deleted. */
   active(): Promise<Loose[]>;
   events(): Promise<string[]>;
-  /** The controllers hear nothing new of Jobs until the answer is called. */
+  /** Withholds changes of Jobs from the controllers until the returned function is called. */
   holdJobs(): () => void;
-  /** Other controllers take over; the old ones are stopped. */
-  restart(gate?: Gate): Promise<void>;
+  /** Stops the controllers and starts new ones. */
+  restart(gate?: RequestCheck): Promise<void>;
 }
 
-export async function startScene(t: TestContext, gate?: Gate): Promise<Scene> {
+export async function startScene(t: TestContext, gate?: RequestCheck): Promise<Scene> {
   const clock = new FakeClock();
   const api = await startTestApi({ clock, controllers: false });
-  const news: News = { jobs: Promise.resolve() };
+  const delay: JobDelay = { jobs: Promise.resolve() };
   await makeBareNamespace(api, 'default');
-  let running = await startJobControllers(api, { clock, news, gate });
-  let letGo = () => {};
+  let running = await startJobControllers(api, { clock, news: delay, gate });
+  let releaseJobs = () => {};
   t.after(async () => {
-    letGo();
+    releaseJobs();
     await running.stop();
     await api.stop();
   });
-  const rest = async (): Promise<void> => {
-    // One more round than changes, so that a controller that fights itself is found out.
+  const settleControllers = async (): Promise<void> => {
+    // Several quiet rounds, so that a controller that fights itself is detected.
     for (let round = 0, quiet = 0; quiet < 3; round++) {
-      assert.ok(round < 500, 'the controllers do not come to rest');
+      assert.ok(round < 500, 'the controllers do not settle');
       const before = api.store.revision;
       await settle();
       await running.idle();
@@ -67,10 +69,10 @@ export async function startScene(t: TestContext, gate?: Gate): Promise<Scene> {
     api,
     clock,
     node: createPodRunner(api, clock),
-    settle: rest,
+    settle: settleControllers,
     async advance(seconds) {
       await clock.advance(seconds * 1000);
-      await rest();
+      await settleControllers();
     },
     job: (name = 'work') => api.ok('GET', `${JOBS}/${name}`),
     pods: () => list(PODS),
@@ -84,30 +86,30 @@ export async function startScene(t: TestContext, gate?: Gate): Promise<Scene> {
         .map(({ type, reason, message }) => `${type} ${reason} ${message}`),
     holdJobs() {
       const { promise, resolve } = Promise.withResolvers<void>();
-      news.jobs = promise;
-      letGo = resolve;
+      delay.jobs = promise;
+      releaseJobs = resolve;
       return resolve;
     },
-    async restart(next) {
+    async restart(nextGate) {
       await running.stop();
-      running = await startJobControllers(api, { clock, news, gate: next });
-      await rest();
+      running = await startJobControllers(api, { clock, news: delay, gate: nextGate });
+      await settleControllers();
     },
   };
 }
 
-/** When the next event of a watch comes through. */
-interface News {
+/** The promise that each event of the Job watch waits for. */
+interface JobDelay {
   jobs: Promise<void>;
 }
 
 interface ControllerOptions {
   readonly clock: FakeClock;
-  readonly news: News;
-  readonly gate?: Gate | undefined;
+  readonly news: JobDelay;
+  readonly gate?: RequestCheck | undefined;
 }
 
-function delayed(client: Client, news: News): Client {
+function delayJobs(client: Client, news: JobDelay): Client {
   return {
     ...client,
     async *watch(type, options) {
@@ -127,7 +129,7 @@ async function startJobControllers(api: TestApi, { clock, news, gate = () => {} 
     gate(request);
     return api.core.handler(request);
   };
-  const client = delayed(createClient(createInProcessTransport({ handler, user: ADMIN, userAgent: 'test' })), news);
+  const client = delayJobs(createClient(createInProcessTransport({ handler, user: ADMIN, userAgent: 'test' })), news);
   const informers = new SharedInformers({ reader: client, clock, log, signal });
   const events = new EventRecorder({ writer: client, clock, log, component: 'job-controller', signal });
   const registry = api.core.registry;
@@ -167,7 +169,7 @@ export async function change(scene: Scene, spec: Loose): Promise<void> {
   await scene.settle();
 }
 
-/** `Complete: CompletionsReached` for each condition that holds. */
+/** Returns `Complete: CompletionsReached` for each condition that is true. */
 export function standing({ status }: Loose): string[] {
   return (status.conditions ?? [])
     .filter((condition: Loose) => condition.status === 'True')

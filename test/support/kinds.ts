@@ -1,4 +1,4 @@
-/** Names that tests of several folders talk about. */
+/** Names that tests of several folders use. */
 
 /** The ConfigMap that a controller writes into every namespace. */
 export const ROOT_CA = 'kube-root-ca.crt';

@@ -1,6 +1,6 @@
 /**
- * Commands as people type them, for any cluster: sh with `kubectl` and `virtctl` that know the kubeconfig and the
- * namespace. Every command has a time limit. Answers are what it printed on both streams.
+ * Runs shell commands against any cluster, as users type them: sh with `kubectl` and `virtctl` that are configured for
+ * the kubeconfig and namespace. Every command has a time limit. Results contain the output of both streams.
  */
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -21,7 +21,7 @@ export interface KubectlShellOptions {
   readonly namespace: string;
 }
 
-export interface Said {
+export interface CommandResult {
   readonly text: string;
   readonly exit: number;
 }
@@ -36,7 +36,7 @@ export class KubectlShell {
   }
 
   static async open(options: KubectlShellOptions): Promise<KubectlShell> {
-    // kubectl keeps its caches there.
+    // kubectl keeps its caches in its home directory.
     return new KubectlShell(await mkdtemp(join(tmpdir(), 'selfsame-shell-')), options);
   }
 
@@ -44,7 +44,7 @@ export class KubectlShell {
     await rm(this.#home, { recursive: true, force: true });
   }
 
-  run(command: string, input = ''): Promise<Said> {
+  run(command: string, input = ''): Promise<CommandResult> {
     const { kubectl, kubeconfig, namespace } = this.#options;
     const child = spawn('/bin/sh', ['-c', `${PRELUDE}\n${command}`], {
       env: {
@@ -69,15 +69,15 @@ export class KubectlShell {
     });
   }
 
-  /** For a command that must work. */
+  /** Runs a command that must succeed, and returns its output. */
   async ok(command: string, input?: string): Promise<string> {
     const { text, exit } = await this.run(command, input);
-    if (exit !== 0) throw new Error(`${command} ended with ${exit}: ${text}`);
+    if (exit !== 0) throw new Error(`Cannot run "${command}": exit code ${exit}: ${text}`);
     return text;
   }
 }
 
-/** A VM that nobody starts. */
+/** A halted VM, with a disk if a claim is given. */
 export function haltedVm(name: string, labels: Readonly<Record<string, string>>, claim?: string): object {
   const disks = claim === undefined ? [] : [{ name: 'data', disk: { bus: 'virtio' } }];
   const volumes = claim === undefined ? [] : [{ name: 'data', persistentVolumeClaim: { claimName: claim } }];

@@ -1,4 +1,7 @@
-/** The kubectls of this machine: Debian's 1.20, which scripts/setup.sh unpacks, and the one on PATH where newer. */
+/**
+ * Finds the kubectls of this machine: Debian's 1.20, which scripts/setup.sh unpacks, and the one on PATH if it is
+ * newer.
+ */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -8,7 +11,8 @@ const OLD_KUBECTL = join(import.meta.dirname, '../../.cache/kubectl-1.20/usr/bin
 export type FoundKubectl = { readonly path: string; readonly version: string } | { readonly missing: string };
 
 export function oldKubectl(): FoundKubectl {
-  if (!existsSync(OLD_KUBECTL)) return { missing: 'kubectl 1.20 is not here; scripts/setup.sh --for test brings it' };
+  if (!existsSync(OLD_KUBECTL))
+    return { missing: 'kubectl 1.20 is not installed; scripts/setup.sh --for test installs it' };
   return { path: OLD_KUBECTL, version: kubectlVersion(OLD_KUBECTL) };
 }
 

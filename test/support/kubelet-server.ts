@@ -1,11 +1,11 @@
-/** The HTTPS side of a kubelet: serves /containerLogs as a test tells it, and notes who asked for what. */
+/** The HTTPS endpoint of a kubelet. A test sets the answers of /containerLogs and reads the requests. */
 import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startExtensionServer, type ExtensionServer, type Issuer } from '#test/support/extension-server.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
-/** The CA that an engine keeps in its data directory. */
+/** Returns the CA that an engine keeps in its data directory. */
 export function issuerOf(pkiDir: string): Issuer {
   const pem = readFileSync(join(pkiDir, 'ca.crt'), 'utf8');
   const privateKey = createPrivateKey(readFileSync(join(pkiDir, 'ca.key'), 'utf8'));
@@ -13,12 +13,12 @@ export function issuerOf(pkiDir: string): Issuer {
   return { pem, name, keys: { privateKey, publicKey: createPublicKey(privateKey) } };
 }
 
-/** Its certificate is for this machine, from the CA in `pkiDir`, unless somebody else is to sign it. */
+/** Starts the endpoint with a certificate for this host, signed by the CA in `pkiDir` or by another issuer. */
 export function startKubelet(pkiDir: string, issuer = issuerOf(pkiDir)): Promise<ExtensionServer> {
   return startExtensionServer({ hosts: ['127.0.0.1'], clientCa: issuerOf(pkiDir).pem, issuer });
 }
 
-/** A node whose kubelet listens there. */
+/** A node whose kubelet listens at this address and port. */
 export function aNode(name: string, port: number, address = '127.0.0.1'): Loose {
   const addresses = [
     { type: 'Hostname', address: 'nowhere.invalid' },

@@ -1,7 +1,8 @@
 /**
- * libvirt as an oracle: what it makes of domains that nobody starts. virsh runs the QEMU driver in its own process, below
- * a directory of its own (qemu:///embed), so there is no daemon, no network and no service; it ends with its input. As
- * root it would want users that only the whole installation makes, so it runs as nobody then.
+ * Uses libvirt as an oracle: it completes domain definitions that nothing starts. virsh runs the QEMU driver in its own
+ * process below its own directory (qemu:///embed), so there is no daemon, no network and no service, and it ends with
+ * its input. For root, the driver would need users that only a full installation creates, so virsh then runs as
+ * `nobody`.
  */
 import { spawn } from 'node:child_process';
 import { accessSync, chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,18 +11,18 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 
 const VIRSH = '/usr/bin/virsh';
-/** Comes with the driver. */
+/** Installed together with the driver. */
 const DRIVER = '/usr/bin/virt-qemu-run';
 const NOBODY = 65_534;
 const LIMIT_MS = 50_000;
 
-/** Returns why libvirt cannot be asked on this machine, or undefined if it can. */
+/** Returns why libvirt cannot be used on this machine, or undefined if it can. */
 export function whyNoLibvirt(): string | undefined {
-  const missing = [VIRSH, DRIVER].find((path) => !isThere(path));
+  const missing = [VIRSH, DRIVER].find((path) => !isInstalled(path));
   return missing && `there is no ${missing}; scripts/setup.sh --for test installs it on Debian`;
 }
 
-function isThere(path: string): boolean {
+function isInstalled(path: string): boolean {
   try {
     accessSync(path);
     return true;
@@ -31,11 +32,14 @@ function isThere(path: string): boolean {
 }
 
 export interface Libvirt {
-  /** Returns the domains as libvirt completes them, in the same order. Throws where it refuses one. */
+  /** Returns the domains as libvirt completes them, in the same order. Throws if libvirt refuses one. */
   define(domains: readonly string[]): Promise<readonly string[]>;
 }
 
-/** Its directory goes with the test. The first call takes two seconds longer: libvirt looks at QEMU. */
+/**
+ * Opens libvirt in a directory that is removed at the end of the test. The first call takes two seconds longer, because
+ * libvirt probes QEMU.
+ */
 export function openLibvirt(t: Pick<TestContext, 'after'>): Libvirt {
   const dir = mkdtempSync(join(tmpdir(), 'libvirt-'));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
@@ -47,13 +51,13 @@ export function openLibvirt(t: Pick<TestContext, 'after'>): Libvirt {
   return {
     async define(domains) {
       const files = domains.map((xml) => ({ name: `domain-${count++}`, xml }));
-      for (const { name, xml } of files) writeFileSync(join(dir, `${name}.xml`), named(xml, name), { mode: 0o644 });
+      for (const { name, xml } of files) writeFileSync(join(dir, `${name}.xml`), withName(xml, name), { mode: 0o644 });
       const script = files.map(({ name }) => `define ${join(dir, name)}.xml\ndumpxml ${name}\n`).join('');
       const defined = await runVirsh(dir, script);
       return files.map(({ name, xml }) => {
-        const found = defined.find((text) => text.includes(`<name>${name}</name>`));
-        if (found === undefined) throw new Error(`libvirt has not defined ${name}:\n${xml}`);
-        return found;
+        const definition = defined.find((text) => text.includes(`<name>${name}</name>`));
+        if (definition === undefined) throw new Error(`libvirt has not defined ${name}:\n${xml}`);
+        return definition;
       });
     },
   };
@@ -66,11 +70,11 @@ function homesIn(dir: string): Record<'HOME' | 'XDG_RUNTIME_DIR' | 'XDG_CACHE_HO
   return { HOME: at('home'), XDG_RUNTIME_DIR: at('run'), XDG_CACHE_HOME: at('cache'), XDG_CONFIG_HOME: at('config') };
 }
 
-function named(xml: string, name: string): string {
+function withName(xml: string, name: string): string {
   return xml.replace(/<name>[^<]*<\/name>/, `<name>${name}</name>`).replace(/<uuid>[^<]*<\/uuid>/, '');
 }
 
-/** Returns the domains that it prints. */
+/** Runs the script and returns the domains that virsh prints. */
 async function runVirsh(dir: string, script: string): Promise<readonly string[]> {
   const child = spawn(VIRSH, ['--quiet', '--connect', `qemu:///embed?root=${join(dir, 'root')}`], {
     cwd: dir,

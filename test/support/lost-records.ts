@@ -1,4 +1,4 @@
-/** Identity records that are lost as nobody can lose them through the API: by a hand in the store. */
+/** Deletes and edits identity records in the store, in ways that the API does not allow. */
 import assert from 'node:assert/strict';
 import { decodeStored } from '#engine/codec.ts';
 import type { Loose } from '#test/support/test-api.ts';
@@ -6,7 +6,7 @@ import type { VmPlane } from '#test/support/vm-plane.ts';
 
 const RECORDS = 'virtualmachineidentities.identity.selfsame.io';
 
-/** Takes the record of the VM out of the store, and leaves things in motion. */
+/** Deletes the record of the VM from the store. Does not settle. */
 export async function loseRecord({ server }: VmPlane, vm: string): Promise<void> {
   const id = `default/${vm}`;
   const last = server.store.latest(RECORDS, id);
@@ -15,7 +15,11 @@ export async function loseRecord({ server }: VmPlane, vm: string): Promise<void>
 }
 
 /** Changes the record of the VM in the store. */
-export async function editRecord({ server }: VmPlane, vm: string, change: (record: Loose) => void): Promise<void> {
+export async function editStoredRecord(
+  { server }: VmPlane,
+  vm: string,
+  change: (record: Loose) => void,
+): Promise<void> {
   const id = `default/${vm}`;
   const last = server.store.latest(RECORDS, id);
   assert.ok(last !== undefined, `there is no record of ${vm}`);

@@ -1,4 +1,4 @@
-/** One real guest with OVMF and a TPM on a QemuPlane: moved, asked what it sees, and judged by what must always hold. */
+/** One real guest with OVMF and a TPM on a QemuPlane: migrates it, reads what it sees, and asserts its invariants. */
 import assert from 'node:assert/strict';
 import { GUEST_IMAGE, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import { STATE_LABEL } from '#api/persistent-state.ts';
@@ -6,14 +6,14 @@ import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
 import type { QemuNode, QemuPlane } from '#test/support/qemu-plane.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
-/** Enough for a guest that listens, on a busy machine; one that does not is asked again. */
+/** Long enough for a guest that listens, also on a busy machine. A guest that does not answer is asked again. */
 const ANSWER_MS = 2000;
 const VMS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines';
 const VMIS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances';
 const MIGRATIONS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstancemigrations';
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims';
 
-/** What must be the same as long as nobody starts the guest anew. */
+/** The state of a guest that stays the same until the guest is restarted. */
 export interface Memory {
   readonly nv: string | undefined;
   readonly efi: string | undefined;
@@ -33,7 +33,7 @@ export class MigratingGuest {
     this.name = name;
   }
 
-  /** With a disk on a claim of that class; its state lies in what the KubeVirt object says. */
+  /** Creates the VM with a disk on a claim of this class. The KubeVirt object decides where its persistent state is. */
   async create({ storageClass = 'local', mode = 'ReadWriteOnce', block = false } = {}): Promise<GuestReport> {
     const claim = {
       apiVersion: 'v1',
@@ -61,7 +61,7 @@ export class MigratingGuest {
         template: {
           spec: {
             domain: {
-              memory: { guest: '256Mi' },
+              readState: { guest: '256Mi' },
               firmware: {
                 bootloader: { efi: { secureBoot: false, persistent: true } },
                 kernelBoot: { kernelArgs: 'console=ttyS0 quiet', container: { image: GUEST_IMAGE } },
@@ -88,7 +88,7 @@ export class MigratingGuest {
     return await this.#plane.find(`${MIGRATIONS}/${name}`);
   }
 
-  /** Its name. */
+  /** Starts a migration and returns its name. */
   async startMigration(): Promise<string> {
     const name = `${this.name}-${++this.#migrations}`;
     const body = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstanceMigration', metadata: { name } };
@@ -96,9 +96,9 @@ export class MigratingGuest {
     return name;
   }
 
-  /** `Succeeded`, or `Failed` with why. */
-  async ended(name: string): Promise<string> {
-    return await this.#plane.until(`migration ${name} has ended`, async () => {
+  /** Waits for the end of the migration and returns `Succeeded` or `Failed: <reason>`. */
+  async awaitMigration(name: string): Promise<string> {
+    return await this.#plane.until(`the end of migration ${name}`, async () => {
       const { status = {} } = (await this.migration(name)) ?? {};
       if (status.phase === 'Succeeded') return 'Succeeded';
       return status.phase === 'Failed'
@@ -108,7 +108,7 @@ export class MigratingGuest {
   }
 
   async migrate(): Promise<void> {
-    assert.equal(await this.ended(await this.startMigration()), 'Succeeded');
+    assert.equal(await this.awaitMigration(await this.startMigration()), 'Succeeded');
   }
 
   async cancel(name: string): Promise<void> {
@@ -123,7 +123,7 @@ export class MigratingGuest {
     );
   }
 
-  /** The nodes on which it runs: one, always. */
+  /** Returns the nodes on which the guest runs; there must never be more than one. */
   async running(): Promise<QemuNode[]> {
     const uid: string = (await this.vmi())?.metadata.uid ?? '';
     return this.#plane.nodes.filter(
@@ -131,9 +131,9 @@ export class MigratingGuest {
     );
   }
 
-  /** Resolves with the first report of a boot other than this one. */
+  /** Waits for the first report of a boot other than this one. */
   async booted(afterBootId: string): Promise<GuestReport> {
-    return await this.#plane.until(`${this.name} has booted`, async () => {
+    return await this.#plane.until(`the boot of ${this.name}`, async () => {
       const [node] = await this.running();
       if (node === undefined) return undefined;
       const text = await node.hypervisor.readConsoleLog((await this.vmi()).metadata.uid).catch(() => Buffer.alloc(0));
@@ -142,49 +142,49 @@ export class MigratingGuest {
     });
   }
 
-  /** It runs, has booted, and everybody agrees where. */
+  /** Waits until the guest runs on one node, all objects agree about that node, and the guest answers. */
   async settled(): Promise<void> {
-    await this.#plane.until(`${this.name} is settled`, async () => {
+    await this.#plane.until(`${this.name} to settle`, async () => {
       const [node, ...more] = await this.running();
       const vmi = await this.vmi();
       if (node === undefined || more.length > 0 || vmi?.status?.nodeName !== node.name) return undefined;
       const phase: string = vmi.status.phase;
       return phase === 'Running' && vmi.metadata.deletionTimestamp === undefined ? true : undefined;
     });
-    await this.#plane.until(`${this.name} answers`, async () => {
+    await this.#plane.until(`an answer of ${this.name}`, async () => {
       const tag = `here${++this.#generation}`;
-      // One that still boots does not hear what is typed.
-      return await this.#answers(`probe ${tag}`, new RegExp(`GUEST END ${tag}`));
+      // A guest that is still booting loses what is typed.
+      return await this.#isAnswering(`probe ${tag}`, new RegExp(`GUEST END ${tag}`));
     });
   }
 
-  async #answers(line: string, pattern: RegExp): Promise<true | undefined> {
+  async #isAnswering(line: string, pattern: RegExp): Promise<true | undefined> {
     const [node] = await this.running();
     const stream = await node?.hypervisor.openConsole((await this.vmi()).metadata.uid).catch(() => undefined);
     if (stream === undefined) return undefined;
-    let heard = '';
+    let output = '';
     stream.on('error', () => {});
-    stream.on('data', (chunk: Buffer) => (heard += chunk.toString('latin1')));
+    stream.on('data', (chunk: Buffer) => (output += chunk.toString('latin1')));
     stream.write(`${line}\n`);
     await new Promise((resolve) => setTimeout(resolve, ANSWER_MS));
     stream.destroy();
-    return pattern.test(heard) || undefined;
+    return pattern.test(output) || undefined;
   }
 
-  async says(line: string, pattern: RegExp): Promise<string> {
-    const [node, ...more] = await this.#plane.until(`${this.name} runs`, async () => {
+  async runCommand(line: string, pattern: RegExp): Promise<string> {
+    const [node, ...more] = await this.#plane.until(`${this.name} to run`, async () => {
       const nodes = await this.running();
       return nodes.length > 0 ? nodes : undefined;
     });
     assert.ok(node !== undefined && more.length === 0, 'it runs on one node');
     const stream = await node.hypervisor.openConsole((await this.vmi()).metadata.uid);
-    let heard = '';
+    let output = '';
     stream.on('error', () => {});
-    stream.on('data', (chunk: Buffer) => (heard += chunk.toString('latin1')));
+    stream.on('data', (chunk: Buffer) => (output += chunk.toString('latin1')));
     try {
       stream.write(`${line}\n`);
-      await this.#plane.until(`${this.name} answers "${line}"`, () => pattern.test(heard) || undefined);
-      return heard;
+      await this.#plane.until(`the answer of ${this.name} to "${line}"`, () => pattern.test(output) || undefined);
+      return output;
     } finally {
       stream.destroy();
     }
@@ -192,34 +192,37 @@ export class MigratingGuest {
 
   async probe(): Promise<GuestReport> {
     const tag = `look${++this.#generation}`;
-    const heard = await this.says(`probe ${tag}`, new RegExp(`GUEST END ${tag}`));
-    return lastReport(heard, tag) ?? assert.fail(`no report in ${heard}`);
+    const output = await this.runCommand(`probe ${tag}`, new RegExp(`GUEST END ${tag}`));
+    return lastReport(output, tag) ?? assert.fail(`no report in ${output}`);
   }
 
-  /** Writes something new in everything that outlives it: whatever is found later is compared with this. */
+  /** Writes a new value to everything that outlives the guest and returns the state for a later comparison. */
   async write(): Promise<Memory> {
     const text = `gen${++this.#generation}`;
-    const done = `written${this.#generation}`;
-    await this.says(
-      `nvset ${text}\npcrext\nefiset ${text}\nwrite vda ${text}\nprobe ${done}`,
-      new RegExp(`GUEST END ${done}`),
+    const endTag = `written${this.#generation}`;
+    await this.runCommand(
+      `nvset ${text}\npcrext\nefiset ${text}\nwrite vda ${text}\nprobe ${endTag}`,
+      new RegExp(`GUEST END ${endTag}`),
     );
     return await this.memory();
   }
 
   async memory(): Promise<Memory> {
     const { facts } = await this.probe();
-    const heard = await this.says('read vda', /GUEST read vda \S+/);
-    const disk = /GUEST read vda (\S+)/.exec(heard)?.[1] ?? '';
+    const output = await this.runCommand('read vda', /GUEST read vda \S+/);
+    const disk = /GUEST read vda (\S+)/.exec(output)?.[1] ?? '';
     return { nv: facts['tpm.nv'], efi: facts['efi.var'], disk, pcr: facts['tpm.pcr12'], bootId: facts['bootid'] };
   }
 
-  /** One guest, one claim of its state, one home of its disk, and objects that agree with where it is. */
+  /**
+   * Asserts that there is one guest, one claim with its state and one home of its disk, and that the objects agree
+   * about its node.
+   */
   async judge(): Promise<void> {
     const [node, ...more] = await this.running();
     assert.deepEqual(more, [], 'it runs once');
     const vmi = await this.vmi();
-    assert.equal(vmi.status.nodeName, node?.name, 'the instance knows its node');
+    assert.equal(vmi.status.nodeName, node?.name, 'the instance reports the node of the guest');
     assert.equal(vmi.metadata.labels['kubevirt.io/nodeName'], node?.name);
     const claims: Loose[] = (await this.#plane.api.ok('GET', `${CLAIMS}?labelSelector=${STATE_LABEL}%3D${this.name}`))
       .items;
@@ -230,7 +233,7 @@ export class MigratingGuest {
       const isState = new RegExp(`^persistent-state-for-${this.name}-[a-z0-9]{5}$`).test(claim);
       if (claim !== `${this.name}-root` && !isState) continue;
       const home = metadata.annotations[VOLUME_NODE_ANNOTATION];
-      if (home !== undefined) assert.equal(home, node?.name, `${claim} lies where it runs`);
+      if (home !== undefined) assert.equal(home, node?.name, `${claim} is on the node of the guest`);
     }
   }
 }
@@ -246,12 +249,15 @@ export const VICTIMS = [
 export type Victim = (typeof VICTIMS)[number];
 
 export interface Strike {
-  /** At the side that calls it: before or after it. */
+  /** The hypervisor call of the victim's side before or after which the victim is killed. */
   readonly at: readonly ['before' | 'after', string];
   readonly dies: Victim;
 }
 
-/** One migration in which somebody dies, and comes back a moment later; resolves when it has ended. */
+/**
+ * Runs one migration during which the victim is killed and, a moment later, started again. Resolves when the migration
+ * has ended.
+ */
 export async function strike(
   plane: QemuPlane,
   guest: MigratingGuest,
@@ -261,20 +267,20 @@ export async function strike(
   const target = plane.nodes.find((node) => node !== source);
   assert.ok(source !== undefined && target !== undefined);
   const victim = dies.startsWith('source') ? source : target;
-  let struck = false;
-  plane.seen = (call) => {
-    if (struck || call.when !== when || call.method !== method) return;
-    struck = true;
+  let isKilled = false;
+  plane.onCall = (call) => {
+    if (isKilled || call.when !== when || call.method !== method) return;
+    isKilled = true;
     if (!dies.endsWith('agent')) victim.killGuests();
-    if (!dies.endsWith('guest')) victim.slam();
+    if (!dies.endsWith('guest')) victim.crashAgent();
   };
   const name = await guest.startMigration();
-  await plane.until('somebody died', () => struck || undefined);
+  await plane.until(`the death of the ${dies}`, () => isKilled || undefined);
   if (!dies.endsWith('guest')) {
-    await victim.kill();
+    await victim.killAgent();
     await victim.start();
   }
-  const outcome = await guest.ended(name);
-  plane.seen = undefined;
+  const outcome = await guest.awaitMigration(name);
+  plane.onCall = undefined;
   return { outcome, source, target };
 }

@@ -1,4 +1,4 @@
-/** Migrations through the whole program, and what a moved guest must find again. */
+/** Migrations of real guests through the whole program, and reads what a migrated guest must find again. */
 import assert from 'node:assert/strict';
 import {
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
@@ -29,7 +29,7 @@ export async function migrationEnded(
   );
 }
 
-/** Resolves when the guest goes on at another node than before. */
+/** Migrates the guest and waits until it runs on another node. */
 export async function migrate(plane: RealPlane, vmiName: string): Promise<Stored<VirtualMachineInstanceMigration>> {
   const guest = plane.guest(vmiName);
   const before = (await guest.vmi()).status?.nodeName;
@@ -39,22 +39,22 @@ export async function migrate(plane: RealPlane, vmiName: string): Promise<Stored
   return migration;
 }
 
-let looks = 0;
+let probeCount = 0;
 
-/** What it sees now. */
+/** Returns what the guest sees now. */
 export async function probe(plane: RealPlane, name: string, commands: readonly string[] = []): Promise<GuestReport> {
-  const tag = `look${++looks}`;
-  const heard = await plane.guest(name).says([...commands, `probe ${tag}`].join('\n'), new RegExp(`GUEST END ${tag}`));
-  return lastReport(heard, tag) ?? assert.fail(`no report in ${heard}`);
+  const tag = `look${++probeCount}`;
+  const output = await plane.guest(name).says([...commands, `probe ${tag}`].join('\n'), new RegExp(`GUEST END ${tag}`));
+  return lastReport(output, tag) ?? assert.fail(`no report in ${output}`);
 }
 
-/** As long as it is not started anew. */
+/** Returns the part of a report that stays the same until the guest is restarted. */
 export function sameMachine({ facts, pci, disks, nics }: GuestReport) {
   const { memory: _, BEGIN: __, ...rest } = facts;
   return { facts: rest, pci, disks, nics };
 }
 
 export async function readDisk(plane: RealPlane, name: string, disk: string): Promise<string> {
-  const heard = await plane.guest(name).says(`read ${disk}`, new RegExp(`GUEST read ${disk} \\S+`));
-  return new RegExp(`GUEST read ${disk} (\\S+)`).exec(heard)?.[1] ?? '';
+  const output = await plane.guest(name).says(`read ${disk}`, new RegExp(`GUEST read ${disk} \\S+`));
+  return new RegExp(`GUEST read ${disk} (\\S+)`).exec(output)?.[1] ?? '';
 }

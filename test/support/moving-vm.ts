@@ -1,6 +1,6 @@
 /**
- * A VM on simulated nodes that moves: with persistent state, a disk that lies on its node and one that all reach. What
- * it last knew and wrote is remembered here, and must be found wherever it is.
+ * A VM on simulated nodes that is migrated: with persistent state, a disk on local storage and one on shared storage.
+ * The test writes to all of them, and the invariants check that the latest text is found after each migration.
  */
 import assert from 'node:assert/strict';
 import {
@@ -18,7 +18,7 @@ import type { SimulatedNode } from '#test/support/vm-plane-nodes.ts';
 
 export const VM = 'db';
 
-/** The modes of persistent state by the class of ours that gives them. */
+/** The modes of persistent state, by the storage class of the plane that provides them. */
 export const STATE_STORAGES = {
   local: 'Filesystem ReadWriteOnce',
   shared: 'Filesystem ReadWriteMany',
@@ -27,7 +27,7 @@ export const STATE_STORAGES = {
 } as const;
 export type StateStorageClass = keyof typeof STATE_STORAGES;
 
-/** Starts the VM; its state lies in a claim of that class. */
+/** Starts the VM with its persistent state in a claim of this class. */
 export async function startMovingVm(plane: VmPlane, stateClass: StateStorageClass = 'local'): Promise<void> {
   const settings = `/apis/kubevirt.io/v1/namespaces/${SYSTEM_NAMESPACE}/kubevirts/${KUBEVIRT_NAME}`;
   const body = { spec: { configuration: { vmStateStorageClass: stateClass } } };
@@ -69,7 +69,7 @@ export function aMigration(name: string, vmiName = VM): Loose {
   };
 }
 
-/** `Succeeded`, `Failed: why`, or the phase in which it waits. */
+/** Returns `Succeeded`, `Failed: <reason>`, or the current phase of a migration in progress. */
 export async function phaseOf(plane: VmPlane, name: string): Promise<string> {
   const { status } = (await plane.find('VirtualMachineInstanceMigration', name)) ?? { status: { phase: 'gone' } };
   return status?.phase === 'Failed'
@@ -77,7 +77,7 @@ export async function phaseOf(plane: VmPlane, name: string): Promise<string> {
     : status?.phase;
 }
 
-/** Where the guest runs; it does so once. */
+/** Returns the only running guest of the VM and its node. */
 export function whereIs(plane: VmPlane): { readonly node: SimulatedNode; readonly guest: FakeGuest } {
   const found = plane.nodes.flatMap((node) =>
     node
@@ -89,7 +89,7 @@ export function whereIs(plane: VmPlane): { readonly node: SimulatedNode; readonl
   return found[0]!;
 }
 
-/** What it writes now is what must be there later. */
+/** Writes the text to the guest's memory, TPM, EFI variables and disk. */
 export async function writeAll(plane: VmPlane, text: string): Promise<void> {
   const { node, guest } = whereIs(plane);
   guest.remember('memory', text);
@@ -102,23 +102,27 @@ async function volumeNameOf(plane: VmPlane, claim: string): Promise<string> {
   return (await plane.get('PersistentVolumeClaim', claim)).spec.volumeName;
 }
 
-export interface Judgement {
-  /** The class of the claim of its state. */
+export interface InvariantOptions {
+  /** The storage class of the claim with the persistent state. */
   readonly stateClass?: StateStorageClass;
-  /** The guest was started anew meanwhile: its memory is gone, as that of any machine. */
+  /** True if the guest was restarted meanwhile, so that its memory is lost. */
   readonly restarted?: boolean;
 }
 
-/** All that must hold whenever nothing goes on any more. */
-export async function judge(plane: VmPlane, text: string, judgement: Judgement = {}): Promise<void> {
+/** Asserts all invariants of the VM. Call it only when no migration is in progress. */
+export async function judge(plane: VmPlane, text: string, judgement: InvariantOptions = {}): Promise<void> {
   const { restarted = false, stateClass = 'local' } = judgement;
   const { node, guest } = whereIs(plane);
-  if (!restarted) assert.equal(guest.recall('memory'), text, 'its memory is what it was');
-  assert.equal(guest.kept('nv'), text, 'its TPM is what it was');
-  assert.equal(guest.kept('efi/Boot'), text, 'its EFI variables are what they were');
+  if (!restarted) assert.equal(guest.recall('memory'), text, 'its memory is unchanged');
+  assert.equal(guest.kept('nv'), text, 'its TPM state is unchanged');
+  assert.equal(guest.kept('efi/Boot'), text, 'its EFI variables are unchanged');
 
   const vmi = await plane.get('VirtualMachineInstance', VM);
-  assert.deepEqual([vmi.status.phase, vmi.status.nodeName], ['Running', node.name], 'the instance knows where it is');
+  assert.deepEqual(
+    [vmi.status.phase, vmi.status.nodeName],
+    ['Running', node.name],
+    'the instance reports the node of the guest',
+  );
   assert.equal(vmi.metadata.labels['kubevirt.io/nodeName'], node.name);
   assert.deepEqual(Object.values(vmi.status.activePods), [node.name]);
   const pods = await plane.list('Pod');
@@ -138,16 +142,24 @@ export async function judge(plane: VmPlane, text: string, judgement: Judgement =
   assert.equal(ofState[0]!.metadata.labels[STATE_LABEL], VM);
   const { storageClassName, volumeMode, accessModes } = ofState[0]!.spec;
   const modes = `${volumeMode} ${accessModes.join()}`;
-  assert.deepEqual([storageClassName, modes], [stateClass, STATE_STORAGES[stateClass]], 'its class and modes');
+  assert.deepEqual(
+    [storageClassName, modes],
+    [stateClass, STATE_STORAGES[stateClass]],
+    'it has class ${stateClass} and its modes',
+  );
   for (const { metadata, spec } of await plane.list('PersistentVolume')) {
     const { annotations } = metadata;
-    assert.equal(annotations[INCOMING_NODE_ANNOTATION], undefined, `${spec.claimRef.name} is not on its way`);
-    assert.equal(annotations[LEFTOVER_NODE_ANNOTATION], undefined, `nothing is left of ${spec.claimRef.name}`);
+    assert.equal(annotations[INCOMING_NODE_ANNOTATION], undefined, `${spec.claimRef.name} is not being moved`);
+    assert.equal(annotations[LEFTOVER_NODE_ANNOTATION], undefined, `no leftover of ${spec.claimRef.name} remains`);
     const home = annotations[VOLUME_NODE_ANNOTATION];
-    if (home !== undefined) assert.equal(home, node.name, `${spec.claimRef.name} lies where the guest is`);
+    if (home !== undefined) assert.equal(home, node.name, `${spec.claimRef.name} is on the node of the guest`);
   }
   const root = await volumeNameOf(plane, 'root');
-  for (const one of plane.nodes) {
-    assert.equal(one.disks.own.contents.get(root), one === node ? text : undefined, `the disk on ${one.name}`);
+  for (const candidate of plane.nodes) {
+    assert.equal(
+      candidate.disks.own.contents.get(root),
+      candidate === node ? text : undefined,
+      `the disk on ${candidate.name}`,
+    );
   }
 }

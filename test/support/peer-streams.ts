@@ -1,6 +1,6 @@
 /**
- * Streams between agents of one process, as TLS would carry them between nodes. What is said is told line by line, so
- * that a test can lose somebody after any of them; what has to do with a node breaks when the node is lost.
+ * Streams between agents in one process, in place of TLS between nodes. They report each message, so that a test can
+ * crash an agent after any of them. The streams of a node break when its agent crashes.
  */
 import { duplexPair, PassThrough, type Duplex } from 'node:stream';
 import type { Peers } from '#node/peers-port.ts';
@@ -12,18 +12,18 @@ export interface PeerMessage {
   readonly type: string;
 }
 
-interface Line {
+interface Connection {
   readonly nodes: readonly [string, string];
   readonly ends: readonly Duplex[];
 }
 
 export class PeerStreams {
-  /** Called with each message before it is handed on; what it does to a node then, the message does not survive. */
+  /** Called with each message before it is passed on. If the call breaks a node's streams, the message is lost. */
   onMessage: ((message: PeerMessage) => void) | undefined;
-  readonly #lines = new Set<Line>();
+  readonly #connections = new Set<Connection>();
   readonly #gateOf: (node: string) => MigrationGate | undefined;
 
-  /** `gateOf`: undefined while nobody answers there. */
+  /** `gateOf` returns undefined while no agent runs on the node. */
   constructor(gateOf: (node: string) => MigrationGate | undefined) {
     this.#gateOf = gateOf;
   }
@@ -35,8 +35,8 @@ export class PeerStreams {
         if (gate === undefined) throw new Error(`Cannot reach the agent of node "${to}": no connection`);
         const [near, nearWire] = duplexPair();
         const [far, farWire] = duplexPair();
-        const line: Line = { nodes: [from, to], ends: [near, nearWire, far, farWire] };
-        this.#lines.add(line);
+        const line: Connection = { nodes: [from, to], ends: [near, nearWire, far, farWire] };
+        this.#connections.add(line);
         for (const end of line.ends) {
           end.on('error', () => {});
           end.once('close', () => this.#break(line));
@@ -49,12 +49,12 @@ export class PeerStreams {
     };
   }
 
-  /** All that goes on with this node breaks at once. */
-  lose(node: string): void {
-    for (const line of this.#lines) if (line.nodes.includes(node)) this.#break(line);
+  /** Breaks all streams from and to this node. */
+  breakStreams(node: string): void {
+    for (const line of this.#connections) if (line.nodes.includes(node)) this.#break(line);
   }
 
-  #carry(source: Duplex, target: Duplex, way: { readonly from: string; readonly to: string }): void {
+  #carry(source: Duplex, target: Duplex, route: { readonly from: string; readonly to: string }): void {
     let rest = '';
     const lines = new PassThrough();
     source.pipe(lines);
@@ -63,15 +63,15 @@ export class PeerStreams {
       rest = parts.pop() ?? '';
       for (const text of parts) {
         const { type } = JSON.parse(text) as { type: string };
-        if (type !== 'still-there') this.onMessage?.({ ...way, type });
+        if (type !== 'still-there') this.onMessage?.({ ...route, type });
         if (!target.destroyed) target.write(`${text}\n`);
       }
     });
     lines.on('end', () => target.end());
   }
 
-  #break(line: Line): void {
-    if (!this.#lines.delete(line)) return;
+  #break(line: Connection): void {
+    if (!this.#connections.delete(line)) return;
     for (const end of line.ends) end.destroy();
   }
 }

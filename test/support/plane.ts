@@ -1,4 +1,7 @@
-/** A real engine for tests: sqlite in a temporary directory, TLS on a free port of the loopback, admin kubeconfig. */
+/**
+ * A real engine for tests: sqlite in a temporary directory, TLS on a free port of the loopback interface, admin
+ * kubeconfig.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +12,7 @@ import { silentLog, type Log } from '#lib/log.ts';
 export interface Plane {
   readonly url: string;
   readonly kubeconfigPath: string;
-  /** Goes with it: tests may keep their own files here. */
+  /** The directory of the engine, removed by `stop`. Tests may keep their own files in it. */
   readonly dir: string;
   stop(): Promise<void>;
 }

@@ -1,4 +1,6 @@
-/** Delete protection, for tests on the whole plane: a protected VM with a disk, and all that it would be lost with. */
+/**
+ * Delete protection, for tests on the whole plane: a protected VM with a disk, and everything that the VM depends on.
+ */
 import assert from 'node:assert/strict';
 import type { Answer, CallOptions, Loose } from '#test/support/test-api.ts';
 import { aClaim, aVmOnClaim, type VmPlane } from '#test/support/vm-plane.ts';
@@ -10,7 +12,7 @@ export const RECORD_CRD =
   '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/virtualmachineidentities.identity.selfsame.io';
 export const PRECIOUS = 'precious';
 
-/** What upstream says, word for word. */
+/** Returns the message with which KubeVirt refuses the deletion, word for word. */
 export const refusalOf = (vm: string) =>
   `VirtualMachine ${vm} cannot be deleted, disable/remove label '${LABEL}' from VirtualMachine before deleting it`;
 
@@ -21,7 +23,7 @@ export const json = (...operations: Loose[]): CallOptions => ({
   contentType: 'application/json-patch+json',
 });
 
-/** Where the things of a namespace are. */
+/** Returns the URLs of the objects in a namespace. */
 export function placesOf(namespace: string) {
   const core = `/api/v1/namespaces/${namespace}`;
   const kubevirt = `/apis/kubevirt.io/v1/namespaces/${namespace}`;
@@ -44,7 +46,7 @@ export async function makeNamespace(plane: VmPlane, name: string): Promise<void>
   await plane.settle();
 }
 
-/** A VM that runs, with a claim of its name that has something on it; protected. */
+/** Creates a protected VM that runs, with a claim of the same name that contains data. */
 export async function makeProtected(
   plane: VmPlane,
   namespace: string,
@@ -57,11 +59,11 @@ export async function makeProtected(
   const vm = aVmOnClaim(name, name, { runStrategy: 'Always' });
   await api.ok('POST', claims, { body: { ...claim, metadata: { name, ...claimMetadata } } });
   const body = { ...vm, metadata: { name, labels: { [LABEL]: 'true' }, ...metadata } };
-  const made = await api.ok('POST', vms, { body });
+  const created = await api.ok('POST', vms, { body });
   await plane.settle();
   const { node, volume } = await diskPlace(plane, namespace, name);
   node.write(volume, PRECIOUS);
-  return made;
+  return created;
 }
 
 export async function diskPlace(plane: VmPlane, namespace: string, vm: string) {
@@ -77,12 +79,15 @@ export async function diskPlace(plane: VmPlane, namespace: string, vm: string) {
   return { node: plane.node(home), claim: claimName as string, volume };
 }
 
-/** All that makes it the VM that it is: itself, what is on its disk, and that nothing of it is on its way out. */
+/**
+ * Returns everything that deletion could take from the VM: the VM, the data on its disk, its record, and which of its
+ * objects are being deleted.
+ */
 export async function worldOf(plane: VmPlane, namespace: string, vm: string): Promise<Loose> {
   const { api } = plane.server;
   const places = placesOf(namespace);
-  const found = await plane.call('GET', `${places.vms}/${vm}`);
-  if (found.status === 404) return { vm: 'gone' };
+  const response = await plane.call('GET', `${places.vms}/${vm}`);
+  if (response.status === 404) return { vm: 'gone' };
   const { node, claim, volume } = await diskPlace(plane, namespace, vm);
   const needed = [
     places.namespace,
@@ -91,14 +96,14 @@ export async function worldOf(plane: VmPlane, namespace: string, vm: string): Pr
     CRD,
     RECORD_CRD,
   ];
-  const leaving: string[] = [];
+  const deleting: string[] = [];
   for (const url of needed) {
     const { metadata } = await api.ok('GET', url);
-    if (metadata.deletionTimestamp !== undefined) leaving.push(url);
+    if (metadata.deletionTimestamp !== undefined) deleting.push(url);
   }
   const record = (await plane.call('GET', `${places.records}/${vm}`)).body;
-  const { metadata, spec } = found.body;
-  if (metadata.deletionTimestamp !== undefined) leaving.push('the VM');
+  const { metadata, spec } = response.body;
+  if (metadata.deletionTimestamp !== undefined) deleting.push('the VM');
   return {
     uid: metadata.uid,
     label: metadata.labels?.[LABEL],
@@ -107,7 +112,7 @@ export async function worldOf(plane: VmPlane, namespace: string, vm: string): Pr
     disk: node.read(volume),
     record: record.metadata?.uid,
     addresses: record.status?.devices.map(({ id, address }: Loose) => `${id} ${JSON.stringify(address)}`).toSorted(),
-    leaving,
+    leaving: deleting,
   };
 }
 
@@ -115,7 +120,7 @@ export async function markAt(plane: VmPlane, url: string): Promise<string | unde
   return (await plane.server.api.ok('GET', url)).metadata.annotations?.[MARK];
 }
 
-/** `422 VirtualMachine db cannot ...`, as somebody reads it. */
+/** Returns `200`, or the code and message: `422 VirtualMachine db cannot ...`. */
 export function told({ status, body }: Answer): string {
   return status < 300 ? String(status) : `${status} ${body.message}`;
 }

@@ -1,7 +1,7 @@
 /**
- * The whole plane in this process on real time, with real guests on QEMU: as vm-plane.ts, for what only real guests can
- * show. Each node's hypervisor is seen through a door that a test can slam: from then on the agent behind it can do
- * nothing more, as if it had been killed, and the next one takes over.
+ * Runs the whole plane in this process in real time, with real guests on QEMU: the counterpart of vm-plane.ts for what
+ * only real guests can show. The hypervisor of each node is wrapped, so that a test can crash its agent: from then on
+ * the agent can do nothing more, as if it had been killed, and the next one takes over.
  */
 import assert from 'node:assert/strict';
 import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
@@ -28,11 +28,11 @@ import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.t
 
 const GUEST = join(import.meta.dirname, '../../.cache/guest');
 const POLL_MS = 50;
-/** Far beyond what a guest takes on a busy machine. */
+/** Far longer than a guest needs on a busy machine. */
 const PATIENCE_MS = 180_000;
 
-/** Called around each call of the hypervisor's port that does something. */
-export type Seen = (call: {
+/** Called before and after each call of the hypervisor that changes something. */
+export type CallListener = (call: {
   node: string;
   method: string;
   when: 'before' | 'after';
@@ -54,7 +54,7 @@ export class QemuNode {
     this.#plane = plane;
   }
 
-  /** Undefined while it is away. */
+  /** The agent, or undefined while it is stopped. */
   get agent(): RunningAgent | undefined {
     return this.#agent;
   }
@@ -69,7 +69,7 @@ export class QemuNode {
     const { shared, handler, streams } = this.#plane;
     await ensureNodeDirs(dir, shared);
     this.#connections = new Connections();
-    const mine: ApiHandler = (request) => this.#connections.through(handler)(request);
+    const wrappedHandler: ApiHandler = (request) => this.#connections.wrap(handler)(request);
     const user = { name: `system:node:${name}`, groups: ['system:nodes', 'system:authenticated'] };
     const connections = this.#connections;
     const real = openQemu(dir);
@@ -83,11 +83,11 @@ export class QemuNode {
     });
     this.#agent = await startNodeAgent({
       name,
-      client: createClient(createInProcessTransport({ handler: mine, user, userAgent: 'agent' })),
-      hypervisor: watched(
+      client: createClient(createInProcessTransport({ handler: wrappedHandler, user, userAgent: 'agent' })),
+      hypervisor: wrapHypervisor(
         real,
-        (call) => this.#plane.seen?.({ node: name, ...call }),
-        () => connections.isLost,
+        (call) => this.#plane.onCall?.({ node: name, ...call }),
+        () => connections.isBroken,
       ),
       volumes: this.#volumes,
       guest: await placeGuestFiles(GUEST, dir),
@@ -100,15 +100,15 @@ export class QemuNode {
     });
   }
 
-  /** From this moment on the agent can do nothing more, and nobody hears it. */
-  slam(): void {
-    this.#connections.lose();
-    this.#plane.streams.lose(this.name);
+  /** Crashes the agent: from now on it can do nothing more and reaches nothing. */
+  crashAgent(): void {
+    this.#connections.breakAll();
+    this.#plane.streams.breakStreams(this.name);
   }
 
-  /** As kill -9 of the agent: whatever it was about to do is not done. Guests go on. */
-  async kill(): Promise<void> {
-    this.slam();
+  /** Kills the agent, like kill -9: whatever it was about to do is not done. Guests run on. */
+  async killAgent(): Promise<void> {
+    this.crashAgent();
     const [agent, hypervisor] = [this.#agent, this.#hypervisor];
     this.#agent = undefined;
     this.#hypervisor = undefined;
@@ -116,16 +116,16 @@ export class QemuNode {
     await hypervisor?.close();
   }
 
-  /** kill -9 of every guest here. */
+  /** Kills every guest of the node with SIGKILL. */
   killGuests(): void {
     for (const { pid, current } of this.#hypervisor?.list() ?? []) {
       if (pid !== undefined && current.state !== 'ended') process.kill(pid, 'SIGKILL');
     }
   }
 
-  /** Nothing is left: guests, mounts, devices. */
-  async end(): Promise<void> {
-    await this.kill();
+  /** Stops the agent and removes guests, mounts and devices. */
+  async destroy(): Promise<void> {
+    await this.killAgent();
     const last = openQemu(this.dir);
     await last.adopt();
     for (const { id } of last.list()) await last.destroy(id).catch(() => undefined);
@@ -138,7 +138,7 @@ export class QemuPlane {
   readonly nodes: readonly QemuNode[];
   readonly root: string;
   readonly streams = new PeerStreams((name) => this.node(name).agent?.migrations);
-  seen: Seen | undefined;
+  onCall: CallListener | undefined;
   #api: TestApi | undefined;
   #parts: OwnParts | undefined;
 
@@ -157,7 +157,7 @@ export class QemuPlane {
     await chmod(root, 0o711);
     const services = new LocalServices();
     plane.#api = await startTestApi({ services });
-    const connections = noConnections();
+    const connections = unreachableNodes();
     const { handler } = plane;
     const parts = { handler, services, nodes: () => connections, hosts: () => connections };
     plane.#parts = await startOwnParts({ ...parts, clock: systemClock, log: silentLog });
@@ -179,59 +179,59 @@ export class QemuPlane {
   }
 
   node(name: string): QemuNode {
-    return this.nodes.find((node) => node.name === name) ?? assert.fail(`there is no node ${name}`);
+    return this.nodes.find((node) => node.name === name) ?? assert.fail(`the plane has no node ${name}`);
   }
 
   async stop(): Promise<void> {
-    for (const node of this.nodes) await node.end();
+    for (const node of this.nodes) await node.destroy();
     await this.#parts?.stop();
     await this.#api?.stop();
     await rm(this.root, { recursive: true, force: true, maxRetries: 10 });
   }
 
-  /** Undefined where there is none. */
+  /** Returns the object, or undefined if it does not exist. */
   async find(url: string): Promise<Loose> {
     const { status, body } = await this.api.call('GET', url);
     return status === 404 ? undefined : body;
   }
 
-  /** Resolves with what is looked for; fails with what was there instead. */
-  async until<T>(what: string, look: () => Promise<T | undefined> | T | undefined): Promise<T> {
+  /** Polls until the check returns a value, and returns that value. Fails after a while. */
+  async until<T>(what: string, check: () => Promise<T | undefined> | T | undefined): Promise<T> {
     const deadline = performance.now() + PATIENCE_MS;
     for (;;) {
-      const found = await look();
+      const found = await check();
       if (found !== undefined && found !== false) return found;
-      assert.ok(performance.now() < deadline, `waited in vain until ${what}`);
+      assert.ok(performance.now() < deadline, `timed out waiting for ${what}`);
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }
   }
 }
 
-/** Whoever wants to reach a node over HTTPS cannot here: the device map asks again later, and nobody opens a console. */
-function noConnections(): NodeConnections {
-  const refuse = () => Promise.reject(new Error('nodes of this plane have no endpoint'));
-  return { put: refuse, get: refuse, post: refuse, upgrade: refuse, close() {} };
+/** Connections to nodes without an HTTPS endpoint: the device map retries later, and tests open no consoles. */
+function unreachableNodes(): NodeConnections {
+  const reject = () => Promise.reject(new Error('nodes of this plane have no endpoint'));
+  return { put: reject, get: reject, post: reject, upgrade: reject, close() {} };
 }
 
-const KILLED = 'the agent was killed';
+const KILLED = 'the agent is killed';
 
-function watched(
+function wrapHypervisor(
   real: Hypervisor,
-  seen: (call: { method: string; when: 'before' | 'after'; id: string }) => Promise<void> | void,
+  onCall: (call: { method: string; when: 'before' | 'after'; id: string }) => Promise<void> | void,
   isKilled: () => boolean,
 ): Hypervisor {
   return new Proxy(real, {
     get(target, property) {
       const value: unknown = Reflect.get(target, property, target);
       if (typeof value !== 'function' || typeof property !== 'string') return value;
-      if (!WATCHED.has(property)) return value.bind(target);
+      if (!WRAPPED_METHODS.has(property)) return value.bind(target);
       return async (...args: unknown[]) => {
         const id = typeof args[0] === 'string' ? args[0] : (args[0] as { id: string }).id;
         if (isKilled()) throw new Error(KILLED);
-        await seen({ method: property, when: 'before', id });
+        await onCall({ method: property, when: 'before', id });
         if (isKilled()) throw new Error(KILLED);
         const result: unknown = await Reflect.apply(value, target, args);
-        await seen({ method: property, when: 'after', id });
+        await onCall({ method: property, when: 'after', id });
         if (isKilled()) throw new Error(KILLED);
         return result;
       };
@@ -239,7 +239,7 @@ function watched(
   });
 }
 
-const WATCHED: ReadonlySet<string> = new Set([
+const WRAPPED_METHODS: ReadonlySet<string> = new Set([
   ...['create', 'pause', 'resume', 'powerDown', 'destroy', 'remove', 'plug', 'unplug'],
   ...['send', 'switchOver', 'recordMigrated', 'leave', 'takeBack', 'receive', 'store', 'commit'],
 ]);

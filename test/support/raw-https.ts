@@ -1,4 +1,4 @@
-/** Requests without our client in between: status, headers and bytes as they come over HTTP/1.1 or HTTP/2. */
+/** HTTPS requests without our client: status, headers and bytes as they arrive over HTTP/1.1 or HTTP/2. */
 import { request as httpsRequest, type Agent, type RequestOptions } from 'node:https';
 import {
   connect as connectHttp2,
@@ -22,7 +22,7 @@ export interface RawRequest {
   readonly body?: string | Buffer;
 }
 
-/** What proves who asks: all of an access, or nothing but the CA. */
+/** Returns the access without the user's credentials: only the server and its CA remain. */
 export function withoutProof({ server, namespace, certificateAuthority }: ClusterAccess): ClusterAccess {
   return { server, namespace, certificateAuthority, insecureSkipTlsVerify: false };
 }
@@ -35,7 +35,7 @@ function headersOf(access: ClusterAccess, headers: RawRequest['headers']): Recor
   return { ...(access.token === undefined ? {} : { authorization: `Bearer ${access.token}` }), ...headers };
 }
 
-/** One connection with HTTP/2, closed at the end of the test. */
+/** Opens one HTTP/2 connection, which is closed at the end of the test. */
 export function http2Session(t: Scope, access: ClusterAccess): ClientHttp2Session {
   const session = connectHttp2(access.server, {
     ...tlsOptions(access),
@@ -61,7 +61,7 @@ export function http2Request(
   return http2Answer(stream);
 }
 
-/** Rejects when the stream is reset before its end. */
+/** Rejects if the stream is reset before its end. */
 export function http2Answer(stream: ClientHttp2Stream): Promise<RawAnswer> {
   return new Promise((resolve, reject) => {
     let headers: IncomingHttpHeaders | undefined;
@@ -78,7 +78,7 @@ export function http2Answer(stream: ClientHttp2Stream): Promise<RawAnswer> {
   });
 }
 
-/** With `agent`, a connection can be kept for the next request. A body without Content-Length goes in chunks. */
+/** Sends one HTTP/1.1 request. An `agent` can reuse the connection. A body without Content-Length is sent in chunks. */
 export function http1Request(
   access: ClusterAccess,
   request: RawRequest & { readonly agent?: Agent },
@@ -88,14 +88,14 @@ export function http1Request(
     const { hostname, port } = new URL(access.server);
     const headers = headersOf(access, request.headers);
     const options: RequestOptions = { host: hostname, port, method, path, headers, agent, ...tlsOptions(access) };
-    const outgoing = httpsRequest(options, (answer) => {
+    const outgoing = httpsRequest(options, (response) => {
       const chunks: Buffer[] = [];
-      answer.on('data', (chunk: Buffer) => chunks.push(chunk));
-      answer.on('error', reject);
-      answer.on('end', () => {
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () => {
         const text = Buffer.concat(chunks).toString('utf8');
-        if (answer.complete) resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text });
-        else reject(new Error('the answer ended in its midst'));
+        if (response.complete) resolve({ status: response.statusCode ?? 0, headers: response.headers, text });
+        else reject(new Error('the response is incomplete'));
       });
     });
     outgoing.on('error', reject);

@@ -1,6 +1,6 @@
 /**
- * The whole program with real guests: `selfsame up` with nodes on QEMU, and what the guests of the built-in image see.
- * One plane serves all tests of a file; nothing of it is left at the end, guests included.
+ * Runs the whole program with real guests: `selfsame up` with nodes on QEMU, and reads what guests of the built-in
+ * image see. One plane serves all tests of a file; nothing of it remains at the end, guests included.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
@@ -25,7 +25,7 @@ import { spawnServer, transportTo, type Scope, type ServerProcess } from '#test/
 const NAMESPACE = 'default';
 const POLL_MS = 200;
 const TOKEN_FILE = 'SELFSAME_TOKEN_FILE=';
-/** Far beyond what a guest takes on a busy machine; a test that hangs says what it waited for. */
+/** Far longer than a guest needs on a busy machine. A test that times out reports what it waited for. */
 const PATIENCE_MS = 180_000;
 
 export interface RealPlane {
@@ -33,7 +33,7 @@ export interface RealPlane {
   server: ServerProcess;
   client: Client;
   create<T extends KubeObject>(type: ResourceType<T>, object: T): Promise<Stored<T>>;
-  /** Resolves when it is as wanted, or with undefined when it is to be gone and is. */
+  /** Waits until the object is as expected. Resolves with undefined if it is expected to be gone. */
   until<T extends KubeObject>(
     type: ResourceType<T>,
     name: string,
@@ -41,21 +41,21 @@ export interface RealPlane {
     options?: { namespace?: string },
   ): Promise<Stored<T> | undefined>;
   guest(name: string): RealGuest;
-  /** A verb of the subresources API: `virtualmachines/NAME/restart`. */
+  /** Calls a verb of the subresources API: `virtualmachines/NAME/restart`. */
   put(path: string, body?: object): Promise<void>;
-  /** What a subresource answers: `virtualmachineinstances/NAME/userlist`. */
+  /** Returns the response of a subresource: `virtualmachineinstances/NAME/userlist`. */
   read(path: string): Promise<object>;
   /** Starts the program again after it was killed. */
   restart(): Promise<void>;
-  /** Processes that run below the data directory, or below a part of it, by their command. */
+  /** Returns the processes that run below the data directory, or below a part of it. */
   processes(options?: { below?: string }): { pid: number; command: string }[];
-  /** Programs of pods that have a token of their account, each with the agent that started it. */
+  /** Returns the programs of pods that have a token of their account, each with the agent that started it. */
   programs(): PodProgram[];
 }
 
 export interface PodProgram {
   readonly pid: number;
-  /** Another one once its agent is dead. */
+  /** The agent that started the program; another process after that agent has died. */
   readonly parent: number;
   readonly tokenFile: string;
 }
@@ -63,14 +63,14 @@ export interface PodProgram {
 export interface RealGuest {
   vmi(): Promise<Stored<VirtualMachineInstance>>;
   vm(): Promise<Stored<VirtualMachine>>;
-  /** Resolves when the condition holds; fails with what was there instead. */
+  /** Waits until the condition holds; a timeout reports the last status. */
   until(what: string, ready: (vmi: Stored<VirtualMachineInstance> | undefined) => boolean): Promise<void>;
   untilVm(what: string, ready: (vm: Stored<VirtualMachine>) => boolean): Promise<Stored<VirtualMachine>>;
-  /** What it said on its console so far. */
+  /** Returns the console output so far. */
   console(): Promise<string>;
-  /** Resolves with its report when it has booted (another time than `after`). */
+  /** Waits for the report of the guest after a boot other than `afterBootId`. */
   boots(options?: { afterBootId?: string }): Promise<GuestReport>;
-  /** Types a line on its console and resolves with what it says until the pattern comes. */
+  /** Types a line on the console and returns the output up to the match of the pattern. */
   says(line: string, pattern: RegExp): Promise<string>;
 }
 
@@ -99,36 +99,37 @@ export async function startRealPlane(
     ...(await connect(0)),
     create: (type, object) => plane.client.create(type, object),
     until: (type, name, ready, { namespace } = {}) =>
-      eventually(`${type.kind} ${name}`, async () => {
-        const object = await getIfThere(plane.client, type, name, namespace);
+      pollUntilDone(`${type.kind} ${name}`, async () => {
+        const object = await getIfExists(plane.client, type, name, namespace);
         return ready(object) ? done(object) : waiting(object?.['status']);
       }),
     guest: (name) => realGuest(() => plane, name),
     async restart() {
-      // The same port: the agents of the nodes know no other.
+      // The agents of the nodes know only this port.
       const { port } = new URL(plane.server.access().server);
       Object.assign(plane, await connect(Number(port)));
     },
     processes: ({ below = dataDir } = {}) => processesBelow(below),
-    programs: () => processesBelow(dataDir).flatMap(({ pid }) => podProgram(pid)),
+    programs: () => processesBelow(dataDir).flatMap(({ pid }) => findPodProgram(pid)),
   };
   t.after(async () => {
-    // The server first: it would start the agents of its nodes again. They hold its output open: it ends with them.
+    // The server first, because it would start its agents again. The agents hold its output open, so it closes with
+    // them.
     const ended = plane.server.kill('SIGKILL');
-    killBelow(dataDir);
+    killProcessesBelow(dataDir);
     await ended;
-    releaseBelow(dataDir);
+    releaseMountsBelow(dataDir);
     rmSync(dataDir, { recursive: true, force: true, maxRetries: 10 });
   });
   return plane;
 }
 
-/** The documents of a YAML file, as values. */
+/** Returns the documents of a YAML file as values. */
 export function documentsOf(text: string): KubeObject[] {
   return parseAllDocuments(text).map((document) => document.toJS() as KubeObject);
 }
 
-async function getIfThere<T extends KubeObject>(
+async function getIfExists<T extends KubeObject>(
   client: Client,
   type: ResourceType<T>,
   name: string,
@@ -142,40 +143,40 @@ async function getIfThere<T extends KubeObject>(
   }
 }
 
-function realGuest(planeNow: () => RealPlane, name: string): RealGuest {
+function realGuest(currentPlane: () => RealPlane, name: string): RealGuest {
   const at = { namespace: NAMESPACE, name };
-  const found = () => getIfThere(planeNow().client, VIRTUAL_MACHINE_INSTANCES, name);
+  const findVmi = () => getIfExists(currentPlane().client, VIRTUAL_MACHINE_INSTANCES, name);
   const guest: RealGuest = {
-    vmi: () => planeNow().client.get(VIRTUAL_MACHINE_INSTANCES, at),
-    vm: () => planeNow().client.get(VIRTUAL_MACHINES, at),
+    vmi: () => currentPlane().client.get(VIRTUAL_MACHINE_INSTANCES, at),
+    vm: () => currentPlane().client.get(VIRTUAL_MACHINES, at),
     async until(what, ready) {
-      await eventually(`VMI ${name}: ${what}`, async () => {
-        const vmi = await found();
+      await pollUntilDone(`VMI ${name}: ${what}`, async () => {
+        const vmi = await findVmi();
         return ready(vmi) ? done(undefined) : waiting(vmi?.status ?? 'no instance');
       });
     },
     untilVm: (what, ready) =>
-      eventually(`VM ${name}: ${what}`, async () => {
+      pollUntilDone(`VM ${name}: ${what}`, async () => {
         const vm = await guest.vm();
         return ready(vm) ? done(vm) : waiting(vm.status);
       }),
-    console: () => consoleOf(planeNow(), name),
+    console: () => readConsole(currentPlane(), name),
     boots: ({ afterBootId } = {}) =>
-      eventually(`VM ${name}: its guest has booted`, async () => {
+      pollUntilDone(`VM ${name}: boot of its guest`, async () => {
         const text = await guest.console().catch((error: unknown) => String(error));
         const report = lastReport(text);
-        const another = report !== undefined && report.facts['bootid'] !== afterBootId;
-        return another ? done(report) : waiting(text.slice(-500));
+        const isOtherBoot = report !== undefined && report.facts['bootid'] !== afterBootId;
+        return isOtherBoot ? done(report) : waiting(text.slice(-500));
       }),
     async says(line, pattern) {
-      const stream = await openConsole(planeNow(), name);
-      let heard = '';
-      stream.on('data', (chunk: Buffer) => (heard += chunk.toString('latin1')));
+      const stream = await openConsole(currentPlane(), name);
+      let output = '';
+      stream.on('data', (chunk: Buffer) => (output += chunk.toString('latin1')));
       stream.on('error', () => {});
       try {
         stream.write(`${line}\n`);
-        return await eventually(`VM ${name}: answers "${line}"`, async () =>
-          pattern.test(heard) ? done(heard) : waiting(heard.slice(-500)),
+        return await pollUntilDone(`VM ${name}: answer to "${line}"`, async () =>
+          pattern.test(output) ? done(output) : waiting(output.slice(-500)),
         );
       } finally {
         stream.destroy();
@@ -185,27 +186,28 @@ function realGuest(planeNow: () => RealPlane, name: string): RealGuest {
   return guest;
 }
 
-type Look<T> = { readonly is: 'done'; readonly value: T } | { readonly is: 'waiting'; readonly seen: unknown };
+type PollResult<T> = { readonly is: 'done'; readonly value: T } | { readonly is: 'waiting'; readonly seen: unknown };
 
-const done = <T>(value: T): Look<T> => ({ is: 'done', value });
-const waiting = (seen: unknown): Look<never> => ({ is: 'waiting', seen });
+const done = <T>(value: T): PollResult<T> => ({ is: 'done', value });
+const waiting = (seen: unknown): PollResult<never> => ({ is: 'waiting', seen });
 
-async function eventually<T>(what: string, look: () => Promise<Look<T>>): Promise<T> {
-  const until = performance.now() + PATIENCE_MS;
+async function pollUntilDone<T>(what: string, poll: () => Promise<PollResult<T>>): Promise<T> {
+  const deadline = performance.now() + PATIENCE_MS;
   for (;;) {
-    const now = await look();
-    if (now.is === 'done') return now.value;
-    if (performance.now() > until) throw new Error(`Waited in vain for ${what}; saw ${JSON.stringify(now.seen)}`);
+    const result = await poll();
+    if (result.is === 'done') return result.value;
+    if (performance.now() > deadline)
+      throw new Error(`Timed out waiting for ${what}; last seen: ${JSON.stringify(result.seen)}`);
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
 }
 
-/** As `kubectl logs` reads it. */
-async function consoleOf(plane: RealPlane, name: string): Promise<string> {
+/** Reads the console log, as `kubectl logs` does. */
+async function readConsole(plane: RealPlane, name: string): Promise<string> {
   const vmi = await plane.client.get(VIRTUAL_MACHINE_INSTANCES, { namespace: NAMESPACE, name });
   const labelSelector = `${CREATED_BY_LABEL}=${vmi.metadata.uid}`;
   const pods = await plane.client.list(PODS, { namespace: NAMESPACE, labelSelector });
-  // One that has moved has another for a moment.
+  // After a migration, the instance has two pods for a moment.
   const pod = pods.items.find(({ spec }) => spec.nodeName === vmi.status?.nodeName) ?? pods.items[0];
   if (pod === undefined) throw new Error(`VMI ${name} has no pod`);
   const path = `/api/v1/namespaces/${NAMESPACE}/pods/${pod.metadata.name}/log?container=${CONSOLE_CONTAINER}`;
@@ -251,24 +253,24 @@ function processesBelow(dir: string): { pid: number; command: string }[] {
         const command = readlinkSync(join('/proc', pid, 'exe'));
         return cwd.startsWith(dir) ? [{ pid: Number(pid), command }] : [];
       } catch {
-        return []; // It ended meanwhile, or has no program.
+        return []; // The process ended meanwhile, or has no executable.
       }
     });
 }
 
-function podProgram(pid: number): PodProgram[] {
+function findPodProgram(pid: number): PodProgram[] {
   try {
     const variables = readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0');
     const tokenFile = variables.find((variable) => variable.startsWith(TOKEN_FILE))?.slice(TOKEN_FILE.length);
     const parent = /^PPid:\s*([0-9]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
     return tokenFile === undefined ? [] : [{ pid, parent: Number(parent), tokenFile }];
   } catch {
-    return []; // It ended meanwhile.
+    return []; // The process ended meanwhile.
   }
 }
 
-/** What guests that were killed held: file systems of their state, and the devices below them. */
-function releaseBelow(dir: string): void {
+/** Releases what killed guests held: the file systems of their state and the loop devices below them. */
+function releaseMountsBelow(dir: string): void {
   const mounts = readFileSync('/proc/self/mounts', 'utf8').split('\n');
   for (const [, target = ''] of mounts.map((line) => line.split(' '))) {
     if (target.startsWith(`${dir}/`)) execFileSync('umount', [target]);
@@ -280,12 +282,12 @@ function releaseBelow(dir: string): void {
   }
 }
 
-function killBelow(dir: string): void {
+function killProcessesBelow(dir: string): void {
   for (const { pid } of processesBelow(dir)) {
     try {
       process.kill(pid, 'SIGKILL');
     } catch {
-      // It ended meanwhile.
+      // The process ended meanwhile.
     }
   }
 }

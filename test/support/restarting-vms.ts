@@ -1,6 +1,6 @@
 /**
- * How many VMs of a simulated plane restart at a time: seen by a watch of their instances, whoever restarts them and
- * however. A VM restarts from the end of one instance on until another one runs.
+ * Counts how many VMs of a simulated plane restart at a time, whatever restarts them. It watches their instances: a VM
+ * restarts from the end of one instance until the next one runs.
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
@@ -16,11 +16,11 @@ import type { VmPlane } from '#test/support/vm-plane.ts';
 const ADMIN = { name: 'admin', groups: ['system:masters', 'system:authenticated'] };
 
 export class RestartingVms {
-  #most = 0;
+  #maxConcurrent = 0;
   readonly #down = new Set<string>();
   readonly #begun = new Set<string>();
 
-  /** Until the end of the test. All instances are up when it begins. */
+  /** Watches until the end of the test. All instances must be running at the beginning. */
   static async watch(t: TestContext, plane: VmPlane): Promise<RestartingVms> {
     const handler: ApiHandler = async (request) => await plane.server.api.core.handler(request);
     const reader = createClient(createInProcessTransport({ handler, user: ADMIN, userAgent: 'test' }));
@@ -31,28 +31,28 @@ export class RestartingVms {
     void instances.start({ signal: stopping.signal });
     await instances.synced();
     const restarting = new RestartingVms();
-    instances.onChange((key, { new: vmi }) => restarting.#see(key, vmi));
-    assert.equal(restarting.begun, 0, 'all run before it begins');
+    instances.onChange((key, { new: vmi }) => restarting.#observe(key, vmi));
+    assert.equal(restarting.begun, 0, 'all instances run at the beginning');
     return restarting;
   }
 
-  /** At one time. */
+  /** The largest number of VMs that restarted at the same time. */
   get most(): number {
-    return this.#most;
+    return this.#maxConcurrent;
   }
 
-  /** How many have restarted, or do. */
+  /** The number of VMs that have begun to restart. */
   get begun(): number {
     return this.#begun.size;
   }
 
-  #see(key: string, vmi: Stored<VirtualMachineInstance> | undefined): void {
+  #observe(key: string, vmi: Stored<VirtualMachineInstance> | undefined): void {
     if (vmi?.status?.phase === 'Running' && !isDeleting(vmi)) {
       this.#down.delete(key);
       return;
     }
     this.#down.add(key);
     this.#begun.add(key);
-    this.#most = Math.max(this.#most, this.#down.size);
+    this.#maxConcurrent = Math.max(this.#maxConcurrent, this.#down.size);
   }
 }

@@ -1,4 +1,4 @@
-/** Randomness that a failed test can be repeated with: the seed is printed, and SELFSAME_TEST_SEED sets it. */
+/** Repeatable randomness: each test prints its seed, and SELFSAME_TEST_SEED sets it. */
 import { randomInt } from 'node:crypto';
 import type { TestContext } from 'node:test';
 import { FULL_RUN } from '#test/support/full-run.ts';
@@ -10,7 +10,7 @@ export class SeededRandom {
     this.#state = seed >>> 0;
   }
 
-  /** From 0 up to, not including, 1 (mulberry32). */
+  /** Returns a number from 0 (included) to 1 (not included), by mulberry32. */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let mixed = this.#state;
@@ -19,7 +19,7 @@ export class SeededRandom {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** A whole number, both ends included. */
+  /** Returns an integer; both bounds are included. */
   between(least: number, most: number): number {
     return least + Math.floor(this.next() * (most - least + 1));
   }
@@ -33,11 +33,14 @@ export class SeededRandom {
   }
 }
 
-/** `everyRun`: the seed of those runs that are to tell of a change, not of luck; with SELFSAME_TEST_FULL it is random, too. */
+/**
+ * Creates the generator. `fixedSeed` is the seed of ordinary runs, whose result must depend only on the code. Full runs
+ * and tests without it use a random seed.
+ */
 export function seededRandom(t: TestContext, { everyRun }: { readonly everyRun?: number } = {}): SeededRandom {
   const given = process.env['SELFSAME_TEST_SEED'];
-  const usual = FULL_RUN ? undefined : everyRun;
-  const seed = given === undefined ? (usual ?? randomInt(2 ** 31)) : Number(given);
+  const defaultSeed = FULL_RUN ? undefined : everyRun;
+  const seed = given === undefined ? (defaultSeed ?? randomInt(2 ** 31)) : Number(given);
   t.diagnostic(`seed ${seed}`);
   return new SeededRandom(seed);
 }

@@ -1,4 +1,4 @@
-/** The real program as a child process: started until it says `ready`, stopped or killed, and what it said. */
+/** The real program as a child process: starts it and waits for `ready`, stops or kills it, and collects its output. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -10,22 +10,22 @@ import { systemClock } from '#lib/clock.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
-/** A test, or whatever else has an end. */
+/** A test, or anything else that ends. */
 export interface Scope {
   after(fn: () => unknown): void;
 }
 
 export interface ServerOptions {
   readonly dataDir: string;
-  /** 0, which is the default, takes a free one. */
+  /** The port; 0, the default, selects a free one. */
   readonly port?: number;
   readonly tokenAuthFile?: string;
-  /** `engine` unless set; `up` with its flags brings the VMs. */
+  /** The command; `engine` by default. `up` with its flags adds VMs. */
   readonly command?: readonly string[];
 }
 
-export interface Outcome {
-  /** Null when a signal ended it. */
+export interface ProcessExit {
+  /** Null if a signal ended the process. */
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly stdout: string;
@@ -34,13 +34,13 @@ export interface Outcome {
 
 export interface ServerProcess {
   readonly pid: number;
-  /** Resolves when it says `ready`; rejects when it ends before. */
+  /** Resolves when the process prints `ready`; rejects if it ends before. */
   readonly ready: Promise<void>;
-  /** However it ends. */
-  readonly exited: Promise<Outcome>;
-  /** From its kubeconfig; only once it is ready. */
+  /** Resolves when the process has ended, for any reason. */
+  readonly exited: Promise<ProcessExit>;
+  /** Returns access from the kubeconfig of the server, which must be ready. */
   access(): ClusterAccess;
-  kill(signal: NodeJS.Signals): Promise<Outcome>;
+  kill(signal: NodeJS.Signals): Promise<ProcessExit>;
 }
 
 /** Starts the program and kills it at the end of the test at the latest. */
@@ -64,10 +64,10 @@ export function spawnServer(t: Scope, options: ServerOptions): ServerProcess {
     });
     child.once('close', () => reject(new Error(`the server ended before it was ready: ${stdout}${stderr}`)));
   });
-  // Who only wants to see it end does not wait for it.
+  // A caller that only waits for the end does not handle this rejection.
   ready.catch(() => {});
   child.stderr.on('data', (chunk) => (stderr += String(chunk)));
-  const exited = once(child, 'close').then(([code, signal]): Outcome => {
+  const exited = once(child, 'close').then(([code, signal]): ProcessExit => {
     process.off('exit', end);
     return { code: code as number | null, signal: signal as NodeJS.Signals | null, stdout, stderr };
   });
@@ -94,14 +94,14 @@ export function kubeconfigAccess(dataDir: string): ClusterAccess {
   return loadKubeconfig(readFile(join(dataDir, 'kubeconfig')), { readFile });
 }
 
-/** Closed at the end of the test. */
+/** Opens a transport that is closed at the end of the test. */
 export function transportTo(t: Scope, access: ClusterAccess): HttpTransport {
   const transport = createHttpTransport(access, { userAgent: 'selfsame-test', clock: systemClock });
   t.after(() => transport.close());
   return transport;
 }
 
-/** Removed at the end of the test. */
+/** Creates a directory that is removed at the end of the test. */
 export function temporaryDir(t: Scope): string {
   const dir = mkdtempSync(join(tmpdir(), 'selfsame-test-'));
   t.after(() => rmSync(dir, { recursive: true, force: true }));

@@ -7,9 +7,9 @@ import type { Loose } from './test-api.ts';
 
 const MOVING = { bytes: 1, overlay: false };
 
-function aVolume({ comesTo, scope = 'node' }: { comesTo?: string; scope?: string } = {}): Loose {
+function aVolume({ targetNode, scope = 'node' }: { targetNode?: string; scope?: string } = {}): Loose {
   return {
-    metadata: { name: 'pv-a', ...(comesTo && { annotations: { [INCOMING_NODE_ANNOTATION]: comesTo } }) },
+    metadata: { name: 'pv-a', ...(targetNode && { annotations: { [INCOMING_NODE_ANNOTATION]: targetNode } }) },
     spec: { claimRef: { uid: 'c' }, csi: { volumeAttributes: { scope } } },
   };
 }
@@ -42,40 +42,40 @@ const INCOMING = {
   contents: new Map([['init', Buffer.from('user-data')]]),
 };
 
-test('disks that move are made anew at another path, and what is on them is the target’s alone', async () => {
-  const shared = new SimulatedStorage();
-  const [source, target] = [new SimulatedDisks(shared, 'n1'), new SimulatedDisks(shared, 'n2')];
-  const lookups = lookupsOf(aVolume({ comesTo: 'n2' }));
-  const [from] = pathsOf(await source.volumes().prepare(VMI, lookups, {}));
+test('disks that move are created at another path, and their content is on the target only', async () => {
+  const storage = new SimulatedStorage();
+  const [source, target] = [new SimulatedDisks(storage, 'n1'), new SimulatedDisks(storage, 'n2')];
+  const lookups = lookupsOf(aVolume({ targetNode: 'n2' }));
+  const [sourcePath] = pathsOf(await source.volumes().prepare(VMI, lookups, {}));
   source.write('pv-a', 'old');
   target.write('pv-a', 'of an earlier try');
 
   const paths = pathsOf(await target.volumes().prepareIncoming(VMI, lookups, INCOMING));
 
-  assert.equal(from, '/simulated/pv-a');
+  assert.equal(sourcePath, '/simulated/pv-a');
   assert.deepEqual(paths, ['/simulated/n2/pv-a', '/simulated/n2/init', '/simulated/scratch']);
   assert.equal(target.read('pv-a'), '');
   target.writeDisk('/simulated/n2/pv-a', source.readDisk('/simulated/pv-a') ?? '');
   assert.deepEqual([source.read('pv-a'), target.read('pv-a')], ['old', 'old']);
-  assert.deepEqual(target.made, ['pv-a']);
+  assert.deepEqual(target.createdVolumes, ['pv-a']);
 
   await source.volumes().removeLeftover(aVolume());
   assert.deepEqual([source.read('pv-a'), target.read('pv-a')], [undefined, 'old']);
-  assert.deepEqual(source.cleared, ['pv-a']);
+  assert.deepEqual(source.removedLeftovers, ['pv-a']);
 });
 
-test('a volume is not made anew on a node that it does not come to', async () => {
+test('a volume is created only on the node that it moves to', async () => {
   const disks = new SimulatedDisks(new SimulatedStorage(), 'n1');
-  for (const volume of [aVolume(), aVolume({ comesTo: 'n2' })]) {
+  for (const volume of [aVolume(), aVolume({ targetNode: 'n2' })]) {
     await assert.rejects(
       disks.volumes().prepareIncoming(VMI, lookupsOf(volume), INCOMING),
-      /Cannot make volume "pv-a"/,
+      /Cannot create volume "pv-a"/,
     );
   }
   assert.equal(disks.read('pv-a'), undefined);
 });
 
-test('volumes that all nodes reach stay where they are', async () => {
+test('volumes that all nodes share keep their path', async () => {
   const shared = new SimulatedStorage();
   const [source, target] = [new SimulatedDisks(shared, 'n1'), new SimulatedDisks(shared, 'n2')];
   const lookups = lookupsOf(aVolume({ scope: 'shared' }));
@@ -90,20 +90,20 @@ test('volumes that all nodes reach stay where they are', async () => {
   assert.equal(target.readDisk('/simulated/pv-a'), 'content');
 });
 
-test('a block volume that a second node mounts before the first has released it is found out', async () => {
+test('a block volume that a second node mounts before the first has released it is detected', async () => {
   const shared = new SimulatedStorage();
-  const [one, other] = [new SimulatedDisks(shared, 'n1').volumes(), new SimulatedDisks(shared, 'n2').volumes()];
+  const [first, second] = [new SimulatedDisks(shared, 'n1').volumes(), new SimulatedDisks(shared, 'n2').volumes()];
   const volume = aVolume({ scope: 'shared' });
   const lookups = lookupsOf({ ...volume, spec: { ...volume.spec, volumeMode: 'Block' } });
 
-  await one.prepareState('guest', 'a', lookups, {});
-  await one.release('another guest');
-  await one.releaseUnwanted((domain) => domain === 'guest');
-  await one.prepareState('guest', 'a', lookups, {});
+  await first.prepareState('guest', 'a', lookups, {});
+  await first.release('another guest');
+  await first.releaseUnwanted((domain) => domain === 'guest');
+  await first.prepareState('guest', 'a', lookups, {});
   assert.deepEqual(shared.doubleMounts, []);
-  await one.release('guest');
-  await other.prepareState('guest', 'a', lookups, {});
+  await first.release('guest');
+  await second.prepareState('guest', 'a', lookups, {});
   assert.deepEqual(shared.doubleMounts, []);
-  await one.prepareState('guest', 'a', lookups, {});
+  await first.prepareState('guest', 'a', lookups, {});
   assert.deepEqual(shared.doubleMounts, ['pv-a on n2 and n1']);
 });

@@ -1,6 +1,6 @@
 /**
- * The disks of a simulated node: what is on each of them is a text. Those that all nodes reach are one storage for all
- * of them. They outlive agents, as files do.
+ * The disks of a simulated node. The content of each disk is a text. Disks on shared storage are the same for all
+ * nodes. Disks outlive agents, as files do.
  */
 import { basename } from 'node:path';
 import { INCOMING_NODE_ANNOTATION } from '#api/names.ts';
@@ -11,25 +11,28 @@ import { volumeOfClaim } from '#node/volumes/claim.ts';
 import type { DiskTexts } from '#node/hypervisor/fake/fake-host.ts';
 import type { Preparation, PreparedVolume, VolumeLookups, Volumes } from '#node/volumes-port.ts';
 
-/** As large as the claims of tests are. */
+/** The size of the claims in tests. */
 const SNAPSHOT_BYTES = 64 * 2 ** 20;
 const DISKS = '/simulated/';
 const SNAPSHOTS = '/simulated/snapshots/';
 
 export class SimulatedStorage {
-  /** What is on a disk, by the name of its PersistentVolume; '' when it is new. */
+  /** The texts by name of the PersistentVolume; '' for a new disk. */
   readonly contents = new Map<string, string>();
-  /** By handle. */
+  /** The snapshots by handle. */
   readonly snapshots = new Map<string, { text: string; isSealed: boolean }>();
-  /** Block volumes that are mounted for the state of a guest: the node that has mounted each, by name of the volume. */
+  /** Block volumes that are mounted for the state of a guest, by name: the node that mounted each. */
   readonly mounts = new Map<string, { readonly node: string; readonly domain: string }>();
-  /** Block volumes that a second node mounted before the first had let go: two ext4 drivers on one disk destroy it. */
+  /**
+   * Block volumes that a second node mounted before the first had released them: two ext4 drivers on one disk destroy
+   * it.
+   */
   readonly doubleMounts: string[] = [];
 }
 
 type Volume = NonNullable<VirtualMachineInstance['spec']['volumes']>[number];
 
-interface Coming {
+interface IncomingVolumes {
   readonly moving: ReadonlySet<string>;
   readonly contents: ReadonlyMap<string, Buffer>;
 }
@@ -37,18 +40,18 @@ interface Coming {
 export class SimulatedDisks implements DiskTexts {
   readonly own = new SimulatedStorage();
   readonly shared: SimulatedStorage;
-  /** Names of the PersistentVolumes that were made for guests that come, and of copies that were cleared away. */
-  readonly made: string[] = [];
-  readonly cleared: string[] = [];
+  /** Names of the PersistentVolumes that were created for incoming guests, and of leftovers that were removed. */
+  readonly createdVolumes: string[] = [];
+  readonly removedLeftovers: string[] = [];
   readonly #node: string | undefined;
 
-  /** `node`: then only volumes that are to come to it may be moved here, and they have paths of their own. */
+  /** With `node`, only volumes that move to that node may be created here, and incoming disks have their own paths. */
   constructor(shared: SimulatedStorage, node?: string) {
     this.shared = shared;
     this.#node = node;
   }
 
-  /** A disk as guests name it. */
+  /** Returns the text of a disk by its path in the domain definition. */
   readDisk(path: string): string | undefined {
     return isDisk(path) ? this.read(basename(path)) : undefined;
   }
@@ -66,20 +69,20 @@ export class SimulatedDisks implements DiskTexts {
     contents.set(volume, text);
   }
 
-  /** What a snapshot holds, by its handle, where this node reaches it. */
+  /** Returns a snapshot by its handle, if this node can reach it. */
   snapshot(handle: string): Readonly<{ text: string; isSealed: boolean }> | undefined {
     return this.own.snapshots.get(handle) ?? this.shared.snapshots.get(handle);
   }
 
-  /** Guests go on; what is on their disks at this moment is in the copies. */
-  copied(copies: readonly { path: string; source: string }[]): void {
+  /** Copies the current texts of the disks, while their guests run on. */
+  copyDisks(copies: readonly { path: string; source: string }[]): void {
     for (const { path, source } of copies) {
       const place = parseSnapshotHandle(path.slice(SNAPSHOTS.length));
-      if (place !== undefined) this.#snapshot(place, this.readDisk(source) ?? '');
+      if (place !== undefined) this.#storeSnapshot(place, this.readDisk(source) ?? '');
     }
   }
 
-  /** Claims must be bound, and volumes from snapshots filled, as on a real node. */
+  /** Returns the volumes of the node. As on a real node, claims must be bound and volumes from snapshots filled. */
   volumes(): Volumes {
     return {
       prepare: ({ spec }, lookups, { names }) =>
@@ -91,29 +94,29 @@ export class SimulatedDisks implements DiskTexts {
         this.#prepare(spec.volumes ?? [], lookups, { moving: new Set(moving.keys()), contents }),
       removeLeftover: async ({ metadata }) => {
         this.own.contents.delete(metadata.name);
-        this.cleared.push(metadata.name);
+        this.removedLeftovers.push(metadata.name);
       },
       prepareState: async (domain, claim, lookups) => {
         const found = await volumeOfClaim(claim, lookups);
         if (found.is !== 'bound') return found;
         if (found.volume.spec.volumeMode === 'Block') this.#mount(found.volume, domain);
-        if (this.#make(found.volume)) {
+        if (this.#createUnlessPending(found.volume)) {
           return { is: 'waiting', reason: 'VolumeCopyPending', message: 'it is not filled yet' };
         }
         return { is: 'ready', directory: `${DISKS}${found.volume.metadata.name}/state` };
       },
       releaseVolume: async () => {},
-      release: async (domain) => this.#unmount((one) => one === domain),
-      releaseUnwanted: async (isWanted) => this.#unmount((one) => !isWanted(one)),
+      release: async (domain) => this.#unmount((mounted) => mounted === domain),
+      releaseUnwanted: async (isWanted) => this.#unmount((mounted) => !isWanted(mounted)),
       removeData: async (volume) => void this.#storageOf(volume).contents.delete(volume.metadata.name),
       grow: async () => 2 ** 30,
       makeSnapshotFile: async (place) => {
-        this.#snapshot(place, '');
+        this.#storeSnapshot(place, '');
         return `${SNAPSHOTS}${formatSnapshotHandle(place)}`;
       },
       takeSnapshot: async (volume, place) => {
-        if (this.#make(volume)) throw new Error('Cannot take a snapshot: the volume is not filled yet');
-        this.#snapshot(place, this.read(volume.metadata.name) ?? '');
+        if (this.#createUnlessPending(volume)) throw new Error('Cannot take a snapshot: the volume is not filled yet');
+        this.#storeSnapshot(place, this.read(volume.metadata.name) ?? '');
       },
       hasStateSnapshot: async (place) => this.#storageAt(place).snapshots.has(formatSnapshotHandle(place)),
       sealSnapshot: async (place) => {
@@ -127,18 +130,18 @@ export class SimulatedDisks implements DiskTexts {
     };
   }
 
-  async #prepare(wanted: readonly Volume[], lookups: VolumeLookups, incoming?: Coming): Promise<Preparation> {
+  async #prepare(wanted: readonly Volume[], lookups: VolumeLookups, incoming?: IncomingVolumes): Promise<Preparation> {
     const volumes = new Map<string, PreparedVolume>();
     for (const { name, persistentVolumeClaim } of wanted) {
-      const moves = incoming?.moving.has(name) === true;
-      let path = `${moves || incoming?.contents.has(name) === true ? this.#incomingDir() : DISKS}${name}`;
+      const isMoving = incoming?.moving.has(name) === true;
+      let path = `${isMoving || incoming?.contents.has(name) === true ? this.#incomingDir() : DISKS}${name}`;
       if (persistentVolumeClaim !== undefined) {
         const found = await volumeOfClaim(persistentVolumeClaim.claimName, lookups);
         if (found.is !== 'bound') return found;
-        if (moves) this.#makeAnew(found.volume);
-        const pending = this.#make(found.volume);
+        if (isMoving) this.#createIncoming(found.volume);
+        const pending = this.#createUnlessPending(found.volume);
         if (pending) return { is: 'waiting', reason: 'VolumeCopyPending', message: 'it is not filled yet' };
-        path = `${moves ? this.#incomingDir() : DISKS}${found.volume.metadata.name}`;
+        path = `${isMoving ? this.#incomingDir() : DISKS}${found.volume.metadata.name}`;
       }
       volumes.set(name, { source: { path, format: 'raw' }, readonly: false });
     }
@@ -163,19 +166,19 @@ export class SimulatedDisks implements DiskTexts {
     return `${DISKS}${this.#node ?? 'incoming'}/`;
   }
 
-  /** Empty, whatever was there: its content comes. */
-  #makeAnew({ metadata }: PersistentVolume): void {
+  /** Creates an empty volume in place of any earlier one; the migration fills it. */
+  #createIncoming({ metadata }: PersistentVolume): void {
     const { name = '', annotations } = metadata;
-    const comesTo = annotations?.[INCOMING_NODE_ANNOTATION];
-    if (this.#node !== undefined && comesTo !== this.#node) {
-      throw new Error(`Cannot make volume "${name}" anew: it comes to node "${comesTo ?? ''}"`);
+    const targetNode = annotations?.[INCOMING_NODE_ANNOTATION];
+    if (this.#node !== undefined && targetNode !== this.#node) {
+      throw new Error(`Cannot create volume "${name}": it moves to node "${targetNode ?? ''}"`);
     }
     this.own.contents.set(name, '');
-    this.made.push(name);
+    this.createdVolumes.push(name);
   }
 
-  /** Whether it is still to be filled; where it is not, it is there now. */
-  #make(volume: PersistentVolume): boolean {
+  /** Creates the volume unless it is to be filled from a snapshot. Reports whether it is still to be filled. */
+  #createUnlessPending(volume: PersistentVolume): boolean {
     const { contents } = this.#storageOf(volume);
     const { name = '' } = volume.metadata;
     if (contents.has(name)) return false;
@@ -195,7 +198,7 @@ export class SimulatedDisks implements DiskTexts {
     contents.set(name, snapshot.text);
   }
 
-  #snapshot(place: SnapshotPlace, text: string): void {
+  #storeSnapshot(place: SnapshotPlace, text: string): void {
     this.#storageAt(place).snapshots.set(formatSnapshotHandle(place), { text, isSealed: false });
   }
 

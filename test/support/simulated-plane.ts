@@ -1,4 +1,4 @@
-/** The real program with VMs on simulated nodes, each node a process of its own, as `selfsame up` starts them. */
+/** The real program with VMs on simulated nodes, each node in its own process, as `selfsame up` starts them. */
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { startServer } from '#test/support/server-process.ts';
 
 export interface SimulatedPlaneOptions {
   readonly nodes: number;
-  /** `qemu`: with real guests after all. */
+  /** `qemu`: nodes with real guests. */
   readonly hypervisor?: 'fake' | 'qemu';
 }
 
@@ -17,7 +17,7 @@ export async function startSimulatedPlane({ nodes, hypervisor = 'fake' }: Simula
   const ends: (() => unknown)[] = [];
   const cleanUp = async () => {
     for (const end of ends) end();
-    // Guests outlive their plane, where a test ended before them.
+    // Guests outlive their plane if a test ends before them.
     await removeWithProcesses(dir);
   };
   try {
@@ -29,7 +29,7 @@ export async function startSimulatedPlane({ nodes, hypervisor = 'fake' }: Simula
       kubeconfigPath: join(dataDir, 'kubeconfig'),
       dir,
       async stop() {
-        // Not killed: it takes its nodes with it.
+        // SIGTERM instead of SIGKILL: the server then also stops its nodes.
         await server.kill('SIGTERM');
         await cleanUp();
       },

@@ -5,15 +5,15 @@ import type { SimulatedNode } from '#test/support/vm-plane-nodes.ts';
 import type { VmPlane } from '#test/support/vm-plane.ts';
 
 const VERSION = 'snapshot.kubevirt.io/v1beta1';
-/** What people make, in an order in which it can be deleted; and what follows from it. */
-const MADE = [
+/** Kinds that users create, in an order in which they can be deleted, and kinds that controllers derive from them. */
+const USER_KINDS = [
   'VirtualMachine',
   'VirtualMachineRestore',
   'VirtualMachineSnapshot',
   'VirtualMachineSnapshotContent',
   'PersistentVolumeClaim',
 ];
-const FOLLOWING = [
+const DERIVED_KINDS = [
   'VirtualMachineInstance',
   'VirtualMachineIdentity',
   'VolumeSnapshot',
@@ -38,7 +38,7 @@ export function aRestore(name: string, vm: string, virtualMachineSnapshotName: s
   };
 }
 
-/** The content of a snapshot, and where it is. */
+/** Returns the content of a snapshot, with its URL. */
 export async function contentOf(plane: VmPlane, snapshot: string): Promise<Loose> {
   const { status } = await plane.get('VirtualMachineSnapshot', snapshot);
   const name = status.virtualMachineSnapshotContentName;
@@ -46,9 +46,9 @@ export async function contentOf(plane: VmPlane, snapshot: string): Promise<Loose
   return { ...(await plane.get('VirtualMachineSnapshotContent', name)), url };
 }
 
-/** What is on a disk of the VM. */
+/** Returns the text on a disk of the VM. */
 export async function diskOf(plane: VmPlane, vm: string, disk = 'root'): Promise<string> {
-  const { node, volume } = await placeOf(plane, vm, disk);
+  const { node, volume } = await locateDisk(plane, vm, disk);
   return node.read(volume) ?? '';
 }
 
@@ -56,32 +56,32 @@ export async function writeDisk(plane: VmPlane, vm: string, text: string): Promi
   await writeDisks(plane, vm, { root: text });
 }
 
-/** All of them at one moment, as a guest would. */
+/** Writes all disks at the same time, as a guest could. */
 export async function writeDisks(plane: VmPlane, vm: string, texts: Readonly<Record<string, string>>): Promise<void> {
   const names = Object.keys(texts);
-  const places = await Promise.all(names.map((disk) => placeOf(plane, vm, disk)));
+  const places = await Promise.all(names.map((disk) => locateDisk(plane, vm, disk)));
   for (const [index, { node, volume }] of places.entries()) node.write(volume, texts[names[index]!]!);
 }
 
-/** What a snapshot holds, by the name of the volume; undefined for one whose copy is not complete. */
+/** Returns the texts of a snapshot by volume name; undefined for a volume whose copy is not complete. */
 export async function heldBy(plane: VmPlane, snapshot: string): Promise<Record<string, string | undefined>> {
   const { spec } = await contentOf(plane, snapshot);
-  const held: [string, string | undefined][] = [];
+  const texts: [string, string | undefined][] = [];
   for (const { volumeName, volumeSnapshotName } of spec.volumeBackups) {
     const { status } = await plane.get('VolumeSnapshot', volumeSnapshotName);
     const content = await plane.get('VolumeSnapshotContent', status.boundVolumeSnapshotContentName);
     const { snapshotHandle } = content.status;
     const copies = plane.nodes.map(({ disks }) => disks.snapshot(snapshotHandle));
-    const copy = copies.find((one) => one !== undefined);
-    held.push([volumeName, copy?.isSealed === true ? copy.text : undefined]);
+    const copy = copies.find((candidate) => candidate !== undefined);
+    texts.push([volumeName, copy?.isSealed === true ? copy.text : undefined]);
   }
-  return Object.fromEntries(held);
+  return Object.fromEntries(texts);
 }
 
-async function placeOf(plane: VmPlane, vm: string, disk: string): Promise<{ node: SimulatedNode; volume: string }> {
+async function locateDisk(plane: VmPlane, vm: string, disk: string): Promise<{ node: SimulatedNode; volume: string }> {
   const { spec } = await plane.get('VirtualMachine', vm);
-  const found = spec.template.spec.volumes.find(({ name }: Loose) => name === disk);
-  const claim = await plane.get('PersistentVolumeClaim', found.persistentVolumeClaim.claimName);
+  const vmVolume = spec.template.spec.volumes.find(({ name }: Loose) => name === disk);
+  const claim = await plane.get('PersistentVolumeClaim', vmVolume.persistentVolumeClaim.claimName);
   const { volumeName } = claim.spec;
   assert.ok(volumeName !== undefined, `the claim of ${vm} has no volume`);
   const volume = await plane.get('PersistentVolume', volumeName);
@@ -96,12 +96,13 @@ export async function removeAll(plane: VmPlane, kinds: readonly string[]): Promi
   }
 }
 
-/** Deletes what people make; then nothing is left, neither objects nor data. */
+/** Deletes everything that users created and asserts that neither objects nor data remain. */
 export async function removeEverything(plane: VmPlane): Promise<void> {
-  await removeAll(plane, MADE);
-  for (const kind of [...MADE, ...FOLLOWING]) assert.deepEqual(await plane.names(kind), [], `${kind} is left`);
+  await removeAll(plane, USER_KINDS);
+  for (const kind of [...USER_KINDS, ...DERIVED_KINDS])
+    assert.deepEqual(await plane.names(kind), [], `${kind} remains`);
   for (const { name, disks, data } of plane.nodes) {
     const snapshots = [...disks.own.snapshots.keys(), ...disks.shared.snapshots.keys()];
-    assert.deepEqual([...data, ...snapshots], [], `data is left on ${name}`);
+    assert.deepEqual([...data, ...snapshots], [], `data remains on ${name}`);
   }
 }

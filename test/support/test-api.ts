@@ -1,4 +1,4 @@
-/** The engine's core in this process on a memory store: requests in, parsed answers out. */
+/** Runs the engine's core in this process on a memory store: a test sends requests and gets parsed responses. */
 import assert from 'node:assert/strict';
 import type { RunningController } from '#runtime/controller.ts';
 import { createCore, type Core } from '#engine/core.ts';
@@ -14,7 +14,7 @@ import { systemClock, type Clock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 
 export const ADMIN: UserInfo = { name: 'admin', groups: [MASTERS, 'system:authenticated'] };
-/** What pods are told to trust; nobody looks at it. */
+/** The CA that pods get; no test verifies it. */
 export const TEST_CA = 'PEM';
 export const MALLORY: UserInfo = { name: 'mallory', groups: ['system:authenticated'] };
 
@@ -25,7 +25,7 @@ export interface CallOptions {
   readonly user?: UserInfo;
 }
 
-// The body of an answer is whatever the API says; tests look into it freely.
+// The body of a response is whatever the API returns; tests read it without types.
 // oxlint-disable-next-line typescript/no-explicit-any
 export type Loose = any;
 
@@ -40,7 +40,7 @@ export interface Answer {
 export interface WatchProbe {
   readonly events: { type: string; object: Loose }[];
   readonly ended: Promise<void>;
-  /** Resolves once there are that many. */
+  /** Resolves once there are this many events. */
   got(count: number): Promise<{ type: string; object: Loose }[]>;
   stop(): void;
 }
@@ -49,12 +49,12 @@ export interface TestApi {
   readonly core: Core;
   readonly store: Store;
   call(method: string, url: string, options?: CallOptions): Promise<Answer>;
-  /** Like call, for requests that must work. */
+  /** Like `call`, but throws if the request fails. */
   ok(method: string, url: string, options?: CallOptions): Promise<Loose>;
   watch(url: string, options?: CallOptions): Promise<WatchProbe>;
-  /** Those of the engine. */
+  /** The controllers of the engine. */
   readonly controllers: readonly RunningController[];
-  /** Waits until no controller has anything left to do now. */
+  /** Waits until no controller has anything left to do. */
   settle(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -63,13 +63,13 @@ export interface TestApiOptions {
   readonly store?: Store;
   readonly clock?: Clock;
   readonly tokens?: TokenLookup;
-  /** Without them namespaces and CRDs are only stored. */
+  /** False: namespaces and CRDs are stored, but no controller acts on them. */
   readonly controllers?: boolean;
   /** Webhooks and aggregated APIs in this process. */
   readonly services?: LocalServices;
   readonly audit?: AuditSink;
-  /** Stands between everybody and the API. */
-  readonly gate?: (handler: ApiHandler) => ApiHandler;
+  /** Wraps the handler that all clients use. */
+  readonly wrapHandler?: (handler: ApiHandler) => ApiHandler;
 }
 
 export async function startTestApi({
@@ -79,17 +79,17 @@ export async function startTestApi({
   controllers = true,
   services,
   audit,
-  gate = (handler) => handler,
+  wrapHandler = (handler) => handler,
 }: TestApiOptions = {}): Promise<TestApi> {
   const open = store ?? (await openMemoryStore());
-  const made = createCore({ store: open, clock, log: silentLog, tokens, services, audit });
-  const core = { ...made, handler: gate(made.handler) };
+  const created = createCore({ store: open, clock, log: silentLog, tokens, services, audit });
+  const core = { ...created, handler: wrapHandler(created.handler) };
   const running = controllers ? await startControllers({ core, caPem: TEST_CA, clock, log: silentLog }) : undefined;
   core.markStarted();
 
   const call: TestApi['call'] = async (method, url, options = {}) => {
     const response = await core.handler(requestOf(method, url, options));
-    if (!('body' in response)) throw new Error(`${url} answered with a stream`);
+    if (!('body' in response)) throw new Error(`${url} returned a stream`);
     const bytes = Array.isArray(response.body) ? Buffer.concat(response.body) : (response.body as Buffer);
     const text = bytes.toString('utf8');
     const json = response.contentType.startsWith('application/json');
@@ -108,8 +108,8 @@ export async function startTestApi({
     },
     async watch(url, options = {}) {
       const response = await core.handler(requestOf('GET', url, options));
-      if (!('stream' in response)) throw new Error(`${url} did not answer with a stream: ${response.status}`);
-      return probe(response.stream);
+      if (!('stream' in response)) throw new Error(`${url} returned no stream: ${response.status}`);
+      return collectEvents(response.stream);
     },
     async settle() {
       for (let revision = -1; revision !== open.revision;) {
@@ -129,7 +129,7 @@ export async function startTestApi({
   };
 }
 
-/** What is written reaches every informer of this process within a few turns of the event loop. */
+/** Each write reaches every informer of this process within this many turns of the event loop. */
 const QUIET_TURNS = 20;
 
 function requestOf(method: string, url: string, options: CallOptions): ApiRequest {
@@ -153,7 +153,7 @@ function requestOf(method: string, url: string, options: CallOptions): ApiReques
 
 type Stream = (sink: StreamSink) => () => void;
 
-function probe(stream: Stream): WatchProbe {
+function collectEvents(stream: Stream): WatchProbe {
   const events: { type: string; object: Loose }[] = [];
   const waiting: { count: number; resolve: () => void }[] = [];
   let finish: () => void = () => {};

@@ -1,4 +1,4 @@
-/** Nodes for tests without agents: every guest has the same devices, and whoever asks is told at once. */
+/** Stands in for the node agents: every guest has the same devices, and the device map reads them without delay. */
 import { deviceHash } from '#api/device-hash.ts';
 import { hostDeviceOf } from '#api/host-api.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
@@ -7,12 +7,12 @@ import type { PlaneController } from '#controllers/plane-controller.ts';
 
 const MACHINE = 'pc-q35-7.2';
 
-/** What the status of an instance that runs says of them. */
+/** Returns the status fields of a running instance that describe its devices. */
 export function toldDevices(devices: readonly LearnedDevice[]) {
   return { machine: { type: MACHINE }, nodeName: 'node-1', deviceHash: deviceHash(devices), deviceRevision: 1 };
 }
 
-/** Learns them; no clock has to be moved for that. */
+/** Returns a device map controller that learns these devices for every instance, without waiting for the clock. */
 export function learnerOf(devices: readonly LearnedDevice[]): PlaneController {
   const vm = { vmName: '', status: 'Up', emulatedMachine: MACHINE, memSize: 64, smp: '1', uuid: '' } as const;
   const reading = { hash: deviceHash(devices), deviceRevision: 1, devices: devices.map(hostDeviceOf) };

@@ -1,4 +1,4 @@
-/** Stands where a tour stands: starts a plane of its own, says where, and waits to be killed. */
+/** Stands in for a tour: starts its own plane, prints the path of the kubeconfig, and waits to be killed. */
 import { join } from 'node:path';
 import { startOwnPlane } from '#cli/tour/own-plane.ts';
 

@@ -1,4 +1,4 @@
-/** The Job that changes machine types, run in this process against a simulated plane, and killed at will. */
+/** Runs the Job that changes machine types in this process, against a simulated plane, and kills it on request. */
 import assert from 'node:assert/strict';
 import { JOBS, type JobReference } from '#api/machine-types/kinds.ts';
 import { JOB_PREFIX, TRANSITION_ACCOUNT } from '#api/machine-types/names.ts';
@@ -15,7 +15,7 @@ import type { Loose } from '#test/support/test-api.ts';
 import type { VmPlane } from '#test/support/vm-plane.ts';
 import { runTransition } from '#transition/run-transition.ts';
 
-/** With its own account: what its role does not allow shows here. */
+/** The Job's own account, so that tests notice what its role does not allow. */
 const JOB_USER = {
   name: `system:serviceaccount:${SYSTEM_NAMESPACE}:${TRANSITION_ACCOUNT}`,
   groups: ['system:serviceaccounts', `system:serviceaccounts:${SYSTEM_NAMESPACE}`, 'system:authenticated'],
@@ -24,16 +24,16 @@ const STEP_MS = 1000;
 const MAX_STEPS = 4000;
 const DEFAULTS = { restartNow: false, maxRestarts: 10, maxFailures: Infinity } as const;
 
-export interface Running {
-  /** Undefined while it runs; `killed` after a kill. */
+export interface TransitionRun {
+  /** Undefined while the Job runs; `killed` after a kill. */
   readonly outcome: 'done' | 'failed' | 'killed' | undefined;
   kill(): Promise<void>;
 }
 
 export interface RunOptions {
-  /** It is killed after that many writes, before it hears of the last. */
+  /** Kills the Job after this many writes, before it receives the answer to the last one. */
   readonly killAfter?: number;
-  /** Gets the VM of each restart, before it is asked for. */
+  /** Called with the VM before each request for a restart. */
   readonly onVerb?: (vm: string) => void | Promise<void>;
 }
 
@@ -48,7 +48,7 @@ export class TransitionScene {
     this.#options = options;
   }
 
-  /** A Job that nobody runs but the scene. */
+  /** Creates a suspended Job, which only the scene runs. */
   static async make(
     plane: VmPlane,
     options: Partial<TransitionOptions> & Pick<TransitionOptions, 'glob'>,
@@ -65,7 +65,7 @@ export class TransitionScene {
     return new TransitionScene(plane, job, { ...DEFAULTS, ...options });
   }
 
-  start({ killAfter = Infinity, onVerb = () => {} }: RunOptions = {}): Running {
+  start({ killAfter = Infinity, onVerb = () => {} }: RunOptions = {}): TransitionRun {
     const killing = new AbortController();
     const { clock } = this.#plane;
     const handler: Loose = async (request: Loose) => await this.#plane.server.api.core.handler(request);
@@ -75,8 +75,8 @@ export class TransitionScene {
       stream: (request) => transport.stream(request),
       async request(request) {
         killing.signal.throwIfAborted();
-        const restarted = restartedBy(request);
-        if (restarted !== undefined) await onVerb(restarted);
+        const vm = vmRestartedBy(request);
+        if (vm !== undefined) await onVerb(vm);
         const answer = await transport.request({ ...request, signal: killing.signal }).catch((cause: unknown) => {
           throw cause instanceof ApiError ? cause : new TransportError('the server is away', { cause });
         });
@@ -85,8 +85,8 @@ export class TransitionScene {
         return answer;
       },
     };
-    const state: { outcome: Running['outcome']; error?: Error } = { outcome: undefined };
-    const over = runTransition({
+    const state: { outcome: TransitionRun['outcome']; error?: Error } = { outcome: undefined };
+    const ended = runTransition({
       client: createClient(counting),
       job: this.job,
       options: this.#options,
@@ -100,7 +100,7 @@ export class TransitionScene {
         state.outcome = 'killed';
       },
     );
-    over.catch((error: unknown) => (state.error = error instanceof Error ? error : new Error(String(error))));
+    ended.catch((error: unknown) => (state.error = error instanceof Error ? error : new Error(String(error))));
     return {
       get outcome() {
         if (state.error !== undefined) throw state.error;
@@ -108,31 +108,31 @@ export class TransitionScene {
       },
       async kill() {
         killing.abort(new Error('killed'));
-        await over;
+        await ended;
       },
     };
   }
 
-  /** In steps, so that what waits for the next second has come through before the one after. */
+  /** Advances the clock in steps of a second, so that work of one second completes before the next. */
   async pass(seconds: number): Promise<void> {
     for (let second = 0; second < seconds; second++) await this.#plane.clock.advance(STEP_MS);
     await this.#plane.settle();
   }
 
-  /** Time passes until it has ended. */
-  async ends(running: Running): Promise<Running['outcome']> {
+  /** Advances the clock until the Job has ended. */
+  async ends(running: TransitionRun): Promise<TransitionRun['outcome']> {
     for (let step = 0; running.outcome === undefined; step++) {
-      assert.ok(step < MAX_STEPS, `the job does not end: ${JSON.stringify(await this.states())}`);
+      assert.ok(step < MAX_STEPS, `the Job does not end: ${JSON.stringify(await this.states())}`);
       await this.#plane.clock.advance(STEP_MS);
     }
     return running.outcome;
   }
 
-  async run(options?: RunOptions): Promise<Running['outcome']> {
+  async run(options?: RunOptions): Promise<TransitionRun['outcome']> {
     return await this.ends(this.start(options));
   }
 
-  /** `done: reason` by the name of the VM, as the Job has noted it. */
+  /** Returns `state: reason` for each VM of the plan, by name, as the Job recorded it. */
   async states(): Promise<Record<string, string>> {
     const { items } = await this.#plane.server.api.ok(
       'GET',
@@ -151,8 +151,8 @@ export class TransitionScene {
 
 const RESTARTS: ReadonlySet<string> = new Set(['/status/stateChangeRequests', '/spec/runStrategy']);
 
-/** The VM that a patch stops, or restarts. */
-function restartedBy({ method, path, body }: TransportRequest): string | undefined {
+/** Returns the VM that the patch stops or restarts, if it does. */
+function vmRestartedBy({ method, path, body }: TransportRequest): string | undefined {
   if (method !== 'PATCH' || !Array.isArray(body)) return undefined;
   const isRestart = body.some(({ path: changed }: Loose) => RESTARTS.has(changed));
   return isRestart ? /\/virtualmachines\/([^/]+)/.exec(path)?.[1] : undefined;

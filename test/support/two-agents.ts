@@ -1,6 +1,6 @@
 /**
- * Two node agents with simulated guests on a test API, and what they say to each other; the test plays the controllers. An
- * agent can be killed: from then on it reaches neither the API, nor guests, nor the other one, and a new one takes over.
+ * Two node agents with simulated guests on a test API, and the streams between them; the test plays the controllers. An
+ * agent can be killed: it then reaches neither the API nor guests nor the other agent, and a new agent takes over.
  */
 import assert from 'node:assert/strict';
 import { duplexPair, Transform, type Duplex } from 'node:stream';
@@ -24,8 +24,8 @@ export const UID = 'aaaaaaaa-0000-4000-8000-000000000001';
 interface AgentProcess {
   agent: RunningAgent;
   hypervisor: FakeHypervisor;
-  /** Ends all that it reaches. */
-  cut(): void;
+  /** Disconnects the agent from everything that it reaches. */
+  disconnect(): void;
   isDead(): boolean;
 }
 
@@ -33,24 +33,24 @@ export interface TwoAgents {
   readonly api: TestApi;
   readonly clock: FakeClock;
   readonly volumes: Readonly<Record<NodeName, FakeVolumes>>;
-  /** Every line between the agents, as `n1: begin`, without those that only say that somebody is there. */
+  /** Every message between the agents, as `n1: begin`, without keep-alives. */
   readonly said: string[];
-  /** Called with each of them, before the other side hears it. */
-  onLine: (line: string, count: number) => void;
+  /** Called with each message before the other side receives it, and with the number of messages so far. */
+  onLine: (message: string, count: number) => void;
   hypervisor(node: NodeName): FakeHypervisor;
   agent(node: NodeName): RunningAgent;
   settle(): Promise<void>;
   advance(seconds: number): Promise<void>;
-  /** Ends every stream between the two. */
+  /** Ends every stream between the two agents. */
   cutStreams(): void;
-  /** While it is set, they do not reach each other. */
+  /** While true, the agents cannot connect to each other. */
   isApart: boolean;
-  /** What agents ask of the API waits for it. */
+  /** API requests of the agents wait for this promise. */
   apiAnswers: Promise<void>;
-  /** It is gone without a word; `revive` starts the next one. */
+  /** Kills the agent without a clean stop; `revive` starts the next one. */
   kill(node: NodeName): void;
   revive(node: NodeName): Promise<void>;
-  /** A guest on n1 that has persistent state, with a pod on n2 to which it may go. */
+  /** Starts a guest with persistent state on n1, and creates a target pod for its migration on n2. */
   launch(spec?: Loose): Promise<Moving>;
   running(id: string): NodeName[];
 }
@@ -76,11 +76,11 @@ export async function startTwoAgents(t: TestContext): Promise<TwoAgents> {
 
   const open = (from: NodeName, to: NodeName): Duplex => {
     const { agent: { migrations: peer } = {}, isDead = () => true } = processes.get(to) ?? {};
-    if (scene.isApart || isDead() || peer === undefined) throw new Error(`${to} is not reached`);
+    if (scene.isApart || isDead() || peer === undefined) throw new Error(`${to} is unreachable`);
     const [here, wireHere] = duplexPair();
     const [there, wireThere] = duplexPair();
-    wireHere.pipe(listening(from)).pipe(wireThere);
-    wireThere.pipe(listening(to)).pipe(wireHere);
+    wireHere.pipe(recordMessages(from)).pipe(wireThere);
+    wireThere.pipe(recordMessages(to)).pipe(wireHere);
     for (const stream of [here, wireHere, there, wireThere]) {
       streams.add(stream);
       stream.on('error', () => {});
@@ -91,13 +91,13 @@ export async function startTwoAgents(t: TestContext): Promise<TwoAgents> {
     void peer.accept(from, there);
     return here;
   };
-  const listening = (who: NodeName): Transform => {
+  const recordMessages = (from: NodeName): Transform => {
     const transform = new Transform({
       transform(chunk: Buffer, _, done) {
         for (const text of chunk.toString().split('\n')) {
           const type = /"type":"([a-z-]+)"/.exec(text)?.[1];
           if (type === undefined || type === 'still-there') continue;
-          scene.onLine(`${who}: ${type}`, scene.said.push(`${who}: ${type}`));
+          scene.onLine(`${from}: ${type}`, scene.said.push(`${from}: ${type}`));
         }
         done(null, chunk);
       },
@@ -133,7 +133,7 @@ export async function startTwoAgents(t: TestContext): Promise<TwoAgents> {
         },
       },
     });
-    processes.set(name, { agent, hypervisor, cut: () => void (isDead = true), isDead: () => isDead });
+    processes.set(name, { agent, hypervisor, disconnect: () => void (isDead = true), isDead: () => isDead });
   };
 
   const scene: TwoAgents = {
@@ -148,7 +148,7 @@ export async function startTwoAgents(t: TestContext): Promise<TwoAgents> {
     agent: (node) => processes.get(node)!.agent,
     async settle() {
       for (let round = 0, quiet = 0; quiet < 3; round++) {
-        assert.ok(round < 300, 'the agents do not come to rest');
+        assert.ok(round < 300, 'the agents do not settle');
         const before = api.store.revision + scene.said.length;
         await api.settle();
         for (let turns = 0; turns < 20; turns++) await settle();
@@ -165,9 +165,9 @@ export async function startTwoAgents(t: TestContext): Promise<TwoAgents> {
       for (const stream of streams) stream.destroy();
     },
     kill(name) {
-      const { hypervisor, cut } = processes.get(name)!;
-      cut();
-      // Whoever holds the host next is the one that reaches the guests.
+      const { hypervisor, disconnect } = processes.get(name)!;
+      disconnect();
+      // The hypervisor that adopts the host last is the only one that reaches the guests.
       void createFakeHypervisor({ clock, host: hypervisor.host }).adopt();
       scene.cutStreams();
     },
@@ -186,8 +186,8 @@ export async function startTwoAgents(t: TestContext): Promise<TwoAgents> {
       const status = { phase: 'Scheduled', nodeName: 'n1', activePods: { [source.metadata.uid]: 'n1' } };
       await api.ok('PATCH', `${VMIS}/db/status`, { body: { status } });
       await scene.settle();
-      const wish = { name: 'launcher-db-2', nodeName: 'n2', volumes: [stateVolume('state-b')] };
-      const body = aLauncher(vmi, wish);
+      const podSpec = { name: 'launcher-db-2', nodeName: 'n2', volumes: [stateVolume('state-b')] };
+      const body = aLauncher(vmi, podSpec);
       body.metadata.labels['kubevirt.io/migrationJobUID'] = UID;
       const target = await api.ok('POST', PODS, { body });
       await scene.settle();
@@ -220,7 +220,7 @@ function withState(vmi: Loose): Loose {
 
 const stateVolume = (claimName: string) => ({ name: 'vm-state', persistentVolumeClaim: { claimName } });
 
-/** The controllers tell the agents that the guest is to go. */
+/** Writes what the controllers write to request the migration of the guest. */
 export async function tellMigration({ api, settle: rest }: TwoAgents, moving: Moving, more: Loose = {}): Promise<void> {
   const migrationState = {
     migrationUid: UID,
@@ -237,7 +237,7 @@ export async function tellMigration({ api, settle: rest }: TwoAgents, moving: Mo
   await rest();
 }
 
-/** What the controllers make of what the agents tell; undefined while nothing is decided. */
+/** Returns what the controllers decide from the reports of the agents, or undefined while they cannot decide. */
 export async function outcome({ api }: TwoAgents, moving: Moving): Promise<'committed' | 'aborted' | undefined> {
   const { status } = await api.ok('GET', `${VMIS}/db`);
   const phase = status.migrationProgress?.migrationUid === UID ? status.migrationProgress.phase : undefined;
@@ -249,7 +249,8 @@ export async function outcome({ api }: TwoAgents, moving: Moving): Promise<'comm
   const [source, target] = pods;
   const isCommitted = pods.some((pod) =>
     pod.status?.conditions?.some(
-      (one: Loose) => one.type === 'selfsame.io/MigrationCommitted' && one.status === 'True' && one.message === UID,
+      (condition: Loose) =>
+        condition.type === 'selfsame.io/MigrationCommitted' && condition.status === 'True' && condition.message === UID,
     ),
   );
   if (phase === 'Committed' || isCommitted || source.status?.reason === 'Migrated') return 'committed';
@@ -258,15 +259,16 @@ export async function outcome({ api }: TwoAgents, moving: Moving): Promise<'comm
   return isAborted ? 'aborted' : undefined;
 }
 
-/** The controllers have decided, and say so. */
-export async function windUp(scene: TwoAgents, moving: Moving, is: 'committed' | 'aborted'): Promise<void> {
-  const [stays, goes] = is === 'committed' ? [moving.target, moving.source] : [moving.source, moving.target];
-  const { nodeName } = stays.spec;
-  const migrationState = { completed: true, ...(is === 'aborted' && { failed: true }) };
-  const activePods = { [goes.metadata.uid]: null, [stays.metadata.uid]: nodeName };
+/** Writes what the controllers write after the decision. */
+export async function windUp(scene: TwoAgents, moving: Moving, decision: 'committed' | 'aborted'): Promise<void> {
+  const [remaining, removed] =
+    decision === 'committed' ? [moving.target, moving.source] : [moving.source, moving.target];
+  const { nodeName } = remaining.spec;
+  const migrationState = { completed: true, ...(decision === 'aborted' && { failed: true }) };
+  const activePods = { [removed.metadata.uid]: null, [remaining.metadata.uid]: nodeName };
   await scene.api.ok('PATCH', `${VMIS}/db/status`, { body: { status: { migrationState, nodeName, activePods } } });
   const labels = { 'kubevirt.io/nodeName': nodeName };
   await scene.api.ok('PATCH', `${VMIS}/db`, { body: { metadata: { labels } } });
-  await scene.api.call('DELETE', `${PODS}/${goes.metadata.name}`);
+  await scene.api.call('DELETE', `${PODS}/${removed.metadata.name}`);
   await scene.settle();
 }

@@ -1,6 +1,6 @@
 /**
- * Simulated nodes of a plane in this process: real agents under the rights of their nodes, on hosts that outlive them.
- * A ledger sees every guest that is started anywhere, and whether another of the same VM ran at that time.
+ * Simulated nodes of a plane in this process: real agents with the permissions of their nodes, on hosts that outlive
+ * them. A shared list records every start of a guest, and whether another guest of the same VM was running.
  */
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
@@ -25,16 +25,16 @@ import { Connections } from '#test/support/connections.ts';
 import type { PeerStreams } from '#test/support/peer-streams.ts';
 import { SimulatedDisks, type SimulatedStorage } from '#test/support/simulated-disks.ts';
 
-/** Every start of a guest, in order. */
+/** One start of a guest. */
 export interface Start {
   readonly node: string;
   readonly id: string;
   /** `<namespace>/<name>` of its instance. */
   readonly name: string;
-  /** What the guest can notice of it. */
+  /** The part of the definition that the guest can notice. */
   readonly machine: Omit<DomainDefinition, 'id'>;
-  /** Nodes on which a guest of the same name ran already. */
-  readonly beside: readonly string[];
+  /** Nodes on which a guest of the same name was already running. */
+  readonly alreadyRunningOn: readonly string[];
 }
 
 export interface SimulatedNodeOptions {
@@ -42,14 +42,14 @@ export interface SimulatedNodeOptions {
   readonly clock: FakeClock;
   readonly handler: ApiHandler;
   readonly guest: GuestKernel | undefined;
-  /** Of all nodes. */
-  readonly ledger: Start[];
-  readonly others: () => readonly SimulatedNode[];
-  /** What every node reaches. */
+  /** The starts on all nodes. */
+  readonly starts: Start[];
+  readonly allNodes: () => readonly SimulatedNode[];
+  /** The storage that every node reaches. */
   readonly shared: SimulatedStorage;
-  /** Between all nodes. */
+  /** The streams between all nodes. */
   readonly streams: PeerStreams;
-  /** What outlives guests, on whichever volume. */
+  /** Persistent state, which outlives guests, on any volume. */
   readonly states: FakeStates;
 }
 
@@ -57,11 +57,11 @@ export class SimulatedNode {
   readonly name: string;
   readonly host: FakeHost;
   readonly disks: SimulatedDisks;
-  /** Why a guest of this name does not start, by `<namespace>/<name>`; not known means that it does. */
-  readonly refusals = new Map<string, HypervisorError>();
-  /** Called when a write of the agent was taken, before the agent hears of it. */
+  /** Errors with which starts of a guest fail, by `<namespace>/<name>`. */
+  readonly startErrors = new Map<string, HypervisorError>();
+  /** Called when a write of the agent has been accepted, before the agent gets the response. */
   onWrite: ((what: string) => void) | undefined;
-  /** The files of the built-in guest that the next agent finds. */
+  /** The files of the built-in guest for the next agent. */
   guest: GuestKernel | undefined;
   readonly #options: SimulatedNodeOptions;
   #agent: RunningAgent | undefined;
@@ -73,28 +73,28 @@ export class SimulatedNode {
     this.name = options.name;
     this.guest = options.guest;
     this.disks = new SimulatedDisks(options.shared, options.name);
-    this.host = new WatchedHost((definition) => this.#begins(definition), options.states);
+    this.host = new RecordingHost((definition) => this.#recordStart(definition), options.states);
     this.host.disks = this.disks;
-    this.host.onCopy = (copies) => this.disks.copied(copies);
+    this.host.onCopy = (copies) => this.disks.copyDisks(copies);
   }
 
-  /** Volumes whose data this node reaches, by the name of the PersistentVolume. */
+  /** The names of the PersistentVolumes whose data this node reaches. */
   get data(): ReadonlySet<string> {
     const { own, shared } = this.disks;
     return new Set([...own.contents.keys(), ...shared.contents.keys()]);
   }
 
-  /** What is on the disk of a PersistentVolume; undefined where there is none. */
+  /** Returns the text on the disk of a PersistentVolume, or undefined if there is none. */
   read(volume: string): string | undefined {
     return this.disks.read(volume);
   }
 
-  /** As a guest would. */
+  /** Writes to the disk of a PersistentVolume, as a guest would. */
   write(volume: string, text: string): void {
     this.disks.write(volume, text);
   }
 
-  /** Undefined while it is away. */
+  /** The agent, or undefined while it is stopped. */
   get agent(): RunningAgent | undefined {
     return this.#agent;
   }
@@ -102,9 +102,9 @@ export class SimulatedNode {
   async start(): Promise<void> {
     const { name, clock } = this.#options;
     const handler: ApiHandler = async (request) => {
-      const answer = await this.#connections.through(this.#options.handler)(request);
+      const response = await this.#connections.wrap(this.#options.handler)(request);
       if (request.method !== 'GET') this.onWrite?.(`${request.method} ${request.path}`);
-      return answer;
+      return response;
     };
     const user = { name: `system:node:${name}`, groups: ['system:nodes', 'system:authenticated'] };
     const hypervisor = createFakeHypervisor({ clock, host: this.host });
@@ -123,80 +123,80 @@ export class SimulatedNode {
     });
   }
 
-  /** The next guest that comes from elsewhere is not let in. */
+  /** Makes the next incoming migration fail with the error. */
   refuseNextIncoming(error: HypervisorError): void {
     this.#hypervisor?.failNextReceive(error);
   }
 
-  /** The agent is gone; its guests go on. */
+  /** Stops the agent; its guests run on. */
   async stop(): Promise<void> {
     const agent = this.#agent;
     this.#agent = undefined;
-    this.#options.streams.lose(this.name);
+    this.#options.streams.breakStreams(this.name);
     await agent?.stop();
   }
 
   /**
-   * From this very moment on the agent can do nothing more and nobody hears it, as after kill -9; whatever it is in the
-   * middle of fails. `stop` clears it away then.
+   * Crashes the agent, like kill -9: from now on it can do nothing more and reaches nothing; whatever it is doing
+   * fails. `stop` removes it afterwards.
    */
   slam(): void {
-    this.#connections.lose();
-    this.#options.streams.lose(this.name);
+    this.#connections.breakAll();
+    this.#options.streams.breakStreams(this.name);
     this.host.hold({ changed() {}, lost() {} });
   }
 
-  /** The agent goes on, and reaches nobody until it rejoins. */
+  /** Cuts the agent off from everything until `reconnect`. It keeps running. */
   isolate(): void {
-    this.#connections.lose();
-    this.#options.streams.lose(this.name);
+    this.#connections.breakAll();
+    this.#options.streams.breakStreams(this.name);
   }
 
   get isIsolated(): boolean {
-    return this.#connections.isLost;
+    return this.#connections.isBroken;
   }
 
   rejoin(): void {
     this.#connections = new Connections();
   }
 
-  /** Guests that have not ended. */
+  /** Returns the guests that have not ended. */
   living(name?: string): FakeGuest[] {
     return [...this.host.guests()].filter(
       ({ record }) => record.current.state !== 'ended' && (name === undefined || record.name === name),
     );
   }
 
-  #begins(definition: DomainDefinition): void {
-    const { ledger, others } = this.#options;
+  #recordStart(definition: DomainDefinition): void {
+    const { starts, allNodes } = this.#options;
     const { id, ...machine } = definition;
     const { name } = machine;
-    const refusal = this.refusals.get(name);
+    const refusal = this.startErrors.get(name);
     if (refusal !== undefined) throw refusal;
-    const beside = others().flatMap((node) => (node.living(name).length > 0 ? [node.name] : []));
-    ledger.push({ node: this.name, id, name, machine, beside });
+    const beside = allNodes().flatMap((node) => (node.living(name).length > 0 ? [node.name] : []));
+    starts.push({ node: this.name, id, name, machine, alreadyRunningOn: beside });
   }
 }
 
-class WatchedHost extends FakeHost {
-  readonly #begins: (definition: DomainDefinition) => void;
+class RecordingHost extends FakeHost {
+  readonly #onStart: (definition: DomainDefinition) => void;
 
   constructor(begins: (definition: DomainDefinition) => void, states: FakeStates) {
     super(undefined, { states });
-    this.#begins = begins;
+    this.#onStart = begins;
   }
 
   override begin(definition: DomainDefinition, options: { startedAtMs: number; paused: boolean }): void {
-    this.#begins(definition);
+    this.#onStart(definition);
     super.begin(definition, options);
   }
 }
 
-/** Calls the agents as functions: the same paths as over HTTPS. Consoles are not carried. */
+/** Calls the agents as functions, by the same paths as over HTTPS. Does not support consoles. */
 export function directConnections(nodes: () => readonly SimulatedNode[]): NodeConnections {
   const agentOf = (node: string): RunningAgent => {
-    const found = nodes().find(({ name }) => name === node);
-    const agent = found?.isIsolated === true ? undefined : found?.agent;
+    const target = nodes().find(({ name }) => name === node);
+    const agent = target?.isIsolated === true ? undefined : target?.agent;
     if (agent === undefined) throw internalError(`Cannot reach the agent of node "${node}": no connection in time`);
     return agent;
   };
@@ -222,7 +222,7 @@ export function directConnections(nodes: () => readonly SimulatedNode[]): NodeCo
       if (route.kind !== 'host') throw notFound({ group: '', plural: 'paths' }, path);
       return Buffer.from(JSON.stringify(await serveHost(agent, route, body, { signal })));
     },
-    upgrade: () => Promise.reject(internalError('nodes of this plane have no consoles')),
+    upgrade: () => Promise.reject(internalError('simulated nodes have no consoles')),
     close() {},
   };
 }

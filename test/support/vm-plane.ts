@@ -1,10 +1,10 @@
 /**
- * The whole plane in one process, on simulated guests and a clock that stands still until a test moves it: `apply`,
- * `settle` (fails where parts of it fight), `advance`, then look at objects and guests.
+ * Runs the whole plane in one process, with simulated guests and a clock that only the test advances. A test calls
+ * `apply`, `settle` (which fails if controllers fight over an object) and `advance`, then reads objects and guests.
  *
- *   test ─► API (engine, webhook, subresources) ◄─ controllers, operator      lost and started anew: restartServer
+ *   test ─► API (engine, webhook, subresources) ◄─ controllers, operator   crashed and started again: restartServer
  *                   ▲
- *                   └─ agents of nodes ─► simulated guests that outlive them   restartAgent, killNode
+ *                   └─ node agents ─► simulated guests that outlive them    restartAgent, killNode
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
@@ -44,10 +44,10 @@ const GUEST_VERBS: ReadonlySet<string> = new Set(['pause', 'unpause', 'freeze', 
 
 const GUEST_FILES = { kernelPath: '/simulated/vmlinuz', initrdPath: '/simulated/initrd.gz' };
 
-/** Longer than the first tries of what was decided on an old state. */
+/** Longer than the first retries of a decision that was made on a stale cache. */
 const PAUSE_MS = 100;
 const QUIET_ROUNDS = 2;
-/** More than it takes where nobody waits for the clock. */
+/** More turns of the event loop than work needs that does not wait for the clock. */
 const PATIENCE_TURNS = 150;
 const MAX_ROUNDS = 150;
 const STEP_MS = 5000;
@@ -66,13 +66,13 @@ export async function startVmPlane(t: TestContext, options: VmPlaneOptions = {})
 export class VmPlane {
   readonly clock = new FakeClock();
   readonly nodes: readonly SimulatedNode[];
-  /** Every start of a guest on any node. */
+  /** Every start of a guest, on any node. */
   readonly starts: Start[] = [];
-  /** What outlives guests, by the directory of their state. */
+  /** Persistent state, which outlives guests, by its directory. */
   readonly states = new FakeStates();
-  /** The storage that all nodes reach. */
+  /** The storage that all nodes share. */
   readonly shared = new SimulatedStorage();
-  /** What the agents say to each other. */
+  /** The streams between the node agents. */
   readonly streams = new PeerStreams((name) => {
     const { isIsolated, agent } = this.node(name);
     return isIsolated ? undefined : agent?.migrations;
@@ -84,15 +84,25 @@ export class VmPlane {
     const { clock, starts: ledger, streams, states } = this;
     const { shared } = this;
     this.nodes = Array.from({ length: nodes }, (_, index): SimulatedNode => {
-      const others = () => this.nodes;
+      const allNodes = () => this.nodes;
       const handler = async (request: Loose) => await this.server.api.core.handler(request);
       const name = `node-${index + 1}`;
-      return new SimulatedNode({ name, clock, handler, guest: GUEST_FILES, ledger, others, shared, streams, states });
+      return new SimulatedNode({
+        name,
+        clock,
+        handler,
+        guest: GUEST_FILES,
+        starts: ledger,
+        allNodes: allNodes,
+        shared,
+        streams,
+        states,
+      });
     });
   }
 
   get server(): VmPlaneServer {
-    if (this.#server === undefined) throw new Error('there is no server');
+    if (this.#server === undefined) throw new Error('The plane has no server: it is stopped');
     return this.#server;
   }
 
@@ -114,20 +124,26 @@ export class VmPlane {
     this.#server = await startVmPlaneServer({ journal: this.#journal, clock: this.clock, nodes });
   }
 
-  /** The server takes that many writes more. Resolves when it is asked for one more: then it is to be restarted. */
+  /**
+   * Lets the server accept this many more writes. Resolves when it receives one more; the server must be restarted
+   * then.
+   */
   cutAfter(writes: number): Promise<'cut'> {
     return this.server.store.cutAfter(writes);
   }
 
-  /** `agents`: those are lost with it, as when the machine of all of them is. Guests are not. */
+  /**
+   * Crashes the server and starts it again; guests run on. With `agents`, the node agents crash with it, as if they
+   * shared one host.
+   */
   async restartServer({ agents = false }: { readonly agents?: boolean } = {}): Promise<void> {
     const { server } = this;
     this.#server = undefined;
-    const lost = agents ? this.nodes.filter(({ agent }) => agent !== undefined) : [];
-    await Promise.all([server.lose(), ...lost.map((node) => node.stop())]);
+    const stopped = agents ? this.nodes.filter(({ agent }) => agent !== undefined) : [];
+    await Promise.all([server.lose(), ...stopped.map((node) => node.stop())]);
     await this.#startServer();
-    for (const node of lost) await passingTime(this.clock, node.start());
-    // Agents that were not lost try again after some seconds.
+    for (const node of stopped) await passingTime(this.clock, node.start());
+    // Agents that did not crash reconnect after some seconds.
     await this.advance(STEP_MS * 2);
   }
 
@@ -141,12 +157,12 @@ export class VmPlane {
     await this.settle();
   }
 
-  /** Nobody answers for the node any more. Whether its guests run on, nobody knows: here they do. */
+  /** Stops the agent of the node, so that the node is unreachable. Its guests run on. */
   async killNode(name: string): Promise<void> {
     await this.node(name).stop();
   }
 
-  /** Whichever way it was away, if it was. */
+  /** Reconnects the node if it is isolated and starts its agent if it is stopped. */
   async bringBack(name: string): Promise<void> {
     const node = this.node(name);
     if (node.isIsolated) node.rejoin();
@@ -154,53 +170,53 @@ export class VmPlane {
   }
 
   node(name: string): SimulatedNode {
-    const node = this.nodes.find((one) => one.name === name);
-    if (node === undefined) throw new Error(`there is no node ${name}`);
+    const node = this.nodes.find((candidate) => candidate.name === name);
+    if (node === undefined) throw new Error(`The plane has no node ${name}`);
     return node;
   }
 
-  /** Until nobody has anything to do, nor anything to say. */
+  /** Runs until no part of the plane has anything left to do. */
   async settle(): Promise<void> {
     for (let round = 0, quiet = 0; quiet < QUIET_ROUNDS; round++) {
       const { store } = this.server;
-      if (round === MAX_ROUNDS) assert.fail(`the plane does not come to rest: ${lastWritten(store)}`);
+      if (round === MAX_ROUNDS) assert.fail(`the plane does not settle; last writes: ${describeLastWrites(store)}`);
       const before = store.revision;
       await this.#idle();
       await this.clock.advance(PAUSE_MS);
       quiet = store.revision === before ? quiet + 1 : 0;
     }
     await this.#assertNothingOverdue();
-    const twice = this.starts.filter(({ beside }) => beside.length > 0);
-    assert.deepEqual(twice, [], 'no two guests of one VM run at a time');
-    assert.deepEqual(this.shared.doubleMounts, [], 'no two nodes mount a block volume at a time');
+    const concurrent = this.starts.filter(({ alreadyRunningOn }) => alreadyRunningOn.length > 0);
+    assert.deepEqual(concurrent, [], 'at most one guest of a VM runs at a time');
+    assert.deepEqual(this.shared.doubleMounts, [], 'at most one node mounts a block volume at a time');
   }
 
-  /** Fails where a controller still has something to do and nothing has woken it for that. */
+  /** Fails if a controller has work that no event has woken it for. */
   async #assertNothingOverdue(): Promise<void> {
     const { api, parts } = this.server;
     const controllers = [...(api.controllers ?? []), ...parts.controllers];
     const overdue = async () =>
-      (await Promise.all(controllers.map(async (one) => (await one.overdue?.()) ?? []))).flat();
+      (await Promise.all(controllers.map(async (controller) => (await controller.overdue?.()) ?? []))).flat();
     const missed = await passingTime(this.clock, overdue());
-    assert.deepEqual(missed, [], 'a change that a decision reads wakes the controller');
+    assert.deepEqual(missed, [], 'each change that a decision depends on wakes its controller');
   }
 
   async #idle(): Promise<void> {
     const { api, parts } = this.server;
-    // One that reaches nobody is never done; what it could not tell, it tells after a while.
+    // An isolated agent never becomes idle: it retries its reports until it is reconnected.
     const agents = this.nodes.flatMap(({ isIsolated, agent }) => (isIsolated || agent === undefined ? [] : [agent]));
     let part = 'the engine';
     const idle = async () => {
       await api.settle();
-      for (const one of [...parts.controllers, ...agents]) {
-        part = one.name;
-        await one.idle();
+      for (const running of [...parts.controllers, ...agents]) {
+        part = running.name;
+        await running.idle();
       }
     };
     await passingTime(this.clock, idle(), { turns: PATIENCE_TURNS, where: () => `: ${part} goes on` });
   }
 
-  /** In steps, so that what happens every few seconds has come through before the next is due. */
+  /** Advances the clock in steps, so that periodic work completes before it is due again. */
   async advance(ms: number): Promise<void> {
     for (let left = ms; left > 0; left -= STEP_MS) {
       await this.clock.advance(Math.min(left, STEP_MS));
@@ -213,23 +229,23 @@ export class VmPlane {
     return this.server.api.call(method, url, options);
   }
 
-  /** Makes it, or changes what is there (by a merge patch); everything has come to rest then. */
+  /** Creates the object, or changes it by a merge patch if it exists, and settles. */
   async apply(what: Loose): Promise<Loose> {
-    const made = await this.put(what);
+    const written = await this.put(what);
     await this.settle();
-    return made;
+    return written;
   }
 
-  /** As `apply`, but leaves things in motion. */
+  /** Like `apply`, but does not settle. */
   async put(what: Loose): Promise<Loose> {
     const object = typeof what === 'string' ? parse(what) : what;
     const url = urlOf(object.kind);
-    const there = await this.find(object.kind, object.metadata.name);
-    const [method, target] = there === undefined ? ['POST', url] : ['PATCH', `${url}/${object.metadata.name}`];
+    const existing = await this.find(object.kind, object.metadata.name);
+    const [method, target] = existing === undefined ? ['POST', url] : ['PATCH', `${url}/${object.metadata.name}`];
     return await this.server.api.ok(method, target, { body: object });
   }
 
-  /** Asks for it to be made; may be refused. */
+  /** Sends a create request, which the API may refuse. */
   post(object: Loose): Promise<Answer> {
     return this.call('POST', urlOf(object.kind), { body: object });
   }
@@ -258,19 +274,22 @@ export class VmPlane {
     await this.settle();
   }
 
-  /** As `delete`, but leaves things in motion. */
+  /** Like `delete`, but does not settle. */
   async drop(kind: string, name: string, body: Loose = {}): Promise<void> {
     await this.server.api.ok('DELETE', `${urlOf(kind)}/${name}`, { body });
   }
 
-  /** As virtctl: `202`, or the code and what the API says. */
+  /**
+   * Calls a verb of the subresources API, as virtctl does, and settles. Returns `202`, or the code and message of the
+   * refusal.
+   */
   async ask(verb: string, name: string, options: VerbOptions = {}): Promise<string> {
-    const answer = await this.tell(verb, name, options);
+    const outcome = await this.tell(verb, name, options);
     await this.settle();
-    return answer;
+    return outcome;
   }
 
-  /** As `ask`, but leaves things in motion. */
+  /** Like `runVerb`, but does not settle. */
   async tell(verb: string, name: string, options: VerbOptions = {}): Promise<string> {
     const resource = GUEST_VERBS.has(verb) ? 'virtualmachineinstances' : 'virtualmachines';
     const url = `${SUBRESOURCES}/${resource}/${name}/${verb}`;
@@ -278,12 +297,12 @@ export class VmPlane {
     return status < 300 ? String(status) : `${status} ${body.message}`;
   }
 
-  /** Guests of the VM that have not ended, wherever they are. */
+  /** Returns the guests of the VM that have not ended, on all nodes. */
   guests(vm: string): FakeGuest[] {
     return this.nodes.flatMap((node) => node.living(`default/${vm}`));
   }
 
-  /** The one guest of the VM. */
+  /** Returns the only guest of the VM; fails if it has none or several. */
   guest(vm: string): FakeGuest {
     const [guest, ...more] = this.guests(vm);
     assert.ok(
@@ -293,11 +312,11 @@ export class VmPlane {
     return guest;
   }
 
-  /** No node starts a guest of the VM; without an error they all do again. */
+  /** Makes every start of a guest of the VM fail with the error; without an error, starts succeed again. */
   refuse(vm: string, error?: HypervisorError): void {
-    for (const { refusals } of this.nodes) {
-      if (error === undefined) refusals.delete(`default/${vm}`);
-      else refusals.set(`default/${vm}`, error);
+    for (const { startErrors } of this.nodes) {
+      if (error === undefined) startErrors.delete(`default/${vm}`);
+      else startErrors.set(`default/${vm}`, error);
     }
   }
 
@@ -305,7 +324,7 @@ export class VmPlane {
     return this.starts.filter(({ name }) => name === `default/${vm}`);
   }
 
-  /** `Running, Ready, 1 guest, 2 starts`: how the VM shows itself, and how it is. */
+  /** Summarises the VM: printable status, phase of its VMI, states of its guests, number of starts. */
   async shown(vm: string): Promise<string> {
     const { status = {} } = await this.get('VirtualMachine', vm);
     const vmi = await this.find('VirtualMachineInstance', vm);
@@ -324,12 +343,12 @@ export class VmPlane {
 
 function urlOf(kind: string): string {
   const url = URLS[kind];
-  assert.ok(url !== undefined, `no URL is known for kind ${kind}`);
+  assert.ok(url !== undefined, `the test plane knows no URL for kind ${kind}`);
   return url;
 }
 
-/** For the reader of a failed test: what was written last, and is fought about. */
-function lastWritten(store: VmPlaneServer['store']): string {
+/** Lists the objects that were written last, for the message of a failed test. */
+function describeLastWrites(store: VmPlaneServer['store']): string {
   return ['virtualmachines.kubevirt.io', 'virtualmachineinstances.kubevirt.io', 'pods', 'nodes', 'events']
     .flatMap((collection) => store.list(collection).entries.map(({ id, revision }) => ({ collection, id, revision })))
     .filter(({ revision }) => revision > store.revision - LAST_WRITES)
@@ -366,7 +385,7 @@ export function aVm(name: string, spec: Loose = {}, { domain = {}, ...template }
   };
 }
 
-/** Its disk is on a claim. */
+/** A VM whose disk is on a claim. */
 export function aVmOnClaim(name: string, claimName: string, spec: Loose = {}): Loose {
   return aVm(name, spec, {
     domain: { devices: { disks: [{ name: 'root', disk: { bus: 'virtio' } }] } },

@@ -1,6 +1,6 @@
 /**
- * The engine with controllers of ours on a fake clock, and a test that plays the node agents: nodes that live until they
- * die, launcher pods that report what the test says.
+ * The engine with a selection of our controllers on a fake clock. The test plays the node agents: nodes stay alive
+ * until the test stops their heartbeats, and launcher pods report what the test chooses.
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
@@ -30,17 +30,17 @@ export interface VmiScene extends Pick<TestApi, 'ok' | 'call'> {
   readonly clock: FakeClock;
   readonly revision: number;
   settle(): Promise<void>;
-  /** Nodes that are alive renew their Leases meanwhile. */
+  /** Advances the clock; nodes that are alive renew their Leases meanwhile. */
   advance(seconds: number): Promise<void>;
-  /** One that can run q35. */
-  node(name: string): Promise<void>;
-  /** It says nothing from now on. */
-  die(name: string): void;
-  storageClass(name: string, more?: Loose): Promise<void>;
+  /** Creates a node that can run q35. */
+  addNode(name: string): Promise<void>;
+  /** Stops the heartbeats of the node. */
+  stopHeartbeat(name: string): void;
+  addStorageClass(name: string, more?: Loose): Promise<void>;
   claim(name: string, spec: Loose): Promise<Loose>;
-  /** What the agent says of a pod. */
-  report(pod: string, status: Loose): Promise<void>;
-  /** `Type Reason Message` of each, oldest first. */
+  /** Writes the status of a pod, as the agent does. */
+  reportPod(pod: string, status: Loose): Promise<void>;
+  /** Returns `Type Reason Message` of each Event, oldest first. */
   events(about: string): Promise<string[]>;
 }
 
@@ -51,42 +51,44 @@ export async function startVmiScene(
 ): Promise<VmiScene> {
   const clock = new FakeClock();
   const api = await startTestApi({ clock });
-  // As the operator brings them: the storage controller looks at snapshots of volumes.
+  // Installed as by the operator: the storage controller watches volume snapshots.
   const definitions = [...kinds.map(crdOf), ...volumeSnapshotDefinitions.map(({ object }) => object)];
   for (const body of definitions) {
     await api.ok('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', { body });
   }
-  const own = await startOwn(api, clock, controllers);
+  const planeControllers = await startPlaneControllers(api, clock, controllers);
   t.after(async () => {
-    await own.stop();
+    await planeControllers.stop();
     await api.stop();
   });
   const alive = new Set<string>();
 
-  async function rest(): Promise<void> {
-    // More rounds than changes, so that controllers that fight are found out.
+  async function settleControllers(): Promise<void> {
+    // Several quiet rounds, so that controllers that fight are detected.
     for (let round = 0, quiet = 0; quiet < 3; round++) {
-      assert.ok(round < 300, 'the controllers do not come to rest');
+      assert.ok(round < 300, 'the controllers do not settle');
       const before = api.store.revision;
       await settle();
       await api.settle();
-      await own.idle();
+      await planeControllers.idle();
       quiet = api.store.revision === before ? quiet + 1 : 0;
     }
     const overdue = await Promise.all(
-      [...api.controllers, ...own.controllers].map(async (one) => (await one.overdue?.()) ?? []),
+      [...api.controllers, ...planeControllers.controllers].map(
+        async (controller) => (await controller.overdue?.()) ?? [],
+      ),
     );
-    assert.deepEqual(overdue.flat(), [], 'a change that a decision reads wakes the controller');
+    assert.deepEqual(overdue.flat(), [], 'each change that a decision depends on wakes its controller');
   }
 
-  async function renew(): Promise<void> {
+  async function renewLeases(): Promise<void> {
     for (const name of alive) {
       await api.ok('PATCH', `${LEASES}/${name}`, { body: { spec: { renewTime: microTimestamp(clock.now()) } } });
     }
   }
 
-  await own.ready();
-  await rest();
+  await planeControllers.ready();
+  await settleControllers();
   return {
     clock,
     ok: api.ok,
@@ -94,15 +96,15 @@ export async function startVmiScene(
     get revision() {
       return api.store.revision;
     },
-    settle: rest,
+    settle: settleControllers,
     async advance(seconds) {
       for (let left = seconds; left > 0; left -= 10) {
         await clock.advance(Math.min(left, 10) * 1000);
-        await renew();
-        await rest();
+        await renewLeases();
+        await settleControllers();
       }
     },
-    async node(name) {
+    async addNode(name) {
       const labels = { 'kubernetes.io/hostname': name, [SCHEDULABLE_LABEL]: 'true', [Q35_LABEL]: 'true' };
       const now = timestamp(clock.now());
       const ready = { type: 'Ready', status: 'True', lastHeartbeatTime: now, lastTransitionTime: now };
@@ -116,10 +118,10 @@ export async function startVmiScene(
       });
       await api.ok('PATCH', `/api/v1/nodes/${name}/status`, { body: { status } });
       alive.add(name);
-      await rest();
+      await settleControllers();
     },
-    die: (name) => void alive.delete(name),
-    async storageClass(name, more = {}) {
+    stopHeartbeat: (name) => void alive.delete(name),
+    async addStorageClass(name, more = {}) {
       const { metadata = {}, ...fields } = more;
       const body = {
         apiVersion: 'storage.k8s.io/v1',
@@ -129,18 +131,18 @@ export async function startVmiScene(
         ...fields,
       };
       await api.ok('POST', '/apis/storage.k8s.io/v1/storageclasses', { body });
-      await rest();
+      await settleControllers();
     },
     async claim(name, spec) {
-      const whole = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, ...spec };
-      const body = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name }, spec: whole };
+      const fullSpec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, ...spec };
+      const body = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name }, spec: fullSpec };
       const claim = await api.ok('POST', CLAIMS, { body });
-      await rest();
+      await settleControllers();
       return claim;
     },
-    async report(pod, status) {
+    async reportPod(pod, status) {
       await api.ok('PATCH', `${PODS}/${pod}/status`, { body: { status } });
-      await rest();
+      await settleControllers();
     },
     async events(about) {
       const { items } = await api.ok('GET', '/api/v1/namespaces/default/events');
@@ -152,7 +154,7 @@ export async function startVmiScene(
   };
 }
 
-async function startOwn({ core }: TestApi, clock: FakeClock, wanted: readonly PlaneController[]) {
+async function startPlaneControllers({ core }: TestApi, clock: FakeClock, wanted: readonly PlaneController[]) {
   const stopping = new AbortController();
   const { signal } = stopping;
   const client = createClient(createInProcessTransport({ handler: core.handler, user: ADMIN, userAgent: 'test' }));
@@ -166,7 +168,10 @@ async function startOwn({ core }: TestApi, clock: FakeClock, wanted: readonly Pl
   });
   return {
     controllers: running,
-    /** The definitions are served a little later: informers that came too early try again after a while. */
+    /**
+     * Waits until the informers are synced. The definitions are served with a delay, so early informers retry after a
+     * while.
+     */
     async ready() {
       const synced = { is: false };
       const all = informers.synced().then(() => (synced.is = true));

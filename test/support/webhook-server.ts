@@ -1,4 +1,4 @@
-/** A webhook over real HTTPS that answers as a test tells it: by the path that it is called under. */
+/** A webhook over real HTTPS whose answers a test sets for each path. */
 import { createServer, type Server } from 'node:https';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
@@ -8,39 +8,39 @@ import type { Loose } from '#test/support/test-api.ts';
 
 const HOUR_MS = 60 * 60 * 1000;
 
-/** What to answer to an AdmissionReview: fields of its response, over `{ uid, allowed: true }`. */
+/** Returns the fields of the response to an AdmissionReview, which are added to `{ uid, allowed: true }`. */
 export type Responder = (request: Loose) => Loose;
 
-/** Anything may be done to the exchange; a webhook that never answers does nothing. */
+/** Handles the exchange in any way. A function that does nothing simulates a webhook that never answers. */
 export type Misbehaviour = (response: ServerResponse, socket: Socket, review: Loose) => void;
 
 export interface WebhookServer {
   readonly url: string;
   readonly port: number;
-  /** Base64 of PEM, as clientConfig wants it. */
+  /** The CA as base64 of PEM, the form of clientConfig. */
   readonly caBundle: string;
-  /** AdmissionReviews in the order in which they came, with the path that was called. */
+  /** The AdmissionReviews in the order of their arrival, each with the path that was called. */
   readonly seen: { path: string; review: Loose }[];
-  /** How many TCP connections were made. */
+  /** The number of TCP connections so far. */
   readonly connections: number;
   answer(path: string, responder: Responder): void;
   misbehave(path: string, misbehaviour: Misbehaviour): void;
-  /** Resolves once that many reviews came. */
+  /** Resolves once this many reviews have arrived. */
   got(count: number): Promise<void>;
-  /** Closes connections that wait for their next request, as a server that restarts does. */
+  /** Closes idle connections, as a server that restarts does. */
   dropIdle(): void;
   stop(): Promise<void>;
 }
 
 export interface WebhookServerOptions {
-  /** What its certificate is for. */
+  /** The hosts of its certificate. */
   readonly hosts?: readonly string[];
 }
 
 export async function startWebhookServer({
   hosts = ['127.0.0.1', 'hooks.golden.svc'],
 }: WebhookServerOptions = {}): Promise<WebhookServer> {
-  const { caPem, certPem, keyPem } = issue(hosts);
+  const { caPem, certPem, keyPem } = issueCertificates(hosts);
   const paths = new Map<string, (response: ServerResponse, socket: Socket, review: Loose) => void>();
   const seen: { path: string; review: Loose }[] = [];
   const waiting: { count: number; resolve: () => void }[] = [];
@@ -51,12 +51,12 @@ export async function startWebhookServer({
     const path = request.url ?? '';
     seen.push({ path, review });
     for (const waiter of waiting) if (seen.length >= waiter.count) waiter.resolve();
-    const behave = paths.get(path.split('?', 1)[0] ?? '');
-    if (behave === undefined) response.writeHead(404).end();
-    else behave(response, request.socket, review);
+    const handle = paths.get(path.split('?', 1)[0] ?? '');
+    if (handle === undefined) response.writeHead(404).end();
+    else handle(response, request.socket, review);
   };
   const server = createServer({ cert: certPem, key: keyPem }, (request, response) => {
-    // A test's own mistake shows as a connection that ends.
+    // An error in a test's handler closes the connection, which fails the test.
     serve(request, response).catch(() => response.destroy());
   });
   server.on('connection', () => connections++);
@@ -89,7 +89,7 @@ export async function startWebhookServer({
   };
 }
 
-/** The AdmissionReview that says this about that one. */
+/** Builds the AdmissionReview that answers the given one. */
 export function reviewAnswer(review: Loose, response: Loose): Loose {
   return {
     apiVersion: review.apiVersion,
@@ -116,7 +116,7 @@ function listen(server: Server): Promise<void> {
   return new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
 }
 
-function issue(hosts: readonly string[]): { caPem: string; certPem: string; keyPem: string } {
+function issueCertificates(hosts: readonly string[]): { caPem: string; certPem: string; keyPem: string } {
   const [authority, own] = [newKeyPair(), newKeyPair()];
   const issuer = { commonName: 'webhook-ca' };
   const now = systemClock.now();

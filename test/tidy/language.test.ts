@@ -1,4 +1,4 @@
-/** Every language rule finds what it is there for and leaves plain sentences alone. */
+/** Tests that every language rule finds its violations and accepts plain sentences. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { bannedWords, docComments, sharedNameProblems } from '#test/tidy/language.ts';
@@ -8,7 +8,7 @@ interface Case {
   readonly rule: Rule;
   readonly path?: string;
   readonly text: string;
-  /** Lines of the findings. */
+  /** The lines of the findings. */
   readonly want: number[];
 }
 
@@ -37,11 +37,11 @@ const cases: Record<string, Case> = {
 
 for (const [name, { rule, path = 'src/lib/x.ts', text, want }] of Object.entries(cases)) {
   test(`language rule: ${name}`, () => {
-    const found = rule({ path, text });
+    const findings = rule({ path, text });
     assert.deepEqual(
-      found.map(({ line }) => line),
+      findings.map(({ line }) => line),
       want,
-      JSON.stringify(found),
+      JSON.stringify(findings),
     );
   });
 }

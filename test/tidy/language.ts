@@ -7,7 +7,7 @@ import { lineAt, scanSource } from '#test/tidy/source-text.ts';
 
 interface BannedWord {
   readonly pattern: RegExp;
-  /** What to write instead. */
+  /** The better wording. */
   readonly instead: string;
 }
 

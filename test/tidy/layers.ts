@@ -1,24 +1,24 @@
-/** The import layers of src/ (ARCHITECTURE.md): who may import whom, and why not otherwise. */
+/** The import layers of src/ (ARCHITECTURE.md): which folder may import which others, and the reason for each limit. */
 import { posix } from 'node:path';
 import { isTest } from '#test/tidy/rules.ts';
 import type { Finding, Rule, SourceFile } from '#test/tidy/rules.ts';
 import { lineAt, scanSource } from '#test/tidy/source-text.ts';
 
 interface Layer {
-  /** Folders below src/ besides its own. */
+  /** Folders below src/ that it may import, besides itself. */
   readonly sees: readonly string[];
   readonly why: string;
 }
 
 const ABOVE_API = 'everything above the API is an ordinary client: it works the same on a real cluster';
 
-/** The longest folder that fits decides. A new folder of src/ needs its row. */
+/** The longest matching folder applies. Each new folder of src/ needs a row. */
 export const LAYERS: Readonly<Record<string, Layer>> = {
-  lib: { sees: [], why: 'lib has no domain knowledge, so that everything can stand on it' },
+  lib: { sees: [], why: 'lib has no domain knowledge, so that everything can build on it' },
   kube: { sees: ['lib'], why: 'kube is Kubernetes as values; it serves both sides of the wire and the browser' },
   cel: {
     sees: ['lib', 'kube'],
-    why: "CEL is a language with a library of Kubernetes; who asks what is others' business",
+    why: "CEL is a language with Kubernetes' library; which expressions are evaluated, and when, is decided elsewhere",
   },
   engine: {
     sees: ['lib', 'kube', 'cel', 'engine/controllers'],
@@ -33,18 +33,18 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   api: { sees: ['lib', 'kube'], why: 'our kinds are values that every part reads' },
   admission: {
     sees: ['lib', 'kube', 'api'],
-    why: 'admission is a function of the review; the server hands it lookups',
+    why: 'admission is a function of the review; the server passes lookups to it',
   },
   controllers: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
   node: { sees: ['lib', 'kube', 'client', 'runtime', 'api', 'formats'], why: ABOVE_API },
   transition: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
-  doctor: { sees: ['lib', 'formats'], why: 'it looks at machines on which nothing of us works yet' },
+  doctor: { sees: ['lib', 'formats'], why: 'it examines machines on which no other part of Selfsame works yet' },
   formats: { sees: ['lib', 'kube', 'api'], why: 'codecs are pure' },
   subresources: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
   operator: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
   plane: {
     sees: ['lib', 'kube', 'client', 'runtime', 'api', 'admission', 'controllers', 'node', 'subresources', 'operator'],
-    why: 'the plane puts the parts together, on any API server; what it decides itself is only who runs where, and as whom',
+    why: 'the plane combines the parts, on any API server; the only decision it makes is which part runs where, and as whom',
   },
   'plane/embedded': {
     sees: [
@@ -63,12 +63,12 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
       'operator',
       'formats',
     ],
-    why: 'only here the parts stand beside the engine; everywhere else any API server will do',
+    why: 'only this folder combines our parts with the engine; every other one works with any API server',
   },
   cli: { sees: ['lib', 'kube', 'client', 'api', 'formats'], why: ABOVE_API },
 };
 
-/** What puts everything together; nobody imports it but its own files. */
+/** The entry points, which combine everything. Only their own files import them. */
 const isProgram = (path: string) => path === 'main.ts' || path.startsWith('program/');
 
 export const layers: Rule = (file) => {
@@ -101,7 +101,7 @@ function importProblem(specifier: string, from: string, own: string): string | u
   return `imports ${specifier}: ${own} may see only ${LAYERS[own]?.sees.join(', ') || 'itself'}, because ${LAYERS[own]?.why}`;
 }
 
-/** The imported file from src/ on; undefined for packages. */
+/** Returns the imported file as a path below src/, or undefined for a package. */
 function targetOf(specifier: string, from: string): string | undefined {
   if (specifier.startsWith('.')) return posix.normalize(posix.join(posix.dirname(from), specifier));
   if (specifier.startsWith('#test/')) return `../test/${specifier.slice('#test/'.length)}`;
@@ -114,7 +114,7 @@ function layerOf(path: string): string | undefined {
     .sort((a, b) => b.length - a.length)[0];
 }
 
-/** Static and dynamic imports, and re-exports. */
+/** Returns static imports, dynamic imports and re-exports. */
 export function importsOf({ text }: SourceFile): { specifier: string; line: number }[] {
   const { code } = scanSource(text);
   return [...code.matchAll(/(?:(?<!\.)\bfrom|\bimport)\s*\(?\s*(['"])(\s*)\1/g)].map((match) => {

@@ -1,11 +1,11 @@
 /**
- * The rules that hold over the whole repository and that no compiler knows. Each is pure: one file in, findings out.
- * The import layers have their own file.
+ * Rules for the whole repository that no compiler checks. Each rule is pure: it takes one file and returns findings.
+ * The import layers are in layers.ts.
  */
 import { lineAt, scanSource } from '#test/tidy/source-text.ts';
 
 export interface SourceFile {
-  /** From the root of the repository, with slashes. */
+  /** The path from the root of the repository, with slashes. */
   readonly path: string;
   readonly text: string;
 }
@@ -23,7 +23,7 @@ const MAX_TEST_LINES = 600;
 
 const isTypeScript = (path: string) => path.endsWith('.ts');
 const isInSource = (path: string) => path.startsWith('src/') && isTypeScript(path);
-/** Tests and what only they use: fakes, builders, conformance suites. */
+/** Reports whether the file is a test or used only by tests: fakes, builders, conformance suites. */
 export const isTest = (path: string) => /(?:\.test|\/conformance)\.ts$|^test\/|\/testing\//.test(path);
 
 export const fileSize: Rule = ({ path, text }) => {
@@ -34,7 +34,7 @@ export const fileSize: Rule = ({ path, text }) => {
   return [{ path, line: limit, problem: `has ${lines} lines, more than ${limit}: split it by aspect` }];
 };
 
-/** Finds a pattern in code (not in comments or strings) of the files it applies to. */
+/** Returns a rule that finds a pattern in the code (not in comments or strings) of the files that it applies to. */
 function codeRule(pattern: RegExp, applies: (path: string) => boolean, problem: string): Rule {
   return (file) => (applies(file.path) ? findings(file, scanSource(file.text).code, pattern, problem) : []);
 }
@@ -72,7 +72,7 @@ export const defaultExport = codeRule(
 
 export const anyType = codeRule(
   /(?:[:<|&]|\b(?:as|extends|is|keyof)|\btype\s+\w+\s*=)\s*any\b(?!\s*[.(])|,\s*any\s*>/,
-  // Support of tests looks into answers freely; the linter wants it marked there.
+  // Test support reads responses without types; the linter requires a mark there.
   (path) => isTypeScript(path) && !path.startsWith('test/support/'),
   'uses the type any; say unknown at an edge and parse it',
 );
@@ -85,7 +85,7 @@ export const unexplainedSkip = codeRule(
 
 export const suppressedTypes: Rule = (file) => {
   if (!isTypeScript(file.path)) return [];
-  // In a test it is a proof that something does not compile.
+  // A test uses it to prove that something does not compile.
   const pattern = isTest(file.path) ? /@ts-(?:ignore|nocheck)\b/ : /@ts-(?:ignore|nocheck|expect-error)\b/;
   return findings(file, scanSource(file.text).comments, pattern, 'silences the type checker; fix the type');
 };
@@ -134,7 +134,7 @@ export const rules: Readonly<Record<string, Rule>> = {
   lockHosts,
 };
 
-/** Runtime dependencies that no decision record mentions. */
+/** Returns the runtime dependencies that no decision record mentions. */
 export function unjustified(dependencies: readonly string[], records: readonly string[]): string[] {
   const text = records.join('\n');
   return dependencies.filter((name) => !text.includes(`\`${name}\``));

@@ -18,7 +18,7 @@ const LINK = /\[[^\]]+\]\(([^\s)]+)(?: "([^"]*)")?\)/g;
 
 export interface SeedsPage {
   readonly requirements: number;
-  /** What is wrong with the page, as `line: problem`. */
+  /** The problems of the page, as `line: problem`. */
   readonly problems: readonly string[];
 }
 

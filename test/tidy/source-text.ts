@@ -1,10 +1,10 @@
 /**
- * Tells code from comments and strings, so that a rule about code does not trip over a sentence that mentions it.
- * A light scanner, no parser: it knows comments, quotes, templates and regular expressions.
+ * Separates code from comments and strings, so that a rule about code ignores sentences that mention it. A simple
+ * scanner, not a parser: it knows comments, quotes, templates and regular expressions.
  */
 
 export interface SourceText {
-  /** The text with comments and the insides of strings and regular expressions blanked; same length, same lines. */
+  /** The text with comments and the contents of strings and regular expressions blanked; same length, same lines. */
   readonly code: string;
   /** The text with everything but comments blanked. */
   readonly comments: string;
@@ -17,7 +17,7 @@ const LOOK_BEHIND = 20;
 export function scanSource(text: string): SourceText {
   const code = text.split('');
   const comments = code.map((char): string => (char === '\n' ? char : ' '));
-  /** For every open template: how many braces are open inside its current `${`. */
+  /** For every open template: the number of braces that are open inside its current `${`. */
   const templates: number[] = [];
   let at = 0;
 
@@ -32,7 +32,7 @@ export function scanSource(text: string): SourceText {
     const found = text.indexOf(needle, from);
     return found === -1 ? text.length : found;
   };
-  /** The place behind the closing quote of the string that starts at `at`. */
+  /** Returns the index after the closing quote of the string that starts at `at`. */
   const quotedEnd = (pattern: RegExp) => {
     pattern.lastIndex = at;
     return at + (pattern.exec(text)?.[0].length ?? 1);
@@ -82,7 +82,7 @@ export function scanSource(text: string): SourceText {
   return { code: code.join(''), comments: comments.join('') };
 }
 
-/** Line number, from 1, of an index. */
+/** Returns the line number of an index, from 1. */
 export function lineAt(text: string, index: number): number {
   return text.slice(0, index).split('\n').length;
 }
