@@ -9,7 +9,7 @@ import type { Client } from '#client/client.ts';
 import { ApiError } from '#kube/api-error.ts';
 import { NAMESPACES } from '#kube/core-kinds.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
-import type { Desired } from '#operator/desired.ts';
+import type { DesiredObject } from '#operator/desired.ts';
 import { POLICY_BINDINGS, VALIDATING_WEBHOOKS } from '#operator/kinds.ts';
 import { GUARDED_KINDS, LOCAL_SERVICE, PROTECTED } from '../delete-guards.ts';
 import { smallVm } from '../vms/manifests.ts';
@@ -42,7 +42,7 @@ const onlyNamespaceOf = (solution: Solution) => ({
   matchLabels: { 'kubernetes.io/metadata.name': NAMESPACE_OF[solution] },
 });
 
-function webhook(solution: 'Admission Webhook' | 'Admission Webhook (HTTPS)', clientConfig: object): Desired {
+function webhook(solution: 'Admission Webhook' | 'Admission Webhook (HTTPS)', clientConfig: object): DesiredObject {
   const name = NAME_OF[solution];
   const rules = [
     { operations: ['DELETE'], apiGroups: ['kubevirt.io'], apiVersions: ['v1'], resources: ['virtualmachines'] },
@@ -63,7 +63,7 @@ function webhook(solution: 'Admission Webhook' | 'Admission Webhook (HTTPS)', cl
 }
 
 /** The operator's own objects, with another namespaceSelector in the binding. */
-export function policyFor(namespaceSelector: object): Desired[] {
+export function policyFor(namespaceSelector: object): DesiredObject[] {
   return protectionPolicy.map((desired) => {
     const { type, object } = desired;
     if (type !== POLICY_BINDINGS) return desired;

@@ -4,7 +4,7 @@
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { newKubectl } from '#test/support/kubectl.ts';
+import { findNewKubectl } from '#test/support/kubectl.ts';
 import { engineCertificate } from '../engine-process.ts';
 import { JobProcess } from '../jobs.ts';
 import { median } from '../statistics.ts';
@@ -104,7 +104,7 @@ async function measureRun(vms: Vms, { count, running, times }: Batch, number: nu
 }
 
 async function deleteByKubectl(bench: VmBench, vms: Vms, count: number): Promise<Deletions['kubectl']> {
-  const kubectl = newKubectl();
+  const kubectl = findNewKubectl();
   if ('missing' in kubectl) return kubectl.missing;
   const namespace = NAMESPACE_OF.VAP;
   const keys = Array.from({ length: count }, (_, index) => `${namespace}/kubectl-${index}`);

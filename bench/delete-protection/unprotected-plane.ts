@@ -9,10 +9,10 @@ import { isMainThread } from 'node:worker_threads';
 if (isMainThread && process.argv[2] === 'up') {
   const { PROTECTION_POLICY } = await import('#api/delete-protection.ts');
   const { LocalServices } = await import('#engine/services.ts');
-  const { installation } = await import('#operator/objects/installation.ts');
+  const { maintainedObjects } = await import('#operator/objects/installation.ts');
   const { reviewDelete, LOCAL_SERVICE } = await import('../delete-guards.ts');
 
-  const list = installation as (typeof installation)[number][];
+  const list = maintainedObjects as (typeof maintainedObjects)[number][];
   const remaining = list.filter(({ object }) => object.metadata.name !== PROTECTION_POLICY);
   list.splice(0, list.length, ...remaining);
 

@@ -61,7 +61,7 @@ async function connect(target: Target): Promise<Open> {
   const reader = createClient(createHttpTransport(access, { userAgent: 'selfsame-bench', clock: systemClock }));
   const informer = new Informer({ reader, type: VIRTUAL_MACHINES, clock: systemClock, log: createLog('warn') });
   void informer.start({ signal: new AbortController().signal });
-  await informer.synced();
+  await informer.waitForSync();
   return { target, connection: await RawConnection.connect(target, JSON_FIELDS), informer };
 }
 
@@ -112,7 +112,7 @@ async function deleteAll({ target, connection, informer }: Open, vms: readonly K
   const times: number[] = [];
   for (const key of vms) {
     const from = performance.now();
-    const gone = informer.until(() => informer.get(key) === undefined, { signal: AbortSignal.timeout(STALLED_MS) });
+    const gone = informer.waitUntil(() => informer.get(key) === undefined, { signal: AbortSignal.timeout(STALLED_MS) });
     await sendDelete(connection, key);
     if (!(await gone))
       throw new Error(`Cannot measure the delete of VM ${key}: it still exists after ${STALLED_MS} ms`);

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { open, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { JOBS } from '#api/machine-types/kinds.ts';
+import { TRANSITION_JOBS } from '#api/machine-types/kinds.ts';
 import { JOB_PREFIX, TRANSITION_ACCOUNT, TRANSITION_COMMAND, TRANSITION_CONTAINER } from '#api/machine-types/names.ts';
 import { optionsToEnv, type TransitionOptions } from '#api/machine-types/options.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
@@ -41,12 +41,12 @@ export interface JobRun extends Spans {
 /** Runs the Job until it is complete, and deletes the Job object. */
 export async function runTransitionJob(bench: VmBench, options: TransitionOptions): Promise<JobRun> {
   const client = await bench.client();
-  const job = await client.create(JOBS, suspendedJob());
+  const job = await client.create(TRANSITION_JOBS, suspendedJob());
   const name = { namespace: SYSTEM_NAMESPACE, name: job.metadata.name };
   const env = { ...(await accessEnvironment(bench)), JOB_NAME: name.name };
   for (const variable of optionsToEnv(options)) Object.assign(env, { [variable.name]: variable.value });
   const run = await runProgram(bench, env);
-  await client.delete(JOBS, name, { propagationPolicy: 'Background' });
+  await client.delete(TRANSITION_JOBS, name, { propagationPolicy: 'Background' });
   return run;
 }
 
@@ -54,7 +54,7 @@ function suspendedJob() {
   const containers = [{ name: TRANSITION_CONTAINER, image: 'selfsame/selfsame', args: [TRANSITION_COMMAND] }];
   return {
     apiVersion: 'batch/v1',
-    kind: JOBS.kind,
+    kind: TRANSITION_JOBS.kind,
     metadata: { generateName: JOB_PREFIX, namespace: SYSTEM_NAMESPACE },
     spec: { suspend: true, template: { spec: { restartPolicy: 'OnFailure', containers } } },
   };

@@ -51,7 +51,7 @@ async function startFleet({ target, count, clients }: FleetJob): Promise<Fleet> 
   const running = informer.start({ signal: stopping.signal });
   const tally = new Tally(count);
   informer.onChange((name, change) => tally.recordChange(name, change.new));
-  await informer.synced();
+  await informer.waitForSync();
 
   const [cpuBefore, from] = [process.cpuUsage(), performance.now()];
   await createAll(target, { count, clients }, tally);

@@ -8,7 +8,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
-import { newKubectl } from '#test/support/kubectl.ts';
+import { findNewKubectl } from '#test/support/kubectl.ts';
 import type { Row } from '../report.ts';
 import { median } from '../statistics.ts';
 import { readGuestCommand, startManually, type GuestCommand } from './manual-start.ts';
@@ -21,7 +21,7 @@ const MAX_MORE_MS = 250;
 const execute = promisify(execFile);
 
 export async function measureStart(bench: VmBench, rounds: number): Promise<Row[]> {
-  const kubectl = newKubectl();
+  const kubectl = findNewKubectl();
   if ('missing' in kubectl) throw new Error(`Cannot measure starts: ${kubectl.missing}`);
   await bench.startPlane({ nodes: 1, hypervisor: 'qemu' });
   const marks = await StartMarks.open(await bench.client());

@@ -5,7 +5,7 @@
  * proceed.
  */
 import type { ReviewRequest, AdmissionDecision } from '#admission/review.ts';
-import { isFinal } from '#api/can.ts';
+import { isFinal } from '#api/verbs/decide-verb.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import type { EvictionStrategy } from '#api/kubevirt/kind.ts';
 import { isMigrating } from '#api/migration-state.ts';

@@ -5,7 +5,7 @@
  */
 import type { ReviewRequest, AdmissionDecision } from '#admission/review.ts';
 import { claimNamesOf } from '#api/claim-names.ts';
-import { namesOfProtected } from '#api/delete-protection.ts';
+import { formatProtectedNames } from '#api/delete-protection.ts';
 import { CLAIM_REPLACERS } from '#api/own-accounts.ts';
 import { isUnownedStateOf } from '#api/persistent-state.ts';
 import { relationOf, describeDeleteRefusal, isGuardedDefinition, type GuardedKind } from '#api/protected-deletes.ts';
@@ -65,7 +65,7 @@ export async function reviewProtectedDelete(
   if (operation !== 'DELETE' || oldObject === undefined || !isGuarded(kind)) return {};
   const names = await FINDERS[kind](oldObject, request, lookup);
   if (names.length === 0) return {};
-  const vms = namesOfProtected(names.toSorted());
+  const vms = formatProtectedNames(names.toSorted());
   const { name = '' } = oldObject.metadata;
   return { forbidden: describeDeleteRefusal({ kind, name, relation: relationOf(kind, name), vms }) };
 }

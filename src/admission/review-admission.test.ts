@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { reviewAdmission } from '#admission/review-admission.ts';
 import type { PatchOperation } from '#admission/review.ts';
-import type { Lookup } from '#admission/validate.ts';
+import type { AdmissionLookup } from '#admission/validate.ts';
 import { aMigration, aRestore, aSnapshot, aVm, aVmi, CONFIGURATION } from '#api/validation/testing/valid-objects.ts';
 import { MIGRATION_FINALIZER, VMI_NAME_LABEL } from '#api/names.ts';
 import { applyJsonPatch } from '#kube/json-patch.ts';
@@ -17,7 +17,7 @@ const ADMIN = 'kubernetes-admin';
 const NOW = '2026-01-01T00:00:00Z';
 const CONTROLLER = 'system:serviceaccount:selfsame-system:vmi-controller';
 
-const LOOKUP: Lookup = {
+const LOOKUP: AdmissionLookup = {
   configuration: () => CONFIGURATION,
   vmsWithUuid: () => [],
   restoresOf: () => [],
@@ -34,7 +34,7 @@ interface Request {
   readonly oldObject?: unknown;
   readonly operation?: string;
   readonly user?: string;
-  readonly lookup?: Partial<Lookup>;
+  readonly lookup?: Partial<AdmissionLookup>;
 }
 
 async function ask({ path, object, oldObject, operation = 'CREATE', user = ADMIN, lookup }: Request) {
@@ -242,7 +242,7 @@ const duplicates: Record<string, { same: string[]; vm?: unknown; want?: string[]
 for (const [name, { same, vm = {}, want }] of Object.entries(duplicates)) {
   for (const operation of ['CREATE', 'UPDATE']) {
     test(`${operation} of a VM: ${name}`, async () => {
-      const lookup: Partial<Lookup> = { vmsWithUuid: (uuid) => (uuid === UUID ? others(...same) : []) };
+      const lookup: Partial<AdmissionLookup> = { vmsWithUuid: (uuid) => (uuid === UUID ? others(...same) : []) };
       const request = { path: '/validate-virtualmachines', object: aVm(vm), operation, lookup };
       const { allowed, warnings } = await ask(operation === 'UPDATE' ? { ...request, oldObject: aVm(vm) } : request);
       assert.deepEqual({ allowed, warnings }, { allowed: true, warnings: want });
@@ -307,7 +307,7 @@ test('a change of the chipset is allowed with a warning', async () => {
 
 test('a restore is refused while another restore of its target is unfinished', async () => {
   const path = '/validate-virtualmachinerestores';
-  const lookup = (name: string): Partial<Lookup> => ({
+  const lookup = (name: string): Partial<AdmissionLookup> => ({
     restoresOf: (namespace, vm) => (namespace === 'golden' && vm === 'db' ? [{ name }] : []),
   });
   const { allowed, status } = await ask({ path, object: aRestore(), lookup: lookup('r0') });

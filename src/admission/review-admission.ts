@@ -18,12 +18,12 @@ import {
   reviewVirtualMachineInstanceMigration,
   reviewVirtualMachineRestore,
   reviewVirtualMachineSnapshot,
-  type Lookup,
+  type AdmissionLookup,
 } from '#admission/validate.ts';
 import { badRequest } from '#kube/api-error.ts';
 
 export interface ReviewParts extends MutationParts, EvictionParts {
-  readonly lookup: Lookup;
+  readonly lookup: AdmissionLookup;
 }
 
 type Reviewer = (request: ReviewRequest, parts: ReviewParts) => AdmissionDecision | Promise<AdmissionDecision>;

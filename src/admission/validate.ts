@@ -21,7 +21,7 @@ import type { VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.
 import type { KubeObject, Stored } from '#kube/meta.ts';
 
 /** State that the decisions depend on besides the review; the server provides it. */
-export interface Lookup extends ProtectionLookup, EvictionLookup {
+export interface AdmissionLookup extends ProtectionLookup, EvictionLookup {
   configuration(): Configuration;
   /** Returns the VMs of all namespaces that have this firmware uuid, ignoring case, and are not being deleted. */
   vmsWithUuid(uuid: string): readonly UuidHolder[];
@@ -40,7 +40,7 @@ const HOTPLUGGERS = new Set(['vm-controller', 'selfsame-subresources'].map(accou
 /** Accounts that may change VMs that a snapshot or restore holds. */
 const WRITERS = ['vm-controller', 'restore-controller'] as const;
 
-export function reviewVirtualMachine(request: ReviewRequest, lookup: Lookup): AdmissionDecision {
+export function reviewVirtualMachine(request: ReviewRequest, lookup: AdmissionLookup): AdmissionDecision {
   const { object: vm, old } = writtenObjects<VirtualMachine>(request);
   if (vm === undefined) return {};
   const writer = WRITERS.find((account) => accountOf(account) === request.user);
@@ -57,7 +57,7 @@ export function reviewVirtualMachineSnapshot(request: ReviewRequest): AdmissionD
   return snapshot === undefined ? {} : { errors: validateVirtualMachineSnapshot(snapshot, { old }) };
 }
 
-export function reviewVirtualMachineRestore(request: ReviewRequest, lookup: Lookup): AdmissionDecision {
+export function reviewVirtualMachineRestore(request: ReviewRequest, lookup: AdmissionLookup): AdmissionDecision {
   const { object: restore, old } = writtenObjects<VirtualMachineRestore>(request);
   if (restore === undefined) return {};
   const { metadata, spec } = restore;
@@ -65,7 +65,7 @@ export function reviewVirtualMachineRestore(request: ReviewRequest, lookup: Look
   return { errors: validateVirtualMachineRestore(restore, { old, unfinished }) };
 }
 
-export function reviewVirtualMachineInstance(request: ReviewRequest, lookup: Lookup): AdmissionDecision {
+export function reviewVirtualMachineInstance(request: ReviewRequest, lookup: AdmissionLookup): AdmissionDecision {
   const { object: vmi, old } = writtenObjects<VirtualMachineInstance>(request);
   if (vmi === undefined) return {};
   const { user } = request;
@@ -80,7 +80,7 @@ export function reviewVirtualMachineInstance(request: ReviewRequest, lookup: Loo
 
 export async function reviewVirtualMachineInstanceMigration(
   request: ReviewRequest,
-  lookup: Lookup,
+  lookup: AdmissionLookup,
 ): Promise<AdmissionDecision> {
   const { object: migration, old } = writtenObjects<VirtualMachineInstanceMigration>(request);
   if (migration === undefined) return {};

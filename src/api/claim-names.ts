@@ -1,8 +1,8 @@
 /** Names of the claims that the volumes of an instance use. Pure. */
-import type { Volume } from '#api/domain/volume.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 
-export function claimNameOf({ persistentVolumeClaim, ephemeral }: Volume): string | undefined {
+export function claimNameOf({ persistentVolumeClaim, ephemeral }: VmiVolume): string | undefined {
   return persistentVolumeClaim?.claimName ?? ephemeral?.persistentVolumeClaim?.claimName;
 }
 

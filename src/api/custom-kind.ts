@@ -31,7 +31,7 @@ export function crdNameOf({ type }: CustomKind): string {
 }
 
 /** Builds the definition that the operator applies. Tests and the API reference use it as well. */
-export function crdOf(kind: CustomKind): KubeObject {
+export function buildCrd(kind: CustomKind): KubeObject {
   const { type, singular, shortNames, categories, columns } = kind;
   return {
     apiVersion: 'apiextensions.k8s.io/v1',

@@ -45,7 +45,7 @@ const MAX_NAMES = 3;
  * Returns `db, web and others`. More than three names give the same text, so that annotations are not rewritten for
  * each VM.
  */
-export function namesOfProtected(sortedNames: readonly string[]): string {
+export function formatProtectedNames(sortedNames: readonly string[]): string {
   const listed = sortedNames.slice(0, MAX_NAMES).join(', ');
   return sortedNames.length > MAX_NAMES ? `${listed} and others` : listed;
 }

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 
 /** Returns a locally administered address (02:). `ownerUid` is the uid of the VM, or of an instance without a VM. */
-export function derivedMac(ownerUid: string, interfaceName: string): string {
+export function deriveMac(ownerUid: string, interfaceName: string): string {
   const bytes = createHash('sha256').update(`${ownerUid}/${interfaceName}`).digest().subarray(0, 5);
   return ['02', ...[...bytes].map((byte) => byte.toString(16).padStart(2, '0'))].join(':');
 }

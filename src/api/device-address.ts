@@ -2,7 +2,7 @@
  * Formats device addresses for display: `0000:01:00.0`, `scsi 0:0:0:3`. The address maps have libvirt's shape. Pure.
  */
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
-import { pciAddressFromMap, printPciAddress } from '#api/pci-address.ts';
+import { pciAddressFromMap, formatPciAddress } from '#api/pci-address.ts';
 
 /** Returns the bus of a disk, which its drive address does not contain; '' if it is unknown. */
 export function driveBusOf({ specParams }: Pick<LearnedDevice, 'specParams'>): string {
@@ -28,11 +28,11 @@ export function formatNumbered({ type = '', ...parts }: DeviceAddress): string |
 }
 
 /** Returns the address of any device as text, or '' if it has none. */
-export function addressText(device: Pick<LearnedDevice, 'address' | 'specParams'>): string {
+export function formatAddress(device: Pick<LearnedDevice, 'address' | 'specParams'>): string {
   const { address = {} } = device;
   const { type, ...parts } = address;
   const pci = pciAddressFromMap(address);
-  if (pci !== undefined) return printPciAddress(pci);
+  if (pci !== undefined) return formatPciAddress(pci);
   if (type === 'drive') return [driveBusOf(device) || 'drive', formatDrive(address)].join(' ');
   const numbered = formatNumbered(address);
   if (numbered !== undefined) return `${type} ${numbered}`;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Chipset } from '#api/chipset.ts';
-import { busOf, isMovable } from '#api/disk-bus.ts';
+import { busOf, isHotpluggable } from '#api/disk-bus.ts';
 import type { Disk } from '#api/domain/disk.ts';
 
 const buses: Record<string, [Partial<Disk>, Chipset | undefined, string]> = {
@@ -33,8 +33,9 @@ const hotplugCases: Record<string, [Partial<Disk>, hotpluggable: boolean, boolea
 for (const [sentence, [disk, hotpluggable, want]] of Object.entries(hotplugCases)) {
   test(sentence, () => {
     const volume = { name: 'd', persistentVolumeClaim: { claimName: 'c', hotpluggable } };
-    assert.equal(isMovable({ name: 'd', ...disk }, volume), want);
+    assert.equal(isHotpluggable({ name: 'd', ...disk }, volume), want);
   });
 }
 
-test('a disk without a volume cannot be hotplugged', () => assert.equal(isMovable({ name: 'd' }, undefined), false));
+test('a disk without a volume cannot be hotplugged', () =>
+  assert.equal(isHotpluggable({ name: 'd' }, undefined), false));

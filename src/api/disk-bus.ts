@@ -1,7 +1,7 @@
 /** The bus of a disk, and whether the disk can be hotplugged: one rule for validation, controllers and nodes. Pure. */
 import type { Chipset } from '#api/chipset.ts';
 import { HOTPLUG_BUSES, type Disk, type DiskBus } from '#api/domain/disk.ts';
-import type { Volume } from '#api/domain/volume.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 
 /** Returns the bus, or `fdc` for floppies, which specs cannot name. The default for CD-ROMs depends on the chipset. */
 export function busOf({ disk, cdrom, floppy, lun }: Disk, chipset: Chipset | undefined): DiskBus | 'fdc' {
@@ -16,7 +16,7 @@ export function isPlugged({ plugged }: Disk): boolean {
 }
 
 /** Reports whether the disk can be hotplugged. Boot disks and drives cannot. */
-export function isMovable(disk: Disk, volume: Volume | undefined): boolean {
+export function isHotpluggable(disk: Disk, volume: VmiVolume | undefined): boolean {
   const isFixed = disk.cdrom !== undefined || disk.floppy !== undefined || disk.bootOrder !== undefined;
   if (isFixed || volume?.persistentVolumeClaim?.hotpluggable !== true) return false;
   return HOTPLUG_BUSES.some((bus) => bus === busOf(disk, undefined));

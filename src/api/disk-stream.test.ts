@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import { diskLine, DiskReader, diskStream } from '#api/disk-stream.ts';
+import { encodeDiskLine, DiskReader, streamDisk } from '#api/disk-stream.ts';
 
 async function* inChunks(text: Buffer, size: number) {
   for (let at = 0; at < text.length; at += size) yield text.subarray(at, at + size);
@@ -16,17 +16,17 @@ const header = { size: content.length, format: 'raw', virtualSize: 4096 } as con
 
 for (const size of [1, 3, 7, 64, 10_000]) {
   test(`the reader returns header and content in chunks of ${size} bytes`, async () => {
-    const sent = await collect(diskStream(header, inChunks(content, 5)));
+    const sent = await collect(streamDisk(header, inChunks(content, 5)));
     const reader = new DiskReader(inChunks(sent, size));
-    assert.deepEqual(await reader.header(), header);
-    assert.deepEqual(await collect(reader.verified(header)), content);
+    assert.deepEqual(await reader.readHeader(), header);
+    assert.deepEqual(await collect(reader.readVerified(header)), content);
   });
 }
 
 test('an empty disk is transferred', async () => {
   const empty = { size: 0, format: 'qcow2' } as const;
-  const reader = new DiskReader(diskStream(empty, inChunks(Buffer.alloc(0), 1)));
-  assert.deepEqual(await collect(reader.verified(await reader.header())), Buffer.alloc(0));
+  const reader = new DiskReader(streamDisk(empty, inChunks(Buffer.alloc(0), 1)));
+  assert.deepEqual(await collect(reader.readVerified(await reader.readHeader())), Buffer.alloc(0));
 });
 
 const sha256 = createHash('sha256').update('abc').digest('hex');
@@ -42,18 +42,18 @@ const broken: Record<string, { sent: (string | Buffer)[]; message: RegExp }> = {
   'no trailer': { sent: ['{"format":"raw","size":3}\n', 'abc'], message: /ended too early/ },
   'a trailer without a digest': { sent: ['{"format":"raw","size":3}\n', 'abc{}\n'], message: /no valid sha256/ },
   'bytes that do not match the hash': {
-    sent: ['{"format":"raw","size":3}\n', 'abd', diskLine({ sha256 })],
+    sent: ['{"format":"raw","size":3}\n', 'abd', encodeDiskLine({ sha256 })],
     message: /do not match the sha256/,
   },
   'an error of the sender': {
-    sent: ['{"format":"raw","size":3}\n', 'abc', diskLine({ error: 'the disk broke' })],
+    sent: ['{"format":"raw","size":3}\n', 'abc', encodeDiskLine({ error: 'the disk broke' })],
     message: /the disk broke/,
   },
 };
 for (const [title, { sent, message }] of Object.entries(broken)) {
   test(`refuses ${title}`, async () => {
     const reader = new DiskReader(inChunks(Buffer.concat(sent.map((part) => Buffer.from(part))), 2));
-    await assert.rejects(async () => await collect(reader.verified(await reader.header())), {
+    await assert.rejects(async () => await collect(reader.readVerified(await reader.readHeader())), {
       name: 'DiskStreamError',
       message,
     });
@@ -62,13 +62,13 @@ for (const [title, { sent, message }] of Object.entries(broken)) {
 
 test('sending more or fewer bytes than announced fails', async () => {
   const chunks = () => inChunks(Buffer.from('abcd'), 2);
-  await assert.rejects(collect(diskStream({ size: 3, format: 'raw' }, chunks())), /more than 3 bytes/);
+  await assert.rejects(collect(streamDisk({ size: 3, format: 'raw' }, chunks())), /more than 3 bytes/);
   await assert.rejects(
-    collect(diskStream({ size: 5, format: 'raw' }, chunks())),
+    collect(streamDisk({ size: 5, format: 'raw' }, chunks())),
     /the content has 4 bytes; expected 5/,
   );
 });
 
 test('a long error is truncated', () => {
-  assert.ok(diskLine({ error: '"'.repeat(10_000) }).length <= 4096);
+  assert.ok(encodeDiskLine({ error: '"'.repeat(10_000) }).length <= 4096);
 });

@@ -46,7 +46,7 @@ export interface UploadProgress {
 }
 
 /** The bytes of an earlier attempt; `hash` covers the first `offset` bytes. */
-export interface Begun {
+export interface ResumePoint {
   readonly offset: number;
   readonly hash: Hash;
 }
@@ -64,15 +64,15 @@ export class DiskStreamError extends Error {
 }
 
 /** The connection ended early; the data received so far is valid, so that an upload can be resumed. */
-export class DiskStreamBroken extends DiskStreamError {}
+export class DiskStreamInterrupted extends DiskStreamError {}
 
 const MAX_LINE_BYTES = 4096;
 const SHA256 = /^[0-9a-f]{64}$/;
 
-export function diskLine(value: DiskHeader | DiskAnswer | UploadProgress | { readonly offset: number }): Buffer {
+export function encodeDiskLine(value: DiskHeader | DiskAnswer | UploadProgress | { readonly offset: number }): Buffer {
   const line = Buffer.from(`${JSON.stringify(value)}\n`);
   if (line.length <= MAX_LINE_BYTES || !('error' in value)) return line;
-  return diskLine({ error: value.error.slice(0, MAX_LINE_BYTES / 8) });
+  return encodeDiskLine({ error: value.error.slice(0, MAX_LINE_BYTES / 8) });
 }
 
 /** Reads one direction of the connection. Its methods throw DiskStreamError if the data is invalid or incomplete. */
@@ -84,7 +84,7 @@ export class DiskReader {
     this.#chunks = chunks[Symbol.asyncIterator]();
   }
 
-  async header(): Promise<DiskHeader> {
+  async readHeader(): Promise<DiskHeader> {
     const line = await this.#line();
     const { size, virtualSize } = line;
     const format = DISK_STREAM_FORMATS.find((one) => one === line['format']);
@@ -96,7 +96,7 @@ export class DiskReader {
   }
 
   /** Reads the node's report on an earlier attempt. */
-  async progress(): Promise<UploadProgress | { readonly error: string }> {
+  async readProgress(): Promise<UploadProgress | { readonly error: string }> {
     const { offset, sha256, error } = await this.#line();
     if (typeof error === 'string') return { error };
     if (!isSize(offset) || !SHA256.test(String(sha256)))
@@ -105,13 +105,13 @@ export class DiskReader {
   }
 
   /** Reads the offset at which the client resumes: 0, or the number of bytes that the node has. */
-  async start(received: number): Promise<number> {
+  async readOffset(received: number): Promise<number> {
     const { offset } = await this.#line();
     if (offset === 0 || offset === received) return offset;
     throw new DiskStreamError(`the client resumes at another offset than 0 or ${received}`);
   }
 
-  async answer(): Promise<DiskAnswer> {
+  async readAnswer(): Promise<DiskAnswer> {
     const line = await this.#line();
     if (typeof line['error'] === 'string') return { error: line['error'] };
     const sha256 = String(line['sha256']);
@@ -120,10 +120,10 @@ export class DiskReader {
   }
 
   /** Yields the bytes. The caller must read to the end: the hash is verified after the last byte. */
-  async *verified(
+  async *readVerified(
     { size }: DiskHeader,
     onDigest?: (sha256: string) => void,
-    { offset, hash }: Begun = { offset: 0, hash: createHash('sha256') },
+    { offset, hash }: ResumePoint = { offset: 0, hash: createHash('sha256') },
   ): AsyncGenerator<Buffer, void, undefined> {
     for (let left = size - offset; left > 0;) {
       const piece = await this.#some(left);
@@ -131,7 +131,7 @@ export class DiskReader {
       hash.update(piece);
       yield piece;
     }
-    const answer = await this.answer();
+    const answer = await this.readAnswer();
     if ('error' in answer) throw new DiskStreamError(answer.error);
     const sha256 = hash.digest('hex');
     if (answer.sha256 !== sha256) {
@@ -157,7 +157,7 @@ export class DiskReader {
   async #some(max: number): Promise<Buffer> {
     while (this.#rest.length === 0) {
       const { done, value } = await this.#chunks.next();
-      if (done === true) throw new DiskStreamBroken('the connection ended too early');
+      if (done === true) throw new DiskStreamInterrupted('the connection ended too early');
       this.#rest = value;
     }
     const piece = this.#rest.subarray(0, max);
@@ -167,19 +167,19 @@ export class DiskReader {
 }
 
 /** Yields header, bytes and trailer. Throws if the content does not have exactly `size` bytes. */
-export async function* diskStream(
+export async function* streamDisk(
   header: DiskHeader,
   chunks: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Buffer, DiskTrailer, undefined> {
-  yield diskLine(header);
-  return yield* contentStream(header, chunks);
+  yield encodeDiskLine(header);
+  return yield* streamContent(header, chunks);
 }
 
 /** Yields the bytes from the offset on, and the trailer. */
-export async function* contentStream(
+export async function* streamContent(
   header: DiskHeader,
   chunks: AsyncIterable<Uint8Array>,
-  { offset, hash }: Begun = { offset: 0, hash: createHash('sha256') },
+  { offset, hash }: ResumePoint = { offset: 0, hash: createHash('sha256') },
 ): AsyncGenerator<Buffer, DiskTrailer, undefined> {
   let sent = offset;
   for await (const chunk of chunks) {
@@ -190,7 +190,7 @@ export async function* contentStream(
   }
   if (sent !== header.size) throw new DiskStreamError(`the content has ${sent} bytes; expected ${header.size}`);
   const trailer = { sha256: hash.digest('hex') };
-  yield diskLine(trailer);
+  yield encodeDiskLine(trailer);
   return trailer;
 }
 

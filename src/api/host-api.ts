@@ -113,12 +113,12 @@ export interface HostAnswer {
   readonly notes?: readonly string[];
 }
 
-export function hostDeviceOf({ id, ...device }: LearnedDevice): HostDevice {
+export function toHostDevice({ id, ...device }: LearnedDevice): HostDevice {
   return { ...device, deviceId: id, alias: id };
 }
 
 /** Returns undefined for a device without id, type or device: it could not be identified. */
-export function learnedDeviceOf(device: HostDevice): LearnedDevice | undefined {
+export function toLearnedDevice(device: HostDevice): LearnedDevice | undefined {
   const { type, device: kind, deviceId, address, bootOrder, specParams, name, managed } = device;
   if (!deviceId || !type || !kind) return undefined;
   const order = Number(bootOrder ?? 0);

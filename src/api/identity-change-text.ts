@@ -1,6 +1,6 @@
 /** Renders changes of an identity record: sentences for its history, and rows for a table. Pure. */
 import { chipsetOf } from '#api/chipset.ts';
-import { addressText } from '#api/device-address.ts';
+import { formatAddress } from '#api/device-address.ts';
 import { devicePartOf } from '#api/identity-changes.ts';
 import { isRootPort, type DeviceAddress, type LearnedDevice } from '#api/learned-device.ts';
 import type { HistoryEntry, IdentityChange } from '#api/virtual-machine-identity/kind.ts';
@@ -22,7 +22,7 @@ const MAC = /^interfaces\.(.+)\.macAddress$/;
 const SMBIOS = 'smbios.';
 
 /** Returns one sentence for each subject that changed. Empty root ports and minor properties of devices get none. */
-export function changeTexts(changes: readonly IdentityChange[]): string[] {
+export function renderChanges(changes: readonly IdentityChange[]): string[] {
   const bySubject = Map.groupBy(changes, subjectOf);
   return [...bySubject.values()].flatMap((group) => {
     const [first] = group;
@@ -108,7 +108,7 @@ function partsOf(changes: readonly IdentityChange[]): Map<string, IdentityChange
 }
 
 const addressOf = (value: unknown) => placeOf({ address: value as DeviceAddress | undefined });
-const placeOf = (device: Pick<LearnedDevice, 'address' | 'specParams'>) => addressText(device) || NO_ADDRESS;
+const placeOf = (device: Pick<LearnedDevice, 'address' | 'specParams'>) => formatAddress(device) || NO_ADDRESS;
 
 export interface ChangeRow {
   readonly what: string;
@@ -117,7 +117,7 @@ export interface ChangeRow {
 }
 
 /** Returns the table rows of an entry. Entries of older versions have no changes, only their text. */
-export function changeRows({ what = '', changes = [] }: HistoryEntry): ChangeRow[] {
+export function renderChangeRows({ what = '', changes = [] }: HistoryEntry): ChangeRow[] {
   if (changes.length === 0) return [{ what, from: '', to: '' }];
   const smbios = changes.filter(({ field }) => field.startsWith(SMBIOS));
   const plain = changes.filter((change) => devicePartOf(change) === undefined && !smbios.includes(change));

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { array, assert as property, constantFrom, option, property as forAll, record, string } from 'fast-check';
-import { identityChanges, identityState, replayChanges, revertChanges } from '#api/identity-changes.ts';
+import { diffIdentityStates, buildIdentityState, replayChanges, revertChanges } from '#api/identity-changes.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { IdentityChange, IdentitySpec, IdentityStatus } from '#api/virtual-machine-identity/kind.ts';
 
@@ -53,8 +53,8 @@ const cases: Record<string, { before: [IdentitySpec, IdentityStatus]; after: typ
 };
 for (const [title, { before, after, want }] of Object.entries(cases)) {
   test(`changes: ${title}`, () => {
-    const [from, to] = [identityState(...before), identityState(...after)];
-    assert.deepEqual(identityChanges(from, to), want);
+    const [from, to] = [buildIdentityState(...before), buildIdentityState(...after)];
+    assert.deepEqual(diffIdentityStates(from, to), want);
     assert.deepEqual(replayChanges(from, want), to);
     assert.deepEqual(revertChanges(to, want), from);
   });
@@ -79,13 +79,13 @@ const states = record({
   devices: array(device, { maxLength: 6 }),
   type: option(constantFrom('pc-q35-7.2', 'pc-i440fx-7.2'), { nil: undefined }),
 }).map(({ firmware, interfaces, devices, type }) =>
-  identityState({ firmware, interfaces }, { devices, ...(type !== undefined && { machine: { type } }) }),
+  buildIdentityState({ firmware, interfaces }, { devices, ...(type !== undefined && { machine: { type } }) }),
 );
 
 test('replayed changes lead to the next state, and reverted ones back, through JSON and any number of states', () => {
   property(
     forAll(array(states, { minLength: 2, maxLength: 6 }), (all) => {
-      const steps = all.slice(1).map((state, i) => identityChanges(all[i]!, state));
+      const steps = all.slice(1).map((state, i) => diffIdentityStates(all[i]!, state));
       const stored = JSON.parse(JSON.stringify(steps)) as IdentityChange[][];
       const plain = (state: ReadonlyMap<string, unknown>): unknown =>
         JSON.parse(JSON.stringify(Object.fromEntries(state)));

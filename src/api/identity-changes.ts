@@ -17,7 +17,7 @@ export type IdentityState = ReadonlyMap<string, unknown>;
 
 export const DEVICE_PREFIX = 'devices.';
 
-export function identityState(spec: IdentitySpec, status: IdentityStatus = {}): IdentityState {
+export function buildIdentityState(spec: IdentitySpec, status: IdentityStatus = {}): IdentityState {
   const state = new Map<string, unknown>();
   const set = (field: string, value: unknown) => {
     if (value !== undefined && value !== '') state.set(field, value);
@@ -35,7 +35,7 @@ export function identityState(spec: IdentitySpec, status: IdentityStatus = {}): 
 export const macField = (name: string) => `interfaces.${name}.macAddress`;
 
 /** Returns the changes that lead from one state to the other, in a fixed order; none if the states are equal. */
-export function identityChanges(before: IdentityState, after: IdentityState): IdentityChange[] {
+export function diffIdentityStates(before: IdentityState, after: IdentityState): IdentityChange[] {
   const fields = [...after.keys(), ...[...before.keys()].filter((field) => !after.has(field))];
   return fields.flatMap((field) => {
     const [from, to] = [before.get(field), after.get(field)];

@@ -1,8 +1,8 @@
 /** Predicts which devices will be added, removed, moved or changed at the next start of a guest. Pure. */
 import { chipsetOf, type Chipset } from '#api/chipset.ts';
-import { addressText, driveBusOf, isSamePci } from '#api/device-address.ts';
+import { formatAddress, driveBusOf, isSamePci } from '#api/device-address.ts';
 import type { Disk } from '#api/domain/disk.ts';
-import { isFixtureId } from '#api/fixtures.ts';
+import { isFixedDeviceId } from '#api/fixed-devices.ts';
 import type { Difference } from '#api/identity-diff.ts';
 import type { LastSeen } from '#api/identity-last-seen.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
@@ -52,14 +52,14 @@ function deviceDifference(device: NextDevice, { seen, last, changesChipset }: Co
   const kept =
     changesChipset || (lastRow !== undefined && !isSameBus(lastRow, device))
       ? ''
-      : addressText(seen.rows.get(id) ?? {});
+      : formatAddress(seen.rows.get(id) ?? {});
   const place = pin ?? (kept === '' ? ASSIGNED_AT_START : kept);
   const to = hasNoAddress(device) ? device.device : `${kindText(device)}, address ${place}`;
   if (lastRow === undefined && onlyKept === true) return [];
   if (lastRow === undefined) return [{ what: id, from: ABSENT, to, why: addedReason(device) }];
   if (!wasPlugged) return [{ what: id, from: UNPLUGGED, to, why: 'the template plugs it in' }];
   if (isOtherKind) return [{ what: id, from: describeRow(lastRow), to, why: TEMPLATE }];
-  const from = addressText(lastRow);
+  const from = formatAddress(lastRow);
   // Without a recorded address there is nothing to compare.
   if (changesChipset || from === '' || hasNoAddress(device)) return [];
   if (pin !== undefined && !isSamePci(pin, from)) {
@@ -83,7 +83,7 @@ function addedReason({ id, type }: NextDevice): string {
 }
 
 function removedDifference(row: LearnedDevice, { ephemeral }: LastSeen): Difference[] {
-  if ((!REMOVABLE.has(row.type) && !isFixtureId(row.id)) || row.plugged === false) return [];
+  if ((!REMOVABLE.has(row.type) && !isFixedDeviceId(row.id)) || row.plugged === false) return [];
   const isForThisRun = row.type === 'disk' && ephemeral.has(row.id.replace(/^disk-/, ''));
   const why = isForThisRun ? 'it was plugged in for this run only' : 'the template no longer has it';
   return [{ what: row.id, from: describeRow(row), to: ABSENT, why }];
@@ -146,7 +146,7 @@ function kindText({ type, device, bus }: NextDevice): string {
 }
 
 function describeRow(row: LearnedDevice): string {
-  const place = addressText(row);
+  const place = formatAddress(row);
   const bus = driveBusOf(row);
   const kind = row.type === 'disk' && bus !== '' ? `${row.device} on ${bus}` : row.device;
   return place === '' ? kind : `${kind}, address ${place}`;

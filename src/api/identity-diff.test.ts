@@ -1,7 +1,7 @@
 /** Tests the predicted changes of uuid, serial, machine type, MACs and memory of a VM. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { derivedMac } from '#api/derived-mac.ts';
+import { deriveMac } from '#api/derived-mac.ts';
 import { identityDiff } from '#api/identity-diff.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import {
@@ -106,7 +106,7 @@ const cases: Record<string, Case> = {
     vmi: aVmi(aSpec({ interfaces: [{ name: 'default', masquerade: {}, macAddress: 'de:ad:00:00:be:ef' }] })),
     record: aRecord({}, { interfaces: [] }),
     want: [
-      `MAC of nic-default: de:ad:00:00:be:ef -> ${derivedMac(UID, 'default')} (the template no longer names a MAC address: one is derived and kept)`,
+      `MAC of nic-default: de:ad:00:00:be:ef -> ${deriveMac(UID, 'default')} (the template no longer names a MAC address: one is derived and kept)`,
     ],
   },
   'nothing for the same MAC in another notation': {

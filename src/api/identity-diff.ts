@@ -5,13 +5,13 @@
  */
 import { chipsetOf } from '#api/chipset.ts';
 import { topologyOf } from '#api/domain/cpu.ts';
-import type { Domain } from '#api/domain/domain.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import { interfacesOf } from '#api/attached-interfaces.ts';
-import { derivedMac } from '#api/derived-mac.ts';
+import { deriveMac } from '#api/derived-mac.ts';
 import { agentDifferences } from '#api/identity-diff-agent.ts';
 import { bootDifference } from '#api/identity-diff-boot.ts';
 import { deviceDifferences } from '#api/identity-diff-devices.ts';
-import { lastSeen, type LastSeen } from '#api/identity-last-seen.ts';
+import { collectLastSeen, type LastSeen } from '#api/identity-last-seen.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { legacyUuid } from '#api/legacy-uuid.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -20,7 +20,7 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
-import { parseQuantity, quantityFault } from '#kube/quantity.ts';
+import { parseQuantity, findQuantityError } from '#kube/quantity.ts';
 
 export interface Difference {
   /** `uuid`, `machine type`, or the id of a device. */
@@ -38,12 +38,12 @@ export interface DiffInput {
   readonly configuration: Configuration;
 }
 
-export const AT_THE_START = 'resolved at the start';
+export const RESOLVED_AT_START = 'resolved at the start';
 
 export function identityDiff({ vm, record, vmi, configuration }: DiffInput): Difference[] {
   const owns = (object: VirtualMachineIdentity | VirtualMachineInstance | undefined): boolean =>
     object !== undefined && !isDeletingRecord(object) && controllerUid(object) === vm.metadata.uid;
-  const seen = lastSeen(owns(record) ? record : undefined, owns(vmi) ? vmi : undefined);
+  const seen = collectLastSeen(owns(record) ? record : undefined, owns(vmi) ? vmi : undefined);
   if (seen === undefined) return [];
   const next: VmiSpec = vm.spec.template.spec ?? { domain: {} };
   const machine = next.domain.machine?.type || configuration.defaultMachineType;
@@ -86,7 +86,7 @@ function machineDifferences(to: string, why: string, { machine, wanted }: LastSe
   const isSame = to === machine || to === wanted || (isAlias && wanted === undefined && !changed);
   if (machine === undefined || isSame) return [];
   return [
-    { what: 'machine type', from: machine, to: isAlias ? `${to} (${AT_THE_START})` : to, why },
+    { what: 'machine type', from: machine, to: isAlias ? `${to} (${RESOLVED_AT_START})` : to, why },
     ...(changed ? [chipsetDifference(before, after)] : []),
   ];
 }
@@ -97,9 +97,9 @@ function chipsetDifference(from: string, to: string): Difference {
 }
 
 /** Compares hardware that only an instance shows. */
-function hardwareDifferences(next: Domain, { spec }: LastSeen): Difference[] {
+function hardwareDifferences(next: DomainSpec, { spec }: LastSeen): Difference[] {
   if (spec === undefined) return [];
-  const facts: Readonly<Record<string, (domain: Domain) => string>> = {
+  const facts: Readonly<Record<string, (domain: DomainSpec) => string>> = {
     'cpu topology': topologyText,
     'cpu model': ({ cpu }) => cpu?.model || 'host-model',
     memory: memoryText,
@@ -128,27 +128,27 @@ function partText(part: unknown): string {
   return JSON.stringify(part ?? 'none');
 }
 
-function topologyText(domain: Domain): string {
+function topologyText(domain: DomainSpec): string {
   const { sockets, cores, threads } = topologyOf(domain);
   return `${sockets} sockets, ${cores} cores, ${threads} threads`;
 }
 
-function memoryText({ memory, resources }: Domain): string {
+function memoryText({ memory, resources }: DomainSpec): string {
   return String(memory?.guest ?? resources?.requests?.['memory'] ?? resources?.limits?.['memory'] ?? '');
 }
 
 function isSameSize(a: string, b: string): boolean {
-  if (quantityFault(a) !== undefined || quantityFault(b) !== undefined) return false;
+  if (findQuantityError(a) !== undefined || findQuantityError(b) !== undefined) return false;
   return parseQuantity(a).nanos === parseQuantity(b).nanos;
 }
 
-function firmwareText({ firmware }: Domain): string {
+function firmwareText({ firmware }: DomainSpec): string {
   const efi = firmware?.bootloader?.efi;
   if (efi === undefined) return 'BIOS';
   return efi.secureBoot === false ? 'EFI' : 'EFI with secure boot';
 }
 
-function smmOf({ features, firmware }: Pick<Domain, 'features' | 'firmware'>): boolean {
+function smmOf({ features, firmware }: Pick<DomainSpec, 'features' | 'firmware'>): boolean {
   const efi = firmware?.bootloader?.efi;
   return features?.smm === undefined ? efi !== undefined && efi.secureBoot !== false : (features.smm.enabled ?? true);
 }
@@ -158,7 +158,7 @@ function macDifferences({ metadata }: Stored<VirtualMachine>, next: VmiSpec, { m
     const { mac: from, made } = macs.get(name) ?? {};
     // The record does not keep addresses that the template had set itself.
     if (from === undefined) return [];
-    const to = macAddress || (made === true ? from : derivedMac(metadata.uid, name));
+    const to = macAddress || (made === true ? from : deriveMac(metadata.uid, name));
     if (plainMac(to) === plainMac(from)) return [];
     const why = macAddress ? TEMPLATE : 'the template no longer names a MAC address: one is derived and kept';
     return [{ what: `MAC of nic-${name}`, from, to, why }];

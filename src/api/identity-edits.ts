@@ -9,7 +9,7 @@
  *   disks.<name>, interfaces.<name>   a disk or an interface was added, removed or changed
  *   devices                        any other device, and the firmware
  */
-import type { JsonPatchOperation } from '#api/can.ts';
+import type { JsonPatchOperation } from '#api/verbs/decide-verb.ts';
 import { macField } from '#api/identity-changes.ts';
 import { formatPointer } from '#kube/json-pointer.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';

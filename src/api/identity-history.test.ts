@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { changeRows } from '#api/identity-change-text.ts';
-import { appendHistory, historyEntries, MAX_ENTRY_BYTES, MAX_HISTORY_BYTES } from '#api/identity-history.ts';
+import { renderChangeRows } from '#api/identity-change-text.ts';
+import { appendHistory, buildHistoryEntries, MAX_ENTRY_BYTES, MAX_HISTORY_BYTES } from '#api/identity-history.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { type HistoryEntry, type IdentityChange, MAX_HISTORY } from '#api/virtual-machine-identity/kind.ts';
 
@@ -24,8 +24,8 @@ test('changes with the same cause are one entry, and minor changes join the main
     { change: silent, cause: START },
   ];
   const what = 'firmware uuid changed from a to b; disk-a is new at 0000:02:00.0';
-  assert.deepEqual(historyEntries(AT, caused), [{ at: AT, what, ...EDIT, changes: [uuid, added, silent] }]);
-  const alone = historyEntries(AT, [{ change: silent, cause: START }]);
+  assert.deepEqual(buildHistoryEntries(AT, caused), [{ at: AT, what, ...EDIT, changes: [uuid, added, silent] }]);
+  const alone = buildHistoryEntries(AT, [{ change: silent, cause: START }]);
   assert.deepEqual(alone, [{ at: AT, what: 'minor properties of 1 device changed', ...START, changes: [silent] }]);
 });
 
@@ -58,7 +58,7 @@ for (const [title, [changes, want]] of Object.entries(texts)) {
   test(`text: ${title}`, () => {
     const caused = changes.map((change) => ({ change, cause: START }));
     assert.deepEqual(
-      historyEntries(AT, caused).map(({ what }) => what),
+      buildHistoryEntries(AT, caused).map(({ what }) => what),
       [want],
     );
   });
@@ -70,7 +70,7 @@ test('a large write is split into bounded entries without losing a change', () =
     const id = `disk-${n}`;
     return { field: `devices.${id}`, to: { ...disk, id, specParams } };
   });
-  const entries = historyEntries(
+  const entries = buildHistoryEntries(
     AT,
     changes.map((change) => ({ change, cause: START })),
   );
@@ -107,7 +107,7 @@ test('a table has a row for each change', () => {
     { field: 'devices.disk-c.specParams', to: {} },
   ];
   assert.deepEqual(
-    changeRows({ changes }).map(({ what, from, to }) => `${what}: ${from} -> ${to}`),
+    renderChangeRows({ changes }).map(({ what, from, to }) => `${what}: ${from} -> ${to}`),
     [
       'firmware uuid: a -> b',
       'SMBIOS strings: <none> -> Acme, Anvil',
@@ -118,6 +118,6 @@ test('a table has a row for each change', () => {
     ],
   );
   const many = Array.from({ length: 20 }, (_, n) => ({ field: `devices.disk-${n}`, to: { ...disk, id: `disk-${n}` } }));
-  assert.deepEqual(changeRows({ changes: many }), [{ what: '20 devices', from: '<none>', to: '' }]);
-  assert.deepEqual(changeRows({ what: 'an old entry' }), [{ what: 'an old entry', from: '', to: '' }]);
+  assert.deepEqual(renderChangeRows({ changes: many }), [{ what: '20 devices', from: '<none>', to: '' }]);
+  assert.deepEqual(renderChangeRows({ what: 'an old entry' }), [{ what: 'an old entry', from: '', to: '' }]);
 });

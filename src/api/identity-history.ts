@@ -2,7 +2,7 @@
  * Builds and bounds the history of an identity record. One entry holds the changes of one write with the same cause; an
  * entry that would be too large is split. The oldest entries are dropped first; the newest is always kept. Pure.
  */
-import { changeTexts, countSilentDevices } from '#api/identity-change-text.ts';
+import { renderChanges, countSilentDevices } from '#api/identity-change-text.ts';
 import { MAX_HISTORY, type HistoryEntry, type IdentityChange } from '#api/virtual-machine-identity/kind.ts';
 
 /** Limit of an entry with more than one change. A single change is at most one device row, whose size is bounded. */
@@ -12,7 +12,7 @@ export const MAX_HISTORY_BYTES = 256 * 1024;
 const MAX_TEXTS = 10;
 const MAX_TEXT = 1024;
 
-export interface Cause {
+export interface ChangeCause {
   readonly cause: string;
   readonly by?: string;
   /** The uid of the instance whose start brought the change. */
@@ -21,11 +21,15 @@ export interface Cause {
 
 export interface CausedChange {
   readonly change: IdentityChange;
-  readonly cause: Cause;
+  readonly cause: ChangeCause;
 }
 
 /** Returns entries for the changes of one write, one for each cause, in the order of the changes. */
-export function historyEntries(at: string, changes: readonly CausedChange[], summary = textOf): HistoryEntry[] {
+export function buildHistoryEntries(
+  at: string,
+  changes: readonly CausedChange[],
+  summary = renderSummary,
+): HistoryEntry[] {
   const groups = Map.groupBy(mergeMinorChanges(changes), ({ cause }) =>
     JSON.stringify([cause.cause, cause.by, cause.instance]),
   );
@@ -43,7 +47,7 @@ export function historyEntries(at: string, changes: readonly CausedChange[], sum
 
 /** Minor changes, such as empty root ports, join the entry of the change that came with them. */
 function mergeMinorChanges(changes: readonly CausedChange[]): CausedChange[] {
-  const isMinor = ({ change }: CausedChange) => changeTexts([change]).length === 0;
+  const isMinor = ({ change }: CausedChange) => renderChanges([change]).length === 0;
   const leading = changes.findLast((one) => !isMinor(one) && one.change.field.startsWith('devices.'));
   return leading === undefined
     ? [...changes]
@@ -66,8 +70,8 @@ function splitBySize(changes: readonly IdentityChange[]): IdentityChange[][] {
 }
 
 /** Returns the changes as one line. */
-export function textOf(changes: readonly IdentityChange[]): string {
-  const texts = changeTexts(changes);
+export function renderSummary(changes: readonly IdentityChange[]): string {
+  const texts = renderChanges(changes);
   if (texts.length === 0) return `minor properties of ${countText(countSilentDevices(changes), 'device')} changed`;
   const more = texts.length - MAX_TEXTS;
   const listed = more > 0 ? [...texts.slice(0, MAX_TEXTS), countText(more, 'more change')] : texts;

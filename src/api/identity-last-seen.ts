@@ -4,7 +4,7 @@
  */
 import { interfacesOf } from '#api/attached-interfaces.ts';
 import { ephemeralVolumesOf } from '#api/ephemeral-volumes.ts';
-import { devicesIn, identityState, revertChanges } from '#api/identity-changes.ts';
+import { devicesIn, buildIdentityState, revertChanges } from '#api/identity-changes.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { IdentityStatus, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -30,7 +30,7 @@ export interface LastSeen {
 }
 
 /** Returns undefined if the VM never ran and was not imported. */
-export function lastSeen(
+export function collectLastSeen(
   record: VirtualMachineIdentity | undefined,
   vmi: VirtualMachineInstance | undefined,
 ): LastSeen | undefined {
@@ -72,5 +72,5 @@ function revertTemplateChanges({
   devices,
 }: IdentityStatus): ReadonlyMap<string, LearnedDevice> {
   const since = history.filter(({ at = '' }) => at > learnedAt).flatMap(({ changes = [] }) => changes);
-  return devicesIn(revertChanges(identityState({}, { devices }), since));
+  return devicesIn(revertChanges(buildIdentityState({}, { devices }), since));
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { busTree, deviceRows, identitySummary, treeLines } from '#api/identity-table.ts';
+import { buildBusTree, buildDeviceRows, summarizeIdentity, renderTree } from '#api/identity-table.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
@@ -148,12 +148,12 @@ const trees: Record<string, { machine: string; devices: LearnedDevice[]; want: s
 };
 for (const [title, { machine, devices, want }] of Object.entries(trees)) {
   test(`tree: ${title}`, () => {
-    assert.deepEqual(treeLines(busTree({ machine: { type: machine }, devices })), want);
+    assert.deepEqual(renderTree(buildBusTree({ machine: { type: machine }, devices })), want);
   });
 }
 
 test('the table is sorted by address and leaves out root ports', () => {
-  const rows = deviceRows([
+  const rows = buildDeviceRows([
     { id: 'tpm0', type: 'tpm', device: 'crb', managed: true },
     disk('b', 'scsi', drive(10), { bootOrder: 1 }),
     disk('a', 'scsi', drive(2), { plugged: false }),
@@ -185,7 +185,7 @@ test('the summary has MACs from record and template, and the time of the last ch
     { at: '2026-01-02T00:00:00Z', what: 'first seen', cause: 'a start' },
     { at: '2026-01-03T00:00:00Z', what: 'nic-a moved', cause: 'a start' },
   ];
-  assert.deepEqual(identitySummary(vm, aRecord({ machine: { type: 'pc-q35-7.2' }, history })), {
+  assert.deepEqual(summarizeIdentity(vm, aRecord({ machine: { type: 'pc-q35-7.2' }, history })), {
     uuid: 'u',
     serial: '',
     machine: 'pc-q35-7.2',
@@ -201,10 +201,10 @@ test('the summary has MACs from record and template, and the time of the last ch
 test('the summary takes MACs from the record, not from the current template', () => {
   const record = aRecord();
   record.spec.interfaces = [{ name: 'b', macAddress: '02:00:00:00:00:0c', fromTemplate: true }];
-  assert.deepEqual(identitySummary(vm, record).macs[1], { name: 'b', mac: '02:00:00:00:00:0c' });
+  assert.deepEqual(summarizeIdentity(vm, record).macs[1], { name: 'b', mac: '02:00:00:00:00:0c' });
 });
 
 test('the summary of a record without history has no time of the last change', () => {
-  const { unchangedSince, lastChange } = identitySummary(vm, aRecord());
+  const { unchangedSince, lastChange } = summarizeIdentity(vm, aRecord());
   assert.deepEqual([unchangedSince, lastChange], ['', '']);
 });

@@ -1,7 +1,7 @@
 /** Renders the identity of a VM: a summary, its devices as a table, and as a tree of buses. Pure. */
 import { chipsetOf } from '#api/chipset.ts';
-import { addressText, driveBusOf, formatDrive, formatNumbered } from '#api/device-address.ts';
-import { pciAddressFromMap, printPciAddress, type PciAddress } from '#api/pci-address.ts';
+import { formatAddress, driveBusOf, formatDrive, formatNumbered } from '#api/device-address.ts';
+import { pciAddressFromMap, formatPciAddress, type PciAddress } from '#api/pci-address.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { IdentityStatus, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
@@ -20,7 +20,7 @@ export interface IdentitySummary {
 }
 
 /** Summarizes the record of the VM. Records of older versions leave out MACs that the template sets. */
-export function identitySummary(vm: Pick<VirtualMachine, 'spec'>, record: VirtualMachineIdentity): IdentitySummary {
+export function summarizeIdentity(vm: Pick<VirtualMachine, 'spec'>, record: VirtualMachineIdentity): IdentitySummary {
   const template = vm.spec.template.spec ?? { domain: {} };
   const { uuid, serial } = record.spec.firmware ?? {};
   const recorded = new Map(record.spec.interfaces?.map(({ name, macAddress }) => [name, macAddress]));
@@ -42,14 +42,14 @@ export function identitySummary(vm: Pick<VirtualMachine, 'spec'>, record: Virtua
 export const DEVICE_COLUMNS = ['DEVICE', 'TYPE', 'ADDRESS', 'BOOT', 'PLUGGED', 'MANAGED'] as const;
 
 /** Returns the rows of the table. Root ports are shown in the tree only. */
-export function deviceRows(devices: readonly LearnedDevice[]): string[][] {
+export function buildDeviceRows(devices: readonly LearnedDevice[]): string[][] {
   return devices
     .filter((device) => !isPort(device))
     .toSorted(byPlace)
     .map((device) => [
       device.id,
       `${device.type}/${device.device}`,
-      addressText(device) || '<none>',
+      formatAddress(device) || '<none>',
       device.bootOrder === undefined ? '<none>' : String(device.bootOrder),
       device.plugged === false ? 'no' : 'yes',
       device.managed === true ? 'yes' : 'no',
@@ -62,7 +62,7 @@ export interface BusNode {
 }
 
 /** Returns the PCI bus with its devices, then the devices that have another kind of address, then those without one. */
-export function busTree({ machine, devices = [] }: IdentityStatus): BusNode[] {
+export function buildBusTree({ machine, devices = [] }: IdentityStatus): BusNode[] {
   const placed = devices.flatMap((device) => {
     const pci = pciAddressFromMap(device.address ?? {});
     return pci === undefined ? [] : [{ device, pci }];
@@ -109,13 +109,13 @@ const CONTROLLER_MATCHERS: Readonly<Record<string, (controller: LearnedDevice) =
   'virtio-serial': ({ device }) => device === 'virtio-serial',
 };
 
-const hasAddress = (device: LearnedDevice) => addressText(device) !== '';
+const hasAddress = (device: LearnedDevice) => formatAddress(device) !== '';
 
 const groupNode = (text: string, devices: readonly LearnedDevice[]): BusNode[] =>
   devices.length === 0 ? [] : [{ text, children: devices.map(restNode) }];
 
 /** Returns one line for each node, with children below their parents. */
-export function treeLines(nodes: readonly BusNode[]): string[] {
+export function renderTree(nodes: readonly BusNode[]): string[] {
   return nodes.flatMap(({ text, children }) => [text, ...renderBranches(children, '')]);
 }
 
@@ -176,13 +176,13 @@ const numberedNode = (device: LearnedDevice): BusNode => ({
   children: [],
 });
 const restNode = (device: LearnedDevice): BusNode => ({
-  text: [addressText(device), describeDevice(device)].filter((part) => part !== '').join(' '),
+  text: [formatAddress(device), describeDevice(device)].filter((part) => part !== '').join(' '),
   children: [],
 });
 
 /** Formats without the domain if it is 0, as it usually is. */
 const shortPci = (pci: PciAddress) =>
-  pci.domain === 0 ? printPciAddress(pci).slice('0000:'.length) : printPciAddress(pci);
+  pci.domain === 0 ? formatPciAddress(pci).slice('0000:'.length) : formatPciAddress(pci);
 
 function describeDevice({ id, type, device, plugged }: LearnedDevice): string {
   return `${id} (${type === device ? type : `${type}, ${device}`}${plugged === false ? ', unplugged' : ''})`;
@@ -198,12 +198,12 @@ function byPlace(a: LearnedDevice, b: LearnedDevice): number {
 
 function sortKey(device: LearnedDevice): string {
   const pci = pciAddressFromMap(device.address ?? {});
-  if (pci !== undefined) return `0 ${printPciAddress(pci)}`;
+  if (pci !== undefined) return `0 ${formatPciAddress(pci)}`;
   const { unit = '', bus = '' } = device.address ?? {};
   if (device.address?.['type'] === 'drive') return `1 ${driveBusOf(device)} ${bus} ${unit.padStart(5, '0')}`;
   const { type = '', port = '' } = device.address ?? {};
   return type === '' ? `3 ${device.type}` : `2 ${type} ${bus} ${port.padStart(5, '0')}`;
 }
 
-const byPci = (a: Placed, b: Placed) => compare(printPciAddress(a.pci), printPciAddress(b.pci));
+const byPci = (a: Placed, b: Placed) => compare(formatPciAddress(a.pci), formatPciAddress(b.pci));
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { foreignFormat, HEADER_BYTES } from '#api/image-header.ts';
+import { findUnsupportedFormat, HEADER_BYTES } from '#api/image-header.ts';
 
 const at = (offset: number, magic: string) => {
   const header = Buffer.alloc(HEADER_BYTES);
@@ -22,5 +22,5 @@ const cases: Record<string, [header: Buffer, want: string | undefined]> = {
   'an empty file': [Buffer.alloc(0), undefined],
 };
 for (const [title, [header, want]] of Object.entries(cases)) {
-  test(title, () => assert.equal(foreignFormat(header), want));
+  test(title, () => assert.equal(findUnsupportedFormat(header), want));
 }

@@ -55,7 +55,7 @@ const UNSUPPORTED_FORMATS: readonly { readonly name: string; readonly at: number
  * Returns the name of an unsupported image format or compression, or undefined. Only for images that users upload: as a
  * disk, such an image would be treated as raw and be of no use.
  */
-export function foreignFormat(header: Buffer): string | undefined {
+export function findUnsupportedFormat(header: Buffer): string | undefined {
   return UNSUPPORTED_FORMATS.find(({ at, magic }) => header.subarray(at, at + magic.length).equals(magic))?.name;
 }
 

@@ -15,7 +15,7 @@ export const RECOVERIES = ['source', 'target'] as const;
 export type Recovery = (typeof RECOVERIES)[number];
 
 /** Returns the decision of the administrator, if the migration asks for one. */
-export function recoveryOf(migration: Migration): Recovery | undefined {
+export function readRecovery(migration: Migration): Recovery | undefined {
   const isRequested = isTrue(migration.status?.conditions, MANUAL_RECOVERY_CONDITION);
   return isRequested ? RECOVERIES.find((one) => one === annotationOf(migration)) : undefined;
 }

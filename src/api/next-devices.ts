@@ -3,7 +3,7 @@ import { interfacesOf } from '#api/attached-interfaces.ts';
 import type { Chipset } from '#api/chipset.ts';
 import type { Devices } from '#api/domain/devices.ts';
 import type { Disk } from '#api/domain/disk.ts';
-import { allowsVideo, asksForVideo, fixedDevices, needsUsb, USB_ID, VIDEO_ID } from '#api/fixtures.ts';
+import { allowsVideo, asksForVideo, listFixedDevices, needsUsb, USB_ID, VIDEO_ID } from '#api/fixed-devices.ts';
 import { busOf, isPlugged } from '#api/disk-bus.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 
@@ -52,7 +52,7 @@ export function nextDevices(spec: VmiSpec, chipset: Chipset | undefined): NextDe
     })),
     ...fixed.flatMap(([isPresent, device]) => (isPresent ? [{ ...device, plugged: true }] : [])),
     ...(video === undefined ? [] : [{ ...video, plugged: true }]),
-    ...fixedDevices(spec.domain.devices ?? {}).map(({ id, type, device, specParams }): NextDevice => ({
+    ...listFixedDevices(spec.domain.devices ?? {}).map(({ id, type, device, specParams }): NextDevice => ({
       ...{ id, type, device, plugged: true },
       ...(typeof specParams?.['bus'] === 'string' && { bus: specParams['bus'] }),
     })),

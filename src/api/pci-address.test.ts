@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parsePciAddress, pciAddressFromMap, pciAddressToMap, printPciAddress } from '#api/pci-address.ts';
+import { parsePciAddress, pciAddressFromMap, pciAddressToMap, formatPciAddress } from '#api/pci-address.ts';
 
 test('converts between text and map', () => {
   const address = parsePciAddress('0000:1F:03.7');
@@ -8,7 +8,7 @@ test('converts between text and map', () => {
   const map = { type: 'pci', domain: '0x0000', bus: '0x1f', slot: '0x03', function: '0x7' };
   assert.deepEqual(pciAddressToMap(address), map);
   assert.deepEqual(pciAddressFromMap(map), address);
-  assert.equal(printPciAddress(address), '0000:1f:03.7');
+  assert.equal(formatPciAddress(address), '0000:1f:03.7');
 });
 
 const bad: Record<string, string> = {

@@ -21,7 +21,7 @@ export function parsePciAddress(text: string): PciAddress | undefined {
   return { domain, bus, slot, function: fn };
 }
 
-export function printPciAddress({ domain, bus, slot, function: fn }: PciAddress): string {
+export function formatPciAddress({ domain, bus, slot, function: fn }: PciAddress): string {
   return `${hex(domain, 4)}:${hex(bus, 2)}:${hex(slot, 2)}.${hex(fn, 1)}`;
 }
 
@@ -47,9 +47,9 @@ export function pciAddressFromMap(map: DeviceAddress): PciAddress | undefined {
 }
 
 /** Formats any address for display. */
-export function printAddress(map: DeviceAddress): string {
+export function formatAnyAddress(map: DeviceAddress): string {
   const pci = pciAddressFromMap(map);
-  return pci === undefined ? JSON.stringify(map) : printPciAddress(pci);
+  return pci === undefined ? JSON.stringify(map) : formatPciAddress(pci);
 }
 
 function numberIn(text: string | undefined, max: number): number | undefined {

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import {
-  findState,
+  findStateClaim,
   isUnownedStateOf,
   legacyStateClaimName,
   needsState,
@@ -225,10 +225,10 @@ describe('findStateClaim returns', () => {
   for (const [sentence, { claims, vmName = 'db', want }] of Object.entries(cases)) {
     test(sentence, () => {
       const owner = { vmName, ownerUid: 'db-uid' };
-      assert.equal(findState(claims, owner)?.metadata.name, want);
+      assert.equal(findStateClaim(claims, owner)?.metadata.name, want);
       // A lookup by key gives the same result.
       const indexed = claims.filter((claim) => stateKeysOfClaim(claim).includes(stateKeyOf(vmName)));
-      assert.equal(findState(indexed, owner)?.metadata.name, want);
+      assert.equal(findStateClaim(indexed, owner)?.metadata.name, want);
     });
   }
 });

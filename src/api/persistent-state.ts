@@ -109,7 +109,7 @@ export function stateKeysOfClaim(claim: PersistentVolumeClaim): string[] {
  * the newest. Thus marking another claim cannot replace the VM's own. Claims of other owners are never returned
  * (state-conflict.ts); these include an earlier VM of the same name, which had another uid.
  */
-export function findState(claims: Iterable<Claim>, owner: StateOwner): Claim | undefined {
+export function findStateClaim(claims: Iterable<Claim>, owner: StateOwner): Claim | undefined {
   const all = [...claims].filter((claim) => isMarkedFor(claim, owner.vmName) || hasLegacyNameOf(claim, owner.vmName));
   const own = all.filter((claim) => controllerUid(claim) === owner.ownerUid);
   const free = all.filter((claim) => hasNoOwner(claim) && isNotMarkedForOthers(claim, stateKeyOf(owner.vmName)));

@@ -15,20 +15,20 @@ export const RELATIONS: Readonly<Record<GuardedKind, string>> = {
 };
 
 /** The definitions that protected VMs depend on, by name, with their relation to the VMs. */
-export const DEFINITION_BONDS: Readonly<Record<string, string>> = {
+export const DEFINITION_RELATIONS: Readonly<Record<string, string>> = {
   [groupResource(VIRTUAL_MACHINES)]: RELATIONS.CustomResourceDefinition,
   [groupResource(VIRTUAL_MACHINE_IDENTITIES)]: 'it defines the identity record of',
 };
 
 /** Reports whether VMs depend on the definition. */
 export function isGuardedDefinition(name: string): boolean {
-  return Object.hasOwn(DEFINITION_BONDS, name);
+  return Object.hasOwn(DEFINITION_RELATIONS, name);
 }
 
 /** Returns the relation of the object to the VMs. */
 export function relationOf(kind: GuardedKind, name: string): string {
   const isDefinition = kind === 'CustomResourceDefinition' && isGuardedDefinition(name);
-  return (isDefinition ? DEFINITION_BONDS[name] : undefined) ?? RELATIONS[kind];
+  return (isDefinition ? DEFINITION_RELATIONS[name] : undefined) ?? RELATIONS[kind];
 }
 
 export interface ProtectedDelete {

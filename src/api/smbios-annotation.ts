@@ -10,7 +10,7 @@ const FIELDS = ['manufacturer', 'product', 'version', 'sku', 'family'] as const;
 const LINE = /^[ -~]{1,256}$/;
 
 /** Returns the valid SMBIOS strings, or undefined if there are none. */
-export function readableSmbios(value: unknown): Smbios | undefined {
+export function pickValidSmbios(value: unknown): Smbios | undefined {
   const known = (typeof value === 'object' && value !== null ? value : {}) as Readonly<Record<string, unknown>>;
   const valid = FIELDS.flatMap((field) => {
     const text = Object.hasOwn(known, field) ? known[field] : undefined;
@@ -23,13 +23,13 @@ export function readSmbios(annotations: Readonly<Record<string, string>> = {}): 
   const text = Object.hasOwn(annotations, SMBIOS_ANNOTATION) ? annotations[SMBIOS_ANNOTATION] : undefined;
   if (text === undefined) return undefined;
   try {
-    return readableSmbios(JSON.parse(text));
+    return pickValidSmbios(JSON.parse(text));
   } catch {
     return undefined;
   }
 }
 
 export function smbiosAnnotation(smbios: Smbios | undefined): Readonly<Record<string, string>> {
-  const valid = readableSmbios(smbios);
+  const valid = pickValidSmbios(smbios);
   return valid === undefined ? {} : { [SMBIOS_ANNOTATION]: JSON.stringify(valid) };
 }

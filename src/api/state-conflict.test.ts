@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { describeConflicts, findStateConflicts, describeHolder } from '#api/state-conflict.ts';
-import { findState, stateKeyOf, stateKeysOfClaim } from '#api/persistent-state.ts';
+import { findStateClaim, stateKeyOf, stateKeysOfClaim } from '#api/persistent-state.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { ObjectMeta, OwnerReference, Stored } from '#kube/meta.ts';
 
@@ -165,8 +165,8 @@ describe('of several usable claims, the VM uses', () => {
   };
   for (const [sentence, { claims, want }] of Object.entries(several)) {
     test(sentence, () => {
-      assert.equal(findState(claims, OWNER)?.metadata.name, want);
-      assert.equal(findState(claims.toReversed(), OWNER)?.metadata.name, want);
+      assert.equal(findStateClaim(claims, OWNER)?.metadata.name, want);
+      assert.equal(findStateClaim(claims.toReversed(), OWNER)?.metadata.name, want);
     });
   }
 });

@@ -5,7 +5,7 @@
  */
 import { KUBEVIRT_GROUP, SNAPSHOT_GROUP } from '#api/names.ts';
 import {
-  findState,
+  findStateClaim,
   hasLegacyNameOf,
   hasNoOwner,
   isMarkedFor,
@@ -30,7 +30,7 @@ const MAX_NAMED = 3;
 /** Returns the claims that prevent the VM from starting, the newest first; none if it has state that it may use. */
 export function findStateConflicts(claims: Iterable<Claim>, owner: StateOwner): Claim[] {
   const all = [...claims];
-  return findState(all, owner) === undefined ? listConflictingClaims(all, owner) : [];
+  return findStateClaim(all, owner) === undefined ? listConflictingClaims(all, owner) : [];
 }
 
 /** Returns all claims that are marked for the VM and have another owner, even if the VM has a claim of its own. */

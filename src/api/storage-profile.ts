@@ -4,7 +4,7 @@
  */
 import type { AccessMode, VolumeMode } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
-import { quantityFault } from '#kube/quantity.ts';
+import { findQuantityError } from '#kube/quantity.ts';
 import { list, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
 
 /** On profiles: the smallest volume of the class. */
@@ -80,5 +80,5 @@ export function stateModesOf(profile: StorageProfile | undefined): StateModes {
 /** Returns a quantity, or undefined if the profile has no valid one. */
 export function minimumSizeOf({ metadata }: StorageProfile): string | undefined {
   const size = metadata.annotations?.[MINIMUM_SIZE_ANNOTATION];
-  return quantityFault(size) === undefined ? size : undefined;
+  return findQuantityError(size) === undefined ? size : undefined;
 }

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { legacyUuid } from '#api/legacy-uuid.ts';
 import {
-  isYoungerThanAdmission,
+  isNewerThanAdmission,
   UUID_ADMISSION_ANNOTATION,
   uuidAdmissionSince,
-  uuidOfUnseen,
+  deriveMissingUuid,
 } from '#api/uuid-admission.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -31,15 +31,15 @@ const ages: Record<string, { created: string; since?: string; isNewer: boolean }
 for (const [name, { created, since, isNewer }] of Object.entries(ages)) {
   test(`${name} gets a ${isNewer ? 'random uuid' : 'legacy uuid'}`, () => {
     const vm = aVm(created);
-    assert.equal(isYoungerThanAdmission(vm, since), isNewer);
-    if (isNewer) assert.match(uuidOfUnseen(vm, since), V4);
-    else assert.equal(uuidOfUnseen(vm, since), legacyUuid('db'));
+    assert.equal(isNewerThanAdmission(vm, since), isNewer);
+    if (isNewer) assert.match(deriveMissingUuid(vm, since), V4);
+    else assert.equal(deriveMissingUuid(vm, since), legacyUuid('db'));
   });
 }
 
 test('a random uuid is always the same for one VM, and differs for another VM of the same name', () => {
-  assert.equal(uuidOfUnseen(aVm(SINCE), SINCE), uuidOfUnseen(aVm(SINCE), SINCE));
-  assert.notEqual(uuidOfUnseen(aVm(SINCE), SINCE), uuidOfUnseen(aVm(SINCE, 'u2'), SINCE));
+  assert.equal(deriveMissingUuid(aVm(SINCE), SINCE), deriveMissingUuid(aVm(SINCE), SINCE));
+  assert.notEqual(deriveMissingUuid(aVm(SINCE), SINCE), deriveMissingUuid(aVm(SINCE, 'u2'), SINCE));
 });
 
 test('the start of uuid admission is read from the definition', () => {

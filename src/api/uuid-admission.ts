@@ -22,13 +22,13 @@ export function uuidAdmissionSince(definition: Pick<KubeObject, 'metadata'> | un
 }
 
 /** Reports whether the VM was created after UUIDs became random. False if either time cannot be parsed. */
-export function isYoungerThanAdmission({ metadata }: Stored<VirtualMachine>, since: string | undefined): boolean {
+export function isNewerThanAdmission({ metadata }: Stored<VirtualMachine>, since: string | undefined): boolean {
   return Date.parse(metadata.creationTimestamp) >= Date.parse(since ?? '');
 }
 
 /** Returns the firmware UUID of a VM that was stored without one and has not run yet. Always the same for one VM. */
-export function uuidOfUnseen(vm: Stored<VirtualMachine>, since: string | undefined): string {
-  return isYoungerThanAdmission(vm, since) ? uuidFromUid(vm.metadata.uid) : legacyUuid(vm.metadata.name);
+export function deriveMissingUuid(vm: Stored<VirtualMachine>, since: string | undefined): string {
+  return isNewerThanAdmission(vm, since) ? uuidFromUid(vm.metadata.uid) : legacyUuid(vm.metadata.name);
 }
 
 /** Derives a version 4 UUID from the uid, which the API server generated at random. */

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Disk } from '#api/domain/disk.ts';
-import type { Volume } from '#api/domain/volume.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import { LOCAL_DRIVER, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
-import { liesOnNode, volumeMoves } from '#api/volume-move.ts';
+import { isOnOneNode, decideVolumeMoves } from '#api/volume-move.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 
 type AccessMode = PersistentVolume['spec']['accessModes'][number];
@@ -35,7 +35,7 @@ const READ_ONLY_DISK = { disk: { bus: 'virtio', readonly: true } } as const;
 const CDROM = { cdrom: { bus: 'sata' } } as const;
 
 interface Case {
-  readonly volume: Omit<Volume, 'name'>;
+  readonly volume: Omit<VmiVolume, 'name'>;
   readonly disk?: Omit<Disk, 'name'> | 'none';
   readonly bound?: PersistentVolume;
   /** `stays: why`, or the kind of move; undefined if the volume has no move. */
@@ -127,7 +127,7 @@ for (const [name, { volume, disk = DISK, bound, want }] of Object.entries(cases)
   test(name, () => {
     const disks = disk === 'none' ? [] : [{ name: 'd', ...disk }];
     const spec = { domain: { devices: { disks } }, volumes: [{ name: 'd', ...volume }] };
-    const moves = volumeMoves(spec, (claimName) => (claimName === 'data' ? bound : undefined));
+    const moves = decideVolumeMoves(spec, (claimName) => (claimName === 'data' ? bound : undefined));
     const move = moves.get('d');
     assert.equal(moves.size, want === undefined ? 0 : 1);
     switch (move?.is) {
@@ -142,7 +142,7 @@ for (const [name, { volume, disk = DISK, bound, want }] of Object.entries(cases)
 }
 
 test('only our own volumes are on one node', () => {
-  assert.deepEqual([ownVolume('node-1'), ownVolume(undefined), foreignVolume('ReadWriteOnce')].map(liesOnNode), [
+  assert.deepEqual([ownVolume('node-1'), ownVolume(undefined), foreignVolume('ReadWriteOnce')].map(isOnOneNode), [
     true,
     false,
     false,

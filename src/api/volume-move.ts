@@ -1,8 +1,8 @@
 /** Decides how each volume of an instance is migrated: one rule for admission, controllers and nodes. Pure. */
 import { claimNameOf } from '#api/claim-names.ts';
 import type { Disk } from '#api/domain/disk.ts';
-import type { Volume } from '#api/domain/volume.ts';
-import { isMadeOfFiles } from '#api/made-of-files.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
+import { hasGeneratedContent } from '#api/generated-content.ts';
 import { isPlugged } from '#api/disk-bus.ts';
 import { LOCAL_DRIVER, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
@@ -21,7 +21,7 @@ export type VolumeMove =
   | { readonly is: 'stays'; readonly why: string };
 
 /** Returns the moves of all plugged volumes, by name. `volumeOf` returns the PersistentVolume of a claim. */
-export function volumeMoves(
+export function decideVolumeMoves(
   spec: VmiSpec,
   volumeOf: (claimName: string) => PersistentVolume | undefined,
 ): ReadonlyMap<string, VolumeMove> {
@@ -35,12 +35,12 @@ export function volumeMoves(
 }
 
 function decideMove(
-  volume: Volume,
+  volume: VmiVolume,
   disk: Disk,
   volumeOf: (claimName: string) => PersistentVolume | undefined,
 ): VolumeMove {
   // The guest may have written to a disk that is not read-only.
-  if (isMadeOfFiles(volume)) {
+  if (hasGeneratedContent(volume)) {
     return isReadOnly(volume, disk) ? { is: 'content' } : { is: 'moves', overlay: false };
   }
   if (volume.emptyDisk !== undefined) return { is: 'moves', overlay: false };
@@ -54,29 +54,29 @@ function decideMove(
     return isShared ? { is: 'moves', overlay: true } : refuseMove(volume, 'the volume below it is on one node only');
   }
   if (isShared) return { is: 'shared' };
-  if (!liesOnNode(bound)) return refuseMove(volume, `its volume ${bound.metadata.name} cannot be used by two nodes`);
+  if (!isOnOneNode(bound)) return refuseMove(volume, `its volume ${bound.metadata.name} cannot be used by two nodes`);
   // A read-only disk would have to be copied in advance; the hypervisor does not do that.
   if (isReadOnly(volume, disk)) return refuseMove(volume, 'it is read-only and on one node only');
   return { is: 'moves', overlay: false };
 }
 
-function refuseMove({ name }: Volume, why: string): VolumeMove {
+function refuseMove({ name }: VmiVolume, why: string): VolumeMove {
   return { is: 'stays', why: `cannot migrate VMI: volume ${name}: ${why}` };
 }
 
 /** Reports whether it is one of our volumes with its data on one node. */
-export function liesOnNode({ spec, metadata }: PersistentVolume): boolean {
+export function isOnOneNode({ spec, metadata }: PersistentVolume): boolean {
   return spec.csi?.driver === LOCAL_DRIVER && metadata.annotations?.[VOLUME_NODE_ANNOTATION] !== undefined;
 }
 
-function isAccessibleEverywhere(bound: PersistentVolume, volume: Volume, disk: Disk): boolean {
-  if (bound.spec.csi?.driver === LOCAL_DRIVER) return !liesOnNode(bound);
+function isAccessibleEverywhere(bound: PersistentVolume, volume: VmiVolume, disk: Disk): boolean {
+  if (bound.spec.csi?.driver === LOCAL_DRIVER) return !isOnOneNode(bound);
   const { accessModes } = bound.spec;
   const isSharedReadOnly = accessModes.includes('ReadOnlyMany') && isReadOnly(volume, disk);
   return accessModes.includes('ReadWriteMany') || isSharedReadOnly;
 }
 
-function isReadOnly(volume: Volume, { disk, cdrom, floppy, lun }: Disk): boolean {
+function isReadOnly(volume: VmiVolume, { disk, cdrom, floppy, lun }: Disk): boolean {
   if (cdrom !== undefined || volume.persistentVolumeClaim?.readOnly === true) return true;
   return disk?.readonly === true || floppy?.readonly === true || lun?.readonly === true;
 }

@@ -8,11 +8,11 @@ import { isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { CommandError } from '#cli/flags.ts';
 import type { ClusterAccess, ReadFile } from '#client/kubeconfig.ts';
-import { errorOfAnswer } from '#client/transport.ts';
+import { errorFromResponse } from '#client/transport.ts';
 import { parseWarnings } from '#client/warnings.ts';
 import type { Clock } from '#lib/clock.ts';
-import { clientHandshake, faultOfAnswer } from '#lib/websocket-handshake.ts';
-import { nonce, WebSocketStream } from '#lib/websocket.ts';
+import { clientHandshake, checkServerResponse } from '#lib/websocket-handshake.ts';
+import { newNonce, WebSocketStream } from '#lib/websocket.ts';
 
 const TIMEOUT_MS = 65_000;
 const KEEP_ALIVE_MS = 30_000;
@@ -142,14 +142,14 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
     },
 
     async openWebSocket(path, protocols) {
-      const key16 = nonce();
+      const key16 = newNonce();
       const response = await send('GET', path, clientHandshake(key16, protocols));
       if (!('connection' in response)) {
         await readText(response);
         throw new CommandError(`Cannot open ${path}: the server did not switch to a WebSocket`);
       }
       const { incoming, connection, head } = response;
-      const error = faultOfAnswer(key16, protocols, (name) => headerOf(incoming, name));
+      const error = checkServerResponse(key16, protocols, (name) => headerOf(incoming, name));
       if (error === undefined) {
         // A console may be silent for days; only TCP keep-alive detects a lost peer.
         incoming.socket.setKeepAlive(true, KEEP_ALIVE_MS);
@@ -203,7 +203,7 @@ async function readBytes({ incoming }: ServerResponse, maxBytes: number): Promis
   }
   const whole = Buffer.concat(chunks, bytes);
   const { statusCode: status = 500 } = incoming;
-  if (status < 200 || status > 299) throw errorOfAnswer(status, whole.toString('utf8'));
+  if (status < 200 || status > 299) throw errorFromResponse(status, whole.toString('utf8'));
   return whole;
 }
 

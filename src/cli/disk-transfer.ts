@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import {
   DISK_PROTOCOL,
   DiskReader,
-  diskStream,
+  streamDisk,
   type DiskAnswer,
   type DiskHeader,
   type DiskVerb,
@@ -28,8 +28,8 @@ export async function openDisk(api: Api, vm: string, volume: string): Promise<Op
   const stream = await openStream(api, vm, 'exportdisk', volume);
   const reader = new DiskReader(stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>);
   try {
-    const header = await reader.header();
-    return { header, chunks: () => reader.verified(header), close: () => void stream.destroy() };
+    const header = await reader.readHeader();
+    return { header, chunks: () => reader.readVerified(header), close: () => void stream.destroy() };
   } catch (cause) {
     stream.destroy();
     throw new CommandError(`Cannot export volume ${volume} of VM ${vm}: ${messageOf(cause)}`, { cause });
@@ -57,10 +57,10 @@ async function sendDisk(stream: WebSocketStream, header: DiskHeader, chunks: Asy
   const reader = new DiskReader(stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>);
   // The node may refuse midway; this ends the wait for it to read more.
   const responded = new AbortController();
-  const responding: Promise<DiskAnswer> = reader.answer().finally(() => responded.abort());
+  const responding: Promise<DiskAnswer> = reader.readAnswer().finally(() => responded.abort());
   responding.catch(() => {});
   let sha256 = '';
-  const sending = diskStream(header, chunks);
+  const sending = streamDisk(header, chunks);
   while (!responded.signal.aborted) {
     const { done, value } = await sending.next();
     if (done === true) {

@@ -5,7 +5,7 @@ import { findArgCountError, isCommand, type Command, type CommandEntry } from '#
 import { findCommand } from '#cli/find-command.ts';
 import { parseArgs } from '#cli/flags.ts';
 import { commandHelp } from '#cli/help.ts';
-import { NOT_HERE } from '#cli/not-here.ts';
+import { UNSUPPORTED_COMMANDS } from '#cli/unsupported-commands.ts';
 import { commands, sharedFlags } from '#cli/run.ts';
 import { shellWords } from '#cli/testing/shell-words.ts';
 
@@ -53,7 +53,7 @@ suite('every command of virtctl', () => {
 
   test('unsupported commands have a reason and do not exist', () => {
     const here = new Set(known.map(({ path }) => path.replace('virtctl ', '')));
-    for (const [path, why] of NOT_HERE) {
+    for (const [path, why] of UNSUPPORTED_COMMANDS) {
       assert.ok(!here.has(path), path);
       assert.match(why, /^\S.{10,}[^.]$/, path);
     }

@@ -2,7 +2,7 @@
 import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
 import { STATE_VOLUME } from '#api/persistent-state.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
-import { ownedByVm } from '#api/virtual-machine/owner.ts';
+import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { uploadDisk } from '#cli/disk-transfer.ts';
 import { CommandError } from '#cli/flags.ts';
@@ -86,7 +86,7 @@ async function releaseUploadClaim(
   owner: { readonly name: string; readonly uid: string },
 ): Promise<void> {
   const path = objectPath(PERSISTENT_VOLUME_CLAIMS, { namespace: api.namespace, name: claim });
-  const owned = volume === STATE_VOLUME ? { ownerReferences: [ownedByVm({ metadata: owner })] } : {};
+  const owned = volume === STATE_VOLUME ? { ownerReferences: [vmOwnerReference({ metadata: owner })] } : {};
   await api.patch(path, { metadata: { annotations: { [UPLOAD_ANNOTATION]: null }, ...owned } });
 }
 

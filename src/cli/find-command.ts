@@ -2,7 +2,7 @@
 import { isCommand, type Command, type CommandEntry } from '#cli/command.ts';
 import { CommandError, parseArgs, type FlagTable } from '#cli/flags.ts';
 import { overview, shownEntries } from '#cli/help.ts';
-import { NOT_HERE } from '#cli/not-here.ts';
+import { UNSUPPORTED_COMMANDS } from '#cli/unsupported-commands.ts';
 import { suggestion } from '#lib/nearest.ts';
 
 export type CommandMatch =
@@ -61,7 +61,7 @@ function findInLevel(level: Level, shared: FlagTable, argv: readonly string[]): 
 }
 
 function unknownCommand({ path, entries, expected }: Level, word: string): CommandError {
-  const instead = NOT_HERE.get([...path.split(' ').slice(programWords(path)), word].join(' '));
+  const instead = UNSUPPORTED_COMMANDS.get([...path.split(' ').slice(programWords(path)), word].join(' '));
   const names = shownEntries(entries).map(({ name }) => name);
   const near = suggestion(word, names);
   const rest = instead === undefined ? near || expected : `: ${instead}`;

@@ -5,7 +5,7 @@
 import { DISK_STREAM_FORMATS, UPLOAD_ANNOTATION, type DiskStreamFormat } from '#api/disk-stream.ts';
 import { STATE_VOLUME } from '#api/persistent-state.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { bounded, FormatError, quoted } from '#formats/faults.ts';
+import { limitList, FileFormatError, quoteText } from '#formats/findings.ts';
 import type { DescribedDisk, MachineDescription } from '#formats/machine.ts';
 import { stateClaimFor } from '#formats/vm/state-manifests.ts';
 import { toManifests } from '#formats/vm/to-manifests.ts';
@@ -64,7 +64,7 @@ export function planImport(
   };
   try {
     const manifests = toManifests(known, { name, namespace, claimNames, networks, ...classes });
-    if (errors.length > 0) return { errors: bounded(errors) };
+    if (errors.length > 0) return { errors: limitList(errors) };
     const uploads = [
       ...machine.disks.flatMap((disk) => findUpload(disk, manifests.vm, options)),
       ...(canUpload ? findStateUpload(known, name) : []),
@@ -79,13 +79,13 @@ export function planImport(
       notes: [...machine.notes, ...manifests.notes, ...omitted],
     };
   } catch (error) {
-    if (!(error instanceof FormatError)) throw error;
-    return { errors: bounded([...new Set([...errors, ...error.faults])]) };
+    if (!(error instanceof FileFormatError)) throw error;
+    return { errors: limitList([...new Set([...errors, ...error.errors])]) };
   }
 }
 
 function checkName({ name: ofFile }: MachineDescription, { name = ofFile }: ImportOptions): string[] {
-  return nameErrors('subdomain', name).map((why) => `the name ${quoted(name)} is not valid for a VM: ${why}`);
+  return nameErrors('subdomain', name).map((why) => `the name ${quoteText(name)} is not valid for a VM: ${why}`);
 }
 
 function checkClaims({ disks }: MachineDescription, { claims }: ImportOptions, canUpload: boolean): string[] {
@@ -94,7 +94,7 @@ function checkClaims({ disks }: MachineDescription, { claims }: ImportOptions, c
   const left = disks.filter((disk) => needsContent(disk) && !claims.has(disk.name));
   return [
     ...unknown.map(
-      (disk) => `--claim names the unknown disk ${quoted(disk)}; the disks are ${listText([...names.keys()])}`,
+      (disk) => `--claim names the unknown disk ${quoteText(disk)}; the disks are ${listText([...names.keys()])}`,
     ),
     ...[...claims]
       .filter(([disk]) => names.get(disk)?.lun !== undefined)
@@ -102,7 +102,7 @@ function checkClaims({ disks }: MachineDescription, { claims }: ImportOptions, c
     ...left.flatMap(({ name, file, format }) => {
       if (!canUpload)
         return [
-          `the disk ${name} is ${quoted(file ?? '')}; name the claim with its content with --claim ${name}=CLAIM`,
+          `the disk ${name} is ${quoteText(file ?? '')}; name the claim with its content with --claim ${name}=CLAIM`,
         ];
       if ((DISK_STREAM_FORMATS as readonly string[]).includes(format)) return [];
       return [
@@ -151,8 +151,8 @@ export function parsePairs(flag: string, texts: readonly string[]): ReadonlyMap<
     const equals = text.indexOf('=');
     const [key, value] = [text.slice(0, equals), text.slice(equals + 1)];
     if (equals <= 0 || value === '')
-      return `invalid argument ${quoted(text)} for "--${flag}" flag: expected NAME=VALUE`;
-    if (pairs.has(key)) return `--${flag} names ${quoted(key)} twice`;
+      return `invalid argument ${quoteText(text)} for "--${flag}" flag: expected NAME=VALUE`;
+    if (pairs.has(key)) return `--${flag} names ${quoteText(key)} twice`;
     pairs.set(key, value);
   }
   return pairs;

@@ -2,9 +2,9 @@
 import { dirname, join } from 'node:path';
 import { CommandError } from '#cli/flags.ts';
 import { fileSize, readChunks, readLocalFile } from '#cli/local-files.ts';
-import { bounded, FormatError } from '#formats/faults.ts';
+import { limitList, FileFormatError } from '#formats/findings.ts';
 import type { MachineDescription } from '#formats/machine.ts';
-import { fileFault, missingFiles } from '#formats/ova/file-fault.ts';
+import { checkOvaFile, findMissingFiles } from '#formats/ova/check-ova-file.ts';
 import { readOva } from '#formats/ova/read-ova.ts';
 import { readOvf } from '#formats/ovf/read-ovf.ts';
 import { XML_LIMITS } from '#lib/xml-scan.ts';
@@ -26,14 +26,14 @@ export async function openImport(path: string, claimed: ReadonlySet<string>): Pr
   try {
     return /\.ova$/i.test(path) ? await openOva(path, claimed) : await openOvf(path, claimed);
   } catch (error) {
-    if (!(error instanceof FormatError)) throw error;
-    throw importError(path, error.faults, error);
+    if (!(error instanceof FileFormatError)) throw error;
+    throw importError(path, error.errors, error);
   }
 }
 
 /** Returns an error with one line for each reason. */
 export function importError(path: string, reasons: readonly string[], cause?: unknown): CommandError {
-  const lines = bounded(reasons).map((reason) => `  ${reason}`);
+  const lines = limitList(reasons).map((reason) => `  ${reason}`);
   return new CommandError([`Cannot import ${path}:`, ...lines].join('\n'), cause === undefined ? {} : { cause });
 }
 
@@ -47,12 +47,12 @@ async function openOva(path: string, claimed: ReadonlySet<string>): Promise<Impo
     else if (part.kind === 'note') notes.push(part.text);
     else {
       names.add(part.name);
-      const error = machine && fileFault(machine, part);
+      const error = machine && checkOvaFile(machine, part);
       if (error !== undefined) errors.push(error);
     }
   }
   if (machine === undefined) throw importError(path, ['it contains no machine']);
-  errors.push(...findMissingFiles(machine, names, claimed, 'it is not in the archive'));
+  errors.push(...listMissingFiles(machine, names, claimed, 'it is not in the archive'));
   if (errors.length > 0) throw importError(path, errors);
   return { machine, notes, files: (wanted) => filesOfOva(path, wanted) };
 }
@@ -74,10 +74,10 @@ async function openOvf(path: string, claimed: ReadonlySet<string>): Promise<Impo
     if (size === undefined) continue;
     names.add(file);
     sizes.set(file, size);
-    const error = fileFault(machine, { name: file, size });
+    const error = checkOvaFile(machine, { name: file, size });
     if (error !== undefined) errors.push(error);
   }
-  errors.push(...findMissingFiles(machine, names, claimed, 'it is not in the directory of the OVF'));
+  errors.push(...listMissingFiles(machine, names, claimed, 'it is not in the directory of the OVF'));
   if (errors.length > 0) throw importError(path, errors);
   return { machine, notes: [], files: (wanted) => filesBeside(path, wanted, sizes) };
 }
@@ -88,7 +88,7 @@ async function* filesBeside(path: string, wanted: ReadonlySet<string>, sizes: Re
   }
 }
 
-function findMissingFiles(
+function listMissingFiles(
   machine: MachineDescription,
   names: ReadonlySet<string>,
   claimed: ReadonlySet<string>,
@@ -97,7 +97,7 @@ function findMissingFiles(
   const { file: state } = machine.state ?? {};
   const lost = state === undefined || names.has(state) ? [] : [state];
   const needed = { disks: machine.disks.filter(({ name, lun }) => !claimed.has(name) && lun === undefined) };
-  const ofDisks = missingFiles(needed, names).map((file) => {
+  const ofDisks = findMissingFiles(needed, names).map((file) => {
     const disk = needed.disks.find((one) => one.file === file);
     return `the file ${JSON.stringify(file)} of the disk ${disk?.name} is missing: ${why}; use --claim ${disk?.name}=CLAIM to name a claim with its content`;
   });

@@ -47,7 +47,7 @@ import { messageOf } from '#cli/message-of.ts';
 import { clientVersion, renderMismatch, readServerVersion } from '#cli/server-version.ts';
 import type { Programs } from '#cli/programs.ts';
 import type { Clock } from '#lib/clock.ts';
-import { raced } from '#lib/raced.ts';
+import { raceSignal } from '#lib/race-signal.ts';
 import { VERSION } from '#lib/version.ts';
 
 export const sharedFlags = {
@@ -180,7 +180,7 @@ async function findVersionMismatch(api: ApiConnection, clock: Clock): Promise<st
   const late = new AbortController();
   const stopTimer = clock.after(VERSION_WAIT_MS, () => late.abort(new Error('too late')));
   try {
-    return renderMismatch(clientVersion(), await raced(readServerVersion(api), late.signal));
+    return renderMismatch(clientVersion(), await raceSignal(readServerVersion(api), late.signal));
   } catch {
     return undefined;
   } finally {

@@ -13,7 +13,7 @@ import { Agent } from 'node:https';
 import { isIP } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
-import { abortable } from '#client/abort.ts';
+import { rejectOnAbort } from '#client/abort.ts';
 import { NotProcessedError, exchangeHttp1, exchangeHttp2 } from '#client/http-exchange.ts';
 import type { StreamedResponse, HttpRequest } from '#client/http-exchange.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
@@ -98,7 +98,7 @@ export class HttpConnections {
       if (this.#http1 !== undefined) return await this.#exchangeHttp1(this.#http1, request);
       const session = this.#findSession();
       if (session !== undefined) return await this.#exchangeHttp2(session, request);
-      await abortable(this.#connect(), request.signal);
+      await rejectOnAbort(this.#connect(), request.signal);
     }
   }
 

@@ -231,9 +231,9 @@ for (const [protocol, start, version] of [
     const server = await start((_, response) => response.end(`"${'x'.repeat(100_000)}"\n`));
     cleanUp.push(() => server.stop());
     const transport = transportTo(server.port, {}, { maxLineBytes: 1000 });
-    const response = transport.request({ method: 'GET', path: '/', maxAnswerBytes: 99_999 });
+    const response = transport.request({ method: 'GET', path: '/', maxResponseBytes: 99_999 });
     await assert.rejects(response, /Cannot GET \/: the response is longer than 99999 bytes/);
-    assert.equal((await transport.request({ method: 'GET', path: '/', maxAnswerBytes: 200_000 })).status, 200);
+    assert.equal((await transport.request({ method: 'GET', path: '/', maxResponseBytes: 200_000 })).status, 200);
     await assert.rejects(
       collect(transport.stream({ method: 'GET', path: '/' }), []),
       /a line is longer than 1000 bytes/,

@@ -14,7 +14,7 @@ import {
   DEFAULT_RESPONSE_BYTES,
   TransportError,
   describeRequest,
-  errorOfAnswer,
+  errorFromResponse,
   parseResponse,
 } from '#client/transport.ts';
 import type { Transport, TransportRequest, TransportResponse } from '#client/transport.ts';
@@ -59,7 +59,7 @@ export function createHttpTransport(access: ClusterAccess, options: HttpTranspor
     const response = await connections.exchange({ method, path: prefix + target, headers, body, signal });
     if (response.status >= 200 && response.status <= 299) return response;
     if (response.status === 401) tokens.discard();
-    throw errorOfAnswer(response.status, await readAll(response.body, DEFAULT_RESPONSE_BYTES));
+    throw errorFromResponse(response.status, await readAll(response.body, DEFAULT_RESPONSE_BYTES));
   }
 
   function begin(request: TransportRequest): TimedAttempt {
@@ -72,7 +72,7 @@ export function createHttpTransport(access: ClusterAccess, options: HttpTranspor
       const attempt = begin(request);
       try {
         const { status, headers, body } = await exchange(request, attempt);
-        const text = await readAll(body, request.maxAnswerBytes ?? DEFAULT_RESPONSE_BYTES);
+        const text = await readAll(body, request.maxResponseBytes ?? DEFAULT_RESPONSE_BYTES);
         return {
           status,
           body: parseResponse(text, describeRequest(request)),

@@ -2,9 +2,9 @@
  * The transport inside one process: calls the API's handler as a function. Requests and responses are still passed as
  * bytes, so that client and server share no mutable state and both transports behave alike.
  */
-import { abortable } from '#client/abort.ts';
+import { rejectOnAbort } from '#client/abort.ts';
 import { jsonLines } from '#client/json-lines.ts';
-import { TransportError, describeRequest, errorOfAnswer, parseResponse } from '#client/transport.ts';
+import { TransportError, describeRequest, errorFromResponse, parseResponse } from '#client/transport.ts';
 import type { Transport, TransportRequest, TransportResponse } from '#client/transport.ts';
 
 /*
@@ -73,7 +73,7 @@ export function createInProcessTransport({ handler, user, userAgent }: InProcess
     const contentType = request.body === undefined ? '' : (request.contentType ?? 'application/json');
     const body = (): Promise<Buffer> => Promise.resolve(bytes);
     const received = { method, path, query, user, accept, contentType, userAgent, body, signal };
-    return abortable(Promise.resolve(handler(received)), signal);
+    return rejectOnAbort(Promise.resolve(handler(received)), signal);
   }
 
   return {
@@ -83,7 +83,7 @@ export function createInProcessTransport({ handler, user, userAgent }: InProcess
       const response = await call(request, request.signal ?? new AbortController().signal);
       if (!('body' in response)) throw new TransportError(`Cannot read the response to ${what}: it is a stream`);
       const text = decodeBody(response.body);
-      if (response.status < 200 || response.status > 299) throw errorOfAnswer(response.status, text);
+      if (response.status < 200 || response.status > 299) throw errorFromResponse(response.status, text);
       return { status: response.status, body: parseResponse(text, what), warnings: response.warnings ?? [] };
     },
 
@@ -100,7 +100,7 @@ export function createInProcessTransport({ handler, user, userAgent }: InProcess
         if ('takeOver' in response) throw new TransportError('Cannot read the response: it is a connection');
         if ('stream' in response) stop = response.stream(chunks);
         else if (response.status < 200 || response.status > 299)
-          throw errorOfAnswer(response.status, decodeBody(response.body));
+          throw errorFromResponse(response.status, decodeBody(response.body));
         else chunks.take(response.body);
         yield* jsonLines(chunks, { what: describeRequest(request), readLine: request.readLine });
       } finally {

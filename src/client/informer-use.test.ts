@@ -8,18 +8,18 @@ import { startInformer } from '#client/testing/informer-world.ts';
 
 test('waits for the revision of a write', async () => {
   const { api, link, informer, stop } = startInformer();
-  await informer.synced();
+  await informer.waitForSync();
   const { metadata } = await link.client.create(GADGETS, aGadget('a'));
-  assert.ok(await informer.reached(metadata.resourceVersion));
+  assert.ok(await informer.waitForRevision(metadata.resourceVersion));
   assert.equal(informer.get('default/a')?.metadata.resourceVersion, metadata.resourceVersion);
   const controller = new AbortController();
-  const never = informer.reached('99', { signal: controller.signal });
+  const never = informer.waitForRevision('99', { signal: controller.signal });
   controller.abort();
   assert.equal(await never, false);
-  const later = informer.reached(String(api.revision + 1));
+  const later = informer.waitForRevision(String(api.revision + 1));
   api.put(GADGETS, aGadget('b'));
   assert.equal(await later, true);
-  const whenStopped = informer.reached('999');
+  const whenStopped = informer.waitForRevision('999');
   await stop();
   assert.equal(await whenStopped, false);
 });
@@ -28,10 +28,10 @@ test('does not wait for a revision that a restored server will never have', asyn
   const { api, clock, informer, stop } = startInformer();
   api.put(GADGETS, aGadget('a'));
   api.put(GADGETS, aGadget('b'));
-  await informer.synced();
+  await informer.waitForSync();
   await settle();
   let reached = false;
-  void informer.reached('5').then(() => (reached = true));
+  void informer.waitForRevision('5').then(() => (reached = true));
   api.restart({ at: 1 });
   await clock.advance(1000);
   assert.ok(reached);
@@ -41,7 +41,7 @@ test('does not wait for a revision that a restored server will never have', asyn
 test('the wait for the first list rejects if the informer stops', async () => {
   const { link, informer, stop } = startInformer();
   link.state = 'held';
-  const synced = assert.rejects(informer.synced(), /the informer has stopped/);
+  const synced = assert.rejects(informer.waitForSync(), /the informer has stopped/);
   await stop();
   await synced;
 });
@@ -49,7 +49,7 @@ test('the wait for the first list rejects if the informer stops', async () => {
 test('a late listener gets the existing objects, and one that throws does not affect the others', async () => {
   const { api, seen, informer, stop } = startInformer();
   api.put(GADGETS, aGadget('a'));
-  await informer.synced();
+  await informer.waitForSync();
   const late: string[] = [];
   informer.onChange(() => {
     throw new Error('boom');
@@ -72,7 +72,7 @@ test('indexes are updated with the objects', async () => {
   const names = (color: string) => informer.byIndex('color', color).map(({ metadata }) => metadata.name);
   api.put(GADGETS, aGadget('a', { spec: { color: 'red' } }));
   api.put(GADGETS, aGadget('b', { spec: { color: 'red' } }));
-  await informer.synced();
+  await informer.waitForSync();
   assert.deepEqual(names('red'), ['a', 'b']);
   await settle();
   api.put(GADGETS, aGadget('a', { spec: { color: 'blue' } }));

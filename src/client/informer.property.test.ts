@@ -51,7 +51,7 @@ async function run(steps: readonly Step[]) {
   });
   const controller = new AbortController();
   const stopped = informer.start({ signal: controller.signal });
-  await informer.synced();
+  await informer.waitForSync();
   const listedAt = api.revision;
   for (const step of steps) await perform(step, { api, clock, link });
   // Everything broken recovers; a silent watch is given up after at most eleven minutes.

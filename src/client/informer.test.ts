@@ -170,7 +170,7 @@ for (const [sentence, { act, want, lists = 1 }] of Object.entries(scenarios)) {
     const { api, informer, seen, link, stop } = world;
     api.put(GADGETS, aGadget('a'));
     api.put(GADGETS, aGadget('b'));
-    await informer.synced();
+    await informer.waitForSync();
     await settle();
     assert.deepEqual(seen.splice(0), ['a@1', 'b@2']);
     await act(world);
@@ -188,7 +188,7 @@ for (const [sentence, { act, want, lists = 1 }] of Object.entries(scenarios)) {
 test('continues from the last bookmark', async () => {
   const { api, clock, link, informer, stop } = startInformer();
   api.put(GADGETS, aGadget('a'));
-  await informer.synced();
+  await informer.waitForSync();
   await settle();
   for (let i = 0; i < 5; i++) api.put({ ...GADGETS, plural: 'widgets' }, aGadget(`w${i}`));
   api.bookmark();
@@ -207,7 +207,7 @@ test('continues from the last bookmark', async () => {
 
 test('watches an empty server from 0 and sees all objects, also out of order', async () => {
   const { api, clock, seen, informer, stop } = startInformer();
-  await informer.synced();
+  await informer.waitForSync();
   assert.equal(informer.revision, '0');
   await settle();
   api.put(GADGETS, aGadget('b'));
@@ -230,7 +230,7 @@ test('accepts the first objects out of order if the watch starts from 0', async 
     }
     return originalStream(request);
   };
-  await informer.synced();
+  await informer.waitForSync();
   await settle();
   assert.deepEqual(seen, ['a@2', 'b@1']);
   await stop();
@@ -238,7 +238,7 @@ test('accepts the first objects out of order if the watch starts from 0', async 
 
 test('retries forever with growing delays, which start again after a success', async () => {
   const { api, clock, link, informer, stop } = startInformer();
-  await informer.synced();
+  await informer.waitForSync();
   await settle();
   link.state = 'refused';
   api.breakWatches('reset');
@@ -264,7 +264,7 @@ test('retries forever with growing delays, which start again after a success', a
 test('pauses before it watches again if the server ends each watch at once', async () => {
   const { api, clock, link, informer, stop } = startInformer();
   api.put(GADGETS, aGadget('a'));
-  await informer.synced();
+  await informer.waitForSync();
   for (let i = 0; i < 50; i++) {
     await settle();
     api.breakWatches('end');
@@ -287,7 +287,7 @@ test('pauses before it lists again if the server answers each watch with 410', a
     api.compact();
     return originalStream(request);
   };
-  await informer.synced();
+  await informer.waitForSync();
   await settle();
   assert.equal(link.count(LIST), 2, 'the first time without a pause');
   await clock.advance(60_000);

@@ -24,7 +24,7 @@ import { TransportError } from '#client/transport.ts';
 import { ApiError } from '#kube/api-error.ts';
 import { groupResource } from '#kube/meta.ts';
 import type { KubeObject, ResourceType, Stored, WatchEvent } from '#kube/meta.ts';
-import { backoffMs, jittered } from '#lib/backoff.ts';
+import { backoffMs, addJitter } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
 import { invariant } from '#lib/invariant.ts';
 import type { Log } from '#lib/log.ts';
@@ -128,8 +128,8 @@ export class Informer<T extends KubeObject> {
   }
 
   /** Resolves when the first list is in the cache; rejects if the informer stops before. */
-  async synced(): Promise<void> {
-    const synced = await this.until(() => this.#synced);
+  async waitForSync(): Promise<void> {
+    const synced = await this.waitUntil(() => this.#synced);
     if (!synced) throw new Error(`Cannot sync ${groupResource(this.type)}: the informer has stopped`);
   }
 
@@ -137,17 +137,17 @@ export class Informer<T extends KubeObject> {
    * Resolves with true when the cache has reached the revision that a write returned. Also if the server was restored
    * to an older state: then that revision will never come, and the cache is as new as it can be.
    */
-  reached(resourceVersion: string, options: { signal?: AbortSignal } = {}): Promise<boolean> {
+  waitForRevision(resourceVersion: string, options: { signal?: AbortSignal } = {}): Promise<boolean> {
     const start = this.#restores;
     const ready = () => this.#restores !== start || compareRevisions(this.#revision, resourceVersion) >= 0;
-    return this.until(() => this.#synced && ready(), options);
+    return this.waitUntil(() => this.#synced && ready(), options);
   }
   #restores = 0;
 
   /**
    * Resolves with true as soon as the condition holds, checked now and after each change; with false on abort or stop.
    */
-  until(ready: () => boolean, { signal }: { signal?: AbortSignal } = {}): Promise<boolean> {
+  waitUntil(ready: () => boolean, { signal }: { signal?: AbortSignal } = {}): Promise<boolean> {
     if (ready()) return Promise.resolve(true);
     if (this.#state === 'stopped' || signal?.aborted) return Promise.resolve(false);
     return new Promise((resolve) => {
@@ -222,7 +222,7 @@ export class Informer<T extends KubeObject> {
     // A watch from 0 starts with all objects by name: their revisions are not in order, and it cannot be continued from
     // the middle.
     const ordered = from !== '0';
-    const timeoutSeconds = Math.ceil(jittered(WATCH_SECONDS, random));
+    const timeoutSeconds = Math.ceil(addJitter(WATCH_SECONDS, random));
     const timeoutMs = timeoutSeconds * 1000 + WATCH_GRACE_MS;
     const error = () => new TransportError('the server did not end the watch in time');
     const attempt = startAttempt(clock, { timeoutMs, error, signal });
@@ -286,7 +286,7 @@ export class Informer<T extends KubeObject> {
       if (++this.#expirations === 1) return;
     }
     this.#failures++;
-    const delayMs = Math.round(jittered(backoffMs(this.#failures, BACKOFF), this.#options.random));
+    const delayMs = Math.round(addJitter(backoffMs(this.#failures, BACKOFF), this.#options.random));
     const fields = { err: error, failures: this.#failures, delayMs };
     this.#log.warn(fields, `Cannot follow ${groupResource(this.type)}; retrying`);
     await delay(this.#options.clock, delayMs, { signal });

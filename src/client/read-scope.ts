@@ -15,6 +15,6 @@ export function recordRead(type: ResourceType): void {
 }
 
 /** Runs an operation and calls the listener for each read in it. */
-export function listenToReads<T>(listener: ReadListener, work: () => T): T {
+export function observeReads<T>(listener: ReadListener, work: () => T): T {
   return listeners.run(listener, work);
 }

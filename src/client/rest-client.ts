@@ -52,7 +52,7 @@ export function createClient(transport: Transport, { onWarning }: RestClientOpti
       const { namespace, signal } = options;
       const path = collectionPath(type, namespace);
       const query = listQuery(options);
-      const request: TransportRequest = { method: 'GET', path, query, maxAnswerBytes: LIST_RESPONSE_BYTES, signal };
+      const request: TransportRequest = { method: 'GET', path, query, maxResponseBytes: LIST_RESPONSE_BYTES, signal };
       return expectList<T>(type, await send(request), request);
     },
 

@@ -5,7 +5,7 @@ import { keyOf, objectKey, parseKey } from '#client/object-key.ts';
 import { compareRevisions, isRevision } from '#client/revision.ts';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { TokenSource } from '#client/token-source.ts';
-import { errorOfAnswer } from '#client/transport.ts';
+import { errorFromResponse } from '#client/transport.ts';
 import { parseWarnings } from '#client/warnings.ts';
 
 test('formats and parses keys with and without a namespace', () => {
@@ -39,9 +39,9 @@ for (const [sentence, { header, want }] of Object.entries(warnings)) {
 }
 
 test('derives the reason from the code if the response is not a Status', () => {
-  const error = errorOfAnswer(503, '<html>busy</html>');
+  const error = errorFromResponse(503, '<html>busy</html>');
   assert.deepEqual([error.code, error.reason], [503, 'ServiceUnavailable']);
-  const status = errorOfAnswer(409, '{"kind":"Status","code":409,"reason":"AlreadyExists","message":"taken"}');
+  const status = errorFromResponse(409, '{"kind":"Status","code":409,"reason":"AlreadyExists","message":"taken"}');
   assert.deepEqual([status.code, status.reason, status.message], [409, 'AlreadyExists', 'taken']);
 });
 

@@ -16,7 +16,7 @@ export interface TransportRequest {
   readonly contentType?: string;
   readonly accept?: string;
   /** Limit of the response; a longer one is an error. Default: DEFAULT_RESPONSE_BYTES. */
-  readonly maxAnswerBytes?: number;
+  readonly maxResponseBytes?: number;
   /** Parses a line of a stream instead of JSON.parse. Throws if it cannot. */
   readonly readLine?: ((line: string) => unknown) | undefined;
   readonly signal?: AbortSignal;
@@ -68,7 +68,7 @@ const REASONS: Readonly<Record<number, string>> = {
 /**
  * Returns the error of a response: its Status if it has one, otherwise (a proxy's page, for example) that of its code.
  */
-export function errorOfAnswer(httpCode: number, body: string): ApiError {
+export function errorFromResponse(httpCode: number, body: string): ApiError {
   const status = parseStatus(body);
   return ApiError.fromStatus(status ?? { reason: REASONS[httpCode] ?? '' }, httpCode);
 }

@@ -1,5 +1,5 @@
 /** Index functions: the contents of snapshots by the VM of which they were taken. Pure. */
-import { vmInContent } from '#api/virtual-machine-identity/record-state.ts';
+import { vmOfContent } from '#api/virtual-machine-identity/record-state.ts';
 import { uidsOf } from '#api/virtual-machine-identity/restored-vm.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineSnapshotContent } from '#api/virtual-machine-snapshot-content/kind.ts';
@@ -11,7 +11,7 @@ import type { Stored } from '#kube/meta.ts';
 export const CONTENTS_BY_VM = 'source-vm-uid';
 
 export function contentVmUids(content: VirtualMachineSnapshotContent): string[] {
-  const { uid } = vmInContent(content);
+  const { uid } = vmOfContent(content);
   return uid === undefined ? [] : [uid];
 }
 
@@ -25,6 +25,6 @@ export function contentsOf(
 
 /** Returns the key of the VM, which is also the key of its identity record. */
 export function contentVmKeys(content: Stored<VirtualMachineSnapshotContent>): string[] {
-  const { name } = vmInContent(content);
+  const { name } = vmOfContent(content);
   return name === undefined ? [] : [keyOf({ namespace: content.metadata.namespace, name })];
 }

@@ -19,7 +19,7 @@ export function addFinalizer(finalizer: string, type: ResourceType, object: Stor
   );
 }
 
-export function dropFinalizer(
+export function removeFinalizer(
   finalizer: string,
   type: ResourceType,
   object: Stored | undefined,

@@ -4,7 +4,7 @@
  */
 import { LineCounter, stringify as stringifyYaml } from 'yaml';
 import { type ApiError, badRequest, tooLarge, unsupportedMediaType } from '#kube/api-error.ts';
-import { goJsonFault } from '#kube/go-json-fault.ts';
+import { findGoJsonError } from '#kube/go-json-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
 import { parseYamlDocument, yamlValue } from '#kube/yaml.ts';
 import { NestingError, parseJson } from '#engine/json.ts';
@@ -138,7 +138,7 @@ export function parsePatch(bytes: Buffer, reading: PatchReading = {}): unknown {
 
 /** Returns Go's message if Go would also reject the text. */
 function describeJsonError(bytes: Buffer, error: Error): string {
-  return goJsonFault(bytes) ?? error.message;
+  return findGoJsonError(bytes) ?? error.message;
 }
 
 export function parseYamlText(text: string, onDuplicates?: OnDuplicates): unknown {

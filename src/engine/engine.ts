@@ -30,7 +30,7 @@ import { SqliteJournal } from '#engine/store/sqlite/sqlite-journal.ts';
 import { LogStore } from '#engine/store/log-store.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { renewing } from '#lib/renewals.ts';
+import { renewWeekly } from '#lib/renewals.ts';
 
 export interface EngineOptions {
   readonly dataDir: string;
@@ -116,7 +116,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     controllers = await startControllers({ core, caPem: pki.caPem, clock, log });
     const url = `https://${address(host, listener.port)}`;
     const kubeconfigPath = await writeAdminKubeconfig(pki, dataDir, url);
-    endRenewals = renewing(() => renew(pki, listener, { dataDir, url }), { clock, log });
+    endRenewals = renewWeekly(() => renew(pki, listener, { dataDir, url }), { clock, log });
     core.markStarted();
     return { url, kubeconfigPath, handler: core.handler, pki, stop };
   } catch (error) {

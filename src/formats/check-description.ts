@@ -3,7 +3,7 @@ import { DISK_BUSES } from '#api/domain/disk.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { MAX_STATE_ARCHIVE_BYTES } from '#api/snapshot-state.ts';
 import { placeKey } from '#formats/address-text.ts';
-import { quoted, findDuplicates } from '#formats/faults.ts';
+import { quoteText, findDuplicates } from '#formats/findings.ts';
 import { nameErrors } from '#kube/names.ts';
 import type { DescribedDisk, DescribedNic, MachineDescription } from '#formats/machine.ts';
 import { isDeviceId } from '#formats/device-rows.ts';
@@ -20,25 +20,27 @@ export function checkDescription(machine: MachineDescription): string[] {
   const { name, uuid, serial, disks, nics, rows } = machine;
   return [
     ...(name.trim() === '' ? ['the machine has no name'] : []),
-    ...(uuid === undefined || UUID.test(uuid) ? [] : [`${quoted(uuid)} is not a uuid`]),
+    ...(uuid === undefined || UUID.test(uuid) ? [] : [`${quoteText(uuid)} is not a uuid`]),
     ...((serial ?? '').length > 256 ? ['the serial of the machine is longer than 256 characters'] : []),
     ...checkSize(machine),
     ...checkCount('disks', disks.length, MAX_DEVICES),
     ...checkCount('interfaces', nics.length, MAX_DEVICES),
     ...checkCount('devices', rows.length, MAX_ROWS),
-    ...findDuplicates(rows.map(({ id }) => id)).map((id) => `two devices have the id ${quoted(id)}`),
+    ...findDuplicates(rows.map(({ id }) => id)).map((id) => `two devices have the id ${quoteText(id)}`),
     ...rows
       .filter(({ type, device }) => type === '' || device === '')
-      .map(({ id }) => `${quoted(id)} has no type or device`),
-    ...rows.filter(({ id }) => !isDeviceId(id)).map(({ id }) => `${quoted(id)} is not a valid id of a device`),
+      .map(({ id }) => `${quoteText(id)} has no type or device`),
+    ...rows.filter(({ id }) => !isDeviceId(id)).map(({ id }) => `${quoteText(id)} is not a valid id of a device`),
     ...[...disks, ...nics]
       .filter(({ name }) => nameErrors('label', name).length > 0)
-      .map(({ name }) => `${quoted(name)} is not a valid name of a device`),
+      .map(({ name }) => `${quoteText(name)} is not a valid name of a device`),
     ...disks.flatMap(checkDisk),
-    ...findDuplicates(disks.flatMap(({ file }) => file ?? [])).map((file) => `two disks have the file ${quoted(file)}`),
+    ...findDuplicates(disks.flatMap(({ file }) => file ?? [])).map(
+      (file) => `two disks have the file ${quoteText(file)}`,
+    ),
     ...checkState(machine),
     ...findDuplicates(disks.flatMap(({ lun }) => lun?.guid ?? lun?.uuid ?? [])).map(
-      (id) => `two disks are the LUN ${quoted(id)}`,
+      (id) => `two disks are the LUN ${quoteText(id)}`,
     ),
     ...nics.flatMap(checkNic),
     ...findDuplicates(nics.flatMap(({ mac }) => mac ?? [])).map((mac) => `two interfaces have the MAC address ${mac}`),
@@ -67,13 +69,13 @@ function checkCount(what: string, count: number, max: number): string[] {
 
 function checkDisk({ name, media, bus, sizeBytes, serial, lun }: DescribedDisk): string[] {
   const errors: string[] = [];
-  const label = `disk ${quoted(name)}`;
+  const label = `disk ${quoteText(name)}`;
   if (sizeBytes !== undefined && (!Number.isSafeInteger(sizeBytes) || sizeBytes < 0)) {
     errors.push(`${label}: ${sizeBytes} bytes is not a valid size`);
   }
-  if (serial !== undefined && !SERIAL.test(serial)) errors.push(`${label}: ${quoted(serial)} is not a valid serial`);
+  if (serial !== undefined && !SERIAL.test(serial)) errors.push(`${label}: ${quoteText(serial)} is not a valid serial`);
   if ((media === 'floppy') !== (bus === 'fdc')) errors.push(`${label}: a ${media} cannot be on the bus ${bus}`);
-  if (bus !== 'fdc' && !DISK_BUSES.includes(bus)) errors.push(`${label}: there is no bus ${quoted(bus)}`);
+  if (bus !== 'fdc' && !DISK_BUSES.includes(bus)) errors.push(`${label}: there is no bus ${quoteText(bus)}`);
   if (media === 'cdrom' && bus === 'virtio') errors.push(`${label}: a cdrom cannot be on the bus virtio`);
   if (media === 'lun' && bus !== 'scsi') errors.push(`${label}: a lun must be on the bus scsi`);
   if ((media === 'lun' || lun !== undefined) && (lun?.guid === undefined) === (lun?.uuid === undefined)) {
@@ -88,7 +90,7 @@ function checkState({ state, tpm, firmware, disks }: MachineDescription): string
   return [
     ...(state.tpm && !tpm ? ['there is a persistent TPM state, but no TPM'] : []),
     ...(state.efi && firmware === 'bios' ? ['there are persistent EFI variables, but the firmware is a BIOS'] : []),
-    ...(disk === undefined ? [] : [`the persistent state and the disk ${quoted(disk.name)} have the same file`]),
+    ...(disk === undefined ? [] : [`the persistent state and the disk ${quoteText(disk.name)} have the same file`]),
     ...((state.sizeBytes ?? 0) > MAX_STATE_ARCHIVE_BYTES ? ['the file of the persistent state is too large'] : []),
   ];
 }
@@ -96,7 +98,9 @@ function checkState({ state, tpm, firmware, disks }: MachineDescription): string
 function checkNic({ name, mac }: DescribedNic): string[] {
   if (mac === undefined) return [];
   const isUnicast = MAC.test(mac) && (Number.parseInt(mac.slice(0, 2), 16) & 1) === 0 && mac !== '00:00:00:00:00:00';
-  return isUnicast ? [] : [`interface ${quoted(name)}: ${quoted(mac)} is not a valid MAC address of an interface`];
+  return isUnicast
+    ? []
+    : [`interface ${quoteText(name)}: ${quoteText(mac)} is not a valid MAC address of an interface`];
 }
 
 function checkBootOrders(devices: readonly { readonly bootOrder?: number }[]): string[] {
@@ -122,7 +126,9 @@ function checkAddresses({ rows, disks }: MachineDescription): string[] {
     const key = place.startsWith('drive ') ? `${buses.get(row.id) ?? row.type} ${place}` : place;
     const other = seen.get(key);
     seen.set(key, row.id);
-    return other === undefined ? [] : [`${quoted(other)} and ${quoted(row.id)} are at the same address (${place})`];
+    return other === undefined
+      ? []
+      : [`${quoteText(other)} and ${quoteText(row.id)} are at the same address (${place})`];
   });
 }
 
@@ -136,7 +142,7 @@ function checkAddress({ id, address = {} }: LearnedDevice): string | undefined {
   for (const [key, max] of Object.entries(ranges ?? {})) {
     const text = address[key] ?? '0';
     if (/^(?:0x[0-9a-f]{1,8}|[0-9]{1,10})$/i.test(text) && Number(text) <= max) continue;
-    return `${quoted(id)}: ${key} ${quoted(text)} is not valid in an address`;
+    return `${quoteText(id)}: ${key} ${quoteText(text)} is not valid in an address`;
   }
   return undefined;
 }

@@ -1,5 +1,5 @@
 /** Converts names in a file to names of Kubernetes: valid, unique, and as close to the original as possible. Pure. */
-import { quoted, type Findings } from '#formats/faults.ts';
+import { quoteText, type Findings } from '#formats/findings.ts';
 import { nameErrors } from '#kube/names.ts';
 
 const MAX_LABEL = 63;
@@ -19,7 +19,7 @@ export function toLabel(text: string, fallback: string): string {
 export function toMachineName(text: string, findings: Findings): string {
   if (text !== '' && nameErrors('subdomain', text).length === 0) return text;
   const name = toLabel(text, 'machine');
-  findings.addNote(`the name ${quoted(text)} is changed to ${name}`);
+  findings.addNote(`the name ${quoteText(text)} is changed to ${name}`);
   return name;
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { FormatError } from '#formats/faults.ts';
+import { FileFormatError } from '#formats/findings.ts';
 import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
 import { writeLibvirt } from '#formats/libvirt/write-libvirt.ts';
 import type { MachineDescription } from '#formats/machine.ts';
@@ -45,7 +45,7 @@ function isAccepted(use: () => unknown): boolean {
     use();
     return true;
   } catch (error) {
-    assert.ok(error instanceof FormatError, error instanceof Error ? error.stack : String(error));
+    assert.ok(error instanceof FileFormatError, error instanceof Error ? error.stack : String(error));
     return false;
   }
 }

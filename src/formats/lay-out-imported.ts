@@ -4,7 +4,7 @@
  */
 import type { Chipset } from '#api/chipset.ts';
 import { layOutAsLibvirt, type LayoutOptions } from '#api/libvirt-layout/lay-out.ts';
-import type { Findings } from '#formats/faults.ts';
+import type { Findings } from '#formats/findings.ts';
 import type { MachineDescription } from '#formats/machine.ts';
 
 type Devices = Pick<MachineDescription, 'disks' | 'nics' | 'rows'>;

@@ -115,10 +115,10 @@ export function conflict(resource: ResourceName, name: string, reason: string): 
 }
 
 /** kube-apiserver's message for a JSON patch that cannot be applied, usually because a `test` failed. */
-export const UNFIT_PATCH = 'the server rejected our request due to an error in our request';
+export const INAPPLICABLE_PATCH = 'the server rejected our request due to an error in our request';
 
-export function isUnfitPatch(error: unknown): boolean {
-  return error instanceof ApiError && error.code === 422 && error.message === UNFIT_PATCH;
+export function isInapplicablePatch(error: unknown): boolean {
+  return error instanceof ApiError && error.code === 422 && error.message === INAPPLICABLE_PATCH;
 }
 
 export const MODIFIED = 'the object has been modified; please apply your changes to the latest version and try again';

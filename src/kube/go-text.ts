@@ -59,7 +59,7 @@ function formatSyntax(value: unknown, maxLength: number): string {
 }
 
 /** Formats a list of strings like `%q`: `["a" "b"]`. */
-export function goQuoted(texts: readonly string[]): string {
+export function goQuotedList(texts: readonly string[]): string {
   return `[${texts.map((text) => JSON.stringify(text)).join(' ')}]`;
 }
 

@@ -17,7 +17,7 @@ export class QuantityError extends Error {
 }
 
 /** Kubernetes' message for a text that is not a quantity. */
-export const QUANTITY_FORMAT_FAULT =
+export const INVALID_QUANTITY_TEXT =
   "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 const INVALID_SUFFIX = "unable to parse quantity's suffix";
 
@@ -51,7 +51,7 @@ export function parseQuantity(text: string): Quantity {
   const parts = text.length > MAX_LENGTH ? null : /^([+-]?)([0-9]*)(?:\.([0-9]*))?(.*)$/s.exec(text);
   const [, sign = '', whole = '', fraction = '', suffix = ''] = parts ?? [];
   if (parts === null || whole + fraction === '' || !/^[eEinumkKMGTP]*[-+]?[0-9]*$/.test(suffix)) {
-    throw new QuantityError(QUANTITY_FORMAT_FAULT);
+    throw new QuantityError(INVALID_QUANTITY_TEXT);
   }
   const unit = unitOf(suffix);
   const digits = BigInt(whole + fraction);
@@ -67,8 +67,8 @@ export function parseQuantity(text: string): Quantity {
 }
 
 /** Returns why a JSON value is not a quantity, in Kubernetes' words, or undefined if it is one. */
-export function quantityFault(value: unknown): string | undefined {
-  if (typeof value !== 'string' && typeof value !== 'number') return QUANTITY_FORMAT_FAULT;
+export function findQuantityError(value: unknown): string | undefined {
+  if (typeof value !== 'string' && typeof value !== 'number') return INVALID_QUANTITY_TEXT;
   try {
     parseQuantity(String(value));
     return undefined;

@@ -12,7 +12,7 @@ import {
   list,
   map,
   microTime,
-  noted,
+  overrideOptions,
   num,
   obj,
   oneOf,
@@ -128,7 +128,7 @@ for (const [name, { schema, want }] of Object.entries(cases)) {
 
 test('overriding options does not change the shared schema', () => {
   const shared = obj({ a: str() });
-  assert.deepEqual(noted(shared, { default: {} }).default, {});
+  assert.deepEqual(overrideOptions(shared, { default: {} }).default, {});
   assert.equal('default' in shared, false);
 });
 

@@ -195,7 +195,7 @@ export function obj<P extends Properties, R extends keyof P & string = never>(
 }
 
 /** Returns a copy of a shared schema with other options, for example a default. */
-export function noted<S extends Schema>(schema: S, options: SchemaOptions<Partial<Infer<S>>>): S {
+export function overrideOptions<S extends Schema>(schema: S, options: SchemaOptions<Partial<Infer<S>>>): S {
   return { ...schema, ...optionFields(options) };
 }
 

@@ -13,6 +13,6 @@ export function backoffMs(failures: number, { firstMs, maxMs, factor = 2 }: Back
 }
 
 /** Returns a random delay in [delayMs/2, delayMs), so that many clients do not retry at the same time. */
-export function jittered(delayMs: number, random: () => number = Math.random): number {
+export function addJitter(delayMs: number, random: () => number = Math.random): number {
   return delayMs / 2 + (delayMs / 2) * random();
 }

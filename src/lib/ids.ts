@@ -21,6 +21,6 @@ export function randomSuffix(length = SUFFIX_LENGTH): string {
 /**
  * Returns a name for a generateName, as the API server does: cuts the base so that the name has at most 63 characters.
  */
-export function generatedName(base: string): string {
+export function generateName(base: string): string {
   return base.slice(0, NAME_MAX - SUFFIX_LENGTH) + randomSuffix();
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { parse } from 'yaml';
-import { kubeconfigText, withClientCertificate, writeKubeconfig } from '#lib/kubeconfig-file.ts';
+import { kubeconfigText, replaceClientCertificate, writeKubeconfig } from '#lib/kubeconfig-file.ts';
 
 const options = { server: 'https://127.0.0.1:6443', caPem: 'CA', user: 'admin', certPem: 'CERT', keyPem: 'KEY' };
 
@@ -30,10 +30,11 @@ test('keeps long values on one line and escapes the user name in the comment', (
 
 test('replaces the certificate and key of the current user and keeps everything else', () => {
   const before = kubeconfigText({ ...options, serverName: 'kubernetes' });
-  const after = withClientCertificate(before, { certPem: 'NEW', keyPem: 'NEWER' }) ?? assert.fail('the file has none');
+  const after =
+    replaceClientCertificate(before, { certPem: 'NEW', keyPem: 'NEWER' }) ?? assert.fail('the file has none');
   assert.equal(after, kubeconfigText({ ...options, serverName: 'kubernetes', certPem: 'NEW', keyPem: 'NEWER' }));
   const many = before.replace('users:\n', 'users:\n  - name: other # another user\n    user: {}\n');
-  const renewed = withClientCertificate(many, { certPem: 'NEW', keyPem: 'NEWER' }) ?? '';
+  const renewed = replaceClientCertificate(many, { certPem: 'NEW', keyPem: 'NEWER' }) ?? '';
   assert.match(renewed, /another user/);
   assert.deepEqual(
     parse(renewed).users.map(({ user }: { user: object }) => Object.keys(user).length),
@@ -43,8 +44,8 @@ test('replaces the certificate and key of the current user and keeps everything 
 
 test('returns undefined if the certificate is not in the file itself', () => {
   const elsewhere = kubeconfigText(options).replace(/client-certificate-data: .*/, 'client-certificate: tls.crt');
-  assert.equal(withClientCertificate(elsewhere, options), undefined);
-  assert.equal(withClientCertificate('current-context: gone', options), undefined);
+  assert.equal(replaceClientCertificate(elsewhere, options), undefined);
+  assert.equal(replaceClientCertificate('current-context: gone', options), undefined);
 });
 
 test('replaces the whole file and makes it readable for its owner only', async (t) => {

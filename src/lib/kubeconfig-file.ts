@@ -50,7 +50,7 @@ export function kubeconfigText(options: KubeconfigContent): string {
  * Replaces the certificate and key of the user of the current context and keeps everything else. Returns undefined if
  * the kubeconfig does not contain them itself, because then another program manages them.
  */
-export function withClientCertificate(
+export function replaceClientCertificate(
   text: string,
   { certPem, keyPem }: Pick<KubeconfigOptions, 'certPem' | 'keyPem'>,
 ): string | undefined {

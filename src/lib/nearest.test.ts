@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { nearest, suggestion } from '#lib/nearest.ts';
+import { findNearest, suggestion } from '#lib/nearest.ts';
 
 const KNOWN = ['start', 'stop', 'restart', 'migrate', 'migrate-cancel', 'version', 'vnc'];
 
@@ -18,7 +18,7 @@ const cases: Record<string, [word: string, want: string | undefined]> = {
   'does not compare a very long word': ['s'.repeat(5000), undefined],
 };
 for (const [title, [word, want]] of Object.entries(cases)) {
-  test(title, () => assert.equal(nearest(word, KNOWN), want));
+  test(title, () => assert.equal(findNearest(word, KNOWN), want));
 }
 
 test('suggests the nearest word, or returns an empty string', () => {

@@ -5,7 +5,7 @@ const MAX_LENGTH = 64;
 const SHORT_LENGTH = 3;
 
 /** Returns the known word that is nearest to `word`, or undefined if none is near enough to suggest. */
-export function nearest(word: string, known: readonly string[]): string | undefined {
+export function findNearest(word: string, known: readonly string[]): string | undefined {
   if (word === '' || word.length > MAX_LENGTH) return undefined;
   const typed = word.toLowerCase();
   const maxDistance = typed.length <= SHORT_LENGTH ? 1 : 2;
@@ -25,7 +25,7 @@ export function suggestion(
   known: readonly string[],
   format = JSON.stringify as (name: string) => string,
 ) {
-  const near = nearest(word, known);
+  const near = findNearest(word, known);
   return near === undefined ? '' : `; did you mean ${format(near)}?`;
 }
 

@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { abandonedDirs, isAlive, makeOwnedDir, ownerOf, removeWithProcesses } from './owned-dir.ts';
+import { findAbandonedDirs, isAlive, makeOwnedDir, ownerOf, removeWithProcesses } from './owned-dir.ts';
 
 const PREFIX = 'walk-';
 
@@ -42,8 +42,8 @@ test('finds the directories whose owner no longer runs, but no files and links',
   mkdirSync(left);
   writeFileSync(join(parent, `${PREFIX}${dead}-aFileX`), '');
   symlinkSync('/', join(parent, `${PREFIX}${dead}-aLinkX`));
-  assert.deepEqual(await abandonedDirs(parent, PREFIX), [left]);
-  assert.deepEqual(await abandonedDirs(join(parent, 'nowhere'), PREFIX), []);
+  assert.deepEqual(await findAbandonedDirs(parent, PREFIX), [left]);
+  assert.deepEqual(await findAbandonedDirs(join(parent, 'nowhere'), PREFIX), []);
 });
 
 test('removes a directory with the processes in it, and no other processes', async (t) => {

@@ -30,7 +30,7 @@ export function isAlive(pid: number): boolean {
 }
 
 /** Returns the directories of this user below `parent` whose owner no longer runs. */
-export async function abandonedDirs(parent: string, prefix: string): Promise<string[]> {
+export async function findAbandonedDirs(parent: string, prefix: string): Promise<string[]> {
   const names = await readdir(parent).catch(() => []);
   const abandoned = names.filter((name) => {
     const owner = ownerOf(name, prefix);

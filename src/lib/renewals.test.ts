@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Clock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
-import { renewed, renewing } from '#lib/renewals.ts';
+import { renewOnRead, renewWeekly } from '#lib/renewals.ts';
 
 const DAY = 24 * 3_600_000;
 
@@ -30,7 +30,7 @@ class ManualClock implements Clock {
 test('renews once a week until it is stopped, also after a failure', async () => {
   const clock = new ManualClock();
   let count = 0;
-  const end = renewing(
+  const end = renewWeekly(
     async () => {
       count++;
       if (count === 2) throw new Error('the disk is full');
@@ -48,7 +48,7 @@ test('renews once a week until it is stopped, also after a failure', async () =>
 
 test('returns the same value for a week and then a new one', async () => {
   const clock = new ManualClock();
-  const get = renewed(() => ({}), clock);
+  const get = renewOnRead(() => ({}), clock);
   const first = get();
   await clock.days(6);
   assert.equal(get(), first);

@@ -6,7 +6,10 @@ import type { Log } from '#lib/log.ts';
 const RENEW_MS = 7 * 24 * 60 * 60 * 1000;
 
 /** Calls `renew` once a week, also after a failure. Returns a function that stops it. */
-export function renewing(renew: () => Promise<void>, { clock, log }: { clock: Clock; log: Log }): () => Promise<void> {
+export function renewWeekly(
+  renew: () => Promise<void>,
+  { clock, log }: { clock: Clock; log: Log },
+): () => Promise<void> {
   let running = Promise.resolve();
   let stop = () => {};
   const scheduleNext = () => {
@@ -24,7 +27,7 @@ export function renewing(renew: () => Promise<void>, { clock, log }: { clock: Cl
 }
 
 /** Returns a getter of the result of `make`, which it makes again once the last one is a week old. */
-export function renewed<T>(make: () => T, clock: Clock): () => T {
+export function renewOnRead<T>(make: () => T, clock: Clock): () => T {
   let [value, madeAtMs] = [make(), clock.now()];
   return () => {
     if (clock.now() - madeAtMs >= RENEW_MS) [value, madeAtMs] = [make(), clock.now()];

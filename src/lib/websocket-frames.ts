@@ -24,7 +24,7 @@ export class WebSocketError extends Error {
   }
 }
 
-export const CLOSE = {
+export const CLOSE_CODES = {
   ...{ normal: 1000, protocol: 1002, abnormal: 1006, tooBig: 1009, internal: 1011 },
   /** From the range for private use: another client took over the session. */
   replaced: 4001,
@@ -155,7 +155,7 @@ export class FrameReader {
       throw protocolError(isContinuing ? 'a message begins inside another' : 'there is no message to continue');
     }
     if ((this.#messageBytes ?? 0) + bytes > this.#options.maxMessageBytes) {
-      throw new WebSocketError(CLOSE.tooBig, `a message is larger than ${this.#options.maxMessageBytes} bytes`);
+      throw new WebSocketError(CLOSE_CODES.tooBig, `a message is larger than ${this.#options.maxMessageBytes} bytes`);
     }
   }
 
@@ -188,5 +188,5 @@ function applyMask(payload: Buffer, mask: Buffer): Buffer {
 }
 
 function protocolError(message: string): WebSocketError {
-  return new WebSocketError(CLOSE.protocol, message);
+  return new WebSocketError(CLOSE_CODES.protocol, message);
 }

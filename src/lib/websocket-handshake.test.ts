@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { clientHandshake, faultOfAnswer, serverHandshake } from '#lib/websocket-handshake.ts';
+import { clientHandshake, checkServerResponse, serverHandshake } from '#lib/websocket-handshake.ts';
 
 type Headers = Readonly<Record<string, string>>;
 const readFrom = (headers: Headers) => (name: string) => headers[name];
@@ -35,7 +35,7 @@ const servers: Record<string, { headers: Headers; known?: string[]; want: string
 for (const [name, { headers, known = [], want }] of Object.entries(servers)) {
   test(`server: ${name}`, () => {
     const answer = serverHandshake(readFrom(headers), known);
-    assert.equal('refused' in answer ? answer.refused.status : answer.protocol, want);
+    assert.equal('refusal' in answer ? answer.refusal.status : answer.protocol, want);
   });
 }
 
@@ -64,7 +64,7 @@ const responses: Record<string, { headers: Headers; want: RegExp | undefined }> 
 };
 for (const [name, { headers, want }] of Object.entries(responses)) {
   test(`client: ${name}`, () => {
-    const problem = faultOfAnswer(nonce, ['a'], readFrom(headers));
+    const problem = checkServerResponse(nonce, ['a'], readFrom(headers));
     if (want === undefined) assert.equal(problem, undefined);
     else assert.match(problem ?? '', want);
   });

@@ -11,7 +11,7 @@ type Header = (name: string) => string | undefined;
 /** The response head that the server sends, or the refusal to send instead. */
 export type ServerHandshake =
   | { readonly head: Buffer; readonly protocol: string | undefined }
-  | { readonly refused: { readonly status: 400 | 426; readonly message: string } };
+  | { readonly refusal: { readonly status: 400 | 426; readonly message: string } };
 
 /**
  * Answers a GET with `Upgrade: websocket`. Selects the first of the client's subprotocols that is `known`. Refuses a
@@ -49,7 +49,7 @@ export function clientHandshake(nonce: Buffer, protocols: readonly string[]): Re
 }
 
 /** Returns why the server's 101 response is invalid, or undefined if it is valid. */
-export function faultOfAnswer(nonce: Buffer, protocols: readonly string[], header: Header): string | undefined {
+export function checkServerResponse(nonce: Buffer, protocols: readonly string[], header: Header): string | undefined {
   if (header('upgrade')?.toLowerCase() !== 'websocket') return 'the server switched to another protocol';
   if (header('sec-websocket-accept') !== acceptKey(nonce.toString('base64'))) {
     return 'the server answered with a wrong Sec-WebSocket-Accept';
@@ -75,5 +75,5 @@ function parseTokens(list: string | undefined): string[] {
 }
 
 function refuse(status: 400 | 426, message: string): ServerHandshake {
-  return { refused: { status, message } };
+  return { refusal: { status, message } };
 }

@@ -6,7 +6,7 @@
 import { Duplex } from 'node:stream';
 import { newUid } from '#lib/ids.ts';
 import {
-  CLOSE,
+  CLOSE_CODES,
   encodeClose,
   encodeFrame,
   FrameReader,
@@ -69,7 +69,7 @@ export class WebSocketStream extends Duplex {
 
   override _write(chunk: Buffer, _encoding: string, done: (error?: Error | null) => void): void {
     if (this.#closeSent) {
-      done(new WebSocketError(CLOSE.abnormal, 'the connection is closed'));
+      done(new WebSocketError(CLOSE_CODES.abnormal, 'the connection is closed'));
       return;
     }
     for (let at = 0; at < chunk.length; at += MESSAGE_BYTES) {
@@ -81,13 +81,13 @@ export class WebSocketStream extends Duplex {
   }
 
   override _final(done: (error?: Error | null) => void): void {
-    this.#sendClose(CLOSE.normal, '');
+    this.#sendClose(CLOSE_CODES.normal, '');
     done();
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    if (error !== null) this.#sendClose(CLOSE.internal, '');
-    else this.#sendClose(CLOSE.normal, '');
+    if (error !== null) this.#sendClose(CLOSE_CODES.internal, '');
+    else this.#sendClose(CLOSE_CODES.normal, '');
     // Keep reading, so that the other side's own close does not cause a connection reset.
     this.#connection.resume();
     const timer = setTimeout(() => this.#connection.destroy(), LINGER_MS);
@@ -128,7 +128,7 @@ export class WebSocketStream extends Duplex {
 
   #receiveClose(payload: Buffer): void {
     const { code, reason } = parseClose(payload);
-    this.#sendClose(NORMAL_CLOSE_CODES.has(code) ? CLOSE.normal : code, '');
+    this.#sendClose(NORMAL_CLOSE_CODES.has(code) ? CLOSE_CODES.normal : code, '');
     if (!NORMAL_CLOSE_CODES.has(code)) {
       this.destroy(new WebSocketError(code, reason === '' ? `closed with code ${code}` : reason));
       return;
@@ -142,7 +142,7 @@ export class WebSocketStream extends Duplex {
     this.#ended = true;
     // After our own close, the other side may simply disconnect.
     if (this.#closeSent) this.push(null);
-    else this.destroy(new WebSocketError(CLOSE.abnormal, 'the connection broke'));
+    else this.destroy(new WebSocketError(CLOSE_CODES.abnormal, 'the connection broke'));
   }
 
   #sendClose(code: number, reason: string): void {
@@ -154,13 +154,13 @@ export class WebSocketStream extends Duplex {
   }
 
   #send(opcode: Opcode, payload: Buffer, done?: (error?: Error | null) => void): void {
-    const frame = encodeFrame({ opcode, fin: true, payload }, this.#masks ? nonce().subarray(0, 4) : undefined);
+    const frame = encodeFrame({ opcode, fin: true, payload }, this.#masks ? newNonce().subarray(0, 4) : undefined);
     if (this.#connection.writable) this.#connection.write(frame, done);
-    else done?.(new WebSocketError(CLOSE.abnormal, 'the connection is closed'));
+    else done?.(new WebSocketError(CLOSE_CODES.abnormal, 'the connection is closed'));
   }
 }
 
 /** Returns 16 bytes, of which the first four are fully random. */
-export function nonce(): Buffer {
+export function newNonce(): Buffer {
   return Buffer.from(newUid().replaceAll('-', ''), 'hex');
 }

@@ -3,7 +3,7 @@
  * agent names the domain and looks up the objects that a volume refers to. Every call may be repeated after a kill -9 at
  * any point.
  */
-import type { Begun, DiskHeader } from '#api/disk-stream.ts';
+import type { ResumePoint, DiskHeader } from '#api/disk-stream.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { ConfigMap, PersistentVolume, PersistentVolumeClaim, Secret } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -47,12 +47,12 @@ export type StatePreparation =
   | { readonly is: 'waiting' | 'failed'; readonly reason: string; readonly message: string };
 
 /** The snapshot is not a complete copy and never will be. */
-export class SnapshotUnusable extends Error {
+export class SnapshotUnusableError extends Error {
   override readonly name = 'SnapshotUnusable';
 }
 
 /** The content cannot be read or replaced at the moment. Another try may succeed. */
-export class DiskRefused extends Error {
+export class DiskRefusedError extends Error {
   override readonly name = 'DiskRefused';
 }
 
@@ -75,7 +75,7 @@ export interface DiskUpload {
    * Returns the progress of an interrupted earlier upload, with the hash of its bytes. Throws if the content does not fit the
    * volume, or if the volume has content that must not be replaced.
    */
-  begun(header: DiskHeader): Promise<Begun>;
+  begun(header: DiskHeader): Promise<ResumePoint>;
   close(): Promise<void>;
 }
 
@@ -98,7 +98,7 @@ export interface DiskUse {
 }
 
 /** A disk whose data arrives from another node. */
-export interface MovingVolume {
+export interface IncomingDisk {
   /** Size for the guest. */
   readonly bytes: number;
   /** Bytes that will be written to this node, if known. */
@@ -108,7 +108,7 @@ export interface MovingVolume {
 
 export interface IncomingVolumes {
   /** Disks whose data moves, by volume. */
-  readonly moving: ReadonlyMap<string, MovingVolume>;
+  readonly moving: ReadonlyMap<string, IncomingDisk>;
   /** Complete contents of small disks, by volume. */
   readonly contents: ReadonlyMap<string, Buffer>;
 }

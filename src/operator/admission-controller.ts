@@ -6,7 +6,7 @@
 import type { Informer } from '#client/informer.ts';
 import { objectKey } from '#client/object-key.ts';
 import { groupResource, type KubeObject, type ResourceType } from '#kube/meta.ts';
-import { repair, type Desired, type PresentObjects } from '#operator/desired.ts';
+import { repair, type DesiredObject, type PresentObjects } from '#operator/desired.ts';
 import { MUTATING_WEBHOOKS, POLICIES, POLICY_BINDINGS, VALIDATING_WEBHOOKS } from '#operator/kinds.ts';
 import { objectsBeforeKinds } from '#operator/objects/installation.ts';
 import type { PolicySupport } from '#operator/policy-support.ts';
@@ -37,29 +37,32 @@ export function admissionController({
     type: MUTATING_WEBHOOKS,
     sources: [...types.values()].map((type) => watchDesired(informer(type), wanted, () => KEY)),
     observe: () => wanted.map((one) => presentOf(one, { informer, policies, trust })),
-    decide: (present) => ({ changes: present.flatMap(([one, object]) => repair(one, object) ?? []), goOn: true }),
+    decide: (present) => ({
+      changes: present.flatMap(([one, object]) => repair(one, object) ?? []),
+      continueOnError: true,
+    }),
     subject: () => undefined,
   });
 }
 
-function presentOf(wanted: Desired, { informer, trust }: AdmissionControllerParts): PresentObjects[number] {
+function presentOf(wanted: DesiredObject, { informer, trust }: AdmissionControllerParts): PresentObjects[number] {
   const { type, object } = wanted;
   return [withTrust(wanted, trust?.bundle()), informer(type).get(objectKey(object))];
 }
 
 /** Resolves to true once all policies and webhook configurations match their desired state, to false on abort. */
-export async function admissionInPlace(
+export async function waitForAdmission(
   parts: AdmissionControllerParts,
   { signal }: { signal: AbortSignal },
 ): Promise<boolean> {
   const awaited = [...WEBHOOK_TYPES, ...(parts.policies === 'served' ? POLICY_TYPES : [])];
   for (const type of awaited) {
     const wanted = objectsBeforeKinds.filter((one) => one.type === type);
-    const isInPlace = (one: Desired) => {
+    const isInPlace = (one: DesiredObject) => {
       const [desired, present] = presentOf(one, parts);
       return present !== undefined && repair(desired, present) === undefined;
     };
-    if (!(await parts.informer(type).until(() => wanted.every(isInPlace), { signal }))) return false;
+    if (!(await parts.informer(type).waitUntil(() => wanted.every(isInPlace), { signal }))) return false;
   }
   return true;
 }

@@ -9,11 +9,11 @@ import { IDENTITY_GROUP, KUBEVIRT_GROUP, SYSTEM_NAMESPACE } from '#api/names.ts'
 import { isApiError } from '#kube/api-error.ts';
 import { NAMESPACES } from '#kube/core-kinds.ts';
 import { groupResource, type Stored } from '#kube/meta.ts';
-import { desiredObject, repair, type Desired } from '#operator/desired.ts';
+import { desiredObject, repair, type DesiredObject } from '#operator/desired.ts';
 import { CLUSTER_ROLES, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, type PolicyRule } from '#operator/kinds.ts';
 import { accountObjects, namespacedRoleObjects } from '#operator/objects/accounts.ts';
 import { definitions } from '#operator/objects/definitions.ts';
-import { installation } from '#operator/objects/installation.ts';
+import { maintainedObjects } from '#operator/objects/installation.ts';
 import { OPERATOR_ACCOUNT } from '#operator/operator-controller.ts';
 import {
   CORE,
@@ -30,10 +30,10 @@ import {
 export const INFORMERS_ACCOUNT = 'selfsame-informers';
 
 const RBAC = 'rbac.authorization.k8s.io';
-const objects = [...definitions, ...installation];
+const objects = [...definitions, ...maintainedObjects];
 
 /** Returns the objects in the order of creation. */
-export function bootstrapObjects(): readonly Desired[] {
+export function bootstrapObjects(): readonly DesiredObject[] {
   return [
     desiredObject(NAMESPACES, { name: SYSTEM_NAMESPACE }),
     ...accountObjects(OPERATOR_ACCOUNT, operatorRules()),
@@ -102,7 +102,11 @@ export async function applyBootstrap(client: Client, { signal }: { signal?: Abor
   }
 }
 
-async function find(client: Client, { type, object }: Desired, signal?: AbortSignal): Promise<Stored | undefined> {
+async function find(
+  client: Client,
+  { type, object }: DesiredObject,
+  signal?: AbortSignal,
+): Promise<Stored | undefined> {
   const { namespace, name = '' } = object.metadata;
   try {
     return await client.get(type, { namespace, name }, { signal });

@@ -4,15 +4,15 @@ import { test } from 'node:test';
 import { UUID_ADMISSION_ANNOTATION as SINCE_ANNOTATION, VM_DEFINITION } from '#api/uuid-admission.ts';
 import type { Stored } from '#kube/meta.ts';
 import { decideDefinition } from '#operator/definitions-controller.ts';
-import type { Desired } from '#operator/desired.ts';
+import type { DesiredObject } from '#operator/desired.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 
 const NOW = '2026-01-01T12:00:00Z';
 const EARLIER = '2025-01-01T12:00:00Z';
-const named = (name: string): Desired => definitions.find(({ object }) => object.metadata.name === name)!;
+const named = (name: string): DesiredObject => definitions.find(({ object }) => object.metadata.name === name)!;
 const vms = named(VM_DEFINITION);
 
-function stored({ object }: Desired, since?: string): Stored {
+function stored({ object }: DesiredObject, since?: string): Stored {
   const { metadata } = object;
   const annotations = { ...metadata.annotations, ...(since && { [SINCE_ANNOTATION]: since }) };
   const server = { name: metadata.name!, uid: 'u', resourceVersion: '1', creationTimestamp: EARLIER };
@@ -20,7 +20,7 @@ function stored({ object }: Desired, since?: string): Stored {
 }
 
 interface Case {
-  readonly wanted?: Desired;
+  readonly wanted?: DesiredObject;
   readonly present?: Stored;
   readonly admissionSince?: string;
   /** The annotation that is written; undefined if none is. */

@@ -6,16 +6,16 @@ import { UUID_ADMISSION_ANNOTATION, uuidAdmissionSince, VM_DEFINITION } from '#a
 import type { Informer } from '#client/informer.ts';
 import { isTrue } from '#kube/conditions.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
-import { repair, type Desired } from '#operator/desired.ts';
+import { repair, type DesiredObject } from '#operator/desired.ts';
 import { DEFINITIONS, type ConditionedObject } from '#operator/kinds.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { MUTATING_CONFIGURATION, webhookObjects } from '#operator/objects/webhooks.ts';
 import { watchDesired } from '#operator/watch-desired.ts';
 import { defineController, type ControllerDefinition } from '#runtime/controller.ts';
-import { NOTHING, type Plan } from '#runtime/plan.ts';
+import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
 interface DefinitionWorld {
-  readonly wanted: Desired;
+  readonly wanted: DesiredObject;
   readonly present: Stored | undefined;
   /** Creation time of the mutating webhook configuration, by the clock of the API server. */
   readonly admissionSince: string | undefined;
@@ -48,10 +48,10 @@ export function decideDefinition({ wanted, present, admissionSince }: Definition
   const since = uuidAdmissionSince(present) ?? admissionSince;
   const isVm = wanted.object.metadata.name === VM_DEFINITION;
   const change = repair(isVm && since !== undefined ? annotateSince(wanted, since) : wanted, present);
-  return change === undefined ? NOTHING : { changes: [change] };
+  return change === undefined ? EMPTY_PLAN : { changes: [change] };
 }
 
-function annotateSince(wanted: Desired, since: string): Desired {
+function annotateSince(wanted: DesiredObject, since: string): DesiredObject {
   const { metadata } = wanted.object;
   const annotations = { ...metadata.annotations, [UUID_ADMISSION_ANNOTATION]: since };
   return { ...wanted, object: { ...wanted.object, metadata: { ...metadata, annotations } } };

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { applyJsonPatch } from '#kube/json-patch.ts';
 import { applyMergePatch } from '#kube/merge-patch.ts';
 import type { ResourceType, Stored } from '#kube/meta.ts';
-import { desiredObject, idOf, repair, type Desired } from '#operator/desired.ts';
+import { desiredObject, idOf, repair, type DesiredObject } from '#operator/desired.ts';
 
 const TYPE: ResourceType = { group: 'x.io', version: 'v1', kind: 'Thing', plural: 'things', namespaced: false };
 const HASH = 'operator.selfsame.io/hash';
@@ -16,13 +16,13 @@ const wanted = desiredObject(
 );
 
 /** Returns the object as the server stores it, changed by a merge patch. */
-function stored(patch: unknown = {}, from: Desired = wanted): Stored {
+function stored(patch: unknown = {}, from: DesiredObject = wanted): Stored {
   const metadata = { uid: 'u1', resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };
   return applyMergePatch(applyMergePatch(structuredClone(from.object), { metadata }), patch) as Stored;
 }
 
 /** `want` has the paths of the patch; undefined if there is no change. */
-const cases: Record<string, { present: Stored; wanted?: Desired; want?: string[] }> = {
+const cases: Record<string, { present: Stored; wanted?: DesiredObject; want?: string[] }> = {
   'no difference': { present: stored() },
   'fields that the server fills in': {
     present: stored({

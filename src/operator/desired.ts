@@ -6,7 +6,7 @@ import { apiVersionOf, groupResource, isRecord } from '#kube/meta.ts';
 import type { KubeObject, ObjectMeta, ResourceType, Stored } from '#kube/meta.ts';
 import type { Change, PatchChange } from '#runtime/plan.ts';
 
-export interface Desired {
+export interface DesiredObject {
   readonly type: ResourceType;
   readonly object: KubeObject;
   /** True if the object is only created, and belongs to the administrator afterwards: settings. */
@@ -18,7 +18,7 @@ export interface Desired {
 }
 
 /** The desired objects with their stored state. */
-export type PresentObjects = readonly (readonly [Desired, Stored | undefined])[];
+export type PresentObjects = readonly (readonly [DesiredObject, Stored | undefined])[];
 
 /**
  * Hash of the desired state that an object was written from. If it differs, fields that we no longer want are removed.
@@ -30,8 +30,8 @@ export function desiredObject(
   type: ResourceType,
   metadata: ObjectMeta & { name: string },
   fields: Readonly<Record<string, unknown>> = {},
-  options: Pick<Desired, 'once' | 'initialAnnotations' | 'isShared'> = {},
-): Desired {
+  options: Pick<DesiredObject, 'once' | 'initialAnnotations' | 'isShared'> = {},
+): DesiredObject {
   const kind = { apiVersion: apiVersionOf(type), kind: type.kind };
   if (options.isShared === true) return { type, object: { ...kind, metadata, ...fields }, ...options };
   const labels = { ...MANAGED_BY, ...metadata.labels };
@@ -43,7 +43,7 @@ export function desiredObject(
 }
 
 /** Returns `clusterroles.rbac.authorization.k8s.io/selfsame:node`, with the namespace if there is one. */
-export function idOf({ type, object: { metadata } }: Pick<Desired, 'type' | 'object'>): string {
+export function idOf({ type, object: { metadata } }: Pick<DesiredObject, 'type' | 'object'>): string {
   return [groupResource(type), metadata.namespace, metadata.name].filter((part) => part !== undefined).join('/');
 }
 
@@ -51,7 +51,7 @@ export function idOf({ type, object: { metadata } }: Pick<Desired, 'type' | 'obj
  * Returns the change that restores the desired state; undefined if there is no difference or the object is being
  * deleted.
  */
-export function repair(wanted: Desired, present: Stored | undefined): Change | undefined {
+export function repair(wanted: DesiredObject, present: Stored | undefined): Change | undefined {
   const { type, object, once = false, initialAnnotations, isShared = false } = wanted;
   if (present === undefined) {
     const annotations = { ...initialAnnotations, ...object.metadata.annotations };

@@ -14,7 +14,7 @@ import { groupResource, isRecord, type KubeObject, type Stored } from '#kube/met
 import type { Clock } from '#lib/clock.ts';
 import { VERSION } from '#lib/version.ts';
 import { bootstrapObjects } from '#operator/bootstrap.ts';
-import { idOf, type Desired } from '#operator/desired.ts';
+import { idOf, type DesiredObject } from '#operator/desired.ts';
 import { DEFINITIONS, POLICIES, POLICY_BINDINGS } from '#operator/kinds.ts';
 import { clusterObjects, CSI_DRIVERS } from '#operator/objects/cluster.ts';
 import { definitions } from '#operator/objects/definitions.ts';
@@ -29,7 +29,7 @@ const POLL_MS = 200;
 const DEFAULT_CLASS = 'storageclass.kubernetes.io/is-default-class';
 
 /** Returns all objects in the order of creation. */
-export function installObjects(): readonly Desired[] {
+export function installObjects(): readonly DesiredObject[] {
   return [...bootstrapObjects(), ...clusterObjects(), ...objectsBeforeKinds, ...definitions, ...objectsAfterKinds];
 }
 
@@ -52,7 +52,7 @@ export function installYaml(): string {
 const FOREIGN_KINDS = new Set(definitions.filter(({ once }) => once).map(({ object }) => object.metadata.name));
 
 /** Reports whether the object is of a third-party kind, which may be missing (foreign-definition.ts). */
-export function isOfForeignKind({ type }: Desired): boolean {
+export function isOfForeignKind({ type }: DesiredObject): boolean {
   return FOREIGN_KINDS.has(groupResource(type));
 }
 
@@ -62,7 +62,7 @@ export interface InstallParts {
   readonly clock: Clock;
   readonly dryRun: boolean;
   /** Prints a line for each object, and warnings. */
-  say(line: string): void;
+  print(line: string): void;
 }
 
 export type ApplyResult = 'created' | 'configured' | 'unchanged';
@@ -72,33 +72,33 @@ export type ApplyResult = 'created' | 'configured' | 'unchanged';
  * continues.
  */
 export async function applyInstallation(parts: InstallParts): Promise<number> {
-  const { client, say } = parts;
+  const { client, print } = parts;
   const hasPolicies = await isKindServed(client, POLICIES);
   const hasDrivers = await isKindServed(client, CSI_DRIVERS);
-  if (!hasPolicies) say(`warning: ${POLICIES_MISSING_MESSAGE}`);
+  if (!hasPolicies) print(`warning: ${POLICIES_MISSING_MESSAGE}`);
   if (!hasDrivers)
-    say(
+    print(
       'note: this API server does not serve CSIDrivers; volumes of Selfsame need not be attached, so this has no effect',
     );
-  const isServed = ({ type }: Desired) =>
+  const isServed = ({ type }: DesiredObject) =>
     (hasPolicies || (type !== POLICIES && type !== POLICY_BINDINGS)) && (hasDrivers || type !== CSI_DRIVERS);
   let changed = 0;
-  const apply = async (all: readonly Desired[]) => {
+  const apply = async (all: readonly DesiredObject[]) => {
     for (const wanted of all.filter(isServed)) {
       const outcome = await applyOne(wanted, parts);
       if (outcome !== 'unchanged') changed++;
-      say(`${idOf(wanted)} ${outcome}${parts.dryRun ? ' (dry run)' : ''}`);
+      print(`${idOf(wanted)} ${outcome}${parts.dryRun ? ' (dry run)' : ''}`);
     }
   };
   await apply([...bootstrapObjects(), ...clusterObjects(), ...objectsBeforeKinds, ...definitions]);
   // Objects of a kind can be created only when it is served; in a dry run it may never be.
   if (!parts.dryRun) await waitUntilEstablished(parts);
-  const isOfNewKind = ({ once }: Desired) => parts.dryRun && once === true;
+  const isOfNewKind = ({ once }: DesiredObject) => parts.dryRun && once === true;
   await apply(objectsAfterKinds.filter((wanted) => !isOfNewKind(wanted)));
   return changed;
 }
 
-async function isKindServed(client: Pick<Client, 'list'>, type: Desired['type']): Promise<boolean> {
+async function isKindServed(client: Pick<Client, 'list'>, type: DesiredObject['type']): Promise<boolean> {
   try {
     await client.list(type, { limit: 1 });
     return true;
@@ -108,7 +108,7 @@ async function isKindServed(client: Pick<Client, 'list'>, type: Desired['type'])
   }
 }
 
-async function applyOne(wanted: Desired, { client, dryRun }: InstallParts): Promise<ApplyResult> {
+async function applyOne(wanted: DesiredObject, { client, dryRun }: InstallParts): Promise<ApplyResult> {
   const { type, object, once = false } = wanted;
   const present = await find(client, wanted);
   const options = { fieldManager: INSTALL_MANAGER, dryRun };
@@ -137,7 +137,10 @@ function contentOf(object: Stored): unknown {
 }
 
 /** Returns the object to create. Our StorageClass becomes the default if there is no default yet. */
-async function completeObject({ type, object, initialAnnotations }: Desired, client: Client): Promise<KubeObject> {
+async function completeObject(
+  { type, object, initialAnnotations }: DesiredObject,
+  client: Client,
+): Promise<KubeObject> {
   const isDefault = ({ metadata }: KubeObject) => metadata.annotations?.[DEFAULT_CLASS] === 'true';
   const hasDefault = type === STORAGE_CLASSES && (await client.list(STORAGE_CLASSES)).items.some(isDefault);
   const added = hasDefault ? {} : initialAnnotations;
@@ -180,7 +183,7 @@ async function waitUntilEstablished({ client, clock }: InstallParts): Promise<vo
   }
 }
 
-async function find(client: Client, { type, object }: Desired): Promise<Stored | undefined> {
+async function find(client: Client, { type, object }: DesiredObject): Promise<Stored | undefined> {
   const { namespace, name = '' } = object.metadata;
   try {
     return await client.get(type, { namespace, name });

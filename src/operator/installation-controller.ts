@@ -9,9 +9,9 @@ import { KUBEVIRTS, type KubeVirt } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { groupResource, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
 import { timestamp, type Clock } from '#lib/clock.ts';
-import { idOf, repair, type Desired, type PresentObjects } from '#operator/desired.ts';
+import { idOf, repair, type DesiredObject, type PresentObjects } from '#operator/desired.ts';
 import { definitions } from '#operator/objects/definitions.ts';
-import { installation } from '#operator/objects/installation.ts';
+import { maintainedObjects } from '#operator/objects/installation.ts';
 import { POLICIES, POLICY_BINDINGS } from '#operator/kinds.ts';
 import type { PolicySupport } from '#operator/policy-support.ts';
 import { installationStatus } from '#operator/status.ts';
@@ -43,11 +43,13 @@ export function installationController({
   policies,
   trust,
 }: InstallationParts): ControllerDefinition<InstallationWorld> {
-  const all = [...definitions, ...installation].filter(({ type }) => policies === 'served' || !POLICY_TYPES.has(type));
+  const all = [...definitions, ...maintainedObjects].filter(
+    ({ type }) => policies === 'served' || !POLICY_TYPES.has(type),
+  );
   const types = new Map(all.map(({ type }) => [groupResource(type), type]));
   const informers = new Map([...types].map(([key, type]) => [key, informer(type)]));
   const kubevirts = informer(KUBEVIRTS);
-  const find = (wanted: Desired) => informers.get(groupResource(wanted.type))?.get(objectKey(wanted.object));
+  const find = (wanted: DesiredObject) => informers.get(groupResource(wanted.type))?.get(objectKey(wanted.object));
   return defineController<InstallationWorld>({
     name: 'operator',
     type: KUBEVIRTS,
@@ -68,7 +70,7 @@ export function installationController({
 }
 
 const POLICY_TYPES: ReadonlySet<ResourceType> = new Set([POLICIES, POLICY_BINDINGS]);
-const maintainedIds = new Set(installation.map(idOf));
+const maintainedIds = new Set(maintainedObjects.map(idOf));
 
 /** Reconciles when the certificate authorities of our services change. */
 function trustSource(cache: Informer<KubeVirt>, trust: Trust): Source {
@@ -83,5 +85,5 @@ export function decideInstallation({ present }: InstallationWorld): Plan {
   const changes = present.flatMap(([wanted, object]) =>
     maintainedIds.has(idOf(wanted)) ? (repair(wanted, object) ?? []) : [],
   );
-  return { changes, goOn: true };
+  return { changes, continueOnError: true };
 }

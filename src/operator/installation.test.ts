@@ -6,22 +6,22 @@ import { claimPropertySetsOf, STORAGE_PROFILES } from '#api/storage-profile.ts';
 import { STORAGE_CLASSES } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { bootstrapObjects } from '#operator/bootstrap.ts';
-import { idOf, type Desired } from '#operator/desired.ts';
+import { idOf, type DesiredObject } from '#operator/desired.ts';
 import { decideInstallation } from '#operator/installation-controller.ts';
 import { ROLES, type PolicyRule } from '#operator/kinds.ts';
 import { definitions } from '#operator/objects/definitions.ts';
-import { installation } from '#operator/objects/installation.ts';
+import { maintainedObjects } from '#operator/objects/installation.ts';
 import { installationStatus } from '#operator/status.ts';
 import { MAX_CHANGES } from '#runtime/plan.ts';
 
-const everything = [...bootstrapObjects(), ...definitions, ...installation];
-const rulesOf = ({ object }: Desired) => (object['rules'] ?? []) as PolicyRule[];
+const everything = [...bootstrapObjects(), ...definitions, ...maintainedObjects];
+const rulesOf = ({ object }: DesiredObject) => (object['rules'] ?? []) as PolicyRule[];
 
 test('no object occurs twice, and one plan creates all of them', () => {
   assert.equal(new Set(everything.map(idOf)).size, everything.length);
-  const present = installation.map((wanted) => [wanted, undefined] as const);
+  const present = maintainedObjects.map((wanted) => [wanted, undefined] as const);
   const { changes } = decideInstallation({ kubevirt: undefined, present, policies: 'served', now: '' });
-  assert.equal(changes.length, installation.length);
+  assert.equal(changes.length, maintainedObjects.length);
   assert.ok(changes.length <= MAX_CHANGES);
 });
 
@@ -99,11 +99,13 @@ test('the definition of storage profiles is created once, for clusters without C
 });
 
 test('each of our storage classes follows its profile, which has one combination of modes', () => {
-  const ids = installation.map(idOf);
-  const classes = installation.filter(({ type }) => type === STORAGE_CLASSES);
+  const ids = maintainedObjects.map(idOf);
+  const classes = maintainedObjects.filter(({ type }) => type === STORAGE_CLASSES);
   const modes = classes.map((wanted) => {
     const { name = '' } = wanted.object.metadata;
-    const profile = installation.find(({ type, object }) => type === STORAGE_PROFILES && object.metadata.name === name);
+    const profile = maintainedObjects.find(
+      ({ type, object }) => type === STORAGE_PROFILES && object.metadata.name === name,
+    );
     assert.ok(profile !== undefined && ids.indexOf(idOf(profile)) < ids.indexOf(idOf(wanted)), name);
     const sets = claimPropertySetsOf(profile.object);
     return [name, ...sets.map(({ volumeMode, accessModes }) => `${volumeMode} ${accessModes.join()}`)].join(': ');
@@ -161,7 +163,7 @@ const statuses: Record<string, StatusCase> = {
 
 for (const [name, { phase, failing = false, available, want }] of Object.entries(statuses)) {
   test(name, () => {
-    const wanted = installation.find(({ type }) => type.kind === 'APIService');
+    const wanted = maintainedObjects.find(({ type }) => type.kind === 'APIService');
     assert.ok(wanted);
     const conditions = available && [{ type: 'Available', status: available, message: 'gone' }];
     const service = { ...wanted.object, status: { conditions } } as unknown as Stored;

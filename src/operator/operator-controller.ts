@@ -10,7 +10,7 @@
 import { uuidAdmissionSince, VM_DEFINITION } from '#api/uuid-admission.ts';
 import { objectKey } from '#client/object-key.ts';
 import type { PresentObjects } from '#operator/desired.ts';
-import { admissionController, admissionInPlace } from '#operator/admission-controller.ts';
+import { admissionController, waitForAdmission } from '#operator/admission-controller.ts';
 import { definitionsController, definitionsEstablished } from '#operator/definitions-controller.ts';
 import { installationController } from '#operator/installation-controller.ts';
 import { DEFINITIONS, MUTATING_WEBHOOKS } from '#operator/kinds.ts';
@@ -41,11 +41,11 @@ export const operatorController = (trust?: Trust) => ({
       }),
     );
     const inPlace = support.then(
-      async (policies) => policies !== undefined && (await admissionInPlace({ informer, policies, trust }, { signal })),
+      async (policies) => policies !== undefined && (await waitForAdmission({ informer, policies, trust }, { signal })),
     );
-    const mayDefine = Promise.race([inPlace, served(parts)]).then((may) => may || undefined);
+    const mayDefine = Promise.race([inPlace, waitUntilServed(parts)]).then((may) => may || undefined);
     // Two controllers must not maintain the same objects.
-    const takenOver = served(parts).then(async (isServed) => {
+    const takenOver = waitUntilServed(parts).then(async (isServed) => {
       if (!isServed) return undefined;
       const policies = await support;
       handover.abort();
@@ -79,16 +79,16 @@ function presentPolicies(informer: ControllerParts['informer']): PresentObjects 
 }
 
 /** Resolves to true once all of our kinds are served and can be watched, to false if `signal` aborts before. */
-export function served({ informer, signal }: Pick<ControllerParts, 'informer' | 'signal'>): Promise<boolean> {
+export function waitUntilServed({ informer, signal }: Pick<ControllerParts, 'informer' | 'signal'>): Promise<boolean> {
   const present = informer(DEFINITIONS);
-  return present.until(() => definitionsEstablished(present), { signal });
+  return present.waitUntil(() => definitionsEstablished(present), { signal });
 }
 
 /** Resolves to true once it is known since when UUIDs are random (api/uuid-admission.ts), to false on abort. */
-export function uuidAdmissionKnown({
+export function waitForUuidAdmission({
   informer,
   signal,
 }: Pick<ControllerParts, 'informer' | 'signal'>): Promise<boolean> {
   const present = informer(DEFINITIONS);
-  return present.until(() => uuidAdmissionSince(present.get(VM_DEFINITION)) !== undefined, { signal });
+  return present.waitUntil(() => uuidAdmissionSince(present.get(VM_DEFINITION)) !== undefined, { signal });
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Reader } from '#client/client.ts';
-import { errorOfAnswer } from '#client/transport.ts';
+import { errorFromResponse } from '#client/transport.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { findPolicySupport } from '#operator/policy-support.ts';
@@ -24,7 +24,7 @@ for (const [name, { codes, want }] of Object.entries(answers)) {
         const code = left.shift() ?? 503;
         if (left.length === 0 && want === undefined) ending.abort();
         // Kubernetes responds without a Status object.
-        if (code !== 200) throw errorOfAnswer(code, '404 page not found\n');
+        if (code !== 200) throw errorFromResponse(code, '404 page not found\n');
         return { apiVersion: 'v1', kind: 'List', metadata: { resourceVersion: '1' }, items: [] };
       },
     };

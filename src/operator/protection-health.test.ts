@@ -6,7 +6,7 @@ import { applyMergePatch } from '#kube/merge-patch.ts';
 import type { Stored } from '#kube/meta.ts';
 import { idOf, type PresentObjects } from '#operator/desired.ts';
 import { deleteProtectionPolicies } from '#operator/objects/delete-protection.ts';
-import { installation } from '#operator/objects/installation.ts';
+import { maintainedObjects } from '#operator/objects/installation.ts';
 import { protectionHealth } from '#operator/protection-health.ts';
 import { installationStatus } from '#operator/status.ts';
 
@@ -16,7 +16,7 @@ const OTHER = 'validatingadmissionpolicies.admissionregistration.k8s.io/selfsame
 
 /** Returns the objects as the server stores them, changed by merge patches; null removes an object. */
 function rules(patches: Readonly<Record<string, object | null>> = {}): PresentObjects {
-  return installation.map((wanted) => {
+  return maintainedObjects.map((wanted) => {
     const patch = patches[idOf(wanted)];
     if (patch === null) return [wanted, undefined];
     const identity = { uid: 'u', resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };

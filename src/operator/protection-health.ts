@@ -1,6 +1,6 @@
 /** Decides whether delete protection is in effect, from the current state of its policies. Pure. */
 import type { Stored } from '#kube/meta.ts';
-import { idOf, repair, type Desired, type PresentObjects } from '#operator/desired.ts';
+import { idOf, repair, type DesiredObject, type PresentObjects } from '#operator/desired.ts';
 import type { ConditionedObject } from '#operator/kinds.ts';
 import { deleteProtectionPolicies } from '#operator/objects/delete-protection.ts';
 import { POLICIES_MISSING_MESSAGE, type PolicySupport } from '#operator/policy-support.ts';
@@ -31,7 +31,7 @@ export function protectionHealth(policies: PolicySupport, present: PresentObject
   return { isAvailable: false, reason: first.reason, message: joinProblems(problems.map(({ message }) => message)) };
 }
 
-function findProblem(wanted: Desired, object: Stored<ConditionedObject> | undefined): PolicyProblem | undefined {
+function findProblem(wanted: DesiredObject, object: Stored<ConditionedObject> | undefined): PolicyProblem | undefined {
   const name = idOf(wanted);
   if (object === undefined) return { reason: 'PolicyMissing', message: `${name} is missing` };
   if (object.metadata.deletionTimestamp !== undefined) {

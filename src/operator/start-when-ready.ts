@@ -14,7 +14,7 @@ export function startWhenReady<T>(
     name,
     enqueue: (key) => running?.enqueue(key),
     idle: async () => await running?.idle(),
-    overdue: async () => (await running?.overdue?.()) ?? [],
+    findOverdue: async () => (await running?.findOverdue?.()) ?? [],
     get violations() {
       return running?.violations ?? [];
     },

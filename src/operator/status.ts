@@ -1,21 +1,21 @@
 /** Computes the status of the KubeVirt object, which reports the state of the installation. Pure. */
-import { textOf } from '#runtime/apply.ts';
+import { errorText } from '#runtime/apply.ts';
 import type { KubeVirt } from '#api/kubevirt/kind.ts';
 import { findCondition, setCondition, type Condition } from '#kube/conditions.ts';
 import type { Stored } from '#kube/meta.ts';
 import { VERSION } from '#lib/version.ts';
-import { idOf, type Desired, type PresentObjects } from '#operator/desired.ts';
+import { idOf, type DesiredObject, type PresentObjects } from '#operator/desired.ts';
 import type { ConditionedObject } from '#operator/kinds.ts';
 import type { PolicySupport } from '#operator/policy-support.ts';
 import { hasTypeErrors, protectionHealth } from '#operator/protection-health.ts';
 import { joinProblems } from '#operator/join-problems.ts';
-import type { Failure } from '#runtime/plan.ts';
+import type { FailedChange } from '#runtime/plan.ts';
 
 export interface InstallationState {
   readonly kubevirt: Stored<KubeVirt>;
   readonly present: PresentObjects;
   readonly policies: PolicySupport;
-  readonly failures: readonly Failure[];
+  readonly failures: readonly FailedChange[];
   readonly now: string;
 }
 
@@ -26,7 +26,7 @@ export function installationStatus({
   failures,
   now,
 }: InstallationState): KubeVirt['status'] {
-  const failed = failures.map(({ change, error }) => `cannot ${change.do}: ${change.why}: ${textOf(error)}`);
+  const failed = failures.map(({ change, error }) => `cannot ${change.do}: ${change.why}: ${errorText(error)}`);
   const unhealthy = present.flatMap(([wanted, object]) => findUnhealthy(wanted, object));
   const problems = [...failed, ...unhealthy];
   const message = joinProblems(problems);
@@ -63,7 +63,7 @@ function buildCondition(type: string, isTrue: boolean, reason: string, message: 
 }
 
 /** Describes problems of an object that is in place but does not work. */
-function findUnhealthy(wanted: Desired, object: Stored<ConditionedObject> | undefined): string[] {
+function findUnhealthy(wanted: DesiredObject, object: Stored<ConditionedObject> | undefined): string[] {
   const { conditions } = object?.status ?? {};
   const name = idOf(wanted);
   if (object?.metadata.deletionTimestamp !== undefined) return [`${name} is being deleted`];

@@ -3,7 +3,7 @@
  * configurations and APIServices, can change at run time, and are not part of the hash of desired objects.
  */
 import { isRecord } from '#kube/meta.ts';
-import type { Desired } from '#operator/desired.ts';
+import type { DesiredObject } from '#operator/desired.ts';
 
 export interface Trust {
   /** Returns the PEM of all current authorities. */
@@ -13,7 +13,7 @@ export interface Trust {
 }
 
 /** Returns the object with the authorities, if it is a webhook configuration or an APIService. */
-export function withTrust(wanted: Desired, bundle: string | undefined): Desired {
+export function withTrust(wanted: DesiredObject, bundle: string | undefined): DesiredObject {
   if (bundle === undefined) return wanted;
   const caBundle = Buffer.from(bundle, 'utf8').toString('base64');
   const { object } = wanted;

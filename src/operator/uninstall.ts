@@ -6,7 +6,7 @@ import type { Client } from '#client/client.ts';
 import { listAll } from '#client/paged-list.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { groupResource, type ResourceType } from '#kube/meta.ts';
-import type { Desired } from '#operator/desired.ts';
+import type { DesiredObject } from '#operator/desired.ts';
 import { installObjects } from '#operator/install.ts';
 import { ADMISSION_GROUP } from '#operator/kinds.ts';
 
@@ -18,7 +18,7 @@ export type UninstallPlan = { readonly refused: string } | { readonly commands: 
  * Returns the commands. Refuses while there are VMs, which would be deleted with their kind, and while there are
  * identity records, whose finalizer only our controllers remove.
  */
-export async function uninstallation(client: Client): Promise<UninstallPlan> {
+export async function planUninstall(client: Client): Promise<UninstallPlan> {
   for (const type of [VIRTUAL_MACHINES, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINE_IDENTITIES]) {
     const names = await namesOf(client, type);
     if (names.length === 0) continue;
@@ -31,7 +31,7 @@ export async function uninstallation(client: Client): Promise<UninstallPlan> {
   // Admission first, because its webhooks may not be running any more; kinds after their objects; our namespace last.
   // Third-party kinds are kept.
   const own = installObjects().filter(({ once }) => once !== true);
-  const isRule = ({ type }: Desired) => type.group === ADMISSION_GROUP;
+  const isRule = ({ type }: DesiredObject) => type.group === ADMISSION_GROUP;
   const ordered = [...own.filter((one) => !isRule(one)), ...own.filter(isRule)];
   const commands = ordered.toReversed().map(({ type, object: { metadata } }) => {
     const where = metadata.namespace === undefined ? '' : ` -n ${metadata.namespace}`;

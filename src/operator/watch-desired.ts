@@ -2,13 +2,13 @@
 import type { Informer } from '#client/informer.ts';
 import { objectKey } from '#client/object-key.ts';
 import { groupResource, type KubeObject } from '#kube/meta.ts';
-import type { Desired } from '#operator/desired.ts';
+import type { DesiredObject } from '#operator/desired.ts';
 import type { Source } from '#runtime/controller.ts';
 
 /** `nameOf` returns the key to reconcile for an object. Objects that are not desired are ignored. */
 export function watchDesired<T extends KubeObject>(
   informer: Informer<T>,
-  wanted: readonly Desired[],
+  wanted: readonly DesiredObject[],
   nameOf: (key: string) => string,
 ): Source {
   const kind = groupResource(informer.type);

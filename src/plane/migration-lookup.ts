@@ -1,6 +1,6 @@
 /** The webhook's live reads about migrations, with its own account, and its only write. */
 import type { EvictionParts } from '#admission/pod-evictions.ts';
-import type { Lookup } from '#admission/validate.ts';
+import type { AdmissionLookup } from '#admission/validate.ts';
 import { VMI_NAME_LABEL } from '#api/names.ts';
 import { isFinalPhase, VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
@@ -11,9 +11,9 @@ import { PODS } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { labelValueErrors } from '#kube/names.ts';
 
-export type MigrationLookup = Pick<Lookup, 'pod' | 'instance' | 'activeMigrationsOf'>;
+export type MigrationLookup = Pick<AdmissionLookup, 'pod' | 'instance' | 'activeMigrationsOf'>;
 
-export function migrationLookup(client: Pick<Client, 'get' | 'list'>): MigrationLookup {
+export function createMigrationLookup(client: Pick<Client, 'get' | 'list'>): MigrationLookup {
   const find = async <T extends KubeObject>(
     type: ResourceType<T>,
     namespace: string,
@@ -39,7 +39,7 @@ export function migrationLookup(client: Pick<Client, 'get' | 'list'>): Migration
 }
 
 /** Returns a function that marks an instance for evacuation. It fails if the instance was replaced meanwhile. */
-export function evacuationMark(client: Pick<Client, 'patch'>): EvictionParts['markForEvacuation'] {
+export function createEvacuationMarker(client: Pick<Client, 'patch'>): EvictionParts['markForEvacuation'] {
   return async ({ metadata: { namespace, name, uid } }, evacuationNodeName) => {
     const body = [
       { op: 'test', path: '/metadata/uid', value: uid },

@@ -6,7 +6,7 @@ import { createHttpTransport } from '#client/http.ts';
 import type { Client } from '#client/client.ts';
 import { createClient } from '#client/rest-client.ts';
 import type { Clock } from '#lib/clock.ts';
-import { withClientCertificate } from '#lib/kubeconfig-file.ts';
+import { replaceClientCertificate } from '#lib/kubeconfig-file.ts';
 import type { Log } from '#lib/log.ts';
 import { writePrivateFile } from '#lib/private-file.ts';
 import { isWildcard } from '#lib/wildcard-address.ts';
@@ -135,7 +135,7 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
 function keepAccess({ name, cluster, clock, log }: NodeProgramOptions, access: NodeAccess, client: Client) {
   const stopping = new AbortController();
   const install = async (file: string, certificate: NodeClientCertificate) => {
-    const text = withClientCertificate(await readFile(file, 'utf8'), certificate);
+    const text = replaceClientCertificate(await readFile(file, 'utf8'), certificate);
     if (text === undefined)
       throw new Error(`Cannot renew the certificate: it is not in ${file}; renew it where it is stored`);
     await writePrivateFile(file, text);

@@ -7,18 +7,18 @@ import type { PlaneController } from '#controllers/plane-controller.ts';
 import { protectionController } from '#controllers/protection/protection-controller.ts';
 import { restoreController } from '#controllers/restore/restore-controller.ts';
 import { snapshotController } from '#controllers/snapshot/snapshot-controller.ts';
-import { storageController } from '#controllers/storage/storage.ts';
+import { storageController } from '#controllers/storage/storage-controller.ts';
 import { vmController } from '#controllers/vm/vm-controller.ts';
 import { vmiController } from '#controllers/vmi/vmi-controller.ts';
 import { volumeSnapshotController } from '#controllers/volume-snapshot/volume-snapshot-controller.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { operatorController, served, uuidAdmissionKnown } from '#operator/operator-controller.ts';
+import { operatorController, waitUntilServed, waitForUuidAdmission } from '#operator/operator-controller.ts';
 import type { Trust } from '#operator/trust.ts';
 import { createHostReader } from '#plane/host-reader.ts';
 import type { RunningController } from '#runtime/controller.ts';
 import { EventRecorder } from '#runtime/events.ts';
-import type { Metrics } from '#runtime/metrics.ts';
+import type { MetricRegistry } from '#runtime/metrics.ts';
 import type { SharedInformers } from '#runtime/shared-informers.ts';
 import type { NodeConnections } from '#subresources/node-connections.ts';
 
@@ -42,7 +42,7 @@ export interface PlaneControllerParts {
   hosts(client: Client): Pick<NodeConnections, 'post'>;
   /** The authorities of our services' certificates; absent if the services run in the process of the API server. */
   readonly trust?: Trust | undefined;
-  readonly metrics: Metrics;
+  readonly metrics: MetricRegistry;
   readonly clock: Clock;
   readonly log: Log;
   readonly signal: AbortSignal;
@@ -63,11 +63,11 @@ export async function startPlaneControllers(
     for (const one of run({ client, informer, clock, log, events, metrics, signal })) onStarted(one);
   };
   start(operatorController(parts.trust));
-  if (!(await served({ informer, signal }))) return;
+  if (!(await waitUntilServed({ informer, signal }))) return;
   whenServed();
   // Without the webhook, the VM controller could mistake a new VM for one of an older version.
-  if (!(await uuidAdmissionKnown({ informer, signal }))) return;
+  if (!(await waitForUuidAdmission({ informer, signal }))) return;
   const hosts = createHostReader(parts.hosts(clientOf(DEVICE_MAP)), metrics);
   for (const controller of createControllers(hosts)) start(controller);
-  await informers.synced();
+  await informers.waitForSync();
 }

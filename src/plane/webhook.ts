@@ -1,6 +1,6 @@
 /** Creates our webhook, which is served in this process or over HTTPS, with its caches and its own account. */
 import { reviewAdmission } from '#admission/review-admission.ts';
-import type { Lookup } from '#admission/validate.ts';
+import type { AdmissionLookup } from '#admission/validate.ts';
 import { PROTECTED_SELECTOR } from '#api/delete-protection.ts';
 import { BY_FIRMWARE_UUID, firmwareUuidOf } from '#api/firmware-uuid-index.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
@@ -11,10 +11,10 @@ import { VIRTUAL_MACHINE_RESTORES, type VirtualMachineRestore } from '#api/virtu
 import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf } from '#client/object-key.ts';
-import { UNFINISHED_BY_VM, unfinishedRestoreOf } from '#controllers/vm/lock.ts';
+import { UNFINISHED_BY_VM, vmKeysOfUnfinishedRestore } from '#controllers/vm/lock.ts';
 import { timestamp, type Clock } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
-import { evacuationMark, migrationLookup } from '#plane/migration-lookup.ts';
+import { createEvacuationMarker, createMigrationLookup } from '#plane/migration-lookup.ts';
 import type { SharedInformers } from '#runtime/shared-informers.ts';
 
 /** The caches of the webhook. */
@@ -35,7 +35,7 @@ export function createWebhookCaches(informer: SharedInformers['of']): WebhookCac
     const uuid = firmwareUuidOf(vm);
     return uuid === undefined ? [] : [uuid];
   });
-  restores.addIndex(UNFINISHED_BY_VM, unfinishedRestoreOf);
+  restores.addIndex(UNFINISHED_BY_VM, vmKeysOfUnfinishedRestore);
   return { kubevirts, vms, restores };
 }
 
@@ -53,7 +53,7 @@ export interface Webhook {
 }
 
 export function createWebhook({ client, caches, clock }: WebhookOptions): Webhook {
-  const lookup: Lookup = {
+  const lookup: AdmissionLookup = {
     configuration: () => configurationOf(caches.now?.kubevirts.get(`${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`)),
     vmsWithUuid: (uuid) =>
       (caches.now?.vms.byIndex(BY_FIRMWARE_UUID, uuid.toLowerCase()) ?? []).map(({ metadata }) => ({
@@ -66,9 +66,9 @@ export function createWebhook({ client, caches, clock }: WebhookOptions): Webhoo
       ),
     protectedVms: async (query) =>
       (await client.list(VIRTUAL_MACHINES, { ...query, labelSelector: PROTECTED_SELECTOR })).items,
-    ...migrationLookup(client),
+    ...createMigrationLookup(client),
   };
-  const markForEvacuation = evacuationMark(client);
+  const markForEvacuation = createEvacuationMarker(client);
   const parts = { lookup, markForEvacuation, newUuid: newUid, now: () => timestamp(clock.now()) };
   return { review: (path, review) => reviewAdmission(path, review, parts) };
 }

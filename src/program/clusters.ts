@@ -25,16 +25,16 @@ export async function installIntoCluster(
   }
   return await withCluster(await clusterAccess(kubeconfig, env), async (client) => {
     const say = (line: string) => void process.stdout.write(`${line}\n`);
-    const changed = await applyInstallation({ client, clock: systemClock, dryRun, say });
+    const changed = await applyInstallation({ client, clock: systemClock, dryRun, print: say });
     say(changed === 0 ? 'nothing changed' : `${changed} objects changed`);
     return EXIT_OK;
   });
 }
 
 export async function uninstall({ kubeconfig }: UninstallOptions, env: ProgramEnvironment): Promise<number> {
-  const { uninstallation } = await import('#operator/uninstall.ts');
+  const { planUninstall } = await import('#operator/uninstall.ts');
   return await withCluster(await clusterAccess(kubeconfig, env), async (client) => {
-    const outcome = await uninstallation(client);
+    const outcome = await planUninstall(client);
     if ('refused' in outcome) throw new OperatorError(outcome.refused);
     process.stdout.write(`${outcome.commands.join('\n')}\n`);
     return EXIT_OK;

@@ -88,7 +88,7 @@ export async function backup({ dataDir, to }: BackupCommandOptions): Promise<num
 }
 
 export async function runRestoreBackup({ dataDir, from }: RestoreBackupOptions): Promise<number> {
-  const { restoreBackup: restore } = await import('#plane/embedded/backup/restore-backup.ts');
+  const { restoreBackupArchive: restore } = await import('#plane/embedded/backup/restore-backup.ts');
   const now = new Date(systemClock.now());
   const restoring = restore({ dataDir: resolve(dataDir), from: resolve(from), now });
   const { createdAt, revision, movedTo } = await restoring.catch((error: unknown) => {

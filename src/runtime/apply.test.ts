@@ -5,7 +5,7 @@ import { FakeApi } from '#client/testing/fake-api.ts';
 import { FakeClock, settle } from '#client/testing/fake-clock.ts';
 import { FakeLink } from '#client/testing/fake-link.ts';
 import { GADGETS, aGadget } from '#client/testing/gadgets.ts';
-import { ApiError, conflict, isApiError, MODIFIED, UNFIT_PATCH } from '#kube/api-error.ts';
+import { ApiError, conflict, isApiError, MODIFIED, INAPPLICABLE_PATCH } from '#kube/api-error.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { silentLog } from '#lib/log.ts';
 import { applyPlan, isStale, PlanFailure } from '#runtime/apply.ts';
@@ -25,7 +25,7 @@ async function setUp() {
   const { signal } = controller;
   const caches = [GADGETS, WIDGETS].map((type) => new Informer({ reader: link.client, type, clock, log: silentLog }));
   for (const cache of caches) void cache.start({ signal });
-  await Promise.all(caches.map((cache) => cache.synced()));
+  await Promise.all(caches.map((cache) => cache.waitForSync()));
   await settle();
   const events: string[] = [];
   const sink = {
@@ -78,7 +78,7 @@ const testAndSet = (size: number) => [
   { op: 'test', path: '/spec/size', value: size },
   { op: 'add', path: '/spec/size', value: 9 },
 ];
-const inapplicable = () => new ApiError(422, 'Invalid', UNFIT_PATCH);
+const inapplicable = () => new ApiError(422, 'Invalid', INAPPLICABLE_PATCH);
 
 type World = Awaited<ReturnType<typeof setUp>>;
 
@@ -181,7 +181,7 @@ const cases: Record<string, Case> = {
     async run({ apply, owner, api, link }) {
       const made = api.put(WIDGETS, child(owner));
       link.failures.push(inapplicable());
-      await assert.rejects(apply({ changes: [patchJson(made, testAndSet(7))], goOn: true }), isStale);
+      await assert.rejects(apply({ changes: [patchJson(made, testAndSet(7))], continueOnError: true }), isStale);
     },
     events: [],
     size: 1,
@@ -190,7 +190,7 @@ const cases: Record<string, Case> = {
     async run({ apply, owner, api, link }) {
       const made = api.put(WIDGETS, child(owner));
       link.failures.push(inapplicable());
-      await assert.rejects(apply({ changes: [patchJson(made, testAndSet(1))], goOn: true }), isStale);
+      await assert.rejects(apply({ changes: [patchJson(made, testAndSet(1))], continueOnError: true }), isStale);
     },
     events: [],
     size: 1,
@@ -200,9 +200,9 @@ const cases: Record<string, Case> = {
       const made = api.put(WIDGETS, child(owner));
       link.failures.push(inapplicable());
       const body = [...testAndSet(1), { op: 'remove', path: '/spec/nothing' }];
-      await assert.rejects(apply({ changes: [patchJson(made, body)] }), { message: UNFIT_PATCH });
+      await assert.rejects(apply({ changes: [patchJson(made, body)] }), { message: INAPPLICABLE_PATCH });
     },
-    events: [`owner Warning FailedPatch: Cannot patch widgets.test.local default/owner-child: ${UNFIT_PATCH}`],
+    events: [`owner Warning FailedPatch: Cannot patch widgets.test.local default/owner-child: ${INAPPLICABLE_PATCH}`],
     size: 1,
   },
   'stops at the first failed change': {
@@ -219,7 +219,7 @@ const cases: Record<string, Case> = {
     async run({ apply, owner, link }) {
       link.failures.push(new ApiError(403, 'Forbidden', 'quota exceeded'), conflict(WIDGETS, 'third', MODIFIED));
       const names = ['other', 'third'].map((name) => create(child(owner, { name })));
-      const plan: Plan = { changes: [...names, create(child(owner))], goOn: true };
+      const plan: Plan = { changes: [...names, create(child(owner))], continueOnError: true };
       await assert.rejects(apply(plan), (error: unknown) => {
         assert.ok(error instanceof PlanFailure && !isStale(error));
         assert.equal(error.message, 'Cannot apply 2 of 3 changes: widgets.test.local default/other: quota exceeded');
@@ -238,7 +238,7 @@ const cases: Record<string, Case> = {
     async run({ apply, owner, link }) {
       link.failures.push(conflict(WIDGETS, 'other', MODIFIED));
       const changes = [create(child(owner, { name: 'other' })), create(child(owner))];
-      await assert.rejects(apply({ changes, goOn: true }), isStale);
+      await assert.rejects(apply({ changes, continueOnError: true }), isStale);
     },
     size: 1,
   },

@@ -6,7 +6,7 @@
 import { startAttempt } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { conflict, isApiError, isUnfitPatch, MODIFIED } from '#kube/api-error.ts';
+import { conflict, isApiError, isInapplicablePatch, MODIFIED } from '#kube/api-error.ts';
 import { applyJsonPatch } from '#kube/json-patch.ts';
 import { controllerUid, groupResource, isRecord } from '#kube/meta.ts';
 import type { ResourceType, Stored } from '#kube/meta.ts';
@@ -15,7 +15,7 @@ import { unreachable } from '#lib/invariant.ts';
 import type { Log } from '#lib/log.ts';
 import type { EventSink } from '#runtime/events.ts';
 import { checkPlan } from '#runtime/plan.ts';
-import type { Change, CreateChange, DeleteChange, Failure, PatchChange, Plan } from '#runtime/plan.ts';
+import type { Change, CreateChange, DeleteChange, FailedChange, PatchChange, Plan } from '#runtime/plan.ts';
 import { deepEqual } from '#kube/deep.ts';
 
 /** The part of an informer that is needed to wait until it shows a write. */
@@ -23,8 +23,8 @@ export interface Cache {
   readonly type: ResourceType;
   get(key: string): Stored | undefined;
   list(): readonly Stored[];
-  reached(resourceVersion: string, options: { signal: AbortSignal }): Promise<boolean>;
-  until(ready: () => boolean, options: { signal: AbortSignal }): Promise<boolean>;
+  waitForRevision(resourceVersion: string, options: { signal: AbortSignal }): Promise<boolean>;
+  waitUntil(ready: () => boolean, options: { signal: AbortSignal }): Promise<boolean>;
 }
 
 /** The object that the plan is about. Its status is written, and Events refer to it. */
@@ -57,11 +57,11 @@ const REASONS = {
 /** The failed changes of a plan with continueOnError. */
 export class PlanFailure extends AggregateError {
   override readonly name = 'PlanFailure';
-  readonly failures: readonly Failure[];
+  readonly failures: readonly FailedChange[];
 
-  constructor(failures: readonly Failure[], tried: number) {
+  constructor(failures: readonly FailedChange[], tried: number) {
     const [first] = failures;
-    const reason = first === undefined ? '' : `: ${describe(first.change)}: ${textOf(first.error)}`;
+    const reason = first === undefined ? '' : `: ${describe(first.change)}: ${errorText(first.error)}`;
     super(
       failures.map(({ error }) => error),
       `Cannot apply ${failures.length} of ${tried} changes${reason}`,
@@ -80,12 +80,12 @@ export async function applyPlan(plan: Plan, subject: PlanSubject | undefined, co
       pending.push(...(await applyStatus(plan.status, subject, context)));
     }
     if (subject !== undefined) for (const note of plan.events ?? []) context.events.record(subject.object, note);
-    const failures: Failure[] = [];
+    const failures: FailedChange[] = [];
     for (const change of plan.changes) {
       try {
         pending.push(...(await applyChange(change, subject, context)));
       } catch (error) {
-        if (plan.goOn !== true || context.signal.aborted) throw error;
+        if (plan.continueOnError !== true || context.signal.aborted) throw error;
         failures.push({ change, error });
       }
     }
@@ -133,7 +133,7 @@ async function applyChange(
     return pending === undefined ? [] : [pending];
   } catch (error) {
     if (subject !== undefined && !isStale(error) && !context.signal.aborted) {
-      const message = `Cannot ${change.do} ${describe(change)}: ${textOf(error)}`;
+      const message = `Cannot ${change.do} ${describe(change)}: ${errorText(error)}`;
       events.record(subject.object, { type: 'Warning', reason: failed, message });
     }
     throw error;
@@ -204,7 +204,9 @@ async function patch(change: PatchChange, { client, fieldManager, signal }: Appl
     if (uid !== undefined && present.metadata.uid !== uid) {
       throw conflict(type, name.name, 'the object was deleted and created again');
     }
-    throw isUnfitPatch(error) && isOutdated(guardedPatch.body, present) ? conflict(type, name.name, MODIFIED) : error;
+    throw isInapplicablePatch(error) && isOutdated(guardedPatch.body, present)
+      ? conflict(type, name.name, MODIFIED)
+      : error;
   });
   return { pending: pendingRevision(type, await staleIfNotFound(type, name.name, patched)) };
 }
@@ -242,7 +244,7 @@ async function remove(change: DeleteChange, { client, signal }: ApplyContext): P
       const metadata = cache.get(key)?.metadata;
       return metadata === undefined || metadata.uid !== uid || metadata.deletionTimestamp !== undefined;
     };
-    return cache.until(isGone, { signal: until });
+    return cache.waitUntil(isGone, { signal: until });
   };
   return { pending: { type, waitFor }, wasApplied };
 }
@@ -262,7 +264,7 @@ async function staleIfNotFound(type: ResourceType, name: string, response: Promi
 
 function pendingRevision(type: ResourceType, object: Stored): PendingWrite {
   const { resourceVersion } = object.metadata;
-  return { type, waitFor: (cache, signal) => cache.reached(resourceVersion, { signal }) };
+  return { type, waitFor: (cache, signal) => cache.waitForRevision(resourceVersion, { signal }) };
 }
 
 async function waitForCaches(
@@ -297,7 +299,7 @@ export function isStale(error: unknown): boolean {
   return isApiError(error, 'Conflict');
 }
 
-export function textOf(error: unknown): string {
+export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 

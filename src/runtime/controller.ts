@@ -13,7 +13,7 @@ import { applyPlan, isStale, PlanFailure } from '#runtime/apply.ts';
 import type { ApplyContext, Cache, PlanSubject } from '#runtime/apply.ts';
 import { noEvents } from '#runtime/events.ts';
 import type { EventSink } from '#runtime/events.ts';
-import { needsConclusion, type Change, type Failure, type Plan } from '#runtime/plan.ts';
+import { needsConclusion, type Change, type FailedChange, type Plan } from '#runtime/plan.ts';
 import { type DecisionReads, type DeclaredReads, earliest, ReadRules, type Recheck } from '#runtime/decision-reads.ts';
 import { WorkQueue } from '#runtime/work-queue.ts';
 import { findOverdue } from '#runtime/overdue.ts';
@@ -21,7 +21,7 @@ import type { QueueMetrics, WorkResult } from '#runtime/work-queue.ts';
 
 /** An informer, and the keys that its changes enqueue. */
 export interface Source {
-  readonly cache: Cache & { synced(): Promise<void> };
+  readonly cache: Cache & { waitForSync(): Promise<void> };
   subscribe(add: (key: string) => void): () => void;
   /** Set if no change enqueues a key: keys whose decision reads the kind are enqueued after this time instead. */
   readonly recheck?: Pick<Recheck, 'everyMs' | 'because'>;
@@ -53,12 +53,12 @@ export function source<T extends KubeObject>(
 }
 
 /** A `part` for sources of which only creations and deletions matter. */
-export function presence(): true {
+export function presenceOnly(): true {
   return true;
 }
 
 /** A source without changes. A key whose decision reads the kind is reconciled again after `everyMs` instead. */
-export function rechecked<T extends KubeObject>(
+export function recheckedSource<T extends KubeObject>(
   informer: Informer<T>,
   recheck: NonNullable<Source['recheck']>,
 ): Source {
@@ -99,9 +99,9 @@ export interface ControllerDefinition<World> {
    * Returns the subject's status after the changes, given those that failed; undefined keeps it. Called after each plan
    * with continueOnError (needsConclusion), usually without failures.
    */
-  conclude?(world: World, failures: readonly Failure[]): Plan['status'];
+  conclude?(world: World, failures: readonly FailedChange[]): Plan['status'];
   /** Called once for each change that was newly applied. */
-  applied?(change: Change): void;
+  onApplied?(change: Change): void;
   /** Returns the object whose status the plan contains and to which Events refer. */
   subject(world: World): Stored | undefined;
   /** The number of keys that are reconciled at the same time. */
@@ -127,7 +127,7 @@ export interface RunningController {
    * Returns what the controller would do now although nothing has enqueued it, one line per key. For tests: an idle
    * controller returns nothing, unless a change that a decision depends on did not enqueue the key. Writes nothing.
    */
-  overdue?(): Promise<readonly string[]>;
+  findOverdue?(): Promise<readonly string[]>;
   /** Reads of kinds whose changes do not trigger the controller, which are bugs. For tests. */
   readonly violations?: readonly string[];
   /** Kinds that its decisions have read so far. For tests. */
@@ -168,12 +168,12 @@ export function startController<World>(
     get violations() {
       return rules.violations;
     },
-    overdue: () => findOverdue(definition, { queue, signal, rules }),
+    findOverdue: () => findOverdue(definition, { queue, signal, rules }),
     stopped: run(),
   };
 
   async function start(): Promise<(() => void)[]> {
-    await Promise.all(sources.map(({ cache }) => cache.synced()));
+    await Promise.all(sources.map(({ cache }) => cache.waitForSync()));
     return sources.map(({ subscribe }) => subscribe((key) => queue.add(key)));
   }
 
@@ -221,7 +221,7 @@ async function reconcile<World>(
   const plan = reads.during(() => definition.decide(world));
   const object = definition.subject(world);
   const caches = definition.sources.map(({ cache }) => cache);
-  const onApplied = (change: Change) => definition.applied?.(change);
+  const onApplied = (change: Change) => definition.onApplied?.(change);
   const context: ApplyContext = { client, clock, log, events, caches, fieldManager: name, signal, onApplied };
   const subject = object === undefined ? undefined : { type, object };
   // Also after a failure: a requested time applies even if the backoff is longer.

@@ -8,7 +8,7 @@ import { FakeLink } from '#client/testing/fake-link.ts';
 import { GADGETS, aGadget, type Gadget } from '#client/testing/gadgets.ts';
 import type { ResourceType, Stored } from '#kube/meta.ts';
 import { createLog } from '#lib/log.ts';
-import { presence, rechecked, source, startController, type Source } from '#runtime/controller.ts';
+import { presenceOnly, recheckedSource, source, startController, type Source } from '#runtime/controller.ts';
 import { ANY_KIND, ReadRules, type Recheck } from '#runtime/decision-reads.ts';
 
 /** A gadget reports the number of widgets. */
@@ -88,7 +88,7 @@ describe('a read of a kind whose changes do not trigger the controller', () => {
   for (const late of [false, true]) {
     it(`in ${late ? 'decide' : 'observe'} is detected, with instructions`, async () => {
       const scene = await setUp({ late });
-      const [missed = ''] = await scene.running.overdue!();
+      const [missed = ''] = await scene.running.findOverdue!();
       assert.match(
         missed,
         /^Controller "counter" reads widgets\.test\.local, but their changes do not trigger it; add/,
@@ -107,14 +107,14 @@ describe('a read of a kind whose changes do not trigger the controller', () => {
   it('is allowed if a Recheck repeats it in time', async () => {
     const because = 'for the test';
     for (const options of [
-      { sources: (widgets: Informer<Gadget>) => [rechecked(widgets, { everyMs: 5000, because })] },
+      { sources: (widgets: Informer<Gadget>) => [recheckedSource(widgets, { everyMs: 5000, because })] },
       { rechecks: [{ type: WIDGETS, everyMs: 5000, because }] },
       { rechecks: [{ type: ANY_KIND, everyMs: 5000, because } as const] },
     ] satisfies SetUpOptions[]) {
       const scene = await setUp(options);
       await scene.addWidget();
       assert.equal(scene.phase(), '0 widgets');
-      assert.deepEqual(await scene.running.overdue!(), [], 'it is reconciled again soon');
+      assert.deepEqual(await scene.running.findOverdue!(), [], 'it is reconciled again soon');
       await scene.clock.advance(5000);
       assert.equal(scene.phase(), '1 widgets');
       await scene.stop();
@@ -139,16 +139,16 @@ describe('a source', () => {
     const scene = await setUp({ sources: (widgets, gadgets) => [source(widgets, everyGadget(gadgets))] });
     await scene.addWidget();
     assert.equal(scene.phase(), '1 widgets');
-    assert.deepEqual(await scene.running.overdue!(), []);
+    assert.deepEqual(await scene.running.findOverdue!(), []);
     assert.deepEqual([...scene.running.kindsRead!].sort(), ['gadgets.test.local', 'widgets.test.local']);
     await scene.stop();
   });
 
   it('that enqueues the wrong keys is detected', async () => {
     const scene = await setUp({ sources: (widgets) => [source(widgets, () => ['default/another'])] });
-    assert.deepEqual(await scene.running.overdue!(), []);
+    assert.deepEqual(await scene.running.findOverdue!(), []);
     await scene.addWidget();
-    assert.deepEqual(await scene.running.overdue!(), ['counter default/a: write status']);
+    assert.deepEqual(await scene.running.findOverdue!(), ['counter default/a: write status']);
     assert.equal(scene.phase(), '0 widgets', 'nothing was written');
     await scene.stop();
   });
@@ -160,7 +160,7 @@ describe('a source', () => {
       return everyGadget(gadgets)();
     };
     const scene = await setUp({
-      sources: (widgets, gadgets) => [source(widgets, keysOf(gadgets), { part: presence })],
+      sources: (widgets, gadgets) => [source(widgets, keysOf(gadgets), { part: presenceOnly })],
     });
     await scene.addWidget();
     assert.deepEqual([enqueued, scene.phase()], [1, '1 widgets']);

@@ -11,7 +11,7 @@
  *
  * This checks kinds. Tests check with RunningController.findOverdue whether a source enqueues the right keys.
  */
-import { listenToReads } from '#client/read-scope.ts';
+import { observeReads } from '#client/read-scope.ts';
 import { groupResource, type ResourceType } from '#kube/meta.ts';
 import type { WorkResult } from '#runtime/work-queue.ts';
 import { invariant } from '#lib/invariant.ts';
@@ -113,7 +113,7 @@ export class DecisionReads {
 
   /** Runs a part of the decision. */
   during<T>(work: () => T): T {
-    return listenToReads((type) => {
+    return observeReads((type) => {
       this.#recheckMs = earliest(this.#recheckMs, this.#recheckMsOf(type));
     }, work);
   }

@@ -2,13 +2,13 @@
 import type { ResourceType, Stored } from '#kube/meta.ts';
 import type { PatchChange } from '#runtime/plan.ts';
 
-export function holdBy(finalizer: string, type: ResourceType, object: Stored): PatchChange | undefined {
+export function requireFinalizer(finalizer: string, type: ResourceType, object: Stored): PatchChange | undefined {
   const { finalizers = [] } = object.metadata;
   if (finalizers.includes(finalizer)) return undefined;
   return setFinalizers([...finalizers, finalizer], type, object, 'its resources must be removed before it is deleted');
 }
 
-export function releaseFrom(
+export function releaseFinalizer(
   finalizer: string,
   type: ResourceType,
   object: Stored,

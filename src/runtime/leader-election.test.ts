@@ -180,7 +180,7 @@ test('ignores wrong clocks of other candidates and changes of its own clock', as
   await settle();
   world.join('b', { skewMs: 3_600_000 });
   for (let i = 0; i < 10; i++) {
-    world.clock.leap(i % 2 === 0 ? 600_000 : -600_000);
+    world.clock.setWallClockBy(i % 2 === 0 ? 600_000 : -600_000);
     await world.clock.advance(5000);
   }
   assert.deepEqual(world.history, ['a']);
@@ -276,7 +276,7 @@ test('two candidates never lead at the same time, whatever happens to network an
             case 'advance':
               return await world.clock.advance(step.ms);
             case 'leap':
-              return world.clock.leap(step.ms);
+              return world.clock.setWallClockBy(step.ms);
             case 'link':
               running[step.who]!.link.state = step.state;
               return;

@@ -11,7 +11,7 @@
  */
 import { delay } from '#client/abort.ts';
 import type { Client, ObjectName } from '#client/client.ts';
-import { jittered } from '#lib/backoff.ts';
+import { addJitter } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
 import { invariant } from '#lib/invariant.ts';
 import type { Log } from '#lib/log.ts';
@@ -129,7 +129,7 @@ async function acquire(candidate: LeaseCandidate, settings: Settings): Promise<T
       log.info({ lease: lease.name, holder: reported }, 'waiting for the lease');
     }
     // Between one and two periods, so that followers do not retry at the same time.
-    await delay(clock, jittered(2 * retryPeriodMs, random), { signal });
+    await delay(clock, addJitter(2 * retryPeriodMs, random), { signal });
   }
   return undefined;
 }

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Metrics } from '#runtime/metrics.ts';
+import { MetricRegistry } from '#runtime/metrics.ts';
 
-test('the text is empty without metrics', () => assert.equal(new Metrics().text(), ''));
+test('the text is empty without metrics', () => assert.equal(new MetricRegistry().text(), ''));
 
 test('sorts families and label sets, regardless of the order of counting', () => {
-  const metrics = new Metrics();
+  const metrics = new MetricRegistry();
   const uses = metrics.counter('b_total', 'Uses.');
   uses.add({ use: 'vm', at: 'start' });
   uses.add({ at: 'start', use: 'vm' }, 2);
@@ -26,13 +26,13 @@ test('sorts families and label sets, regardless of the order of counting', () =>
 });
 
 test('a counter without labels has none in its line, and adding 0 shows it', () => {
-  const metrics = new Metrics();
+  const metrics = new MetricRegistry();
   metrics.counter('x_total', 'X.').add({}, 0);
   assert.match(metrics.text(), /^x_total 0$/m);
 });
 
 test('the same name returns the same counter', () => {
-  const metrics = new Metrics();
+  const metrics = new MetricRegistry();
   metrics.counter('x_total', 'X.').add();
   metrics.counter('x_total', 'X.').add();
   assert.match(metrics.text(), /^x_total 2$/m);
@@ -40,7 +40,7 @@ test('the same name returns the same counter', () => {
 });
 
 test('escapes values and help texts', () => {
-  const metrics = new Metrics();
+  const metrics = new MetricRegistry();
   metrics.counter('x_total', 'one\ntwo \\').add({ of: 'a"b\\c\nd' });
   assert.deepEqual(metrics.text().split('\n'), [
     '# HELP x_total one\\ntwo \\\\',
@@ -51,7 +51,7 @@ test('escapes values and help texts', () => {
 });
 
 test('counts the labels beyond the limit as other', () => {
-  const metrics = new Metrics();
+  const metrics = new MetricRegistry();
   const counter = metrics.counter('x_total', 'X.');
   for (let n = 0; n < 150; n++) counter.add({ of: `name-${n}` });
   counter.add({ of: 'name-0' });
@@ -61,7 +61,7 @@ test('counts the labels beyond the limit as other', () => {
   assert.ok(lines.includes('x_total{of="name-0"} 2'));
 });
 
-const misuses: Record<string, (metrics: Metrics) => void> = {
+const misuses: Record<string, (metrics: MetricRegistry) => void> = {
   'refuses to decrease a counter': (metrics) => metrics.counter('x_total', 'X.').add({}, -1),
   'refuses a gauge as a counter': (metrics) => {
     metrics.gauge('x', 'X.', () => 1);
@@ -76,5 +76,5 @@ const misuses: Record<string, (metrics: Metrics) => void> = {
 };
 
 for (const [name, misuse] of Object.entries(misuses)) {
-  test(name, () => assert.throws(() => misuse(new Metrics())));
+  test(name, () => assert.throws(() => misuse(new MetricRegistry())));
 }

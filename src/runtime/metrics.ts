@@ -27,7 +27,7 @@ const NAME = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 
 const NO_COUNTER: Counter = { add: () => undefined };
 
-export class Metrics {
+export class MetricRegistry {
   readonly #families = new Map<string, Family>();
 
   /** Returns the counter with this name, or creates it. */

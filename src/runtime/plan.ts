@@ -51,7 +51,7 @@ export interface Plan {
    * The changes are independent: all are applied, and the plan fails in the end (PlanFailure). Calls conclude()
    * afterwards.
    */
-  readonly goOn?: boolean;
+  readonly continueOnError?: boolean;
   /** The subject's complete status; undefined keeps it. Written before the changes. */
   readonly status?: Readonly<Record<string, unknown>>;
   /** Recorded for the subject before the changes. A repeated Event increments a count. */
@@ -61,16 +61,16 @@ export interface Plan {
 }
 
 /** A change that could not be applied. */
-export interface Failure {
+export interface FailedChange {
   readonly change: Change;
   readonly error: unknown;
 }
 
-export const NOTHING: Plan = { changes: [] };
+export const EMPTY_PLAN: Plan = { changes: [] };
 
 /** Reports whether the controller's conclude() is called after the changes of this plan. */
 export function needsConclusion(plan: Plan): boolean {
-  return plan.goOn === true;
+  return plan.continueOnError === true;
 }
 
 /** A decision that needs more changes returns a part of them and is reconciled again. */

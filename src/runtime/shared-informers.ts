@@ -31,8 +31,8 @@ export class SharedInformers {
     return known.informer as unknown as Informer<T>;
   }
 
-  async synced(): Promise<void> {
-    await Promise.all([...this.#informers.values()].map(({ informer }) => informer.synced()));
+  async waitForSync(): Promise<void> {
+    await Promise.all([...this.#informers.values()].map(({ informer }) => informer.waitForSync()));
   }
 
   /** Resolves when the signal is aborted and all informers have stopped. */

@@ -246,9 +246,9 @@ test('reports depth, retries and durations to the metrics', async () => {
   const worked: string[] = [];
   let retries = 0;
   const metrics: QueueMetrics = {
-    depth: (count: number) => depths.push(count),
-    retried: () => retries++,
-    worked: (ms: number, outcome: string) => worked.push(`${outcome} ${ms}`),
+    setDepth: (count: number) => depths.push(count),
+    recordRetry: () => retries++,
+    recordRun: (ms: number, outcome: string) => worked.push(`${outcome} ${ms}`),
   };
   const { queue, clock, fail, end } = setUp({ metrics });
   queue.add('a');

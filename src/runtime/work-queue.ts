@@ -27,10 +27,10 @@ export interface WorkResult {
 
 export interface QueueMetrics {
   /** The number of ready keys. */
-  depth?(count: number): void;
-  retried?(): void;
+  setDepth?(count: number): void;
+  recordRetry?(): void;
   /** The duration of a run, and whether it failed. */
-  worked?(durationMs: number, outcome: 'done' | 'failed'): void;
+  recordRun?(durationMs: number, outcome: 'done' | 'failed'): void;
 }
 
 export interface WorkQueueOptions {
@@ -164,7 +164,7 @@ export class WorkQueue {
     const before = this.#delayed.get(key);
     const result = await runWork(work, key);
     const failed = result.failed !== undefined;
-    metrics?.worked?.(clock.now() - startedAt, failed ? 'failed' : 'done');
+    metrics?.recordRun?.(clock.now() - startedAt, failed ? 'failed' : 'done');
     try {
       if (failed) onError(key, result.failed, this.#retry(key, result.afterMs));
       else if (result.retry) this.#retry(key, result.afterMs);
@@ -190,7 +190,7 @@ export class WorkQueue {
     const backoff = backoffMs(failures, this.#options.backoff ?? BACKOFF);
     const delayMs = afterMs > 0 ? Math.min(afterMs, backoff) : backoff;
     if (this.#state === 'open') this.#failures.set(key, failures);
-    this.#options.metrics?.retried?.();
+    this.#options.metrics?.recordRetry?.();
     this.addAfter(key, delayMs);
     return { failures, delayMs };
   }
@@ -210,7 +210,7 @@ export class WorkQueue {
   }
 
   #measureDepth(): void {
-    this.#options.metrics?.depth?.(this.#ready.size);
+    this.#options.metrics?.setDepth?.(this.#ready.size);
   }
 }
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Verb } from '#api/can.ts';
+import type { SubresourceVerb } from '#api/verbs/decide-verb.ts';
 import { buildPathSuffix } from '#subresources/access-path.ts';
 import type { Forward } from '#subresources/route.ts';
 
-const cases: Record<string, { verb: Verb; query?: string; forward?: Forward; want: string }> = {
+const cases: Record<string, { verb: SubresourceVerb; query?: string; forward?: Forward; want: string }> = {
   'a console has no suffix': { verb: 'console', want: '' },
   'VNC takes over the session by default': { verb: 'vnc', want: '' },
   'VNC takes over the session with the query of KubeVirt clients': {

@@ -1,10 +1,10 @@
 /** Builds the options of console, VNC and port-forward requests to a node. Pure; throws 400. */
-import type { Verb } from '#api/can.ts';
+import type { SubresourceVerb } from '#api/verbs/decide-verb.ts';
 import { badRequest } from '#kube/api-error.ts';
 import type { Forward } from '#subresources/route.ts';
 
 /** Returns the path segments or query that follow the verb in the request to the node. */
-export function buildPathSuffix(verb: Verb, query: URLSearchParams, forward: Forward | undefined): string {
+export function buildPathSuffix(verb: SubresourceVerb, query: URLSearchParams, forward: Forward | undefined): string {
   switch (verb) {
     case 'vnc':
       return parseGoBoolean(query, 'preserveSession') ? '?preserveSession=true' : '';

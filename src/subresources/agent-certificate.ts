@@ -5,7 +5,7 @@ import { ApiError, badRequest, forbiddenPath, methodNotAllowed, tooLarge } from 
 import { isRecord } from '#kube/meta.ts';
 import { nameErrors } from '#kube/names.ts';
 import { NODES_GROUP, nodeOfUser } from '#kube/node-user.ts';
-import { jsonAnswer, type BytesAnswer, type SubresourceRequest } from '#subresources/http-types.ts';
+import { jsonResponse, type SubresourceBytes, type SubresourceRequest } from '#subresources/http-types.ts';
 
 export interface AgentSigner {
   /** Returns the certificate and the CA certificates (PEM). Throws if the key is not valid. */
@@ -18,7 +18,7 @@ const MAX_HOSTS = 16;
 export async function issueAgentCertificate(
   signer: AgentSigner | undefined,
   request: SubresourceRequest,
-): Promise<BytesAnswer> {
+): Promise<SubresourceBytes> {
   if (signer === undefined) {
     throw new ApiError(404, 'NotFound', 'the server could not find the requested resource', { details: {} });
   }
@@ -35,7 +35,7 @@ export async function issueAgentCertificate(
   } catch (cause) {
     throw badRequest(`spec.publicKey cannot be certified: ${(cause as Error).message}`);
   }
-  return jsonAnswer(201, {
+  return jsonResponse(201, {
     apiVersion: 'subresources.kubevirt.io/v1',
     kind: 'AgentCertificate',
     metadata: { name: node },

@@ -1,5 +1,5 @@
 /** Decides whether the content of a disk of a VM may be read or replaced now, and which node has it. Pure. */
-import { HELD, isFinal, runStrategyOf } from '#api/can.ts';
+import { HOLD_MESSAGES, isFinal, runStrategyOf } from '#api/verbs/decide-verb.ts';
 import { PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
 import { UPLOAD_ANNOTATION, type DiskVerb } from '#api/disk-stream.ts';
 import { KUBEVIRT_GROUP, NODE_TAINT, SCHEDULABLE_LABEL, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
@@ -36,9 +36,9 @@ export function findDiskClaim(access: DiskAccess): { readonly claim: string } | 
     );
   }
   const { snapshotInProgress, restoreInProgress } = vm.status ?? {};
-  if (restoreInProgress) return refuse(HELD.template(restoreInProgress));
+  if (restoreInProgress) return refuse(HOLD_MESSAGES.template(restoreInProgress));
   if (verb === 'exportdisk') return { claim };
-  if (snapshotInProgress) return refuse(HELD.disks(snapshotInProgress));
+  if (snapshotInProgress) return refuse(HOLD_MESSAGES.disks(snapshotInProgress));
   const strategy = runStrategyOf(vm);
   if (strategy === 'Halted') return { claim };
   return refuse(`VM has the run strategy ${strategy ?? 'unknown'}; set it to Halted first`);

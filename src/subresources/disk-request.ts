@@ -5,7 +5,7 @@
 import { claimNamesOf } from '#api/claim-names.ts';
 import type { DiskVerb, UPLOAD_VERB } from '#api/disk-stream.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
-import { findState, STATE_VOLUME, stateOwnerOf } from '#api/persistent-state.ts';
+import { findStateClaim, STATE_VOLUME, stateOwnerOf } from '#api/persistent-state.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { delay } from '#client/abort.ts';
@@ -48,7 +48,7 @@ export async function routeDiskRequest(parts: DiskRequestParts, request: DiskReq
   // KubeVirt names the resource in the singular here.
   if (vm === undefined) throw notFound({ group: KUBEVIRT_GROUP, plural: 'virtualmachine' }, name);
   const vmi = await find(parts, request, VIRTUAL_MACHINE_INSTANCES, name);
-  const state = volume === STATE_VOLUME ? await findStateClaim(parts, request, vm) : undefined;
+  const state = volume === STATE_VOLUME ? await readStateClaim(parts, request, vm) : undefined;
   const open = findDiskClaim({ verb, vm, vmi, volume, state });
   if (open instanceof ApiError) throw open;
   const claim = await bindClaim(parts, request, vm, open.claim);
@@ -61,13 +61,13 @@ export async function routeDiskRequest(parts: DiskRequestParts, request: DiskReq
  * Resolves to the claim with the state of the VM; for an export only if it has content. A selector cannot find
  * annotations, so all claims are listed.
  */
-async function findStateClaim(
+async function readStateClaim(
   { client }: DiskRequestParts,
   { verb, namespace, signal }: DiskRequest,
   vm: Stored<VirtualMachine>,
 ): Promise<Stored<PersistentVolumeClaim> | undefined> {
   const { items } = await listAll(client, PERSISTENT_VOLUME_CLAIMS, { namespace, signal });
-  const found = findState(items, stateOwnerOf(vm));
+  const found = findStateClaim(items, stateOwnerOf(vm));
   const isEmpty = found?.spec.volumeName === undefined && found?.spec.dataSource === undefined;
   return verb === 'exportdisk' && isEmpty ? undefined : found;
 }

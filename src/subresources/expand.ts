@@ -7,7 +7,7 @@ import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind
 import type { Client } from '#client/client.ts';
 import { badRequest, isApiError, methodNotAllowed, notFound, tooLarge } from '#kube/api-error.ts';
 import { isRecord } from '#kube/meta.ts';
-import { jsonAnswer, type SubresourceResponse, type SubresourceRequest } from '#subresources/http-types.ts';
+import { jsonResponse, type SubresourceResponse, type SubresourceRequest } from '#subresources/http-types.ts';
 
 /** The limit of kube-apiserver for the size of an object. */
 const MAX_VM_BYTES = 3 * 1024 * 1024;
@@ -28,11 +28,11 @@ export async function expandVm(
   if (name === undefined) {
     const body = await request.body();
     if (body.length > MAX_VM_BYTES) throw tooLarge(`the body is larger than ${MAX_VM_BYTES} bytes`);
-    return jsonAnswer(200, parseVm(body.toString('utf8'), namespace));
+    return jsonResponse(200, parseVm(body.toString('utf8'), namespace));
   }
   try {
     const vm = await client.get(VIRTUAL_MACHINES, { namespace, name }, { signal: request.signal });
-    return jsonAnswer(200, withKind(vm));
+    return jsonResponse(200, withKind(vm));
   } catch (error) {
     // KubeVirt names the resource in the singular here.
     if (isApiError(error, 'NotFound')) throw notFound({ group: KUBEVIRT_GROUP, plural: 'virtualmachine' }, name);

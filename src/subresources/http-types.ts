@@ -19,7 +19,7 @@ export interface SubresourceRequest {
   readonly signal: AbortSignal;
 }
 
-export interface BytesAnswer {
+export interface SubresourceBytes {
   readonly status: number;
   readonly contentType: string;
   readonly body: Buffer;
@@ -31,14 +31,14 @@ export interface SubresourceUpgrade {
   takeOver(connection: Duplex, head: Buffer): void;
 }
 
-export type SubresourceResponse = BytesAnswer | SubresourceUpgrade;
+export type SubresourceResponse = SubresourceBytes | SubresourceUpgrade;
 export type SubresourceHandler = (request: SubresourceRequest) => Promise<SubresourceResponse>;
 
-export function jsonAnswer(status: number, value: unknown): BytesAnswer {
+export function jsonResponse(status: number, value: unknown): SubresourceBytes {
   return { status, contentType: 'application/json', body: Buffer.from(JSON.stringify(value)) };
 }
 
 /** Returns the response of a verb without content. */
-export function emptyResponse(status: number): BytesAnswer {
+export function emptyResponse(status: number): SubresourceBytes {
   return { status, contentType: 'application/json', body: Buffer.alloc(0) };
 }

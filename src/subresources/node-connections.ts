@@ -8,7 +8,7 @@ import { isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import type { Reader } from '#client/client.ts';
-import { errorOfAnswer } from '#client/transport.ts';
+import { errorFromResponse } from '#client/transport.ts';
 import { internalError, isApiError, tooManyRequests, type ApiError } from '#kube/api-error.ts';
 import { NODES, type Node } from '#kube/core-kinds.ts';
 import { userOfNode } from '#kube/node-user.ts';
@@ -63,9 +63,9 @@ export interface NodeConnectionsOptions {
   readonly key: string;
   readonly ca: string;
   /** Returns the current certificate, key and CA, if they are renewed at run time. */
-  renewed?(): PeerIdentity;
+  currentIdentity?(): PeerIdentity;
   /** True to require that the certificate of a node has the user name of that node. */
-  readonly checksName?: boolean;
+  readonly verifyNodeName?: boolean;
   readonly clock: Clock;
 }
 
@@ -76,12 +76,12 @@ export interface PeerIdentity {
 }
 
 export function createNodeConnections(options: NodeConnectionsOptions): NodeConnections {
-  const { client, clock, renewed = () => options, checksName = false } = options;
+  const { client, clock, currentIdentity = () => options, verifyNodeName = false } = options;
   let agent = createAgent(options);
   let identity: PeerIdentity = options;
   let open = 0;
   const currentAgent = () => {
-    const now = renewed();
+    const now = currentIdentity();
     if (now.cert === identity.cert && now.ca === identity.ca) return agent;
     identity = now;
     // Requests in progress keep their connections.
@@ -109,7 +109,7 @@ export function createNodeConnections(options: NodeConnectionsOptions): NodeConn
         headers,
         signal,
       };
-      const checked = checksName
+      const checked = verifyNodeName
         ? { ...requestOptions, checkServerIdentity: createIdentityCheck(node) }
         : requestOptions;
       return await sendAndReceive(checked, { clock, body });
@@ -127,7 +127,7 @@ export function createNodeConnections(options: NodeConnectionsOptions): NodeConn
       const incoming = rejectUpgrade(nodeRequest, await send('PUT', nodeRequest, { 'Content-Length': '0' }));
       const text = await readTruncated(incoming);
       const { statusCode: status = 500 } = incoming;
-      if (status < 200 || status > 299) throw errorOfAnswer(status, text);
+      if (status < 200 || status > 299) throw errorFromResponse(status, text);
     },
 
     async get(nodeRequest) {
@@ -145,7 +145,7 @@ export function createNodeConnections(options: NodeConnectionsOptions): NodeConn
         return { responseHead: formatHead(response.incoming), connection: response.connection, head: response.head };
       }
       const text = await readTruncated(response.incoming);
-      throw errorOfAnswer(response.incoming.statusCode ?? 500, text);
+      throw errorFromResponse(response.incoming.statusCode ?? 500, text);
     },
 
     close: () => agent.destroy(),
@@ -203,7 +203,7 @@ function rejectUpgrade({ node }: NodeRequest, response: NodeResponse): IncomingM
 async function readResponse(nodeRequest: NodeGet, response: NodeResponse, clock: Clock): Promise<Buffer> {
   const incoming = rejectUpgrade(nodeRequest, response);
   const { statusCode: status = 500 } = incoming;
-  if (status < 200 || status > 299) throw errorOfAnswer(status, await readTruncated(incoming));
+  if (status < 200 || status > 299) throw errorFromResponse(status, await readTruncated(incoming));
   return await readBounded(incoming, { maxBytes: nodeRequest.maxAnswerBytes, clock });
 }
 

@@ -3,16 +3,16 @@
  * and nothing was written yet, the objects are read again.
  */
 import {
-  can,
-  denialError,
+  decideVerb,
+  refusalToApiError,
   isStateVerb,
-  type Answer,
-  type CanWorld,
+  type VerbDecision,
+  type VerbWorld,
   type JsonPatchOperation,
-  type Step,
-  type Verb,
-} from '#api/can.ts';
-import type { StateWorld } from '#api/can-state.ts';
+  type VerbStep,
+  type SubresourceVerb,
+} from '#api/verbs/decide-verb.ts';
+import type { StateWorld } from '#api/verbs/decide-state.ts';
 import { actingForPatch } from '#api/identity-edits.ts';
 import { CREATED_BY_LABEL, KUBEVIRT_GROUP } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
@@ -20,7 +20,7 @@ import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instan
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import type { Client } from '#client/client.ts';
 import { listAll } from '#client/paged-list.ts';
-import { ApiError, conflict, isApiError, isUnfitPatch, MODIFIED } from '#kube/api-error.ts';
+import { ApiError, conflict, isApiError, isInapplicablePatch, MODIFIED } from '#kube/api-error.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PODS } from '#kube/core-kinds.ts';
 import { apiVersionOf, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
 import type { NodeConnections, NodeRequest } from '#subresources/node-connections.ts';
@@ -31,7 +31,7 @@ const MAX_TRIES = 4;
 
 export interface VerbRequest {
   readonly resource: VmResource;
-  readonly verb: Verb;
+  readonly verb: SubresourceVerb;
   readonly namespace: string;
   readonly name: string;
   readonly options: VerbRequestOptions;
@@ -52,7 +52,7 @@ export async function performVerb(parts: VerbParts, request: VerbRequest): Promi
   for (let tries = 1; ; tries++) {
     const world = await observe(parts.client, request);
     const decision = decide(request, world);
-    if ('denied' in decision) throw denialError(decision.denied);
+    if ('denied' in decision) throw refusalToApiError(decision.denied);
     const progress = { steps: 0 };
     try {
       for (const step of decision.allowed) {
@@ -61,7 +61,7 @@ export async function performVerb(parts: VerbParts, request: VerbRequest): Promi
       }
       return decision.code;
     } catch (error) {
-      if (!isUnfitPatch(error)) throw error;
+      if (!isInapplicablePatch(error)) throw error;
       if (progress.steps > 0 || tries === MAX_TRIES) throw conflictError(request, error);
     }
   }
@@ -72,22 +72,22 @@ export async function performVerb(parts: VerbParts, request: VerbRequest): Promi
  */
 export async function findNodeRequest({ client }: VerbParts, request: VerbRequest): Promise<NodeRequest> {
   const decision = decide(request, await observe(client, request));
-  if ('denied' in decision) throw denialError(decision.denied);
+  if ('denied' in decision) throw refusalToApiError(decision.denied);
   const step = decision.allowed.find((one) => one.do === 'callNode');
   return buildNodeRequest(request, step?.nodeName ?? '');
 }
 
-function decide({ resource, verb }: VerbRequest, world: CanWorld): Answer {
-  return can(verb, world, resource === VIRTUAL_MACHINES.plural ? 'virtualmachine' : 'virtualmachineinstance');
+function decide({ resource, verb }: VerbRequest, world: VerbWorld): VerbDecision {
+  return decideVerb(verb, world, resource === VIRTUAL_MACHINES.plural ? 'virtualmachine' : 'virtualmachineinstance');
 }
 
 /** Verbs of instances that depend on the VM. */
-const VMI_VERBS_READING_VM: ReadonlySet<Verb> = new Set(['addvolume', 'removevolume']);
+const VMI_VERBS_READING_VM: ReadonlySet<SubresourceVerb> = new Set(['addvolume', 'removevolume']);
 
 async function observe(
   client: Client,
   { resource, verb, namespace, name, options, signal }: VerbRequest,
-): Promise<CanWorld> {
+): Promise<VerbWorld> {
   const find = async <T extends KubeObject>(type: ResourceType<T>): Promise<Stored<T> | undefined> => {
     try {
       return await client.get(type, { namespace, name }, { signal });
@@ -115,15 +115,15 @@ async function observeState(client: Client, options: { namespace: string; signal
 }
 
 /** Verbs that change the devices of a VM; its history names the user, not this server. */
-const CHANGE_DEVICES: ReadonlySet<Verb> = new Set(['addvolume', 'removevolume']);
+const CHANGE_DEVICES: ReadonlySet<SubresourceVerb> = new Set(['addvolume', 'removevolume']);
 
 /** Adds the user to a patch of the VM, if the verb changes its devices. */
-function attributeToUser(step: Step, { vm }: CanWorld, { verb, user }: VerbRequest): Step {
+function attributeToUser(step: VerbStep, { vm }: VerbWorld, { verb, user }: VerbRequest): VerbStep {
   if (step.do !== 'patchVm' || vm === undefined || user === '' || !CHANGE_DEVICES.has(verb)) return step;
   return { ...step, patch: [...step.patch, ...actingForPatch(vm, { by: user })] };
 }
 
-async function performStep(parts: VerbParts, request: VerbRequest, step: Step): Promise<void> {
+async function performStep(parts: VerbParts, request: VerbRequest, step: VerbStep): Promise<void> {
   switch (step.do) {
     case 'patchVm':
       return await patch(parts, request, VIRTUAL_MACHINES, step);
@@ -157,14 +157,14 @@ async function patch(
 async function createMigration(
   { client }: VerbParts,
   { namespace, options: { dryRun }, signal }: VerbRequest,
-  { generateName, spec }: Extract<Step, { do: 'createMigration' }>,
+  { generateName, spec }: Extract<VerbStep, { do: 'createMigration' }>,
 ): Promise<void> {
   const type = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
   const metadata = { namespace, generateName };
   await client.create(type, { apiVersion: apiVersionOf(type), kind: type.kind, metadata, spec }, { dryRun, signal });
 }
 
-type DeletePod = Extract<Step, { do: 'deletePod' }>;
+type DeletePod = Extract<VerbStep, { do: 'deletePod' }>;
 
 async function deletePods(
   { client }: VerbParts,

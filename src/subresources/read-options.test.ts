@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Verb } from '#api/can.ts';
+import type { SubresourceVerb } from '#api/verbs/decide-verb.ts';
 import { readOptions, type VerbRequestOptions } from '#subresources/read-options.ts';
 
-const good: Record<string, { verb: Verb; body: string; query?: string; want: VerbRequestOptions }> = {
+const good: Record<string, { verb: SubresourceVerb; body: string; query?: string; want: VerbRequestOptions }> = {
   'no body': { verb: 'start', body: '', want: { dryRun: false } },
   'an empty object': { verb: 'stop', body: '{}', want: { dryRun: false } },
   null: { verb: 'stop', body: 'null', want: { dryRun: false } },
@@ -33,7 +33,7 @@ for (const [name, { verb, body, query = '', want }] of Object.entries(good)) {
   test(`reads ${name}`, () => assert.deepEqual(readOptions(verb, body, new URLSearchParams(query)), want));
 }
 
-const bad: Record<string, { verb: Verb; body: string; message: RegExp }> = {
+const bad: Record<string, { verb: SubresourceVerb; body: string; message: RegExp }> = {
   'broken JSON': { verb: 'start', body: '{', message: /^Can not unmarshal Request body to struct, error: / },
   'a list': { verb: 'start', body: '[]', message: /the body is not an object/ },
   'a string for a boolean': {

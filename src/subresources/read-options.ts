@@ -1,5 +1,5 @@
 /** Parses the body of a verb, such as StartOptions, StopOptions or MigrateOptions. Unknown fields are ignored. Pure. */
-import type { Verb, VerbOptions } from '#api/can.ts';
+import type { SubresourceVerb, VerbOptions } from '#api/verbs/decide-verb.ts';
 import { DEFAULT_UNFREEZE_SECONDS } from '#api/guest-info.ts';
 import { badRequest } from '#kube/api-error.ts';
 import { parseGoDuration } from '#kube/go-duration.ts';
@@ -13,7 +13,7 @@ export interface VerbRequestOptions extends VerbOptions {
 }
 
 /** Returns the options of a verb; throws 400. The body is JSON, YAML or empty. */
-export function readOptions(verb: Verb, text: string, query: URLSearchParams): VerbRequestOptions {
+export function readOptions(verb: SubresourceVerb, text: string, query: URLSearchParams): VerbRequestOptions {
   const body = parseBody(text);
   const dryRun = isDryRun(body['dryRun'] ?? query.getAll('dryRun'));
   switch (verb) {

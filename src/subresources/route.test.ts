@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Verb } from '#api/can.ts';
+import type { SubresourceVerb } from '#api/verbs/decide-verb.ts';
 import { resourcesDocument } from '#subresources/discovery.ts';
 import { parseSubresourcePath, type VmResource, type SubresourceRoute } from '#subresources/route.ts';
 
@@ -8,7 +8,7 @@ const GROUP = '/apis/subresources.kubevirt.io';
 const NS = `${GROUP}/v1/namespaces/ns`;
 const UNKNOWN: SubresourceRoute = { kind: 'unknown' };
 
-const aVerb = (resource: VmResource, verb: Verb, method: 'PUT' | 'GET' = 'PUT'): SubresourceRoute => ({
+const aVerb = (resource: VmResource, verb: SubresourceVerb, method: 'PUT' | 'GET' = 'PUT'): SubresourceRoute => ({
   kind: 'verb',
   resource,
   verb,

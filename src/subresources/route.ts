@@ -1,5 +1,5 @@
 /** Parses the paths of subresources.kubevirt.io. Pure. */
-import { VM_VERBS, VMI_VERBS, type Verb } from '#api/can.ts';
+import { VM_VERBS, VMI_VERBS, type SubresourceVerb } from '#api/verbs/decide-verb.ts';
 import { DISK_VERBS, UPLOAD_VERB, type DiskVerb } from '#api/disk-stream.ts';
 import { AGENT_CERTIFICATES } from '#api/agent-certificate.ts';
 import { GUEST_READS, type GuestRead } from '#api/guest-info.ts';
@@ -20,7 +20,7 @@ export type SubresourceRoute =
   | {
       readonly kind: 'verb';
       readonly resource: VmResource;
-      readonly verb: Verb;
+      readonly verb: SubresourceVerb;
       readonly method: 'PUT' | 'GET';
       readonly namespace: string;
       readonly name: string;
@@ -134,19 +134,19 @@ function parsePortForward(
   return { kind: 'verb', verb: 'portforward', method: 'GET', forward, ...target };
 }
 
-export function verbsOfResource(resource: VmResource): readonly Verb[] {
+export function verbsOfResource(resource: VmResource): readonly SubresourceVerb[] {
   return resource === 'virtualmachines' ? VM_VERBS : VMI_VERBS;
 }
 
-const READ_VERBS: ReadonlySet<Verb> = new Set(['console', 'vnc', 'vnc/screenshot', 'portforward']);
+const READ_VERBS: ReadonlySet<SubresourceVerb> = new Set(['console', 'vnc', 'vnc/screenshot', 'portforward']);
 
-export function methodOf(verb: Verb): 'PUT' | 'GET' {
+export function methodOf(verb: SubresourceVerb): 'PUT' | 'GET' {
   return READ_VERBS.has(verb) || isGuestRead(verb) ? 'GET' : 'PUT';
 }
 
 /** Reports whether the verb reads information from the guest in one response, not as a stream. */
-export function isGuestRead(verb: Verb): verb is GuestRead {
-  return (GUEST_READS as readonly Verb[]).includes(verb);
+export function isGuestRead(verb: SubresourceVerb): verb is GuestRead {
+  return (GUEST_READS as readonly SubresourceVerb[]).includes(verb);
 }
 
 /** Decodes a path segment; '' if it is malformed. */

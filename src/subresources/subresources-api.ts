@@ -3,7 +3,7 @@
  * each request; api/can.ts decides whether a verb is possible in the current state; the node performs what concerns the
  * guest.
  */
-import { isStateVerb } from '#api/can.ts';
+import { isStateVerb } from '#api/verbs/decide-verb.ts';
 import { startAttempt } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
 import { ApiError, badRequest, internalError, methodNotAllowed, timeout, tooLarge } from '#kube/api-error.ts';
@@ -17,8 +17,8 @@ import { expandVm } from '#subresources/expand.ts';
 import { groupDocument, resourcesDocument, versionDocument } from '#subresources/discovery.ts';
 import {
   emptyResponse,
-  jsonAnswer,
-  type BytesAnswer,
+  jsonResponse,
+  type SubresourceBytes,
   type SubresourceResponse,
   type SubresourceHandler,
   type SubresourceRequest,
@@ -43,7 +43,7 @@ export interface SubresourcesParts {
   readonly client: Client;
   readonly nodes: NodeConnections;
   /** Signs the certificates of node agents; undefined if they get them elsewhere. */
-  readonly agents?: AgentSigner | undefined;
+  readonly agentSigner?: AgentSigner | undefined;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -78,7 +78,7 @@ async function serve(
     case 'disk':
       return await serveDisk(parts, request, route);
     case 'agent-certificate':
-      return await issueAgentCertificate(parts.agents, request);
+      return await issueAgentCertificate(parts.agentSigner, request);
     case 'upload':
       return await serveUpload(parts, request, route);
     case 'expand':
@@ -94,9 +94,9 @@ async function serve(
   }
 }
 
-function serveDocument({ method }: SubresourceRequest, value: unknown): BytesAnswer {
+function serveDocument({ method }: SubresourceRequest, value: unknown): SubresourceBytes {
   if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed();
-  return jsonAnswer(200, value);
+  return jsonResponse(200, value);
 }
 
 async function serveVerb(
@@ -136,7 +136,7 @@ async function serveVerb(
 }
 
 /** Serves information from the guest agent, as the node returns it. */
-async function serveGuestRead(parts: SubresourcesParts, request: VerbRequest): Promise<BytesAnswer> {
+async function serveGuestRead(parts: SubresourcesParts, request: VerbRequest): Promise<SubresourceBytes> {
   const body = await parts.nodes.get({ ...(await findNodeRequest(parts, request)), maxAnswerBytes: MAX_GUEST_BYTES });
   return { status: 200, contentType: 'application/json', body };
 }
@@ -203,7 +203,7 @@ async function serveStream(
   return await relayToNode(parts, request, target);
 }
 
-async function serveScreenshot(parts: SubresourcesParts, request: VerbRequest): Promise<BytesAnswer> {
+async function serveScreenshot(parts: SubresourcesParts, request: VerbRequest): Promise<SubresourceBytes> {
   const target = await findNodeRequest(parts, request);
   const body = await parts.nodes.get({ ...target, maxAnswerBytes: MAX_SCREENSHOT_BYTES });
   return { status: 200, contentType: 'image/png', body };
@@ -227,10 +227,14 @@ async function relayToNode(
   return relayNodeUpgrade(await nodes.upgrade(target, headers));
 }
 
-function errorResponse({ log }: SubresourcesParts, { method, path }: SubresourceRequest, error: unknown): BytesAnswer {
+function errorResponse(
+  { log }: SubresourcesParts,
+  { method, path }: SubresourceRequest,
+  error: unknown,
+): SubresourceBytes {
   const apiError =
     error instanceof ApiError ? error : internalError(error instanceof Error ? error.message : String(error));
   if (apiError.code >= 500 && apiError.code !== 501)
     log.warn({ err: error, method, path }, 'Cannot serve a subresource');
-  return jsonAnswer(apiError.code, apiError.toStatus());
+  return jsonResponse(apiError.code, apiError.toStatus());
 }

@@ -1,6 +1,6 @@
 /** Finds the node that receives the upload of an image to a claim. */
 import { claimNamesOf } from '#api/claim-names.ts';
-import { isFinal } from '#api/can.ts';
+import { isFinal } from '#api/verbs/decide-verb.ts';
 import { UPLOAD_VERB } from '#api/disk-stream.ts';
 import { isMarkedAsState } from '#api/snapshot-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';

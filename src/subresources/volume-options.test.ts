@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Verb } from '#api/can.ts';
+import type { SubresourceVerb } from '#api/verbs/decide-verb.ts';
 import { readOptions, type VerbRequestOptions } from '#subresources/read-options.ts';
 
 const SOURCE = { persistentVolumeClaim: { claimName: 'pvc' } };
@@ -11,7 +11,7 @@ const added = (disk: object, claim: object = CLAIM) =>
     added: { volume: { name: 'data', persistentVolumeClaim: claim }, disk: { ...disk, name: 'data' } },
   }) as VerbRequestOptions;
 
-const good: Record<string, { verb?: Verb; body: object; want: VerbRequestOptions }> = {
+const good: Record<string, { verb?: SubresourceVerb; body: object; want: VerbRequestOptions }> = {
   'a disk': {
     body: { name: 'data', disk: { disk: { bus: 'virtio' }, serial: 'A1', cache: 'none' }, volumeSource: SOURCE },
     want: added({ disk: { bus: 'virtio' }, serial: 'A1', cache: 'none' }),
@@ -66,7 +66,7 @@ const NO_BODY = 'Request with no body, a new name is expected as the request bod
 const into = (kind: string, field: string, type: string) =>
   `Can not unmarshal Request body to struct, error: json: cannot unmarshal ${kind} into Go struct field ${field} of type ${type}`;
 
-const bad: Record<string, { verb?: Verb; body: object | string; message: string }> = {
+const bad: Record<string, { verb?: SubresourceVerb; body: object | string; message: string }> = {
   'an addition without a body': { body: '', message: NO_BODY },
   'a removal without a body': { verb: 'removevolume', body: {}, message: NO_BODY },
   'no name': { body: { disk: {}, volumeSource: SOURCE }, message: 'AddVolumeOptions requires name to be set' },

@@ -3,16 +3,16 @@
  * its instance is gone or runs on the new type; otherwise it is kept. VMs of the Job's own plan are skipped.
  */
 import type { PlanEntry } from '#api/machine-types/plan.ts';
-import { isMarked, judgeMark, type TypeMeanings } from '#api/machine-types/restart-mark.ts';
+import { isRestartMarked, decideRestartMark, type TypeMeanings } from '#api/machine-types/restart-mark.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import type { Client } from '#client/client.ts';
 import { listAll } from '#client/paged-list.ts';
-import { ApiError, isApiError, isUnfitPatch } from '#kube/api-error.ts';
+import { ApiError, isApiError, isInapplicablePatch } from '#kube/api-error.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { liveLook } from '#runtime/live-look.ts';
+import { createLiveReader } from '#runtime/live-reader.ts';
 import { withRetries } from '#transition/with-retries.ts';
 import { buildMarkPatch } from '#transition/type-patch.ts';
 
@@ -34,7 +34,7 @@ export async function checkMarks(
   const { client, signal } = parts;
   const own = new Set(planned.map(({ uid }) => uid));
   const { items } = await withRetries(parts, 'list VMs', () => listAll(client, VIRTUAL_MACHINES, { signal }));
-  const marked = items.filter((vm) => isMarked(vm) && !own.has(vm.metadata.uid));
+  const marked = items.filter((vm) => isRestartMarked(vm) && !own.has(vm.metadata.uid));
   if (marked.length === 0) return;
   const typeMeanings = await withRetries(parts, 'read the meaning of machine types', meanings);
   for (let at = 0; at < marked.length; at += BATCH_SIZE) {
@@ -46,9 +46,9 @@ async function checkMark(vm: Stored<VirtualMachine>, meanings: TypeMeanings, par
   const { client, log, signal } = parts;
   const { namespace, name } = vm.metadata;
   const vmi = await withRetries(parts, 'read an instance', () =>
-    liveLook(client)(VIRTUAL_MACHINE_INSTANCES, { namespace, name }, { signal }),
+    createLiveReader(client)(VIRTUAL_MACHINE_INSTANCES, { namespace, name }, { signal }),
   );
-  const mark = judgeMark(vm, vmi, meanings);
+  const mark = decideRestartMark(vm, vmi, meanings);
   const isCorrect =
     mark.machineTypeRestartRequired === true &&
     mark.machineTypeRestartInstanceUID === vm.status?.machineTypeRestartInstanceUID;
@@ -61,7 +61,7 @@ async function checkMark(vm: Stored<VirtualMachine>, meanings: TypeMeanings, par
     log.info({ vm: `${namespace}/${name}`, ...mark }, 'corrected the mark of a VM');
   } catch (error) {
     // The VM has changed meanwhile; its controller corrects the mark.
-    if (isApiError(error, 'NotFound') || isUnfitPatch(error)) return;
+    if (isApiError(error, 'NotFound') || isInapplicablePatch(error)) return;
     if (!(error instanceof ApiError)) throw error;
     log.warn({ vm: `${namespace}/${name}`, err: error }, 'Cannot correct the mark of a VM; it stays as it is');
   }

@@ -2,7 +2,7 @@
  * Compares the devices of a restarted guest with those that it had before. The history of the identity record has the
  * changes of each start, with the uid of the instance. Pure.
  */
-import { changeTexts } from '#api/identity-change-text.ts';
+import { renderChanges } from '#api/identity-change-text.ts';
 import { devicePartOf } from '#api/identity-changes.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -21,5 +21,5 @@ export function deviceChangesOfStart(
   if (!reportedHash || instance !== vmi.metadata.uid || deviceHash !== reportedHash) return undefined;
   return history
     .filter((entry) => entry.instance === vmi.metadata.uid && !entry.what?.startsWith('first seen '))
-    .flatMap(({ changes = [] }) => changeTexts(changes.filter((change) => devicePartOf(change) !== undefined)));
+    .flatMap(({ changes = [] }) => renderChanges(changes.filter((change) => devicePartOf(change) !== undefined)));
 }

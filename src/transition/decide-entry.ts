@@ -6,12 +6,18 @@
  *   pending ──patch──► updated ──slot free──► restarting ──running again, devices compared──► done
  *                         └──────mark───────► restartRequired ──instance gone, mark removed──► done
  */
-import { runStrategyOf } from '#api/can.ts';
-import { changedReason, oldInstance, specState } from '#api/machine-types/entry-state.ts';
-import { isMarked, isMarkedFor, markFor, UNMARKED, type RestartMark } from '#api/machine-types/restart-mark.ts';
+import { runStrategyOf } from '#api/verbs/decide-verb.ts';
+import { changedReason, findOldInstance, compareSpec } from '#api/machine-types/entry-state.ts';
+import {
+  isRestartMarked,
+  isMarkedForInstance,
+  buildRestartMark,
+  UNMARKED,
+  type RestartMark,
+} from '#api/machine-types/restart-mark.ts';
 import { isSettled, type EntryNote, type EntryState, type PlanEntry } from '#api/machine-types/plan.ts';
 import { hasNewType, runningInstance } from '#api/machine-types/select-vm.ts';
-import { obstacle, patchObstacle } from '#api/machine-types/why-not.ts';
+import { findRestartRefusal, findPatchRefusal } from '#api/machine-types/find-refusal.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -60,18 +66,18 @@ export function decideEntry(world: EntryWorld): EntryDecision {
   const { entry, note, vm, vmi } = world;
   if (isSettled(note)) return { note };
   if (vm === undefined || vm.metadata.uid !== entry.uid) return settle(world, 'done', 'the VM was deleted');
-  if (isDeleting(vm)) return wait(world, patchObstacle(vm));
-  const spec = specState(entry, note, vm);
+  if (isDeleting(vm)) return wait(world, findPatchRefusal(vm));
+  const spec = compareSpec(entry, note, vm);
   if (spec === 'asPlanned') {
-    const why = patchObstacle(vm);
+    const why = findPatchRefusal(vm);
     if (why !== undefined) return wait(world, why);
     return { note: updateNote(world, 'updated'), step: { do: 'patchType', vm } };
   }
   // A marked VM is followed until its restart, even if its spec has changed.
-  if (spec === 'changed' && !isMarked(vm)) {
+  if (spec === 'changed' && !isRestartMarked(vm)) {
     return settle(world, 'skipped', changedReason(vm));
   }
-  const old = oldInstance(entry, note, vm, vmi);
+  const old = findOldInstance(entry, note, vm, vmi);
   if (old === undefined)
     return mayStartWithOldType(world, vm) ? wait(world, note.reason) : decideWithoutOldInstance(world, vm);
   if (hasNewType(entry, old) && note.state !== 'restarting' && note.state !== 'restartRequired') {
@@ -82,8 +88,8 @@ export function decideEntry(world: EntryWorld): EntryDecision {
 
 function decideMark(world: EntryWorld, vm: Vm, old: Vmi): EntryDecision {
   const note = updateNote(world, 'restartRequired', undefined, old);
-  if (isMarkedFor(vm, old)) return { note };
-  return { note, step: { do: 'mark', vm, mark: markFor(old) } };
+  if (isMarkedForInstance(vm, old)) return { note };
+  return { note, step: { do: 'mark', vm, mark: buildRestartMark(old) } };
 }
 
 function decideRestart(world: EntryWorld, vm: Vm, old: Vmi): EntryDecision {
@@ -92,7 +98,7 @@ function decideRestart(world: EntryWorld, vm: Vm, old: Vmi): EntryDecision {
     const state = world.note.state === 'restarting' ? 'restarting' : 'updated';
     return failIfOverdue(world) ?? recheckLater(world, updateNote(world, state, 'the VM is stopping', old));
   }
-  const why = isUnschedulable(vm) ? patchObstacle(vm) : obstacle(vm, old);
+  const why = isUnschedulable(vm) ? findPatchRefusal(vm) : findRestartRefusal(vm, old);
   if (why !== undefined) return { note: updateNote(world, 'updated', why, old) };
   const verb = runStrategyOf(vm) === 'Once' ? 'stop' : 'restart';
   return { note: updateNote(world, 'restarting', undefined, old), step: { do: 'restart', verb, vm, old } };
@@ -119,7 +125,7 @@ function mayStartWithOldType({ entry, note, vmi }: EntryWorld, vm: Vm): boolean 
 /** Decides for a VM whose old instance is gone or never existed. */
 function decideWithoutOldInstance(world: EntryWorld, vm: Vm): EntryDecision {
   const { entry, note, vmi } = world;
-  if (isMarked(vm)) return { note, step: { do: 'mark', vm, mark: UNMARKED } };
+  if (isRestartMarked(vm)) return { note, step: { do: 'mark', vm, mark: UNMARKED } };
   if ((note.vmiUid ?? entry.vmiUid) === undefined) return settle(world, 'done');
   const running = runningInstance(vm, vmi);
   if (running?.status?.phase === 'Running') return compareDevices(world, running);

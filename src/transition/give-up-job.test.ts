@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Job } from '#api/machine-types/kinds.ts';
+import type { TransitionJob } from '#api/machine-types/kinds.ts';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { forbidden, internalError } from '#kube/api-error.ts';
 import type { Stored } from '#kube/meta.ts';
 import { silentLog } from '#lib/log.ts';
 import { giveUpJob } from '#transition/give-up-job.ts';
 
-const aJob = (backoffLimit: number): Stored<Job> => ({
+const aJob = (backoffLimit: number): Stored<TransitionJob> => ({
   apiVersion: 'batch/v1',
   kind: 'Job',
   metadata: { name: 'j', namespace: 'sys', uid: 'u', resourceVersion: '1', creationTimestamp: '' },

@@ -2,7 +2,7 @@
  * Ends a Job that would fail again in the same way. A Job restarts its container many times, because most failures are
  * temporary. With a backoffLimit of 0, which can be set while the Job runs, the next restart is the last.
  */
-import { JOBS, type Job } from '#api/machine-types/kinds.ts';
+import { TRANSITION_JOBS, type TransitionJob } from '#api/machine-types/kinds.ts';
 import type { Client } from '#client/client.ts';
 import { ApiError } from '#kube/api-error.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -13,14 +13,14 @@ export interface GiveUpParts extends RetryParts {
 }
 
 /** Sets the backoffLimit; may be repeated. A refusal is only logged, so that the original failure is still reported. */
-export async function giveUpJob(parts: GiveUpParts, { metadata, spec }: Stored<Job>): Promise<void> {
+export async function giveUpJob(parts: GiveUpParts, { metadata, spec }: Stored<TransitionJob>): Promise<void> {
   if (spec?.backoffLimit === 0) return;
   const { client, log, signal } = parts;
   const { namespace, name, uid } = metadata;
   const body = { metadata: { uid }, spec: { backoffLimit: 0 } };
   try {
     await withRetries(parts, 'end the Job', () =>
-      client.patch(JOBS, { namespace, name }, { type: 'merge', body }, { signal }),
+      client.patch(TRANSITION_JOBS, { namespace, name }, { type: 'merge', body }, { signal }),
     );
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;

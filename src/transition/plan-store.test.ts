@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ConfigMap } from '#kube/core-kinds.ts';
-import { ENTRIES_PER_CHUNK, progressConfigMap, type PlanEntry } from '#api/machine-types/plan.ts';
+import { ENTRIES_PER_CHUNK, buildProgressConfigMap, type PlanEntry } from '#api/machine-types/plan.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { alreadyExists } from '#kube/api-error.ts';
@@ -48,7 +48,7 @@ test('a plan is created once; later processes read it with its notes', async () 
   const { stored, parts } = aStore();
   const entries = entriesNamed('a', COUNT);
   await loadOrCreatePlan(parts, () => Promise.resolve(entries));
-  const noted = progressConfigMap(job, 1, new Map([[ENTRIES_PER_CHUNK, { state: 'done' as const }]]));
+  const noted = buildProgressConfigMap(job, 1, new Map([[ENTRIES_PER_CHUNK, { state: 'done' as const }]]));
   stored.set(noted.metadata.name ?? '', noted);
   const again = await loadOrCreatePlan(parts, () => Promise.reject(new Error('made twice')));
   assert.deepEqual(again.entries, entries);

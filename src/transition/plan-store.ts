@@ -7,7 +7,13 @@ import type { JobReference } from '#api/machine-types/kinds.ts';
 import { CONFIG_MAPS, type ConfigMap } from '#kube/core-kinds.ts';
 import { TRANSITION_LABEL } from '#api/machine-types/names.ts';
 import type { TransitionOptions } from '#api/machine-types/options.ts';
-import { planConfigMaps, readPlan, readProgress, type EntryNote, type PlanEntry } from '#api/machine-types/plan.ts';
+import {
+  buildPlanConfigMaps,
+  readPlan,
+  readProgress,
+  type EntryNote,
+  type PlanEntry,
+} from '#api/machine-types/plan.ts';
 import { runningInstance, selectVm, type SelectContext } from '#api/machine-types/select-vm.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -41,7 +47,7 @@ export async function loadOrCreatePlan(
   const known = await readStoredPlan(parts);
   if (known !== undefined) return known;
   const entries = await make();
-  for (const part of planConfigMaps(parts.job, entries)) {
+  for (const part of buildPlanConfigMaps(parts.job, entries)) {
     const existing = await writePart(parts, part);
     if (existing !== undefined) return existing;
   }

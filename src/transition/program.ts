@@ -2,7 +2,7 @@
  * `selfsame update-machine-types`, the program in the pod of the Job: connects to the API server and runs the
  * transition.
  */
-import { JOBS, type Job } from '#api/machine-types/kinds.ts';
+import { TRANSITION_JOBS, type TransitionJob } from '#api/machine-types/kinds.ts';
 import { optionsFromEnv, type TransitionOptions } from '#api/machine-types/options.ts';
 import type { Client } from '#client/client.ts';
 import { createHttpTransport } from '#client/http.ts';
@@ -51,7 +51,7 @@ const optionsFailure = ({ faults }: { readonly faults: readonly string[] }): Pro
 
 async function withJob(
   parts: ProgramParts,
-  work: (client: Client, job: Stored<Job>) => Promise<ProgramOutcome>,
+  work: (client: Client, job: Stored<TransitionJob>) => Promise<ProgramOutcome>,
 ): Promise<ProgramOutcome> {
   const { env, readFile, clock, signal } = parts;
   const access = readJobAccess(env, readFile);
@@ -59,7 +59,10 @@ async function withJob(
   const transport = createHttpTransport(access, { userAgent: `selfsame-transition/${VERSION}`, clock });
   try {
     const client = createClient(transport);
-    return await work(client, await withRetries(parts, 'read the Job', () => client.get(JOBS, name, { signal })));
+    return await work(
+      client,
+      await withRetries(parts, 'read the Job', () => client.get(TRANSITION_JOBS, name, { signal })),
+    );
   } finally {
     transport.close();
   }
@@ -69,7 +72,7 @@ async function withJob(
 async function runForJob(
   { clock, log, signal }: ProgramParts,
   client: Client,
-  { metadata }: Stored<Job>,
+  { metadata }: Stored<TransitionJob>,
   { options }: { readonly options: TransitionOptions },
 ): Promise<ProgramOutcome> {
   const { namespace = '', name, uid } = metadata;

@@ -9,7 +9,7 @@ import {
   invalid,
   MODIFIED,
   notFound,
-  UNFIT_PATCH,
+  INAPPLICABLE_PATCH,
 } from '#kube/api-error.ts';
 import { isPermanentRefusal } from '#transition/refusal.ts';
 
@@ -28,7 +28,7 @@ const cases: Record<string, { error: unknown; want: boolean }> = {
   },
   'an invalid object is permanent': { error: invalid(KIND, 'db', []), want: true },
   'a missing right is temporary': { error: forbidden(VMS, 'db', RIGHT), want: false },
-  'a patch that no longer fits is temporary': { error: new ApiError(422, 'Invalid', UNFIT_PATCH), want: false },
+  'a patch that no longer fits is temporary': { error: new ApiError(422, 'Invalid', INAPPLICABLE_PATCH), want: false },
   'a conflict is temporary': { error: conflict(VMS, 'db', MODIFIED), want: false },
   'a VM that is gone is not a refusal': { error: notFound(VMS, 'db'), want: false },
   'an error of the server is temporary': { error: internalError('disk'), want: false },

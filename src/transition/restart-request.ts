@@ -5,7 +5,7 @@
  * instance, but it also requires the VM to be unchanged. A request for an instance that is already gone has no effect,
  * so no guest is restarted twice. Pure.
  */
-import { can, denialError, type JsonPatchOperation } from '#api/can.ts';
+import { decideVerb, refusalToApiError, type JsonPatchOperation } from '#api/verbs/decide-verb.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -25,8 +25,8 @@ export function buildRestartPatch(
   old: Stored<VirtualMachineInstance>,
 ): VmJsonPatch {
   const { name, uid, resourceVersion } = vm.metadata;
-  const decision = can(verb, { name, vm, vmi: old });
-  if ('denied' in decision) throw denialError(decision.denied);
+  const decision = decideVerb(verb, { name, vm, vmi: old });
+  if ('denied' in decision) throw refusalToApiError(decision.denied);
   const [step, ...more] = decision.allowed;
   invariant(more.length === 0, `${verb} without options is one write`);
   invariant(step?.do === 'patchVm' || step?.do === 'patchVmStatus', `${verb} writes the VM`);

@@ -4,7 +4,7 @@
  */
 import type { JobReference } from '#api/machine-types/kinds.ts';
 import { CONFIG_MAPS } from '#kube/core-kinds.ts';
-import { chunkOf, progressConfigMap, progressName, type EntryNote } from '#api/machine-types/plan.ts';
+import { chunkOf, buildProgressConfigMap, progressName, type EntryNote } from '#api/machine-types/plan.ts';
 import { delay } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
@@ -118,7 +118,7 @@ export class TransitionNotes {
   async #write(chunk: number, signal: AbortSignal): Promise<void> {
     const { client, job } = this.#parts;
     const name = progressName(job, chunk);
-    const part = progressConfigMap(job, chunk, this.#notes);
+    const part = buildProgressConfigMap(job, chunk, this.#notes);
     if (!this.#names.has(name)) {
       try {
         await client.create(CONFIG_MAPS, part, { signal });

@@ -8,15 +8,15 @@ import { isSettled, type EntryNote, type PlanEntry } from '#api/machine-types/pl
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { runStrategyOf } from '#api/can.ts';
+import { runStrategyOf } from '#api/verbs/decide-verb.ts';
 import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf } from '#client/object-key.ts';
-import { isUnfitPatch, type ApiError } from '#kube/api-error.ts';
+import { isInapplicablePatch, type ApiError } from '#kube/api-error.ts';
 import type { Stored } from '#kube/meta.ts';
 import { timestamp, type Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { liveLook, type LiveLook } from '#runtime/live-look.ts';
+import { createLiveReader, type LiveReader } from '#runtime/live-reader.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
 import { decideEntry, type EntryDecision, type EntryStep } from '#transition/decide-entry.ts';
 import type { TransitionNotes } from '#transition/transition-notes.ts';
@@ -51,7 +51,7 @@ export class TransitionRun {
   readonly #queue: WorkQueue;
   readonly #indexOf: ReadonlyMap<string, number>;
   readonly #slots: RestartSlots;
-  readonly #readLive: LiveLook;
+  readonly #readLive: LiveReader;
   /** Restarts that this process has requested successfully. */
   readonly #restartRequested = new Set<number>();
   readonly #finished = Promise.withResolvers<'done' | 'failed'>();
@@ -64,7 +64,7 @@ export class TransitionRun {
     const { clock, log, entries, notes, options } = parts;
     this.#indexOf = new Map(entries.map((entry, index) => [keyOf(entry), index]));
     const restarting = [...entries.keys()].filter((index) => notes.get(index).state === 'restarting');
-    this.#readLive = liveLook(parts.client);
+    this.#readLive = createLiveReader(parts.client);
     this.#slots = new RestartSlots(options.maxRestarts, restarting);
     this.#queue = new WorkQueue({
       clock,
@@ -167,7 +167,7 @@ export class TransitionRun {
     try {
       const vm = await this.#patch(entry, patch);
       // The next decision must see the patched VM.
-      await vms.reached(vm.metadata.resourceVersion, { signal });
+      await vms.waitForRevision(vm.metadata.resourceVersion, { signal });
       if (step.do === 'patchType') await this.#awaitInstance(vm);
       return true;
     } catch (error) {
@@ -183,7 +183,7 @@ export class TransitionRun {
     if (runStrategyOf(vm) === 'Halted') return false;
     const { namespace = '', name } = vm.metadata;
     const vmi = await this.#readLive(VIRTUAL_MACHINE_INSTANCES, { namespace, name }, { signal });
-    return vmi !== undefined && (await vmis.reached(vmi.metadata.resourceVersion, { signal }));
+    return vmi !== undefined && (await vmis.waitForRevision(vmi.metadata.resourceVersion, { signal }));
   }
 
   /** Requests a restart if possible; resolves to false if the VM has just changed. */
@@ -207,7 +207,7 @@ export class TransitionRun {
       log.info({ vm: keyOf(entry), verb: step.verb }, 'requested the restart');
       return true;
     } catch (error) {
-      if (isUnfitPatch(error)) return false;
+      if (isInapplicablePatch(error)) return false;
       if (!isPermanentRefusal(error)) throw error;
       this.#fail(index, error);
       return true;

@@ -13,14 +13,14 @@ import {
   CRD,
   LABEL,
   RECORD_CRD,
-  json,
-  labelled,
-  makeNamespace,
-  makeProtected,
-  placesOf,
-  told,
+  jsonPatch,
+  labelPatch,
+  createNamespace,
+  createProtectedVm,
+  urlsOf,
+  renderResponse,
 } from '#test/support/protection.ts';
-import type { Answer, Loose } from '#test/support/test-api.ts';
+import type { TestResponse, Loose } from '#test/support/test-api.ts';
 import { startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
 const LABEL_PATH = `/metadata/labels/${LABEL.replace('/', '~1')}`;
@@ -51,21 +51,21 @@ for (const [about, table] of Object.entries(tables))
 async function checkAttempts(t: TestContext, table: Readonly<Record<string, Row>>): Promise<void> {
   const scene = new Scene(await startVmPlane(t));
   const { plane } = scene;
-  await makeNamespace(plane, 'shop');
-  await makeProtected(plane, 'shop', 'db');
+  await createNamespace(plane, 'shop');
+  await createProtectedVm(plane, 'shop', 'db');
   const before = await scene.readVm();
   assert.deepEqual([before.label, before.disk, before.leaving], ['true', 'precious', []]);
 
   for (const [sentence, { attempt, want, why, refusal, cleanUp }] of Object.entries(table)) {
     await t.test(`${sentence}: ${want}, because ${why}`, async () => {
-      const answer = told(await attempt(scene));
+      const answer = renderResponse(await attempt(scene));
       assert.match(answer, want === 'harmless' ? /^2/ : (refusal ?? NAMES_THE_VM));
       await plane.advance(want === 'refused' ? 1 : A_WHILE_MS);
       assert.deepEqual(await scene.readVm(), before);
       await cleanUp?.(scene);
       if (cleanUp !== undefined) await plane.advance(A_WHILE_MS);
       for (const url of [VM, namespace, scene.claim, scene.volume, CRD, `${records}/db`, RECORD_CRD]) {
-        const again = told(await scene.call('DELETE', `${url}?dryRun=All`));
+        const again = renderResponse(await scene.call('DELETE', `${url}?dryRun=All`));
         assert.match(again, /^4\d\d .*(cannot be deleted|protected VirtualMachine)/, `still protected: ${url}`);
       }
     });
@@ -73,7 +73,7 @@ async function checkAttempts(t: TestContext, table: Readonly<Record<string, Row>
 }
 
 interface Decision {
-  readonly attempt: (plane: VmPlane, at: ReturnType<typeof placesOf>) => Promise<Answer>;
+  readonly attempt: (plane: VmPlane, at: ReturnType<typeof urlsOf>) => Promise<TestResponse>;
   /** The kind of object that is deleted in the end. */
   readonly gone: 'vms' | 'claims';
   readonly why: string;
@@ -82,7 +82,7 @@ interface Decision {
 const decisions: Record<string, Decision> = {
   'the label is removed and the VM deleted in one batch': {
     attempt: async (plane, at) => {
-      const removed = await plane.call('PATCH', `${at.vms}/own`, json({ op: 'remove', path: LABEL_PATH }));
+      const removed = await plane.call('PATCH', `${at.vms}/own`, jsonPatch({ op: 'remove', path: LABEL_PATH }));
       assert.equal(removed.status, 200);
       return await plane.call('DELETE', `${at.vms}/own`);
     },
@@ -101,7 +101,7 @@ const decisions: Record<string, Decision> = {
   },
   'the label is set to TRUE': {
     attempt: async (plane, at) => {
-      const answer = await plane.call('PATCH', `${at.vms}/own`, { body: labelled('TRUE') });
+      const answer = await plane.call('PATCH', `${at.vms}/own`, { body: labelPatch('TRUE') });
       assert.equal(answer.warnings.length, 1, 'a Warning is returned');
       return await plane.call('DELETE', `${at.vms}/own`);
     },
@@ -136,10 +136,10 @@ test('a user can end the protection on purpose', async (t) => {
   const plane = await startVmPlane(t);
   for (const [index, [sentence, { attempt, gone, why }]] of Object.entries(decisions).entries()) {
     await t.test(`${sentence}: allowed, because ${why}`, async () => {
-      const at = placesOf(`decision-${index}`);
-      await makeNamespace(plane, `decision-${index}`);
-      await makeProtected(plane, `decision-${index}`, 'own');
-      const refusedText = told(await plane.call('DELETE', `${at[gone]}/own`));
+      const at = urlsOf(`decision-${index}`);
+      await createNamespace(plane, `decision-${index}`);
+      await createProtectedVm(plane, `decision-${index}`, 'own');
+      const refusedText = renderResponse(await plane.call('DELETE', `${at[gone]}/own`));
       assert.match(refusedText, /^4\d\d .*cannot be deleted/, 'it was protected');
       assert.equal((await attempt(plane, at)).status, 200);
       await plane.advance(A_WHILE_MS);

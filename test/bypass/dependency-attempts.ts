@@ -22,7 +22,7 @@ import {
   restores,
   ours,
 } from '#test/bypass/scene.ts';
-import { CRD, json, labelled, MARK, RECORD_CRD } from '#test/support/protection.ts';
+import { CRD, jsonPatch, labelPatch, MARK, RECORD_CRD } from '#test/support/protection.ts';
 import { aRestore, aSnapshot } from '#test/support/snapshots.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
@@ -163,7 +163,7 @@ export const marks: Record<string, Row> = Object.fromEntries(
     ],
     [
       `remove the mark on ${what}, by JSON patch`,
-      refused(CONTROLLER_WRITES_MARKS, patch(url, json({ op: 'remove', path: MARK_PATH })), MARK_REFUSED),
+      refused(CONTROLLER_WRITES_MARKS, patch(url, jsonPatch({ op: 'remove', path: MARK_PATH })), MARK_REFUSED),
     ],
     [
       `empty the mark on ${what}, by replace`,
@@ -303,7 +303,7 @@ export const life: Record<string, Row> = {
       const { api } = scene.plane.server;
       await api.ok('POST', restores, { body: aRestore('copy', 'copy', 'before') });
       await scene.plane.advance(A_WHILE_MS);
-      await api.ok('PATCH', `${vms}/copy`, { body: labelled(null) });
+      await api.ok('PATCH', `${vms}/copy`, { body: labelPatch(null) });
       return await scene.call('DELETE', `${vms}/copy`);
     },
   ),

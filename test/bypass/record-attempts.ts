@@ -14,7 +14,7 @@ import {
   type Scene,
   vmis,
 } from '#test/bypass/scene.ts';
-import { json, RECORD_CRD } from '#test/support/protection.ts';
+import { jsonPatch, RECORD_CRD } from '#test/support/protection.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
 const RECORD = `${records}/db`;
@@ -91,7 +91,7 @@ export const record: Record<string, Row> = {
     WITH_VM,
     (scene) =>
       scene.inOrder(
-        () => scene.call('PATCH', RECORD, json({ op: 'remove', path: '/metadata/finalizers' })),
+        () => scene.call('PATCH', RECORD, jsonPatch({ op: 'remove', path: '/metadata/finalizers' })),
         () => scene.call('DELETE', RECORD),
       ),
     DELETE_REFUSED,
@@ -103,12 +103,12 @@ export const record: Record<string, Row> = {
   ),
   'make the owner of its record not its controller': refused(
     WRITTEN_BY_US,
-    patch(RECORD, json({ op: 'replace', path: '/metadata/ownerReferences/0/controller', value: false })),
+    patch(RECORD, jsonPatch({ op: 'replace', path: '/metadata/ownerReferences/0/controller', value: false })),
     CHANGE_REFUSED,
   ),
   'give its record an owner that does not exist': refused(
     WRITTEN_BY_US,
-    patch(RECORD, json({ op: 'replace', path: '/metadata/ownerReferences/0/uid', value: 'nobody' })),
+    patch(RECORD, jsonPatch({ op: 'replace', path: '/metadata/ownerReferences/0/uid', value: 'nobody' })),
     CHANGE_REFUSED,
   ),
   'remove the owner of its record through the status': harmless(

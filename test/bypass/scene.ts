@@ -1,6 +1,6 @@
 /** The fixture of delete-protection.test.ts: one protected VM, and the rows that describe an attempt to delete it. */
-import type { Answer, CallOptions, Loose } from '#test/support/test-api.ts';
-import { diskPlace, placesOf, worldOf } from '#test/support/protection.ts';
+import type { TestResponse, CallOptions, Loose } from '#test/support/test-api.ts';
+import { locateDisk, urlsOf, protectedStateOf } from '#test/support/protection.ts';
 import type { VmPlane } from '#test/support/vm-plane.ts';
 
 export const STRATEGIC = 'application/strategic-merge-patch+json';
@@ -14,7 +14,7 @@ export const almighty = (name: string): CallOptions => ({
 export const ours = (account: string) => almighty(`system:serviceaccount:selfsame-system:${account}`);
 export const engines = (account: string) => almighty(`system:serviceaccount:kube-system:${account}`);
 
-export const { vms, vmis, pods, claims, namespace, configMaps, records, snapshots, restores } = placesOf('shop');
+export const { vms, vmis, pods, claims, namespace, configMaps, records, snapshots, restores } = urlsOf('shop');
 export const VM = `${vms}/db`;
 
 export class Scene {
@@ -22,7 +22,7 @@ export class Scene {
   /** URLs of the disk of the VM. */
   volume = '';
   claim = '';
-  readonly call: (method: string, url: string, options?: CallOptions) => Promise<Answer>;
+  readonly call: (method: string, url: string, options?: CallOptions) => Promise<TestResponse>;
 
   constructor(plane: VmPlane) {
     this.plane = plane;
@@ -30,21 +30,26 @@ export class Scene {
   }
 
   async readVm(): Promise<Loose> {
-    const { volume, claim } = await diskPlace(this.plane, 'shop', 'db');
+    const { volume, claim } = await locateDisk(this.plane, 'shop', 'db');
     this.volume = `/api/v1/persistentvolumes/${volume}`;
     this.claim = `${claims}/${claim}`;
-    return await worldOf(this.plane, 'shop', 'db');
+    return await protectedStateOf(this.plane, 'shop', 'db');
   }
 
   /** Makes the calls one after the other and returns the last answer. */
-  async inOrder(...calls: (() => Promise<Answer>)[]): Promise<Answer> {
-    let answer: Answer | undefined;
+  async inOrder(...calls: (() => Promise<TestResponse>)[]): Promise<TestResponse> {
+    let answer: TestResponse | undefined;
     for (const call of calls) answer = await call();
     return answer!;
   }
 
   /** Reads the object, changes it and writes it as a whole. */
-  async replace(url: string, change: (object: Loose) => void, options: CallOptions = {}, at = url): Promise<Answer> {
+  async replace(
+    url: string,
+    change: (object: Loose) => void,
+    options: CallOptions = {},
+    at = url,
+  ): Promise<TestResponse> {
     const object = await this.plane.server.api.ok('GET', url);
     change(object);
     return await this.call('PUT', at, { ...options, body: object });
@@ -52,7 +57,7 @@ export class Scene {
 }
 
 export interface Row {
-  readonly attempt: (scene: Scene) => Promise<Answer>;
+  readonly attempt: (scene: Scene) => Promise<TestResponse>;
   /** Harmless: the request succeeds, and the VM and its disk are still there and protected. */
   readonly want: 'refused' | 'harmless';
   readonly why: string;

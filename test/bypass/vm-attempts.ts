@@ -22,8 +22,8 @@ import {
   namespace,
   configMaps,
 } from '#test/bypass/scene.ts';
-import { json, LABEL, labelled } from '#test/support/protection.ts';
-import type { Answer, CallOptions, Loose } from '#test/support/test-api.ts';
+import { jsonPatch, LABEL, labelPatch } from '#test/support/protection.ts';
+import type { TestResponse, CallOptions, Loose } from '#test/support/test-api.ts';
 
 const ALPHA = '/apis/kubevirt.io/v1alpha3/namespaces/shop/virtualmachines';
 const APPLY = 'application/apply-patch+yaml';
@@ -95,7 +95,7 @@ export const writes: Record<string, Row> = {
   ),
   'set a deletionTimestamp by JSON patch': refused(
     NOT_WRITTEN,
-    patch(VM, json({ op: 'add', path: '/metadata/deletionTimestamp', value: '2026-01-01T00:00:00Z' })),
+    patch(VM, jsonPatch({ op: 'add', path: '/metadata/deletionTimestamp', value: '2026-01-01T00:00:00Z' })),
     IMMUTABLE,
   ),
   'set a deletionTimestamp by replace': refused(
@@ -157,7 +157,7 @@ export const writes: Record<string, Row> = {
   ),
   'set the label to a value that ends with a space': refused(
     'values cannot contain spaces',
-    patch(VM, { body: labelled('true ') }),
+    patch(VM, { body: labelPatch('true ') }),
     /^422 .*[Ii]nvalid/,
   ),
   'set a label whose key has capital letters': refused(
@@ -179,7 +179,7 @@ export const writes: Record<string, Row> = {
   ),
   'remove the label through the status': harmless(
     'a status write ignores the metadata',
-    patch(`${VM}/status`, { body: { ...labelled(null), status: {} } }),
+    patch(`${VM}/status`, { body: { ...labelPatch(null), status: {} } }),
   ),
   'set the status to not protected': harmless(
     'the status only reports the label',
@@ -187,7 +187,7 @@ export const writes: Record<string, Row> = {
   ),
   'remove the label as a dry run': harmless(
     'a dry run writes nothing',
-    patch(`${VM}?dryRun=All`, { body: labelled(null) }),
+    patch(`${VM}?dryRun=All`, { body: labelPatch(null) }),
   ),
   'delete it with a strategic merge patch': refused(
     'custom resources do not support such patches',
@@ -203,7 +203,7 @@ export const writes: Record<string, Row> = {
   ),
   'remove the whole object with a JSON patch': refused(
     'the result of a patch must be an object',
-    patch(VM, json({ op: 'remove', path: '' })),
+    patch(VM, jsonPatch({ op: 'remove', path: '' })),
     /^4\d\d /,
   ),
   'set a reason that is too long': refused(
@@ -243,7 +243,7 @@ const owner = (uid: string, more: Loose = {}) => [{ apiVersion: 'v1', kind: 'Con
 /** Gives the object at the URL an owner, and deletes the owner with these options. */
 const deleteOwner =
   (url: (scene: Scene) => string, options: CallOptions, more?: Loose) =>
-  async (scene: Scene): Promise<Answer> => {
+  async (scene: Scene): Promise<TestResponse> => {
     const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'owner' } };
     const { metadata } = (await scene.call('POST', configMaps, { body: object })).body;
     await scene.plane.server.api.ok('PATCH', url(scene), {

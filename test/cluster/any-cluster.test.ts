@@ -14,14 +14,14 @@ import { isTrue } from '#kube/conditions.ts';
 import { NAMESPACES, PODS } from '#kube/core-kinds.ts';
 import type { ResourceType } from '#kube/meta.ts';
 import {
-  bindWhereNobodyDoes,
+  bindPodsWithoutScheduler,
   REAL_CLUSTER,
-  run,
+  runProgram,
   startCluster,
   type Cluster,
-  type Process,
+  type ChildProcess,
 } from '#test/support/cluster-processes.ts';
-import { aVirtualMachine, never } from '#test/support/cluster-vms.ts';
+import { aVirtualMachine, neverAborted } from '#test/support/cluster-vms.ts';
 
 const NAMESPACE = `any-cluster-${process.pid}`;
 const SECRETS: ResourceType = { group: '', version: 'v1', kind: 'Secret', plural: 'secrets', namespaced: true };
@@ -39,29 +39,29 @@ const scope = { after: (end: () => unknown) => void ends.push(end) };
 let cluster: Cluster;
 let vms: Informer<VirtualMachine>;
 let vmis: Informer<VirtualMachineInstance>;
-const controllers: Process[] = [];
+const controllers: ChildProcess[] = [];
 
 before(async () => {
   cluster = await startCluster(scope);
   await cluster.admin.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } });
   const first = await cluster.startControllers();
-  await first.says('leading');
+  await first.awaitLine('leading');
   controllers.push(first);
   await Promise.all(['vm-host-1', 'vm-host-2'].map((name) => cluster.startNode(name)));
-  vms = await cluster.watched(VIRTUAL_MACHINES, NAMESPACE);
-  vmis = await cluster.watched(VIRTUAL_MACHINE_INSTANCES, NAMESPACE);
-  await bindWhereNobodyDoes(cluster, NAMESPACE, ['vm-host-1', 'vm-host-2']);
+  vms = await cluster.startInformer(VIRTUAL_MACHINES, NAMESPACE);
+  vmis = await cluster.startInformer(VIRTUAL_MACHINE_INSTANCES, NAMESPACE);
+  await bindPodsWithoutScheduler(cluster, NAMESPACE, ['vm-host-1', 'vm-host-2']);
 });
 after(async () => {
   await cluster?.admin.deleteCollection(VIRTUAL_MACHINES, { namespace: NAMESPACE }).catch(() => undefined);
-  await vms?.until(() => vms.list().length === 0, never());
+  await vms?.waitUntil(() => vms.list().length === 0, neverAborted());
   await cluster?.admin.delete(NAMESPACES, { name: NAMESPACE }).catch(() => undefined);
   for (const end of ends.toReversed()) await end();
 });
 
 const key = (name: string) => `${NAMESPACE}/${name}`;
 const phaseIs = (name: string, phase: string) =>
-  vmis.until(() => vmis.get(key(name))?.status?.phase === phase, never());
+  vmis.waitUntil(() => vmis.get(key(name))?.status?.phase === phase, neverAborted());
 const create = (name: string) => cluster.admin.create(VIRTUAL_MACHINES, aVirtualMachine(NAMESPACE, name));
 const put = (name: string, verb: string) =>
   cluster.admin.update(
@@ -81,9 +81,9 @@ test('a VM can be started, paused, migrated, protected and stopped', { timeout: 
   await phaseIs('life', 'Running');
   // Our client reports an empty answer as an error; only the effect of the request counts.
   await put('life', 'pause').catch((error: unknown) => assert.match(String(error), /is not an object/));
-  await vmis.until(() => isPaused('life'), never());
+  await vmis.waitUntil(() => isPaused('life'), neverAborted());
   await put('life', 'unpause').catch((error: unknown) => assert.match(String(error), /is not an object/));
-  await vmis.until(() => !isPaused('life'), never());
+  await vmis.waitUntil(() => !isPaused('life'), neverAborted());
 
   const from = vmis.get(key('life'))?.status?.nodeName;
   await cluster.admin.create(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, {
@@ -92,10 +92,13 @@ test('a VM can be started, paused, migrated, protected and stopped', { timeout: 
     metadata: { name: 'life', namespace: NAMESPACE },
     spec: { vmiName: 'life' },
   });
-  const moved = await cluster.watched(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, NAMESPACE);
-  await moved.until(() => ['Succeeded', 'Failed'].includes(moved.get(key('life'))?.status?.phase ?? ''), never());
+  const moved = await cluster.startInformer(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, NAMESPACE);
+  await moved.waitUntil(
+    () => ['Succeeded', 'Failed'].includes(moved.get(key('life'))?.status?.phase ?? ''),
+    neverAborted(),
+  );
   assert.equal(moved.get(key('life'))?.status?.phase, 'Succeeded');
-  await vmis.until(() => vmis.get(key('life'))?.status?.nodeName !== from, never());
+  await vmis.waitUntil(() => vmis.get(key('life'))?.status?.nodeName !== from, neverAborted());
 
   const label = (value: string | null) => ({
     type: 'merge' as const,
@@ -106,7 +109,7 @@ test('a VM can be started, paused, migrated, protected and stopped', { timeout: 
   await assert.rejects(cluster.admin.delete(VIRTUAL_MACHINES, name), /cannot be deleted, disable\/remove label/);
   await cluster.admin.patch(VIRTUAL_MACHINES, name, label(null));
   await cluster.admin.patch(VIRTUAL_MACHINES, name, { type: 'merge', body: { spec: { runStrategy: 'Halted' } } });
-  await vmis.until(() => vmis.get(key('life')) === undefined, never());
+  await vmis.waitUntil(() => vmis.get(key('life')) === undefined, neverAborted());
 });
 
 test('each process has only its own rights', async () => {
@@ -127,7 +130,10 @@ test('each process has only its own rights', async () => {
 });
 
 test('a second install changes nothing while everything runs', async () => {
-  assert.match(await run(scope, ['install', '--apply', '--kubeconfig', cluster.kubeconfig]), /\nnothing changed\n$/);
+  assert.match(
+    await runProgram(scope, ['install', '--apply', '--kubeconfig', cluster.kubeconfig]),
+    /\nnothing changed\n$/,
+  );
 });
 
 test(
@@ -135,7 +141,7 @@ test(
   { timeout: 180_000 },
   async () => {
     const second = await cluster.startControllers();
-    const pods = await cluster.watched(PODS, NAMESPACE);
+    const pods = await cluster.startInformer(PODS, NAMESPACE);
     const names = Array.from({ length: 12 }, (_, index) => `many-${index}`);
     const seen = new Map<string, Set<string>>();
     pods.onChange((podKey) => {
@@ -148,7 +154,7 @@ test(
     // The engine tries another endpoint if one does not answer; kube-apiserver may fail for a moment.
     if (REAL_CLUSTER !== undefined) await waitForSingleEndpoint();
     for (const name of names.slice(6)) await create(name);
-    await second.says('leading');
+    await second.awaitLine('leading');
     for (const name of names) await phaseIs(name, 'Running');
     for (const name of names) assert.equal(seen.get(name)?.size, 1, `${name} has had one pod`);
     assert.equal(vmis.list().length, names.length);
@@ -157,7 +163,7 @@ test(
 
 /** Waits until the endpoint of the killed process is removed; requests that fail until then say why (docs/any-cluster.md). */
 async function waitForSingleEndpoint(): Promise<void> {
-  const slices = await cluster.watched(ENDPOINT_SLICES, 'selfsame-system');
+  const slices = await cluster.startInformer(ENDPOINT_SLICES, 'selfsame-system');
   const ours = () => slices.list().filter(({ metadata }) => metadata.name.startsWith('selfsame-webhook-'));
   const dryRun = { dryRun: true };
   while (ours().length > 1) {

@@ -7,8 +7,8 @@ import type { Informer } from '#client/informer.ts';
 import { isTrue } from '#kube/conditions.ts';
 import { NAMESPACES } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
-import { bindWhereNobodyDoes, startCluster, type Cluster } from '#test/support/cluster-processes.ts';
-import { aVirtualMachine, never } from '#test/support/cluster-vms.ts';
+import { bindPodsWithoutScheduler, startCluster, type Cluster } from '#test/support/cluster-processes.ts';
+import { aVirtualMachine, neverAborted } from '#test/support/cluster-vms.ts';
 
 const NAMESPACE = `certificates-${process.pid}`;
 
@@ -29,14 +29,14 @@ before(async () => {
   // An earlier CA of the cluster would be valid for much longer.
   await cluster.admin.delete(SECRETS, { namespace: 'selfsame-system', name: 'selfsame-ca' }).catch(() => undefined);
   const controllers = await cluster.startControllers(['--certificate-lifetime', '5s', '--ca-lifetime', '20s']);
-  await controllers.says('leading');
+  await controllers.awaitLine('leading');
   await cluster.startNode('vm-host-3');
-  vmis = await cluster.watched(VIRTUAL_MACHINE_INSTANCES, NAMESPACE);
-  await bindWhereNobodyDoes(cluster, NAMESPACE, ['vm-host-3']);
+  vmis = await cluster.startInformer(VIRTUAL_MACHINE_INSTANCES, NAMESPACE);
+  await bindPodsWithoutScheduler(cluster, NAMESPACE, ['vm-host-3']);
 });
 after(async () => {
   await cluster?.admin.deleteCollection(VIRTUAL_MACHINES, { namespace: NAMESPACE }).catch(() => undefined);
-  await vmis?.until(() => vmis.list().length === 0, never());
+  await vmis?.waitUntil(() => vmis.list().length === 0, neverAborted());
   await cluster?.admin.delete(NAMESPACES, { name: NAMESPACE }).catch(() => undefined);
   for (const end of ends.toReversed()) await end();
 });
@@ -48,10 +48,10 @@ test(
   'requests to webhook, aggregated API and agents succeed while the CA changes twice',
   { timeout: 180_000 },
   async () => {
-    const secrets = await cluster.watched(SECRETS, 'selfsame-system');
+    const secrets = await cluster.startInformer(SECRETS, 'selfsame-system');
     await cluster.admin.create(VIRTUAL_MACHINES, aVirtualMachine(NAMESPACE, 'steady'));
     const key = `${NAMESPACE}/steady`;
-    await vmis.until(() => vmis.get(key)?.status?.phase === 'Running', never());
+    await vmis.waitUntil(() => vmis.get(key)?.status?.phase === 'Running', neverAborted());
 
     const seen = new Set<string>();
     const type = { ...VIRTUAL_MACHINE_INSTANCES, group: 'subresources.kubevirt.io' } as ResourceType;
@@ -63,7 +63,7 @@ test(
         assert.match(String(error), /is not an object/);
       });
       const wanted = verb === 'pause';
-      await vmis.until(() => isTrue(vmis.get(key)?.status?.conditions, 'Paused') === wanted, never());
+      await vmis.waitUntil(() => isTrue(vmis.get(key)?.status?.conditions, 'Paused') === wanted, neverAborted());
     };
     const newest = authoritiesIn(secrets.get(AUTHORITIES)).toSorted().at(-1) ?? assert.fail('there is none');
     let requests = 0;

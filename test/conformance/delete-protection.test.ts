@@ -8,7 +8,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { newUid } from '#lib/ids.ts';
-import { newKubectl, oldKubectl } from '#test/support/kubectl.ts';
+import { findNewKubectl, findOldKubectl } from '#test/support/kubectl.ts';
 import { haltedVm, KubectlShell } from '#test/support/kubectl-shell.ts';
 import type { Plane } from '#test/support/plane.ts';
 import { startSimulatedPlane } from '#test/support/simulated-plane.ts';
@@ -19,7 +19,7 @@ const POLICY = 'kubevirt-vm-deletion-protection';
 const refusal = (vm: string) =>
   `VirtualMachine ${vm} cannot be deleted, disable/remove label '${LABEL}' from VirtualMachine before deleting it`;
 
-const found = [newKubectl(), oldKubectl()].find((one) => 'path' in one);
+const found = [findNewKubectl(), findOldKubectl()].find((one) => 'path' in one);
 const skip = found === undefined ? 'there is no kubectl; scripts/setup.sh --for test brings one' : false;
 const namespace = `selfsame-conformance-${newUid().slice(0, 8)}`;
 let plane: Plane | undefined;

@@ -5,11 +5,11 @@ import { PODS, VMIS } from '#test/support/agent-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import {
-  outcome,
+  migrationOutcome,
   startTwoAgents,
-  tellMigration,
-  windUp,
-  type Moving,
+  requestMigration,
+  concludeMigration,
+  type MigratingPods,
   type TwoAgents,
 } from '#test/support/two-agents.ts';
 
@@ -21,26 +21,26 @@ async function readProgress({ api }: TwoAgents): Promise<Loose> {
 }
 
 /** Starts a migration and holds it while it copies. */
-async function startCopying(t: TestContext, migrationConfiguration: Loose = {}): Promise<[TwoAgents, Moving]> {
+async function startCopying(t: TestContext, migrationConfiguration: Loose = {}): Promise<[TwoAgents, MigratingPods]> {
   const scene = await startTwoAgents(t);
   const moving = await scene.launch();
   scene.hypervisor('n1').host.holdSends = true;
-  await tellMigration(scene, moving, { migrationConfiguration });
-  assert.deepEqual(scene.said, ['n1: begin', 'n2: ready']);
+  await requestMigration(scene, moving, { migrationConfiguration });
+  assert.deepEqual(scene.messages, ['n1: begin', 'n2: ready']);
   assert.equal((await readProgress(scene)).phase, 'Copying');
   return [scene, moving];
 }
 
 /** Asserts that the guest runs on the source, and that nothing is left on the target. */
-async function assertAborted(scene: TwoAgents, moving: Moving, why: RegExp): Promise<void> {
-  assert.equal(await outcome(scene, moving), 'aborted');
+async function assertAborted(scene: TwoAgents, moving: MigratingPods, why: RegExp): Promise<void> {
+  assert.equal(await migrationOutcome(scene, moving), 'aborted');
   const { phase, message } = await readProgress(scene);
   assert.equal(phase, 'Failed');
   assert.match(message, why);
-  await windUp(scene, moving, 'aborted');
+  await concludeMigration(scene, moving, 'aborted');
   await scene.advance(10);
-  assert.deepEqual(scene.running(moving.id), ['n1']);
-  assert.equal(scene.hypervisor('n1').guest(moving.id).recall('newest'), 'memory');
+  assert.deepEqual(scene.nodesRunning(moving.id), ['n1']);
+  assert.equal(scene.hypervisor('n1').guest(moving.id).getMemory('newest'), 'memory');
   assert.equal(scene.hypervisor('n2').get(moving.id), undefined);
   assert.ok(scene.volumes.n2.calls.includes('release'));
   assert.equal((await scene.api.call('GET', `${PODS}/launcher-db-2`)).status, 404);
@@ -94,11 +94,11 @@ describe('a migration', () => {
   it('can be cancelled before it begins', async (t) => {
     const scene = await startTwoAgents(t);
     const moving = await scene.launch();
-    await tellMigration(scene, moving, { abortRequested: true });
-    assert.deepEqual(scene.said, []);
+    await requestMigration(scene, moving, { abortRequested: true });
+    assert.deepEqual(scene.messages, []);
     const { phase, message } = await readProgress(scene);
     assert.deepEqual([phase, message], ['Failed', 'the migration was cancelled']);
-    assert.deepEqual(scene.running(moving.id), ['n1']);
+    assert.deepEqual(scene.nodesRunning(moving.id), ['n1']);
   });
 
   const faults: Record<string, (scene: TwoAgents, fault: HypervisorError) => void> = {
@@ -114,7 +114,7 @@ describe('a migration', () => {
       const scene = await startTwoAgents(t);
       const moving = await scene.launch();
       fail(scene, new HypervisorError('injected failure'));
-      await tellMigration(scene, moving);
+      await requestMigration(scene, moving);
       await assertAborted(scene, moving, /injected failure/);
     });
   }
@@ -123,7 +123,7 @@ describe('a migration', () => {
     const scene = await startTwoAgents(t);
     const moving = await scene.launch();
     scene.volumes.n2.next = { is: 'waiting', reason: 'Later', message: 'not yet' };
-    await tellMigration(scene, moving);
+    await requestMigration(scene, moving);
     await scene.advance(5);
     assert.equal((await readProgress(scene)).phase, 'Connecting');
     await scene.advance(30);
@@ -135,7 +135,7 @@ describe('a migration', () => {
     await scene.api.ok('DELETE', `${PODS}/launcher-db`);
     await scene.settle();
     assert.equal((await readProgress(scene)).phase, 'Failed');
-    assert.deepEqual(scene.running(moving.id), []);
+    assert.deepEqual(scene.nodesRunning(moving.id), []);
     assert.equal((await scene.api.call('GET', `${PODS}/launcher-db`)).status, 404);
     await scene.advance(10);
     assert.equal(scene.hypervisor('n2').get(moving.id), undefined);
@@ -144,7 +144,7 @@ describe('a migration', () => {
   it('is aborted at once when the agent is stopped', async (t) => {
     const [scene, moving] = await startCopying(t);
     await scene.agent('n1').stop();
-    assert.deepEqual(scene.running(moving.id), ['n1']);
+    assert.deepEqual(scene.nodesRunning(moving.id), ['n1']);
     assert.equal(scene.hypervisor('n1').get(moving.id)?.migration?.step, 'aborted');
   });
 
@@ -154,32 +154,32 @@ describe('a migration', () => {
     await assert.rejects(scene.agent('n2').reset(moving.id), /VMI is migrating/);
     scene.hypervisor('n1').host.finishSends();
     await scene.settle();
-    assert.deepEqual(scene.running(moving.id), ['n2']);
+    assert.deepEqual(scene.nodesRunning(moving.id), ['n2']);
   });
 
   it('continues the guest although the API does not answer', async (t) => {
     const scene = await startTwoAgents(t);
     const moving = await scene.launch();
     const { promise, resolve } = Promise.withResolvers<void>();
-    scene.onLine = (line) => {
-      if (line === 'n2: ready') scene.apiAnswers = promise;
+    scene.onMessage = (line) => {
+      if (line === 'n2: ready') scene.apiDelay = promise;
     };
-    await tellMigration(scene, moving);
-    assert.equal(scene.said.at(-1), 'n2: arrived');
-    assert.deepEqual(scene.running(moving.id), ['n2']);
-    assert.equal(await outcome(scene, moving), undefined);
+    await requestMigration(scene, moving);
+    assert.equal(scene.messages.at(-1), 'n2: arrived');
+    assert.deepEqual(scene.nodesRunning(moving.id), ['n2']);
+    assert.equal(await migrationOutcome(scene, moving), undefined);
     resolve();
     await scene.settle();
-    assert.equal(await outcome(scene, moving), 'committed');
+    assert.equal(await migrationOutcome(scene, moving), 'committed');
   });
 
   it('can follow another one, back to the first node', async (t) => {
     const scene = await startTwoAgents(t);
     const moving = await scene.launch();
-    await tellMigration(scene, moving);
+    await requestMigration(scene, moving);
     // The source pod still exists when the next target pod is created.
     await scene.api.ok('PATCH', `${PODS}/launcher-db`, { body: { metadata: { finalizers: ['test.io/slow'] } } });
-    await windUp(scene, moving, 'committed');
+    await concludeMigration(scene, moving, 'committed');
     const vmi = await scene.api.ok('GET', `${VMIS}/db`);
     const back = 'aaaaaaaa-0000-4000-8000-000000000002';
     const body = {
@@ -203,8 +203,8 @@ describe('a migration', () => {
     await scene.api.ok('PATCH', `${VMIS}/db/status`, { body: { status: { activePods, migrationState } } });
     await scene.settle();
     await scene.advance(5);
-    assert.deepEqual(scene.running(moving.id), ['n1']);
-    assert.equal(scene.hypervisor('n1').guest(moving.id).kept('tpm'), 'secret');
+    assert.deepEqual(scene.nodesRunning(moving.id), ['n1']);
+    assert.equal(scene.hypervisor('n1').guest(moving.id).readState('tpm'), 'secret');
     const { phase, migrationUid } = await readProgress(scene);
     assert.deepEqual({ phase, migrationUid }, { phase: 'Committed', migrationUid: back });
   });

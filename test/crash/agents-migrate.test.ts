@@ -3,31 +3,31 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PODS, VMIS } from '#test/support/agent-scene.ts';
 import {
-  outcome,
+  migrationOutcome,
   startTwoAgents,
-  tellMigration,
-  windUp,
-  type Moving,
+  requestMigration,
+  concludeMigration,
+  type MigratingPods,
   type NodeName,
   type TwoAgents,
 } from '#test/support/two-agents.ts';
 
 const LINES = ['n1: begin', 'n2: ready', 'n1: sent', 'n2: stored', 'n1: migrated', 'n2: arrived'];
 
-function assertRunsComplete(scene: TwoAgents, { id }: Moving, node: NodeName): void {
-  assert.deepEqual(scene.running(id), [node]);
+function assertRunsComplete(scene: TwoAgents, { id }: MigratingPods, node: NodeName): void {
+  assert.deepEqual(scene.nodesRunning(id), [node]);
   const guest = scene.hypervisor(node).guest(id);
-  const state = [guest.recall('newest'), guest.kept('tpm'), guest.kept('efi/BootOrder')];
+  const state = [guest.getMemory('newest'), guest.readState('tpm'), guest.readState('efi/BootOrder')];
   assert.deepEqual(state, ['memory', 'secret', '0001']);
 }
 
 /** Advances time and acts as the controllers until the migration is over and wound up. */
-async function converge(scene: TwoAgents, moving: Moving): Promise<'committed' | 'aborted'> {
+async function converge(scene: TwoAgents, moving: MigratingPods): Promise<'committed' | 'aborted'> {
   for (let round = 0; round < 12; round++) {
-    const is = await outcome(scene, moving);
-    assert.ok(scene.running(moving.id).length <= 1, 'the guest runs twice');
+    const is = await migrationOutcome(scene, moving);
+    assert.ok(scene.nodesRunning(moving.id).length <= 1, 'the guest runs twice');
     if (is !== undefined) {
-      await windUp(scene, moving, is);
+      await concludeMigration(scene, moving, is);
       await scene.advance(30);
       return is;
     }
@@ -41,10 +41,10 @@ describe('the agents of two nodes', () => {
     const scene = await startTwoAgents(t);
     const moving = await scene.launch();
     assert.deepEqual((await scene.api.ok('GET', `${PODS}/launcher-db-2`)).status.phase, 'Pending');
-    await tellMigration(scene, moving);
+    await requestMigration(scene, moving);
 
-    assert.deepEqual(scene.said, LINES);
-    assert.equal(await outcome(scene, moving), 'committed');
+    assert.deepEqual(scene.messages, LINES);
+    assert.equal(await migrationOutcome(scene, moving), 'committed');
     assertRunsComplete(scene, moving, 'n2');
     const { status } = await scene.api.ok('GET', `${VMIS}/db`);
     const { phase, downtimeMs, dataRemainingBytes } = status.migrationProgress;
@@ -58,7 +58,7 @@ describe('the agents of two nodes', () => {
     const ready = target.status.conditions.find(({ type }: { type: string }) => type === 'Ready');
     assert.equal(ready.status, 'True');
 
-    await windUp(scene, moving, 'committed');
+    await concludeMigration(scene, moving, 'committed');
     await scene.advance(10);
     assertRunsComplete(scene, moving, 'n2');
     assert.equal(scene.hypervisor('n1').get(moving.id), undefined);
@@ -94,12 +94,12 @@ describe('the agents of two nodes', () => {
         const scene = await startTwoAgents(t);
         const moving = await scene.launch();
         let dead: readonly NodeName[] = [];
-        scene.onLine = (_, count) => {
-          assert.ok(scene.running(moving.id).length <= 1, 'the guest runs twice');
+        scene.onMessage = (_, count) => {
+          assert.ok(scene.nodesRunning(moving.id).length <= 1, 'the guest runs twice');
           if (count === at + 1) dead = cut(scene);
         };
-        await tellMigration(scene, moving);
-        assert.equal(scene.said[at], line);
+        await requestMigration(scene, moving);
+        assert.equal(scene.messages[at], line);
         for (const name of dead) await scene.revive(name);
         const is = await converge(scene, moving);
         // Once the source has recorded "migrated", the migration is committed. A migration whose source never received an
@@ -116,11 +116,11 @@ describe('the agents of two nodes', () => {
       it(`agree on one outcome when the agent of ${node} is stopped at "${line}"`, async (t) => {
         const scene = await startTwoAgents(t);
         const moving = await scene.launch();
-        scene.onLine = (_, count) => {
-          assert.ok(scene.running(moving.id).length <= 1, 'the guest runs twice');
+        scene.onMessage = (_, count) => {
+          assert.ok(scene.nodesRunning(moving.id).length <= 1, 'the guest runs twice');
           if (count === at + 1) void scene.agent(node).stop();
         };
-        await tellMigration(scene, moving);
+        await requestMigration(scene, moving);
         await scene.revive(node);
         const is = await converge(scene, moving);
         assertRunsComplete(scene, moving, is === 'committed' ? 'n2' : 'n1');
@@ -147,7 +147,7 @@ describe('the agents of two nodes', () => {
         scene.kill(node);
         throw new Error('the process is dead');
       };
-      await tellMigration(scene, moving);
+      await requestMigration(scene, moving);
       assert.ok(isHit);
       await scene.advance(10);
       await scene.revive(node);
@@ -164,7 +164,7 @@ describe('the agents of two nodes', () => {
         isHit = true;
         throw new Error('the disk does not answer');
       };
-      await tellMigration(scene, moving);
+      await requestMigration(scene, moving);
       assert.ok(isHit);
       await scene.advance(10);
       assert.equal(await converge(scene, moving), want);
@@ -178,29 +178,29 @@ describe('the agents of two nodes', () => {
     scene.hypervisor('n1').host.onStep = (_, step) => {
       if (step !== 'migrated') return;
       scene.kill('n1');
-      scene.isApart = true;
+      scene.areDisconnected = true;
     };
-    await tellMigration(scene, moving);
+    await requestMigration(scene, moving);
     await scene.advance(120);
-    assert.deepEqual(scene.running(moving.id), []);
-    assert.equal(await outcome(scene, moving), undefined);
-    scene.isApart = false;
+    assert.deepEqual(scene.nodesRunning(moving.id), []);
+    assert.equal(await migrationOutcome(scene, moving), undefined);
+    scene.areDisconnected = false;
     await scene.revive('n1');
     await scene.advance(30);
     assertRunsComplete(scene, moving, 'n2');
-    assert.equal(await outcome(scene, moving), 'committed');
+    assert.equal(await migrationOutcome(scene, moving), 'committed');
   });
 
   it('use the recorded outcome when the source has forgotten the migration', async (t) => {
     const scene = await startTwoAgents(t);
     const moving = await scene.launch();
-    scene.onLine = (line) => {
+    scene.onMessage = (line) => {
       // The target receives nothing more, and returns only after the source has forgotten the migration.
       if (line === 'n1: migrated') scene.kill('n2');
     };
-    await tellMigration(scene, moving);
-    assert.equal(await outcome(scene, moving), 'committed');
-    await windUp(scene, moving, 'committed');
+    await requestMigration(scene, moving);
+    assert.equal(await migrationOutcome(scene, moving), 'committed');
+    await concludeMigration(scene, moving, 'committed');
     await scene.advance(10);
     assert.equal(scene.hypervisor('n1').get(moving.id), undefined);
     await scene.revive('n2');

@@ -7,35 +7,35 @@ import { describe, it, type TestContext } from 'node:test';
 import { PODS, VMIS } from '#test/support/agent-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import {
-  outcome,
+  migrationOutcome,
   startTwoAgents,
-  tellMigration,
-  windUp,
-  type Moving,
+  requestMigration,
+  concludeMigration,
+  type MigratingPods,
   type TwoAgents,
 } from '#test/support/two-agents.ts';
 
 /** Migrates until the target has the whole guest, and then loses the source, for whose decision the target waits. */
-async function loseSource(t: TestContext): Promise<[TwoAgents, Moving]> {
+async function loseSource(t: TestContext): Promise<[TwoAgents, MigratingPods]> {
   const scene = await startTwoAgents(t);
   const moving = await scene.launch();
-  scene.onLine = (line) => {
+  scene.onMessage = (line) => {
     if (line === 'n2: stored') scene.kill('n1');
   };
-  await tellMigration(scene, moving);
+  await requestMigration(scene, moving);
   await scene.advance(60);
-  assert.equal(await outcome(scene, moving), undefined);
-  assert.deepEqual(scene.running(moving.id), []);
+  assert.equal(await migrationOutcome(scene, moving), undefined);
+  assert.deepEqual(scene.nodesRunning(moving.id), []);
   return [scene, moving];
 }
 
-async function returnSource(scene: TwoAgents, { id }: Moving): Promise<Loose[]> {
+async function returnSource(scene: TwoAgents, { id }: MigratingPods): Promise<Loose[]> {
   const { host } = scene.hypervisor('n1');
   const steps: string[] = [];
   host.onStep = (_, step) => void steps.push(step);
   await scene.revive('n1');
   await scene.advance(30);
-  assert.deepEqual(scene.running(id).length, 1);
+  assert.deepEqual(scene.nodesRunning(id).length, 1);
   const events = await scene.api.ok('GET', '/api/v1/namespaces/default/events');
   return [steps, events.items.filter(({ reason }: Loose) => reason === 'GuestGivenUp')];
 }
@@ -43,42 +43,42 @@ async function returnSource(scene: TwoAgents, { id }: Moving): Promise<Loose[]> 
 describe('a guest whose source is lost before it decided', () => {
   it('runs on the target if the user decides so, and not on the source when that returns', async (t) => {
     const [scene, moving] = await loseSource(t);
-    await windUp(scene, moving, 'committed');
+    await concludeMigration(scene, moving, 'committed');
     await scene.advance(30);
-    assert.deepEqual(scene.running(moving.id), ['n2']);
+    assert.deepEqual(scene.nodesRunning(moving.id), ['n2']);
 
     const [steps, events] = await returnSource(scene, moving);
-    assert.deepEqual(scene.running(moving.id), ['n2']);
+    assert.deepEqual(scene.nodesRunning(moving.id), ['n2']);
     assert.deepEqual(steps, []);
     assert.equal(events?.length, 1);
     assert.equal(scene.hypervisor('n1').get(moving.id), undefined);
     assert.equal((await scene.api.call('GET', `${PODS}/launcher-db`)).status, 404);
-    assert.equal(scene.hypervisor('n2').guest(moving.id).recall('newest'), 'memory');
+    assert.equal(scene.hypervisor('n2').guest(moving.id).getMemory('newest'), 'memory');
   });
 
   it('runs on the source if the user decides so, when that returns', async (t) => {
     const [scene, moving] = await loseSource(t);
-    await windUp(scene, moving, 'aborted');
+    await concludeMigration(scene, moving, 'aborted');
     await scene.advance(30);
     assert.equal(scene.hypervisor('n2').get(moving.id), undefined);
     const [steps, events] = await returnSource(scene, moving);
     assert.deepEqual([steps, events], [['aborted'], []]);
-    assert.deepEqual(scene.running(moving.id), ['n1']);
+    assert.deepEqual(scene.nodesRunning(moving.id), ['n1']);
   });
 
   it('does not run on the source before its instance can be read', async (t) => {
     const [scene, moving] = await loseSource(t);
     const api = Promise.withResolvers<void>();
     const stopped = scene.agent('n1').stop();
-    scene.apiAnswers = api.promise;
+    scene.apiDelay = api.promise;
     await scene.clock.advance(10_000);
     const revived = scene.revive('n1');
     await scene.clock.advance(30_000);
-    assert.deepEqual(scene.running(moving.id), []);
+    assert.deepEqual(scene.nodesRunning(moving.id), []);
     api.resolve();
     await Promise.all([revived, stopped]);
     await scene.advance(30);
-    assert.deepEqual(scene.running(moving.id), ['n1']);
+    assert.deepEqual(scene.nodesRunning(moving.id), ['n1']);
   });
 });
 
@@ -91,12 +91,12 @@ describe('the downtime of a guest', () => {
     it(`is reported by the target if the source ${what}`, async (t) => {
       const scene = await startTwoAgents(t);
       const moving = await scene.launch();
-      scene.onLine = (line) => {
+      scene.onMessage = (line) => {
         if (line === at) scene.kill('n1');
       };
-      await tellMigration(scene, moving);
+      await requestMigration(scene, moving);
       await scene.advance(20);
-      await windUp(scene, moving, 'committed');
+      await concludeMigration(scene, moving, 'committed');
       await scene.advance(10);
       const { phase, downtimeMs } = (await scene.api.ok('GET', `${VMIS}/db`)).status.migrationProgress;
       assert.equal(phase, 'Committed');

@@ -102,7 +102,7 @@ export async function startCollector(api: TestApi, options: StartOptions = {}): 
       const ownerReferences = [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'nobody', uid: `nobody-${name}` }];
       const metadata = { name, ownerReferences };
       await api.ok('POST', MARKERS, { body: { apiVersion: 'v1', kind: 'ConfigMap', metadata } });
-      await watch.got(2);
+      await watch.awaitEvents(2);
       watch.stop();
       await started.controller.idle();
     },

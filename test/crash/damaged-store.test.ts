@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { createClient } from '#client/rest-client.ts';
 import { CONFIG_MAPS } from '#kube/core-kinds.ts';
 import { ROOT_CA } from '#test/support/kinds.ts';
-import { spawnServer, startServer, temporaryDir, transportTo } from '#test/support/server-process.ts';
+import { spawnServer, startServer, createTemporaryDir, openTransport } from '#test/support/server-process.ts';
 
 const OBJECTS = 40;
 const token = (index: number) => `token-${index}-of-the-damage-test`;
@@ -70,10 +70,10 @@ const cases: Record<string, Case> = {
 };
 
 test('a damaged database file is refused with one clear line and exit code 1', async (t) => {
-  const dir = temporaryDir(t);
+  const dir = createTemporaryDir(t);
   const dirs = { stopped: join(dir, 'stopped'), killed: join(dir, 'killed') };
   const server = await startServer(t, { dataDir: dirs.stopped });
-  const client = createClient(transportTo(t, server.access()));
+  const client = createClient(openTransport(t, server.access()));
   for (let index = 0; index < OBJECTS; index++) {
     const metadata = { namespace: 'default', name: `damaged-${index}` };
     await client.create(CONFIG_MAPS, { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { token: token(index) } });
@@ -101,7 +101,9 @@ test('a damaged database file is refused with one clear line and exit code 1', a
   await t.test('undamaged data directories start with every object', async () => {
     for (const dataDir of Object.values(dirs)) {
       const whole = await startServer(t, { dataDir });
-      const { items } = await createClient(transportTo(t, whole.access())).list(CONFIG_MAPS, { namespace: 'default' });
+      const { items } = await createClient(openTransport(t, whole.access())).list(CONFIG_MAPS, {
+        namespace: 'default',
+      });
       assert.equal(items.filter(({ metadata }) => metadata.name !== ROOT_CA).length, OBJECTS);
       assert.equal((await whole.kill('SIGTERM')).code, 0);
     }

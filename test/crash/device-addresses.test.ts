@@ -8,8 +8,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DeviceAddress } from '#api/learned-device.ts';
 import type { Device } from '#node/definition/domain-definition.ts';
-import { seededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
-import type { Answer, Loose } from '#test/support/test-api.ts';
+import { createSeededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
+import type { TestResponse, Loose } from '#test/support/test-api.ts';
 import { aClaim, aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
 const OPERATIONS = 1000;
@@ -38,7 +38,7 @@ type Step = (walk: Walk) => Promise<string>;
 const template = (vm: Loose): Loose => vm.spec.template.spec;
 
 /** Returns the outcome of the request, which must not be an internal error. */
-function outcomeOf({ status, text }: Answer): string {
+function outcomeOf({ status, text }: TestResponse): string {
   assert.ok(status < 500, text);
   return status < 300 ? 'done' : `refused ${status}`;
 }
@@ -118,7 +118,7 @@ const steps: Readonly<Record<string, Step>> = {
     const type = walk.random.pick(['pc-q35-7.2', 'pc-q35-6.2', 'q35']);
     return `${type}: ${await edit(walk, (spec) => Object.assign(spec.domain, { machine: { type } }))}`;
   },
-  restart: async ({ plane }) => `restart: ${await plane.tell('restart', 'walker')}`,
+  restart: async ({ plane }) => `restart: ${await plane.beginVerb('restart', 'walker')}`,
   async crash({ plane }) {
     const [guest] = plane.guests('walker');
     guest?.crash('died');
@@ -129,7 +129,7 @@ const steps: Readonly<Record<string, Step>> = {
     return 'the guest does not release devices';
   },
   async releaseDevices({ plane }) {
-    plane.guests('walker')[0]?.letGo();
+    plane.guests('walker')[0]?.releaseDevices();
     return 'the guest releases devices';
   },
   async agent({ plane, random }) {
@@ -207,7 +207,7 @@ async function checkAddresses({ plane, seen }: Walk): Promise<void> {
 }
 
 test(`${OPERATIONS} random changes move no device`, async (t) => {
-  const random = seededRandom(t);
+  const random = createSeededRandom(t);
   const plane = await startVmPlane(t);
   for (const name of HOT_DISKS) await plane.apply(aClaim(name, { storageClassName: 'shared' }));
   const first = { domain: { devices: { interfaces: [{ name: 'n0', bridge: {} }] } } };
@@ -223,10 +223,10 @@ test(`${OPERATIONS} random changes move no device`, async (t) => {
       await plane.settle();
       await checkAddresses(walk);
     }
-    plane.guests('walker')[0]?.letGo();
+    plane.guests('walker')[0]?.releaseDevices();
     await plane.advance(WHILE_MS * 12);
     await checkAddresses(walk);
-    await plane.ask('restart', 'walker');
+    await plane.runVerb('restart', 'walker');
     await plane.advance(WHILE_MS * 12);
     await checkAddresses(walk);
     assert.ok(walk.seen.size > 0);

@@ -12,8 +12,8 @@ import { ApiError } from '#kube/api-error.ts';
 import { CONFIG_MAPS } from '#kube/core-kinds.ts';
 import type { Stored, WatchEvent } from '#kube/meta.ts';
 import { ROOT_CA } from '#test/support/kinds.ts';
-import { http2Request, http2Session, withoutProof } from '#test/support/raw-https.ts';
-import { spawnServer, startServer, transportTo } from '#test/support/server-process.ts';
+import { sendHttp2Request, openHttp2Session, withoutCredentials } from '#test/support/raw-https.ts';
+import { spawnServer, startServer, openTransport } from '#test/support/server-process.ts';
 
 const DISK_BYTES = 32 * 1024 * 1024;
 /** Large enough that each object needs new pages. */
@@ -121,10 +121,10 @@ async function testFullDisk(t: TestContext, dir: string): Promise<void> {
   const dataDir = join(dir, 'data');
   const ballast = join(dir, 'ballast');
   const server = await startServer(t, { dataDir });
-  const client = createClient(transportTo(t, server.access()));
-  const session = http2Session(t, server.access());
+  const client = createClient(openTransport(t, server.access()));
+  const session = openHttp2Session(t, server.access());
   const health = async (path: string) => {
-    const { status, text } = await http2Request(session, withoutProof(server.access()), { path });
+    const { status, text } = await sendHttp2Request(session, withoutCredentials(server.access()), { path });
     return { status, text };
   };
   const written: Stored[] = [];
@@ -186,7 +186,7 @@ async function testFullDisk(t: TestContext, dir: string): Promise<void> {
 
   rmSync(ballast);
   const next = await startServer(t, { dataDir });
-  const after = createClient(transportTo(t, next.access()));
+  const after = createClient(openTransport(t, next.access()));
   await checkAll(after, written);
   written.push(await after.create(CONFIG_MAPS, aConfigMap('after')));
   await checkAll(after, written);

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Store } from '#engine/store/store.ts';
 import { startBareApi, startCollector, type Collector } from '#test/crash/collector.ts';
-import { fastClock, forEachCrashPoint, untilStored, type CrashScenario } from '#test/support/crash-points.ts';
+import { fastClock, forEachCrashPoint, awaitStored, type CrashScenario } from '#test/support/crash-points.ts';
 import type { Loose, TestApi } from '#test/support/test-api.ts';
 
 const NAMESPACES = '/api/v1/namespaces';
@@ -78,7 +78,7 @@ class Plane {
   }
 
   waitUntil(gone: () => boolean): Promise<void> {
-    return untilStored(this.#api.store, ['configmaps', 'namespaces'], gone);
+    return awaitStored(this.#api.store, ['configmaps', 'namespaces'], gone);
   }
 
   has(collection: string, id: string): boolean {

@@ -9,7 +9,7 @@ import { describe, it } from 'node:test';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import type { Device } from '#node/definition/domain-definition.ts';
 import { FULL_RUN } from '#test/support/full-run.ts';
-import { removeEverything } from '#test/support/snapshots.ts';
+import { deleteEverything } from '#test/support/snapshots.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { aClaim, aVm, VmPlane } from '#test/support/vm-plane.ts';
 
@@ -43,15 +43,15 @@ const sequence: Readonly<Record<string, Step>> = {
     isDone: (template) => !hasVolume(template),
   },
   'an interface is added': {
-    ask: (plane) => plane.put(withInterfaces({ name: 'a' }, { name: 'b' })),
+    ask: (plane) => plane.beginApply(withInterfaces({ name: 'a' }, { name: 'b' })),
     isDone: (template) => stateOf(template, 'b') === 'up',
   },
   'it is set to absent': {
-    ask: (plane) => plane.put(withInterfaces({ name: 'a' }, { name: 'b', state: 'absent' })),
+    ask: (plane) => plane.beginApply(withInterfaces({ name: 'a' }, { name: 'b', state: 'absent' })),
     isDone: (template) => stateOf(template, 'b') === 'absent',
   },
   'it is set to up again': {
-    ask: (plane) => plane.put(withInterfaces({ name: 'a' }, { name: 'b' })),
+    ask: (plane) => plane.beginApply(withInterfaces({ name: 'a' }, { name: 'b' })),
     isDone: (template) => stateOf(template, 'b') === 'up',
   },
 };
@@ -89,7 +89,7 @@ interface Before {
 
 async function prepare(plane: VmPlane): Promise<Before> {
   // The volume is created on the node that first uses it.
-  await plane.put(aClaim('data', { storageClassName: 'local' }));
+  await plane.beginApply(aClaim('data', { storageClassName: 'local' }));
   const cold = {
     disks: [
       { name: 'root', disk: { bus: 'virtio' } },
@@ -203,7 +203,7 @@ async function runSequence(plane: VmPlane, { after, agents }: { after: number; a
   }
   if (!isCut) void plane.cutAfter(Infinity);
   assert.equal(macs.size, 1, 'the interface keeps its MAC');
-  await removeEverything(plane);
+  await deleteEverything(plane);
   return { seen, isCut };
 }
 

@@ -8,11 +8,11 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { inspect } from 'node:util';
 import { array, assert as check, asyncProperty, boolean, constantFrom, nat, option, record } from 'fast-check';
-import { identityState, replayChanges, type IdentityState } from '#api/identity-changes.ts';
-import { identitySummary } from '#api/identity-table.ts';
+import { buildIdentityState, replayChanges, type IdentityState } from '#api/identity-changes.ts';
+import { summarizeIdentity } from '#api/identity-table.ts';
 import { isRestoreFinished } from '#api/virtual-machine-restore/kind.ts';
 import { FULL_RUN } from '#test/support/full-run.ts';
-import { aMigration } from '#test/support/moving-vm.ts';
+import { aMigration } from '#test/support/migrating-vm.ts';
 import { withoutFirmwareUuid } from '#test/support/old-objects.ts';
 import { aRestore, aSnapshot } from '#test/support/snapshots.ts';
 import type { Loose } from '#test/support/test-api.ts';
@@ -53,7 +53,7 @@ const toggled = (list: Loose[], name: string, made: () => Loose): Loose[] =>
   list.some((one) => one.name === name) ? list.filter((one) => one.name !== name) : [...list, made()];
 /** Restarts the VM, or starts it if a restore or a stop has left it halted. */
 async function restart({ plane }: Pick<World, 'plane'>): Promise<void> {
-  if ((await plane.tell('restart', VM)) !== '202') await plane.tell('start', VM);
+  if ((await plane.beginVerb('restart', VM)) !== '202') await plane.beginVerb('start', VM);
 }
 const setFirmware = (world: World, values: Loose) =>
   edit(world, ({ domain }) => Object.assign(domain.firmware, values));
@@ -106,7 +106,7 @@ const steps: Readonly<Record<string, Step>> = {
   unplug: (world) => volume(world, 'virtualmachines', 'removevolume'),
   plugUntilStop: (world) => volume(world, 'virtualmachineinstances', 'addvolume'),
   restart,
-  stop: ({ plane }) => plane.tell('stop', VM),
+  stop: ({ plane }) => plane.beginVerb('stop', VM),
   migrate: (world) => world.plane.post(aMigration(`move-${++world.count}`, VM)),
   snapshot: (world) => world.plane.post(aSnapshot(`shot-${++world.count}`, VM)),
   async restore(world) {
@@ -117,7 +117,7 @@ const steps: Readonly<Record<string, Step>> = {
     await world.plane.post(aRestore(`back-${++world.count}`, VM, name, policy));
   },
   async transition({ plane }) {
-    const scene = await TransitionScene.make(plane, { glob: '*rhel-8.*', name: VM, restartNow: true });
+    const scene = await TransitionScene.create(plane, { glob: '*rhel-8.*', name: VM, restartNow: true });
     await scene.run();
   },
   replace: async ({ plane }) => {
@@ -153,14 +153,14 @@ async function checkHistory(plane: VmPlane, before: HistoryCheck): Promise<Histo
   const { history = [], recorded } = found.status ?? {};
   assert.deepEqual(recorded, found.spec, 'the history accounts for the spec');
   const added = addedTo(before.history, history);
-  const state = identityState(found.spec, found.status);
+  const state = buildIdentityState(found.spec, found.status);
   const replayed = added.reduce<IdentityState>((now, { changes }) => replayChanges(now, changes), before.state);
   assert.deepEqual(plain(replayed), plain(state), added.map(({ what }) => what).join('\n'));
   for (const { at, cause, changes } of added) {
     assert.ok(at && cause, 'when and why');
     assert.ok(changes.length > 0 || cause.startsWith('VirtualMachineRestore '), `${cause} changed something`);
   }
-  assert.equal(identitySummary(vm, found).unchangedSince, history.at(-1).at);
+  assert.equal(summarizeIdentity(vm, found).unchangedSince, history.at(-1).at);
   for (const { definition } of plane.guests(VM)) {
     assert.equal(definition.firmware.uuid, found.spec.firmware.uuid, 'the guest has the firmware UUID of the record');
   }
@@ -203,7 +203,7 @@ async function runSequence(t: TestContext, sequence: readonly Planned[]): Promis
   const plane = await startVmPlane(t);
   try {
     for (const name of ['root', ...DISKS]) {
-      await plane.put(aClaim(name, { storageClassName: 'shared', accessModes: ['ReadWriteMany'] }));
+      await plane.beginApply(aClaim(name, { storageClassName: 'shared', accessModes: ['ReadWriteMany'] }));
     }
     await plane.apply(aMachine());
     let checked = await checkHistory(plane, { state: new Map(), history: [] });

@@ -7,12 +7,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { legacyUuid } from '#api/legacy-uuid.ts';
-import { uuidOfUnseen } from '#api/uuid-admission.ts';
+import { deriveMissingUuid } from '#api/uuid-admission.ts';
 import { isRestoreFinished } from '#api/virtual-machine-restore/kind.ts';
-import { storeAsIs, withoutFirmwareUuid } from '#test/support/old-objects.ts';
-import { seededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
-import { aRestore, aSnapshot, removeEverything } from '#test/support/snapshots.ts';
-import type { Answer, Loose } from '#test/support/test-api.ts';
+import { storePastAdmission, withoutFirmwareUuid } from '#test/support/old-objects.ts';
+import { createSeededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
+import { aRestore, aSnapshot, deleteEverything } from '#test/support/snapshots.ts';
+import type { TestResponse, Loose } from '#test/support/test-api.ts';
 import { aClaim, aVmOnClaim, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
 const STEPS = 50;
@@ -104,7 +104,7 @@ const onClaim = (vm: string, spec: Loose) => aVmOnClaim(vm, `${vm}-data`, spec);
 const newUuid = (random: SeededRandom) =>
   `00000000-0000-4000-8000-${String(random.between(0, 999_999_999)).padStart(12, '0')}`;
 /** Returns the outcome of the request, which must not be an internal error. */
-function outcomeOf({ status, text }: Answer): string {
+function outcomeOf({ status, text }: TestResponse): string {
   assert.ok(status < 500, text);
   return status < 300 ? 'done' : `refused ${status}`;
 }
@@ -128,7 +128,7 @@ const steps: Readonly<Record<StepName, Step>> = {
   },
   async leftByAnOlderVersion({ plane, ledger }, vm) {
     ledger.decide(vm, legacyUuid(vm));
-    await storeAsIs(plane, withoutFirmwareUuid(onClaim(vm, { runStrategy: 'Halted' })));
+    await storePastAdmission(plane, withoutFirmwareUuid(onClaim(vm, { runStrategy: 'Halted' })));
     return `old ${vm} without uuid`;
   },
   async createUnadmitted({ plane, ledger }, vm) {
@@ -136,8 +136,8 @@ const steps: Readonly<Record<StepName, Step>> = {
     const uid = `0f0f0f0f-0000-4000-8000-${String(++ledger.count).padStart(12, '0')}`;
     const unseen = withoutFirmwareUuid(onClaim(vm, { runStrategy: 'Halted' }));
     const object = { ...unseen, metadata: { ...unseen.metadata, uid, creationTimestamp } };
-    ledger.decide(vm, uuidOfUnseen(object, creationTimestamp));
-    await storeAsIs(plane, object);
+    ledger.decide(vm, deriveMissingUuid(object, creationTimestamp));
+    await storePastAdmission(plane, object);
     return `${vm} without uuid, stored without admission`;
   },
   async change({ plane, random, ledger }, vm) {
@@ -162,7 +162,7 @@ const steps: Readonly<Record<StepName, Step>> = {
   },
   async power({ plane, random }, vm) {
     const verb = random.pick(['start', 'stop', 'restart', 'start']);
-    return `${verb} ${vm}: ${await plane.tell(verb, vm)}`;
+    return `${verb} ${vm}: ${await plane.beginVerb(verb, vm)}`;
   },
   async snapshot({ plane, ledger }, vm) {
     const name = `shot-${++ledger.count}`;
@@ -205,7 +205,7 @@ const steps: Readonly<Record<StepName, Step>> = {
     if (there.length === 0) return `no ${kind}`;
     const { name } = random.pick(there).metadata;
     taken.delete(name);
-    await plane.drop(kind, name);
+    await plane.beginDelete(kind, name);
     return `delete ${kind} ${name}`;
   },
   async node({ plane, random }) {
@@ -278,7 +278,7 @@ async function takeStep(walk: Walk): Promise<string> {
 }
 
 async function bringNodesBack(plane: VmPlane): Promise<void> {
-  for (const { name } of plane.nodes) await plane.bringBack(name);
+  for (const { name } of plane.nodes) await plane.reviveNode(name);
 }
 
 /** Enters the UUID of a VM whose create got no answer. */
@@ -344,7 +344,7 @@ async function verifyEnd({ plane, ledger }: Walk): Promise<void> {
 }
 
 test('no VM loses its uuid or gets one that was not chosen for it', async (t) => {
-  const random = seededRandom(t);
+  const random = createSeededRandom(t);
   const plane = await startVmPlane(t);
   const walk: Walk = { plane, random, ledger: new Ledger(), taken: new Map() };
   for (const vm of NAMES) await plane.apply(aClaim(`${vm}-data`, { storageClassName: STORAGE[vm] }));
@@ -373,7 +373,7 @@ test('no VM loses its uuid or gets one that was not chosen for it', async (t) =>
     const complete = restores.filter(({ status }) => status?.complete === true).length;
     t.diagnostic(`${walk.taken.size} snapshots, ${restores.length} restores of which ${complete} complete`);
     await verifyEnd(walk);
-    await removeEverything(plane);
+    await deleteEverything(plane);
   } catch (error) {
     throw new Error(`${(error as Error).message}\nafter:\n${done.join('\n')}`, { cause: error });
   }

@@ -7,8 +7,8 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { RECORD_FINALIZER } from '#api/names.ts';
 import { FULL_RUN } from '#test/support/full-run.ts';
-import { loseRecord } from '#test/support/lost-records.ts';
-import { aSnapshot, removeEverything } from '#test/support/snapshots.ts';
+import { deleteStoredRecord } from '#test/support/stored-records.ts';
+import { aSnapshot, deleteEverything } from '#test/support/snapshots.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
@@ -59,31 +59,31 @@ function aMachine(runStrategy: string): Loose {
 }
 
 const sequence: Readonly<Record<string, Step>> = {
-  'it starts': { ask: (plane) => plane.put(aMachine('Always')), isDone: ({ vm }) => vm !== undefined },
-  'its record is lost while it runs': { ask: (plane) => loseRecord(plane, 'db'), isDone: isRecordLost },
+  'it starts': { ask: (plane) => plane.beginApply(aMachine('Always')), isDone: ({ vm }) => vm !== undefined },
+  'its record is lost while it runs': { ask: (plane) => deleteStoredRecord(plane, 'db'), isDone: isRecordLost },
   'a snapshot is taken': {
-    ask: (plane) => plane.put(aSnapshot('nightly', 'db')),
+    ask: (plane) => plane.beginApply(aSnapshot('nightly', 'db')),
     isDone: ({ snapshot }) => snapshot !== undefined,
   },
   'it stops': {
-    ask: (plane) => plane.put(aMachine('Halted')),
+    ask: (plane) => plane.beginApply(aMachine('Halted')),
     isDone: ({ vm }) => vm.spec.runStrategy === 'Halted',
   },
-  'its record is lost at rest': { ask: (plane) => loseRecord(plane, 'db'), isDone: isRecordLost },
+  'its record is lost at rest': { ask: (plane) => deleteStoredRecord(plane, 'db'), isDone: isRecordLost },
   'it starts again': {
-    ask: (plane) => plane.put(aMachine('Always')),
+    ask: (plane) => plane.beginApply(aMachine('Always')),
     isDone: ({ vm }) => vm.spec.runStrategy === 'Always',
   },
   'it is orphaned': {
-    ask: (plane) => plane.drop('VirtualMachine', 'db', { propagationPolicy: 'Orphan' }),
+    ask: (plane) => plane.beginDelete('VirtualMachine', 'db', { propagationPolicy: 'Orphan' }),
     isDone: isDeleted,
   },
   'the next VM of its name adopts what is left': {
-    ask: (plane) => plane.put(aMachine('Always')),
+    ask: (plane) => plane.beginApply(aMachine('Always')),
     isDone: ({ vm }) => vm !== undefined,
   },
   'it is deleted in the foreground': {
-    ask: (plane) => plane.drop('VirtualMachine', 'db', { propagationPolicy: 'Foreground' }),
+    ask: (plane) => plane.beginDelete('VirtualMachine', 'db', { propagationPolicy: 'Foreground' }),
     isDone: isDeleted,
   },
 };
@@ -132,7 +132,7 @@ async function runSequence(plane: VmPlane, after: number): Promise<{ seen: Recor
     }
   }
   if (!isCut) void plane.cutAfter(Infinity);
-  await removeEverything(plane);
+  await deleteEverything(plane);
   return { seen, isCut };
 }
 

@@ -7,18 +7,18 @@ import { CONFIG_MAPS } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
-import { startServer, temporaryDir, transportTo } from '#test/support/server-process.ts';
+import { startServer, createTemporaryDir, openTransport } from '#test/support/server-process.ts';
 
 const LIVES = 4;
 const OBJECTS = 20;
 
 test('an informer sees every object again after each kill, and every state once and in order', async (t) => {
-  const dataDir = temporaryDir(t);
+  const dataDir = createTemporaryDir(t);
   let server = await startServer(t, { dataDir });
   const access = server.access();
   const port = Number(new URL(access.server).port);
   // Each start issues a new server certificate, but the CA stays, so the first kubeconfig remains valid.
-  const client = createClient(transportTo(t, access));
+  const client = createClient(openTransport(t, access));
 
   const stopping = new AbortController();
   t.after(() => stopping.abort());
@@ -36,7 +36,7 @@ test('an informer sees every object again after each kill, and every state once 
     seen.set(key, revisions);
   });
   void informer.start({ signal: stopping.signal });
-  await informer.synced();
+  await informer.waitForSync();
 
   const written = new Map<string, string[]>();
   const note = ({ metadata }: Stored) => {
@@ -61,8 +61,8 @@ test('an informer sees every object again after each kill, and every state once 
   const last = [...written.values()]
     .map((revisions) => revisions.at(-1)!)
     .toSorted((a, b) => Number(b) - Number(a))[0]!;
-  await informer.reached(last, { signal: AbortSignal.timeout(60_000) });
-  await informer.until(() => informer.get('default/seen-0') === undefined, { signal: AbortSignal.timeout(60_000) });
+  await informer.waitForRevision(last, { signal: AbortSignal.timeout(60_000) });
+  await informer.waitUntil(() => informer.get('default/seen-0') === undefined, { signal: AbortSignal.timeout(60_000) });
 
   const { items } = await client.list(CONFIG_MAPS, { namespace: 'default' });
   const byName = (objects: readonly Stored[]) =>

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { JOBS } from '#api/machine-types/kinds.ts';
+import { TRANSITION_JOBS } from '#api/machine-types/kinds.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { Client } from '#client/client.ts';
@@ -45,7 +45,7 @@ async function makeJob(client: Client, name: string, env: readonly object[]) {
   const spec = { serviceAccountName: 'convert-machine-type', restartPolicy: 'OnFailure', containers: [container] };
   const metadata = { namespace: SYSTEM_NAMESPACE, name };
   const job = { backoffLimit: 100, template: { spec } };
-  await client.create(JOBS, { apiVersion: 'batch/v1', kind: 'Job', metadata, spec: job });
+  await client.create(TRANSITION_JOBS, { apiVersion: 'batch/v1', kind: 'Job', metadata, spec: job });
   return metadata;
 }
 
@@ -90,7 +90,7 @@ test('the program of a Job ends with its agent and restarts with the next one', 
   const glob = { name: 'JOB_GLOB', value: '*q35-6.*' };
   const impossible = await makeJob(client, `${JOB}-impossible`, [glob, { name: IMPOSSIBLE, value: 'virt-9.9' }]);
   // More attempts do not help here: the next agent starts the Job once more, and then never again.
-  await waitForObject(client, JOBS, impossible, ({ spec }) => spec?.backoffLimit === 0);
+  await waitForObject(client, TRANSITION_JOBS, impossible, ({ spec }) => spec?.backoffLimit === 0);
   const job = await makeJob(client, JOB, [glob]);
   // The Job waits for a restart of the VM.
   await waitForObject(client, VIRTUAL_MACHINES, old, ({ status }) => status?.machineTypeRestartRequired === true);
@@ -106,8 +106,8 @@ test('the program of a Job ends with its agent and restarts with the next one', 
   assert.ok(replaced);
 
   await client.delete(VIRTUAL_MACHINES, old);
-  await waitForObject(client, JOBS, job, ({ status }) => status?.succeeded === 1);
-  await waitForObject(client, JOBS, impossible, ({ status }) => isTrue(status?.conditions, 'Failed'));
+  await waitForObject(client, TRANSITION_JOBS, job, ({ status }) => status?.succeeded === 1);
+  await waitForObject(client, TRANSITION_JOBS, impossible, ({ status }) => isTrue(status?.conditions, 'Failed'));
   const isEmpty = () => (readdirSync(tokens).length === 0 ? true : undefined);
   assert.ok(await poll(systemClock, PATIENCE, isEmpty));
   assert.deepEqual(programsOf(tokens), []);

@@ -4,32 +4,32 @@ import { test } from 'node:test';
 import type { ApiRequest } from '#engine/request.ts';
 import {
   aJob,
-  change,
-  failedBy,
-  type Scene,
-  standing,
-  startScene,
-  submit,
-  SUCCEEDED,
+  patchJob,
+  failedConditions,
+  type JobScene,
+  trueConditions,
+  startJobScene,
+  submitJob,
+  SUCCEEDED_CONDITIONS,
 } from '#test/support/job-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
 interface Sequence {
   readonly job: Loose;
   /** Runs the sequence; can be repeated from any point. While no controller runs, it may leave pods alone. */
-  run(scene: Scene, isControllerRunning: boolean): Promise<void>;
+  run(scene: JobScene, isControllerRunning: boolean): Promise<void>;
   readonly standing: string[];
   /** Returns the expected counts, given the largest number of pods before the last run of the sequence. */
   counts(made: number): [succeeded: number, failed: number, pods: number];
 }
 
 /** Ends pods as they appear; the first one fails if `firstFails` is set and none has failed before. */
-async function finishPods(scene: Scene, firstFails: boolean): Promise<void> {
+async function finishPods(scene: JobScene, firstFails: boolean): Promise<void> {
   let failNext = firstFails && !(await scene.pods()).some(({ status }) => status.phase === 'Failed');
   for (let step = 0; step < 12; step++) {
     await scene.settle();
-    if (standing(await scene.job()).includes(SUCCEEDED[1]!)) return;
-    for (const pod of await scene.active()) {
+    if (trueConditions(await scene.job()).includes(SUCCEEDED_CONDITIONS[1]!)) return;
+    for (const pod of await scene.activePods()) {
       await (failNext ? scene.node.fail(pod) : scene.node.succeed(pod));
       failNext = false;
     }
@@ -41,32 +41,32 @@ const sequences: Record<string, Sequence> = {
   'a pod fails': {
     job: aJob({ parallelism: 2, completions: 3 }),
     run: (scene) => finishPods(scene, true),
-    standing: SUCCEEDED,
+    standing: SUCCEEDED_CONDITIONS,
     counts: () => [3, 1, 4],
   },
   'indexed completion': {
     job: aJob({ parallelism: 2, completions: 3, completionMode: 'Indexed', backoffLimitPerIndex: 2 }),
     run: (scene) => finishPods(scene, true),
-    standing: SUCCEEDED,
+    standing: SUCCEEDED_CONDITIONS,
     counts: () => [3, 1, 4],
   },
   'suspended and resumed': {
     job: aJob({ parallelism: 2, completions: 2, suspend: false }),
     async run(scene, isControllerRunning) {
       const { spec, status } = await scene.job();
-      if (spec.suspend || !status.conditions) await change(scene, { suspend: true });
+      if (spec.suspend || !status.conditions) await patchJob(scene, { suspend: true });
       await scene.advance(10);
-      await change(scene, { suspend: false });
+      await patchJob(scene, { suspend: false });
       // A pod that ends after it lost its finalizer and before its deletion is run again, as in Kubernetes.
       if (isControllerRunning) await finishPods(scene, false);
     },
-    standing: SUCCEEDED,
+    standing: SUCCEEDED_CONDITIONS,
     counts: () => [2, 0, 2],
   },
   'deadline exceeded': {
     job: aJob({ parallelism: 2, completions: 2, activeDeadlineSeconds: 60 }),
     run: (scene) => scene.advance(60),
-    standing: failedBy('DeadlineExceeded'),
+    standing: failedConditions('DeadlineExceeded'),
     counts: (made) => [0, made, 0],
   },
 };
@@ -76,17 +76,17 @@ const isWrite = ({ method, path }: ApiRequest) => method !== 'GET' && !path.incl
 for (const [name, sequence] of Object.entries(sequences)) {
   test(`a Job whose controller was killed continues, and no pod is lost or counted twice: ${name}`, async (t) => {
     let writes = 0;
-    const whole = await startScene(t, (request) => void (isWrite(request) && writes++));
-    await submit(whole, sequence.job);
+    const whole = await startJobScene(t, (request) => void (isWrite(request) && writes++));
+    await submitJob(whole, sequence.job);
     await sequence.run(whole, true);
     assert.ok(writes > 5, `${writes} writes to cut after`);
 
     for (let cutAfter = 0; cutAfter <= writes; cutAfter++) {
       let left = cutAfter;
-      const scene = await startScene(t, (request) => {
+      const scene = await startJobScene(t, (request) => {
         if (isWrite(request) && left-- <= 0) throw new Error('the process was killed');
       });
-      await submit(scene, sequence.job);
+      await submitJob(scene, sequence.job);
       const before = (await scene.pods()).length;
       await sequence.run(scene, false);
       await scene.restart();
@@ -96,7 +96,7 @@ for (const [name, sequence] of Object.entries(sequences)) {
       const { succeeded = 0, failed = 0 } = job.status;
       const pods = await scene.pods();
       assert.deepEqual([succeeded, failed, pods.length], sequence.counts(made), `cut after write ${cutAfter}`);
-      assert.deepEqual(standing(job), sequence.standing, `cut after write ${cutAfter}`);
+      assert.deepEqual(trueConditions(job), sequence.standing, `cut after write ${cutAfter}`);
       assert.deepEqual(
         pods.flatMap(({ metadata }) => metadata.finalizers ?? []),
         [],

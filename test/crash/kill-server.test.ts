@@ -12,8 +12,8 @@ import { installTickets, TICKETS, tokenOf } from '#test/crash/tickets.ts';
 import { FULL_RUN } from '#test/support/full-run.ts';
 import { ROOT_CA } from '#test/support/kinds.ts';
 import { Writer } from '#test/crash/writer.ts';
-import { seededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
-import { spawnServer, startServer, temporaryDir, transportTo } from '#test/support/server-process.ts';
+import { createSeededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
+import { spawnServer, startServer, createTemporaryDir, openTransport } from '#test/support/server-process.ts';
 
 const KILLS = FULL_RUN ? 50 : 10;
 /** After this many kills, one more kill during the start, before the server has printed `ready`. */
@@ -124,8 +124,8 @@ function makeWriters(clients: readonly Client[], random: SeededRandom, ledger: L
 }
 
 test('kill -9 under load: nothing lost, nothing resurrected, no revision used twice, watches resume', async (t) => {
-  const random = seededRandom(t);
-  const dataDir = temporaryDir(t);
+  const random = createSeededRandom(t);
+  const dataDir = createTemporaryDir(t);
   const ledger = new Ledger();
   const gate = new Gate();
   const stop = new AbortController();
@@ -135,8 +135,8 @@ test('kill -9 under load: nothing lost, nothing resurrected, no revision used tw
   // The kubeconfig of the first start works for all: neither port nor CA change.
   const access = server.access();
   const port = Number(new URL(access.server).port);
-  const clients = Array.from({ length: CONNECTIONS }, () => createClient(transportTo(t, access)));
-  const watchClient = createClient(transportTo(t, access));
+  const clients = Array.from({ length: CONNECTIONS }, () => createClient(openTransport(t, access)));
+  const watchClient = createClient(openTransport(t, access));
   await installTickets(clients[0]!);
   await waitForRootCa(clients[0]!);
   const since = (await clients[0]!.list(CONFIG_MAPS, { namespace: NAMESPACE })).metadata.resourceVersion;

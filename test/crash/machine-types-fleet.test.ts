@@ -19,7 +19,7 @@ const oldVm = (name: string, runStrategy: string) =>
 
 async function startFleet(t: TestContext): Promise<VmPlane> {
   const plane = await startVmPlane(t);
-  for (const { name, runs } of fleet) await plane.put(oldVm(name, runs ? 'Always' : 'Halted'));
+  for (const { name, runs } of fleet) await plane.beginApply(oldVm(name, runs ? 'Always' : 'Halted'));
   await plane.settle();
   return plane;
 }
@@ -34,11 +34,11 @@ async function runKilled(scene: TransitionScene, writes: readonly number[]): Pro
 
 test(`${FLEET} VMs are restarted once each although the Job is killed many times`, async (t) => {
   const plane = await startFleet(t);
-  const scene = await TransitionScene.make(plane, { glob: '*rhel-8.*', restartNow: true, maxRestarts: AT_ONCE });
+  const scene = await TransitionScene.create(plane, { glob: '*rhel-8.*', restartNow: true, maxRestarts: AT_ONCE });
   const restarting = await RestartingVms.watch(t, plane);
   const kills = await runKilled(scene, [1, 2, 3, 7, 13, 25]);
-  assert.equal(restarting.most, AT_ONCE);
-  assert.equal(restarting.begun, fleet.filter(({ runs }) => runs).length);
+  assert.equal(restarting.maxConcurrent, AT_ONCE);
+  assert.equal(restarting.startedCount, fleet.filter(({ runs }) => runs).length);
   assert.ok(kills >= 20, `killed only ${kills} times`);
   await plane.settle();
   const states = await scene.states();
@@ -54,9 +54,9 @@ test(`${FLEET} VMs are restarted once each although the Job is killed many times
 test('the Job continues when the server is killed and restarted', async (t) => {
   const plane = await startVmPlane(t);
   const names = Array.from({ length: 24 }, (_, index) => `vm-${index}`);
-  for (const name of names) await plane.put(oldVm(name, 'Always'));
+  for (const name of names) await plane.beginApply(oldVm(name, 'Always'));
   await plane.settle();
-  const scene = await TransitionScene.make(plane, { glob: '*rhel-8.*', restartNow: true, maxRestarts: 1 });
+  const scene = await TransitionScene.create(plane, { glob: '*rhel-8.*', restartNow: true, maxRestarts: 1 });
   const running = scene.start();
   for (const writes of [3, 17, 30, 11, 8]) {
     // Later writes get no answer.
@@ -65,9 +65,9 @@ test('the Job continues when the server is killed and restarted', async (t) => {
     assert.equal(running.outcome, undefined, 'the server is killed before the end');
     await plane.restartServer();
   }
-  assert.equal(await scene.ends(running), 'done');
+  assert.equal(await scene.awaitEnd(running), 'done');
   await plane.settle();
-  for (const name of names) assert.equal(await plane.shown(name), 'Running, VMI Running, running, 2');
+  for (const name of names) assert.equal(await plane.summaryOf(name), 'Running, VMI Running, running, 2');
 });
 
 async function waitForCut(plane: VmPlane, cut: Promise<'cut'>): Promise<void> {

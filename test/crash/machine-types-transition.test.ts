@@ -25,13 +25,13 @@ test('VMs in each state', async (t) => {
   const only = (name: string) => ({ glob: GLOB, name });
 
   await t.test('a Job without VMs completes', async () => {
-    assert.equal(await (await TransitionScene.make(plane, { glob: GLOB })).run(), 'done');
+    assert.equal(await (await TransitionScene.create(plane, { glob: GLOB })).run(), 'done');
   });
 
   await t.test('the type of a stopped VM is removed, and other types are kept', async () => {
-    await plane.put(typed('stopped', 'Halted'));
+    await plane.beginApply(typed('stopped', 'Halted'));
     await plane.apply(typed('newer', 'Halted', 'pc-q35-7.2'));
-    const scene = await TransitionScene.make(plane, { glob: GLOB });
+    const scene = await TransitionScene.create(plane, { glob: GLOB });
     assert.equal(await scene.run(), 'done');
     assert.equal(typeOf(await plane.get('VirtualMachine', 'stopped')), undefined);
     assert.equal(typeOf(await plane.get('VirtualMachine', 'newer')), 'pc-q35-7.2');
@@ -42,16 +42,16 @@ test('VMs in each state', async (t) => {
   await t.test('a running VM is marked until a user restarts it, and keeps its devices', async () => {
     await plane.apply(typed('marked', 'Always'));
     const before = await plane.get('VirtualMachineIdentity', 'marked');
-    const scene = await TransitionScene.make(plane, only('marked'));
+    const scene = await TransitionScene.create(plane, only('marked'));
     const running = scene.start();
-    await scene.pass(5);
+    await scene.advance(5);
     assert.equal(await markOf(plane, 'marked'), true);
     assert.equal(typeOf(await plane.get('VirtualMachine', 'marked')), undefined);
     assert.deepEqual(await scene.states(), { marked: 'restartRequired' });
     assert.equal(running.outcome, undefined);
     assert.equal(await runsOn(plane, 'marked'), OLD);
-    await plane.ask('restart', 'marked');
-    assert.equal(await scene.ends(running), 'done');
+    await plane.runVerb('restart', 'marked');
+    assert.equal(await scene.awaitEnd(running), 'done');
     assert.equal(await markOf(plane, 'marked'), false);
     assert.equal(await runsOn(plane, 'marked'), 'pc-q35-rhel9.2.0');
     assert.deepEqual(await scene.states(), { marked: 'done' });
@@ -61,22 +61,26 @@ test('VMs in each state', async (t) => {
 
   await t.test('a marked VM is done when it is stopped', async () => {
     await plane.apply(typed('ended', 'Always'));
-    const scene = await TransitionScene.make(plane, only('ended'));
+    const scene = await TransitionScene.create(plane, only('ended'));
     const running = scene.start();
-    await scene.pass(5);
-    await plane.ask('stop', 'ended');
-    assert.equal(await scene.ends(running), 'done');
+    await scene.advance(5);
+    await plane.runVerb('stop', 'ended');
+    assert.equal(await scene.awaitEnd(running), 'done');
     assert.equal(await markOf(plane, 'ended'), false);
     assert.deepEqual(await scene.states(), { ended: 'done: the VM is stopped' });
   });
 
   await t.test('with --restart-now no VM is marked, and a VM with strategy Once is stopped', async () => {
     for (const strategy of ['Always', 'Manual', 'Once', 'Halted']) {
-      await plane.put(typed(strategy.toLowerCase(), strategy, OLD, { group: 'now' }));
+      await plane.beginApply(typed(strategy.toLowerCase(), strategy, OLD, { group: 'now' }));
     }
     await plane.settle();
-    await plane.ask('start', 'manual');
-    const scene = await TransitionScene.make(plane, { glob: GLOB, restartNow: true, labelSelector: 'group in (now)' });
+    await plane.runVerb('start', 'manual');
+    const scene = await TransitionScene.create(plane, {
+      glob: GLOB,
+      restartNow: true,
+      labelSelector: 'group in (now)',
+    });
     assert.equal(await scene.run(), 'done');
     await plane.settle();
     assert.deepEqual(await scene.states(), {
@@ -85,23 +89,23 @@ test('VMs in each state', async (t) => {
       manual: 'done',
       once: 'done: the VM is stopped',
     });
-    assert.equal(await plane.shown('always'), 'Running, VMI Running, running, 2');
-    assert.equal(await plane.shown('manual'), 'Running, VMI Running, running, 2');
-    assert.equal(await plane.shown('once'), 'Stopped, no VMI, no guest, 1');
+    assert.equal(await plane.summaryOf('always'), 'Running, VMI Running, running, 2');
+    assert.equal(await plane.summaryOf('manual'), 'Running, VMI Running, running, 2');
+    assert.equal(await plane.summaryOf('once'), 'Stopped, no VMI, no guest, 1');
     for (const name of ['always', 'manual', 'once', 'halted']) assert.equal(await markOf(plane, name), undefined);
     assert.equal(await runsOn(plane, 'always'), 'pc-q35-rhel9.2.0');
   });
 
   await t.test('a paused VM is changed at once, and restarted when it is unpaused', async () => {
     await plane.apply(typed('paused', 'Always'));
-    await plane.ask('pause', 'paused');
-    const scene = await TransitionScene.make(plane, { ...only('paused'), restartNow: true });
+    await plane.runVerb('pause', 'paused');
+    const scene = await TransitionScene.create(plane, { ...only('paused'), restartNow: true });
     const running = scene.start();
-    await scene.pass(5);
+    await scene.advance(5);
     assert.deepEqual(await scene.states(), { paused: 'updated: the VM is paused' });
     assert.equal(plane.startsOf('paused').length, 1);
-    await plane.ask('unpause', 'paused');
-    assert.equal(await scene.ends(running), 'done');
+    await plane.runVerb('unpause', 'paused');
+    assert.equal(await scene.awaitEnd(running), 'done');
     assert.equal(plane.startsOf('paused').length, 2);
   });
 
@@ -109,12 +113,12 @@ test('VMs in each state', async (t) => {
     for (const strategy of ['Always', 'Manual']) {
       const name = `raced-${strategy.toLowerCase()}`;
       await plane.apply(typed(name, strategy));
-      if (strategy === 'Manual') await plane.ask('start', name);
-      const scene = await TransitionScene.make(plane, { ...only(name), restartNow: true });
+      if (strategy === 'Manual') await plane.runVerb('start', name);
+      const scene = await TransitionScene.create(plane, { ...only(name), restartNow: true });
       const before = plane.startsOf(name).length;
       const onVerb = async () => {
         if (plane.startsOf(name).length > before) return;
-        assert.equal(await plane.tell('restart', name), '202');
+        assert.equal(await plane.beginVerb('restart', name), '202');
         while (plane.startsOf(name).length === before) await setImmediate();
       };
       assert.equal(await scene.run({ onVerb }), 'done');
@@ -127,22 +131,22 @@ test('VMs in each state', async (t) => {
 
   await t.test('a VM that a user stops at the same time stays stopped', async () => {
     await plane.apply(typed('left', 'Manual'));
-    await plane.ask('start', 'left');
-    const scene = await TransitionScene.make(plane, { ...only('left'), restartNow: true });
+    await plane.runVerb('start', 'left');
+    const scene = await TransitionScene.create(plane, { ...only('left'), restartNow: true });
     const onVerb = async () => {
       if (plane.guests('left').length === 0) return;
-      assert.equal(await plane.tell('stop', 'left'), '202');
+      assert.equal(await plane.beginVerb('stop', 'left'), '202');
       while ((await plane.find('VirtualMachineInstance', 'left')) !== undefined) await setImmediate();
     };
     assert.equal(await scene.run({ onVerb }), 'done');
     await plane.settle();
-    assert.equal(await plane.shown('left'), 'Stopped, no VMI, no guest, 1');
+    assert.equal(await plane.summaryOf('left'), 'Stopped, no VMI, no guest, 1');
     assert.deepEqual(await scene.states(), { left: 'done: the VM is stopped' });
   });
 
   await t.test('a VM with an alias is not restarted if it runs on the newest type', async () => {
     await plane.apply(typed('alias', 'Always', 'q35'));
-    const scene = await TransitionScene.make(plane, { glob: '*q35-7.2', name: 'alias', restartNow: true });
+    const scene = await TransitionScene.create(plane, { glob: '*q35-7.2', name: 'alias', restartNow: true });
     assert.equal(await scene.run(), 'done');
     assert.deepEqual(await scene.states(), {});
     assert.equal(plane.startsOf('alias').length, 1);
@@ -150,20 +154,20 @@ test('VMs in each state', async (t) => {
 
   await t.test('the target type is set, and an unsupported target is refused before any change', async () => {
     await plane.apply(typed('target', 'Halted'));
-    const wrong = await TransitionScene.make(plane, { ...only('target'), target: 'virt-9.9' });
+    const wrong = await TransitionScene.create(plane, { ...only('target'), target: 'virt-9.9' });
     await assert.rejects(wrong.run(), /JOB_TARGET is not supported: virt-9.9/);
-    const scene = await TransitionScene.make(plane, { ...only('target'), target: 'pc-q35-7.1' });
+    const scene = await TransitionScene.create(plane, { ...only('target'), target: 'pc-q35-7.1' });
     assert.equal(await scene.run(), 'done');
     assert.equal(typeOf(await plane.get('VirtualMachine', 'target')), 'pc-q35-7.1');
   });
 
   await t.test('a VM that is deleted meanwhile is done', async () => {
     await plane.apply(typed('gone', 'Always'));
-    const scene = await TransitionScene.make(plane, only('gone'));
+    const scene = await TransitionScene.create(plane, only('gone'));
     const running = scene.start();
-    await scene.pass(5);
+    await scene.advance(5);
     await plane.delete('VirtualMachine', 'gone');
-    assert.equal(await scene.ends(running), 'done');
+    assert.equal(await scene.awaitEnd(running), 'done');
     assert.deepEqual(await scene.states(), { gone: 'done: the VM was deleted' });
   });
 });
@@ -172,8 +176,8 @@ test('more failures than allowed end the job, and no other VM is changed', async
   const plane = await startVmPlane(t);
   for (const name of ['bad', 'later']) await plane.apply(typed(name, 'Always'));
   const options = { glob: GLOB, restartNow: true, maxRestarts: 1, maxFailures: 0 };
-  const scene = await TransitionScene.make(plane, options);
-  plane.refuse('bad', new HypervisorError('Cannot start domain "bad": QEMU exited with code 1'));
+  const scene = await TransitionScene.create(plane, options);
+  plane.failStarts('bad', new HypervisorError('Cannot start domain "bad": QEMU exited with code 1'));
   assert.equal(await scene.run(), 'failed');
   const states = await scene.states();
   assert.match(
@@ -189,20 +193,20 @@ test('more failures than allowed end the job, and no other VM is changed', async
 test('marks survive kills of the job and of the server, and are removed when users restart their VMs', async (t) => {
   const plane = await startVmPlane(t);
   const names = ['a', 'b', 'c', 'd', 'e'];
-  for (const name of names) await plane.put(typed(name, 'Always'));
+  for (const name of names) await plane.beginApply(typed(name, 'Always'));
   await plane.settle();
-  const scene = await TransitionScene.make(plane, { glob: GLOB });
+  const scene = await TransitionScene.create(plane, { glob: GLOB });
   for (const name of names) {
     const killed = scene.start({ killAfter: 1 });
-    await scene.ends(killed);
+    await scene.awaitEnd(killed);
     const running = scene.start();
-    await scene.pass(3);
+    await scene.advance(3);
     await plane.restartServer();
-    await scene.pass(40);
+    await scene.advance(40);
     assert.equal(running.outcome, undefined);
     await running.kill();
     assert.equal(await markOf(plane, name), true);
-    await plane.ask('restart', name);
+    await plane.runVerb('restart', name);
   }
   assert.equal(await scene.run(), 'done');
   for (const name of names) {

@@ -12,15 +12,15 @@ import { STATE_CONFLICT } from '#api/state-conflict.ts';
 import { FULL_RUN } from '#test/support/full-run.ts';
 import {
   aMigration,
-  judge,
-  phaseOf,
-  startMovingVm,
+  assertInvariants,
+  migrationPhase,
+  startMigratingVm,
   STATE_STORAGES,
   VM,
-  whereIs,
-  writeAll,
+  locateGuest,
+  writeEverywhere,
   type StateStorageClass,
-} from '#test/support/moving-vm.ts';
+} from '#test/support/migrating-vm.ts';
 import { VmPlane } from '#test/support/vm-plane.ts';
 import type { SimulatedNode } from '#test/support/vm-plane-nodes.ts';
 
@@ -51,7 +51,7 @@ class MigrationRun {
   }
 
   sides(): { source: SimulatedNode; target: SimulatedNode } {
-    const { node: source } = whereIs(this.plane);
+    const { node: source } = locateGuest(this.plane);
     return { source, target: this.plane.nodes.find((node) => node !== source)! };
   }
 
@@ -87,16 +87,16 @@ class MigrationRun {
   /** Runs one migration and calls `strike` meanwhile; checks the outcome when the plane has settled. */
   async migrate(strike: (name: string) => Promise<void>, { restarted = false } = {}): Promise<string> {
     const name = `m${++this.#count}`;
-    await writeAll(this.plane, name);
+    await writeEverywhere(this.plane, name);
     const { source, target } = this.sides();
-    await this.plane.put(aMigration(name));
+    await this.plane.beginApply(aMigration(name));
     await strike(name);
     this.unwatch();
     await this.plane.advance(PATIENCE_MS);
-    const outcome = await phaseOf(this.plane, name);
+    const outcome = await migrationPhase(this.plane, name);
     assert.match(outcome, /^(Succeeded|Failed: \S.*)$/);
-    await judge(this.plane, name, { restarted, stateClass: this.stateClass });
-    assert.equal(whereIs(this.plane).node, outcome === 'Succeeded' ? target : source, outcome);
+    await assertInvariants(this.plane, name, { restarted, stateClass: this.stateClass });
+    assert.equal(locateGuest(this.plane).node, outcome === 'Succeeded' ? target : source, outcome);
     this.outcomes.add(outcome.split(':')[0]!);
     return outcome;
   }
@@ -110,14 +110,14 @@ class MigrationRun {
     this.watch((one) => {
       if (wasReached || one.what !== point.what || one.side !== point.side) return;
       wasReached = true;
-      if (isAgent) node.slam();
-      else for (const guest of node.living(`default/${VM}`)) guest.crash('it was killed');
+      if (isAgent) node.crashAgent();
+      else for (const guest of node.livingGuests(`default/${VM}`)) guest.crash('it was killed');
     });
     const strike = async () => {
       await this.plane.settle();
       if (!wasReached || !isAgent) return;
       await this.plane.killNode(node.name);
-      await this.plane.bringBack(node.name);
+      await this.plane.reviveNode(node.name);
     };
     const outcome = await this.migrate(strike, { restarted: !isAgent });
     assert.ok(wasReached, 'the point was reached');
@@ -155,7 +155,7 @@ function testAllPoints(stateClass: StateStorageClass, sampling: Sampling, turn: 
   before(async () => {
     const plane = new VmPlane({});
     await plane.start();
-    await startMovingVm(plane, stateClass);
+    await startMigratingVm(plane, stateClass);
     migrations = new MigrationRun(plane, stateClass);
     // The first migration is not disturbed: it shows the points.
     migrations.watch((point) => points.push(point));
@@ -221,7 +221,7 @@ function testAllPoints(stateClass: StateStorageClass, sampling: Sampling, turn: 
   }
 
   it('reports no state conflict', async () => {
-    const events = await migrations.plane.events(VM);
+    const events = await migrations.plane.eventsOf(VM);
     assert.ok(events.length > 0);
     assert.deepEqual(
       events.filter((event) => event.startsWith(STATE_CONFLICT)),

@@ -161,7 +161,7 @@ describe('a volume', () => {
     assert.deepEqual(await reported(scene), ['nic-b Unplugging', 'pending: WaitingForGuest']);
     await scene.advance(65);
     assert.deepEqual(steps(scene), ['plug nic-b', 'unplug nic-b', 'unplug nic-b', 'unplug nic-b']);
-    scene.hypervisor().guest(id).letGo();
+    scene.hypervisor().guest(id).releaseDevices();
     await scene.settle();
     assert.deepEqual(await reported(scene), []);
     assert.equal((await reading(scene)).ids.includes('nic-b'), false);
@@ -284,7 +284,7 @@ describe('devices', () => {
 
   it('that cannot be read are read again, and the guest is reported meanwhile', async (t) => {
     const scene = await startAgentScene(t);
-    scene.learnFaults.push(new HypervisorError('no answer'), new HypervisorError('no answer'));
+    scene.learnErrors.push(new HypervisorError('no answer'), new HypervisorError('no answer'));
     await scene.launch('db');
     const { status } = await scene.vmi('db');
     assert.deepEqual([status.machine.type.startsWith('pc-q35'), 'deviceHash' in status], [true, false]);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { settle } from '#client/testing/fake-clock.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
-import { SnapshotUnusable } from '#node/volumes-port.ts';
+import { SnapshotUnusableError } from '#node/volumes-port.ts';
 import { CONTENTS, NODE, PODS, startAgentScene, VOLUMES, type AgentScene } from '#test/support/agent-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
@@ -307,7 +307,7 @@ describe('disks that a guest has open', () => {
     const names = [await snapshot(scene, 'root', online(id)), await snapshot(scene, 'data', online(id))];
     await scene.advance(20);
     assert.equal((await statusOf(scene, names[0]!)).error, undefined);
-    scene.volumes.sealSnapshot = () => Promise.reject(new SnapshotUnusable('it is raw; expected qcow2'));
+    scene.volumes.sealSnapshot = () => Promise.reject(new SnapshotUnusableError('it is raw; expected qcow2'));
     await scene.advance(20);
     for (const name of names) {
       assert.equal((await statusOf(scene, name)).error.message, 'it is raw; expected qcow2');

@@ -76,7 +76,7 @@ describe('a launcher pod', () => {
   it('succeeds when the guest shuts down, and keeps its console until it is deleted', async (t) => {
     const scene = await startAgentScene(t);
     const { id } = await scene.launch('db');
-    scene.hypervisor().guest(id).say('last words\n');
+    scene.hypervisor().guest(id).print('last words\n');
     scene.hypervisor().guest(id).shutDown();
     await scene.settle();
     const pod = await scene.pod('launcher-db');

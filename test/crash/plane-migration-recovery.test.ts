@@ -4,7 +4,15 @@
  */
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
-import { aMigration, judge, phaseOf, startMovingVm, VM, whereIs, writeAll } from '#test/support/moving-vm.ts';
+import {
+  aMigration,
+  assertInvariants,
+  migrationPhase,
+  startMigratingVm,
+  VM,
+  locateGuest,
+  writeEverywhere,
+} from '#test/support/migrating-vm.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 import type { SimulatedNode } from '#test/support/vm-plane-nodes.ts';
@@ -22,13 +30,13 @@ interface Scene {
 
 async function loseSource(t: TestContext, nodes = 2): Promise<Scene> {
   const plane = await startVmPlane(t, { nodes });
-  await startMovingVm(plane);
-  await writeAll(plane, 'kept');
-  const { node: source } = whereIs(plane);
+  await startMigratingVm(plane);
+  await writeEverywhere(plane, 'kept');
+  const { node: source } = locateGuest(plane);
   plane.streams.onMessage = ({ type }) => {
-    if (type === 'stored') source.slam();
+    if (type === 'stored') source.crashAgent();
   };
-  await plane.put(aMigration(MIGRATION));
+  await plane.beginApply(aMigration(MIGRATION));
   await plane.settle();
   const { status } = await plane.get('VirtualMachineInstanceMigration', MIGRATION);
   const target = plane.node(status.migrationState.targetNode);
@@ -53,7 +61,7 @@ async function condition(plane: VmPlane): Promise<Loose> {
 
 const running = ({ nodes }: VmPlane) =>
   nodes.flatMap((node) =>
-    node.living(`default/${VM}`).flatMap(({ record }) => (record.current.state === 'running' ? [node.name] : [])),
+    node.livingGuests(`default/${VM}`).flatMap(({ record }) => (record.current.state === 'running' ? [node.name] : [])),
   );
 
 describe('a guest whose node was lost when the target had the whole guest', () => {
@@ -67,12 +75,12 @@ describe('a guest whose node was lost when the target had the whole guest', () =
       new RegExp(`node ${source.name} does not respond.*annotation ${RECOVERY} \\(source or target\\)`),
     );
     assert.match(await decide(plane, 'both'), /^422 .*Unsupported value: "both": supported values: "source", "target"/);
-    await plane.bringBack(source.name);
+    await plane.reviveNode(source.name);
     await plane.advance(SILENCE_MS);
-    assert.match(await phaseOf(plane, MIGRATION), /^Failed: /);
+    assert.match(await migrationPhase(plane, MIGRATION), /^Failed: /);
     assert.match(await decide(plane, 'target'), /^422 .*only while the condition ManualRecoveryRequired is True/);
-    await judge(plane, 'kept');
-    assert.equal(whereIs(plane).node, source);
+    await assertInvariants(plane, 'kept');
+    assert.equal(locateGuest(plane).node, source);
     assert.equal((await condition(plane)).status, 'False');
   });
 
@@ -80,29 +88,29 @@ describe('a guest whose node was lost when the target had the whole guest', () =
     const { plane, source, target } = await loseSource(t);
     assert.equal(await decide(plane, 'target'), 'taken');
     await plane.advance(SILENCE_MS);
-    assert.equal(await phaseOf(plane, MIGRATION), 'Succeeded');
+    assert.equal(await migrationPhase(plane, MIGRATION), 'Succeeded');
     assert.deepEqual(running(plane), [target.name]);
-    assert.equal(whereIs(plane).guest.recall('memory'), 'kept');
-    const recovered = (await plane.events(VM)).filter((line) => line.startsWith('MigrationRecovered'));
+    assert.equal(locateGuest(plane).guest.getMemory('memory'), 'kept');
+    const recovered = (await plane.eventsOf(VM)).filter((line) => line.startsWith('MigrationRecovered'));
     assert.deepEqual(recovered.length, 1);
     assert.match(recovered[0]!, new RegExp(`Make sure that node ${source.name} does not run it any more`));
-    await plane.bringBack(source.name);
+    await plane.reviveNode(source.name);
     await plane.advance(SILENCE_MS);
-    await judge(plane, 'kept');
-    assert.equal(whereIs(plane).node, target);
+    await assertInvariants(plane, 'kept');
+    assert.equal(locateGuest(plane).node, target);
   });
 
   it('runs on the source when the user decides so and the source is back', async (t) => {
     const { plane, source, target } = await loseSource(t);
     assert.equal(await decide(plane, 'source'), 'taken');
     await plane.advance(SILENCE_MS);
-    assert.match(await phaseOf(plane, MIGRATION), /^Failed: the annotation selfsame.io\/recovery decided/);
+    assert.match(await migrationPhase(plane, MIGRATION), /^Failed: the annotation selfsame.io\/recovery decided/);
     assert.deepEqual(running(plane), []);
-    assert.deepEqual(target.living(), [], 'nothing is left on the target');
-    await plane.bringBack(source.name);
+    assert.deepEqual(target.livingGuests(), [], 'nothing is left on the target');
+    await plane.reviveNode(source.name);
     await plane.advance(SILENCE_MS);
-    await judge(plane, 'kept');
-    assert.equal(whereIs(plane).node, source);
+    await assertInvariants(plane, 'kept');
+    assert.equal(locateGuest(plane).node, source);
     assert.equal(plane.startsOf(VM).length, 1);
   });
 
@@ -116,12 +124,12 @@ describe('a guest whose node was lost when the target had the whole guest', () =
       /Cannot recover the guest on the target node: node .* does not respond/,
     );
     assert.equal((await plane.list('Pod')).length, 2);
-    await plane.bringBack(target.name);
+    await plane.reviveNode(target.name);
     await plane.advance(SILENCE_MS);
-    assert.equal(await phaseOf(plane, MIGRATION), 'Succeeded', 'the migration waited for the target');
-    await plane.bringBack(source.name);
+    assert.equal(await migrationPhase(plane, MIGRATION), 'Succeeded', 'the migration waited for the target');
+    await plane.reviveNode(source.name);
     await plane.advance(SILENCE_MS);
-    await judge(plane, 'kept');
+    await assertInvariants(plane, 'kept');
   });
 
   it('can migrate again only when the lost node is removed from the cluster', async (t) => {
@@ -134,9 +142,9 @@ describe('a guest whose node was lost when the target had the whole guest', () =
     assert.equal(status.message, `volume root waits for node ${source.name} to remove a leftover copy`);
     await plane.delete('Node', source.name);
     await plane.advance(SILENCE_MS);
-    assert.equal(await phaseOf(plane, 'further'), 'Succeeded');
-    const { node } = whereIs(plane);
+    assert.equal(await migrationPhase(plane, 'further'), 'Succeeded');
+    const { node } = locateGuest(plane);
     assert.ok(node !== source && node !== target, node.name);
-    assert.equal(whereIs(plane).guest.kept('nv'), 'kept');
+    assert.equal(locateGuest(plane).guest.readState('nv'), 'kept');
   });
 });

@@ -2,7 +2,15 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
-import { aMigration, judge, phaseOf, startMovingVm, VM, whereIs, writeAll } from '#test/support/moving-vm.ts';
+import {
+  aMigration,
+  assertInvariants,
+  migrationPhase,
+  startMigratingVm,
+  VM,
+  locateGuest,
+  writeEverywhere,
+} from '#test/support/migrating-vm.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
@@ -13,20 +21,20 @@ const holdSends = (plane: VmPlane, hold: boolean) => {
 describe('a migrating guest', () => {
   it('migrates there and back, restarts and migrates again with the same identity', async (t) => {
     const plane = await startVmPlane(t);
-    await startMovingVm(plane);
-    await writeAll(plane, 'one');
+    await startMigratingVm(plane);
+    await writeEverywhere(plane, 'one');
     const before = await plane.get('VirtualMachineInstance', VM);
     const record = await plane.get('VirtualMachineIdentity', VM);
-    const { definition } = whereIs(plane).guest;
+    const { definition } = locateGuest(plane).guest;
     for (const name of ['there', 'back']) {
-      const { node } = whereIs(plane);
+      const { node } = locateGuest(plane);
       const source = (await plane.list('PersistentVolumeClaim')).find(({ metadata }) =>
         metadata.name.startsWith('persistent-state-for'),
       );
       await plane.apply(aMigration(name));
-      assert.equal(await phaseOf(plane, name), 'Succeeded');
-      await judge(plane, 'one');
-      assert.notEqual(whereIs(plane).node, node);
+      assert.equal(await migrationPhase(plane, name), 'Succeeded');
+      await assertInvariants(plane, 'one');
+      assert.notEqual(locateGuest(plane).node, node);
       const { status } = await plane.get('VirtualMachineInstanceMigration', name);
       const { status: vmi } = await plane.get('VirtualMachineInstance', VM);
       for (const state of [status.migrationState, vmi.migrationState]) {
@@ -50,79 +58,79 @@ describe('a migrating guest', () => {
       history.slice(earlier.length).map(({ cause }: Loose) => cause),
       ['migration there', 'migration back'],
     );
-    const { devices } = whereIs(plane).guest.definition;
+    const { devices } = locateGuest(plane).guest.definition;
     assert.deepEqual(
       devices.map(({ id, address }: Loose) => [id, address]),
       definition.devices.map(({ id, address }: Loose) => [id, address]),
     );
     assert.equal(plane.startsOf(VM).length, 1);
 
-    await plane.ask('restart', VM);
-    await judge(plane, 'one', { restarted: true });
-    await writeAll(plane, 'two');
+    await plane.runVerb('restart', VM);
+    await assertInvariants(plane, 'one', { restarted: true });
+    await writeEverywhere(plane, 'two');
     await plane.apply(aMigration('again'));
-    assert.equal(await phaseOf(plane, 'again'), 'Succeeded');
-    await judge(plane, 'two');
+    assert.equal(await migrationPhase(plane, 'again'), 'Succeeded');
+    await assertInvariants(plane, 'two');
   });
 
   it('stays on its node when the migration is cancelled, fails, or is refused by the target', async (t) => {
     const plane = await startVmPlane(t);
-    await startMovingVm(plane);
-    await writeAll(plane, 'here');
-    const { node } = whereIs(plane);
+    await startMigratingVm(plane);
+    await writeEverywhere(plane, 'here');
+    const { node } = locateGuest(plane);
     const target = plane.nodes.find((one) => one !== node)!;
 
     holdSends(plane, true);
     await plane.apply(aMigration('cancelled'));
-    assert.equal(await phaseOf(plane, 'cancelled'), 'Running');
+    assert.equal(await migrationPhase(plane, 'cancelled'), 'Running');
     assert.equal((await plane.get('VirtualMachine', VM)).status.printableStatus, 'Migrating');
-    assert.match(await plane.ask('pause', VM), /^409 .*VMI is migrating/);
+    assert.match(await plane.runVerb('pause', VM), /^409 .*VMI is migrating/);
     const second = await plane.post(aMigration('second'));
     assert.match(second.body.message, /in-flight migration detected/);
     await plane.delete('VirtualMachineInstanceMigration', 'cancelled');
-    assert.equal(await phaseOf(plane, 'cancelled'), 'gone');
-    await judge(plane, 'here');
+    assert.equal(await migrationPhase(plane, 'cancelled'), 'gone');
+    await assertInvariants(plane, 'here');
 
     await plane.apply(aMigration('broken'));
-    assert.equal(await phaseOf(plane, 'broken'), 'Running');
-    for (const guest of target.living(`default/${VM}`)) guest.crash('its QEMU was killed');
+    assert.equal(await migrationPhase(plane, 'broken'), 'Running');
+    for (const guest of target.livingGuests(`default/${VM}`)) guest.crash('its QEMU was killed');
     await plane.settle();
-    assert.match(await phaseOf(plane, 'broken'), /^Failed: \S/);
-    await judge(plane, 'here');
+    assert.match(await migrationPhase(plane, 'broken'), /^Failed: \S/);
+    await assertInvariants(plane, 'here');
 
     holdSends(plane, false);
-    target.refuseNextIncoming(new HypervisorError('Cannot receive: there is no memory left'));
+    target.failNextIncoming(new HypervisorError('Cannot receive: there is no memory left'));
     await plane.apply(aMigration('refused'));
     await plane.advance(120_000);
-    assert.match(await phaseOf(plane, 'refused'), /^Failed: .*no memory left/);
-    await judge(plane, 'here');
-    assert.equal(whereIs(plane).node, node);
+    assert.match(await migrationPhase(plane, 'refused'), /^Failed: .*no memory left/);
+    await assertInvariants(plane, 'here');
+    assert.equal(locateGuest(plane).node, node);
     assert.equal(plane.startsOf(VM).length, 1);
 
     await plane.apply(aMigration('at last'.replace(' ', '-')));
-    assert.equal(await phaseOf(plane, 'at-last'), 'Succeeded');
-    await judge(plane, 'here');
+    assert.equal(await migrationPhase(plane, 'at-last'), 'Succeeded');
+    await assertInvariants(plane, 'here');
   });
 
   it('can be stopped, shut down and deleted during the migration', async (t) => {
     const plane = await startVmPlane(t);
-    await startMovingVm(plane);
-    await writeAll(plane, 'kept');
+    await startMigratingVm(plane);
+    await writeEverywhere(plane, 'kept');
     holdSends(plane, true);
     await plane.apply(aMigration('stopped'));
-    await plane.ask('stop', VM);
+    await plane.runVerb('stop', VM);
     await plane.advance(60_000);
-    assert.match(await phaseOf(plane, 'stopped'), /^Failed/);
+    assert.match(await migrationPhase(plane, 'stopped'), /^Failed/);
     assert.deepEqual([plane.guests(VM), await plane.find('VirtualMachineInstance', VM)], [[], undefined]);
     assert.deepEqual(await plane.list('Pod'), []);
-    await plane.ask('start', VM);
-    await judge(plane, 'kept', { restarted: true });
+    await plane.runVerb('start', VM);
+    await assertInvariants(plane, 'kept', { restarted: true });
 
     await plane.apply(aMigration('down'));
-    whereIs(plane).guest.shutDown();
+    locateGuest(plane).guest.shutDown();
     await plane.advance(60_000);
-    assert.match(await phaseOf(plane, 'down'), /^Failed/);
-    await judge(plane, 'kept', { restarted: true });
+    assert.match(await migrationPhase(plane, 'down'), /^Failed/);
+    await assertInvariants(plane, 'kept', { restarted: true });
 
     await plane.apply(aMigration('deleted'));
     await plane.delete('VirtualMachine', VM);
@@ -135,11 +143,11 @@ describe('a migrating guest', () => {
   it('stays paused', async (t) => {
     const plane = await startVmPlane(t);
     await plane.apply(aVm('still', { runStrategy: 'Always' }));
-    await plane.ask('pause', 'still');
+    await plane.runVerb('pause', 'still');
     await plane.apply(aMigration('still', 'still'));
-    assert.equal(await phaseOf(plane, 'still'), 'Succeeded');
+    assert.equal(await migrationPhase(plane, 'still'), 'Succeeded');
     assert.equal(plane.guest('still').record.current.state, 'paused');
-    assert.equal(await plane.ask('unpause', 'still'), '200');
+    assert.equal(await plane.runVerb('unpause', 'still'), '200');
     assert.equal(plane.guest('still').record.current.state, 'running');
   });
 });
@@ -150,20 +158,20 @@ describe('the migration controller', () => {
     const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
     for (const name of names) await plane.apply(aVm(name, { runStrategy: 'Always' }, { nodeSelector: {} }));
     holdSends(plane, true);
-    for (const name of names) await plane.put(aMigration(name, name));
+    for (const name of names) await plane.beginApply(aMigration(name, name));
     await plane.settle();
-    const phases = await Promise.all(names.map((name) => phaseOf(plane, name)));
+    const phases = await Promise.all(names.map((name) => migrationPhase(plane, name)));
     assert.ok(phases.filter((phase) => phase === 'Running').length <= 4, phases.join());
     assert.ok(phases.includes('Pending'));
     for (const node of plane.nodes) {
-      const sending = node.living().filter(({ record }) => record.migration?.step === 'sending');
+      const sending = node.livingGuests().filter(({ record }) => record.migration?.step === 'sending');
       assert.ok(sending.length <= 2, `${node.name} sends ${sending.length}`);
     }
     for (let round = 0; round < names.length; round++) {
       for (const { host } of plane.nodes) host.finishSends();
       await plane.advance(5000);
     }
-    for (const name of names) assert.equal(await phaseOf(plane, name), 'Succeeded', name);
+    for (const name of names) assert.equal(await migrationPhase(plane, name), 'Succeeded', name);
   });
 
   it('reports why a VMI cannot be migrated', async (t) => {
@@ -182,18 +190,18 @@ describe('the migration controller', () => {
 
   it('waits until no other VMI uses a disk that is copied', async (t) => {
     const plane = await startVmPlane(t);
-    await startMovingVm(plane);
-    await writeAll(plane, 'mine');
+    await startMigratingVm(plane);
+    await writeEverywhere(plane, 'mine');
     const volumes = [{ name: 'root', persistentVolumeClaim: { claimName: 'root' } }];
     const devices = { disks: [{ name: 'root', cdrom: { bus: 'sata' } }] };
     await plane.apply(aVm('reader', { runStrategy: 'Always' }, { domain: { devices }, volumes }));
     await plane.apply(aMigration('waits'));
     const { status } = await plane.get('VirtualMachineInstanceMigration', 'waits');
     assert.deepEqual([status.phase, status.message], ['Pending', 'volume root is also used by VMI reader']);
-    await plane.ask('stop', 'reader');
+    await plane.runVerb('stop', 'reader');
     await plane.advance(60_000);
-    assert.equal(await phaseOf(plane, 'waits'), 'Succeeded');
-    await judge(plane, 'mine');
+    assert.equal(await migrationPhase(plane, 'waits'), 'Succeeded');
+    await assertInvariants(plane, 'mine');
   });
 
   it('migrates guests away from a drained node', async (t) => {
@@ -202,7 +210,7 @@ describe('the migration controller', () => {
     const { uid } = (await plane.get('VirtualMachineInstance', 'leaves')).metadata;
     const [pod] = await plane.list('Pod');
     const { nodeName } = pod.spec;
-    await plane.put({ kind: 'Node', metadata: { name: nodeName }, spec: { unschedulable: true } });
+    await plane.beginApply({ kind: 'Node', metadata: { name: nodeName }, spec: { unschedulable: true } });
     const evict = () =>
       plane.call('POST', `/api/v1/namespaces/default/pods/${pod.metadata.name}/eviction`, {
         body: { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: pod.metadata.name } },

@@ -27,7 +27,7 @@ test('lost nodes', async (t) => {
     await plane.advance(60_000);
     assert.equal(await readyOf(plane, 'Node', lost), 'Unknown');
     assert.equal(await readyOf(plane, 'VirtualMachine', 'db'), 'False');
-    assert.equal(await plane.shown('db'), 'Running, VMI Running, running, 1');
+    assert.equal(await plane.summaryOf('db'), 'Running, VMI Running, running, 1');
     await plane.startAgent(lost);
     assert.equal(await readyOf(plane, 'Node', lost), 'True');
     assert.equal(await readyOf(plane, 'VirtualMachine', 'db'), 'True');
@@ -44,19 +44,19 @@ test('lost nodes', async (t) => {
     assert.equal(plane.guest('db'), guest);
     plane.guest('web').shutDown();
     await plane.advance(30_000);
-    assert.equal(await plane.shown('web'), 'Running, VMI Running, no guest, 1');
-    node.rejoin();
+    assert.equal(await plane.summaryOf('web'), 'Running, VMI Running, no guest, 1');
+    node.reconnect();
     await plane.advance(60_000);
     assert.equal(await readyOf(plane, 'Node', lost), 'True');
     assert.equal(plane.guest('db'), guest);
-    assert.equal(await plane.shown('db'), 'Running, VMI Running, running, 1');
-    assert.equal(await plane.shown('web'), 'Stopped, no VMI, no guest, 1');
+    assert.equal(await plane.summaryOf('db'), 'Running, VMI Running, running, 1');
+    assert.equal(await plane.summaryOf('web'), 'Stopped, no VMI, no guest, 1');
   });
 
   await t.test('a VM on a lost node is not started elsewhere', async () => {
     await plane.killNode(lost);
     await plane.advance(OUTAGE_MS);
-    assert.equal(await plane.shown('db'), 'Stopped, VMI Failed, running, 1');
+    assert.equal(await plane.summaryOf('db'), 'Stopped, VMI Failed, running, 1');
     const { metadata, status } = await plane.get('VirtualMachineInstance', 'db');
     assert.equal(status.reason, 'NodeLost');
     // The instance waits for its pod, which only the agent removes.
@@ -67,7 +67,7 @@ test('lost nodes', async (t) => {
   await t.test('it starts again when the node is back and has stopped the old guest', async () => {
     await plane.startAgent(lost);
     assert.equal(guest.record.current.state, 'ended');
-    assert.equal(await plane.shown('db'), 'Running, VMI Running, running, 2');
+    assert.equal(await plane.summaryOf('db'), 'Running, VMI Running, running, 2');
     assert.notEqual(plane.guest('db'), guest);
   });
 
@@ -77,26 +77,26 @@ test('lost nodes', async (t) => {
     plane.guest('db').crash('power lost');
     await plane.delete('Node', gone);
     await plane.advance(60_000);
-    assert.equal(await plane.shown('db'), 'Running, VMI Running, running, 3');
+    assert.equal(await plane.summaryOf('db'), 'Running, VMI Running, running, 3');
     assert.notEqual(nodeOf(plane, 'db'), gone);
     await plane.startAgent(gone);
     assert.deepEqual([...plane.node(gone).host.guests()], [], 'nothing is left of the old guest');
     assert.equal(await readyOf(plane, 'Node', gone), 'True');
-    assert.equal(await plane.shown('db'), 'Running, VMI Running, running, 3');
+    assert.equal(await plane.summaryOf('db'), 'Running, VMI Running, running, 3');
   });
 
   await t.test('a stop waits for the node, unless the pod is deleted by force', async () => {
     const silent = nodeOf(plane, 'db');
     const last = plane.guest('db');
     await plane.killNode(silent);
-    assert.equal(await plane.ask('stop', 'db'), '202');
+    assert.equal(await plane.runVerb('stop', 'db'), '202');
     await plane.advance(60_000);
-    assert.equal(await plane.shown('db'), 'Stopping, VMI Running, running, 3');
+    assert.equal(await plane.summaryOf('db'), 'Stopping, VMI Running, running, 3');
     const [pod] = await plane.list('Pod');
     await plane.delete('Pod', pod.metadata.name, { gracePeriodSeconds: 0 });
-    assert.equal(await plane.shown('db'), 'Stopped, no VMI, running, 3');
+    assert.equal(await plane.summaryOf('db'), 'Stopped, no VMI, running, 3');
     await plane.startAgent(silent);
     assert.deepEqual(last.record.current, { state: 'ended', how: 'destroyed' });
-    assert.equal(await plane.shown('db'), 'Stopped, no VMI, no guest, 3');
+    assert.equal(await plane.summaryOf('db'), 'Stopped, no VMI, no guest, 3');
   });
 });

@@ -72,7 +72,7 @@ test('the class and the modes of the claim', async (t) => {
   const check = async (sentence: string, vm: string, want: string) =>
     await t.test(sentence, async () => {
       await plane.apply(aVmWithState(vm));
-      assert.equal(await plane.shown(vm), RUNNING);
+      assert.equal(await plane.summaryOf(vm), RUNNING);
       assert.equal(await shape(plane, vm), want);
       await deleteVm(plane, vm);
     });
@@ -110,9 +110,9 @@ test('the class and the modes of the claim', async (t) => {
     await plane.apply(aVmWithState('waits'));
     const why = 'storageclasses.storage.k8s.io "late" not found: it is set in spec.configuration.vmStateStorageClass';
     assert.match((await synchronizedFailure(plane, 'waits')) ?? '', new RegExp(`^FailedBackendStorageCreate: ${why}`));
-    assert.equal(await plane.shown('waits'), 'Starting, VMI Pending, no guest, 0');
+    assert.equal(await plane.summaryOf('waits'), 'Starting, VMI Pending, no guest, 0');
     assert.equal(
-      (await plane.events('waits')).filter((event) => event.includes('FailedBackendStorageCreate')).length,
+      (await plane.eventsOf('waits')).filter((event) => event.includes('FailedBackendStorageCreate')).length,
       1,
     );
     const kind = { apiVersion: 'storage.k8s.io/v1', kind: 'StorageClass', provisioner: LOCAL_PROVISIONER };
@@ -133,7 +133,7 @@ test('the class and the modes of the claim', async (t) => {
       );
       assert.deepEqual(await statesOf(plane, vm), []);
       await (vm === 'one' ? annotate('local', { [CLUSTER_DEFAULT]: 'true' }) : configure(plane, 'shared'));
-      assert.equal(await plane.shown(vm), RUNNING);
+      assert.equal(await plane.summaryOf(vm), RUNNING);
       await annotate('local', { [CLUSTER_DEFAULT]: 'false' });
     }
   });
@@ -172,12 +172,12 @@ test('the life of the claim', async (t) => {
     const reported = status.volumeStatus.find(({ name }: Loose) => name === STATE_VOLUME);
     assert.equal(reported.persistentVolumeClaimInfo.claimName, metadata.name);
 
-    await plane.ask('restart', 'db');
+    await plane.runVerb('restart', 'db');
     plane.guest('db').crash('QEMU exited with code 1');
     await plane.settle();
-    await plane.ask('stop', 'db');
-    await plane.ask('start', 'db');
-    assert.equal(await plane.shown('db'), 'Running, VMI Running, running, 4');
+    await plane.runVerb('stop', 'db');
+    await plane.runVerb('start', 'db');
+    assert.equal(await plane.summaryOf('db'), 'Running, VMI Running, running, 4');
     assert.deepEqual((await stateOf(plane, 'db')).metadata.uid, metadata.uid);
     const directories = plane.startsOf('db').map(({ machine }: Loose) => machine.state.directory);
     assert.deepEqual(new Set(directories), new Set([`/simulated/${spec.volumeName}/state`]));
@@ -189,7 +189,7 @@ test('the life of the claim', async (t) => {
     const { metadata } = await stateOf(plane, 'db');
     await plane.delete(CLAIM, metadata.name);
     assert.ok((await stateOf(plane, 'db')).metadata.deletionTimestamp !== undefined);
-    await plane.ask('restart', 'db');
+    await plane.runVerb('restart', 'db');
     const next = await stateOf(plane, 'db');
     assert.notEqual(next.metadata.uid, metadata.uid);
     assert.equal(plane.guest('db').definition.state?.directory, `/simulated/${next.spec.volumeName}/state`);
@@ -198,11 +198,11 @@ test('the life of the claim', async (t) => {
   await t.test('the claim is kept while persistence is switched off, and used again afterwards', async () => {
     const { metadata } = await stateOf(plane, 'db');
     await persist(plane, 'db', false);
-    await plane.ask('restart', 'db');
+    await plane.runVerb('restart', 'db');
     assert.equal(plane.guest('db').definition.state, undefined);
     assert.equal((await stateOf(plane, 'db')).metadata.uid, metadata.uid);
     await persist(plane, 'db', true);
-    await plane.ask('restart', 'db');
+    await plane.runVerb('restart', 'db');
     assert.equal((await stateOf(plane, 'db')).metadata.uid, metadata.uid);
     assert.notEqual(plane.guest('db').definition.state, undefined);
   });
@@ -234,15 +234,15 @@ test('the life of the claim', async (t) => {
 
   await t.test('a claim that lost its volume is reported, and not created again', async () => {
     await plane.apply(aVmWithState('lost'));
-    await plane.ask('stop', 'lost');
+    await plane.runVerb('stop', 'lost');
     const { metadata, spec } = await stateOf(plane, 'lost');
-    await plane.drop('PersistentVolume', spec.volumeName);
+    await plane.beginDelete('PersistentVolume', spec.volumeName);
     await plane.apply({ kind: 'PersistentVolume', metadata: { name: spec.volumeName, finalizers: null } });
-    await plane.ask('start', 'lost');
+    await plane.runVerb('start', 'lost');
     const why = `backend storage PVC lost: the volume of default/${metadata.name} is gone`;
     assert.equal(await synchronizedFailure(plane, 'lost'), `BackendStorageNotReady: ${why}`);
     assert.equal(plane.guests('lost').length, 0);
-    assert.ok((await plane.events('lost')).includes(`BackendStorageNotReady ${why}`));
+    assert.ok((await plane.eventsOf('lost')).includes(`BackendStorageNotReady ${why}`));
     await deleteVm(plane, 'lost');
   });
 
@@ -264,11 +264,11 @@ test('the life of the claim', async (t) => {
     assert.equal(stem.length, 42);
     const names = [stem, `${stem}-is-the-first-one-xyz`, `${stem}-is-the-other-one-xyz`, 'with.dots.in-it'];
     assert.equal(names[1]?.length, 63);
-    for (const name of names) await plane.put(aVmWithState(name));
+    for (const name of names) await plane.beginApply(aVmWithState(name));
     await plane.settle();
     const found = await Promise.all(names.map((name) => stateOf(plane, name)));
     for (const [i, name] of names.entries()) {
-      assert.equal(await plane.shown(name), RUNNING);
+      assert.equal(await plane.summaryOf(name), RUNNING);
       assert.equal(plane.guest(name).definition.state?.directory, `/simulated/${found[i]!.spec.volumeName}/state`);
     }
     assert.equal(new Set(found.map(({ metadata }) => metadata.uid)).size, names.length);
@@ -301,7 +301,7 @@ test('one claim is made wherever the server is killed during the first start', a
       points++;
     } else void plane.cutAfter(Infinity);
     const { spec } = await stateOf(plane, vm);
-    assert.equal(await plane.shown(vm), RUNNING, `killed after write ${points - 1}`);
+    assert.equal(await plane.summaryOf(vm), RUNNING, `killed after write ${points - 1}`);
     assert.equal(plane.guest(vm).definition.state?.directory, `/simulated/${spec.volumeName}/state`);
     await deleteVm(plane, vm);
   }

@@ -5,9 +5,9 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { runStrategyOf } from '#api/can.ts';
+import { runStrategyOf } from '#api/verbs/decide-verb.ts';
 import type { Loose } from '#test/support/test-api.ts';
-import { seededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
+import { createSeededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
 import type { SimulatedNode } from '#test/support/vm-plane-nodes.ts';
 import { aClaim, aVm, aVmOnClaim, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
@@ -27,11 +27,11 @@ type Step = (plane: VmPlane, random: SeededRandom) => Promise<string>;
 const steps: readonly Step[] = [
   async (plane, random) => {
     const [verb, vm] = [random.pick(['start', 'stop', 'restart', 'stop', 'start']), random.pick(NAMES)];
-    return `${verb} ${vm}: ${await plane.tell(verb, vm)}`;
+    return `${verb} ${vm}: ${await plane.beginVerb(verb, vm)}`;
   },
   async (plane, random) => {
     const [verb, vm] = [random.pick(['pause', 'unpause', 'reset']), random.pick(NAMES)];
-    return `${verb} ${vm}: ${await plane.tell(verb, vm)}`;
+    return `${verb} ${vm}: ${await plane.beginVerb(verb, vm)}`;
   },
   async (plane, random) => {
     const vm = random.pick(NAMES);
@@ -61,7 +61,7 @@ const steps: readonly Step[] = [
     const after = random.between(0, 12);
     const cut = plane.cutAfter(after);
     const [verb, vm] = [random.pick(['start', 'stop', 'restart']), random.pick(NAMES)];
-    const running = plane.ask(verb, vm).catch(() => 'failed');
+    const running = plane.runVerb(verb, vm).catch(() => 'failed');
     await Promise.race([running, cut]);
     await plane.restartServer();
     return `server killed after ${after} writes of ${verb} ${vm}`;
@@ -74,17 +74,17 @@ const steps: readonly Step[] = [
 ];
 
 async function bringBack(plane: VmPlane, node: SimulatedNode): Promise<boolean> {
-  if (node.isIsolated) node.rejoin();
+  if (node.isIsolated) node.reconnect();
   else if (node.agent === undefined) await plane.startAgent(node.name);
   else return false;
   return true;
 }
 
 test('after any sequence of steps, every VM reaches its desired state', async (t) => {
-  const random = seededRandom(t);
+  const random = createSeededRandom(t);
   const plane = await startVmPlane(t);
   await plane.apply(aClaim('data'));
-  for (const vm of Object.values(VMS)) await plane.put(vm);
+  for (const vm of Object.values(VMS)) await plane.beginApply(vm);
   const done: string[] = [];
   try {
     for (let step = 0; step < STEPS; step++) {
@@ -105,7 +105,7 @@ async function verify(plane: VmPlane, name: string): Promise<void> {
   const vm = await plane.get('VirtualMachine', name);
   const vmi = await plane.find('VirtualMachineInstance', name);
   const guests = plane.guests(name);
-  const shown = await plane.shown(name);
+  const shown = await plane.summaryOf(name);
   const runs = vmi?.status.phase === 'Running';
   assert.deepEqual(
     guests.map(({ record }) => record.id),

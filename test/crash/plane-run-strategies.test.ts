@@ -138,11 +138,11 @@ async function trigger(plane: VmPlane, what: VmEvent, vm: string): Promise<strin
     case 'nothing':
       return '';
     case 'start paused':
-      return bare(await plane.tell('start', vm, { paused: true }));
+      return bare(await plane.beginVerb('start', vm, { paused: true }));
     case 'start':
     case 'stop':
     case 'restart':
-      return bare(await plane.tell(what, vm));
+      return bare(await plane.beginVerb(what, vm));
     case 'shuts down':
       plane.guest(vm).shutDown();
       return '';
@@ -164,7 +164,7 @@ test('every run strategy reacts to verbs and guest events', async (t) => {
     await t.test(row, async () => {
       const events = Object.keys(cells) as VmEvent[];
       const vmOf = (what: VmEvent) => `${row}-${what}`.toLowerCase().replaceAll(' ', '-');
-      for (const what of events) await plane.put(aVm(vmOf(what), spec));
+      for (const what of events) await plane.beginApply(aVm(vmOf(what), spec));
       await plane.settle();
       for (const what of events) await trigger(plane, first ?? 'nothing', vmOf(what));
       await plane.settle();
@@ -175,7 +175,7 @@ test('every run strategy reacts to verbs and guest events', async (t) => {
         const { template: _, ...found } = (await plane.get('VirtualMachine', vmOf(what))).spec;
         const afterFirst = first === 'stop' ? HALTED : spec;
         assert.deepEqual(
-          [answers.get(what), await plane.shown(vmOf(what)), found],
+          [answers.get(what), await plane.summaryOf(vmOf(what)), found],
           [answer, end, endSpec ?? afterFirst],
           what,
         );

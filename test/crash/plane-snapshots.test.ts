@@ -5,7 +5,7 @@ import { legacyUuid } from '#api/legacy-uuid.ts';
 import { VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import { STATE_LABEL } from '#api/persistent-state.ts';
 import { withoutFirmwareUuid } from '#test/support/old-objects.ts';
-import { aRestore, aSnapshot, contentOf, diskOf, heldBy, writeDisk } from '#test/support/snapshots.ts';
+import { aRestore, aSnapshot, contentOf, diskText, snapshotTexts, writeDisk } from '#test/support/snapshots.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { aClaim, aVm, aVmOnClaim, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
@@ -77,9 +77,9 @@ test('snapshots and restores', async (t) => {
       await writeDisk(plane, 'db', 'wiped');
       await plane.apply(aRestore('back', 'db', 'before', { targetReadinessPolicy: 'StopTarget' }));
       await assertComplete(plane, 'back');
-      assert.equal(await diskOf(plane, 'db'), 'precious');
+      assert.equal(await diskText(plane, 'db'), 'precious');
       assert.deepEqual(await firmwareOf(plane, 'db'), before);
-      await plane.ask('start', 'db');
+      await plane.runVerb('start', 'db');
       assert.deepEqual(identityOf(plane, 'db'), seen, 'the selfsame machine');
     },
   );
@@ -98,8 +98,8 @@ test('snapshots and restores', async (t) => {
     await assertComplete(plane, 'gone-back');
     assert.equal((await plane.get('VirtualMachine', 'gone')).spec.runStrategy, 'Halted');
     assert.deepEqual(await firmwareOf(plane, 'gone'), before);
-    await plane.ask('start', 'gone');
-    assert.equal(await diskOf(plane, 'gone'), 'kept');
+    await plane.runVerb('start', 'gone');
+    assert.equal(await diskText(plane, 'gone'), 'kept');
     assert.deepEqual(identityOf(plane, 'gone'), seen, 'MAC and device addresses, too');
   });
 
@@ -134,7 +134,7 @@ test('snapshots and restores', async (t) => {
       const copy = await firmwareOf(plane, 'copy');
       assert.notEqual(copy.uuid, before.uuid);
       assert.notEqual(copy.serial, before.serial);
-      assert.match((await plane.events('copying')).join('\n'), /FirmwareUUIDRenewed/);
+      assert.match((await plane.eventsOf('copying')).join('\n'), /FirmwareUUIDRenewed/);
       assert.deepEqual(await firmwareOf(plane, 'origin'), before);
 
       await plane.delete('VirtualMachine', 'origin');
@@ -151,14 +151,14 @@ test('snapshots and restores', async (t) => {
     for (const { host } of plane.nodes) host.holdCopies = true;
     await plane.apply(aSnapshot('held-1', 'held'));
     assert.equal((await plane.get('VirtualMachine', 'held')).status.snapshotInProgress, 'held-1');
-    assert.match(await plane.ask('stop', 'held'), /^4\d\d .*until snapshot "held-1" completes/);
+    assert.match(await plane.runVerb('stop', 'held'), /^4\d\d .*until snapshot "held-1" completes/);
     for (const { host } of plane.nodes) {
       host.holdCopies = false;
       host.finishCopies();
     }
     await plane.advance(10_000);
     await assertSucceeded(plane, 'held-1');
-    assert.equal(await plane.ask('stop', 'held'), '202');
+    assert.equal(await plane.runVerb('stop', 'held'), '202');
   });
 
   await t.test(
@@ -191,7 +191,7 @@ test('snapshots and restores', async (t) => {
     assert.equal(plane.guests('busy').length, 1, 'the guest was not stopped');
     await plane.apply(aRestore('endless', 'busy', 'busy-1', { targetReadinessPolicy: 'WaitEventually' }));
     await plane.advance(301_000);
-    assert.equal(await plane.ask('stop', 'busy'), '202');
+    assert.equal(await plane.runVerb('stop', 'busy'), '202');
     await assertComplete(plane, 'endless');
   });
 
@@ -218,7 +218,7 @@ test('snapshots and restores', async (t) => {
     const policy = { targetReadinessPolicy: 'StopTarget' };
     await plane.apply(aRestore('a-restore', 'early', 'b-snapshot', policy));
     assert.equal((await plane.get('VirtualMachine', 'early')).status.restoreInProgress, undefined);
-    assert.equal(await plane.ask('start', 'early'), '202');
+    assert.equal(await plane.runVerb('start', 'early'), '202');
     await plane.apply(aSnapshot('b-snapshot', 'early'));
     await assertSucceeded(plane, 'b-snapshot');
     await assertComplete(plane, 'a-restore');
@@ -230,7 +230,7 @@ test('snapshots and restores', async (t) => {
     await assertSucceeded(plane, 'keep-1');
     await plane.apply(aRestore('keep-back', 'keep', 'keep-1', { volumeRestorePolicy: 'InPlace' }));
     await plane.delete('VirtualMachineSnapshot', 'keep-1');
-    assert.equal(await plane.ask('stop', 'keep'), '202');
+    assert.equal(await plane.runVerb('stop', 'keep'), '202');
     await assertComplete(plane, 'keep-back');
     assert.equal(await plane.find('VirtualMachineSnapshot', 'keep-1'), undefined);
   });
@@ -243,25 +243,25 @@ test('snapshots and restores', async (t) => {
       const first = await stateOf(plane, vm);
       first.node.write(first.volume, 'sealed');
       await writeDisk(plane, vm, 'opens with it');
-      if (!runs) assert.equal(await plane.ask('stop', vm), '202');
+      if (!runs) assert.equal(await plane.runVerb('stop', vm), '202');
       await plane.apply(aSnapshot(`${vm}-1`, vm));
       const { status } = await assertSucceeded(plane, `${vm}-1`);
       assert.deepEqual(status.snapshotVolumes.includedVolumes, ['root', `persistent-state-for-${vm}`]);
-      const { root, [`persistent-state-for-${vm}`]: state } = await heldBy(plane, `${vm}-1`);
+      const { root, [`persistent-state-for-${vm}`]: state } = await snapshotTexts(plane, `${vm}-1`);
       assert.deepEqual([root, state], ['opens with it', 'sealed']);
 
       first.node.write(first.volume, 'cleared');
       await plane.apply(aRestore(`${vm}-back`, vm, `${vm}-1`, { targetReadinessPolicy: 'StopTarget' }));
       await assertComplete(plane, `${vm}-back`);
       assert.equal(await plane.find('PersistentVolumeClaim', first.claim), undefined, 'the old state is deleted');
-      await plane.ask('start', vm);
+      await plane.runVerb('start', vm);
       const second = await stateOf(plane, vm);
       assert.equal(second.node.read(second.volume), 'sealed');
       assert.equal(plane.guest(vm).definition.state?.directory, `/simulated/${second.volume}/state`);
 
       await plane.apply(aRestore(`${vm}-copying`, `${vm}-copy`, `${vm}-1`));
       await assertComplete(plane, `${vm}-copying`);
-      await plane.ask('start', `${vm}-copy`);
+      await plane.runVerb('start', `${vm}-copy`);
       const copy = await stateOf(plane, `${vm}-copy`);
       assert.equal(copy.node.read(copy.volume), 'sealed');
       assert.notEqual(copy.claim, second.claim);

@@ -28,7 +28,7 @@ const PLACES: Readonly<Record<string, string>> = {
 async function startScene(t: TestContext, controller: PlaneController = protectionController): Promise<VmiScene> {
   const scene = await startVmiScene(t, [controller], [virtualMachine, virtualMachineIdentity]);
   for (const name of ['disk', 'spare']) {
-    await scene.claim(name, { storageClassName: '' });
+    await scene.addClaim(name, { storageClassName: '' });
     await bind(scene, name);
   }
   return scene;
@@ -193,7 +193,7 @@ test('a claim that is created later is marked, and its volume when it is bound',
   const scene = await startScene(t);
   await make(scene, 'db', ['late'], PROTECTED);
   const markOf = async (url: string) => (await scene.ok('GET', url)).metadata.annotations?.[PROTECTED_VMS_ANNOTATION];
-  await scene.claim('late', { storageClassName: '' });
+  await scene.addClaim('late', { storageClassName: '' });
   assert.equal(await markOf(`${CLAIMS}/late`), 'db');
   await bind(scene, 'late');
   assert.equal(await markOf(`${VOLUMES}/pv-late`), 'default/db');
@@ -205,7 +205,7 @@ test('a claim that is created later is marked, and its volume when it is bound',
 
 test('a volume is not marked for a claim that names it but is not bound to it', async (t) => {
   const scene = await startScene(t);
-  await scene.claim('thief', { storageClassName: '', volumeName: 'pv-spare' });
+  await scene.addClaim('thief', { storageClassName: '', volumeName: 'pv-spare' });
   await make(scene, 'db', ['thief'], PROTECTED);
   assert.deepEqual(await marks(scene), { namespace: 'db', definition: 'default/db', records: 'default/db' });
 });
@@ -214,7 +214,7 @@ test('a volume that kept the data of an earlier claim of that name is not marked
   const scene = await startScene(t);
   await scene.ok('DELETE', `${CLAIMS}/disk`);
   await scene.settle();
-  await scene.claim('disk', { storageClassName: '' });
+  await scene.addClaim('disk', { storageClassName: '' });
   await make(scene, 'db', ['disk'], PROTECTED);
   await change(scene, PLACES['pv-disk']!, { metadata: { labels: { looked: 'at' } } });
   assert.deepEqual(await marks(scene), omit(OF_DB, 'pv-disk'));

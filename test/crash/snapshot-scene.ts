@@ -11,14 +11,14 @@ import { legacyUuid } from '#api/legacy-uuid.ts';
 import { VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import { STATE_LABEL } from '#api/persistent-state.ts';
 import { STATE_CONFLICT } from '#api/state-conflict.ts';
-import { storeAsIs, withoutFirmwareUuid } from '#test/support/old-objects.ts';
+import { storePastAdmission, withoutFirmwareUuid } from '#test/support/old-objects.ts';
 import {
   aRestore,
   aSnapshot,
-  diskOf,
-  heldBy,
-  removeAll,
-  removeEverything,
+  diskText,
+  snapshotTexts,
+  deleteAll,
+  deleteEverything,
   writeDisks,
 } from '#test/support/snapshots.ts';
 import type { Loose } from '#test/support/test-api.ts';
@@ -60,7 +60,7 @@ function aVmWithDisks(name: string, spec: Loose): Loose {
 
 async function makeVm(plane: VmPlane): Promise<Before> {
   for (const [disk, storageClassName] of Object.entries(DISKS)) {
-    await plane.put(aClaim(`db-${disk}`, { storageClassName }));
+    await plane.beginApply(aClaim(`db-${disk}`, { storageClassName }));
   }
   await plane.apply(aVmWithDisks('db', { runStrategy: 'Always' }));
   await guestWrites(plane, 'precious');
@@ -152,7 +152,7 @@ async function verifyComplete(plane: VmPlane, vm: string): Promise<Loose> {
 }
 
 async function verifyFree(plane: VmPlane, vm: string): Promise<void> {
-  const conflicts = (await plane.events(vm)).filter((event) => event.startsWith(STATE_CONFLICT));
+  const conflicts = (await plane.eventsOf(vm)).filter((event) => event.startsWith(STATE_CONFLICT));
   assert.deepEqual(conflicts, [], 'the claim of a restore causes no state conflict');
   const { status } = await plane.get('VirtualMachine', vm);
   assert.deepEqual([status.snapshotInProgress, status.restoreInProgress], [undefined, undefined]);
@@ -161,7 +161,7 @@ async function verifyFree(plane: VmPlane, vm: string): Promise<void> {
 async function verifyDisks(plane: VmPlane, vm: string): Promise<void> {
   const { node, volume } = await placeOfState(plane, vm);
   assert.equal(node.read(volume), 'sealed', 'its state');
-  for (const disk of Object.keys(DISKS)) assert.equal(await diskOf(plane, vm, disk), 'precious', disk);
+  for (const disk of Object.keys(DISKS)) assert.equal(await diskText(plane, vm, disk), 'precious', disk);
 }
 
 /** Starts the VM and checks that it has the identity and the disks of before. */
@@ -170,7 +170,7 @@ async function verifySelfsame(plane: VmPlane, before: Before): Promise<void> {
   assert.deepEqual(spec.template.spec.domain.firmware, before.firmware);
   assert.deepEqual((await plane.get('VirtualMachineIdentity', 'db')).spec, before.record);
   assert.equal(plane.starts.length, before.starts, 'it was not started meanwhile');
-  assert.equal(await plane.ask('start', 'db'), '202');
+  assert.equal(await plane.runVerb('start', 'db'), '202');
   plane.guest('db');
   assert.equal(plane.starts.length, before.starts + 1);
   assert.deepEqual(machineOf(plane, 'db'), before.machine);
@@ -179,25 +179,25 @@ async function verifySelfsame(plane: VmPlane, before: Before): Promise<void> {
 
 const snapshotOfRunning: Scenario = {
   prepare: makeVm,
-  ask: (plane) => plane.put(aSnapshot('shot', 'db')),
+  ask: (plane) => plane.beginApply(aSnapshot('shot', 'db')),
   makes: ['VirtualMachineSnapshot', 'shot'],
   meanwhile: (plane) => guestWrites(plane, 'wiped'),
   async verify(plane, before) {
     await verifySnapshot(plane);
-    const { root, logs, 'persistent-state-for-db': state } = await heldBy(plane, 'shot');
+    const { root, logs, 'persistent-state-for-db': state } = await snapshotTexts(plane, 'shot');
     assert.equal(state, 'sealed');
     assert.match(root ?? 'nothing', /^(precious|wiped)$/);
     assert.equal(logs, root, 'all disks of the same time');
     assert.equal(plane.starts.length, before.starts, 'the guest was not restarted');
-    assert.match(await plane.shown('db'), /^Running, VMI Running, running/);
+    assert.match(await plane.summaryOf('db'), /^Running, VMI Running, running/);
     await verifyFree(plane, 'db');
-    assert.equal(await plane.ask('stop', 'db'), '202');
+    assert.equal(await plane.runVerb('stop', 'db'), '202');
   },
 };
 
 const restoreInPlace: Scenario = {
   prepare: takeSnapshot,
-  ask: (plane) => plane.put(aRestore('back', 'db', 'shot', { targetReadinessPolicy: 'StopTarget' })),
+  ask: (plane) => plane.beginApply(aRestore('back', 'db', 'shot', { targetReadinessPolicy: 'StopTarget' })),
   makes: ['VirtualMachineRestore', 'back'],
   async verify(plane, before) {
     const { metadata } = await verifyComplete(plane, 'db');
@@ -210,10 +210,10 @@ const restoreInPlace: Scenario = {
 const restoreOfDeleted: Scenario = {
   async prepare(plane) {
     const before = await takeSnapshot(plane);
-    await removeAll(plane, ['VirtualMachine', 'PersistentVolumeClaim']);
+    await deleteAll(plane, ['VirtualMachine', 'PersistentVolumeClaim']);
     return before;
   },
-  ask: (plane) => plane.put(aRestore('back', 'db', 'shot')),
+  ask: (plane) => plane.beginApply(aRestore('back', 'db', 'shot')),
   makes: ['VirtualMachineRestore', 'back'],
   async verify(plane, before) {
     await verifyComplete(plane, 'db');
@@ -225,20 +225,22 @@ const restoreOfDeleted: Scenario = {
 
 const restoreToAnotherName: Scenario = {
   prepare: takeSnapshot,
-  ask: (plane) => plane.put(aRestore('back', 'copy', 'shot')),
+  ask: (plane) => plane.beginApply(aRestore('back', 'copy', 'shot')),
   makes: ['VirtualMachineRestore', 'back'],
   async verify(plane, before) {
     const { spec } = await verifyComplete(plane, 'copy');
     const { uuid, serial } = spec.template.spec.domain.firmware;
     assert.notEqual(uuid, before.firmware.uuid);
     assert.notEqual(serial, before.firmware.serial);
-    const renewed = (await plane.events('back')).filter((event) => event.includes(`has the new firmware uuid ${uuid}`));
+    const renewed = (await plane.eventsOf('back')).filter((event) =>
+      event.includes(`has the new firmware uuid ${uuid}`),
+    );
     assert.equal(renewed.length, 1, 'reported once');
     const { metadata, spec: first } = await plane.get('VirtualMachine', 'db');
     assert.deepEqual([metadata.uid, first.template.spec.domain.firmware], [before.uid, before.firmware]);
-    assert.match(await plane.shown('db'), /^Running, VMI Running, running,/);
+    assert.match(await plane.summaryOf('db'), /^Running, VMI Running, running,/);
     assert.equal(plane.starts.length, before.starts);
-    assert.equal(await plane.ask('start', 'copy'), '202');
+    assert.equal(await plane.runVerb('start', 'copy'), '202');
     assert.equal(machineOf(plane, 'copy').firmware.uuid, uuid);
     assert.notDeepEqual(macsOf(machineOf(plane, 'copy')), macsOf(before.machine));
     await verifyDisks(plane, 'copy');
@@ -250,7 +252,7 @@ const macsOf = ({ devices }: Loose): Loose[] => devices.map(({ macAddress }: Loo
 /** A VM that an older version left starts. */
 const oldVm: Scenario = {
   prepare: makeVm,
-  ask: (plane) => storeAsIs(plane, withoutFirmwareUuid(aVm('old', { runStrategy: 'Always' }))),
+  ask: (plane) => storePastAdmission(plane, withoutFirmwareUuid(aVm('old', { runStrategy: 'Always' }))),
   makes: ['VirtualMachine', 'old'],
   async verify(plane, before) {
     const { metadata, spec } = await plane.get('VirtualMachine', 'old');
@@ -305,7 +307,7 @@ async function runAllCrashPoints({ scenario: name, agents = false, from = 0, ste
       const before = await scenario.prepare(plane);
       cut = await killDuring(plane, scenario, { after, agents });
       await scenario.verify(plane, before);
-      await removeEverything(plane);
+      await deleteEverything(plane);
     } catch (error) {
       throw new Error(`killed after write ${after}: ${(error as Error).message}`, { cause: error });
     }

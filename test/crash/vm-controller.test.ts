@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import { can, type Verb, type VerbOptions } from '#api/can.ts';
+import { decideVerb, type SubresourceVerb, type VerbOptions } from '#api/verbs/decide-verb.ts';
 import { legacyUuid } from '#api/legacy-uuid.ts';
 import { VM_FINALIZER, VMI_FINALIZER } from '#api/names.ts';
 import type { RunStrategy } from '#api/virtual-machine/schema.ts';
@@ -19,10 +19,10 @@ import { timestamp } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { EventRecorder } from '#runtime/events.ts';
-import { Metrics } from '#runtime/metrics.ts';
+import { MetricRegistry } from '#runtime/metrics.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 import { ADMIN, startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
-import { learnerOf, toldDevices } from '#test/support/told-devices.ts';
+import { staticDeviceMap, deviceStatusOf } from '#test/support/static-devices.ts';
 
 const VMS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines';
 const VMIS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances';
@@ -125,15 +125,15 @@ class Scene {
       phase,
       phaseTransitionTimestamps: [...phaseTransitionTimestamps, transition],
       conditions: [ready],
-      ...(phase === 'Running' ? toldDevices(DEVICES) : {}),
+      ...(phase === 'Running' ? deviceStatusOf(DEVICES) : {}),
     };
     await this.ok('PATCH', `${VMIS}/${name}/status`, { status: body });
   }
 
   /** Requests what the subresource would write; returns the refusal, if any. */
-  async ask(verb: Verb, name: string, options?: VerbOptions): Promise<string> {
+  async ask(verb: SubresourceVerb, name: string, options?: VerbOptions): Promise<string> {
     const [vm, vmi] = [await this.find(`${VMS}/${name}`), await this.find(`${VMIS}/${name}`)];
-    const answer = can(verb, { name, vm, vmi, options });
+    const answer = decideVerb(verb, { name, vm, vmi, options });
     if ('denied' in answer) return `${answer.denied.code} ${answer.denied.message}`;
     for (const step of answer.allowed) {
       if (step.do === 'patchVm') await this.ok('PATCH', `${VMS}/${name}`, step.patch);
@@ -191,10 +191,10 @@ async function startControllers({ core }: TestApi, clock: FakeClock, gate: Gate 
   const client = createClient(createInProcessTransport({ handler, user: ADMIN, userAgent: 'test' }));
   const informers = new SharedInformers({ reader: client, clock, log, signal });
   const events = new EventRecorder({ writer: client, clock, log, component: 'test', signal });
-  const metrics = new Metrics();
+  const metrics = new MetricRegistry();
   const parts = { client, informer: informers.of.bind(informers), clock, log, events, metrics, signal };
-  const running = [vmController, learnerOf(DEVICES)].flatMap((controller) => controller.start(parts));
-  await informers.synced();
+  const running = [vmController, staticDeviceMap(DEVICES)].flatMap((controller) => controller.start(parts));
+  await informers.waitForSync();
   return {
     async idle() {
       for (const controller of running) await controller.idle();

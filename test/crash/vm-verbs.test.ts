@@ -22,17 +22,17 @@ interface Verb {
 
 const verbs: Record<'start' | 'restart' | 'stop' | 'delete', Verb> = {
   start: {
-    ask: (plane) => plane.tell('start', 'db'),
+    ask: (plane) => plane.beginVerb('start', 'db'),
     isTaken: (vm) => vm.spec.runStrategy === 'Always',
     end: 'runs',
   },
   restart: {
-    ask: (plane) => plane.tell('restart', 'db'),
+    ask: (plane) => plane.beginVerb('restart', 'db'),
     isTaken: (_, vmi, uid) => vmi.metadata.uid !== uid,
     end: 'runs',
   },
   stop: {
-    ask: (plane) => plane.tell('stop', 'db'),
+    ask: (plane) => plane.beginVerb('stop', 'db'),
     isTaken: (vm) => vm.spec.runStrategy === 'Halted',
     end: 'stopped',
   },
@@ -77,7 +77,7 @@ async function verify(plane: VmPlane, end: Verb['end'], starts: number): Promise
   const pods = await plane.list('Pod');
   const record = await plane.find('VirtualMachineIdentity', 'db');
   if (end === 'runs') {
-    assert.equal(await plane.shown('db'), `Running, VMI Running, running, ${starts}`);
+    assert.equal(await plane.summaryOf('db'), `Running, VMI Running, running, ${starts}`);
     const { id, node } = plane.starts.at(-1)!;
     assert.equal(record.status.instance, id);
     assert.deepEqual(
@@ -91,7 +91,7 @@ async function verify(plane: VmPlane, end: Verb['end'], starts: number): Promise
     plane.nodes.flatMap(({ host }) => [...host.guests()]),
     [],
   );
-  if (end === 'stopped') return assert.equal(await plane.shown('db'), `Stopped, no VMI, no guest, ${starts}`);
+  if (end === 'stopped') return assert.equal(await plane.summaryOf('db'), `Stopped, no VMI, no guest, ${starts}`);
   for (const kind of ['VirtualMachine', 'VirtualMachineInstance', 'VirtualMachineIdentity']) {
     assert.deepEqual(await plane.list(kind), []);
   }
@@ -121,7 +121,7 @@ async function verifyIdentity(plane: VmPlane, first: number): Promise<void> {
 
 /** Runs all verbs on one VM, with a kill after the n-th write of each; returns the number of kills. */
 async function runVerbs(plane: VmPlane, crash: Crash): Promise<number> {
-  await plane.put(aClaim('data'));
+  await plane.beginApply(aClaim('data'));
   await plane.apply(aVmOnClaim('db', 'data', { runStrategy: 'Halted' }));
   const before = plane.starts.length;
   let cuts = 0;
@@ -137,7 +137,7 @@ async function runVerbs(plane: VmPlane, crash: Crash): Promise<number> {
   await plane.delete('PersistentVolumeClaim', 'data');
   assert.deepEqual(await plane.list('PersistentVolume'), []);
   assert.deepEqual(
-    plane.nodes.flatMap(({ data }) => [...data]),
+    plane.nodes.flatMap(({ volumeNames }) => [...volumeNames]),
     [],
   );
   return cuts;

@@ -12,7 +12,7 @@ import { systemClock } from '#lib/clock.ts';
 import { blocksOf, commandsOf, findPageErrors, type Block, type Command } from '#test/docs/page.ts';
 import { isSameOutput } from '#test/docs/same-output.ts';
 import { FULL_RUN } from '#test/support/full-run.ts';
-import { newKubectl } from '#test/support/kubectl.ts';
+import { findNewKubectl } from '#test/support/kubectl.ts';
 import type { Plane } from '#test/support/plane.ts';
 import { startSimulatedPlane } from '#test/support/simulated-plane.ts';
 import { readyNamespace, removeNamespace } from '#test/transcripts/ready-namespace.ts';
@@ -68,7 +68,7 @@ test('the index has every page', () => {
   assert.deepEqual(missing, []);
 });
 
-const kubectl = newKubectl();
+const kubectl = findNewKubectl();
 const wantsReal = ({ directive }: Block) => directive?.kind === 'real-guests-too';
 
 // Two at a time: pages mostly wait, and each has its own namespace.

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { isCommand, type CommandEntry } from '#cli/command.ts';
-import { NOT_HERE } from '#cli/not-here.ts';
+import { UNSUPPORTED_COMMANDS } from '#cli/unsupported-commands.ts';
 import { commands } from '#cli/run.ts';
 
 const page = readFileSync(new URL('../../docs/virtctl.md', import.meta.url), 'utf8');
@@ -32,5 +32,5 @@ test('every command has a row with its summary and origin', () => {
 
 test('the table of unsupported KubeVirt commands matches the messages of the program', () => {
   const rows = [...rowsBelow('KubeVirt commands that are not supported')].map(([name, [why]]) => [name, why]);
-  assert.deepEqual(Object.fromEntries(rows), Object.fromEntries(NOT_HERE));
+  assert.deepEqual(Object.fromEntries(rows), Object.fromEntries(UNSUPPORTED_COMMANDS));
 });

@@ -45,7 +45,7 @@ before(async () => {
     },
   });
   guest = plane.guest('shown');
-  await guest.boots();
+  await guest.awaitBoot();
 });
 after(async () => {
   for (const cleanUp of cleanUps) await cleanUp();
@@ -136,7 +136,7 @@ suite('a real guest', () => {
     await plane.put('virtualmachines/shown/migrate');
     echo.on('error', () => {});
     await read(echo);
-    await guest.until('the guest is on another node', (vmi) => {
+    await guest.awaitVmi('the guest is on another node', (vmi) => {
       const { nodeName, migrationState } = vmi?.status ?? {};
       return nodeName !== from && migrationState?.completed === true;
     });

@@ -13,8 +13,8 @@ import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
-import { judgeHistory } from '#test/support/identity-history.ts';
-import { http1Request } from '#test/support/raw-https.ts';
+import { assertHistory } from '#test/support/identity-history.ts';
+import { sendHttp1Request } from '#test/support/raw-https.ts';
 import { startRealPlane, type RealGuest, type RealPlane } from '#test/support/real-guests.ts';
 
 const cleanUps: (() => unknown)[] = [];
@@ -67,13 +67,13 @@ class StableVm {
       ...manifest,
       spec: { runStrategy: 'Always', template: { spec: template } },
     });
-    return this.guest.boots();
+    return this.guest.awaitBoot();
   }
 
   /** Returns what the guest sees now, without a boot. */
   async probe(): Promise<GuestReport> {
     const tag = `now-${++probes}`;
-    const text = await this.guest.says(`probe ${tag}`, new RegExp(`GUEST END ${tag}`));
+    const text = await this.guest.runCommand(`probe ${tag}`, new RegExp(`GUEST END ${tag}`));
     return lastReport(text, tag)!;
   }
 
@@ -98,11 +98,11 @@ class StableVm {
   }
 
   async restart(): Promise<GuestReport> {
-    const { bootid = '' } = (await this.guest.boots()).facts;
+    const { bootid = '' } = (await this.guest.awaitBoot()).facts;
     const { uid } = (await this.guest.vmi()).metadata;
     await plane.put(`virtualmachines/${this.at.name}/restart`);
-    await this.guest.until('is another instance', (vmi) => vmi !== undefined && vmi.metadata.uid !== uid);
-    return this.guest.boots({ afterBootId: bootid });
+    await this.guest.awaitVmi('is another instance', (vmi) => vmi !== undefined && vmi.metadata.uid !== uid);
+    return this.guest.awaitBoot({ afterBootId: bootid });
   }
 
   async record() {
@@ -135,7 +135,7 @@ async function loseRecord({ at }: StableVm): Promise<void> {
       'impersonate-group': 'system:masters',
     };
     const text = body === undefined ? {} : { body: JSON.stringify(body) };
-    const answer = await http1Request(plane.server.access(), { method, path, headers, ...text });
+    const answer = await sendHttp1Request(plane.server.access(), { method, path, headers, ...text });
     assert.equal(answer.status, 200, answer.text);
   };
   await call('DELETE', 'kube-system:generic-garbage-collector');
@@ -200,7 +200,7 @@ test('the devices of a guest keep their addresses', async (t) => {
     const { 'HOT-VIRTIO': _gone, ...rest } = placesOf(await vm.probe());
     await plane.put(`virtualmachines/${vm.at.name}/removevolume`, { name: 'hot-virtio' });
     await vm.waitUntilSeen('the disk was unplugged', (report) => !('HOT-VIRTIO' in placesOf(report)));
-    await plane.until(
+    await plane.awaitObject(
       VIRTUAL_MACHINE_IDENTITIES,
       vm.at.name,
       (record) => record?.status?.devices?.every(({ id }) => id !== 'disk-hot-virtio') === true,
@@ -215,7 +215,7 @@ test('the devices of a guest keep their addresses', async (t) => {
     const learned = await vm.record();
     assert.equal(learned.deviceHash, deviceHash, 'the next agent reads the same devices');
     await loseRecord(vm);
-    const { status = {} } = (await plane.until(
+    const { status = {} } = (await plane.awaitObject(
       VIRTUAL_MACHINE_IDENTITIES,
       vm.at.name,
       (record) => record?.status?.deviceHash === deviceHash,
@@ -225,7 +225,7 @@ test('the devices of a guest keep their addresses', async (t) => {
     assert.deepEqual(status.devices?.toSorted(byId), learned.devices?.toSorted(byId), 'a lost record is rebuilt');
     assert.deepEqual(placesOf(await vm.restart()), rest);
     // The history accounts for every change of the record.
-    judgeHistory(
+    assertHistory(
       await plane.client.get(VIRTUAL_MACHINES, vm.at),
       await plane.client.get(VIRTUAL_MACHINE_IDENTITIES, vm.at),
     );
@@ -234,7 +234,7 @@ test('the devices of a guest keep their addresses', async (t) => {
 
 /** Returns all PCI devices by address; the guest needs no drivers for that. */
 async function cardsOf({ guest }: StableVm): Promise<Record<string, string>> {
-  const text = await guest.says(`probe cards-${++probes}`, new RegExp(`GUEST END cards-${probes}`));
+  const text = await guest.runCommand(`probe cards-${++probes}`, new RegExp(`GUEST END cards-${probes}`));
   const found = [...text.matchAll(/^GUEST pci (\S+) 0x(\S+):0x(\S+)/gm)];
   return Object.fromEntries(found.map(([, at = '', vendor, device]) => [at, `${vendor}:${device}`]));
 }

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
-import { addressText } from '#api/device-address.ts';
+import { formatAddress } from '#api/device-address.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { GUEST_IMAGE } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
@@ -26,7 +26,7 @@ import {
   ovirtOvf,
 } from '#formats/testing/ovirt-ovf.ts';
 import * as mixes from '#test/libvirt/mixes.ts';
-import { openLibvirt, whyNoLibvirt } from '#test/support/libvirt.ts';
+import { openLibvirt, libvirtSkipReason } from '#test/support/libvirt.ts';
 import { startRealPlane, type RealPlane } from '#test/support/real-guests.ts';
 
 const MIB = 1024 * 1024;
@@ -96,7 +96,7 @@ async function stopVm(plane: RealPlane): Promise<void> {
   await plane.put(`virtualmachines/${VM.name}/stop`);
   await plane
     .guest(VM.name)
-    .untilVm('is stopped', ({ status }) => status?.printableStatus === 'Stopped' && status.created !== true);
+    .awaitVm('is stopped', ({ status }) => status?.printableStatus === 'Stopped' && status.created !== true);
 }
 
 /** Returns the boot order in the exported files of other formats. */
@@ -120,9 +120,9 @@ test('an OVA imports the selfsame machine into a new data directory', async (t: 
 
   const home = await startRealPlane(t, { nodes: 1 });
   await createVm(home);
-  const first = await home.guest(VM.name).boots();
+  const first = await home.guest(VM.name).awaitBoot();
   const data = first.disks.find(({ serial }) => serial === 'C');
-  await home.guest(VM.name).says(`nvset travels-along\nwrite ${data?.name} selfsame`, /GUEST wrote/);
+  await home.guest(VM.name).runCommand(`nvset travels-along\nwrite ${data?.name} selfsame`, /GUEST wrote/);
   await removeSecondDisk(home);
   await stopVm(home);
   assert.deepEqual(
@@ -139,7 +139,7 @@ test('an OVA imports the selfsame machine into a new data directory', async (t: 
   const body = { spec: { template: { spec: { domain: { firmware: { kernelBoot } } } } } };
   await abroad.client.patch(VIRTUAL_MACHINES, VM, { type: 'merge', body });
   await abroad.put(`virtualmachines/${VM.name}/start`);
-  const again = await abroad.guest(VM.name).boots();
+  const again = await abroad.guest(VM.name).awaitBoot();
 
   const gone = first.disks.find(({ serial }) => serial === 'B');
   const pci = first.pci.filter((address) => address !== gone?.pci);
@@ -147,7 +147,7 @@ test('an OVA imports the selfsame machine into a new data directory', async (t: 
   assert.deepEqual(identityOf(again), identityOf({ ...first, pci, disks }));
   assert.match(again.facts['tpm.nv'] ?? '', /^travels-along/, 'the TPM state is imported');
   const { name } = again.disks.find(({ serial }) => serial === 'C') ?? { name: '' };
-  assert.match(await abroad.guest(VM.name).says(`read ${name}`, /GUEST read \S+ \S+/), /GUEST read \S+ selfsame/);
+  assert.match(await abroad.guest(VM.name).runCommand(`read ${name}`, /GUEST read \S+ \S+/), /GUEST read \S+ selfsame/);
   assert.deepEqual((await bootOf(abroad)).ovf, BOOT, 'the boot order is imported');
   await stopVm(abroad);
 
@@ -199,15 +199,15 @@ async function importOld(plane: RealPlane, dir: string, t: TestContext): Promise
   const body = { spec: { template: { spec: { domain: { firmware: { kernelBoot }, devices } } } } };
   await plane.client.patch(VIRTUAL_MACHINES, { namespace: 'default', name: 'old' }, { type: 'merge', body });
   await plane.put('virtualmachines/old/start');
-  const { pci } = await plane.guest('old').boots();
+  const { pci } = await plane.guest('old').awaitBoot();
   // Slots 0 and 1 belong to the chipset.
   const ofDevices = pci.filter((address) => !/^0000:00:0[01]\./.test(address));
   assert.deepEqual(
     ofDevices.toSorted(),
     [2, 3, 4, 5, 6, 7].map((slot) => `0000:00:0${slot}.0`),
   );
-  if (whyNoLibvirt() !== undefined) return;
+  if (libvirtSkipReason() !== undefined) return;
   const [defined = ''] = await openLibvirt(t).define([mixes.domainOf({ chipset: 'i440fx', devices: OLD_HARDWARE })]);
-  const places = readLibvirt(defined).rows.map((row) => addressText(row));
+  const places = readLibvirt(defined).rows.map((row) => formatAddress(row));
   assert.deepEqual(ofDevices.toSorted(), places.filter((place) => /^0000:00:0[2-9]/.test(place)).toSorted());
 }

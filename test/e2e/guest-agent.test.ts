@@ -61,7 +61,7 @@ before(async () => {
   });
   await plane.create(VIRTUAL_MACHINES, VM);
   guest = plane.guest('vm');
-  await guest.boots();
+  await guest.awaitBoot();
 }, SLOW);
 
 after(async () => {
@@ -72,19 +72,19 @@ const has = (type: string) => (vmi: VirtualMachineInstance | undefined) => isTru
 const read = (what: string): Promise<Loose> => plane.read(`virtualmachineinstances/vm/${what}`);
 
 test('the guest is ready when it answers over HTTP', SLOW, async () => {
-  await guest.until('it is ready', has('Ready'));
+  await guest.awaitVmi('it is ready', has('Ready'));
 });
 
 test('its agent reports its system, addresses, users and file systems', SLOW, async () => {
-  await guest.until('its agent is connected', has('AgentConnected'));
-  await guest.until('it has an address', (vmi) => vmi?.status?.interfaces?.[0]?.ipAddress === '10.0.2.15');
+  await guest.awaitVmi('its agent is connected', has('AgentConnected'));
+  await guest.awaitVmi('it has an address', (vmi) => vmi?.status?.interfaces?.[0]?.ipAddress === '10.0.2.15');
   const { status } = await guest.vmi();
   assert.equal(status?.guestOSInfo?.id, 'selfsame-guest');
   assert.equal(status?.interfaces?.[0]?.infoSource, 'domain, guest-agent');
   assert.equal((await read('guestosinfo')).hostname, 'selfsame-guest');
   const [user] = (await read('userlist')).items;
   assert.equal(user.userName, 'root');
-  await guest.says('mkfs vda', /GUEST mounted vda/);
+  await guest.runCommand('mkfs vda', /GUEST mounted vda/);
   const [disk] = (await read('filesystemlist')).items;
   assert.deepEqual([disk.mountPoint, disk.fileSystemType, disk.disk[0].busType], ['/data', 'ext4', 'virtio']);
 });
@@ -135,24 +135,24 @@ test('a snapshot freezes its file systems, and the guest can write afterwards', 
     spec: { source },
   };
   await plane.create(type, snapshot);
-  const taken = await plane.until(type, 'snap', (object) => object !== undefined && isSnapshotFinished(object));
+  const taken = await plane.awaitObject(type, 'snap', (object) => object !== undefined && isSnapshotFinished(object));
   assert.deepEqual(taken?.status?.indications, ['Online', 'GuestAgent'], JSON.stringify(taken?.status));
   assert.equal(taken?.status?.phase, 'Succeeded');
-  await guest.says('append /data/after snapshot', /GUEST appended/);
+  await guest.runCommand('append /data/after snapshot', /GUEST appended/);
 });
 
 test('a frozen guest writes nothing until the timeout', SLOW, async () => {
   await plane.put('virtualmachineinstances/vm/freeze', { unfreezeTimeout: '5s' });
-  await guest.until('the guest is reported as frozen', (vmi) => vmi?.status?.fsFreezeStatus === 'frozen');
+  await guest.awaitVmi('the guest is reported as frozen', (vmi) => vmi?.status?.fsFreezeStatus === 'frozen');
   // The guest answers only when its file system is no longer frozen.
-  await guest.says('append /data/after freeze', /GUEST appended/);
+  await guest.runCommand('append /data/after freeze', /GUEST appended/);
   const frozen = await read('guestosinfo');
   assert.equal(frozen.fsFreezeStatus, undefined);
 });
 
 test('a guest that no longer answers is not ready, and is stopped and started again', SLOW, async () => {
   const { uid } = (await guest.vmi()).metadata;
-  await guest.says('unserve', /GUEST serves no more/);
-  await guest.until('there is another instance', (vmi) => vmi !== undefined && vmi.metadata.uid !== uid);
-  await guest.until('it is ready again', has('Ready'));
+  await guest.runCommand('unserve', /GUEST serves no more/);
+  await guest.awaitVmi('there is another instance', (vmi) => vmi !== undefined && vmi.metadata.uid !== uid);
+  await guest.awaitVmi('it is ready again', has('Ready'));
 });

@@ -15,8 +15,8 @@ import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.t
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { CONFIG_MAPS, SECRETS, type ConfigMap } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
-import { migrate } from '#test/support/moving-guests.ts';
-import { documentsOf, startRealPlane, type RealGuest, type RealPlane } from '#test/support/real-guests.ts';
+import { migrate } from '#test/support/real-migrations.ts';
+import { parseDocuments, startRealPlane, type RealGuest, type RealPlane } from '#test/support/real-guests.ts';
 
 const EXAMPLE = new URL('../../examples/vm-hardware.yaml', import.meta.url);
 const at = { namespace: 'default', name: 'hardware' };
@@ -42,7 +42,7 @@ let probes = 0;
 /** Returns vendor and device by address, as the guest sees them. */
 async function readPciDevices(): Promise<Record<string, string>> {
   const tag = `cards-${++probes}`;
-  const text = await guest.says(`probe ${tag}`, new RegExp(`GUEST END ${tag}`));
+  const text = await guest.runCommand(`probe ${tag}`, new RegExp(`GUEST END ${tag}`));
   const report = text.slice(text.lastIndexOf(`GUEST BEGIN ${tag}`));
   const found = [...report.matchAll(/^GUEST pci (\S+) 0x(\S+):0x(\S+)/gm)];
   return Object.fromEntries(found.map(([, address = '', vendor, device]) => [address, `${vendor}:${device}`]));
@@ -87,7 +87,7 @@ const WANT: Readonly<Record<string, string>> = {
 let first: Record<string, string>;
 
 test('a guest finds all devices of its spec, each at its address', async () => {
-  const [settings, vm] = documentsOf(readFileSync(EXAMPLE, 'utf8')) as [ConfigMap, VirtualMachine];
+  const [settings, vm] = parseDocuments(readFileSync(EXAMPLE, 'utf8')) as [ConfigMap, VirtualMachine];
   const inDefault = <T extends KubeObject>(object: T): T => ({
     ...object,
     metadata: { ...object.metadata, namespace: at.namespace },
@@ -103,13 +103,13 @@ test('a guest finds all devices of its spec, each at its address', async () => {
   const fields = [{ path: 'name', fieldRef: { fieldPath: 'metadata.name' } }];
   spec.volumes!.push({ name: 'keys', secret: { secretName: 'keys' } }, { name: 'self', downwardAPI: { fields } });
   await plane.create(VIRTUAL_MACHINES, inDefault(vm));
-  assert.equal((await guest.boots()).facts['product'], 'Lab, 1');
+  assert.equal((await guest.awaitBoot()).facts['product'], 'Lab, 1');
   first = await readPciDevices();
   for (const [address, card] of Object.entries(WANT)) assert.equal(first[address], card, address);
 });
 
 test('the guest reads a ConfigMap, a Secret and its own name from disks', async () => {
-  const text = await guest.says('files', /GUEST files end/);
+  const text = await guest.runCommand('files', /GUEST files end/);
   const found = Object.fromEntries(
     [...text.matchAll(/^GUEST file \S+ (\S+) ([0-9a-f]{64})/gm)].map(([, name = '', sum]) => [name, sum]),
   );
@@ -138,7 +138,7 @@ test('the link of its interface can be set down and up while the guest runs', as
   const dhcp = async (state: 'up' | 'down') => {
     await edit(({ domain }) => (domain.devices!.interfaces![0]!.state = state));
     await waitForEvent(new RegExp(`The link of nic-default is ${state}\\.`));
-    const text = await guest.says('dhcp', /GUEST dhcp \S+/);
+    const text = await guest.runCommand('dhcp', /GUEST dhcp \S+/);
     return text.slice(text.lastIndexOf('GUEST dhcp '));
   };
   assert.match(await dhcp('down'), /dhcp none/);
@@ -146,15 +146,15 @@ test('the link of its interface can be set down and up while the guest runs', as
 });
 
 test('a restart with one more device moves no device', async () => {
-  const { bootid = '' } = (await guest.boots()).facts;
+  const { bootid = '' } = (await guest.awaitBoot()).facts;
   const { uid } = (await guest.vmi()).metadata;
   await edit(({ domain, volumes }) => {
     domain.devices!.disks!.unshift({ name: 'more', serial: 'MORE-1', disk: { bus: 'virtio' } });
     volumes!.push({ name: 'more', emptyDisk: { capacity: '16Mi' } });
   });
   await plane.put(`virtualmachines/${at.name}/restart`);
-  await guest.until('is another instance', (vmi) => vmi !== undefined && vmi.metadata.uid !== uid);
-  await guest.boots({ afterBootId: bootid });
+  await guest.awaitVmi('is another instance', (vmi) => vmi !== undefined && vmi.metadata.uid !== uid);
+  await guest.awaitBoot({ afterBootId: bootid });
   const now = await readPciDevices();
   const more = Object.entries(now).filter(([address]) => first[address] === undefined);
   assert.deepEqual(
@@ -176,10 +176,10 @@ test('the guest has the same devices on another node', async () => {
 
 test('an expired watchdog resets the guest, with an Event', async () => {
   const { uid } = (await guest.vmi()).metadata;
-  await guest.says('watchdog 2', /GUEST watchdog runs/);
+  await guest.runCommand('watchdog 2', /GUEST watchdog runs/);
   await waitForEvent(/did not reset its watchdog in time and is restarted/);
   // The console log of this node has no boot yet: the guest was migrated to it.
-  await guest.boots();
+  await guest.awaitBoot();
   assert.equal((await guest.vmi()).metadata.uid, uid, 'the instance is the same');
   assert.deepEqual(await readPciDevices(), first);
 });

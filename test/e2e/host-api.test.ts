@@ -8,18 +8,18 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { HostDevice, HostVerb, HostVm, HostVmStats } from '#api/host-api.ts';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
-import { pciAddressFromMap, printPciAddress } from '#api/pci-address.ts';
-import { DeviceBook } from '#node/domains/device-book.ts';
-import { Turns } from '#node/domains/turns.ts';
+import { pciAddressFromMap, formatPciAddress } from '#api/pci-address.ts';
+import { DeviceReadings } from '#node/domains/device-readings.ts';
+import { DomainLocks } from '#node/domains/domain-locks.ts';
 import { AgentReader } from '#node/guest-agent/agent-reader.ts';
 import { openHostApi } from '#node/host-api/host-api.ts';
 import type { HostApi } from '#node/endpoint/endpoint-agent.ts';
 import { guestUser, openQemu } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
-import { addressText } from '#api/device-address.ts';
+import { formatAddress } from '#api/device-address.ts';
 import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
 import * as mixes from '#test/libvirt/mixes.ts';
-import { openLibvirt, whyNoLibvirt } from '#test/support/libvirt.ts';
+import { openLibvirt, libvirtSkipReason } from '#test/support/libvirt.ts';
 
 const VM_ID = '27c61cea-f4fd-47e9-84e8-d1598f32ccc0';
 const GUEST = join(import.meta.dirname, '../../.cache/guest');
@@ -33,10 +33,18 @@ let agents: AgentReader;
 
 before(async () => {
   await hypervisor.adopt();
-  const book = new DeviceBook({ hypervisor, clock: systemClock });
+  const book = new DeviceReadings({ hypervisor, clock: systemClock });
   agents = new AgentReader({ hypervisor, clock: systemClock, log: silentLog });
   const capabilities = await hypervisor.capabilities();
-  const parts = { hypervisor, book, agents, turns: new Turns(), capabilities, clock: systemClock, log: silentLog };
+  const parts = {
+    hypervisor,
+    book,
+    agents,
+    turns: new DomainLocks(),
+    capabilities,
+    clock: systemClock,
+    log: silentLog,
+  };
   api = await openHostApi({ dir, guestUser, ...parts });
   const images = join(dir, 'host-images');
   for (const file of ['vmlinuz', 'initrd.gz']) copyFileSync(join(GUEST, file), join(images, file));
@@ -75,7 +83,7 @@ async function report(tag: string, ask?: string): Promise<GuestReport> {
 
 const where = ({ address }: HostDevice): string => {
   const pci = address === undefined || address === '' ? undefined : pciAddressFromMap(address);
-  return pci === undefined ? '' : printPciAddress(pci);
+  return pci === undefined ? '' : formatPciAddress(pci);
 };
 
 /** Addresses by serial or MAC, as list reports them and as the guest sees them. */
@@ -124,7 +132,7 @@ async function placesOfLibvirt(
   const [defined = ''] = await openLibvirt(t).define([domain]);
   return readLibvirt(defined)
     .rows.filter(({ device, address }) => address?.['type'] === 'pci' && (hasAgent || device !== 'virtio-serial'))
-    .map((row) => addressText(row))
+    .map((row) => formatAddress(row))
     .filter(isOfDevice)
     .toSorted();
 }
@@ -132,30 +140,34 @@ async function placesOfLibvirt(
 /** Slots 0 and 1 belong to the chipset. */
 const isOfDevice = (address: string) => !/^0000:00:0[01]\./.test(address);
 
-test('a VM of the old format has the device addresses that libvirt assigned', { skip: whyNoLibvirt() }, async (t) => {
-  const network = { macAddr: '02:00:00:00:00:0a,02:00:00:00:00:0b', nicModel: 'pv,e1000' };
-  const drives = [
-    { if: 'virtio', path: 'a', serial: 'S-a' },
-    { if: 'virtio', path: 'b', serial: 'S-b' },
-  ];
-  const old = { drives, ...network, soundDevice: 'ich6', display: 'qxl', spiceMonitors: '2' };
-  const created = await call('create', { vmId: VM_ID, memSize: 160, ...KERNEL, ...old });
-  const hardware = [
-    ...[mixes.vd(0), mixes.vd(1), mixes.cdrom('hdc', 'ide'), mixes.nic(1), mixes.nic(2, 'e1000')],
-    ...[mixes.video('qxl'), mixes.video('qxl'), mixes.sound('ich6')],
-  ];
-  assert.deepEqual(
-    created.devices.map(where).filter(isOfDevice).filter(Boolean).toSorted(),
-    await placesOfLibvirt(t, hardware, { hasAgent: false }),
-  );
-  assert.deepEqual(listedPlaces(created), {
-    '02:00:00:00:00:0a': '0000:00:03.0',
-    '02:00:00:00:00:0b': '0000:00:04.0',
-    'S-a': '0000:00:07.0',
-    'S-b': '0000:00:08.0',
-  });
-  await call('destroy', { vmId: VM_ID });
-});
+test(
+  'a VM of the old format has the device addresses that libvirt assigned',
+  { skip: libvirtSkipReason() },
+  async (t) => {
+    const network = { macAddr: '02:00:00:00:00:0a,02:00:00:00:00:0b', nicModel: 'pv,e1000' };
+    const drives = [
+      { if: 'virtio', path: 'a', serial: 'S-a' },
+      { if: 'virtio', path: 'b', serial: 'S-b' },
+    ];
+    const old = { drives, ...network, soundDevice: 'ich6', display: 'qxl', spiceMonitors: '2' };
+    const created = await call('create', { vmId: VM_ID, memSize: 160, ...KERNEL, ...old });
+    const hardware = [
+      ...[mixes.vd(0), mixes.vd(1), mixes.cdrom('hdc', 'ide'), mixes.nic(1), mixes.nic(2, 'e1000')],
+      ...[mixes.video('qxl'), mixes.video('qxl'), mixes.sound('ich6')],
+    ];
+    assert.deepEqual(
+      created.devices.map(where).filter(isOfDevice).filter(Boolean).toSorted(),
+      await placesOfLibvirt(t, hardware, { hasAgent: false }),
+    );
+    assert.deepEqual(listedPlaces(created), {
+      '02:00:00:00:00:0a': '0000:00:03.0',
+      '02:00:00:00:00:0b': '0000:00:04.0',
+      'S-a': '0000:00:07.0',
+      'S-b': '0000:00:08.0',
+    });
+    await call('destroy', { vmId: VM_ID });
+  },
+);
 
 test('list reports the addresses that the guest sees, after plug, unplug and a new create', async (t) => {
   const propagateErrors = 'off';
@@ -177,7 +189,7 @@ test('list reports the addresses that the guest sees, after plug, unplug and a n
   const booted = await report('boot');
   assert.equal(booted.facts['uuid'], VM_ID);
   assert.deepEqual(seenPlaces(booted), listedPlaces(created));
-  await t.test('the addresses are those that libvirt assigns', { skip: whyNoLibvirt() }, async (inner) => {
+  await t.test('the addresses are those that libvirt assigns', { skip: libvirtSkipReason() }, async (inner) => {
     const hardware = [mixes.video('cirrus'), mixes.vd(0), mixes.vd(1), mixes.nic(1), mixes.sound('ich6')];
     assert.deepEqual(
       booted.pci.filter(isOfDevice).toSorted(),

@@ -10,11 +10,11 @@ import { systemClock } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
 import type { Device, DiskSource, DomainDefinition } from '#node/definition/domain-definition.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
-import type { Incoming, MovingDisk, Outgoing, Sent } from '#node/hypervisor/migration.ts';
-import { Bell } from '#node/hypervisor/qemu/bell.ts';
-import { readJobs } from '#node/hypervisor/qemu/copy-jobs.ts';
+import type { IncomingMigration, MovingDisk, OutgoingMigration, TransferredState } from '#node/hypervisor/migration.ts';
+import { EventSignal } from '#node/hypervisor/qemu/event-signal.ts';
+import { readBlockJobs } from '#node/hypervisor/qemu/copy-jobs.ts';
 import { DomainDir } from '#node/hypervisor/qemu/domain-dir.ts';
-import { fromHere, parseDoor } from '#node/hypervisor/qemu/door.ts';
+import { reachableAddress, parseEndpointAddress } from '#node/hypervisor/qemu/migration-endpoint.ts';
 import { areReady, finishMirrors, startMirrors } from '#node/hypervisor/qemu/mirror.ts';
 import { QmpClient } from '#node/hypervisor/qemu/qmp.ts';
 import { echoDisk, READY, writeEchoDisk } from '#node/hypervisor/qemu/testing/echo-guest.ts';
@@ -22,14 +22,14 @@ import {
   guestFile,
   guestUser,
   qemuScene,
-  whyNoQemu,
+  qemuSkipReason,
   type QemuScene,
 } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
 import { poll } from '#node/hypervisor/qemu/timing.ts';
 import { aDisk } from '#node/hypervisor/testing/a-definition.ts';
-import { hasEnded, stateOf, until } from '#node/hypervisor/testing/scene.ts';
+import { hasEnded, stateOf, waitUntil } from '#node/hypervisor/testing/scene.ts';
 
-const skip = whyNoQemu();
+const skip = qemuSkipReason();
 const MIB = 2 ** 20;
 const IMAGE_BYTES = 24 * MIB;
 
@@ -38,7 +38,7 @@ interface Move {
   readonly source: Hypervisor;
   readonly target: Hypervisor;
   readonly id: string;
-  readonly outgoing: Outgoing;
+  readonly outgoing: OutgoingMigration;
 }
 
 interface MoveOptions {
@@ -75,7 +75,7 @@ describe('qemu: a migrating guest', { skip, timeout: 60_000 }, () => {
         const { guest, there, disks } = await guestWithDisks(scene);
         await scene.hypervisor.create(guest);
         const move = await prepareMigration(scene, guest, { there, disks, network: true });
-        const { memory, disks: nbd, secret } = move.outgoing.door;
+        const { memory, disks: nbd, secret } = move.outgoing.endpoint;
         assert.match(memory, /^tcp:127\.0\.0\.1:49\d{3}$/);
         assert.notEqual(memory, 'tcp:127.0.0.1:49152');
         assert.notEqual(nbd, memory);
@@ -101,10 +101,13 @@ describe('qemu: a migrating guest', { skip, timeout: 60_000 }, () => {
       const guest = scene.definition();
       await scene.hypervisor.create(guest);
       const move = await prepareMigration(scene, guest, { network: true });
-      const door = { ...move.outgoing.door, secret: 'ab'.repeat(32) };
+      const door = { ...move.outgoing.endpoint, secret: 'ab'.repeat(32) };
       const { signal } = new AbortController();
-      await assert.rejects(move.source.send(guest.id, { ...move.outgoing, door }, { signal }), /the migration failed/);
-      await move.source.takeBack(guest.id);
+      await assert.rejects(
+        move.source.send(guest.id, { ...move.outgoing, endpoint: door }, { signal }),
+        /the migration failed/,
+      );
+      await move.source.abortMigration(guest.id);
       assert.equal(stateOf(move.source, guest.id), 'running');
       assert.notEqual(stateOf(move.target, guest.id), 'running');
       await move.target.destroy(guest.id);
@@ -121,7 +124,7 @@ describe('qemu: a migrating guest', { skip, timeout: 60_000 }, () => {
       await scene.hypervisor.pause(guest.id);
       const first = await prepareMigration(scene, guest);
       await send(first);
-      await first.source.takeBack(guest.id);
+      await first.source.abortMigration(guest.id);
       await first.target.destroy(guest.id);
       await first.target.remove(guest.id);
 
@@ -156,9 +159,12 @@ describe('qemu: a migrating guest', { skip, timeout: 60_000 }, () => {
       await scene.hypervisor.close();
       const qmp = await monitorOf(scene, guest.id);
       const dir = new DomainDir(join(scene.nodeDir, 'domains'), guest.id);
-      const server = await fromHere(parseDoor(outgoing.door.disks ?? ''), { dir, user: guestUser });
+      const server = await reachableAddress(parseEndpointAddress(outgoing.endpoint.disks ?? ''), {
+        dir,
+        user: guestUser,
+      });
       await startMirrors(qmp, disks, { server, tlsCreds: undefined }, { bytesPerSecond: 0 });
-      const ready = async () => areReady(await readJobs(qmp), disks) || undefined;
+      const ready = async () => areReady(await readBlockJobs(qmp), disks) || undefined;
       assert.ok(await poll(systemClock, { timeoutMs: 30_000, everyMs: 10 }, ready));
       for (const name of ['raw', 'layer']) {
         const command = `qemu-io -d /machine/peripheral/disk-${name}/virtio-backend "write -P 9 4M 1M"`;
@@ -166,7 +172,7 @@ describe('qemu: a migrating guest', { skip, timeout: 60_000 }, () => {
       }
       await qmp.execute('stop');
 
-      await finishMirrors(qmp, { clock: systemClock, bell: new Bell() }, disks);
+      await finishMirrors(qmp, { clock: systemClock, events: new EventSignal() }, disks);
 
       qmp.close();
       assertSameDisks(guest, there);
@@ -226,7 +232,7 @@ describe('qemu: a guest whose migration is aborted', { skip, timeout: 60_000 }, 
         const next = await scene.reopen();
         await next.adopt();
         assert.equal(next.get(guest.id)?.migration?.step, 'sending');
-        await next.takeBack(guest.id);
+        await next.abortMigration(guest.id);
 
         assert.deepEqual(next.get(guest.id)?.current, { state: 'running' });
         await assertEchoes(next, guest.id, 'still here');
@@ -292,7 +298,7 @@ describe('qemu: the state of a migrating guest', { skip, timeout: 120_000 }, () 
 
       await scene.killGuest(guest.id);
 
-      const { current, migration } = await until(move.source, guest.id, hasEnded);
+      const { current, migration } = await waitUntil(move.source, guest.id, hasEnded);
       assert.deepEqual([current, migration?.step], [{ state: 'ended', how: 'migrated' }, 'migrated']);
       await move.source.leave(guest.id);
       assert.equal(move.source.get(guest.id)?.migration?.step, 'left');
@@ -336,10 +342,10 @@ async function withScene(run: (scene: QemuScene) => Promise<void>): Promise<void
 async function prepareMigration(scene: QemuScene, guest: DomainDefinition, options: MoveOptions = {}): Promise<Move> {
   const { there = guest, disks = [], network = false, bytesPerSecond = 0 } = options;
   const [source, target, uid] = [scene.hypervisor, await scene.second(), newUid()];
-  const reach: Incoming['reach'] = network ? { is: 'network', host: '127.0.0.1' } : { is: 'local' };
-  const incoming = { uid, peer: 'here', startedAtMs: 1, paused: false, disks, reach };
+  const reach: IncomingMigration['transport'] = network ? { type: 'network', host: '127.0.0.1' } : { type: 'local' };
+  const incoming = { uid, peer: 'here', startedAtMs: 1, paused: false, disks, transport: reach };
   const door = await target.receive(there, incoming, {});
-  const outgoing = { uid, peer: 'there', door, disks, bytesPerSecond, autoConverge: true };
+  const outgoing = { uid, peer: 'there', endpoint: door, disks, bytesPerSecond, autoConverge: true };
   return { scene, source, target, id: guest.id, outgoing };
 }
 
@@ -347,7 +353,7 @@ function send({ source, id, outgoing }: Move): Promise<void> {
   return source.send(id, outgoing, { signal: new AbortController().signal });
 }
 
-async function finish({ source, target, id }: Move, sent: Sent): Promise<void> {
+async function finish({ source, target, id }: Move, sent: TransferredState): Promise<void> {
   await target.store(id, sent, {});
   await source.recordMigrated(id);
   await target.commit(id);

@@ -26,16 +26,16 @@ import { newUid } from '#lib/ids.ts';
 import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';
 import { hypervisorConformance } from '#node/hypervisor/conformance.ts';
 import { copyName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
-import { isRunning, OutlivingProcess } from '#node/hypervisor/qemu/process.ts';
+import { isRunning, DetachedProcess } from '#node/hypervisor/qemu/process.ts';
 import { QmpClient } from '#node/hypervisor/qemu/qmp.ts';
 import { echoDisk, READY, SHUT_DOWN, writeEchoDisk } from '#node/hypervisor/qemu/testing/echo-guest.ts';
-import { guestUser, qemuScene, whyNoQemu, type QemuScene } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
+import { guestUser, qemuScene, qemuSkipReason, type QemuScene } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
 import { addTap, removeTap, tapName } from '#node/hypervisor/qemu/tap.ts';
 import { aDisk } from '#node/hypervisor/testing/a-definition.ts';
-import { copyEnd } from '#node/hypervisor/testing/copy-cases.ts';
-import { hasEnded, stateOf, until } from '#node/hypervisor/testing/scene.ts';
+import { waitForCopy } from '#node/hypervisor/testing/copy-cases.ts';
+import { hasEnded, stateOf, waitUntil } from '#node/hypervisor/testing/scene.ts';
 
-const skip = whyNoQemu();
+const skip = qemuSkipReason();
 const GONE_MS = 10_000;
 const BRIDGE = 'ss-test-br';
 const IMAGE_BYTES = 32 * 2 ** 20;
@@ -60,7 +60,7 @@ describe('qemu: a running guest', { skip, timeout: 60_000 }, () => {
       first.write('can you hear me');
       await answered;
 
-      const ended = until(hypervisor, definition.id, hasEnded);
+      const ended = waitUntil(hypervisor, definition.id, hasEnded);
       await hypervisor.powerDown(definition.id);
 
       assert.deepEqual((await ended).current, { state: 'ended', how: 'shutdown' });
@@ -102,7 +102,7 @@ describe('qemu: a running guest', { skip, timeout: 60_000 }, () => {
       // The line stays open until the end: QEMU would drop data that the guest has not read.
       const lines: Duplex[] = [];
       const next = await scene.reopen(async () => {
-        const line = scene.serialLine(definition.id);
+        const line = scene.openSerialPort(definition.id);
         lines.push(line);
         const received = waitForText(line, 'x');
         // The echo shows that the guest reads; QEMU itself stays until it is asked to quit.
@@ -111,7 +111,7 @@ describe('qemu: a running guest', { skip, timeout: 60_000 }, () => {
       });
       await next.adopt();
 
-      const { current } = await until(next, definition.id, hasEnded);
+      const { current } = await waitUntil(next, definition.id, hasEnded);
       for (const line of lines) line.destroy();
       assert.deepEqual(current, { state: 'ended', how: 'shutdown' });
       await next.remove(definition.id);
@@ -130,7 +130,7 @@ describe('qemu: copies of disks', { skip, timeout: 60_000 }, () => {
       await scene.hypervisor.startCopies(definition.id, copies);
 
       for (const { copyId, path, source } of copies) {
-        assert.deepEqual(await copyEnd(scene.hypervisor, definition.id, copyId), { state: 'done' });
+        assert.deepEqual(await waitForCopy(scene.hypervisor, definition.id, copyId), { state: 'done' });
         qemuImg('check', '-f', 'qcow2', path);
         qemuImg('compare', '--force-share', '-f', source.format, '-F', 'qcow2', source.path, path);
         assert.deepEqual(virtualBytes(path), virtualBytes(source.path));
@@ -155,7 +155,7 @@ describe('qemu: copies of disks', { skip, timeout: 60_000 }, () => {
         await scene.hypervisor.startCopies(definition.id, copies);
 
         for (const { copyId, path, source } of copies) {
-          assert.deepEqual(await copyEnd(scene.hypervisor, definition.id, copyId), { state: 'done' });
+          assert.deepEqual(await waitForCopy(scene.hypervisor, definition.id, copyId), { state: 'done' });
           qemuImg('compare', '--force-share', '-f', source.format, '-F', 'qcow2', source.path, path);
         }
         assert.deepEqual(await readdir(run), before);
@@ -189,7 +189,7 @@ describe('qemu: copies of disks', { skip, timeout: 60_000 }, () => {
       await next.adopt();
 
       for (const [i, { copyId, path, source }] of copies.entries()) {
-        assert.deepEqual(await copyEnd(next, definition.id, copyId), { state: 'done' });
+        assert.deepEqual(await waitForCopy(next, definition.id, copyId), { state: 'done' });
         assert.equal((await readFile(source.path))[WRITTEN_AT], 1);
         qemuImg('convert', '-f', 'qcow2', '-O', 'raw', path, `${path}.raw`);
         assert.ok((await readFile(`${path}.raw`)).equals(before[i]!));
@@ -251,7 +251,7 @@ describe('qemu: processes and files', { skip, timeout: 60_000 }, () => {
       const { started } = await scene.record(definition.id);
       assert.ok(started.swtpm !== undefined && (await isRunning(started.swtpm)));
       await scene.hypervisor.destroy(definition.id);
-      assert.equal(await new OutlivingProcess(started.swtpm, systemClock).gone(GONE_MS), true);
+      assert.equal(await new DetachedProcess(started.swtpm, systemClock).waitForExit(GONE_MS), true);
     });
   });
 

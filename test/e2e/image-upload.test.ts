@@ -8,7 +8,7 @@ import { test, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { parseYaml } from '#kube/yaml.ts';
-import { fatImage } from '#test/support/fat-image.ts';
+import { buildFatImage } from '#test/support/fat-image.ts';
 import { startRealPlane } from '#test/support/real-guests.ts';
 
 const MIB = 1024 * 1024;
@@ -24,7 +24,7 @@ function aBootableQcow2(t: TestContext): string {
     'initrd.gz': guestFile('initrd.gz'),
     'startup.nsh': Buffer.from('fs0:\r\n\\vmlinuz.efi initrd=\\initrd.gz console=ttyS0 quiet\r\n'),
   };
-  writeFileSync(join(dir, 'disk.raw'), fatImage(40 * MIB, files));
+  writeFileSync(join(dir, 'disk.raw'), buildFatImage(40 * MIB, files));
   const image = join(dir, 'disk.qcow2');
   execFileSync('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', join(dir, 'disk.raw'), image]);
   return image;
@@ -50,7 +50,7 @@ test('a guest boots from an uploaded qcow2', { timeout: 240_000 }, async (t) => 
   await plane.create(VIRTUAL_MACHINES, vm);
 
   const guest = plane.guest('uploaded');
-  const { disks } = await guest.boots();
+  const { disks } = await guest.awaitBoot();
   assert.match(await guest.console(), /FS0:\\>.*vmlinuz\.efi initrd=/, 'the firmware read the kernel from the disk');
   assert.deepEqual(
     disks.map(({ sectors }) => sectors),

@@ -22,9 +22,16 @@ import {
 } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { lastReport } from '#cli/tour/guest-report.ts';
-import { whyNoBlockState } from '#node/volumes/testing/block-support.ts';
+import { blockStateSkipReason } from '#node/volumes/testing/block-support.ts';
 import { FULL_RUN } from '#test/support/full-run.ts';
-import { migrate, migrationEnded, probe, readDisk, sameMachine, startMigration } from '#test/support/moving-guests.ts';
+import {
+  migrate,
+  awaitMigration,
+  probe,
+  readDisk,
+  stableFacts,
+  startMigration,
+} from '#test/support/real-migrations.ts';
 import { startRealPlane, type RealPlane } from '#test/support/real-guests.ts';
 
 const namespace = 'default';
@@ -117,13 +124,13 @@ test('a guest with all kinds of disks and state migrates there and back', { time
     }),
   );
   const guest = plane.guest('wanderer');
-  const fresh = await guest.boots();
+  const fresh = await guest.awaitBoot();
   await plane.put('virtualmachines/wanderer/addvolume', {
     name: 'late',
     disk: { disk: { bus: 'scsi' }, serial: 'LATE' },
     volumeSource: { persistentVolumeClaim: { claimName: 'w-late', hotpluggable: true } },
   });
-  await guest.until(
+  await guest.awaitVmi(
     'the hotplugged disk is ready',
     (vmi) => vmi?.status?.volumeStatus?.some(({ name, phase }) => name === 'late' && phase === 'Ready') === true,
   );
@@ -146,21 +153,21 @@ test('a guest with all kinds of disks and state migrates there and back', { time
   for (const way of ['there', 'and back']) {
     const { status } = await migrate(plane, 'wanderer');
     const after = await probe(plane, 'wanderer');
-    assert.deepEqual(sameMachine(after), sameMachine(before), `the machine is the same ${way}`);
+    assert.deepEqual(stableFacts(after), stableFacts(before), `the machine is the same ${way}`);
     for (const name of names) assert.equal(await readDisk(plane, 'wanderer', name), `on-${name}`, way);
     const node = (await guest.vmi()).status?.nodeName ?? '';
     for (const claim of ['w-root', 'w-late']) {
       assert.equal((await volumeOf(claim)).metadata.annotations?.[VOLUME_NODE_ANNOTATION], node, way);
     }
     const other = node === 'node-1' ? 'node-2' : 'node-1';
-    await plane.until(PERSISTENT_VOLUMES, rootVolume, () => !hasData(other, rootVolume));
+    await plane.awaitObject(PERSISTENT_VOLUMES, rootVolume, () => !hasData(other, rootVolume));
     assert.ok(hasData(node, rootVolume));
     const claims = await stateClaimsOf('wanderer');
     assert.deepEqual(claims, [status?.migrationState?.targetPersistentStatePVCName], way);
     assert.ok(Number(status?.migrationProgress?.downtimeMs) > 0);
   }
   assert.equal((await guest.vmi()).status?.nodeName, firstNode);
-  await plane.until(PERSISTENT_VOLUME_CLAIMS, firstClaim ?? '', (claim) => claim === undefined);
+  await plane.awaitObject(PERSISTENT_VOLUME_CLAIMS, firstClaim ?? '', (claim) => claim === undefined);
   const now = await plane.client.get(VIRTUAL_MACHINE_IDENTITIES, { namespace, name: 'wanderer' });
   const { history: past = [], stateClaim: _, ...recorded } = record.status ?? {};
   const { history = [], stateClaim, ...after } = now.status ?? {};
@@ -180,34 +187,34 @@ test('a guest with all kinds of disks and state migrates there and back', { time
   // Slow enough to be cancelled during the copy.
   await setBandwidth('2Mi');
   const cancelled = await startMigration(plane, 'wanderer');
-  await plane.until(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, cancelled, (one) => one?.status?.phase === 'Running');
+  await plane.awaitObject(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, cancelled, (one) => one?.status?.phase === 'Running');
   await plane.client.delete(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, { namespace, name: cancelled });
-  await plane.until(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, cancelled, (one) => one === undefined);
-  assert.deepEqual(sameMachine(await probe(plane, 'wanderer')), sameMachine(before), 'cancelled');
+  await plane.awaitObject(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, cancelled, (one) => one === undefined);
+  assert.deepEqual(stableFacts(await probe(plane, 'wanderer')), stableFacts(before), 'cancelled');
 
   const failing = await startMigration(plane, 'wanderer');
-  await plane.until(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, failing, (one) => one?.status?.phase === 'Running');
+  await plane.awaitObject(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, failing, (one) => one?.status?.phase === 'Running');
   const target = (await guest.vmi()).status?.migrationState?.targetNode ?? '';
   for (const { pid } of qemusOf(target)) process.kill(pid, 'SIGKILL');
-  const failed = await migrationEnded(plane, failing);
+  const failed = await awaitMigration(plane, failing);
   assert.equal(failed?.status?.phase, 'Failed');
   assert.notEqual(failed.status.migrationState?.failureReason ?? '', '');
   await setBandwidth('0');
-  assert.deepEqual(sameMachine(await probe(plane, 'wanderer')), sameMachine(before), 'failed');
+  assert.deepEqual(stableFacts(await probe(plane, 'wanderer')), stableFacts(before), 'failed');
   const [left, ...more] = await stateClaimsOf('wanderer');
   assert.ok(left !== undefined && more.length === 0);
 
   await plane.put('virtualmachines/wanderer/restart');
-  const again = await guest.boots({ afterBootId: before.facts['bootid'] ?? '' });
+  const again = await guest.awaitBoot({ afterBootId: before.facts['bootid'] ?? '' });
   assert.equal(again.facts['tpm.nv'], before.facts['tpm.nv']);
   assert.equal(again.facts['efi.var'], 'me-too');
   assert.equal(again.facts['tpm.pcr12'], fresh.facts['tpm.pcr12'], 'measurements belong to one boot');
   assert.deepEqual(again.pci, before.pci);
   await migrate(plane, 'wanderer');
   const moved = await probe(plane, 'wanderer');
-  assert.deepEqual(sameMachine(moved), sameMachine(again), 'restarted, then migrated');
+  assert.deepEqual(stableFacts(moved), stableFacts(again), 'restarted, then migrated');
   await plane.client.delete(VIRTUAL_MACHINES, { namespace, name: 'wanderer' });
-  await plane.until(VIRTUAL_MACHINES, 'wanderer', (vm) => vm === undefined);
+  await plane.awaitObject(VIRTUAL_MACHINES, 'wanderer', (vm) => vm === undefined);
 });
 
 function qemusOf(node: string): { pid: number }[] {
@@ -227,7 +234,7 @@ async function configure(configuration: object): Promise<void> {
 }
 
 const ROUNDS = FULL_RUN ? 20 : 5;
-const noBlock = whyNoBlockState();
+const noBlock = blockStateSkipReason();
 
 test(`a busy guest with TPM and EFI variables survives ${ROUNDS} migrations`, { timeout: 600_000 }, async (t) => {
   await configure({ vmStateStorageClass: noBlock === false ? 'shared-block' : 'shared' });
@@ -238,12 +245,12 @@ test(`a busy guest with TPM and EFI variables survives ${ROUNDS} migrations`, { 
     }),
   );
   const guest = plane.guest('busy');
-  const { facts } = await guest.boots();
+  const { facts } = await guest.awaitBoot();
   assert.match(facts['tpm.nv'] ?? '', /^none/);
-  await guest.says('nvset works-on\npcrext\nefiset too\ndirty 16\nprobe dirty', /GUEST END dirty/);
+  await guest.runCommand('nvset works-on\npcrext\nefiset too\ndirty 16\nprobe dirty', /GUEST END dirty/);
   for (let round = 1; round <= ROUNDS; round++) {
     await migrate(plane, 'busy');
-    const output = await guest.says(`probe round${round}`, new RegExp(`GUEST END round${round}`));
+    const output = await guest.runCommand(`probe round${round}`, new RegExp(`GUEST END round${round}`));
     assert.doesNotMatch(output, /Oops|BUG|panic|segfault/i, `round ${round}`);
     const now = lastReport(output, `round${round}`)?.facts ?? {};
     assert.equal(now['bootid'], facts['bootid'], `round ${round}`);
@@ -257,5 +264,5 @@ test(`a busy guest with TPM and EFI variables survives ${ROUNDS} migrations`, { 
     assert.deepEqual([spec.volumeMode, spec.accessModes, more], ['Block', ['ReadWriteMany'], []]);
   });
   await plane.client.delete(VIRTUAL_MACHINES, { namespace, name: 'busy' });
-  await plane.until(VIRTUAL_MACHINES, 'busy', (vm) => vm === undefined);
+  await plane.awaitObject(VIRTUAL_MACHINES, 'busy', (vm) => vm === undefined);
 });

@@ -9,7 +9,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
-import { JOBS, type Job } from '#api/machine-types/kinds.ts';
+import { TRANSITION_JOBS, type TransitionJob } from '#api/machine-types/kinds.ts';
 import { GUEST_IMAGE, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
@@ -23,7 +23,7 @@ import { silentLog } from '#lib/log.ts';
 import { poll } from '#node/hypervisor/qemu/timing.ts';
 import type { GuestReport } from '#cli/tour/guest-report.ts';
 import { startRealPlane, type RealPlane } from '#test/support/real-guests.ts';
-import { transportTo } from '#test/support/server-process.ts';
+import { openTransport } from '#test/support/server-process.ts';
 
 const namespace = 'default';
 const ACCOUNT = 'convert-machine-type';
@@ -82,9 +82,10 @@ async function listed(job: string): Promise<{ status: string; states: Record<str
   return { status: found.status, states: Object.fromEntries(states) };
 }
 
-const isComplete = (job: Job | undefined) =>
+const isComplete = (job: TransitionJob | undefined) =>
   job?.status?.conditions?.some(({ type, status }) => type === 'Complete' && status === 'True') ?? false;
-const waitForCompletion = (job: string) => plane.until(JOBS, job, isComplete, { namespace: SYSTEM_NAMESPACE });
+const waitForCompletion = (job: string) =>
+  plane.awaitObject(TRANSITION_JOBS, job, isComplete, { namespace: SYSTEM_NAMESPACE });
 
 async function podOf(job: string): Promise<Stored<Pod>> {
   const labelSelector = `batch.kubernetes.io/job-name=${job}`;
@@ -131,9 +132,9 @@ async function launch(name: string): Promise<GuestReport> {
     spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '4Mi' } } },
   });
   await plane.create(VIRTUAL_MACHINES, aVm(name));
-  const report = await plane.guest(name).boots();
+  const report = await plane.guest(name).awaitBoot();
   assert.equal(report.facts['machine'], OLD);
-  await plane.guest(name).says(`write ${rootOf(report)} ${name}`, /GUEST wrote/);
+  await plane.guest(name).runCommand(`write ${rootOf(report)} ${name}`, /GUEST wrote/);
   return report;
 }
 
@@ -152,10 +153,10 @@ function selfsame({ facts, pci, disks, nics }: GuestReport) {
 
 /** Asserts that the guest has booted again on this type, and that nothing else has changed. */
 async function assertRebooted(name: string, since: GuestReport, type: string): Promise<GuestReport> {
-  const report = await plane.guest(name).boots({ afterBootId: since.facts['bootid'] ?? '' });
+  const report = await plane.guest(name).awaitBoot({ afterBootId: since.facts['bootid'] ?? '' });
   assert.equal(report.facts['machine'], type);
   assert.deepEqual(selfsame(report), selfsame(since));
-  const root = await plane.guest(name).says(`read ${rootOf(report)}`, /GUEST read \S+ \S+/);
+  const root = await plane.guest(name).runCommand(`read ${rootOf(report)}`, /GUEST read \S+ \S+/);
   assert.match(root, new RegExp(`GUEST read \\S+ ${name}`));
   return report;
 }
@@ -170,7 +171,7 @@ test('guests change their machine type and keep their identity', { timeout: 600_
   let [runs, second] = first as [GuestReport, GuestReport];
   await plane.put('virtualmachines/second/stop');
   const isStopped = ({ status }: VirtualMachine) => status?.printableStatus === 'Stopped' && status.created !== true;
-  await plane.guest('second').untilVm('is stopped', isStopped);
+  await plane.guest('second').awaitVm('is stopped', isStopped);
   const filter = ['--label-selector', 'moves=yes'];
 
   await t.test('a dry run lists both VMs and changes nothing', async () => {
@@ -184,8 +185,8 @@ test('guests change their machine type and keep their identity', { timeout: 600_
   await t.test('a running VM is marked and keeps running; a stopped VM is only changed', async () => {
     const uid = await uidOf('runs');
     job = jobIn(await run('pc-q35-6.*', ...filter));
-    await plane.guest('runs').untilVm('is marked', (one) => markOf(one) === true);
-    await plane.guest('second').untilVm('is changed', (one) => typeOf(one) === '');
+    await plane.guest('runs').awaitVm('is marked', (one) => markOf(one) === true);
+    await plane.guest('second').awaitVm('is changed', (one) => typeOf(one) === '');
     assert.equal(typeOf(await vm('runs')), '');
     assert.equal(markOf(await vm('second')), undefined);
     const { metadata, status } = await plane.guest('runs').vmi();
@@ -201,7 +202,7 @@ test('guests change their machine type and keep their identity', { timeout: 600_
     const token = readFileSync(program.tokenFile, 'utf8');
     const access = { server, namespace, token, insecureSkipTlsVerify: false };
     const itself = createClient(
-      transportTo(scope, { ...access, ...(certificateAuthority && { certificateAuthority }) }),
+      openTransport(scope, { ...access, ...(certificateAuthority && { certificateAuthority }) }),
     );
     assert.equal((await itself.list(VIRTUAL_MACHINES)).items.length, NAMES.length);
     const me = `User "system:serviceaccount:${SYSTEM_NAMESPACE}:${ACCOUNT}" cannot`;
@@ -209,7 +210,7 @@ test('guests change their machine type and keep their identity', { timeout: 600_
       'list resource "secrets"': () => itself.list(SECRETS, { namespace: SYSTEM_NAMESPACE }),
       'delete resource "virtualmachines"': () => itself.delete(VIRTUAL_MACHINES, { namespace, name: 'second' }),
       'create resource "virtualmachines"': () => itself.create(VIRTUAL_MACHINES, aVm('another')),
-      'delete resource "jobs"': () => itself.delete(JOBS, { namespace: SYSTEM_NAMESPACE, name: job }),
+      'delete resource "jobs"': () => itself.delete(TRANSITION_JOBS, { namespace: SYSTEM_NAMESPACE, name: job }),
       'list resource "pods"': () => itself.list(PODS, { namespace: SYSTEM_NAMESPACE }),
     };
     for (const [what, ask] of Object.entries(forbidden)) {
@@ -281,7 +282,7 @@ test('guests change their machine type and keep their identity', { timeout: 600_
       job = jobIn(
         await run('--which-matches-glob', 'pc-q35-6.*', '--name', 'runs', '--running', '--namespace', namespace),
       );
-      await plane.guest('runs').untilVm('is marked', (one) => markOf(one) === true);
+      await plane.guest('runs').awaitVm('is marked', (one) => markOf(one) === true);
       assert.equal(typeOf(await vm('runs')), 'q35');
       await plane.put('virtualmachines/runs/stop');
       await waitForCompletion(job);

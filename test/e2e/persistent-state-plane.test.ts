@@ -52,10 +52,13 @@ test('TPM state and EFI variables are the same at every start', { timeout: 600_0
     return items.map(({ metadata, spec, status }) => [metadata.uid, spec.storageClassName, status?.phase]);
   };
   await plane.create(VIRTUAL_MACHINES, KEEPER);
-  const fresh = await guest.boots();
+  const fresh = await guest.awaitBoot();
   assert.match(fresh.facts['tpm.nv'] ?? '', /^none/);
   assert.equal(fresh.facts['efi.var'], 'none');
-  const received = await guest.says('nvset remember-me\npcrext\nefiset so-do-i\nprobe written', /GUEST END written/);
+  const received = await guest.runCommand(
+    'nvset remember-me\npcrext\nefiset so-do-i\nprobe written',
+    /GUEST END written/,
+  );
   const written = lastReport(received, 'written');
   assert.match(written?.facts['tpm.nv'] ?? '', /^remember-me/);
   assert.notEqual(written?.facts['tpm.pcr12'], fresh.facts['tpm.pcr12']);
@@ -65,16 +68,16 @@ test('TPM state and EFI variables are the same at every start', { timeout: 600_0
   const want = { nv: written?.facts['tpm.nv'], efi: 'so-do-i', pcr: fresh.facts['tpm.pcr12'] };
 
   await plane.put('virtualmachines/keeper/stop');
-  await guest.untilVm('is stopped', ({ status }) => status?.printableStatus === 'Stopped' && status.created !== true);
+  await guest.awaitVm('is stopped', ({ status }) => status?.printableStatus === 'Stopped' && status.created !== true);
   await plane.put('virtualmachines/keeper/start');
   const { bootid = '' } = fresh.facts;
-  const second = await guest.boots({ afterBootId: bootid });
+  const second = await guest.awaitBoot({ afterBootId: bootid });
   assert.deepEqual(factsOf(second), want, 'after a stop');
 
   const [qemu, ...others] = plane.processes().filter(({ command }) => command.includes('qemu'));
   assert.ok(qemu !== undefined && others.length === 0);
   process.kill(qemu.pid, 'SIGKILL');
-  const third = await guest.boots({ afterBootId: second.facts['bootid'] ?? '' });
+  const third = await guest.awaitBoot({ afterBootId: second.facts['bootid'] ?? '' });
   assert.deepEqual(factsOf(third), want, 'after kill -9 of QEMU');
   assert.deepEqual(await claims(), [claim]);
 
@@ -86,19 +89,19 @@ test('TPM state and EFI variables are the same at every start', { timeout: 600_0
     metadata,
     spec: { source: of },
   });
-  await plane.until(VIRTUAL_MACHINE_SNAPSHOTS, 'then', (snapshot) => snapshot?.status?.readyToUse === true);
-  await guest.says('nvset forget-me\nefiset me-too\nprobe later', /GUEST END later/);
+  await plane.awaitObject(VIRTUAL_MACHINE_SNAPSHOTS, 'then', (snapshot) => snapshot?.status?.readyToUse === true);
+  await guest.runCommand('nvset forget-me\nefiset me-too\nprobe later', /GUEST END later/);
   await plane.put('virtualmachines/keeper/stop');
-  await guest.untilVm('is stopped', ({ status }) => status?.printableStatus === 'Stopped' && status.created !== true);
+  await guest.awaitVm('is stopped', ({ status }) => status?.printableStatus === 'Stopped' && status.created !== true);
   await plane.create(VIRTUAL_MACHINE_RESTORES, {
     apiVersion: 'snapshot.kubevirt.io/v1beta1',
     kind: 'VirtualMachineRestore',
     metadata,
     spec: { target: of, virtualMachineSnapshotName: 'then' },
   });
-  await plane.until(VIRTUAL_MACHINE_RESTORES, 'then', (restore) => restore?.status?.complete === true);
+  await plane.awaitObject(VIRTUAL_MACHINE_RESTORES, 'then', (restore) => restore?.status?.complete === true);
   await plane.put('virtualmachines/keeper/start');
-  const restored = await guest.boots({ afterBootId: third.facts['bootid'] ?? '' });
+  const restored = await guest.awaitBoot({ afterBootId: third.facts['bootid'] ?? '' });
   assert.deepEqual(factsOf(restored), want, 'as of the snapshot');
   const [another, ...besides] = await claims();
   assert.ok(
@@ -107,5 +110,5 @@ test('TPM state and EFI variables are the same at every start', { timeout: 600_0
   );
 
   await plane.client.delete(VIRTUAL_MACHINES, { namespace: 'default', name: 'keeper' });
-  await plane.until(VIRTUAL_MACHINES, 'keeper', (vm) => vm === undefined);
+  await plane.awaitObject(VIRTUAL_MACHINES, 'keeper', (vm) => vm === undefined);
 });

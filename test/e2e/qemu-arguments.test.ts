@@ -15,7 +15,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { pciAddressToMap } from '#api/pci-address.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
 import type { Medium } from '#node/definition/devices/disk.ts';
-import { learnedFrom } from '#node/definition/learned-from.ts';
+import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
 import { everyDevice } from '#node/definition/testing/every-device.ts';
 import { formatNodeName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
 import { HARDWARE_SPECS } from '#node/hypervisor/qemu/arguments/testing/golden-hardware.ts';
@@ -123,7 +123,7 @@ suite('QEMU with every device', { skip, timeout: 60_000 }, () => {
       return bridges.filter(({ bus }) => bus.secondary > 0 && bus.secondary < 255).length === ports;
     }, 'the firmware has numbered the buses');
     const found = await pciDevices();
-    for (const { id, address } of learnedFrom(definition)) {
+    for (const { id, address } of toLearnedDevices(definition)) {
       if (address?.['type'] !== 'pci') continue;
       const device = found.find(({ qdev_id }) => qdev_id === id);
       assert.ok(device !== undefined, `${id} exists`);

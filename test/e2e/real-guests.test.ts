@@ -55,7 +55,7 @@ const kernelBoot = (kernelArgs: string) => ({ kernelArgs, container: { image: GU
 async function launch(vm: VirtualMachine): Promise<{ guest: RealGuest; report: GuestReport }> {
   await plane.create(VIRTUAL_MACHINES, vm);
   const guest = plane.guest(vm.metadata.name ?? '');
-  return { guest, report: await guest.boots() };
+  return { guest, report: await guest.awaitBoot() };
 }
 
 /** The identity of the machine. Linux names disks in the order in which it finds them, so names are left out. */
@@ -74,7 +74,7 @@ async function snapshotOf(vm: string): Promise<VirtualMachineSnapshot> {
   const spec = { source: vmNamed(vm) };
   const made = { apiVersion: apiVersionOf(VIRTUAL_MACHINE_SNAPSHOTS), kind, metadata, spec };
   await plane.create(VIRTUAL_MACHINE_SNAPSHOTS, made);
-  const taken = await plane.until(
+  const taken = await plane.awaitObject(
     VIRTUAL_MACHINE_SNAPSHOTS,
     metadata.name,
     (snapshot) => snapshot !== undefined && isSnapshotFinished(snapshot),
@@ -89,14 +89,14 @@ async function restoreOf(vm: string, name: string): Promise<void> {
   const from = { virtualMachineSnapshotName: `${vm}-snapshot`, targetReadinessPolicy: 'StopTarget' } as const;
   const made = { apiVersion: apiVersionOf(VIRTUAL_MACHINE_RESTORES), kind, metadata: { name, namespace: 'default' } };
   await plane.create(VIRTUAL_MACHINE_RESTORES, { ...made, spec: { target: vmNamed(vm), ...from } });
-  const restore = await plane.until(
+  const restore = await plane.awaitObject(
     VIRTUAL_MACHINE_RESTORES,
     name,
     (one) => one !== undefined && isRestoreFinished(one),
   );
   assert.equal(restore?.status?.complete, true, JSON.stringify(restore?.status));
   // The VM can start when its status says that it is not held any more.
-  await plane.until(VIRTUAL_MACHINES, vm, (one) => one?.status?.restoreInProgress === undefined);
+  await plane.awaitObject(VIRTUAL_MACHINES, vm, (one) => one?.status?.restoreInProgress === undefined);
 }
 
 const bySerial = (report: GuestReport, serial: string) => report.disks.find((disk) => disk.serial === serial);
@@ -164,17 +164,17 @@ test('a BIOS guest has the firmware, disks and NICs of its spec, and keeps them'
   });
 
   await t.test('the console, the network and the disk work', async () => {
-    assert.match(await guest.says('dhcp', /GUEST dhcp \S+/), /GUEST dhcp 10\.0\.2\.15/);
+    assert.match(await guest.runCommand('dhcp', /GUEST dhcp \S+/), /GUEST dhcp 10\.0\.2\.15/);
     const { name } = bySerial(report, 'ROOT')!;
-    await guest.says(`write ${name} selfsame`, /GUEST wrote/);
+    await guest.runCommand(`write ${name} selfsame`, /GUEST wrote/);
   });
 
   await t.test('pause stops the guest, and unpause resumes it', async () => {
     await plane.put('virtualmachineinstances/bios/pause');
-    await guest.until('is paused', (vmi) => isTrue(vmi?.status?.conditions, 'Paused'));
+    await guest.awaitVmi('is paused', (vmi) => isTrue(vmi?.status?.conditions, 'Paused'));
     await plane.put('virtualmachineinstances/bios/unpause');
-    await guest.until('is not paused', (vmi) => !isTrue(vmi?.status?.conditions, 'Paused'));
-    await guest.says('probe after-pause', /GUEST END after-pause/);
+    await guest.awaitVmi('is not paused', (vmi) => !isTrue(vmi?.status?.conditions, 'Paused'));
+    await guest.runCommand('probe after-pause', /GUEST END after-pause/);
   });
 
   await t.test('kill -9 of the agents and of the server leaves the guest running', async () => {
@@ -183,68 +183,71 @@ test('a BIOS guest has the firmware, disks and NICs of its spec, and keeps them'
     for (const { pid } of agents) process.kill(pid, 'SIGKILL');
     await plane.server.kill('SIGKILL');
     await plane.restart();
-    await guest.until('is ready again', (vmi) => isTrue(vmi?.status?.conditions, 'Ready'));
-    const text = await guest.says('probe after-kill', /GUEST END after-kill/);
+    await guest.awaitVmi('is ready again', (vmi) => isTrue(vmi?.status?.conditions, 'Ready'));
+    const text = await guest.runCommand('probe after-kill', /GUEST END after-kill/);
     assert.ok(text.includes(`GUEST bootid ${report.facts['bootid']}`), text);
   });
 
   await t.test('a restart through ACPI starts the selfsame machine', async () => {
     const before = await guest.vmi();
     await plane.put('virtualmachines/bios/restart');
-    await guest.until('is another instance', (vmi) => vmi !== undefined && vmi.metadata.uid !== before.metadata.uid);
-    const again = await guest.boots();
+    await guest.awaitVmi('is another instance', (vmi) => vmi !== undefined && vmi.metadata.uid !== before.metadata.uid);
+    const again = await guest.awaitBoot();
     assert.notEqual(again.facts['bootid'], report.facts['bootid']);
     assert.deepEqual(identityOf(again), identityOf(report));
     const { name } = bySerial(again, 'ROOT')!;
-    assert.match(await guest.says(`read ${name}`, /GUEST read \S+ \S+/), /GUEST read \S+ selfsame/);
+    assert.match(await guest.runCommand(`read ${name}`, /GUEST read \S+ \S+/), /GUEST read \S+ selfsame/);
   });
 
   await t.test('soft reboot and reset boot the guest again in the same instance', async () => {
     const { uid } = (await guest.vmi()).metadata;
     for (const verb of ['softreboot', 'reset']) {
-      const { bootid = '' } = (await guest.boots()).facts;
+      const { bootid = '' } = (await guest.awaitBoot()).facts;
       await plane.put(`virtualmachineinstances/bios/${verb}`);
-      assert.deepEqual(identityOf(await guest.boots({ afterBootId: bootid })), identityOf(report), verb);
+      assert.deepEqual(identityOf(await guest.awaitBoot({ afterBootId: bootid })), identityOf(report), verb);
     }
     assert.equal((await guest.vmi()).metadata.uid, uid);
   });
 
   await t.test('a snapshot of the running guest can be restored after its disk was overwritten', async () => {
-    const { bootid = '' } = (await guest.boots()).facts;
-    const { name } = bySerial(await guest.boots(), 'ROOT')!;
+    const { bootid = '' } = (await guest.awaitBoot()).facts;
+    const { name } = bySerial(await guest.awaitBoot(), 'ROOT')!;
     const taken = await snapshotOf('bios');
     assert.deepEqual(taken.status?.indications, ['Online', 'NoGuestAgent']);
     assert.deepEqual(taken.status.snapshotVolumes?.includedVolumes, ['root']);
-    await guest.says(`write ${name} wiped`, /GUEST wrote/);
-    assert.match(await guest.says(`read ${name}`, /GUEST read \S+ \S+/), /GUEST read \S+ wiped/);
-    assert.match(await guest.says('probe after-snapshot', /GUEST END after-snapshot/), new RegExp(`bootid ${bootid}`));
+    await guest.runCommand(`write ${name} wiped`, /GUEST wrote/);
+    assert.match(await guest.runCommand(`read ${name}`, /GUEST read \S+ \S+/), /GUEST read \S+ wiped/);
+    assert.match(
+      await guest.runCommand('probe after-snapshot', /GUEST END after-snapshot/),
+      new RegExp(`bootid ${bootid}`),
+    );
 
     await restoreOf('bios', 'in-place');
     await plane.put('virtualmachines/bios/start');
-    const again = await guest.boots({ afterBootId: bootid });
+    const again = await guest.awaitBoot({ afterBootId: bootid });
     assert.deepEqual(identityOf(again), identityOf(report));
     const disk = bySerial(again, 'ROOT')!.name;
-    assert.match(await guest.says(`read ${disk}`, /GUEST read \S+ \S+/), /GUEST read \S+ selfsame/);
+    assert.match(await guest.runCommand(`read ${disk}`, /GUEST read \S+ \S+/), /GUEST read \S+ selfsame/);
   });
 
   await t.test('a VM that was deleted with its disks can be restored from the snapshot', async () => {
-    const { bootid = '' } = (await guest.boots()).facts;
+    const { bootid = '' } = (await guest.awaitBoot()).facts;
     await plane.client.delete(VIRTUAL_MACHINES, { namespace: 'default', name: 'bios' });
-    await plane.until(VIRTUAL_MACHINES, 'bios', (vm) => vm === undefined);
+    await plane.awaitObject(VIRTUAL_MACHINES, 'bios', (vm) => vm === undefined);
     await plane.client.delete(PERSISTENT_VOLUME_CLAIMS, { namespace: 'default', name: 'bios-root' });
-    await plane.until(VIRTUAL_MACHINE_IDENTITIES, 'bios', (record) => record === undefined);
+    await plane.awaitObject(VIRTUAL_MACHINE_IDENTITIES, 'bios', (record) => record === undefined);
 
     await restoreOf('bios', 'anew');
     await plane.put('virtualmachines/bios/start');
-    const again = await guest.boots({ afterBootId: bootid });
+    const again = await guest.awaitBoot({ afterBootId: bootid });
     assert.deepEqual(identityOf(again), identityOf(report));
     const disk = bySerial(again, 'ROOT')!.name;
-    assert.match(await guest.says(`read ${disk}`, /GUEST read \S+ \S+/), /GUEST read \S+ selfsame/);
+    assert.match(await guest.runCommand(`read ${disk}`, /GUEST read \S+ \S+/), /GUEST read \S+ selfsame/);
   });
 
   await t.test('stop shuts the guest down and leaves no process', async () => {
     await plane.put('virtualmachines/bios/stop');
-    await guest.untilVm('is stopped', ({ status }) => status?.printableStatus === 'Stopped' && status.created !== true);
+    await guest.awaitVm('is stopped', ({ status }) => status?.printableStatus === 'Stopped' && status.created !== true);
     assert.deepEqual(
       plane.processes().filter(({ command }) => command.includes('qemu')),
       [],
@@ -275,9 +278,9 @@ test('an EFI guest has secure boot and a TPM', async () => {
   const { uuid } = (await guest.vm()).spec.template.spec?.domain.firmware ?? {};
   assert.equal(report.facts['uuid'], uuid);
   // A guest that shuts down by itself under Always is started again.
-  await guest.says('poweroff', /GUEST poweroff/);
-  const again = await guest.boots({ afterBootId: report.facts['bootid'] ?? '' });
+  await guest.runCommand('poweroff', /GUEST poweroff/);
+  const again = await guest.awaitBoot({ afterBootId: report.facts['bootid'] ?? '' });
   assert.equal(again.facts['uuid'], uuid);
   await plane.client.delete(VIRTUAL_MACHINES, { namespace: 'default', name: 'efi' });
-  await guest.until('is gone', (vmi) => vmi === undefined);
+  await guest.awaitVmi('is gone', (vmi) => vmi === undefined);
 });

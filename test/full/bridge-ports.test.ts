@@ -63,7 +63,7 @@ before(async () => {
     },
   });
   guest = plane.guest('bridged');
-  await guest.boots();
+  await guest.awaitBoot();
 }, SLOW);
 
 after(async () => {
@@ -77,9 +77,9 @@ test('without an address, the refusal says what to do', { ...SLOW, skip }, async
 });
 
 test('the guest is ready, and can be reached at the address that its agent reports', { ...SLOW, skip }, async () => {
-  await guest.says(`address ${GUEST}/24`, /GUEST address/);
-  await guest.says('serve', /GUEST serves/);
-  await guest.until('it is ready', (vmi) => isTrue(vmi?.status?.conditions, 'Ready'));
+  await guest.runCommand(`address ${GUEST}/24`, /GUEST address/);
+  await guest.runCommand('serve', /GUEST serves/);
+  await guest.awaitVmi('it is ready', (vmi) => isTrue(vmi?.status?.conditions, 'Ready'));
   const stream = await open('8080/tcp');
   stream.write('GET /healthz HTTP/1.0\r\n\r\n');
   const chunks: Buffer[] = [];
@@ -89,7 +89,7 @@ test('the guest is ready, and can be reached at the address that its agent repor
 });
 
 test('a guest that reports the address of its node is refused', { ...SLOW, skip }, async () => {
-  await guest.says(`address ${NODE}/24`, /GUEST address/);
-  await guest.until('it reports another address', (vmi) => vmi?.status?.interfaces?.[0]?.ipAddress === NODE);
+  await guest.runCommand(`address ${NODE}/24`, /GUEST address/);
+  await guest.awaitVmi('it reports another address', (vmi) => vmi?.status?.interfaces?.[0]?.ipAddress === NODE);
   await assert.rejects(open('8080/tcp'), /its node has no address in the network of .* on bridge/);
 });

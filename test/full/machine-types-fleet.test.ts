@@ -34,9 +34,9 @@ const stopped = Array.from({ length: STOPPED }, (_, index) => `off-${String(inde
 async function startFleet(t: TestContext): Promise<VmPlane> {
   const plane = await startVmPlane(t);
   const domain = { machine: { type: OLD } };
-  for (const name of stopped) await plane.put(aVm(name, { runStrategy: 'Halted' }, { domain }));
+  for (const name of stopped) await plane.beginApply(aVm(name, { runStrategy: 'Halted' }, { domain }));
   for (const [index, name] of running.entries()) {
-    await plane.put(aVm(name, { runStrategy: 'Always' }, { domain }));
+    await plane.beginApply(aVm(name, { runStrategy: 'Always' }, { domain }));
     if (index % BATCH === BATCH - 1) await plane.settle();
   }
   await plane.settle();
@@ -64,14 +64,14 @@ async function runWithKills(plane: VmPlane, scene: TransitionScene, restarting: 
       await plane.restartServer();
       cut = undefined;
       servers++;
-    } else if (cut === undefined && next !== undefined && restarting.begun >= next.begun) {
+    } else if (cut === undefined && next !== undefined && restarting.startedCount >= next.begun) {
       const pending = { isOver: false };
       cut = pending;
       void plane.cutAfter(next.writes).then(() => (pending.isOver = true));
     }
     await plane.clock.advance(1000);
   }
-  assert.fail(`the job does not end: ${restarting.begun} VMs have begun to restart, after ${kills} kills`);
+  assert.fail(`the job does not end: ${restarting.startedCount} VMs have begun to restart, after ${kills} kills`);
 }
 
 function startsByName({ starts }: VmPlane): Map<string, number> {
@@ -90,13 +90,13 @@ test(
   async (t) => {
     const plane = await startFleet(t);
     const restarting = await RestartingVms.watch(t, plane);
-    const scene = await TransitionScene.make(plane, { glob: '*rhel-8.*', restartNow: true, maxRestarts: AT_ONCE });
+    const scene = await TransitionScene.create(plane, { glob: '*rhel-8.*', restartNow: true, maxRestarts: AT_ONCE });
 
     const losses = await runWithKills(plane, scene, restarting);
     assert.deepEqual(losses, { kills: JOB_KILLS.length, servers: SERVER_LOSSES.length });
     await plane.settle();
 
-    assert.equal(restarting.most, AT_ONCE);
+    assert.equal(restarting.maxConcurrent, AT_ONCE);
     const starts = startsByName(plane);
     assert.deepEqual(
       findExceptions(running, (name) => starts.get(`default/${name}`) === 2),
@@ -143,13 +143,13 @@ async function markAndRestart(plane: VmPlane): Promise<void> {
   const names = running.slice(0, MARKED);
   for (const name of names) {
     const metadata = { name, labels: { group: 'theirs' } };
-    await plane.put({ kind: 'VirtualMachine', apiVersion: 'kubevirt.io/v1', metadata });
+    await plane.beginApply({ kind: 'VirtualMachine', apiVersion: 'kubevirt.io/v1', metadata });
   }
   const options = { glob: 'q35', labelSelector: 'group=theirs', target: 'pc-q35-7.1' };
-  const scene = await TransitionScene.make(plane, options);
+  const scene = await TransitionScene.create(plane, options);
   for (const killAfter of [1, 2, MARKED / 4, MARKED / 4]) assert.equal(await scene.run({ killAfter }), 'killed');
   const job = scene.start();
-  await scene.pass(60);
+  await scene.advance(60);
   const marks = async () =>
     (await plane.list('VirtualMachine')).flatMap(({ metadata, status }) =>
       status.machineTypeRestartRequired === undefined ? [] : [`${metadata.name} ${status.machineTypeRestartRequired}`],
@@ -158,8 +158,8 @@ async function markAndRestart(plane: VmPlane): Promise<void> {
     await marks(),
     names.map((name) => `${name} true`),
   );
-  for (const name of names) assert.equal(await plane.tell('restart', name), '202');
-  assert.equal(await scene.ends(job), 'done');
+  for (const name of names) assert.equal(await plane.beginVerb('restart', name), '202');
+  assert.equal(await scene.awaitEnd(job), 'done');
   assert.deepEqual(
     await marks(),
     names.map((name) => `${name} false`),

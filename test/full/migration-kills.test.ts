@@ -4,13 +4,13 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { whyNoQemu } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
-import { MigratingGuest, strike, VICTIMS } from '#test/support/migrating-guest.ts';
+import { qemuSkipReason } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
+import { MigratingGuest, migrateWithFault, VICTIMS } from '#test/support/migrating-guest.ts';
 import { QemuPlane } from '#test/support/qemu-plane.ts';
 
 const STEPS = ['receive', 'send', 'switchOver', 'store', 'recordMigrated', 'commit', 'leave'];
 
-const skip = whyNoQemu();
+const skip = qemuSkipReason();
 let plane: QemuPlane;
 let guest: MigratingGuest;
 
@@ -32,15 +32,15 @@ for (const step of STEPS) {
         `a migration ends with one guest when the ${dies} dies ${when} ${step}`,
         { skip, timeout: 300_000 },
         async () => {
-          const wrote = await guest.write();
-          const [source] = await guest.running();
-          const { outcome, target } = await strike(plane, guest, { at: [when, step], dies });
+          const wrote = await guest.writeState();
+          const [source] = await guest.runningNodes();
+          const { outcome, target } = await migrateWithFault(plane, guest, { at: [when, step], dies });
           assert.match(outcome, /^(Succeeded|Failed)/);
-          await guest.settled();
+          await guest.awaitSettled();
           const { nv, efi, disk } = await guest.memory();
           assert.deepEqual({ nv, efi, disk }, { nv: wrote.nv, efi: wrote.efi, disk: wrote.disk });
-          await guest.judge();
-          const [now] = await guest.running();
+          await guest.assertInvariants();
+          const [now] = await guest.runningNodes();
           assert.equal(now, outcome === 'Succeeded' ? target : source, outcome);
         },
       );

@@ -4,8 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { whyNoQemu } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
-import { MigratingGuest, strike, type Memory } from '#test/support/migrating-guest.ts';
+import { qemuSkipReason } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
+import { MigratingGuest, migrateWithFault, type GuestState } from '#test/support/migrating-guest.ts';
 import { QemuPlane } from '#test/support/qemu-plane.ts';
 
 const STORAGES = {
@@ -15,7 +15,7 @@ const STORAGES = {
   'shared-block': { volumeMode: 'Block', accessMode: 'ReadWriteMany' },
 } as const;
 
-const skip = whyNoQemu();
+const skip = qemuSkipReason();
 let plane: QemuPlane;
 
 before(async () => {
@@ -33,7 +33,7 @@ async function useClass(name: keyof typeof STORAGES): Promise<void> {
   });
 }
 
-const kept = ({ nv, efi, disk }: Memory) => ({ nv, efi, disk });
+const kept = ({ nv, efi, disk }: GuestState) => ({ nv, efi, disk });
 
 for (const name of Object.keys(STORAGES) as (keyof typeof STORAGES)[]) {
   test(
@@ -44,35 +44,35 @@ for (const name of Object.keys(STORAGES) as (keyof typeof STORAGES)[]) {
       await useClass(name);
       const guest = new MigratingGuest(plane, `on-${name}`);
       await guest.create({ storageClass: name, mode: accessMode, block: volumeMode === 'Block' });
-      const wrote = await guest.write();
+      const wrote = await guest.writeState();
       for (const way of ['there', 'back']) {
         await guest.migrate();
         assert.deepEqual(await guest.memory(), wrote, way);
-        await guest.judge();
+        await guest.assertInvariants();
       }
-      await guest.put('restart');
-      await guest.booted(wrote.bootId ?? '');
+      await guest.sendVerb('restart');
+      await guest.awaitBoot(wrote.bootId ?? '');
       const again = await guest.memory();
       assert.deepEqual(kept(again), kept(wrote), 'restarted');
       assert.notEqual(again.pcr, wrote.pcr, 'measurements belong to one boot');
       await guest.migrate();
       assert.deepEqual(await guest.memory(), again, 'restarted and migrated');
 
-      const latest = await guest.write();
+      const latest = await guest.writeState();
       const cancelled = await guest.startMigration();
       await guest.cancel(cancelled);
-      await plane.until('it is gone', async () => (await guest.migration(cancelled)) === undefined);
+      await plane.awaitValue('it is gone', async () => (await guest.migration(cancelled)) === undefined);
       assert.deepEqual(await guest.memory(), latest, 'cancelled, or completed just before');
       for (const at of [
         ['before', 'recordMigrated'],
         ['after', 'recordMigrated'],
       ] as const) {
-        await strike(plane, guest, { at, dies: 'source agent' });
+        await migrateWithFault(plane, guest, { at, dies: 'source agent' });
         assert.deepEqual(await guest.memory(), latest, at.join(' '));
-        await guest.judge();
+        await guest.assertInvariants();
       }
       await plane.api.ok('DELETE', `/apis/kubevirt.io/v1/namespaces/default/virtualmachines/${guest.name}`);
-      await plane.until('the VM is gone', async () => (await guest.vmi()) === undefined);
+      await plane.awaitValue('the VM is gone', async () => (await guest.vmi()) === undefined);
     },
   );
 }

@@ -5,11 +5,11 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { whyNoQemu } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
-import { MigratingGuest, strike, type Strike } from '#test/support/migrating-guest.ts';
+import { qemuSkipReason } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
+import { MigratingGuest, migrateWithFault, type Fault } from '#test/support/migrating-guest.ts';
 import { QemuPlane } from '#test/support/qemu-plane.ts';
 
-interface Cut extends Strike {
+interface Cut extends Fault {
   readonly ends: 'Succeeded' | 'Failed';
   /** The guest loses its memory and boots again. */
   readonly boots?: true;
@@ -30,7 +30,7 @@ const cuts: readonly Cut[] = [
   { at: ['before', 'commit'], dies: 'target node', ends: 'Succeeded', boots: true },
 ];
 
-const skip = whyNoQemu();
+const skip = qemuSkipReason();
 let plane: QemuPlane;
 let guest: MigratingGuest;
 
@@ -47,18 +47,18 @@ after(async () => {
 
 for (const { at, dies, ends, boots } of cuts) {
   test(`the migration is ${ends} when the ${dies} dies ${at.join(' ')}`, { skip, timeout: 300_000 }, async () => {
-    const wrote = await guest.write();
-    const { outcome, source, target } = await strike(plane, guest, { at, dies });
+    const wrote = await guest.writeState();
+    const { outcome, source, target } = await migrateWithFault(plane, guest, { at, dies });
     assert.match(outcome, new RegExp(`^${ends}`));
 
     if (boots === true) {
-      await guest.booted(wrote.bootId ?? '');
+      await guest.awaitBoot(wrote.bootId ?? '');
       const { nv, efi, disk, pcr } = await guest.memory();
       assert.deepEqual({ nv, efi, disk }, { nv: wrote.nv, efi: wrote.efi, disk: wrote.disk });
       assert.notEqual(pcr, wrote.pcr, 'measurements belong to one boot');
     } else assert.deepEqual(await guest.memory(), wrote);
-    await guest.judge();
-    const [now] = await guest.running();
+    await guest.assertInvariants();
+    const [now] = await guest.runningNodes();
     assert.equal(now, ends === 'Succeeded' ? target : source);
   });
 }

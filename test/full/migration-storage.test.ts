@@ -9,7 +9,7 @@ import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { STATE_LABEL } from '#api/persistent-state.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
-import { migrate, probe, sameMachine } from '#test/support/moving-guests.ts';
+import { migrate, probe, stableFacts } from '#test/support/real-migrations.ts';
 import { startRealPlane, type RealPlane } from '#test/support/real-guests.ts';
 
 const namespace = 'default';
@@ -69,14 +69,14 @@ test('state survives a migration and a restart on every kind of storage', { time
   for (const [name, { storageClass }] of Object.entries(storages)) {
     await useClass(storageClass);
     await plane.create(VIRTUAL_MACHINES, aVm(name));
-    await plane.guest(name).until('it has a node', (vmi) => vmi?.status?.nodeName !== undefined);
+    await plane.guest(name).awaitVmi('it has a node', (vmi) => vmi?.status?.nodeName !== undefined);
   }
   const names = Object.keys(storages);
-  const fresh = await Promise.all(names.map((name) => plane.guest(name).boots()));
+  const fresh = await Promise.all(names.map((name) => plane.guest(name).awaitBoot()));
   for (const [index, name] of names.entries()) {
     const written = await probe(plane, name, [`nvset nv-${index}`, 'pcrext', `efiset efi-${index}`]);
     await migrate(plane, name);
-    assert.deepEqual(sameMachine(await probe(plane, name)), sameMachine(written), name);
+    assert.deepEqual(stableFacts(await probe(plane, name)), stableFacts(written), name);
     const { storageClass, volumeMode, accessMode } = Object.values(storages)[index]!;
     const { items } = await plane.client.list(PERSISTENT_VOLUME_CLAIMS, { namespace, labelSelector: STATE_LABEL });
     const [claim, ...more] = items.filter(({ metadata }) =>
@@ -92,7 +92,7 @@ test('state survives a migration and a restart on every kind of storage', { time
   for (const name of names) await plane.put(`virtualmachines/${name}/restart`);
   for (const [index, name] of names.entries()) {
     const { facts } = fresh[index]!;
-    const again = await plane.guest(name).boots({ afterBootId: facts['bootid'] ?? '' });
+    const again = await plane.guest(name).awaitBoot({ afterBootId: facts['bootid'] ?? '' });
     assert.match(again.facts['tpm.nv'] ?? '', new RegExp(`^nv-${index}`), name);
     assert.equal(again.facts['efi.var'], `efi-${index}`, name);
     assert.equal(again.facts['tpm.pcr12'], facts['tpm.pcr12'], name);

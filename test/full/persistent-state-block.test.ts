@@ -11,8 +11,8 @@ import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { poll } from '#node/hypervisor/qemu/timing.ts';
-import { guestUser, qemuScene, whyNoQemu, type QemuScene } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
-import { hasEnded, until } from '#node/hypervisor/testing/scene.ts';
+import { guestUser, qemuScene, qemuSkipReason, type QemuScene } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
+import { hasEnded, waitUntil } from '#node/hypervisor/testing/scene.ts';
 import { aLocalVolume, aScene } from '#node/volumes/testing/volumes-scene.ts';
 import { createVolumes } from '#node/volumes/volumes.ts';
 import type { Volumes } from '#node/volumes-port.ts';
@@ -26,7 +26,7 @@ const ARGUMENTS = 'console=ttyS0 quiet';
 function whyNot(): string | false {
   try {
     accessSync(join(GUEST, 'vmlinuz'));
-    return whyNoQemu();
+    return qemuSkipReason();
   } catch {
     return 'the built-in guest is not here; scripts/setup.sh builds it';
   }
@@ -88,7 +88,7 @@ test('TPM and EFI variables survive kill -9 and another domain', { skip: whyNot(
     assert.deepEqual((await readdir(first.directory)).sort(), ['lock', 'nvram.fd', 'tpm']);
     assert.deepEqual(await readdir(join(scene.nodeDir, 'domains', first.id, 'run', 'tpm')), []);
 
-    const crashed = until(scene.hypervisor, first.id, hasEnded);
+    const crashed = waitUntil(scene.hypervisor, first.id, hasEnded);
     await scene.killGuest(first.id);
     await crashed;
     await volumes.release(first.id);
@@ -109,7 +109,7 @@ test('TPM and EFI variables survive kill -9 and another domain', { skip: whyNot(
   }
 });
 
-test('two domains never use the same state at a time', { skip: whyNoQemu(), timeout: 60_000 }, async () => {
+test('two domains never use the same state at a time', { skip: qemuSkipReason(), timeout: 60_000 }, async () => {
   const scene = await qemuScene();
   try {
     // Guests cannot access the directory, and its name has a comma, which separates options of programs.

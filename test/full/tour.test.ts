@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { createClient } from '#client/rest-client.ts';
 import { NAMESPACES } from '#kube/core-kinds.ts';
-import { kubeconfigAccess, startServer, temporaryDir, transportTo } from '#test/support/server-process.ts';
+import { loadServerAccess, startServer, createTemporaryDir, openTransport } from '#test/support/server-process.ts';
 
 const SELFSAME = join(import.meta.dirname, '../../selfsame');
 const TIMEOUT_MS = 900_000;
@@ -85,9 +85,9 @@ test(
   'a running plane is used and left as it was, and the verdict fails if the VM was changed meanwhile',
   { timeout: TIMEOUT_MS },
   async (t) => {
-    const dataDir = join(temporaryDir(t), 'data');
+    const dataDir = join(createTemporaryDir(t), 'data');
     const server = await startServer(t, { dataDir, command: ['up'] });
-    const client = createClient(transportTo(t, kubeconfigAccess(dataDir)));
+    const client = createClient(openTransport(t, loadServerAccess(dataDir)));
     const uuid = '11111111-2222-4333-8444-555555555555';
     const patch = { spec: { template: { spec: { domain: { firmware: { uuid } } } } } };
     let changed: Promise<unknown> | undefined;

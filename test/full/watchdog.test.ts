@@ -44,9 +44,9 @@ for (const [action, { phase, text }] of Object.entries(cases)) {
       },
     });
     const guest = plane.guest(action);
-    await guest.boots();
-    await guest.says('watchdog 2', /GUEST watchdog runs/);
-    await guest.until(`it is ${phase}`, (vmi) => vmi?.status?.phase === phase);
+    await guest.awaitBoot();
+    await guest.runCommand('watchdog 2', /GUEST watchdog runs/);
+    await guest.awaitVmi(`it is ${phase}`, (vmi) => vmi?.status?.phase === phase);
     const { items } = await plane.client.list(EVENTS, { namespace: 'default' });
     const messages = items
       .filter(({ involvedObject }) => involvedObject?.name === action)

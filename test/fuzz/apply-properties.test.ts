@@ -4,8 +4,8 @@ import { after, before, test, type TestContext } from 'node:test';
 import { APPLIED_CRD, ApplyModel, leavesOf, ownedLeaves, randomSpec } from '#test/fuzz/apply-model.ts';
 import { established } from '#test/fuzz/rich-kind.ts';
 import { FULL_RUN } from '#test/support/full-run.ts';
-import { seededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
-import { startTestApi, type Answer, type Loose, type TestApi } from '#test/support/test-api.ts';
+import { createSeededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
+import { startTestApi, type TestResponse, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const APPLIEDS = '/apis/fuzz.local/v1/namespaces/fuzz/applieds';
@@ -32,7 +32,7 @@ function applied(name: string, spec: Loose): Loose {
   return { apiVersion: 'fuzz.local/v1', kind: 'Applied', metadata: { name }, spec };
 }
 
-function apply(url: string, body: Loose, manager: string, force = false): Promise<Answer> {
+function apply(url: string, body: Loose, manager: string, force = false): Promise<TestResponse> {
   const contentType = 'application/apply-patch+yaml';
   return api.call('PATCH', `${url}?fieldManager=${manager}&force=${force}`, { body, contentType });
 }
@@ -53,7 +53,7 @@ function readBack({ metadata, ...rest }: Loose): Loose {
 }
 
 function forEachRun(t: TestContext, run: (random: SeededRandom, name: string) => Promise<void>): Promise<void> {
-  const random = seededRandom(t);
+  const random = createSeededRandom(t);
   return Array.from({ length: RUNS }, (_, index) => `run-${index}`).reduce(
     (before, name) => before.then(() => run(random, name)),
     Promise.resolve(),

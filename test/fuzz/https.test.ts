@@ -10,9 +10,9 @@ import { initialRequests, type FuzzAnswer } from '#test/fuzz/in-process-api.ts';
 import { plainCreate, randomRequest, type FuzzRequest, type FuzzWorld } from '#test/fuzz/requests.ts';
 import { RICH_CRD } from '#test/fuzz/rich-kind.ts';
 import { FULL_RUN } from '#test/support/full-run.ts';
-import { http1Request, http2Request, http2Session, type RawAnswer } from '#test/support/raw-https.ts';
-import { seededRandom } from '#test/support/seeded-random.ts';
-import { startServer, temporaryDir } from '#test/support/server-process.ts';
+import { sendHttp1Request, sendHttp2Request, openHttp2Session, type RawResponse } from '#test/support/raw-https.ts';
+import { createSeededRandom } from '#test/support/seeded-random.ts';
+import { startServer, createTemporaryDir } from '#test/support/server-process.ts';
 
 const BUDGET_MS = FULL_RUN ? 60_000 : 4000;
 /** Much longer than the longest wait that the API itself allows. */
@@ -28,12 +28,12 @@ const METHOD = /^[A-Za-z]+$/;
 type Send = (request: FuzzRequest) => Promise<FuzzAnswer>;
 
 test('the program answers every request over HTTP/1.1 and HTTP/2, and none with 500', async (t) => {
-  const random = seededRandom(t, { everyRun: 2026 });
-  const server = await startServer(t, { dataDir: temporaryDir(t) });
+  const random = createSeededRandom(t, { fixedSeed: 2026 });
+  const server = await startServer(t, { dataDir: createTemporaryDir(t) });
   const access = server.access();
-  const session = http2Session(t, access);
-  const over1: Send = (request) => answerInTime(http1Request(access, rawOf(request, access)), request);
-  const over2: Send = (request) => answerInTime(http2Request(session, access, rawOf(request, access)), request);
+  const session = openHttp2Session(t, access);
+  const over1: Send = (request) => answerInTime(sendHttp1Request(access, rawOf(request, access)), request);
+  const over2: Send = (request) => answerInTime(sendHttp2Request(session, access, rawOf(request, access)), request);
   await prepare(over2);
 
   const resources = [
@@ -74,7 +74,7 @@ function rawOf({ method, url, contentType, accept, body }: FuzzRequest, { server
   return { method, path: url, headers, ...(hasBody ? { body } : {}) };
 }
 
-async function answerInTime(answer: Promise<RawAnswer>, request: FuzzRequest): Promise<FuzzAnswer> {
+async function answerInTime(answer: Promise<RawResponse>, request: FuzzRequest): Promise<FuzzAnswer> {
   const late = delay(PATIENCE_MS, undefined, { ref: false });
   const got = await Promise.race([answer, late]);
   if (got === undefined) throw new Error(`no answer to ${describeRequest(request)}`);

@@ -11,7 +11,7 @@ import { startInProcessApi, type FuzzAnswer, type InProcessApi } from '#test/fuz
 import { plainCreate, randomRequest, type FuzzRequest, type FuzzWorld } from '#test/fuzz/requests.ts';
 import { isStall, longestTurn, stallsEachTime } from '#test/fuzz/stalls.ts';
 import { FULL_RUN } from '#test/support/full-run.ts';
-import { seededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
+import { createSeededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
 
 const BUDGET_MS = Number(process.env['SELFSAME_FUZZ_MS'] ?? (FULL_RUN ? 180_000 : 10_000));
 /** A new core is started after this many requests, so that earlier changes do not make all later requests fail. */
@@ -24,7 +24,7 @@ const PATIENCE_MS = 50;
 const MAX_DEFECTS = 10;
 
 test('no request crashes the engine, is answered with 500 or blocks the event loop', async (t) => {
-  const random = seededRandom(t, { everyRun: 2026 });
+  const random = createSeededRandom(t, { fixedSeed: 2026 });
   const found = new Findings();
   const end = performance.now() + BUDGET_MS;
   while (performance.now() < end && found.defects.length < MAX_DEFECTS) {

@@ -6,8 +6,8 @@ import { createServer, type AddressInfo, type Server } from 'node:net';
 import { after, before, test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { sendJson, startExtensionServer, type ExtensionServer } from '#test/support/extension-server.ts';
-import { startFront, type FrontServer } from '#test/support/front-server.ts';
-import { http1Request } from '#test/support/raw-https.ts';
+import { startFrontServer, type FrontServer } from '#test/support/front-server.ts';
+import { sendHttp1Request } from '#test/support/raw-https.ts';
 import type { Scope } from '#test/support/server-process.ts';
 
 const clock = new FakeClock();
@@ -19,11 +19,11 @@ const cleanups: (() => void)[] = [];
 const scope: Scope = { after: (fn) => cleanups.push(fn) };
 
 before(async () => {
-  front = await startFront(scope, { clock });
+  front = await startFrontServer(scope, { clock });
   server = await startExtensionServer({ hosts: ['slow.golden.svc', 'renewed.golden.svc'], clientCa: front.caPem });
   mute = createServer();
   await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
-  await front.put('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'golden' } });
+  await front.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'golden' } });
   await install('slow', server.port);
   await install('mute', (mute.address() as AddressInfo).port);
 });
@@ -35,7 +35,7 @@ after(async () => {
 });
 
 async function install(name: string, port: number): Promise<void> {
-  await front.put('/api/v1/namespaces/golden/services', {
+  await front.create('/api/v1/namespaces/golden/services', {
     apiVersion: 'v1',
     kind: 'Service',
     metadata: { name, namespace: 'golden' },
@@ -44,7 +44,7 @@ async function install(name: string, port: number): Promise<void> {
   const group = `${name}.local`;
   const service = { namespace: 'golden', name, port };
   const priorities = { groupPriorityMinimum: 1000, versionPriority: 15 };
-  await front.put('/apis/apiregistration.k8s.io/v1/apiservices', {
+  await front.create('/apis/apiregistration.k8s.io/v1/apiservices', {
     apiVersion: 'apiregistration.k8s.io/v1',
     kind: 'APIService',
     metadata: { name: `v1.${group}` },
@@ -54,7 +54,7 @@ async function install(name: string, port: number): Promise<void> {
 
 test('a request without an answer fails after a minute', async () => {
   const reached = new Promise<void>((resolve) => server.on('/apis/slow.local/v1/things', () => resolve()));
-  const answer = http1Request(front.admin, { path: '/apis/slow.local/v1/things' });
+  const answer = sendHttp1Request(front.admin, { path: '/apis/slow.local/v1/things' });
   await reached;
   await clock.advance(60_000);
   const { status, text } = await answer;
@@ -66,7 +66,7 @@ test('a request without an answer fails after a minute', async () => {
 
 test('a connection without a TLS handshake fails after ten seconds', async () => {
   const taken = once(mute, 'connection');
-  const answer = http1Request(front.admin, { path: '/apis/mute.local/v1/things' });
+  const answer = sendHttp1Request(front.admin, { path: '/apis/mute.local/v1/things' });
   await taken;
   await clock.advance(10_000);
   const { status, text } = await answer;
@@ -81,7 +81,7 @@ test('an incomplete answer fails after a minute', async () => {
       response.write('12345', () => resolve());
     });
   });
-  const answer = http1Request(front.admin, { path: '/apis/slow.local/v1/things' });
+  const answer = sendHttp1Request(front.admin, { path: '/apis/slow.local/v1/things' });
   await reached;
   await clock.advance(120_000);
   const { status, text } = await answer;
@@ -116,11 +116,11 @@ test('a running request completes although the CA bundle changes', async () => {
   const path = '/apis/renewed.local/v1/things';
   await install('renewed', server.port);
   const reached = new Promise<ServerResponse>((resolve) => server.on(path, (_, response) => resolve(response)));
-  const answer = http1Request(front.admin, { path });
+  const answer = sendHttp1Request(front.admin, { path });
   const response = await reached;
   const name = '/apis/apiregistration.k8s.io/v1/apiservices/v1.renewed.local';
   const twice = Buffer.from(server.caBundle, 'base64').toString().repeat(2);
-  const changed = await http1Request(front.admin, {
+  const changed = await sendHttp1Request(front.admin, {
     method: 'PATCH',
     path: name,
     headers: { 'content-type': 'application/merge-patch+json' },

@@ -8,8 +8,8 @@ import type { TLSSocket } from 'node:tls';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { openTls, untilClosed } from '#test/https/raw-tls.ts';
 import { echo, sendJson, startExtensionServer, type ExtensionServer } from '#test/support/extension-server.ts';
-import { startFront, type FrontServer } from '#test/support/front-server.ts';
-import { http1Request, http2Request, http2Session, type RawRequest } from '#test/support/raw-https.ts';
+import { startFrontServer, type FrontServer } from '#test/support/front-server.ts';
+import { sendHttp1Request, sendHttp2Request, openHttp2Session, type RawRequest } from '#test/support/raw-https.ts';
 import type { Scope } from '#test/support/server-process.ts';
 
 const GROUP = 'ext.golden.local';
@@ -23,16 +23,16 @@ suite('an aggregated API over HTTPS', () => {
   const scope: Scope = { after: (fn) => cleanups.push(fn) };
 
   before(async () => {
-    front = await startFront(scope);
+    front = await startFrontServer(scope);
     server = await startExtensionServer({ hosts: ['ext.golden.svc'], clientCa: front.caPem });
-    await front.put('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'golden' } });
+    await front.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'golden' } });
     const metadata = { name: 'ext', namespace: 'golden' };
     const spec = { externalIPs: ['127.0.0.1'], ports: [{ port: server.port }] };
-    await front.put('/api/v1/namespaces/golden/services', { apiVersion: 'v1', kind: 'Service', metadata, spec });
+    await front.create('/api/v1/namespaces/golden/services', { apiVersion: 'v1', kind: 'Service', metadata, spec });
     await register(`v1.${GROUP}`, { caBundle: server.caBundle });
     await front.core.aggregation.settled();
   });
-  beforeEach(() => void (server.seen.length = 0));
+  beforeEach(() => void (server.requests.length = 0));
   after(async () => {
     await front.stop();
     await server.stop();
@@ -42,7 +42,7 @@ suite('an aggregated API over HTTPS', () => {
   function register(name: string, spec: object, service: object = {}) {
     const [version = '', ...group] = name.split('.');
     const reference = { namespace: 'golden', name: 'ext', port: server.port, ...service };
-    return front.put('/apis/apiregistration.k8s.io/v1/apiservices', {
+    return front.create('/apis/apiregistration.k8s.io/v1/apiservices', {
       apiVersion: 'apiregistration.k8s.io/v1',
       kind: 'APIService',
       metadata: { name },
@@ -58,7 +58,7 @@ suite('an aggregated API over HTTPS', () => {
   }
 
   const ask = (path: string, request: Partial<RawRequest> = {}, access: ClusterAccess = front.admin) =>
-    http1Request(access, { path, ...request });
+    sendHttp1Request(access, { path, ...request });
 
   test('the server gets the user in headers, and headers of the client with these names are removed', async () => {
     server.on(THINGS, (_, response) => sendJson(response, { kind: 'ThingList', items: [] }));
@@ -76,7 +76,7 @@ suite('an aggregated API over HTTPS', () => {
     const answer = await ask(`${THINGS}?limit=5&labelSelector=a%3Db`, { headers });
     assert.equal(answer.status, 200);
     assert.equal(answer.text, '{"kind":"ThingList","items":[]}');
-    const [seen] = server.seen;
+    const [seen] = server.requests;
     assert.ok(seen);
     assert.equal(seen.peer, 'front-proxy-client');
     assert.equal(seen.url, `${THINGS}?limit=5&labelSelector=a%3Db`);
@@ -100,7 +100,7 @@ suite('an aggregated API over HTTPS', () => {
       'impersonate-extra-example.com%2fscope': 'read',
     };
     assert.equal((await ask(THINGS, { headers })).status, 200);
-    const forwarded = server.seen[0]!.headers;
+    const forwarded = server.requests[0]!.headers;
     // The client of the test sends one byte per character, and so does the proxy.
     assert.equal(Buffer.from(String(forwarded['x-remote-user']), 'latin1').toString('utf8'), 'jürgen');
     assert.equal(forwarded['x-remote-uid'], 'u-1');
@@ -113,7 +113,7 @@ suite('an aggregated API over HTTPS', () => {
     const answer = await ask(THINGS, {}, front.accessOf('mallory'));
     assert.equal(answer.status, 403);
     assert.match(answer.text, /things.ext.golden.local is forbidden: User \\"mallory\\" cannot list resource/);
-    assert.deepEqual(server.seen, []);
+    assert.deepEqual(server.requests, []);
   });
 
   const ambiguous: Record<string, string> = {
@@ -127,7 +127,7 @@ suite('an aggregated API over HTTPS', () => {
       t.after(() => socket.destroy());
       socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
       assert.match(await untilClosed(socket), /^HTTP\/1.1 404 /);
-      assert.deepEqual(server.seen, []);
+      assert.deepEqual(server.requests, []);
     });
   }
 
@@ -138,9 +138,11 @@ suite('an aggregated API over HTTPS', () => {
         response.writeHead(request.headers['x-status'] === undefined ? 200 : 201, { 'x-answer': 'yes' });
         request.pipe(response);
       });
-      const session = protocol === 'HTTP/2' ? http2Session(t, front.admin) : undefined;
+      const session = protocol === 'HTTP/2' ? openHttp2Session(t, front.admin) : undefined;
       const send = (request: RawRequest) =>
-        session === undefined ? http1Request(front.admin, request) : http2Request(session, front.admin, request);
+        session === undefined
+          ? sendHttp1Request(front.admin, request)
+          : sendHttp2Request(session, front.admin, request);
       const sent = await send({ method: 'POST', path: THINGS, body: big });
       assert.equal(sent.text.length, big.length);
       const length = { 'content-length': '5', 'x-status': '1' };
@@ -189,7 +191,10 @@ suite('an aggregated API over HTTPS', () => {
       setImmediate(() => response.destroy());
     });
     await assert.rejects(ask(THINGS), /aborted|socket hang up|in its midst|ECONNRESET/);
-    await assert.rejects(http2Request(http2Session(t, front.admin), front.admin, { path: THINGS }), /INTERNAL_ERROR/);
+    await assert.rejects(
+      sendHttp2Request(openHttp2Session(t, front.admin), front.admin, { path: THINGS }),
+      /INTERNAL_ERROR/,
+    );
     server.on(THINGS, (_, response) => {
       response.writeHead(200, { 'content-length': '100' });
       response.write('short');
@@ -265,7 +270,7 @@ suite('an aggregated API over HTTPS', () => {
     const head = await until(socket, 'early ');
     assert.match(head, /^HTTP\/1.1 101 Switching Protocols\r\n/);
     assert.match(head, /Sec-WebSocket-Protocol: plain.kubevirt.io\r\n/);
-    const [seen] = server.seen;
+    const [seen] = server.requests;
     assert.equal(seen?.url, `${THINGS}/a/console?x=1`);
     assert.equal(seen?.peer, 'front-proxy-client');
     assert.equal(seen?.headers['x-remote-user'], 'admin');
@@ -303,7 +308,7 @@ suite('an aggregated API over HTTPS', () => {
   });
 
   test('a stop of the API server ends upgraded connections at once', async (t) => {
-    const own = await startFront(scope);
+    const own = await startFrontServer(scope);
     own.services.register('golden', 'here', {
       api: () => ({
         status: 101,
@@ -311,7 +316,7 @@ suite('an aggregated API over HTTPS', () => {
       }),
     });
     const spec = { group: 'here.local', version: 'v1', groupPriorityMinimum: 1, versionPriority: 1 };
-    await own.put('/apis/apiregistration.k8s.io/v1/apiservices', {
+    await own.create('/apis/apiregistration.k8s.io/v1/apiservices', {
       apiVersion: 'apiregistration.k8s.io/v1',
       kind: 'APIService',
       metadata: { name: 'v1.here.local' },
@@ -358,7 +363,7 @@ suite('an aggregated API over HTTPS', () => {
     ] as const) {
       const metadata = { name, namespace: 'golden' };
       const spec = { externalIPs: ['127.0.0.1'], ports: [{ port }] };
-      await front.put('/api/v1/namespaces/golden/services', { apiVersion: 'v1', kind: 'Service', metadata, spec });
+      await front.create('/api/v1/namespaces/golden/services', { apiVersion: 'v1', kind: 'Service', metadata, spec });
     }
   });
   for (const [name, { spec = {}, service = {}, want }] of Object.entries(broken)) {

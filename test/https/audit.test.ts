@@ -4,8 +4,8 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { http1Request, http2Request, http2Session, withoutProof } from '#test/support/raw-https.ts';
-import { startServer, temporaryDir } from '#test/support/server-process.ts';
+import { sendHttp1Request, sendHttp2Request, openHttp2Session, withoutCredentials } from '#test/support/raw-https.ts';
+import { startServer, createTemporaryDir } from '#test/support/server-process.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
 const PROGRAM = join(import.meta.dirname, '../../src/main.ts');
@@ -14,11 +14,11 @@ const JSON_TYPE = { 'content-type': 'application/json', 'user-agent': 'tester' }
 const aConfigMap = (name: string) => JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } });
 
 test('records the user and the source of each request with the audit id of its answer', async (t) => {
-  const dataDir = temporaryDir(t);
+  const dataDir = createTemporaryDir(t);
   const server = await startServer(t, { dataDir });
   const access = server.access();
-  const anonymous = withoutProof(access);
-  const session = http2Session(t, access);
+  const anonymous = withoutCredentials(access);
+  const session = openHttp2Session(t, access);
   const post = (name: string) => ({
     method: 'POST',
     path: CONFIG_MAPS,
@@ -27,16 +27,16 @@ test('records the user and the source of each request with the audit id of its a
   });
 
   const answers = [
-    await http1Request(access, post('by-http1')),
-    await http2Request(session, access, post('by-http2')),
-    await http1Request({ ...anonymous, token: 'hunter2' }, { path: `${CONFIG_MAPS}?token=hunter2` }),
-    await http1Request(anonymous, { path: CONFIG_MAPS }),
+    await sendHttp1Request(access, post('by-http1')),
+    await sendHttp2Request(session, access, post('by-http2')),
+    await sendHttp1Request({ ...anonymous, token: 'hunter2' }, { path: `${CONFIG_MAPS}?token=hunter2` }),
+    await sendHttp1Request(anonymous, { path: CONFIG_MAPS }),
   ];
   assert.deepEqual(
     answers.map(({ status }) => status),
     [201, 201, 401, 403],
   );
-  const metrics = await http1Request(access, { path: '/metrics' });
+  const metrics = await sendHttp1Request(access, { path: '/metrics' });
   assert.match(metrics.text, /^selfsame_audit_dropped_total 0$/m);
   const { code } = await server.kill('SIGTERM');
   assert.equal(code, 0);
@@ -73,7 +73,7 @@ test('records the user and the source of each request with the audit id of its a
 });
 
 test('a restarted server continues its log after a kill, and selfsame audit reads all of it', async (t) => {
-  const dataDir = temporaryDir(t);
+  const dataDir = createTemporaryDir(t);
   const rounds = ['first', 'second'];
   for (const name of rounds) {
     const server = await startServer(t, { dataDir });
@@ -83,11 +83,11 @@ test('a restarted server continues its log after a kill, and selfsame audit read
       headers: JSON_TYPE,
       body: aConfigMap(name),
     };
-    assert.equal((await http1Request(server.access(), request)).status, 201);
+    assert.equal((await sendHttp1Request(server.access(), request)).status, 201);
     // Batches are written ten times a second.
     const file = join(dataDir, 'audit/audit.log');
     while (!readFileSync(file, 'utf8').includes(`"name":"${name}"`))
-      await http1Request(server.access(), { path: '/livez' });
+      await sendHttp1Request(server.access(), { path: '/livez' });
     await server.kill('SIGKILL');
   }
   const words = ['audit', '--data-dir', dataDir, '--user', 'selfsame-admin', '--resource', 'configmaps'];

@@ -9,8 +9,14 @@ import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { ensurePki, type Pki } from '#engine/auth/certificates.ts';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
-import { http1Request, http2Request, http2Session, withoutProof, type RawRequest } from '#test/support/raw-https.ts';
-import { startServer, temporaryDir, type Scope } from '#test/support/server-process.ts';
+import {
+  sendHttp1Request,
+  sendHttp2Request,
+  openHttp2Session,
+  withoutCredentials,
+  type RawRequest,
+} from '#test/support/raw-https.ts';
+import { startServer, createTemporaryDir, type Scope } from '#test/support/server-process.ts';
 
 const TOKENS = [
   'reader-token,jane,1001,developers',
@@ -35,12 +41,12 @@ suite('access', () => {
   after(() => cleanups.forEach((cleanup) => cleanup()));
   before(async () => {
     const scope: Scope = { after: (fn) => cleanups.push(fn) };
-    const dir = temporaryDir(scope);
+    const dir = createTemporaryDir(scope);
     const tokenAuthFile = join(dir, 'tokens.csv');
     writeFileSync(tokenAuthFile, `${TOKENS}\n`, { mode: 0o600 });
     const dataDir = join(dir, 'data');
     admin = (await startServer(scope, { dataDir, tokenAuthFile })).access();
-    anonymous = withoutProof(admin);
+    anonymous = withoutCredentials(admin);
     ours = await pkiIn(join(dataDir, 'pki'));
     foreign = await pkiIn(join(dir, 'foreign'));
   });
@@ -53,7 +59,7 @@ suite('access', () => {
   const refused = (status: number, reason: string, message: string) => ({ status, reason, message });
 
   async function outcome(access: ClusterAccess, request: RawRequest) {
-    const { status, headers, text } = await http1Request(access, request);
+    const { status, headers, text } = await sendHttp1Request(access, request);
     if (status < 300) return { status };
     assert.equal(headers['content-type'], 'application/json');
     const body = JSON.parse(text) as { kind: string; status: string; code: number; reason: string; message: string };
@@ -160,15 +166,15 @@ suite('access', () => {
 
   test('each connection is authenticated by its own certificate, and each request by its own token', async (t) => {
     // TLS sessions must not be resumed without their certificate.
-    const sessions = [admin, anonymous, admin, anonymous].map((access) => http2Session(t, access));
+    const sessions = [admin, anonymous, admin, anonymous].map((access) => openHttp2Session(t, access));
     const path = '/api/v1/namespaces';
     const statuses = await Promise.all(
-      sessions.map((session) => http2Request(session, anonymous, { path }).then(({ status }) => status)),
+      sessions.map((session) => sendHttp2Request(session, anonymous, { path }).then(({ status }) => status)),
     );
     assert.deepEqual(statuses, [200, 403, 200, 403]);
     const shared = sessions[1]!;
     const tokens = ['admin-token', 'reader-token', 'wrong', undefined, 'admin-token'];
-    const answers = tokens.map((token) => http2Request(shared, { ...anonymous, token }, { path }));
+    const answers = tokens.map((token) => sendHttp2Request(shared, { ...anonymous, token }, { path }));
     assert.deepEqual(
       (await Promise.all(answers)).map(({ status }) => status),
       [200, 403, 401, 403, 200],
@@ -177,8 +183,8 @@ suite('access', () => {
 
   test('other schemes than Bearer do not authenticate', async () => {
     const headers = { authorization: `Basic ${Buffer.from('root:admin-token').toString('base64')}` };
-    assert.equal((await http1Request(anonymous, { path: '/version', headers })).status, 200);
-    assert.equal((await http1Request(anonymous, { path: '/api', headers })).status, 403);
+    assert.equal((await sendHttp1Request(anonymous, { path: '/version', headers })).status, 200);
+    assert.equal((await sendHttp1Request(anonymous, { path: '/api', headers })).status, 403);
   });
 
   test('the server certificate is valid for each loopback name, and TLS older than 1.2 is refused', async () => {

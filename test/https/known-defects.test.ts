@@ -10,12 +10,12 @@ import { HttpConnections } from '#client/http-connections.ts';
 import { startEngine } from '#engine/engine.ts';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
-import { kubeconfigAccess, temporaryDir, type Scope } from '#test/support/server-process.ts';
+import { loadServerAccess, createTemporaryDir, type Scope } from '#test/support/server-process.ts';
 
 async function started(t: Scope) {
-  const dataDir = temporaryDir(t);
+  const dataDir = createTemporaryDir(t);
   const engine = await startEngine({ dataDir, host: '127.0.0.1', port: 0, log: silentLog, clock: systemClock });
-  return { engine, access: kubeconfigAccess(dataDir) };
+  return { engine, access: loadServerAccess(dataDir) };
 }
 
 // src/client/http-exchange.ts: http2Body iterates over a stream that may be `closed` already, with its data unread.

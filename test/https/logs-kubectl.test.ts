@@ -7,14 +7,14 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 import type { ExtensionServer } from '#test/support/extension-server.ts';
-import { newKubectl, oldKubectl } from '#test/support/kubectl.ts';
+import { findNewKubectl, findOldKubectl } from '#test/support/kubectl.ts';
 import { aNode, aPod, startKubelet } from '#test/support/kubelet-server.ts';
 import { startPlane, type Plane } from '#test/support/plane.ts';
 
 const run = promisify(execFile);
 const MAIN = '/containerLogs/default/web/main';
 
-for (const [age, found] of Object.entries({ old: oldKubectl(), new: newKubectl() })) {
+for (const [age, found] of Object.entries({ old: findOldKubectl(), new: findNewKubectl() })) {
   const skip = 'missing' in found ? found.missing : false;
   const kubectl = 'missing' in found ? '' : found.path;
 
@@ -51,10 +51,10 @@ for (const [age, found] of Object.entries({ old: oldKubectl(), new: newKubectl()
     test('prints the log of the container, with the given options', async () => {
       kubelet.on(MAIN, (_, response) => void response.end('hello\n'));
       assert.equal(await logs('web', '-c', 'main'), 'hello\n');
-      kubelet.seen.length = 0;
+      kubelet.requests.length = 0;
       await logs('web', '-c', 'main', '--tail', '3', '--previous', '--timestamps', '--since', '1m');
       const asked = '?previous=true&sinceSeconds=60&tailLines=3&timestamps=true';
-      assert.equal(kubelet.seen[0]?.url, MAIN + asked);
+      assert.equal(kubelet.requests[0]?.url, MAIN + asked);
     });
 
     test('follows until the end', async () => {

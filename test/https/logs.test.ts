@@ -4,10 +4,10 @@ import { once } from 'node:events';
 import { request as httpsRequest } from 'node:https';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { after, before, beforeEach, suite, test } from 'node:test';
-import { newIssuer, type ExtensionServer } from '#test/support/extension-server.ts';
-import { startFront, type FrontServer } from '#test/support/front-server.ts';
+import { createIssuer, type ExtensionServer } from '#test/support/extension-server.ts';
+import { startFrontServer, type FrontServer } from '#test/support/front-server.ts';
 import { aNode, aPod, startKubelet } from '#test/support/kubelet-server.ts';
-import { http1Request } from '#test/support/raw-https.ts';
+import { sendHttp1Request } from '#test/support/raw-https.ts';
 import type { Scope } from '#test/support/server-process.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
@@ -22,18 +22,18 @@ suite('pods/log', () => {
   const scope: Scope = { after: (fn) => cleanups.push(fn) };
 
   before(async () => {
-    front = await startFront(scope);
+    front = await startFrontServer(scope);
     kubelet = await startKubelet(front.pkiDir);
-    foreignKubelet = await startKubelet(front.pkiDir, newIssuer('another-ca'));
+    foreignKubelet = await startKubelet(front.pkiDir, createIssuer('another-ca'));
     for (const name of ['default', 'kube-system']) {
-      await front.put('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+      await front.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
     }
     const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default' } };
-    await front.put('/api/v1/namespaces/default/serviceaccounts', account);
-    await front.put('/api/v1/nodes', aNode('node-1', kubelet.port));
-    await front.put('/api/v1/nodes', aNode('strange', foreignKubelet.port));
-    await front.put('/api/v1/nodes', aNode('dead', 1));
-    await front.put('/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name: 'nowhere' } });
+    await front.create('/api/v1/namespaces/default/serviceaccounts', account);
+    await front.create('/api/v1/nodes', aNode('node-1', kubelet.port));
+    await front.create('/api/v1/nodes', aNode('strange', foreignKubelet.port));
+    await front.create('/api/v1/nodes', aNode('dead', 1));
+    await front.create('/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name: 'nowhere' } });
     const pods: [string, object][] = [
       ['web', { nodeName: 'node-1' }],
       ['many', { nodeName: 'node-1', containers: ['a', 'b'], initContainers: [{ name: 'first', image: 'busybox' }] }],
@@ -43,9 +43,9 @@ suite('pods/log', () => {
       ['on-nowhere', { nodeName: 'nowhere' }],
       ['on-strange', { nodeName: 'strange' }],
     ];
-    for (const [name, spec] of pods) await front.put(PODS, aPod(name, spec));
+    for (const [name, spec] of pods) await front.create(PODS, aPod(name, spec));
   });
-  beforeEach(() => void (kubelet.seen.length = 0));
+  beforeEach(() => void (kubelet.requests.length = 0));
   after(async () => {
     await front.stop();
     await kubelet.stop();
@@ -56,14 +56,14 @@ suite('pods/log', () => {
   const plain = (text: string) => (_: IncomingMessage, response: ServerResponse) => {
     response.writeHead(200, { 'content-type': 'text/plain' }).end(text);
   };
-  const ask = (path: string) => http1Request(front.admin, { path });
+  const ask = (path: string) => sendHttp1Request(front.admin, { path });
 
   test('the log comes from the kubelet, requested with our own client certificate', async () => {
     kubelet.on(KUBELET_LOG, plain('one\ntwo\n'));
     const { status, text, headers } = await ask(LOG);
     assert.deepEqual([status, text, headers['content-type']], [200, 'one\ntwo\n', 'text/plain']);
     assert.deepEqual(
-      kubelet.seen.map(({ method, url, peer }) => ({ method, url, peer })),
+      kubelet.requests.map(({ method, url, peer }) => ({ method, url, peer })),
       [{ method: 'GET', url: KUBELET_LOG, peer: 'kube-apiserver-kubelet-client' }],
     );
   });
@@ -84,7 +84,7 @@ suite('pods/log', () => {
     test(`the kubelet is asked for ${name}`, async () => {
       kubelet.on(KUBELET_LOG, plain(''));
       assert.equal((await ask(`${LOG}?${query}`)).status, 200);
-      assert.equal(kubelet.seen[0]?.url, KUBELET_LOG + want);
+      assert.equal(kubelet.requests[0]?.url, KUBELET_LOG + want);
     });
   }
 
@@ -193,7 +193,7 @@ suite('pods/log', () => {
     const refusedAnswer = await ask(`${PODS}/on-strange/log`);
     assert.equal(refusedAnswer.status, 500);
     assert.match(refusedAnswer.text, /x509: certificate signed by unknown authority/);
-    assert.deepEqual(foreignKubelet.seen, []);
+    assert.deepEqual(foreignKubelet.requests, []);
     const { text } = await ask(`${PODS}/on-strange/log?insecureSkipTLSVerifyBackend=true`);
     assert.equal(text, 'trust me\n');
   });
@@ -221,9 +221,9 @@ suite('pods/log', () => {
   });
 
   test('the right to read pods does not include their logs', async () => {
-    const { status, text } = await http1Request(front.accessOf('mallory'), { path: LOG });
+    const { status, text } = await sendHttp1Request(front.accessOf('mallory'), { path: LOG });
     assert.equal(status, 403);
     assert.match(text, /cannot get resource \\"pods\/log\\" in API group/);
-    assert.deepEqual(kubelet.seen, []);
+    assert.deepEqual(kubelet.requests, []);
   });
 });

@@ -5,8 +5,8 @@ import { connect as connectTcp } from 'node:net';
 import { test } from 'node:test';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { frame, frameTypes, getHeaders, greeting, headersFrame, openTls, untilClosed } from '#test/https/raw-tls.ts';
-import { http1Request, http2Request, http2Session, withoutProof } from '#test/support/raw-https.ts';
-import { startServer, temporaryDir } from '#test/support/server-process.ts';
+import { sendHttp1Request, sendHttp2Request, openHttp2Session, withoutCredentials } from '#test/support/raw-https.ts';
+import { startServer, createTemporaryDir } from '#test/support/server-process.ts';
 
 type Attack = (access: ClusterAccess) => Promise<void>;
 
@@ -143,11 +143,11 @@ const otherAttacks: Record<string, Attack> = {
 
 for (const [protocol, attacks] of Object.entries({ 'HTTP/2': http2Attacks, other: otherAttacks })) {
   test(`malformed requests do not affect other clients (${protocol})`, async (t) => {
-    let server = await startServer(t, { dataDir: temporaryDir(t) });
+    let server = await startServer(t, { dataDir: createTemporaryDir(t) });
     for (const [title, attack] of Object.entries(attacks)) {
       await t.test(title, async (t) => {
         const access = server.access();
-        const session = http2Session(t, access);
+        const session = openHttp2Session(t, access);
         const watch = session.request({ ':path': `${WATCH}&resourceVersion=0` });
         await once(watch, 'response');
         const crashed = server.exited.then(({ stderr }) => assert.fail(`the server ended: ${stderr}`));
@@ -155,12 +155,12 @@ for (const [protocol, attacks] of Object.entries({ 'HTTP/2': http2Attacks, other
         try {
           // Twice: state left by the first attempt must not affect the second.
           for (let time = 0; time < 2; time++) await Promise.race([attack(access), crashed]);
-          const health = http2Request(session, access, { path: '/api/v1/namespaces/default' });
+          const health = sendHttp2Request(session, access, { path: '/api/v1/namespaces/default' });
           assert.equal((await Promise.race([health, crashed])).status, 200);
           assert.ok(!watch.closed && !watch.destroyed, 'a watch of another client continues');
         } catch (error) {
           const ended = await Promise.race([server.exited, new Promise<void>((resolve) => setImmediate(resolve))]);
-          if (ended !== undefined) server = await startServer(t, { dataDir: temporaryDir(t) });
+          if (ended !== undefined) server = await startServer(t, { dataDir: createTemporaryDir(t) });
           throw error;
         }
       });
@@ -170,7 +170,7 @@ for (const [protocol, attacks] of Object.entries({ 'HTTP/2': http2Attacks, other
 }
 
 test('malformed requests of HTTP/1.1 get an error status', async (t) => {
-  const access = (await startServer(t, { dataDir: temporaryDir(t) })).access();
+  const access = (await startServer(t, { dataDir: createTemporaryDir(t) })).access();
   const cases: Record<string, RegExp> = {
     'FROB / HTTP/1.1\r\nHost: x\r\n\r\n': /^HTTP\/1\.1 400 Bad Request\r\n/,
     [`GET /livez HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(200_000)}\r\n\r\n`]:
@@ -184,11 +184,11 @@ test('malformed requests of HTTP/1.1 get an error status', async (t) => {
 });
 
 test('paths in unusual encodings are answered, and none bypasses authorisation', async (t) => {
-  const server = await startServer(t, { dataDir: temporaryDir(t) });
+  const server = await startServer(t, { dataDir: createTemporaryDir(t) });
   const access = server.access();
-  const session = http2Session(t, access);
-  const anonymousAccess = withoutProof(access);
-  const anonymous = http2Session(t, anonymousAccess);
+  const session = openHttp2Session(t, access);
+  const anonymousAccess = withoutCredentials(access);
+  const anonymous = openHttp2Session(t, anonymousAccess);
   const paths: Record<string, number> = {
     '/api/v1/namespaces/%64efault': 200,
     '/api/v1/namespaces/%zz': 404,
@@ -209,9 +209,9 @@ test('paths in unusual encodings are answered, and none bypasses authorisation',
   };
   for (const [path, want] of Object.entries(paths)) {
     const shown = path.length > 80 ? `${path.slice(0, 80)}...` : path;
-    assert.equal((await http2Request(session, access, { path })).status, want, `HTTP/2 ${shown}`);
-    assert.equal((await http1Request(access, { path })).status, want, `HTTP/1.1 ${shown}`);
-    const { status, text } = await http2Request(anonymous, anonymousAccess, { path });
+    assert.equal((await sendHttp2Request(session, access, { path })).status, want, `HTTP/2 ${shown}`);
+    assert.equal((await sendHttp1Request(access, { path })).status, want, `HTTP/1.1 ${shown}`);
+    const { status, text } = await sendHttp2Request(anonymous, anonymousAccess, { path });
     assert.ok(status === 403 || status === 404, `anonymous ${shown}: ${status}`);
     assert.match(text, /"kind":"Status"|^404 page not found\n$/);
   }

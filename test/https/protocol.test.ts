@@ -6,14 +6,14 @@ import { after, before, suite, test } from 'node:test';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { openTls } from '#test/https/raw-tls.ts';
 import {
-  http1Request,
-  http2Answer,
-  http2Request,
-  http2Session,
-  type RawAnswer,
+  sendHttp1Request,
+  readHttp2Response,
+  sendHttp2Request,
+  openHttp2Session,
+  type RawResponse,
   type RawRequest,
 } from '#test/support/raw-https.ts';
-import { startServer, temporaryDir, type Scope } from '#test/support/server-process.ts';
+import { startServer, createTemporaryDir, type Scope } from '#test/support/server-process.ts';
 
 const CONFIG_MAPS = '/api/v1/namespaces/default/configmaps';
 const MAX_BODY_BYTES = 3_145_728;
@@ -28,19 +28,19 @@ suite('HTTP', () => {
   const scope: Scope = { after: (fn) => cleanups.push(fn) };
   after(() => cleanups.forEach((cleanup) => cleanup()));
   before(async () => {
-    access = (await startServer(scope, { dataDir: temporaryDir(scope) })).access();
+    access = (await startServer(scope, { dataDir: createTemporaryDir(scope) })).access();
   });
 
   /** Senders for each protocol that use one connection. */
-  const protocols: Record<string, (t: Scope) => (request: RawRequest) => Promise<RawAnswer>> = {
+  const protocols: Record<string, (t: Scope) => (request: RawRequest) => Promise<RawResponse>> = {
     'HTTP/1.1': (t) => {
       const agent = new Agent({ keepAlive: true, maxSockets: 1 });
       t.after(() => agent.destroy());
-      return (request) => http1Request(access, { ...request, agent });
+      return (request) => sendHttp1Request(access, { ...request, agent });
     },
     'HTTP/2': (t) => {
-      const session = http2Session(t, access);
-      return (request) => http2Request(session, access, request);
+      const session = openHttp2Session(t, access);
+      return (request) => sendHttp2Request(session, access, request);
     },
   };
 
@@ -174,7 +174,7 @@ suite('HTTP', () => {
     agent.on('free', (socket) => ports.add(socket.localPort));
     for (let i = 0; i < 5; i++) {
       const path = i % 2 === 0 ? '/version' : '/no-such-path';
-      assert.equal((await http1Request(access, { path, agent })).status, i % 2 === 0 ? 200 : 404);
+      assert.equal((await sendHttp1Request(access, { path, agent })).status, i % 2 === 0 ? 200 : 404);
     }
     assert.equal(ports.size, 1);
   });
@@ -235,7 +235,7 @@ suite('HTTP', () => {
     socket.pause();
     socket.write('GET /openapi/v2 HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(count));
     socket.write('GET /no-such-path HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n');
-    assert.equal((await http1Request(access, { path: '/livez' })).text, 'ok');
+    assert.equal((await sendHttp1Request(access, { path: '/livez' })).text, 'ok');
     socket.on('data', (chunk: Buffer) => {
       bytes += chunk.length;
       text = `${text}${chunk.toString('latin1')}`.slice(-500);
@@ -247,7 +247,7 @@ suite('HTTP', () => {
   });
 
   test('HTTP/2: one refused body does not disturb the other streams of its connection', async (t) => {
-    const session = http2Session(t, access);
+    const session = openHttp2Session(t, access);
     const watch = session.request({
       ':path': `${CONFIG_MAPS}?watch=1&resourceVersion=0&fieldSelector=metadata.name=beside`,
     });
@@ -261,9 +261,9 @@ suite('HTTP', () => {
     });
     const headers = { ':method': 'POST', ':path': CONFIG_MAPS, ...JSON_TYPE };
     const large = session.request(headers);
-    const refused = http2Answer(large);
+    const refused = readHttp2Response(large);
     large.write(Buffer.alloc(2 * MAX_BODY_BYTES, 0x20));
-    const made = await http2Request(session, access, {
+    const made = await sendHttp2Request(session, access, {
       method: 'POST',
       path: CONFIG_MAPS,
       headers: JSON_TYPE,

@@ -8,7 +8,7 @@ import { createClient } from '#client/rest-client.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { MAX_WATCH_BUFFER_BYTES } from '#engine/limits.ts';
 import { CONFIG_MAPS } from '#kube/core-kinds.ts';
-import { startServer, temporaryDir, transportTo, type Scope } from '#test/support/server-process.ts';
+import { startServer, createTemporaryDir, openTransport, type Scope } from '#test/support/server-process.ts';
 
 const NAME = { namespace: 'default', name: 'large' };
 const PAD = 'x'.repeat(700 * 1024);
@@ -56,9 +56,9 @@ async function readLines(stream: Readable): Promise<string[]> {
 
 for (const [protocol, open] of Object.entries(watches)) {
   test(`${protocol}: a watcher that does not read is disconnected, others are not, and it can resume`, async (t) => {
-    const server = await startServer(t, { dataDir: temporaryDir(t) });
+    const server = await startServer(t, { dataDir: createTemporaryDir(t) });
     const access = server.access();
-    const client = createClient(transportTo(t, access));
+    const client = createClient(openTransport(t, access));
     const first = await client.create(CONFIG_MAPS, {
       apiVersion: 'v1',
       kind: 'ConfigMap',
@@ -74,7 +74,7 @@ for (const [protocol, open] of Object.entries(watches)) {
     const written: string[] = [];
     const reading = (async () => {
       const seen: string[] = [];
-      const stream = createClient(transportTo(t, access)).watch(CONFIG_MAPS, {
+      const stream = createClient(openTransport(t, access)).watch(CONFIG_MAPS, {
         namespace: 'default',
         resourceVersion: since,
       });

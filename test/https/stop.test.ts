@@ -9,8 +9,8 @@ import { startEngine, type Engine } from '#engine/engine.ts';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { openTls, untilClosed } from '#test/https/raw-tls.ts';
-import { http1Request, http2Answer, http2Request, http2Session } from '#test/support/raw-https.ts';
-import { kubeconfigAccess, temporaryDir, type Scope } from '#test/support/server-process.ts';
+import { sendHttp1Request, readHttp2Response, sendHttp2Request, openHttp2Session } from '#test/support/raw-https.ts';
+import { loadServerAccess, createTemporaryDir, type Scope } from '#test/support/server-process.ts';
 
 const CONFIG_MAPS = '/api/v1/namespaces/default/configmaps';
 const WATCH = '/api/v1/namespaces?watch=1';
@@ -20,16 +20,16 @@ function start(dataDir: string, port = 0): Promise<Engine> {
 }
 
 async function started(t: Scope) {
-  const dataDir = temporaryDir(t);
+  const dataDir = createTemporaryDir(t);
   const engine = await start(dataDir);
-  return { engine, dataDir, access: kubeconfigAccess(dataDir) };
+  return { engine, dataDir, access: loadServerAccess(dataDir) };
 }
 
 test('stop ends a watch of HTTP/2 with the end of its stream, not with a reset, and closes idle connections', async (t) => {
   const { engine, access } = await started(t);
-  const idle = http2Session(t, access);
-  assert.equal((await http2Request(idle, access, { path: '/livez' })).status, 200);
-  const session = http2Session(t, access);
+  const idle = openHttp2Session(t, access);
+  assert.equal((await sendHttp2Request(idle, access, { path: '/livez' })).status, 200);
+  const session = openHttp2Session(t, access);
   const watch = session.request({ ':path': WATCH });
   await once(watch, 'response');
   let failure: Error | undefined;
@@ -52,7 +52,7 @@ test('stop ends a watch of HTTP/1.1 with its last chunk, and closes kept connect
   const agent = new Agent({ keepAlive: true });
   t.after(() => agent.destroy());
   const freed = once(agent, 'free');
-  assert.equal((await http1Request(access, { path: '/livez', agent })).status, 200);
+  assert.equal((await sendHttp1Request(access, { path: '/livez', agent })).status, 200);
   const [kept] = (await freed) as [Socket];
   const { certificateAuthority: ca, clientCertificate: cert, clientKey: key } = access;
   const answer = await new Promise<IncomingMessage>((resolve) => {
@@ -68,15 +68,15 @@ test('stop ends a watch of HTTP/1.1 with its last chunk, and closes kept connect
 
 test('stop answers a running request of HTTP/2', async (t) => {
   const { engine, access } = await started(t);
-  const session = http2Session(t, access);
+  const session = openHttp2Session(t, access);
   const stream = session.request({
     ':method': 'POST',
     ':path': CONFIG_MAPS,
     'content-type': 'application/json',
   });
-  const answer = http2Answer(stream);
+  const answer = readHttp2Response(stream);
   // Requests arrive in order: the answer to the second shows that the server has the first.
-  assert.equal((await http2Request(session, access, { path: '/livez' })).status, 200);
+  assert.equal((await sendHttp2Request(session, access, { path: '/livez' })).status, 200);
   const stopped = engine.stop();
   stream.end(JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'late' } }));
   assert.equal((await answer).status, 201);
@@ -101,15 +101,19 @@ test('stop answers a running request of HTTP/1.1', async (t) => {
 test('after a stop, or a start that failed, port and data directory are free again', async (t) => {
   const { engine, dataDir, access } = await started(t);
   const port = Number(new URL(engine.url).port);
-  const other = temporaryDir(t);
+  const other = createTemporaryDir(t);
   await assert.rejects(start(other, port), { code: 'EADDRINUSE', syscall: 'listen' });
-  assert.equal((await http1Request(access, { path: '/livez' })).text, 'ok', 'the first engine keeps running');
+  assert.equal((await sendHttp1Request(access, { path: '/livez' })).text, 'ok', 'the first engine keeps running');
   await engine.stop();
-  await assert.rejects(http1Request(access, { path: '/livez' }), { code: 'ECONNREFUSED' });
+  await assert.rejects(sendHttp1Request(access, { path: '/livez' }), { code: 'ECONNREFUSED' });
 
   const again = await start(dataDir, port);
   const second = await start(other);
-  assert.equal((await http1Request(access, { path: '/api/v1/namespaces' })).status, 200, 'the old access still works');
+  assert.equal(
+    (await sendHttp1Request(access, { path: '/api/v1/namespaces' })).status,
+    200,
+    'the old access still works',
+  );
   await again.stop();
   await second.stop();
 });
@@ -127,7 +131,7 @@ test('stop does not wait for a connection that never began its handshake', async
   t.after(() => void mute.destroy());
   await once(mute, 'connect');
   // The answer to a later request shows that the server has accepted the connection.
-  assert.equal((await http1Request(access, { path: '/livez' })).status, 200);
+  assert.equal((await sendHttp1Request(access, { path: '/livez' })).status, 200);
   const closed = once(mute, 'close');
   await engine.stop();
   await closed;

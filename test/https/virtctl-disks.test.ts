@@ -11,9 +11,9 @@ import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.t
 import { stateClaimFor } from '#formats/vm/state-manifests.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import type { ResourceType } from '#kube/meta.ts';
-import type { DiskDoor } from '#node/endpoint/endpoint-agent.ts';
+import type { DiskAccess } from '#node/endpoint/endpoint-agent.ts';
 import type { DiskUpload } from '#node/volumes-port.ts';
-import type { Scene } from '#test/scenarios/subresources-scene.ts';
+import type { SubresourcesScene } from '#test/scenarios/subresources-scene.ts';
 import { DiskScene } from '#test/support/disk-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
@@ -21,7 +21,7 @@ const MIB = 1024 * 1024;
 const UUID = '5a9fc181-957e-5c32-9e5a-2de5e9673531';
 
 let disks: DiskScene;
-let scene: Scene;
+let scene: SubresourcesScene;
 let dir: string;
 
 before(async () => {
@@ -31,8 +31,8 @@ before(async () => {
 after(async () => await disks?.stop());
 
 const create = (type: ResourceType, object: Loose) => disks.create(type, object);
-const aVolumeFor = (claim: string, storage?: string) => disks.aVolumeFor(claim, storage);
-const aClaim = (name: string, marks?: Loose) => disks.aClaim(name, marks);
+const aVolumeFor = (claim: string, storage?: string) => disks.createVolumeFor(claim, storage);
+const aClaim = (name: string, marks?: Loose) => disks.createClaim(name, marks);
 const imageOf = (claim: string) => disks.imageOf(claim);
 /** Fails after the first bytes. */
 const failWith =
@@ -48,7 +48,7 @@ const pci = (bus: string) => ({ type: 'pci', domain: '0x0000', bus, slot: '0x00'
 /** Makes a stopped VM that has run, with a small disk. */
 async function aStoppedVm(name: string): Promise<void> {
   await aClaim(`${name}-root`);
-  await scene.aVm(name, {
+  await scene.createVm(name, {
     runStrategy: 'Halted',
     template: {
       spec: {
@@ -91,7 +91,7 @@ async function aStoppedVm(name: string): Promise<void> {
 
 async function putContent(claim: string, text: string): Promise<void> {
   // Opening the disk creates its file.
-  const door = (scene.node as { disks?: DiskDoor }).disks;
+  const door = (scene.node as { disks?: DiskAccess }).disks;
   await (await door?.open('default', claim))?.close();
   writeFileSync(imageOf(claim), text, { flag: 'r+' });
 }
@@ -274,7 +274,7 @@ suite('virtctl with disks', () => {
     const used = await scene.virtctl('export', 'ovf', 'busy', '--ova', join(dir, 'busy.ova'));
     disks.use = undefined;
     assert.match(used.err, /is in use by pod "p"/);
-    await scene.aVmi('busy', { phase: 'Running' });
+    await scene.createVmi('busy', { phase: 'Running' });
     const runs = await scene.virtctl('export', 'ovf', 'busy', '--ova', join(dir, 'busy.ova'));
     assert.match(runs.err, /VM is running: stop it, or take a snapshot and export that/);
     assert.deepEqual(

@@ -74,7 +74,7 @@ suite('virtctl image-upload', () => {
   for (const file of ['a.raw', 'a.qcow2', 'a.raw.gz']) {
     test(`creates a claim and fills it from ${file}`, async () => {
       const claim = `new-${file.replaceAll('.', '-')}`;
-      await disks.aVolumeFor(claim);
+      await disks.createVolumeFor(claim);
       const { code, out, err } = await upload(claim, file, ...make);
       assert.equal(code, 0, err);
       assert.match(
@@ -92,7 +92,7 @@ suite('virtctl image-upload', () => {
   test('resumes after a broken connection, and sends no byte twice', async () => {
     const received: number[] = [];
     disks.wrap = counting(received);
-    await disks.aVolumeFor('resumed');
+    await disks.createVolumeFor('resumed');
     const wire = await startCuttingProxy(disks.scene.front.admin.server, { afterBytes: 1.5 * MIB, times: 1 });
     const { code, out, err } = await upload('resumed', 'a.raw', ...make, '--server', wire.url);
     await wire.stop();
@@ -108,7 +108,7 @@ suite('virtctl image-upload', () => {
   });
 
   test('resumes a partial upload of an earlier command, and starts over with another image', async () => {
-    await disks.aClaim('stopped', { annotations: { [UPLOAD_ANNOTATION]: 'true' } });
+    await disks.createClaim('stopped', { annotations: { [UPLOAD_ANNOTATION]: 'true' } });
     const partial = join(disks.directoryOf('stopped'), 'disk.img.upload');
     const door = (
       disks.scene.node as { disks?: { open(namespace: string, claim: string): Promise<{ close(): Promise<void> }> } }
@@ -133,7 +133,7 @@ suite('virtctl image-upload', () => {
   });
 
   test('is refused if the bytes arrive damaged, and leaves nothing', async () => {
-    await disks.aVolumeFor('mixed');
+    await disks.createVolumeFor('mixed');
     disks.wrap = (one) => ({
       ...one,
       async begun(header) {
@@ -199,7 +199,7 @@ suite('virtctl image-upload', () => {
   }
 
   test('overwrites existing content only with --replace', async () => {
-    await disks.aVolumeFor('kept');
+    await disks.createVolumeFor('kept');
     assert.equal((await upload('kept', 'a.raw', ...make)).code, 0);
     const again = await upload('kept', 'a.qcow2', '--no-create');
     assert.equal(again.code, 1);
@@ -212,8 +212,8 @@ suite('virtctl image-upload', () => {
   });
 
   test('does not change a claim that is in use, protected, or holds state', async () => {
-    await disks.aClaim('used');
-    await disks.scene.aVmi('user', {
+    await disks.createClaim('used');
+    await disks.scene.createVmi('user', {
       phase: 'Running',
       spec: { domain: {}, volumes: [{ name: 'd', persistentVolumeClaim: { claimName: 'used' } }] },
     });
@@ -221,19 +221,19 @@ suite('virtctl image-upload', () => {
     assert.match(used.err, /it is in use by VirtualMachineInstance "user"/);
     assert.equal(await waitsForUpload('used'), false);
 
-    await disks.aClaim('busy');
+    await disks.createClaim('busy');
     disks.use = 'PersistentVolume "pv-busy" is in use by pod "p"';
     const busy = await upload('busy', 'a.raw', '--no-create');
     disks.use = undefined;
     assert.match(busy.err, /is in use by pod "p"/);
     assert.equal(await waitsForUpload('busy'), false);
 
-    await disks.aClaim('guarded', { annotations: { [PROTECTED_VMS_ANNOTATION]: 'db' } });
+    await disks.createClaim('guarded', { annotations: { [PROTECTED_VMS_ANNOTATION]: 'db' } });
     assert.match(
       (await upload('guarded', 'a.raw', '--no-create')).err,
       /used by VMs that are protected from deletion: db/,
     );
-    await disks.aClaim('tpm', { labels: { [STATE_LABEL]: 'db' } });
+    await disks.createClaim('tpm', { labels: { [STATE_LABEL]: 'db' } });
     assert.match(
       (await upload('tpm', 'a.raw', '--no-create')).err,
       /it contains the persistent state of a VM and is not a disk/,
@@ -242,7 +242,7 @@ suite('virtctl image-upload', () => {
   });
 
   test('accepts the old flags, and reports what is not supported', async () => {
-    await disks.aVolumeFor('old');
+    await disks.createVolumeFor('old');
     const old = ['--pvc-name=old', '--pvc-size=4Mi', '--storage-class=manual', `--image-path=${fileOf('a.raw')}`];
     const { code, err } = await disks.scene.virtctl(
       'image-upload',
@@ -252,7 +252,7 @@ suite('virtctl image-upload', () => {
     );
     assert.equal(code, 0, err);
     assert.match(err, /^Warning: --uploadproxy-url is ignored: CDI is not used\.\n/);
-    await disks.aVolumeFor('dv');
+    await disks.createVolumeFor('dv');
     const dv = await disks.scene.virtctl('image-upload', 'dv', 'dv', ...make, `--image-path=${fileOf('a.raw')}`);
     assert.match(
       dv.err,

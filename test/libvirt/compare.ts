@@ -1,10 +1,10 @@
 /** Compares our layout of a domain without addresses with the layout of libvirt. */
 import assert from 'node:assert/strict';
-import { addressText } from '#api/device-address.ts';
+import { formatAddress } from '#api/device-address.ts';
 import { chipsetOf } from '#api/chipset.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
-import { textIn } from '#api/libvirt-layout/hardware.ts';
-import { printPciAddress } from '#api/pci-address.ts';
+import { specParamOf } from '#api/libvirt-layout/hardware.ts';
+import { formatPciAddress } from '#api/pci-address.ts';
 import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
 import { rootPortAddress } from '#node/definition/addresses/layout-q35.ts';
 
@@ -21,9 +21,9 @@ export function assertLibvirtLayout(domain: string, defined: string): void {
 
 /** Returns the addresses by key; empty for addresses that our machines cannot have. */
 export function placesOf(rows: readonly LearnedDevice[], libvirts: readonly LearnedDevice[]): Record<string, string> {
-  const bridges = new Set(libvirts.filter(isBridge).map((row) => Number(textIn(row, 'index'))));
+  const bridges = new Set(libvirts.filter(isBridge).map((row) => Number(specParamOf(row, 'index'))));
   return Object.fromEntries(
-    rows.filter(isOfLayout).map((row) => [keyOf(row), isPossible(row, bridges) ? addressText(row) : '']),
+    rows.filter(isOfLayout).map((row) => [keyOf(row), isPossible(row, bridges) ? formatAddress(row) : '']),
   );
 }
 
@@ -39,8 +39,8 @@ function assertPorts(defined: string): void {
   // With a bridge, the bus numbers are not those of ports.
   if (rows.some(isBridge) || ports.length > 32) return;
   assert.deepEqual(
-    ports.map((row) => addressText(row)),
-    ports.map((_, i) => printPciAddress(rootPortAddress(i))),
+    ports.map((row) => formatAddress(row)),
+    ports.map((_, i) => formatPciAddress(rootPortAddress(i))),
     'root ports',
   );
 }
@@ -51,12 +51,12 @@ const WITH_THE_MACHINE = new Set(['pci', 'pcie-root-port', 'ide', 'sata', 'fdc',
 /** USB ports are left out because our controller is another model. */
 function isOfLayout(row: LearnedDevice): boolean {
   const { type, device, address } = row;
-  if (type === 'controller') return !WITH_THE_MACHINE.has(device) && textIn(row, 'model') !== 'piix3-uhci';
-  return address?.['type'] !== 'usb' && type !== 'redir' && textIn(row, 'bus') !== 'usb';
+  if (type === 'controller') return !WITH_THE_MACHINE.has(device) && specParamOf(row, 'model') !== 'piix3-uhci';
+  return address?.['type'] !== 'usb' && type !== 'redir' && specParamOf(row, 'bus') !== 'usb';
 }
 
 function isBridge(row: LearnedDevice): boolean {
-  return row.device === 'pci' && textIn(row, 'model')?.endsWith('-bridge') === true;
+  return row.device === 'pci' && specParamOf(row, 'model')?.endsWith('-bridge') === true;
 }
 
 /** Our machines have no bridges, no multifunction devices, and no further disk controllers. */
@@ -71,8 +71,8 @@ function isPossible(row: LearnedDevice, bridges: ReadonlySet<number>): boolean {
 function keyOf(row: LearnedDevice): string {
   const { id, type, device } = row;
   if (type !== 'controller') return id;
-  const index = textIn(row, 'index') ?? '0';
+  const index = specParamOf(row, 'index') ?? '0';
   return device === 'scsi' || device === 'virtio-scsi'
     ? `scsi ${index}`
-    : `${device} ${index} ${textIn(row, 'model') ?? ''}`;
+    : `${device} ${index} ${specParamOf(row, 'model') ?? ''}`;
 }

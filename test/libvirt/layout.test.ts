@@ -9,15 +9,15 @@ import { assertLibvirtLayout, placesOf } from '#test/libvirt/compare.ts';
 import { balloon, domainOf, MIXES, nic, vd, video, type Mix } from '#test/libvirt/mixes.ts';
 import { randomMix } from '#test/libvirt/random-mix.ts';
 import { FULL_RUN } from '#test/support/full-run.ts';
-import { openLibvirt, whyNoLibvirt, type Libvirt } from '#test/support/libvirt.ts';
-import { seededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
+import { openLibvirt, libvirtSkipReason, type Libvirt } from '#test/support/libvirt.ts';
+import { createSeededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
 
-const skip = whyNoLibvirt();
+const skip = libvirtSkipReason();
 const RANDOM_MIXES = FULL_RUN ? 600 : 150;
 
 test('libvirt has the same layout', { skip }, async (t) => {
   const libvirt = openLibvirt(t);
-  const random = seededRandom(t, { everyRun: 23 });
+  const random = createSeededRandom(t, { fixedSeed: 23 });
   await t.test('of every mix of hardware', () => testEveryMix(libvirt));
   await t.test('of random hardware in a random order', () => testRandomMixes(libvirt, random));
   await t.test('of a full i440fx bus, except for a bridge that hosts of oVirt 3.0 did not have', () =>

@@ -4,15 +4,15 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { addressText } from '#api/device-address.ts';
+import { formatAddress } from '#api/device-address.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
 import { readOvf } from '#formats/ovf/read-ovf.ts';
 import { disk, diskItem, file, item, nicItem, ovirtOvf } from '#formats/testing/ovirt-ovf.ts';
 import { placeAsLibvirt } from '#node/host-api/place-as-libvirt.ts';
-import { readVm } from '#node/host-api/sent-vm.ts';
+import { parseSentVm } from '#node/host-api/sent-vm.ts';
 import { domainOf, SEED_SAMPLE } from '#test/libvirt/mixes.ts';
-import { openLibvirt, whyNoLibvirt } from '#test/support/libvirt.ts';
+import { openLibvirt, libvirtSkipReason } from '#test/support/libvirt.ts';
 
 const volume = (id: string) => ({ domainID: 'd', volumeID: `v${id}`, imageID: `i${id}`, poolID: 'p' });
 
@@ -77,7 +77,7 @@ function placesOf(rows: readonly LearnedDevice[]): Record<string, string> {
     if (kind === undefined) continue;
     const number = counts.get(kind) ?? 0;
     counts.set(kind, number + 1);
-    places[`${kind} ${number}`] = addressText({ address: row.address }).replace(/^drive /, '');
+    places[`${kind} ${number}`] = formatAddress({ address: row.address }).replace(/^drive /, '');
   }
   return places;
 }
@@ -98,14 +98,14 @@ function kindOf({ type, device, id, address }: LearnedDevice): string | undefine
 
 test(
   "machines of oVirt 3.0 have the addresses that libvirt assigns: the seed's sample",
-  { skip: whyNoLibvirt() },
+  { skip: libvirtSkipReason() },
   async (t) => {
     const [defined = ''] = await openLibvirt(t).define([domainOf({ chipset: 'i440fx', devices: SEED_SAMPLE })]);
     const want = placesOf(readLibvirt(defined).rows);
     assert.equal(Object.keys(want).length, 16);
 
     await t.test('sent to the host API in the old format', () => {
-      const vm = readVm(SAMPLE);
+      const vm = parseSentVm(SAMPLE);
       assert.ok(!('errors' in vm));
       const { rows } = placeAsLibvirt(vm.entries, { machine: 'pc' });
       // The host leaves the slot of the agent's controller empty.

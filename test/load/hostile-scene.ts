@@ -14,7 +14,7 @@ import { MAX_SOURCE_LENGTH } from '#cel/parse/limits.ts';
 import { DYN } from '#cel/type.ts';
 import { MAX_TOTAL_LENGTH } from '#engine/admission/expressions/source-limits.ts';
 import { installCrd } from '#test/support/gadgets.ts';
-import { startTestApi, type Answer, type Loose, type TestApi } from '#test/support/test-api.ts';
+import { startTestApi, type TestResponse, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 export interface Report {
   /** The longest turn while the expressions were compiled, and while they were evaluated for requests. */
@@ -151,8 +151,8 @@ async function install(api: TestApi): Promise<void> {
 }
 
 /** Sends all requests without waiting for answers, each in its own turn, so that parsing does not add up to one turn. */
-async function createAll(api: TestApi, bodies: readonly Buffer[]): Promise<readonly Answer[]> {
-  const calls: Promise<Answer>[] = [];
+async function createAll(api: TestApi, bodies: readonly Buffer[]): Promise<readonly TestResponse[]> {
+  const calls: Promise<TestResponse>[] = [];
   for (const body of bodies) {
     calls.push(api.call('POST', LOADS, { body }));
     await nextTurn();

@@ -8,7 +8,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { MemoryJournal } from '#engine/store/memory/memory-journal.ts';
 import { directConnections } from '#test/support/vm-plane-nodes.ts';
-import { passingTime, startVmPlaneServer } from '#test/support/vm-plane-server.ts';
+import { advanceUntil, startVmPlaneServer } from '#test/support/vm-plane-server.ts';
 import { aVm } from '#test/support/vm-plane.ts';
 
 export interface Work {
@@ -66,7 +66,7 @@ async function settle(): Promise<void> {
     await api.settle();
     for (const controller of server.parts.controllers) await controller.idle();
   };
-  await passingTime(clock, idle(), { turns: 150 });
+  await advanceUntil(clock, idle(), { turns: 150 });
 }
 
 /** Asserts that the store has the UUIDs of the answers: admission did not answer one UUID and store another. */
@@ -98,7 +98,7 @@ while (created < creates) {
   await verifyStored();
   await deleteBatch();
 }
-await server.lose();
+await server.crash();
 await store.close();
 const residentMiB = process.memoryUsage().rss / 2 ** 20;
 parentPort?.postMessage({

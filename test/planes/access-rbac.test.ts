@@ -6,7 +6,7 @@ import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { ApiError } from '#kube/api-error.ts';
 import { systemClock } from '#lib/clock.ts';
 import { rbacObjects } from '#operator/objects/rbac.ts';
-import { startSubresourcesScene, type Scene } from '#test/scenarios/subresources-scene.ts';
+import { startSubresourcesScene, type SubresourcesScene } from '#test/scenarios/subresources-scene.ts';
 
 const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 const SUBRESOURCES = '/apis/subresources.kubevirt.io/v1';
@@ -72,7 +72,7 @@ const accessCases: Record<string, AccessCase> = {
   'forward a port of a VM': { method: 'upgrade', path: 'virtualmachines/db/portforward/22', codes: allowEditors(101) },
 };
 
-let scene: Scene;
+let scene: SubresourcesScene;
 const access = new Map<string, ClusterAccess>();
 const cleanups: (() => unknown)[] = [];
 
@@ -81,15 +81,15 @@ before(async () => {
   const roleNames = /^kubevirt\.io:(?:view|edit|admin)$/;
   for (const { object } of rbacObjects) {
     if (object.kind === 'ClusterRole' && roleNames.test(object.metadata.name ?? '')) {
-      await scene.front.put(`${RBAC}/clusterroles`, object);
+      await scene.front.create(`${RBAC}/clusterroles`, object);
     }
   }
   await scene.settle();
-  await scene.front.put('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } });
+  await scene.front.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } });
   for (const [name, role] of Object.entries(USERS)) {
     access.set(name, scene.front.accessOf(name, ['system:authenticated']));
     if (role === undefined) continue;
-    await scene.front.put(`${RBAC}/namespaces/default/rolebindings`, {
+    await scene.front.create(`${RBAC}/namespaces/default/rolebindings`, {
       apiVersion: 'rbac.authorization.k8s.io/v1',
       kind: 'RoleBinding',
       metadata: { name, namespace: 'default' },
@@ -97,10 +97,10 @@ before(async () => {
       subjects: [{ kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name }],
     });
   }
-  await scene.aVm('db', { runStrategy: 'Always' }, { created: true });
-  await scene.aVmi('db', { phase: 'Running' });
-  await scene.aVm('idle', { runStrategy: 'Halted' });
-  await scene.front.put('/api/v1/namespaces/default/persistentvolumeclaims', {
+  await scene.createVm('db', { runStrategy: 'Always' }, { created: true });
+  await scene.createVmi('db', { phase: 'Running' });
+  await scene.createVm('idle', { runStrategy: 'Halted' });
+  await scene.front.create('/api/v1/namespaces/default/persistentvolumeclaims', {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
     metadata: { name: 'disk', namespace: 'default' },

@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { after, before, beforeEach, suite, test } from 'node:test';
 import type { Programs } from '#cli/programs.ts';
-import { PICTURE, Sink, startSubresourcesScene, type Scene } from '#test/scenarios/subresources-scene.ts';
-import { http1Request } from '#test/support/raw-https.ts';
+import { PICTURE, Sink, startSubresourcesScene, type SubresourcesScene } from '#test/scenarios/subresources-scene.ts';
+import { sendHttp1Request } from '#test/support/raw-https.ts';
 
 const RUNS = { phase: 'Running' };
 const IN_NAMESPACE = '/apis/subresources.kubevirt.io/v1/namespaces/default';
@@ -21,7 +21,7 @@ const NO_PROGRAMS: Programs = {
   platform: 'linux',
 };
 
-let scene: Scene;
+let scene: SubresourcesScene;
 let folder: string;
 const cleanups: (() => unknown)[] = [];
 
@@ -45,8 +45,8 @@ beforeEach(() => {
 /** Creates a guest that runs on the scene's node. */
 async function createGuest(): Promise<string> {
   const name = scene.newName();
-  await scene.aVm(name, { runStrategy: 'Always' }, { created: true });
-  await scene.aVmi(name, RUNS);
+  await scene.createVm(name, { runStrategy: 'Always' }, { created: true });
+  await scene.createVmi(name, RUNS);
   scene.node.run(name);
   return name;
 }
@@ -165,7 +165,7 @@ suite('a display', () => {
     const file = join(folder, 'screen.png');
     assert.deepEqual(await scene.virtctl('vnc', 'screenshot', name, '-f', file, '-m'), { code: 0, out: '', err: '' });
     assert.deepEqual(await readFile(file), PICTURE);
-    const answer = await http1Request(scene.front.admin, {
+    const answer = await sendHttp1Request(scene.front.admin, {
       path: `${IN_NAMESPACE}/virtualmachineinstances/${name}/vnc/screenshot?moveCursor=false`,
     });
     assert.equal(answer.headers['content-type'], 'image/png');

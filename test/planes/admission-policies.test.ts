@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import type { AuditRecord } from '#engine/audit/audit-record.ts';
 import { aGadget, GADGETS, installGadgets } from '#test/support/gadgets.ts';
-import { startTestApi, type Answer, type Loose, type TestApi } from '#test/support/test-api.ts';
+import { startTestApi, type TestResponse, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 const POLICIES = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies';
 const BINDINGS = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings';
@@ -21,7 +21,7 @@ interface Setup {
 }
 
 interface Case extends Setup {
-  readonly do: (api: TestApi) => Promise<Answer>;
+  readonly do: (api: TestApi) => Promise<TestResponse>;
   readonly want: { status: number; message?: RegExp; reason?: string; warnings?: readonly string[]; audit?: Loose };
 }
 

@@ -6,7 +6,7 @@ import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { protectionController } from '#controllers/protection/protection-controller.ts';
 import { asAccount, type OperatorPlane } from '#operator/testing/operator-plane.ts';
 import { startAdmissionScene, type AdmissionScene } from '#test/scenarios/admission-scene.ts';
-import { ADMIN, type Answer, type Loose, type TestApi } from '#test/support/test-api.ts';
+import { ADMIN, type TestResponse, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 const LABEL = 'kubevirt.io/vm-delete-protection';
 const MARK = 'selfsame.io/protected-vms';
@@ -84,8 +84,8 @@ async function releaseAll(): Promise<void> {
 }
 
 /** Returns the policy's message `db cannot be deleted ...`, or '' if no policy refused the request. */
-const policyMessage = ({ body }: Answer): string => body.message?.split('denied request: ')[1] ?? '';
-const webhookMessage = ({ body }: Answer): string => body.message?.split('denied the request: ')[1] ?? '';
+const policyMessage = ({ body }: TestResponse): string => body.message?.split('denied request: ')[1] ?? '';
+const webhookMessage = ({ body }: TestResponse): string => body.message?.split('denied the request: ')[1] ?? '';
 const exists = async (path: string) => (await api.call('GET', path)).status === 200;
 const refusalMessage = (name: string) =>
   `VirtualMachine ${name} cannot be deleted, disable/remove label '${LABEL}' from VirtualMachine before deleting it`;
@@ -174,7 +174,7 @@ describe('a VM', () => {
     // The deletion is retried until it is allowed.
     await patchAndSettle(path, labels('false'));
     const known = plane.informer(VIRTUAL_MACHINES);
-    await known.until(() => known.get(`golden/${vm.metadata.name}`) === undefined);
+    await known.waitUntil(() => known.get(`golden/${vm.metadata.name}`) === undefined);
     assert.equal(await exists(path), false);
   });
 });

@@ -79,7 +79,7 @@ test('no field has two writers in the life of a VM', async (t) => {
   const { fields, stop } = followOwners(plane);
   await plane.apply(aClaim('db-data'));
   await plane.apply(aVmOnClaim('db', 'db-data', { runStrategy: 'Always' }));
-  await plane.ask('restart', 'db');
+  await plane.runVerb('restart', 'db');
   const migration = {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachineInstanceMigration',
@@ -87,10 +87,10 @@ test('no field has two writers in the life of a VM', async (t) => {
   };
   await plane.apply({ ...migration, spec: { vmiName: 'db' } });
   await plane.apply(aSnapshot('then', 'db'));
-  await plane.ask('stop', 'db');
+  await plane.runVerb('stop', 'db');
   await plane.apply(aRestore('back', 'db', 'then'));
-  await plane.ask('start', 'db');
-  await plane.drop('VirtualMachine', 'db');
+  await plane.runVerb('start', 'db');
+  await plane.beginDelete('VirtualMachine', 'db');
   stop();
   assert.ok(fields.size > 100, 'some fields have owners');
   const shared = [...fields.values()].filter(({ writers }) => writers.size > 1);

@@ -21,9 +21,9 @@ import { LogStore } from '#engine/store/log-store.ts';
 import { MemoryJournal } from '#engine/store/memory/memory-journal.ts';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
-import { startOwnParts, type OwnParts } from '#plane/embedded/own-parts.ts';
+import { startPlaneComponents, type PlaneComponents } from '#plane/embedded/plane-components.ts';
 import { startPlane } from '#plane/embedded/plane.ts';
-import { storeAsIs } from '#test/support/old-objects.ts';
+import { storePastAdmission } from '#test/support/old-objects.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 import { aVm, startVmPlane } from '#test/support/vm-plane.ts';
 
@@ -37,7 +37,7 @@ const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
 interface Started {
   readonly api: TestApi;
-  readonly starting: Promise<OwnParts>;
+  readonly starting: Promise<PlaneComponents>;
   stop(): Promise<void>;
 }
 
@@ -47,7 +47,7 @@ async function start(t: TestContext, journal = new MemoryJournal()): Promise<Sta
   const api = await startTestApi({ store: await LogStore.open(journal), services });
   const nodes = () => ({}) as Loose;
   const { handler } = api.core;
-  const starting = startOwnParts({ handler, services, nodes, hosts: nodes, clock: systemClock, log: silentLog });
+  const starting = startPlaneComponents({ handler, services, nodes, hosts: nodes, clock: systemClock, log: silentLog });
   let isRunning = true;
   const stop = async () => {
     if (!isRunning) return;
@@ -102,11 +102,14 @@ test("the stamp is written once, with the server's clock, and stays when its con
 test('a VM that no webhook has seen gets a random uuid if it is younger than the stamp, else the legacy uuid', async (t) => {
   const plane = await startVmPlane(t, { nodes: 1 });
   const now = new Date(plane.clock.now()).toISOString().replace(/\.\d+Z$/, 'Z');
-  await storeAsIs(plane, { ...aVm('unseen', HALTED), metadata: { name: 'unseen', creationTimestamp: now } });
-  await storeAsIs(plane, aVm('old', HALTED));
+  await storePastAdmission(plane, { ...aVm('unseen', HALTED), metadata: { name: 'unseen', creationTimestamp: now } });
+  await storePastAdmission(plane, aVm('old', HALTED));
   await plane.settle();
   assert.match(uuidOf(await plane.get('VirtualMachine', 'unseen')) ?? 'none', V4);
-  assert.match((await plane.events('unseen')).join(), /FirmwareUUIDPersisted .* which is new: no webhook has set one/);
+  assert.match(
+    (await plane.eventsOf('unseen')).join(),
+    /FirmwareUUIDPersisted .* which is new: no webhook has set one/,
+  );
   assert.equal(uuidOf(await plane.get('VirtualMachine', 'old')), legacyUuid('old'));
 });
 

@@ -62,7 +62,7 @@ test('an agent that moves with its guest to another node answers there', async (
   plane.guest('vm').startAgent();
   await plane.settle();
   const from = (await plane.get('VirtualMachineInstance', 'vm')).status.nodeName;
-  assert.equal(await plane.ask('migrate', 'vm'), '202');
+  assert.equal(await plane.runVerb('migrate', 'vm'), '202');
   await plane.advance(60_000);
   const { status } = await plane.get('VirtualMachineInstance', 'vm');
   assert.notEqual(status.nodeName, from);
@@ -86,19 +86,19 @@ test('changed addresses are reported, and unchanged ones are not written again',
 test('a guest that a user freezes thaws by itself, also if the agent of the node was replaced meanwhile', async (t) => {
   const plane = await startVmPlane(t, { nodes: 1 });
   await plane.apply(aVm('vm', ALWAYS));
-  assert.match(await plane.ask('freeze', 'vm'), /409 .*does not have guest agent connected/);
+  assert.match(await plane.runVerb('freeze', 'vm'), /409 .*does not have guest agent connected/);
   plane.guest('vm').startAgent();
   await plane.settle();
-  assert.match(await plane.ask('freeze', 'vm', { unfreezeTimeout: '0s' } as Loose), /400 .*from 1s to 1h/);
-  assert.equal(await plane.ask('freeze', 'vm', { unfreezeTimeout: '1m0s' } as Loose), '200');
+  assert.match(await plane.runVerb('freeze', 'vm', { unfreezeTimeout: '0s' } as Loose), /400 .*from 1s to 1h/);
+  assert.equal(await plane.runVerb('freeze', 'vm', { unfreezeTimeout: '1m0s' } as Loose), '200');
   assert.equal((await plane.get('VirtualMachineInstance', 'vm')).status.fsFreezeStatus, 'frozen');
   await plane.restartAgent('node-1');
   assert.equal(plane.guest('vm').isFrozen, true);
   await plane.advance(70_000);
   assert.equal(plane.guest('vm').isFrozen, false);
   assert.equal((await plane.get('VirtualMachineInstance', 'vm')).status.fsFreezeStatus, undefined);
-  assert.equal(await plane.ask('freeze', 'vm'), '200');
-  assert.equal(await plane.ask('unfreeze', 'vm'), '200');
+  assert.equal(await plane.runVerb('freeze', 'vm'), '200');
+  assert.equal(await plane.runVerb('unfreeze', 'vm'), '200');
   assert.equal(plane.guest('vm').isFrozen, false);
 });
 
@@ -147,14 +147,14 @@ test('a guest that cannot be frozen is copied nevertheless, and that is reported
   const { status } = await plane.get('VirtualMachineSnapshot', 'snap');
   assert.equal(status.phase, 'Succeeded');
   assert.deepEqual(status.indications, ['Online', 'QuiesceTimeout']);
-  assert.ok((await plane.events('vm')).some((text) => text.startsWith('QuiesceTimeout ') && text.includes('busy')));
+  assert.ok((await plane.eventsOf('vm')).some((text) => text.startsWith('QuiesceTimeout ') && text.includes('busy')));
   assert.equal(plane.guest('vm').isFrozen, false);
 });
 
 test('a guest is ready when its probe succeeds, and runs in any case', async (t) => {
   const plane = await startVmPlane(t, { nodes: 1 });
   await plane.apply(withProbes({ readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 5 } }));
-  assert.equal(await plane.shown('vm'), 'Running, VMI Running, running, 1');
+  assert.equal(await plane.summaryOf('vm'), 'Running, VMI Running, running, 1');
   assert.equal(await readyOf(plane), 'False');
   plane.guest('vm').listen(8080, respondWith(503));
   await plane.advance(10_000);
@@ -168,8 +168,8 @@ test('a guest is ready when its probe succeeds, and runs in any case', async (t)
   plane.guest('vm').stopListening();
   await plane.advance(30_000);
   assert.equal(await readyOf(plane), 'False');
-  assert.equal(await plane.shown('vm'), 'Running, VMI Running, running, 1');
-  const events = await plane.events('vm');
+  assert.equal(await plane.summaryOf('vm'), 'Running, VMI Running, running, 1');
+  const events = await plane.eventsOf('vm');
   assert.ok(events.some((text) => text === 'Unhealthy Readiness probe failed: HTTP probe failed with statuscode: 503'));
 });
 
@@ -182,11 +182,11 @@ test('a guest that fails its liveness probe is stopped, and its run strategy sta
   plane.guest('vm').listen(7777, () => undefined);
   await plane.advance(60_000);
   assert.equal(plane.startsOf('vm').length, 1);
-  assert.match(await plane.ask('pause', 'vm'), /403 .*Pausing VMIs with LivenessProbe is currently not supported/);
+  assert.match(await plane.runVerb('pause', 'vm'), /403 .*Pausing VMIs with LivenessProbe is currently not supported/);
   plane.guest('vm').stopListening();
   await plane.advance(30_000);
   assert.equal(plane.startsOf('vm').length, 2);
-  const events = await plane.events('vm');
+  const events = await plane.eventsOf('vm');
   assert.ok(events.some((text) => text.startsWith('LivenessProbeFailed The guest failed its liveness probe 3 times')));
 });
 
@@ -195,9 +195,9 @@ test('a paused guest is not probed, and its agent answers again after it resumes
   await plane.apply(withProbes({ livenessProbe: { guestAgentPing: {}, periodSeconds: 5, initialDelaySeconds: 60 } }));
   plane.guest('vm').startAgent();
   await plane.advance(70_000);
-  assert.equal(await plane.ask('pause', 'vm'), '200');
+  assert.equal(await plane.runVerb('pause', 'vm'), '200');
   await plane.advance(120_000);
-  assert.equal(await plane.ask('unpause', 'vm'), '200');
+  assert.equal(await plane.runVerb('unpause', 'vm'), '200');
   await plane.advance(30_000);
   assert.equal(plane.startsOf('vm').length, 1);
   plane.guest('vm').stopAgent();
@@ -236,7 +236,7 @@ test('a guest on a bridge with an unknown address is not ready, is not stopped, 
   await plane.advance(60_000);
   assert.equal(await readyOf(plane), 'False');
   assert.equal(plane.startsOf('vm').length, 1);
-  const eventsOfVm = () => plane.events('vm');
+  const eventsOfVm = () => plane.eventsOf('vm');
   assert.ok(
     (await eventsOfVm()).some((text) =>
       /^Unhealthy Readiness probe failed: .* run a guest agent \(qemu-ga\)/.test(text),
@@ -268,7 +268,7 @@ for (const [name, { action, event, starts }] of Object.entries(watchdogs)) {
     await plane.advance(30_000);
     assert.equal(plane.startsOf('vm').length, starts);
     const message = `WatchdogExpired The guest did not reset its watchdog in time and ${event}.`;
-    const events = await plane.events('vm');
+    const events = await plane.eventsOf('vm');
     assert.deepEqual(
       events.filter((text) => text.startsWith('WatchdogExpired')),
       [message],

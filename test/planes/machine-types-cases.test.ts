@@ -66,7 +66,7 @@ async function forbidFrozenChanges(plane: VmPlane): Promise<void> {
 
 test('special states of VMs', async (t) => {
   const plane = await startVmPlane(t);
-  const createScene = (options: Parameters<typeof TransitionScene.make>[1]) => TransitionScene.make(plane, options);
+  const createScene = (options: Parameters<typeof TransitionScene.create>[1]) => TransitionScene.create(plane, options);
 
   await t.test('a VM in a snapshot is changed at once, and restarted afterwards', async () => {
     await plane.apply(aClaim('held-data'));
@@ -75,7 +75,7 @@ test('special states of VMs', async (t) => {
     await plane.apply(aSnapshot('held-1', 'held'));
     const scene = await createScene(byName('held'));
     const running = scene.start();
-    await scene.pass(5);
+    await scene.advance(5);
     assert.equal(await typeAndMark(plane, 'held'), 'none');
     const { held = '' } = await scene.states();
     assert.match(held, /^updated: .*until snapshot "held-1" completes/);
@@ -84,7 +84,7 @@ test('special states of VMs', async (t) => {
       host.holdCopies = false;
       host.finishCopies();
     }
-    assert.equal(await scene.ends(running), 'done');
+    assert.equal(await scene.awaitEnd(running), 'done');
     assert.deepEqual([plane.startsOf('held').length, await machineTypeOf(plane, 'held')], [2, NEW]);
   });
 
@@ -100,43 +100,46 @@ test('special states of VMs', async (t) => {
     assert.equal((await plane.get('VirtualMachine', 'moving')).status.printableStatus, 'Migrating');
     const scene = await createScene(byName('moving'));
     const running = scene.start();
-    await scene.pass(5);
+    await scene.advance(5);
     assert.equal(await typeAndMark(plane, 'moving'), 'none');
     assert.deepEqual(await scene.states(), { moving: 'updated: the VM is migrating' });
     for (const { host } of plane.nodes) {
       host.holdSends = false;
       for (const { sending } of plane.guests('moving')) sending?.finish();
     }
-    assert.equal(await scene.ends(running), 'done');
+    assert.equal(await scene.awaitEnd(running), 'done');
     assert.equal((await plane.get('VirtualMachineInstanceMigration', 'away')).status.phase, 'Succeeded');
     assert.equal(await machineTypeOf(plane, 'moving'), NEW);
   });
 
   await t.test('a paused VM is marked like any other', async () => {
     await plane.apply(anOldVm('paused'));
-    await plane.ask('pause', 'paused');
+    await plane.runVerb('pause', 'paused');
     const scene = await createScene(byName('paused', false));
     const running = scene.start();
-    await scene.pass(5);
+    await scene.advance(5);
     assert.equal(await typeAndMark(plane, 'paused'), 'none, true');
-    await plane.ask('unpause', 'paused');
-    await scene.pass(2);
+    await plane.runVerb('unpause', 'paused');
+    await scene.advance(2);
     assert.equal(await typeAndMark(plane, 'paused'), 'none, true');
-    await plane.ask('restart', 'paused');
-    assert.equal(await scene.ends(running), 'done');
+    await plane.runVerb('restart', 'paused');
+    assert.equal(await scene.awaitEnd(running), 'done');
     assert.equal(await typeAndMark(plane, 'paused'), 'q35, false');
   });
 
   await t.test('a VM that cannot start has its new type at the next attempt', async () => {
-    plane.refuse('looping', new HypervisorError('Cannot start domain "looping": no such type', { permanent: true }));
+    plane.failStarts(
+      'looping',
+      new HypervisorError('Cannot start domain "looping": no such type', { permanent: true }),
+    );
     await plane.apply(anOldVm('looping'));
     assert.equal((await plane.get('VirtualMachine', 'looping')).status.printableStatus, 'CrashLoopBackOff');
     const scene = await createScene(byName('looping'));
     assert.equal(await scene.run(), 'done');
     assert.deepEqual(await scene.states(), { looping: 'done' });
-    plane.refuse('looping');
+    plane.failStarts('looping');
     await plane.advance(60_000);
-    assert.equal(await plane.shown('looping'), 'Running, VMI Running, running, 1');
+    assert.equal(await plane.summaryOf('looping'), 'Running, VMI Running, running, 1');
     assert.deepEqual([await typeAndMark(plane, 'looping'), await machineTypeOf(plane, 'looping')], ['q35', NEW]);
   });
 
@@ -148,15 +151,15 @@ test('special states of VMs', async (t) => {
       await plane.apply(vm);
       const scene = await createScene(byName('leaving', false));
       const running = scene.start();
-      await scene.pass(5);
+      await scene.advance(5);
       await plane.delete('VirtualMachine', 'leaving');
-      await scene.pass(5);
+      await scene.advance(5);
       assert.deepEqual(await scene.states(), { leaving: 'restartRequired: the VM is being deleted' });
       const second = await createScene({ glob: '*', name: 'leaving', target: 'pc-q35-6.2', restartNow: true });
       assert.equal(await second.run(), 'done');
       assert.deepEqual(await second.states(), {});
-      await plane.put({ kind: 'VirtualMachine', metadata: { name: 'leaving', finalizers: null } });
-      assert.equal(await scene.ends(running), 'done');
+      await plane.beginApply({ kind: 'VirtualMachine', metadata: { name: 'leaving', finalizers: null } });
+      assert.equal(await scene.awaitEnd(running), 'done');
       assert.deepEqual(await scene.states(), { leaving: 'done: the VM was deleted' });
     },
   );
@@ -188,10 +191,11 @@ test('special states of VMs', async (t) => {
     async () => {
       const strategies = ['Always', 'RerunOnFailure', 'Manual', 'Once', 'Halted'];
       const named = (strategy: string) => `by-${strategy.toLowerCase()}`;
-      for (const strategy of strategies) await plane.put(anOldVm(named(strategy), strategy, { group: 'strategies' }));
-      await plane.put(anOldVm('manual-idle', 'Manual', { group: 'strategies' }));
+      for (const strategy of strategies)
+        await plane.beginApply(anOldVm(named(strategy), strategy, { group: 'strategies' }));
+      await plane.beginApply(anOldVm('manual-idle', 'Manual', { group: 'strategies' }));
       await plane.settle();
-      await plane.ask('start', named('Manual'));
+      await plane.runVerb('start', named('Manual'));
       const scene = await createScene(byGroup('strategies'));
       assert.equal(await scene.run(), 'done');
       await plane.settle();
@@ -204,21 +208,22 @@ test('special states of VMs', async (t) => {
         'manual-idle': 'done',
       });
       for (const strategy of ['Always', 'RerunOnFailure', 'Manual']) {
-        assert.equal(await plane.shown(named(strategy)), 'Running, VMI Running, running, 2');
+        assert.equal(await plane.summaryOf(named(strategy)), 'Running, VMI Running, running, 2');
         assert.equal(await typeAndMark(plane, named(strategy)), 'q35');
       }
       for (const name of ['by-halted', 'manual-idle']) {
         assert.deepEqual(
-          [await plane.shown(name), await typeAndMark(plane, name)],
+          [await plane.summaryOf(name), await typeAndMark(plane, name)],
           ['Stopped, no VMI, no guest, 0', 'none'],
         );
       }
-      assert.equal(await plane.shown('by-once'), 'Stopped, no VMI, no guest, 1');
+      assert.equal(await plane.summaryOf('by-once'), 'Stopped, no VMI, no guest, 1');
     },
   );
 
   await t.test('a VM whose change is refused has failed with the reason, and the others continue', async () => {
-    for (const name of ['frozen', 'free']) await plane.put(anOldVm(name, 'Always', { group: 'cold', [name]: 'yes' }));
+    for (const name of ['frozen', 'free'])
+      await plane.beginApply(anOldVm(name, 'Always', { group: 'cold', [name]: 'yes' }));
     await plane.settle();
     await forbidFrozenChanges(plane);
     const scene = await createScene(byGroup('cold'));

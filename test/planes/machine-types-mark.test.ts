@@ -30,9 +30,9 @@ async function markByHand(plane: VmPlane, name: string): Promise<void> {
 
 /** Runs a Job that marks its VM, and deletes the Job with kubectl, as the proposal describes. */
 async function markAndDeleteJob(plane: VmPlane, name: string): Promise<void> {
-  const scene = await TransitionScene.make(plane, { glob: '*rhel-8.*', name });
+  const scene = await TransitionScene.create(plane, { glob: '*rhel-8.*', name });
   const running = scene.start();
-  await scene.pass(4);
+  await scene.advance(4);
   assert.equal(await markOf(plane, name), `true for ${await uidOf(plane, name)}`);
   await running.kill();
   const { namespace, name: job } = scene.job;
@@ -57,16 +57,16 @@ test('a mark whose Job is gone', async (t) => {
   });
 
   await t.test('is removed when the VM is restarted', async () => {
-    await plane.ask('restart', 'restarted');
+    await plane.runVerb('restart', 'restarted');
     assert.equal(await markOf(plane, 'restarted'), false);
   });
 
   await t.test('is removed when the VM is stopped, and does not come back', async () => {
     await plane.apply(anOldVm('stopped'));
     await markAndDeleteJob(plane, 'stopped');
-    await plane.ask('stop', 'stopped');
+    await plane.runVerb('stop', 'stopped');
     assert.equal(await markOf(plane, 'stopped'), false);
-    await plane.ask('start', 'stopped');
+    await plane.runVerb('start', 'stopped');
     assert.equal(await markOf(plane, 'stopped'), false);
   });
 
@@ -84,7 +84,7 @@ test('a mark whose Job is gone', async (t) => {
     await plane.apply(anOldVm('unseen'));
     await markAndDeleteJob(plane, 'unseen');
     const { status } = await plane.get('VirtualMachine', 'unseen');
-    await plane.ask('restart', 'unseen');
+    await plane.runVerb('restart', 'unseen');
     // As it was stored before the restart.
     const body = { status: { ...status, machineTypeRestartRequired: true } };
     await plane.server.api.ok('PATCH', `${VMS}/unseen/status`, { body });
@@ -105,7 +105,7 @@ test('a mark that names no instance', async (t) => {
       await markByHand(plane, 'kept');
       await plane.settle();
       assert.equal(await markOf(plane, 'kept'), `true for ${await uidOf(plane, 'kept')}`);
-      await plane.ask('restart', 'kept');
+      await plane.runVerb('restart', 'kept');
       assert.equal(await markOf(plane, 'kept'), false);
     },
   );
@@ -139,7 +139,7 @@ test('a Job first checks every VM with the mark, regardless of its author and na
   const template = { spec: { domain: { machine: { type: null } } } };
   await plane.apply({ kind: 'VirtualMachine', metadata: { name: 'kept' }, spec: { template } });
   for (const name of ['alias', 'kept']) await markByHand(plane, name);
-  const scene = await TransitionScene.make(plane, { glob: 'nothing', namespace: 'kube-system' });
+  const scene = await TransitionScene.create(plane, { glob: 'nothing', namespace: 'kube-system' });
   assert.equal(await scene.run(), 'done');
   await plane.settle();
   assert.equal(await markOf(plane, 'alias'), false);

@@ -76,7 +76,7 @@ function aVmWith(name: string, shown: string): Loose {
 function update(plane: VmPlane): Promise<TransitionScene> {
   const flags = { ...selectionFlags, namespace: textFlag({ name: 'namespace', help: '' }, 'string') };
   const parsed = parseArgs(flags, ['--which-matches-glob', '*rhel-8.*']);
-  return TransitionScene.make(plane, transitionOptions({ ...parsed, namespace: parsed.flags.namespace }));
+  return TransitionScene.create(plane, transitionOptions({ ...parsed, namespace: parsed.flags.namespace }));
 }
 
 /** Returns the fields of a VM and its instance that the proposal shows. */
@@ -107,7 +107,7 @@ test('a VM that does not run', async (t) => {
   await plane.settle();
   const cleared = { running: false, type: null, machineTypeRestartRequired: undefined, vmi: undefined };
   assert.deepEqual(await summarize(plane, 'cold'), cleared, 'the machine type in the VM spec is now empty');
-  await plane.ask('start', 'cold');
+  await plane.runVerb('start', 'cold');
   // The default machine type of the KubeVirt object.
   const { type, vmi } = await summarize(plane, 'cold');
   assert.deepEqual([type, vmi], ['q35', { spec: 'q35', status: 'pc-q35-rhel9.2.0' }]);
@@ -132,16 +132,16 @@ test('a VM with the alias q35 that was started when a RHEL-8 machine type was th
 
   const scene = await update(plane);
   const running = scene.start();
-  await scene.pass(4);
+  await scene.advance(4);
   const marked = { running: true, type: 'q35', machineTypeRestartRequired: true, vmi: old };
   assert.deepEqual(await summarize(plane, 'warm'), marked);
 
-  await plane.ask('stop', 'warm');
+  await plane.runVerb('stop', 'warm');
   const stopped = { running: false, type: 'q35', machineTypeRestartRequired: false, vmi: undefined };
   assert.deepEqual(await summarize(plane, 'warm'), stopped);
-  assert.equal(await scene.ends(running), 'done');
+  assert.equal(await scene.awaitEnd(running), 'done');
 
-  await plane.ask('start', 'warm');
+  await plane.runVerb('start', 'warm');
   const { vmi } = await summarize(plane, 'warm');
   assert.deepEqual(vmi, { spec: 'q35', status: 'pc-q35-rhel9.2.0' });
 });

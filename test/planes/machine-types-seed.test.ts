@@ -8,7 +8,7 @@ import { optionsFromEnv } from '#api/machine-types/options.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { parseArgs, textFlag } from '#cli/flags.ts';
 import { selectionFlags, transitionOptions } from '#cli/machine-types/transition-flags.ts';
-import { transitionJob } from '#cli/machine-types/transition-job.ts';
+import { buildTransitionJob } from '#cli/machine-types/transition-job.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { TransitionScene } from '#test/support/transition-scene.ts';
@@ -56,7 +56,7 @@ class Fleet {
   /** Creates the Job with virtctl. The Job is suspended, so that only the test runs it. */
   async update(...argv: string[]): Promise<TransitionScene> {
     const { args, flags } = parseArgs(FLAGS, argv);
-    const made = transitionJob(transitionOptions({ args, flags, namespace: flags.namespace }));
+    const made = buildTransitionJob(transitionOptions({ args, flags, namespace: flags.namespace }));
     const body = { ...made, spec: { ...made.spec, suspend: true } };
     const url = `/apis/batch/v1/namespaces/${SYSTEM_NAMESPACE}/jobs`;
     const { metadata, spec } = await this.plane.server.api.ok('POST', url, { body });
@@ -105,7 +105,7 @@ async function assertEndsByRestart(
   marked: Record<string, string>,
 ): Promise<void> {
   const running = scene.start();
-  await scene.pass(4);
+  await scene.advance(4);
   assert.deepEqual(await fleet.typesAndMarks(), marked);
   assert.equal(running.outcome, undefined, 'it waits for the restart');
   for (const [name, text] of Object.entries(marked)) {
@@ -115,7 +115,7 @@ async function assertEndsByRestart(
     const url = `/apis/subresources.kubevirt.io/v1/namespaces/${metadata.namespace}/virtualmachines/${name}/restart`;
     await fleet.plane.server.api.ok('PUT', url, { body: {} });
   }
-  assert.equal(await scene.ends(running), 'done');
+  assert.equal(await scene.awaitEnd(running), 'done');
   await fleet.plane.settle();
   for (const [name, text] of Object.entries(marked)) {
     if (!text.endsWith(', true')) continue;
@@ -230,7 +230,7 @@ test('flags that were added later, each alone', async (t) => {
       c: 'pc-q35-6.2',
       d: 'q35, false',
     });
-    await fleet.plane.ask('start', 'a');
+    await fleet.plane.runVerb('start', 'a');
     assert.equal((await fleet.instance('a')).status.machine.type, 'pc-q35-6.2');
   });
 });
@@ -257,7 +257,7 @@ test('--max-restarts', async (t) => {
 test('--max-failures', async (t) => {
   const fleet = await Fleet.start(t, { a: { runs: true }, b: { runs: true }, c: { runs: true }, d: { runs: false } });
   for (const name of ['a', 'b']) {
-    fleet.plane.refuse(name, new HypervisorError(`Cannot start domain "${name}"`, { permanent: true }));
+    fleet.plane.failStarts(name, new HypervisorError(`Cannot start domain "${name}"`, { permanent: true }));
   }
   const scene = await fleet.update('*rhel-8.*', '--restart-now', '--max-restarts=1', '--max-failures=1');
   assert.equal(await scene.run(), 'failed');

@@ -46,7 +46,7 @@ describe('a change of the system clock', () => {
       scene.hypervisor().guest(id).ignorePowerButton();
       await scene.api.ok('DELETE', `${PODS}/launcher-db`);
       await scene.settle();
-      scene.clock.leap(leapMs);
+      scene.clock.setWallClockBy(leapMs);
       await scene.advance(55);
       assert.equal(scene.hypervisor().get(id)?.current.state, 'running');
       await scene.advance(10);
@@ -59,7 +59,7 @@ describe('a change of the system clock', () => {
     scene.hypervisor().failNextCreate(new HypervisorError('no memory left'));
     const { id } = await scene.launch('db');
     assert.equal(scene.hypervisor().get(id), undefined);
-    scene.clock.leap(-3_600_000);
+    scene.clock.setWallClockBy(-3_600_000);
     await scene.advance(15);
     assert.equal(scene.hypervisor().get(id)?.current.state, 'running');
   });

@@ -59,7 +59,7 @@ test('a device that the guest releases late is missing in the next list', async 
   await scene.advance(35);
   assert.equal((await unplugged).status.code, 46);
   assert.equal((await listVm()).hash, hash);
-  scene.hypervisor().guest(VM_ID).letGo();
+  scene.hypervisor().guest(VM_ID).releaseDevices();
   await scene.settle();
   const after = await listVm();
   assert.notEqual(after.hash, hash);

@@ -1,7 +1,7 @@
 /** The node agent and volumes of guests that move: leftovers, and growth that must wait. */
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
-import { DiskRefused } from '#node/volumes-port.ts';
+import { DiskRefusedError } from '#node/volumes-port.ts';
 import { CLAIMS, NODE, VMIS, VOLUMES, startAgentScene, type AgentScene } from '#test/support/agent-scene.ts';
 
 const HOME = 'selfsame.io/volume-node';
@@ -90,7 +90,7 @@ describe('a leftover of a volume', () => {
     const scene = await startAgentScene(t);
     const { removeLeftover } = scene.volumes;
     scene.volumes.removeLeftover = async () => {
-      throw new DiskRefused('it is still the device of a guest');
+      throw new DiskRefusedError('it is still the device of a guest');
     };
     await scene.api.ok('POST', VOLUMES, { body: aVolume({ [HOME]: 'n2', [LEFTOVER]: NODE }) });
     await scene.advance(10);

@@ -131,7 +131,7 @@ test('a controller that starts gives every node a full grace period, and so also
   assert.deepEqual((await nodeState(scene, 'node-1')).taints, UNREACHABLE);
   // The controller was stopped for an hour, and all Leases are old.
   scene.die('node-2');
-  scene.clock.leap(3_600_000);
+  scene.clock.setWallClockBy(3_600_000);
   await scene.restart();
   assert.equal((await nodeState(scene, 'node-2')).ready, 'True');
   assert.equal((await scene.ok('GET', `${PODS}/web`)).metadata.deletionTimestamp, undefined);

@@ -6,7 +6,7 @@ import { objectKey } from '#client/object-key.ts';
 import { LocalServices } from '#engine/services.ts';
 import { repair } from '#operator/desired.ts';
 import { definitions } from '#operator/objects/definitions.ts';
-import { installation } from '#operator/objects/installation.ts';
+import { maintainedObjects } from '#operator/objects/installation.ts';
 import { asAccount, startOperator, type OperatorPlane } from '#operator/testing/operator-plane.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
@@ -113,7 +113,7 @@ test('objects that are in place are not written', async () => {
   await plane.settle();
   assert.equal(api.store.revision, revision);
   // A write that changes nothing has no revision, but would be sent in each reconcile.
-  for (const wanted of [...definitions, ...installation]) {
+  for (const wanted of [...definitions, ...maintainedObjects]) {
     assert.equal(repair(wanted, plane.informer(wanted.type).get(objectKey(wanted.object))), undefined);
   }
 });
@@ -278,7 +278,7 @@ test('a KubeVirt object that was deleted is created again', async () => {
   // The definition was changed just now, which ends its watches: the delete may be seen a moment later.
   const known = plane.informer(KUBEVIRT_KIND);
   const current = () => known.get(objectKey({ metadata }));
-  await known.until(() => current() !== undefined && current()?.metadata.uid !== metadata.uid);
+  await known.waitUntil(() => current() !== undefined && current()?.metadata.uid !== metadata.uid);
   await plane.settle();
   assert.equal((await readKubeVirt()).status.phase, 'Deployed');
 });

@@ -61,7 +61,7 @@ test('the record follows the guest', async (t) => {
 
   await t.test('a restart with the same hardware calls no node', async () => {
     const before = await recordOf(plane, 'vm');
-    assert.equal(await callsDuring(plane, () => plane.ask('restart', 'vm')), 0);
+    assert.equal(await callsDuring(plane, () => plane.runVerb('restart', 'vm')), 0);
     const { instance, learnedAt: _, deviceRevision: __, ...after } = await recordOf(plane, 'vm');
     const { instance: earlier, learnedAt: ___, deviceRevision: ____, ...rest } = before;
     assert.notEqual(instance, earlier);
@@ -88,7 +88,7 @@ test('the record follows the guest', async (t) => {
       assert.deepEqual([record.history.at(-1).cause, record.history.at(-1).by], ['edit of the VM', 'admin']);
       assert.match(record.history.at(-1).what, /^nic-late is new at /);
       assert.equal(plane.startsOf('vm').length, 2, 'without a restart');
-      assert.equal(await callsDuring(plane, () => plane.ask('restart', 'vm')), 0);
+      assert.equal(await callsDuring(plane, () => plane.runVerb('restart', 'vm')), 0);
       assert.deepEqual(placesOf(await recordOf(plane, 'vm')), placesOf(record));
     },
   );
@@ -122,7 +122,7 @@ test('the record follows the guest', async (t) => {
     assert.deepEqual(await recordOf(plane, 'vm'), before);
     await reportHash('0'.repeat(64));
     assert.deepEqual(await recordOf(plane, 'vm'), before);
-    await plane.bringBack(node);
+    await plane.reviveNode(node);
     await plane.advance(20_000);
     assert.equal((await plane.get('VirtualMachineInstance', 'vm')).status.deviceHash, before.deviceHash);
     assert.deepEqual(placesOf(await recordOf(plane, 'vm')), placesOf(before));
@@ -143,9 +143,9 @@ test('the record follows the guest', async (t) => {
         );
       for (const name of ['a', 'b']) await plane.apply(aClaim(`cold-${name}`));
       await plane.apply(withDisks(disk('a'), disk('b')));
-      await plane.ask('start', 'cold');
+      await plane.runVerb('start', 'cold');
       const ran = placesOf(await recordOf(plane, 'cold'));
-      await plane.ask('stop', 'cold');
+      await plane.runVerb('stop', 'cold');
       assert.deepEqual(placesOf(await recordOf(plane, 'cold')), ran);
 
       const unplugged = withDisks(disk('a', { plugged: false }));
@@ -183,7 +183,7 @@ test('the record follows the guest', async (t) => {
     const before = await recordOf(plane, 'chip');
     const machine = { type: 'pc-i440fx-7.2' };
     await plane.apply(aVm('chip', ALWAYS, { domain: { machine } }));
-    await plane.ask('restart', 'chip');
+    await plane.runVerb('restart', 'chip');
     const after = await recordOf(plane, 'chip');
     assert.equal(after.machine.type, 'pc-i440fx-7.2');
     assert.notEqual(placesOf(after)['nic-default'], placesOf(before)['nic-default']);
@@ -194,7 +194,7 @@ test('the record follows the guest', async (t) => {
 
 test('VMs that start together are read with one call', async (t) => {
   const plane = await startVmPlane(t, { nodes: 1 });
-  for (let n = 0; n < 10; n++) await plane.put(aVm(`vm-${n}`, ALWAYS));
+  for (let n = 0; n < 10; n++) await plane.beginApply(aVm(`vm-${n}`, ALWAYS));
   await plane.settle();
   const { calls } = plane.server.lists;
   assert.equal(

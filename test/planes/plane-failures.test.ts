@@ -29,10 +29,10 @@ test('starts that fail', async (t) => {
 
   await t.test('a missing claim is reported, and the VM waits for it', async () => {
     await plane.apply(aVmOnClaim('lost-claim', 'later', ALWAYS));
-    assert.equal(await plane.shown('lost-claim'), 'ErrorPvcNotFound, VMI Pending, no guest, 0');
+    assert.equal(await plane.summaryOf('lost-claim'), 'ErrorPvcNotFound, VMI Pending, no guest, 0');
     assert.deepEqual(await plane.list('Pod'), []);
     await plane.apply(aClaim('later'));
-    assert.equal(await plane.shown('lost-claim'), RUNNING);
+    assert.equal(await plane.summaryOf('lost-claim'), RUNNING);
   });
 
   await t.test('the VM waits for a claim whose volume is created for its first consumer', async () => {
@@ -45,28 +45,28 @@ test('starts that fail', async (t) => {
     });
     await plane.apply(aClaim('slow', { storageClassName: 'elsewhere' }));
     await plane.apply(aVmOnClaim('first-user', 'slow', ALWAYS));
-    assert.equal(await plane.shown('first-user'), 'WaitingForVolumeBinding, VMI Scheduling, no guest, 0');
+    assert.equal(await plane.summaryOf('first-user'), 'WaitingForVolumeBinding, VMI Scheduling, no guest, 0');
     const { metadata } = await plane.get('PersistentVolumeClaim', 'slow');
     assert.match(metadata.annotations['volume.kubernetes.io/selected-node'], /^node-[12]$/);
     await plane.apply(aVolume('made-at-last', { storageClassName: 'elsewhere' }));
     await plane.advance(15_000);
-    assert.equal(await plane.shown('first-user'), RUNNING);
+    assert.equal(await plane.summaryOf('first-user'), RUNNING);
   });
 
   await t.test('a claim without a volume that does not wait for a consumer leaves the VM unschedulable', async () => {
     await plane.apply(aClaim('stuck', { storageClassName: 'by-hand' }));
     await plane.apply(aVmOnClaim('waits', 'stuck', ALWAYS));
-    assert.equal(await plane.shown('waits'), 'ErrorUnschedulable, VMI Scheduling, no guest, 0');
+    assert.equal(await plane.summaryOf('waits'), 'ErrorUnschedulable, VMI Scheduling, no guest, 0');
     const { message } = await conditionOf(plane, 'VirtualMachine', 'waits', 'PodScheduled');
     assert.match(message, /pod has unbound immediate PersistentVolumeClaims/);
     await plane.apply(aVolume('by-hand', { storageClassName: 'by-hand' }));
     await plane.advance(15_000);
-    assert.equal(await plane.shown('waits'), RUNNING);
+    assert.equal(await plane.summaryOf('waits'), RUNNING);
   });
 
   await t.test('a machine type that no node has leaves the VM unschedulable', async () => {
     await plane.apply(aVm('future', ALWAYS, { domain: { machine: { type: 'pc-q35-99.0' } } }));
-    assert.equal(await plane.shown('future'), 'ErrorUnschedulable, VMI Scheduling, no guest, 0');
+    assert.equal(await plane.summaryOf('future'), 'ErrorUnschedulable, VMI Scheduling, no guest, 0');
     const { reason, message } = await conditionOf(plane, 'VirtualMachine', 'future', 'PodScheduled');
     assert.equal(reason, 'Unschedulable');
     assert.match(message, /^0\/2 nodes are available: 2 node\(s\) didn't match Pod's node affinity\/selector/);
@@ -75,33 +75,33 @@ test('starts that fail', async (t) => {
   });
 
   await t.test('a definition that the hypervisor refuses is retried with increasing delays', async () => {
-    plane.refuse('refused', new HypervisorError('Cannot start domain: no such CPU', { permanent: true }));
+    plane.failStarts('refused', new HypervisorError('Cannot start domain: no such CPU', { permanent: true }));
     await plane.apply(aVm('refused', ALWAYS));
     for (const failures of [1, 2, 3]) {
-      assert.equal(await plane.shown('refused'), 'CrashLoopBackOff, no VMI, no guest, 0');
+      assert.equal(await plane.summaryOf('refused'), 'CrashLoopBackOff, no VMI, no guest, 0');
       const { startFailure } = await statusOf(plane, 'refused');
       assert.equal(startFailure.consecutiveFailCount, failures);
       const leftMs = Date.parse(startFailure.retryAfterTimestamp) - plane.clock.now();
       const least = 10_000 * failures ** 2;
       assert.ok(leftMs > least - 5000 && leftMs <= least * 1.5, `${leftMs} ms after ${failures} failures`);
-      if (failures === 3) plane.refuse('refused');
+      if (failures === 3) plane.failStarts('refused');
       await plane.advance(leftMs + 1000);
     }
-    assert.equal(await plane.shown('refused'), RUNNING);
+    assert.equal(await plane.summaryOf('refused'), RUNNING);
     assert.equal((await statusOf(plane, 'refused')).startFailure, undefined);
   });
 
   await t.test('a start that may succeed later is retried with the same instance', async () => {
-    plane.refuse('busy', new HypervisorError('Cannot start domain: no memory'));
+    plane.failStarts('busy', new HypervisorError('Cannot start domain: no memory'));
     await plane.apply(aVm('busy', ALWAYS));
     const { metadata } = await plane.get('VirtualMachineInstance', 'busy');
     await plane.advance(10_000);
-    assert.equal(await plane.shown('busy'), 'Starting, VMI Scheduled, no guest, 0');
+    assert.equal(await plane.summaryOf('busy'), 'Starting, VMI Scheduled, no guest, 0');
     const { reason, message } = await conditionOf(plane, 'VirtualMachineInstance', 'busy', 'Synchronized');
     assert.deepEqual([reason, message], ['StartFailed', 'Cannot start domain: no memory']);
-    plane.refuse('busy');
+    plane.failStarts('busy');
     await plane.advance(15_000);
-    assert.equal(await plane.shown('busy'), RUNNING);
+    assert.equal(await plane.summaryOf('busy'), RUNNING);
     assert.equal((await plane.get('VirtualMachineInstance', 'busy')).metadata.uid, metadata.uid);
     assert.equal(await conditionOf(plane, 'VirtualMachineInstance', 'busy', 'Synchronized'), undefined);
   });
@@ -111,7 +111,7 @@ test('starts that fail', async (t) => {
     for (let starts = 2; starts <= 4; starts++) {
       plane.guest('crashes').crash('QEMU was killed by signal 11');
       await plane.settle();
-      assert.equal(await plane.shown('crashes'), `Running, VMI Running, running, ${starts}`);
+      assert.equal(await plane.summaryOf('crashes'), `Running, VMI Running, running, ${starts}`);
     }
     assert.equal((await statusOf(plane, 'crashes')).startFailure, undefined);
   });
@@ -123,15 +123,15 @@ test('starts that fail', async (t) => {
       await plane.restartAgent(node.name);
     }
     await plane.apply(aVm('no-image', ALWAYS));
-    assert.equal(await plane.shown('no-image'), 'CrashLoopBackOff, no VMI, no guest, 0');
+    assert.equal(await plane.summaryOf('no-image'), 'CrashLoopBackOff, no VMI, no guest, 0');
     const failureMessage =
       /^InvalidDefinition .*image: Invalid value: "selfsame\/guest": the files of .* are not on this node$/;
-    assert.ok((await plane.events('no-image')).some((event) => failureMessage.test(event)));
+    assert.ok((await plane.eventsOf('no-image')).some((event) => failureMessage.test(event)));
     for (const [index, node] of plane.nodes.entries()) {
       node.guest = files[index];
       await plane.restartAgent(node.name);
     }
     await plane.advance(15_000);
-    assert.equal(await plane.shown('no-image'), RUNNING);
+    assert.equal(await plane.summaryOf('no-image'), RUNNING);
   });
 });

@@ -8,7 +8,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { legacyUuid } from '#api/legacy-uuid.ts';
 import type { Loose } from '#test/support/test-api.ts';
-import { storeAsIs, withoutFirmwareUuid } from '#test/support/old-objects.ts';
+import { storePastAdmission, withoutFirmwareUuid } from '#test/support/old-objects.ts';
 import { aVm, KERNEL, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
 const V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -31,14 +31,14 @@ const uuidPatch = (name: string, firmware: Loose): Loose => ({
   spec: { template: { spec: { domain: { firmware } } } },
 });
 const changesOf = async (plane: VmPlane, vm: string): Promise<string[]> =>
-  (await plane.events(vm)).filter((event) => /^(Legacy|Firmware)/.test(event));
+  (await plane.eventsOf(vm)).filter((event) => /^(Legacy|Firmware)/.test(event));
 
 test('the firmware uuid of VMs', async (t) => {
   const plane = await startVmPlane(t);
 
   await t.test('row 1: a stopped old VM gets its legacy uuid', async () => {
     const { domain } = aVm('old-stopped', { runStrategy: 'Halted' }).spec.template.spec;
-    await storeAsIs(plane, withoutFirmwareUuid(aVm('old-stopped', { runStrategy: 'Halted' })));
+    await storePastAdmission(plane, withoutFirmwareUuid(aVm('old-stopped', { runStrategy: 'Halted' })));
     await plane.settle();
     const { generation } = (await plane.get('VirtualMachine', 'old-stopped')).metadata;
     // U6: other firmware fields are kept, and only the uuid is added.
@@ -50,12 +50,12 @@ test('the firmware uuid of VMs', async (t) => {
       'it is written once',
     );
     assert.equal((await changesOf(plane, 'old-stopped')).length, 1);
-    await plane.ask('start', 'old-stopped');
+    await plane.runVerb('start', 'old-stopped');
     assert.equal(guestFirmware(plane, 'old-stopped')[0].uuid, legacyUuid('old-stopped'));
   });
 
   await t.test('row 2: a stopped VM that has one is left alone', async () => {
-    await storeAsIs(plane, withFirmware('has-one', { runStrategy: 'Halted' }, { uuid: CHOSEN }));
+    await storePastAdmission(plane, withFirmware('has-one', { runStrategy: 'Halted' }, { uuid: CHOSEN }));
     await plane.settle();
     assert.deepEqual(await firmwareOf(plane, 'has-one'), { kernelBoot: KERNEL, uuid: CHOSEN });
     assert.deepEqual(await changesOf(plane, 'has-one'), []);
@@ -66,13 +66,13 @@ test('the firmware uuid of VMs', async (t) => {
     async () => {
       await plane.apply(withFirmware('old-running', { runStrategy: 'Always' }, { uuid: legacyUuid('old-running') }));
       const before = await plane.get('VirtualMachineInstance', 'old-running');
-      await storeAsIs(plane, withoutFirmwareUuid(await plane.get('VirtualMachine', 'old-running')));
+      await storePastAdmission(plane, withoutFirmwareUuid(await plane.get('VirtualMachine', 'old-running')));
       await plane.settle();
       assert.equal((await firmwareOf(plane, 'old-running')).uuid, legacyUuid('old-running'));
       assert.equal((await plane.get('VirtualMachineInstance', 'old-running')).metadata.uid, before.metadata.uid);
       assert.equal(await conditionOf(plane, 'old-running', 'RestartRequired'), undefined);
       assert.equal(plane.startsOf('old-running').length, 1);
-      await plane.ask('restart', 'old-running');
+      await plane.runVerb('restart', 'old-running');
       assert.deepEqual(guestFirmware(plane, 'old-running')[1], guestFirmware(plane, 'old-running')[0]);
     },
   );
@@ -108,7 +108,7 @@ test('the firmware uuid of VMs', async (t) => {
     await plane.apply(uuidPatch('changing', { uuid: '11111111-2222-4333-8444-555555555555' }));
     assert.equal((await conditionOf(plane, 'changing', 'RestartRequired')).status, 'True');
     assert.equal(guestFirmware(plane, 'changing').length, 1);
-    await plane.ask('restart', 'changing');
+    await plane.runVerb('restart', 'changing');
     assert.equal(await conditionOf(plane, 'changing', 'RestartRequired'), undefined);
     assert.equal(guestFirmware(plane, 'changing')[1].uuid, '11111111-2222-4333-8444-555555555555');
   });
@@ -163,7 +163,7 @@ test('the firmware uuid of VMs', async (t) => {
     assert.deepEqual(after.spec, before.spec);
     assert.equal(after.metadata.generation, before.metadata.generation);
     assert.equal(await conditionOf(plane, 'replaced', 'RestartRequired'), undefined);
-    await plane.ask('restart', 'replaced');
+    await plane.runVerb('restart', 'replaced');
     assert.deepEqual(guestFirmware(plane, 'replaced')[1], guestFirmware(plane, 'replaced')[0]);
   });
 
@@ -201,7 +201,7 @@ test('the firmware uuid of VMs', async (t) => {
   await t.test('a VM that lost its uuid in the store gets that one back, not the legacy one', async () => {
     await plane.apply(aVm('lost', { runStrategy: 'Always' }));
     const { uuid, serial } = await firmwareOf(plane, 'lost');
-    await storeAsIs(plane, withoutFirmwareUuid(await plane.get('VirtualMachine', 'lost')));
+    await storePastAdmission(plane, withoutFirmwareUuid(await plane.get('VirtualMachine', 'lost')));
     await plane.settle();
     const after = await firmwareOf(plane, 'lost');
     assert.deepEqual([after.uuid, after.serial], [uuid, serial]);

@@ -93,7 +93,7 @@ test('hotplug', async (t) => {
     assert.deepEqual([added.phase, added.hotplugVolume], ['Ready', {}]);
     assert.equal(await conditionOf(plane, 'VirtualMachine', 'vm', 'RestartRequired'), undefined);
 
-    await plane.ask('restart', 'vm');
+    await plane.runVerb('restart', 'vm');
     assert.deepEqual(placesOf(plane, 'vm'), places);
   });
 
@@ -105,7 +105,7 @@ test('hotplug', async (t) => {
       assert.deepEqual(placesOf(plane, 'vm'), { ...before, 'disk-brief': 'unit 1' });
       await addVolume(plane, 'vm', 'three');
       assert.equal(placesOf(plane, 'vm')['disk-three'], 'unit 2');
-      await plane.ask('restart', 'vm');
+      await plane.runVerb('restart', 'vm');
       assert.deepEqual(placesOf(plane, 'vm'), { ...before, 'disk-three': 'unit 2' });
       await removeVolume(plane, 'vm', 'three');
       assert.deepEqual(placesOf(plane, 'vm'), before);
@@ -127,7 +127,7 @@ test('hotplug', async (t) => {
       await plane.restartAgent(await nodeOf(plane, 'vm'));
       await plane.advance(RETRY_MS);
       assert.equal((await hotplugOf(plane, 'vm'))['disk-two'], 'Unplugging');
-      plane.guest('vm').letGo();
+      plane.guest('vm').releaseDevices();
       await plane.settle();
       assert.equal(placesOf(plane, 'vm')['disk-two'], undefined);
       assert.equal(await rowOf(plane, 'vm', 'disk-two'), undefined, 'detached: its row is deleted');
@@ -151,7 +151,7 @@ test('hotplug', async (t) => {
 
       await addVolume(plane, 'vm', 'two', { bus: 'virtio' });
       assert.notEqual(placesOf(plane, 'vm')['disk-two'], places['nic-b'], 'its place is reserved');
-      await plane.ask('restart', 'vm');
+      await plane.runVerb('restart', 'vm');
       assert.equal(placesOf(plane, 'vm')['nic-b'], undefined);
 
       await plane.apply(withNics({ name: 'a' }, { name: 'b' }));

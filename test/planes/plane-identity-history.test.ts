@@ -5,8 +5,8 @@ import { IDENTITY_EDITS_ANNOTATION } from '#api/identity-edits.ts';
 import { legacyUuid } from '#api/legacy-uuid.ts';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import { historyOf } from '#test/support/identity-history.ts';
-import { aMigration, startMovingVm, VM } from '#test/support/moving-vm.ts';
-import { storeAsIs, withoutFirmwareUuid } from '#test/support/old-objects.ts';
+import { aMigration, startMigratingVm, VM } from '#test/support/migrating-vm.ts';
+import { storePastAdmission, withoutFirmwareUuid } from '#test/support/old-objects.ts';
 import { aRestore, aSnapshot, contentOf } from '#test/support/snapshots.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { TransitionScene } from '#test/support/transition-scene.ts';
@@ -66,7 +66,7 @@ test('every change of the identity is in its history', async (t) => {
         2,
         'not before the restart',
       );
-      await plane.ask('restart', 'web');
+      await plane.runVerb('restart', 'web');
     });
     const fields = ['firmware.uuid', 'firmware.serial', 'interfaces.default.macAddress'];
     assert.deepEqual(
@@ -85,7 +85,7 @@ test('every change of the identity is in its history', async (t) => {
       const { body } = await plane.call('PATCH', url, { body: { spec: before.spec }, user: ALICE });
       assert.deepEqual(body.metadata.annotations, before.metadata.annotations);
     }
-    assert.deepEqual(await entriesDuring(plane, 'web', () => plane.ask('restart', 'web')), []);
+    assert.deepEqual(await entriesDuring(plane, 'web', () => plane.runVerb('restart', 'web')), []);
   });
 
   await t.test('the author of a change cannot be forged', async () => {
@@ -123,7 +123,7 @@ test('every change of the identity is in its history', async (t) => {
     const disks = [{ name: 'root', disk: { bus: 'virtio' }, bootOrder: 3 }];
     const changes = await entriesDuring(plane, 'web', async () => {
       await editAsAlice(plane, 'web', { devices: { disks } });
-      await plane.ask('restart', 'web');
+      await plane.runVerb('restart', 'web');
     });
     assert.deepEqual(changes, ['devices.disk-root.bootOrder: edit of the VM, alice']);
   });
@@ -131,10 +131,10 @@ test('every change of the identity is in its history', async (t) => {
   await t.test('a machine type by an edit, and by a transition', async () => {
     const edited = await entriesDuring(plane, 'web', async () => {
       await editAsAlice(plane, 'web', { machine: { type: 'pc-q35-rhel8.2.0' } });
-      await plane.ask('restart', 'web');
+      await plane.runVerb('restart', 'web');
     });
     assert.deepEqual(edited, ['machine.type: edit of the VM, alice']);
-    const scene = await TransitionScene.make(plane, { glob: '*rhel-8.*', name: 'web', restartNow: true });
+    const scene = await TransitionScene.create(plane, { glob: '*rhel-8.*', name: 'web', restartNow: true });
     const moved = await entriesDuring(plane, 'web', async () => assert.equal(await scene.run(), 'done'));
     assert.deepEqual(moved, [`machine.type: transition by Job ${scene.job.name}`]);
   });
@@ -143,8 +143,8 @@ test('every change of the identity is in its history', async (t) => {
     await plane.apply(aSnapshot('then', 'web'));
     const restoredUuid = '22222222-2222-4333-8444-555555555555';
     await editAsAlice(plane, 'web', { firmware: { uuid: restoredUuid } });
-    await plane.ask('restart', 'web');
-    await plane.ask('stop', 'web');
+    await plane.runVerb('restart', 'web');
+    await plane.runVerb('stop', 'web');
     const changes = await entriesDuring(plane, 'web', () => plane.apply(aRestore('back', 'web', 'then')));
     assert.deepEqual(changes, ['firmware.uuid: VirtualMachineRestore back (UID)']);
     const [{ from, to }] = (await lastOf(plane, 'web')).changes;
@@ -152,7 +152,7 @@ test('every change of the identity is in its history', async (t) => {
   });
 
   await t.test('a uuid by the legacy rule, and a restore that brings it back', async () => {
-    await storeAsIs(plane, withoutFirmwareUuid(aVm('old', { runStrategy: 'Halted' })));
+    await storePastAdmission(plane, withoutFirmwareUuid(aVm('old', { runStrategy: 'Halted' })));
     await plane.settle();
     await plane.apply(aSnapshot('old-then', 'old'));
     // As an older version stored it: of a VM without a uuid and without a record.
@@ -160,16 +160,16 @@ test('every change of the identity is in its history', async (t) => {
     const domain = { firmware: { uuid: null, serial: null } };
     const source = { virtualMachine: { spec: { template: { spec: { domain } } } }, virtualMachineIdentity: null };
     assert.equal((await plane.call('PATCH', url, { body: { spec: { source } } })).status, 200);
-    await plane.ask('start', 'old');
+    await plane.runVerb('start', 'old');
     const [uuid] = await historyOf(plane, 'old');
     assert.equal(uuid, 'firmware.uuid: legacy rule: the uuid is derived from the name of the VM');
     const edited = '44444444-2222-4333-8444-555555555555';
     await editAsAlice(plane, 'old', { firmware: { uuid: edited } });
-    await plane.ask('restart', 'old');
-    await plane.ask('stop', 'old');
+    await plane.runVerb('restart', 'old');
+    await plane.runVerb('stop', 'old');
     const changes = await entriesDuring(plane, 'old', async () => {
       await plane.apply(aRestore('old-back', 'old', 'old-then'));
-      await plane.ask('start', 'old');
+      await plane.runVerb('start', 'old');
     });
     assert.deepEqual(changes, ['firmware.uuid: VirtualMachineRestore old-back']);
     const [{ from, to }] = (await lastOf(plane, 'old')).changes;
@@ -192,11 +192,11 @@ test('every change of the identity is in its history', async (t) => {
       const uuid = `33333333-2222-4333-8444-${String(writes).padStart(12, '0')}`;
       await editAsAlice(plane, 'web', { firmware: { uuid } });
       const cut = plane.cutAfter(writes);
-      const working = plane.ask(writes % 2 === 0 ? 'start' : 'restart', 'web').catch(() => 'cut');
+      const working = plane.runVerb(writes % 2 === 0 ? 'start' : 'restart', 'web').catch(() => 'cut');
       await Promise.race([working, cut]);
       await plane.restartServer();
-      await plane.ask('start', 'web');
-      await plane.ask('restart', 'web');
+      await plane.runVerb('start', 'web');
+      await plane.runVerb('restart', 'web');
       await historyOf(plane, 'web');
       const { changes, by } = await lastOf(plane, 'web');
       assert.deepEqual([changes.at(0).to, by], [uuid, 'alice']);
@@ -206,7 +206,7 @@ test('every change of the identity is in its history', async (t) => {
 
 test('a migration that hands over the state to another claim is in the history', async (t) => {
   const plane = await startVmPlane(t);
-  await startMovingVm(plane);
+  await startMigratingVm(plane);
   const changes = await entriesDuring(plane, VM, () => plane.apply(aMigration('there')));
   assert.deepEqual(changes, ['stateClaim: migration there']);
   const { changes: values } = await lastOf(plane, VM);

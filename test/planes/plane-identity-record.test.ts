@@ -10,8 +10,8 @@ import {
   RECORD_FINALIZER,
   STARTED_ANNOTATION,
 } from '#api/names.ts';
-import { judgeHistory } from '#test/support/identity-history.ts';
-import { editStoredRecord, loseRecord } from '#test/support/lost-records.ts';
+import { assertHistory } from '#test/support/identity-history.ts';
+import { editStoredRecord, deleteStoredRecord } from '#test/support/stored-records.ts';
 import { aSnapshot } from '#test/support/snapshots.ts';
 import type { CallOptions, Loose } from '#test/support/test-api.ts';
 import { aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
@@ -49,7 +49,7 @@ function contentOf({ spec, status }: Loose): Loose {
 }
 const lossOf = ({ status }: Loose): Loose => status.conditions.find(({ type }: Loose) => type === 'IdentityRecordLost');
 const eventsOf = async (plane: VmPlane, vm: string): Promise<string[]> =>
-  (await plane.events(vm)).filter((event) => /^IdentityRecord(Lost|Rebuilt) /.test(event));
+  (await plane.eventsOf(vm)).filter((event) => /^IdentityRecord(Lost|Rebuilt) /.test(event));
 
 test('a record is kept until its VM is gone', async (t) => {
   const plane = await startVmPlane(t);
@@ -107,7 +107,7 @@ test('a record is kept until its VM is gone', async (t) => {
     const before = await find(plane, 'old');
     const hardware = hardwareOf(plane, 'old');
     assert.equal((await plane.call('DELETE', `${RECORDS}/old`, COLLECTOR)).status, 200);
-    await plane.ask('restart', 'old');
+    await plane.runVerb('restart', 'old');
     assert.equal((await find(plane, 'old')).metadata.uid, before.metadata.uid);
     assert.deepEqual(hardwareOf(plane, 'old'), hardware, 'the guest finds every device at its address');
     await plane.delete('VirtualMachine', 'old');
@@ -116,12 +116,12 @@ test('a record is kept until its VM is gone', async (t) => {
 
   await t.test('a record whose VM was replaced by another of its name does not block that one', async () => {
     await plane.apply(aMachine('db', { runStrategy: 'Halted' }));
-    await plane.ask('start', 'db');
+    await plane.runVerb('start', 'db');
     const first = (await find(plane, 'db')).metadata.uid;
-    await plane.drop('VirtualMachine', 'db');
+    await plane.beginDelete('VirtualMachine', 'db');
     await plane.advance(1000);
     await plane.apply(aMachine('db'));
-    assert.match(await plane.shown('db'), /^Running/);
+    assert.match(await plane.summaryOf('db'), /^Running/);
     assert.notEqual((await find(plane, 'db')).metadata.uid, first);
   });
 });
@@ -133,7 +133,7 @@ test('lost records', async (t) => {
     await plane.apply(aMachine('runs'));
     const before = await find(plane, 'runs');
     const hardware = hardwareOf(plane, 'runs');
-    await loseRecord(plane, 'runs');
+    await deleteStoredRecord(plane, 'runs');
     await plane.settle();
     const after = await find(plane, 'runs');
     assert.notEqual(after.metadata.uid, before.metadata.uid);
@@ -146,9 +146,9 @@ test('lost records', async (t) => {
     assert.match(lost!, /^IdentityRecordLost The identity record is lost; it is being rebuilt from the running guest$/);
     assert.match(rebuilt!, /^IdentityRecordRebuilt The identity record was lost and exists again \(rebuilt from the/);
     assert.deepEqual(more, []);
-    await plane.ask('restart', 'runs');
+    await plane.runVerb('restart', 'runs');
     assert.deepEqual(hardwareOf(plane, 'runs'), hardware);
-    judgeHistory(vm, await find(plane, 'runs'));
+    assertHistory(vm, await find(plane, 'runs'));
   });
 
   await t.test('the record of a stopped VM is rebuilt from its newest snapshot', async () => {
@@ -160,17 +160,17 @@ test('lost records', async (t) => {
     devices.disks = devices.disks.slice(1);
     spec.template.spec.volumes = spec.template.spec.volumes.slice(1);
     await plane.apply({ kind: 'VirtualMachine', metadata: { name: 'saved' }, spec: { template: spec.template } });
-    await plane.ask('restart', 'saved');
+    await plane.runVerb('restart', 'saved');
     const saved = await find(plane, 'saved');
     assert.deepEqual(
       saved.status.freed.map(({ id }: Loose) => id),
       ['disk-root'],
     );
     await plane.apply(aSnapshot('newest', 'saved'));
-    await plane.ask('stop', 'saved');
+    await plane.runVerb('stop', 'saved');
     const hardware = hardwareOf(plane, 'saved');
 
-    await loseRecord(plane, 'saved');
+    await deleteStoredRecord(plane, 'saved');
     await plane.settle();
     const rebuilt = await find(plane, 'saved');
     assert.deepEqual(contentOf(rebuilt), contentOf(saved), 'before any start, with the free places');
@@ -178,9 +178,9 @@ test('lost records', async (t) => {
     assert.match(history.at(-1), /^rebuilt from snapshot newest of 20/);
     assert.equal(history.length, saved.status.history.length + 1, 'earlier entries stay');
     assert.equal((await eventsOf(plane, 'saved')).length, 2);
-    await plane.ask('start', 'saved');
+    await plane.runVerb('start', 'saved');
     assert.deepEqual(hardwareOf(plane, 'saved'), hardware);
-    judgeHistory(await plane.get('VirtualMachine', 'saved'), await find(plane, 'saved'));
+    assertHistory(await plane.get('VirtualMachine', 'saved'), await find(plane, 'saved'));
   });
 
   await t.test('the record of an imported VM without a snapshot starts again from the import', async () => {
@@ -192,16 +192,16 @@ test('lost records', async (t) => {
       ...vm,
       metadata: { name: 'imported', annotations: { [IMPORTED_DEVICES_ANNOTATION]: imported } },
     });
-    await plane.ask('start', 'imported');
-    await plane.ask('stop', 'imported');
-    await loseRecord(plane, 'imported');
+    await plane.runVerb('start', 'imported');
+    await plane.runVerb('stop', 'imported');
+    await deleteStoredRecord(plane, 'imported');
     await plane.settle();
     const { status } = await find(plane, 'imported');
     assert.equal(status.history.at(-1).cause, 'rebuilt from the devices of its import');
-    await plane.ask('start', 'imported');
+    await plane.runVerb('start', 'imported');
     const row = (await find(plane, 'imported')).status.devices.find(({ id }: Loose) => id === 'nic-default');
     assert.deepEqual(row.address, address);
-    judgeHistory(await plane.get('VirtualMachine', 'imported'), await find(plane, 'imported'));
+    assertHistory(await plane.get('VirtualMachine', 'imported'), await find(plane, 'imported'));
   });
 
   await t.test('a VM whose layout is lost does not start until a user accepts a new one', async (s) => {
@@ -212,10 +212,10 @@ test('lost records', async (t) => {
     devices.disks = devices.disks.slice(1);
     spec.template.spec.volumes = spec.template.spec.volumes.slice(1);
     await plane.apply({ kind: 'VirtualMachine', metadata: { name: 'decided' }, spec: { template: spec.template } });
-    await plane.ask('stop', 'decided');
+    await plane.runVerb('stop', 'decided');
     const lostUid = (await find(plane, 'decided')).metadata.uid;
     const starts = plane.startsOf('decided').length;
-    await loseRecord(plane, 'decided');
+    await deleteStoredRecord(plane, 'decided');
     await plane.settle();
 
     const halted = await plane.get('VirtualMachine', 'decided');
@@ -225,7 +225,7 @@ test('lost records', async (t) => {
     assert.ok(report!.includes(`its identity record ${lostUid} is lost`), report);
     assert.ok(report!.includes('virtctl identity renew decided'), report);
 
-    await plane.ask('start', 'decided');
+    await plane.runVerb('start', 'decided');
     await plane.advance(120_000);
     await plane.restartServer();
     assert.equal(plane.startsOf('decided').length, starts, 'it waits, also after a restart of the server');
@@ -247,12 +247,12 @@ test('lost records', async (t) => {
     assert.equal(record.status.history.at(-1).cause, `a new layout was accepted after the loss of record ${lostUid}`);
     const decided = await plane.get('VirtualMachine', 'decided');
     assert.equal(lossOf(decided), undefined);
-    judgeHistory(decided, record);
+    assertHistory(decided, record);
 
     await s.test('the next loss needs its own decision', async () => {
-      await plane.ask('stop', 'decided');
-      await loseRecord(plane, 'decided');
-      await plane.ask('start', 'decided');
+      await plane.runVerb('stop', 'decided');
+      await deleteStoredRecord(plane, 'decided');
+      await plane.runVerb('start', 'decided');
       assert.equal(plane.startsOf('decided').length, starts + 1);
       assert.equal(lossOf(await plane.get('VirtualMachine', 'decided')).reason, 'DecisionRequired');
     });
@@ -264,9 +264,9 @@ test('lost records', async (t) => {
     await editStoredRecord(plane, 'emptied', (record) => delete record.status);
     await plane.settle();
     assert.match((await find(plane, 'emptied')).status.history.at(-1).cause, /^rebuilt from the running guest/);
-    await plane.ask('stop', 'emptied');
+    await plane.runVerb('stop', 'emptied');
     await editStoredRecord(plane, 'emptied', (record) => delete record.status);
-    await plane.ask('start', 'emptied');
+    await plane.runVerb('start', 'emptied');
     assert.equal(lossOf(await plane.get('VirtualMachine', 'emptied')).reason, 'DecisionRequired');
     assert.equal((await find(plane, 'emptied')).status, undefined, 'nothing is reported before the loss is certain');
     assert.deepEqual(hardwareOf(plane, 'emptied'), hardware);
@@ -275,12 +275,12 @@ test('lost records', async (t) => {
 
   await t.test('a VM that never ran, or arrives as a manifest, has lost nothing', async () => {
     await plane.apply(aMachine('moved'));
-    await plane.ask('stop', 'moved');
+    await plane.runVerb('stop', 'moved');
     const { apiVersion, kind, spec, status } = await plane.get('VirtualMachine', 'moved');
     await plane.delete('VirtualMachine', 'moved');
     await plane.apply({ apiVersion, kind, metadata: { name: 'moved' }, spec, status });
-    await plane.ask('start', 'moved');
-    assert.match(await plane.shown('moved'), /^Running/);
+    await plane.runVerb('start', 'moved');
+    assert.match(await plane.summaryOf('moved'), /^Running/);
     assert.deepEqual(await eventsOf(plane, 'moved'), []);
   });
 });
@@ -307,9 +307,9 @@ test('a VM that a backup tool restored with a new uid and without its status', a
   async function backUpAndDelete(name: string): Promise<{ vm: Loose; record: Loose; hardware: Loose }> {
     await plane.apply(aMachine(name));
     await plane.apply(withoutFirstDisk(name));
-    await plane.ask('restart', name);
+    await plane.runVerb('restart', name);
     const hardware = hardwareOf(plane, name);
-    await plane.ask('stop', name);
+    await plane.runVerb('stop', name);
     const [vm, record] = [await plane.get('VirtualMachine', name), await find(plane, name)];
     await plane.delete('VirtualMachine', name);
     assert.equal(await find(plane, name), undefined);
@@ -332,7 +332,7 @@ test('a VM that a backup tool restored with a new uid and without its status', a
     const adopted = await find(plane, 'adopts');
     assert.equal(adopted.metadata.ownerReferences.length, 1);
     assert.deepEqual(adopted.metadata.finalizers, [RECORD_FINALIZER]);
-    await plane.ask('start', 'adopts');
+    await plane.runVerb('start', 'adopts');
     assert.deepEqual(hardwareOf(plane, 'adopts'), hardware);
     const restored = await plane.get('VirtualMachine', 'adopts');
     assert.equal(restored.metadata.annotations[STARTED_ANNOTATION], `default/adopts/${restored.metadata.uid}`);
@@ -352,35 +352,35 @@ test('a VM that a backup tool restored with a new uid and without its status', a
       [uid],
       'the garbage collector must not delete it',
     );
-    await plane.ask('start', 'stale');
+    await plane.runVerb('start', 'stale');
     assert.deepEqual(hardwareOf(plane, 'stale'), hardware);
   });
 
   await t.test('without a record it is rebuilt from the newest snapshot of the original', async () => {
     await plane.apply(aMachine('saved'));
     await plane.apply(withoutFirstDisk('saved'));
-    await plane.ask('restart', 'saved');
+    await plane.runVerb('restart', 'saved');
     await plane.apply(aSnapshot('nightly', 'saved'));
-    await plane.ask('stop', 'saved');
+    await plane.runVerb('stop', 'saved');
     const hardware = hardwareOf(plane, 'saved');
     const vm = await plane.get('VirtualMachine', 'saved');
     await plane.delete('VirtualMachine', 'saved');
     await plane.apply(asBackup(vm));
-    await plane.ask('start', 'saved');
+    await plane.runVerb('start', 'saved');
     assert.deepEqual(hardwareOf(plane, 'saved'), hardware);
     assert.equal((await eventsOf(plane, 'saved')).length, 2, 'the loss and the recovery are reported');
     const record = await find(plane, 'saved');
     assert.ok(
       record.status.history.some(({ cause }: Loose) => cause.startsWith('rebuilt from snapshot nightly of 20')),
     );
-    judgeHistory(await plane.get('VirtualMachine', 'saved'), record);
+    assertHistory(await plane.get('VirtualMachine', 'saved'), record);
   });
 
   await t.test('without a record and a snapshot it waits for a decision, and keeps its MAC addresses', async () => {
     const { vm, record, hardware } = await backUpAndDelete('waits');
     const starts = plane.startsOf('waits').length;
     await plane.apply(asBackup(vm));
-    await plane.ask('start', 'waits');
+    await plane.runVerb('start', 'waits');
     await plane.restartServer();
     assert.equal(plane.startsOf('waits').length, starts);
     const waiting = await plane.get('VirtualMachine', 'waits');
@@ -405,7 +405,7 @@ test('a VM that a backup tool restored with a new uid and without its status', a
     const source = await plane.get('VirtualMachine', 'source');
     const { metadata, ...rest } = asBackup(source);
     await plane.apply({ ...rest, metadata: { ...metadata, name: 'copy' } });
-    assert.match(await plane.shown('copy'), /^Running/);
+    assert.match(await plane.summaryOf('copy'), /^Running/);
     assert.deepEqual(await eventsOf(plane, 'copy'), []);
     const [mac] = (await find(plane, 'copy')).spec.interfaces;
     assert.notEqual(mac.macAddress, (await find(plane, 'source')).spec.interfaces[0].macAddress);

@@ -25,12 +25,12 @@ test('the life of VMs', async (t) => {
     await plane.apply(aClaim('db-data'));
     await plane.apply(aVmOnClaim('db', 'db-data', ALWAYS));
     const record = await plane.get('VirtualMachineIdentity', 'db');
-    await plane.ask('restart', 'db');
+    await plane.runVerb('restart', 'db');
     plane.guest('db').crash('QEMU exited with code 1');
     await plane.settle();
-    await plane.ask('stop', 'db');
-    await plane.ask('start', 'db');
-    assert.equal(await plane.shown('db'), 'Running, VMI Running, running, 4');
+    await plane.runVerb('stop', 'db');
+    await plane.runVerb('start', 'db');
+    assert.equal(await plane.summaryOf('db'), 'Running, VMI Running, running, 4');
     for (const start of [1, 2, 3]) assert.deepEqual(machineOf(plane, 'db', start), machineOf(plane, 'db', 0));
     const { firmware, devices } = machineOf(plane, 'db', 3);
     assert.equal(firmware.uuid, record.spec.firmware.uuid);
@@ -55,7 +55,7 @@ test('the life of VMs', async (t) => {
     const placeOf = (name: string) => addressOf(`nic-${name}`);
     const change = async (template: Loose) => {
       await plane.apply(aVm('nics', ALWAYS, template));
-      await plane.ask('restart', 'nics');
+      await plane.runVerb('restart', 'nics');
     };
     const disk = (name: string) => ({ name, disk: { bus: 'virtio' } });
     const disks = (...names: string[]): Loose => ({
@@ -94,37 +94,40 @@ test('the life of VMs', async (t) => {
     await plane.apply(memory('128Mi'));
     assert.equal(await restartRequired(), undefined);
     await plane.apply(memory('256Mi'));
-    await plane.ask('restart', 'changed');
+    await plane.runVerb('restart', 'changed');
     assert.equal(await restartRequired(), undefined);
     assert.equal(machineOf(plane, 'changed', 1).memoryKib, 256 * 1024);
   });
 
   await t.test('verbs reach the guest, and its state is reported', async () => {
     await plane.apply(aVm('verbs', ALWAYS));
-    const runVerb = async (verb: string) => [await plane.ask(verb, 'verbs'), plane.guest('verbs').record.current.state];
+    const runVerb = async (verb: string) => [
+      await plane.runVerb(verb, 'verbs'),
+      plane.guest('verbs').record.current.state,
+    ];
     const refusalMessage = (message: string) =>
       `409 Operation cannot be fulfilled on virtualmachineinstance.kubevirt.io "verbs": ${message}`;
     assert.deepEqual(await runVerb('unpause'), [refusalMessage('VMI is not paused'), 'running']);
     assert.deepEqual(await runVerb('pause'), ['200', 'paused']);
-    assert.equal(await plane.shown('verbs'), 'Paused, VMI Running, paused, 1');
+    assert.equal(await plane.summaryOf('verbs'), 'Paused, VMI Running, paused, 1');
     assert.deepEqual(await runVerb('pause'), [refusalMessage('VMI is already paused'), 'paused']);
     assert.deepEqual(await runVerb('softreboot'), [refusalMessage('VMI is paused'), 'paused']);
     assert.deepEqual(await runVerb('unpause'), ['200', 'running']);
-    assert.equal(await plane.shown('verbs'), RUNNING);
+    assert.equal(await plane.summaryOf('verbs'), RUNNING);
     for (const verb of ['softreboot', 'reset']) assert.deepEqual(await runVerb(verb), ['200', 'running']);
     assert.equal(plane.guest('verbs').record.said.match(/Restarting/g)?.length, 2);
-    assert.equal(await plane.shown('verbs'), RUNNING);
+    assert.equal(await plane.summaryOf('verbs'), RUNNING);
   });
 
   await t.test('a guest that ignores the power button is powered off when its grace period ends', async () => {
     await plane.apply(aVm('stubborn', ALWAYS, { terminationGracePeriodSeconds: 60 }));
     const guest = plane.guest('stubborn');
     guest.ignorePowerButton();
-    await plane.ask('stop', 'stubborn');
+    await plane.runVerb('stop', 'stubborn');
     await plane.advance(55_000);
-    assert.equal(await plane.shown('stubborn'), 'Stopping, VMI Running, running, 1');
+    assert.equal(await plane.summaryOf('stubborn'), 'Stopping, VMI Running, running, 1');
     await plane.advance(10_000);
-    assert.equal(await plane.shown('stubborn'), STOPPED);
+    assert.equal(await plane.summaryOf('stubborn'), STOPPED);
     assert.deepEqual(guest.record.current, { state: 'ended', how: 'destroyed' });
   });
 
@@ -132,10 +135,10 @@ test('the life of VMs', async (t) => {
     await plane.apply(aVm('forced', ALWAYS, { terminationGracePeriodSeconds: 600 }));
     const guest = plane.guest('forced');
     guest.ignorePowerButton();
-    await plane.ask('stop', 'forced');
-    assert.equal(await plane.shown('forced'), 'Stopping, VMI Running, running, 1');
-    assert.equal(await plane.ask('stop', 'forced', { gracePeriod: 0 }), '202');
-    assert.equal(await plane.shown('forced'), STOPPED);
+    await plane.runVerb('stop', 'forced');
+    assert.equal(await plane.summaryOf('forced'), 'Stopping, VMI Running, running, 1');
+    assert.equal(await plane.runVerb('stop', 'forced', { gracePeriod: 0 }), '202');
+    assert.equal(await plane.summaryOf('forced'), STOPPED);
     assert.deepEqual(guest.record.current, { state: 'ended', how: 'destroyed' });
   });
 
@@ -143,8 +146,8 @@ test('the life of VMs', async (t) => {
     await plane.apply(aVm('again', ALWAYS));
     const guest = plane.guest('again');
     guest.ignorePowerButton();
-    assert.equal(await plane.ask('restart', 'again', { gracePeriodSeconds: 0 }), '202');
-    assert.equal(await plane.shown('again'), 'Running, VMI Running, running, 2');
+    assert.equal(await plane.runVerb('restart', 'again', { gracePeriodSeconds: 0 }), '202');
+    assert.equal(await plane.summaryOf('again'), 'Running, VMI Running, running, 2');
     assert.equal(guest.record.current.state, 'ended');
   });
 
@@ -155,7 +158,7 @@ test('the life of VMs', async (t) => {
       const guest = plane.guest(vm);
       guest.ignorePowerButton();
       await plane.delete('VirtualMachine', vm, { propagationPolicy });
-      assert.equal(await plane.shown(vm), 'Terminating, VMI Running, running, 1');
+      assert.equal(await plane.summaryOf(vm), 'Terminating, VMI Running, running, 1');
       guest.shutDown();
       await plane.settle();
       for (const kind of ['VirtualMachine', 'VirtualMachineInstance', 'VirtualMachineIdentity']) {
@@ -200,7 +203,9 @@ test('the life of VMs', async (t) => {
 
   await t.test('restarts of agents and servers do not affect guests', async () => {
     await plane.apply(aVm('steady', ALWAYS));
-    const before = plane.nodes.flatMap((node) => node.living().map(({ record }) => [record.id, record.startedAtMs]));
+    const before = plane.nodes.flatMap((node) =>
+      node.livingGuests().map(({ record }) => [record.id, record.startedAtMs]),
+    );
     assert.ok(before.length > 3);
     const { length } = plane.starts;
     const pods = async () => new Set((await plane.list('Pod')).map(({ metadata }) => metadata.uid));
@@ -208,13 +213,13 @@ test('the life of VMs', async (t) => {
     for (const node of plane.nodes) await plane.restartAgent(node.name);
     await plane.restartServer();
     assert.deepEqual(
-      plane.nodes.flatMap((node) => node.living().map(({ record }) => [record.id, record.startedAtMs])),
+      plane.nodes.flatMap((node) => node.livingGuests().map(({ record }) => [record.id, record.startedAtMs])),
       before,
     );
     assert.equal(plane.starts.length, length);
     assert.deepEqual(await pods(), podsBefore);
-    assert.equal(await plane.shown('steady'), RUNNING);
-    await plane.ask('stop', 'steady');
-    assert.equal(await plane.shown('steady'), STOPPED);
+    assert.equal(await plane.summaryOf('steady'), RUNNING);
+    await plane.runVerb('stop', 'steady');
+    assert.equal(await plane.summaryOf('steady'), STOPPED);
   });
 });

@@ -47,7 +47,7 @@ test('the machine type of VMs', async (t) => {
     await t.test(`${name}: it stays empty until the start sets it`, async () => {
       await plane.apply(vm);
       assert.equal((await typesOf(plane, name))[0], stored);
-      await plane.ask('start', name);
+      await plane.runVerb('start', name);
       assert.deepEqual(await typesOf(plane, name), ['q35', 'q35', 'pc-q35-rhel9.2.0', 'pc-q35-rhel9.2.0']);
     });
   }
@@ -70,7 +70,7 @@ test('the machine type of VMs', async (t) => {
 
     await configure(plane, { machineType: 'pc-q35-rhel9.2.0' });
     assert.deepEqual(await typesOf(plane, 'old'), waiting);
-    await plane.ask('restart', 'old');
+    await plane.runVerb('restart', 'old');
     assert.deepEqual(
       await typesOf(plane, 'old'),
       Array.from({ length: 4 }, () => 'pc-q35-rhel9.2.0'),
@@ -90,7 +90,7 @@ test('the machine type of VMs', async (t) => {
     for (const [name, way] of Object.entries(ways)) {
       const { status, body } = await jsonPatch(plane, `${VMS}/${name}`, [way]);
       assert.equal(status, 200, JSON.stringify(body));
-      await plane.ask('start', name);
+      await plane.runVerb('start', name);
       assert.equal((await typesOf(plane, name))[2], 'pc-q35-rhel9.2.0');
     }
     const denied = await plane.post(aTypedVm('late', HALTED, 'pc-q35-rhel8.2.0'));

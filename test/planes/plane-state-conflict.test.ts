@@ -73,7 +73,7 @@ test('a VM does not start while a claim that is marked as its state belongs to a
         const owner = await createOwner(plane, `owner-of-${vm}`);
         const claim = await createOwnedClaim(plane, name, owner, noted);
         await plane.apply(aVmWithState(vm));
-        assert.equal(await plane.shown(vm), 'Starting, no VMI, no guest, 0');
+        assert.equal(await plane.summaryOf(vm), 'Starting, no VMI, no guest, 0');
         const command = (word: string) => `"virtctl state ${word} ${vm} --claim ${name} -n default"`;
         const expected =
           `Cannot start VirtualMachine "${vm}": PersistentVolumeClaim "${name}" is marked as its persistent state, but ` +
@@ -81,14 +81,14 @@ test('a VM does not start while a claim that is marked as its state belongs to a
           `with ${command('release')}`;
         assert.equal(await failureOf(plane, vm), `PersistentStateConflict: ${expected}`);
         assert.deepEqual(
-          (await plane.events(vm)).filter((event) => event.startsWith('PersistentStateConflict')),
+          (await plane.eventsOf(vm)).filter((event) => event.startsWith('PersistentStateConflict')),
           [`PersistentStateConflict ${expected}`],
         );
 
         assert.equal(await decide(plane, verb, vm, claim, { dryRun: ['All'] }), '200');
-        assert.equal(await plane.shown(vm), 'Starting, no VMI, no guest, 0', 'a dry run changes nothing');
+        assert.equal(await plane.summaryOf(vm), 'Starting, no VMI, no guest, 0', 'a dry run changes nothing');
         assert.equal(await decide(plane, verb, vm, claim), '200');
-        assert.equal(await plane.shown(vm), RUNNING);
+        assert.equal(await plane.summaryOf(vm), RUNNING);
         assert.equal(await failureOf(plane, vm), undefined);
         const { metadata } = await plane.get(CLAIM, name);
         if (verb === 'adopt') {
@@ -104,8 +104,8 @@ test('a VM does not start while a claim that is marked as its state belongs to a
           assert.deepEqual(metadata.ownerReferences, [owner]);
           assert.match(await decide(plane, verb, vm, claim), /^409 .*it is not marked as the state of this VM$/);
         }
-        await plane.ask('restart', vm);
-        assert.equal(await plane.shown(vm), 'Running, VMI Running, running, 2', 'the decision is final');
+        await plane.runVerb('restart', vm);
+        assert.equal(await plane.summaryOf(vm), 'Running, VMI Running, running, 2', 'the decision is final');
       });
     }
   }
@@ -119,16 +119,16 @@ test('a VM does not start while a claim that is marked as its state belongs to a
     await plane.apply(aVmWithState('thief'));
     assert.match((await failureOf(plane, 'thief')) ?? '', /belongs to VirtualMachine "web"; hand it over/);
     assert.match(await decide(plane, 'adopt', 'thief', claim), /^409 .*holds the persistent state of .*"web"$/);
-    await plane.ask('restart', 'web');
-    assert.equal(await plane.shown('web'), 'Running, VMI Running, running, 2', 'it keeps its own state');
+    await plane.runVerb('restart', 'web');
+    assert.equal(await plane.summaryOf('web'), 'Running, VMI Running, running, 2', 'it keeps its own state');
     const marksOfWeb = { labels: { [STATE_LABEL]: null }, annotations: { [stateAnnotationOf('web')]: null } };
     const unmarked = await plane.apply({ kind: CLAIM, metadata: { name: state.metadata.name, ...marksOfWeb } });
     assert.match(await decide(plane, 'adopt', 'thief', unmarked), /^409 .*holds the persistent state of .*"web"$/);
 
     // web releases it: stopped, its state is the claim that is marked for it, which is none now.
-    await plane.ask('stop', 'web');
+    await plane.runVerb('stop', 'web');
     assert.equal(await decide(plane, 'adopt', 'thief', unmarked), '200');
-    assert.equal(await plane.shown('thief'), RUNNING);
+    assert.equal(await plane.summaryOf('thief'), RUNNING);
     assert.equal(stateOfGuest(plane, 'thief'), `/simulated/${state.spec.volumeName}/state`);
   });
 
@@ -157,7 +157,7 @@ test('a VM does not start while a claim that is marked as its state belongs to a
     );
     await grant('vms', [{ apiGroups: ['kubevirt.io'], resources: ['virtualmachines'], verbs: ['update'] }]);
     assert.equal(await release(), '200');
-    assert.equal(await plane.shown('guarded-vm'), RUNNING);
+    assert.equal(await plane.summaryOf('guarded-vm'), RUNNING);
   });
 
   await t.test('an instance without a VM waits, too', async () => {
@@ -186,7 +186,7 @@ test('a VM does not start while a claim that is marked as its state belongs to a
     await plane.apply(aVmWithState('calm', { runStrategy: 'Halted' }));
     assert.equal(await failureOf(plane, 'calm'), undefined);
     await plane.apply(aVm('plain', { runStrategy: 'Always' }));
-    assert.equal(await plane.shown('plain'), RUNNING);
+    assert.equal(await plane.summaryOf('plain'), RUNNING);
   });
 
   await t.test(
@@ -196,10 +196,10 @@ test('a VM does not start while a claim that is marked as its state belongs to a
       const earlier = { apiVersion, kind: 'VirtualMachine', name: 'phoenix', uid: 'an-earlier-uid', controller: true };
       const claim = aClaim('ashes', { storageClassName: 'shared', accessModes: ['ReadWriteMany'] });
       const labels = { [STATE_LABEL]: 'phoenix' };
-      await plane.put({ ...claim, metadata: { ...claim.metadata, labels, ownerReferences: [earlier] } });
+      await plane.beginApply({ ...claim, metadata: { ...claim.metadata, labels, ownerReferences: [earlier] } });
       await plane.apply(aVmWithState('phoenix'));
       assert.equal(await plane.find(CLAIM, 'ashes'), undefined, 'garbage is collected');
-      assert.equal(await plane.shown('phoenix'), RUNNING);
+      assert.equal(await plane.summaryOf('phoenix'), RUNNING);
       assert.equal(await failureOf(plane, 'phoenix'), undefined);
     },
   );

@@ -1,7 +1,7 @@
 /** The provisioner and volumes of guests that move: no wait for a node that is gone, and no growth during a move. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import { storageController } from '#controllers/storage/storage.ts';
+import { storageController } from '#controllers/storage/storage-controller.ts';
 import { CLAIMS, PODS, startVmiScene, VOLUMES } from '#test/support/vmi-scene.ts';
 
 /** Creates a volume on node-1 that a pod uses. */
@@ -14,7 +14,7 @@ async function start(t: TestContext) {
     allowVolumeExpansion: true,
     parameters,
   });
-  const { metadata } = await scene.claim('disk', { storageClassName: 'local' });
+  const { metadata } = await scene.addClaim('disk', { storageClassName: 'local' });
   const volumes = [{ name: 'disk', persistentVolumeClaim: { claimName: 'disk' } }];
   const spec = { containers: [{ name: 'main', image: 'x' }], volumes };
   await scene.ok('POST', PODS, { body: { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'user' }, spec } });
@@ -43,7 +43,7 @@ test('a leftover on a node is given up when that node is gone, with an Event', a
   const { annotations } = (await volume()).metadata;
   assert.equal(annotations['selfsame.io/leftover-node'], undefined);
   assert.equal(annotations['selfsame.io/volume-node'], 'node-2');
-  const messages = (await scene.events(name)).filter((event) => event.includes('LeftoverNodeGone'));
+  const messages = (await scene.eventsOf(name)).filter((event) => event.includes('LeftoverNodeGone'));
   assert.equal(messages.length, 1);
   assert.match(messages[0] ?? '', /Node node-1 does not exist any more/);
 });

@@ -1,7 +1,7 @@
 /** Claims are bound to volumes: existing ones, and those that selfsame.io/local creates. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { storageController } from '#controllers/storage/storage.ts';
+import { storageController } from '#controllers/storage/storage-controller.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { CLAIMS, PODS, startVmiScene, VOLUMES, type VmiScene } from '#test/support/vmi-scene.ts';
 
@@ -49,7 +49,7 @@ test('a claim gets the smallest volume that fits, which is bound, released and r
   await addVolume(scene, 'small');
   await addVolume(scene, 'tiny', { capacity: { storage: '1Mi' } });
   assert.equal(await volumePhase(scene, 'small'), 'Available');
-  await scene.claim('disk', { storageClassName: 'manual' });
+  await scene.addClaim('disk', { storageClassName: 'manual' });
   assert.deepEqual(await claimState(scene, 'disk'), ['Bound', 'small', '2Gi']);
   assert.equal(await volumePhase(scene, 'small'), 'Bound');
   const { metadata } = await scene.ok('GET', `${CLAIMS}/disk`);
@@ -62,23 +62,23 @@ test('a claim gets the smallest volume that fits, which is bound, released and r
   await scene.ok('DELETE', `${CLAIMS}/disk`);
   await scene.settle();
   assert.equal(await volumePhase(scene, 'small'), 'Released');
-  await scene.claim('disk', { storageClassName: 'manual', resources: { requests: { storage: '2Gi' } } });
+  await scene.addClaim('disk', { storageClassName: 'manual', resources: { requests: { storage: '2Gi' } } });
   assert.deepEqual(await claimState(scene, 'disk'), ['Bound', 'large', '5Gi']);
 });
 
 test('a volume that is reserved for a claim is bound to no other', async (t) => {
   const scene = await startVmiScene(t, []);
   await addVolume(scene, 'mine', { claimRef: { namespace: 'default', name: 'disk' } });
-  await scene.claim('other', { storageClassName: 'manual' });
+  await scene.addClaim('other', { storageClassName: 'manual' });
   assert.deepEqual(await claimState(scene, 'other'), ['Pending', undefined, undefined]);
-  await scene.claim('disk', { storageClassName: 'manual' });
+  await scene.addClaim('disk', { storageClassName: 'manual' });
   assert.deepEqual(await claimState(scene, 'disk'), ['Bound', 'mine', '2Gi']);
 });
 
 test('a claim whose volume is deleted is lost', async (t) => {
   const scene = await startVmiScene(t, []);
   await addVolume(scene, 'only');
-  await scene.claim('disk', { storageClassName: 'manual' });
+  await scene.addClaim('disk', { storageClassName: 'manual' });
   await scene.ok('DELETE', `${VOLUMES}/only`);
   await scene.settle();
   assert.equal(await volumePhase(scene, 'only'), 'Bound', 'it is protected while it is bound');
@@ -86,14 +86,14 @@ test('a claim whose volume is deleted is lost', async (t) => {
   await scene.settle();
   assert.equal((await claimState(scene, 'disk'))[0], 'Lost');
   const lost = 'Warning ClaimLost Bound claim has lost its PersistentVolume. Data on the volume is lost!';
-  assert.ok((await scene.events('disk')).includes(lost));
+  assert.ok((await scene.eventsOf('disk')).includes(lost));
 });
 
 test('a claim that a pod uses is not deleted before the pod', async (t) => {
   const scene = await startVmiScene(t, []);
   await scene.addNode('node-1');
   await addVolume(scene, 'only');
-  await scene.claim('disk', { storageClassName: 'manual' });
+  await scene.addClaim('disk', { storageClassName: 'manual' });
   await addPod(scene, 'user', 'disk');
   await scene.ok('DELETE', `${CLAIMS}/disk`);
   await scene.settle();
@@ -107,11 +107,11 @@ test('a claim of the default class waits for its consumer and gets a volume on i
   const scene = await startVmiScene(t, [storageController]);
   await scene.addNode('node-1');
   await scene.addStorageClass('local', { ...LOCAL, ...DEFAULT });
-  const { metadata } = await scene.claim('disk', {});
+  const { metadata } = await scene.addClaim('disk', {});
   assert.equal((await scene.ok('GET', `${CLAIMS}/disk`)).spec.storageClassName, 'local');
   assert.equal((await claimState(scene, 'disk'))[0], 'Pending');
   const waiting = 'Normal WaitForFirstConsumer waiting for first consumer to be created before binding';
-  assert.deepEqual(await scene.events('disk'), [waiting]);
+  assert.deepEqual(await scene.eventsOf('disk'), [waiting]);
 
   await addPod(scene, 'user', 'disk');
   const name = `pvc-${metadata.uid}`;
@@ -126,14 +126,14 @@ test('a claim of the default class waits for its consumer and gets a volume on i
   });
   assert.equal(volume.spec.nodeAffinity, undefined, 'a migration can move it');
   assert.ok(
-    (await scene.events('disk')).includes(`Normal ProvisioningSucceeded Successfully provisioned volume ${name}`),
+    (await scene.eventsOf('disk')).includes(`Normal ProvisioningSucceeded Successfully provisioned volume ${name}`),
   );
 });
 
 test('a shared volume is created at once, and deleted with its claim when the node has removed the data', async (t) => {
   const scene = await startVmiScene(t, [storageController]);
   await scene.addStorageClass('shared', SHARED);
-  const { metadata } = await scene.claim('disk', { storageClassName: 'shared', accessModes: ['ReadWriteMany'] });
+  const { metadata } = await scene.addClaim('disk', { storageClassName: 'shared', accessModes: ['ReadWriteMany'] });
   const name = `pvc-${metadata.uid}`;
   assert.deepEqual(await claimState(scene, 'disk'), ['Bound', name, '1Gi']);
   await scene.ok('DELETE', `${CLAIMS}/disk`);
@@ -148,9 +148,9 @@ test('a shared volume is created at once, and deleted with its claim when the no
 test('a request that a class cannot satisfy is refused in an Event, and the claim stays Pending', async (t) => {
   const scene = await startVmiScene(t, [storageController]);
   await scene.addStorageClass('here', { ...LOCAL, volumeBindingMode: 'Immediate' });
-  await scene.claim('disk', { storageClassName: 'here', accessModes: ['ReadWriteMany'] });
+  await scene.addClaim('disk', { storageClassName: 'here', accessModes: ['ReadWriteMany'] });
   assert.equal((await claimState(scene, 'disk'))[0], 'Pending');
-  const events = await scene.events('disk');
+  const events = await scene.eventsOf('disk');
   const refused = events.filter((event) => event.startsWith('Warning ProvisioningFailed'));
   assert.equal(refused.length, 1, events.join('\n'));
   assert.match(refused[0] ?? '', /StorageClass "here" keeps a volume on one node and cannot provide ReadWriteMany/);
@@ -159,7 +159,7 @@ test('a request that a class cannot satisfy is refused in an Event, and the clai
 test('a retained volume keeps its data', async (t) => {
   const scene = await startVmiScene(t, [storageController]);
   await scene.addStorageClass('kept', { ...SHARED, reclaimPolicy: 'Retain' });
-  const { metadata } = await scene.claim('disk', { storageClassName: 'kept' });
+  const { metadata } = await scene.addClaim('disk', { storageClassName: 'kept' });
   await scene.ok('DELETE', `${CLAIMS}/disk`);
   await scene.settle();
   const volume = await scene.ok('GET', `${VOLUMES}/pvc-${metadata.uid}`);
@@ -170,7 +170,7 @@ test('a claim grows: at once if it is not used, else when its node has grown the
   const scene = await startVmiScene(t, [storageController]);
   await scene.addNode('node-1');
   await scene.addStorageClass('shared', SHARED);
-  const { metadata } = await scene.claim('disk', { storageClassName: 'shared' });
+  const { metadata } = await scene.addClaim('disk', { storageClassName: 'shared' });
   const requestSize = async (storage: string) => {
     await scene.ok('PATCH', `${CLAIMS}/disk`, { body: { spec: { resources: { requests: { storage } } } } });
     await scene.settle();
@@ -194,13 +194,13 @@ test('deleting a volume reports if the node that holds its data is gone', async 
   const scene = await startVmiScene(t, [storageController]);
   await scene.addNode('node-1');
   await scene.addStorageClass('local', LOCAL);
-  const { metadata } = await scene.claim('disk', { storageClassName: 'local' });
+  const { metadata } = await scene.addClaim('disk', { storageClassName: 'local' });
   await addPod(scene, 'user', 'disk');
   await scene.ok('DELETE', `${PODS}/user?gracePeriodSeconds=0`);
   await scene.ok('DELETE', `${CLAIMS}/disk`);
   await scene.settle();
   const volume = `pvc-${metadata.uid}`;
-  const nodeGoneEvents = async () => (await scene.events(volume)).filter((event) => event.includes('VolumeNodeGone'));
+  const nodeGoneEvents = async () => (await scene.eventsOf(volume)).filter((event) => event.includes('VolumeNodeGone'));
   assert.deepEqual(await nodeGoneEvents(), []);
   await scene.ok('DELETE', '/api/v1/nodes/node-1');
   await scene.settle();

@@ -4,7 +4,11 @@ import { after, before, beforeEach, suite, test } from 'node:test';
 import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
-import { startSubresourcesScene, type SubresourceResponse, type Scene } from '#test/scenarios/subresources-scene.ts';
+import {
+  startSubresourcesScene,
+  type SubresourceResponse,
+  type SubresourcesScene,
+} from '#test/scenarios/subresources-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
 const IN_NAMESPACE = '/apis/subresources.kubevirt.io/v1/namespaces/default';
@@ -18,7 +22,7 @@ const aVolume = (name: string, claimName = name) => ({
 const VOLUME = { name: 'data', persistentVolumeClaim: { claimName: 'data', hotpluggable: true } };
 const DISK = { name: 'data', disk: { bus: 'virtio' }, serial: 'A1' };
 
-let scene: Scene;
+let scene: SubresourcesScene;
 const cleanups: (() => unknown)[] = [];
 
 before(async () => {
@@ -49,7 +53,7 @@ const annotationOf = ({ metadata }: Loose) => metadata.annotations?.[EPHEMERAL_H
 suite('volumes of a VM', () => {
   test('are added to its template and removed, and a dry run changes nothing', async () => {
     const name = scene.newName();
-    await scene.aVm(name, HALTED);
+    await scene.createVm(name, HALTED);
     const made = await scene.readVm(name);
     assert.equal((await onVm(name, 'addvolume', { ...aVolume('data'), dryRun: ['All'] })).status, 202);
     assert.deepEqual(await scene.readVm(name), made);
@@ -76,7 +80,7 @@ suite('volumes of a VM', () => {
 
   test('are computed again if the VM changes between read and write', async () => {
     const name = scene.newName();
-    await scene.aVm(name, HALTED);
+    await scene.createVm(name, HALTED);
     let changes = 1;
     scene.onRead = async () => {
       if (changes-- > 0) assert.equal((await onVm(name, 'addvolume', aVolume('more'))).status, 202);
@@ -133,7 +137,7 @@ suite('volumes of a VM', () => {
   for (const [title, { verb, body, code, message, status }] of Object.entries(refusals)) {
     test(`refuses ${title}`, async () => {
       const name = scene.newName();
-      await scene.aVm(name, HALTED, status);
+      await scene.createVm(name, HALTED, status);
       const answer = await onVm(name, verb, body);
       assert.equal(answer.status, code, JSON.stringify(answer.body));
       assert.match(answer.body.message, message);
@@ -144,8 +148,8 @@ suite('volumes of a VM', () => {
 suite('volumes of an instance', () => {
   test('are added and removed by annotations, and the VM does not change', async () => {
     const name = scene.newName();
-    await scene.aVm(name, { runStrategy: 'Always' });
-    await scene.aVmi(name, RUNS);
+    await scene.createVm(name, { runStrategy: 'Always' });
+    await scene.createVmi(name, RUNS);
     const { spec } = await scene.readVm(name);
     assert.equal((await onVmi(name, 'addvolume', aVolume('data'))).status, 202);
     assert.equal((await onVmi(name, 'addvolume', aVolume('more'))).status, 202);
@@ -163,7 +167,7 @@ suite('volumes of an instance', () => {
 
   test('permanent concurrent changes cause a conflict of the instance', async () => {
     const name = scene.newName();
-    await scene.aVmi(name, RUNS);
+    await scene.createVmi(name, RUNS);
     let changes = 0;
     scene.onRead = async () => {
       const annotations = { [EPHEMERAL_HOTPLUG_ANNOTATION]: `["${changes++}"]` };
@@ -177,7 +181,7 @@ suite('volumes of an instance', () => {
 
   test('only while it runs', async () => {
     const name = scene.newName();
-    await scene.aVmi(name, { phase: 'Scheduling' });
+    await scene.createVmi(name, { phase: 'Scheduling' });
     const { status, body } = await onVmi(name, 'addvolume', aVolume('data'));
     assert.equal(status, 409);
     assert.match(body.message, /VMI is not running$/);
@@ -204,8 +208,8 @@ suite('virtctl', () => {
 
   test('adds and removes volumes of a running instance', async () => {
     const name = scene.newName();
-    await scene.aVm(name, { runStrategy: 'Always' });
-    await scene.aVmi(name, RUNS);
+    await scene.createVm(name, { runStrategy: 'Always' });
+    await scene.createVmi(name, RUNS);
     assert.deepEqual(await scene.virtctl('addvolume', name, '--volume-name=data'), successOf('add', name, 'data'));
     const { spec } = await scene.readVmi(name);
     assert.deepEqual(volumesOf(spec), [[VOLUME], [{ name: 'data', serial: 'data', disk: { bus: 'scsi' } }]]);
@@ -219,7 +223,7 @@ suite('virtctl', () => {
 
   test('adds and removes volumes of a VM, with all options', async () => {
     const name = scene.newName();
-    await scene.aVm(name, HALTED);
+    await scene.createVm(name, HALTED);
     const argv = ['addvolume', name, '--persist', '--volume-name=data', '--disk-name=disk1', '--serial=A-1'];
     const dry = await scene.virtctl(...argv, '--cache=writeback', '--bus=virtio', '--dry-run');
     assert.equal(dry.out, `Dry Run execution\n${successOf('add', name, 'data').out}`);
@@ -245,7 +249,7 @@ suite('virtctl', () => {
   test('a long claim name sets no serial', async () => {
     const [name, claim] = [scene.newName(), 'x'.repeat(40)];
     await createClaim(claim);
-    await scene.aVm(name, HALTED);
+    await scene.createVm(name, HALTED);
     assert.equal((await scene.virtctl('addvolume', name, '--persist', `--volume-name=${claim}`)).code, 0);
     const { disks } = (await scene.readVm(name)).spec.template.spec.domain.devices;
     assert.deepEqual(disks, [{ name: claim, disk: { bus: 'scsi' } }]);

@@ -11,15 +11,15 @@ import {
   NODE,
   startSubresourcesScene,
   type SubresourceResponse,
-  type Scene,
+  type SubresourcesScene,
 } from '#test/scenarios/subresources-scene.ts';
-import { http1Request, withoutProof } from '#test/support/raw-https.ts';
+import { sendHttp1Request, withoutCredentials } from '#test/support/raw-https.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
 const ROOT = '/apis/subresources.kubevirt.io';
 const IN_NAMESPACE = `${ROOT}/v1/namespaces/default`;
 
-let scene: Scene;
+let scene: SubresourcesScene;
 const cleanups: (() => unknown)[] = [];
 
 before(async () => {
@@ -187,8 +187,8 @@ suite('verbs of VMs', () => {
   for (const [title, wanted] of Object.entries(vmCases)) {
     test(title, async () => {
       const name = scene.newName();
-      await scene.aVm(name, wanted.vm, wanted.status);
-      if (wanted.vmi !== undefined) await scene.aVmi(name, wanted.vmi);
+      await scene.createVm(name, wanted.vm, wanted.status);
+      if (wanted.vmi !== undefined) await scene.createVmi(name, wanted.vmi);
       const dry = { ...wanted.body, dryRun: ['All'] };
       const before = await scene.readVm(name);
       const tried = await onVm(name, wanted.verb, dry);
@@ -222,8 +222,8 @@ suite('verbs of VMs', () => {
 
   test('a forced restart deletes the running launcher pod of that instance, and no other', async () => {
     const name = scene.newName();
-    await scene.aVm(name, { runStrategy: 'Always' });
-    const { metadata } = await scene.aVmi(name, RUNS);
+    await scene.createVm(name, { runStrategy: 'Always' });
+    const { metadata } = await scene.createVmi(name, RUNS);
     const pods: Record<string, string> = { mine: metadata.uid, other: 'another-uid' };
     for (const [pod, uid] of Object.entries(pods)) {
       await scene.admin.create(PODS, {
@@ -249,11 +249,11 @@ suite('verbs of VMs', () => {
       return items.filter(({ spec }) => spec.vmiName === name).map(({ metadata, spec }) => ({ metadata, spec }));
     };
     assert.equal((await onVm(name, 'migrate')).body.message, `virtualmachine.kubevirt.io "${name}" not found`);
-    await scene.aVm(name, { runStrategy: 'Always' });
+    await scene.createVm(name, { runStrategy: 'Always' });
     const missing = await onVm(name, 'migrate');
     assert.equal(missing.status, 404);
     assert.equal(missing.body.message, `virtualmachineinstance.kubevirt.io "${name}" not found`);
-    await scene.aVmi(name, { phase: 'Scheduled' });
+    await scene.createVmi(name, { phase: 'Scheduled' });
     const early = await onVm(name, 'migrate');
     assert.equal(early.status, 409);
     assert.match(early.body.message, /: VM is not running$/);
@@ -269,8 +269,8 @@ suite('verbs of VMs', () => {
 
   test('a change between read and write causes a new read', async () => {
     const name = scene.newName();
-    await scene.aVm(name, { runStrategy: 'Manual' }, { created: false });
-    const { metadata } = await scene.aVmi(name, RUNS);
+    await scene.createVm(name, { runStrategy: 'Manual' }, { created: false });
+    const { metadata } = await scene.createVmi(name, RUNS);
     let changes = 1;
     scene.onRead = async () => {
       if (changes-- <= 0) return;
@@ -283,8 +283,8 @@ suite('verbs of VMs', () => {
 
   test('permanent concurrent changes cause a conflict', async () => {
     const name = scene.newName();
-    await scene.aVm(name, { runStrategy: 'Manual' }, { created: false });
-    await scene.aVmi(name, RUNS);
+    await scene.createVm(name, { runStrategy: 'Manual' }, { created: false });
+    await scene.createVmi(name, RUNS);
     let changes = 0;
     scene.onRead = async () => {
       await scene.patchStatus(VIRTUAL_MACHINES, name, {
@@ -298,7 +298,7 @@ suite('verbs of VMs', () => {
 
   test('only for users who may update the subresource', async () => {
     const name = scene.newName();
-    await scene.aVm(name, { runStrategy: 'Halted' });
+    await scene.createVm(name, { runStrategy: 'Halted' });
     const access = scene.front.accessOf('operator');
     const path = `${IN_NAMESPACE}/virtualmachines/${name}/start`;
     const refused = await scene.call('PUT', path, { access });
@@ -310,10 +310,10 @@ suite('verbs of VMs', () => {
     ];
     const rbac = { apiVersion: 'rbac.authorization.k8s.io/v1', metadata: { name: 'start', namespace: 'default' } };
     const roles = '/apis/rbac.authorization.k8s.io/v1/namespaces/default';
-    await scene.front.put(`${roles}/roles`, { ...rbac, kind: 'Role', rules });
+    await scene.front.create(`${roles}/roles`, { ...rbac, kind: 'Role', rules });
     const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'start' };
     const subjects = [{ kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: 'operator' }];
-    await scene.front.put(`${roles}/rolebindings`, { ...rbac, kind: 'RoleBinding', roleRef, subjects });
+    await scene.front.create(`${roles}/rolebindings`, { ...rbac, kind: 'RoleBinding', roleRef, subjects });
     assert.equal((await scene.call('PUT', path, { access })).status, 202);
   });
 });
@@ -347,7 +347,7 @@ suite('verbs of instances', () => {
   for (const [title, { vmi, verb, code, message, done }] of Object.entries(vmiCases)) {
     test(title, async () => {
       const name = scene.newName();
-      await scene.aVmi(name, vmi);
+      await scene.createVmi(name, vmi);
       scene.node.run(name, { state: vmi === PAUSED ? 'paused' : 'running' });
       assert.equal((await onVmi(name, verb, { dryRun: ['All'] })).status, code);
       assert.deepEqual(scene.node.done, [], 'a dry run does not reach the guest');
@@ -360,7 +360,7 @@ suite('verbs of instances', () => {
 
   test('the older version is served, too', async () => {
     const name = scene.newName();
-    await scene.aVmi(name, RUNS);
+    await scene.createVmi(name, RUNS);
     scene.node.run(name);
     const path = `${ROOT}/v1alpha3/namespaces/default/virtualmachineinstances/${name}/pause`;
     assert.equal((await scene.call('PUT', path)).status, 200);
@@ -368,7 +368,7 @@ suite('verbs of instances', () => {
 
   test('an error of the node is returned', async () => {
     const name = scene.newName();
-    await scene.aVmi(name, RUNS);
+    await scene.createVmi(name, RUNS);
     const missing = await onVmi(name, 'pause');
     assert.deepEqual(
       [missing.status, missing.body.message],
@@ -386,7 +386,7 @@ suite('verbs of instances', () => {
 
   test('an unreachable node causes an error that names it', async () => {
     const name = scene.newName();
-    await scene.aVmi(name, { ...RUNS, nodeName: 'nowhere' });
+    await scene.createVmi(name, { ...RUNS, nodeName: 'nowhere' });
     const { status, body } = await onVmi(name, 'pause');
     assert.equal(status, 500);
     assert.match(body.message, /Cannot reach the agent of node "nowhere": there is no such node/);
@@ -435,7 +435,7 @@ suite('other parts of the API', () => {
 
   test('a console without an upgrade', async () => {
     const name = scene.newName();
-    await scene.aVmi(name, RUNS);
+    await scene.createVmi(name, RUNS);
     const { status, body } = await scene.call('GET', `${IN_NAMESPACE}/virtualmachineinstances/${name}/console`);
     assert.equal(status, 400);
     assert.match(body.message, /console requires a WebSocket/);
@@ -446,7 +446,7 @@ suite('logs from the node', () => {
   const readLog = async (query: string) => {
     await launcher;
     const path = `/api/v1/namespaces/default/pods/launcher/log?container=compute${query}`;
-    return await http1Request(scene.front.admin, { path });
+    return await sendHttp1Request(scene.front.admin, { path });
   };
   let launcher: Promise<unknown>;
   before(() => {
@@ -483,7 +483,7 @@ suite('logs from the node', () => {
 
 suite("the node's endpoint", () => {
   const requestAs = (user: string, path: string, method = 'GET') =>
-    http1Request(scene.endpoint(scene.front.accessOf(user)), { method, path });
+    sendHttp1Request(scene.endpoint(scene.front.accessOf(user)), { method, path });
   const PAUSE = '/v1/namespaces/default/virtualmachineinstances/any/pause';
 
   test('allows each client only its own requests', async () => {
@@ -501,8 +501,8 @@ suite("the node's endpoint", () => {
   });
 
   test('refuses clients without a certificate of our CA', async () => {
-    const anonymous = withoutProof(scene.endpoint(scene.front.admin));
-    await assert.rejects(http1Request(anonymous, { path: '/healthz' }));
+    const anonymous = withoutCredentials(scene.endpoint(scene.front.admin));
+    await assert.rejects(sendHttp1Request(anonymous, { path: '/healthz' }));
   });
 
   test('answers unknown paths with a Status', async () => {

@@ -7,8 +7,8 @@ import { once } from 'node:events';
 import { after, before, suite, test } from 'node:test';
 import { connect, type TLSSocket } from 'node:tls';
 import { encodeFrame, FrameReader, OPCODES, type Frame } from '#lib/websocket-frames.ts';
-import { startSubresourcesScene, type Scene } from '#test/scenarios/subresources-scene.ts';
-import { http1Request } from '#test/support/raw-https.ts';
+import { startSubresourcesScene, type SubresourcesScene } from '#test/scenarios/subresources-scene.ts';
+import { sendHttp1Request } from '#test/support/raw-https.ts';
 
 const IN_NAMESPACE = '/apis/subresources.kubevirt.io/v1/namespaces/default';
 /** From the example in the RFC. */
@@ -16,7 +16,7 @@ const KEY = 'dGhlIHNhbXBsZSBub25jZQ==';
 const ACCEPT = 's3pPLMBiTxaQ9kYGzzhZRbK+xOo=';
 const MASK = Buffer.from([1, 2, 3, 4]);
 
-let scene: Scene;
+let scene: SubresourcesScene;
 const cleanups: (() => unknown)[] = [];
 before(async () => {
   scene = await startSubresourcesScene({ after: (fn) => cleanups.push(fn) });
@@ -28,8 +28,8 @@ after(async () => {
 
 async function createGuest(): Promise<string> {
   const name = scene.newName();
-  await scene.aVm(name, { runStrategy: 'Manual' }, { created: true });
-  await scene.aVmi(name, { phase: 'Running' });
+  await scene.createVm(name, { runStrategy: 'Manual' }, { created: true });
+  await scene.createVmi(name, { phase: 'Running' });
   scene.node.run(name);
   return name;
 }
@@ -141,7 +141,7 @@ suite('a stream of KubeVirt', () => {
 
   test('a refusal is a Status that the client can read', async () => {
     const name = scene.newName();
-    await scene.aVmi(name, { phase: 'Scheduling' });
+    await scene.createVmi(name, { phase: 'Scheduling' });
     const client = await GoClient.open(`${IN_NAMESPACE}/virtualmachineinstances/${name}/console`);
     const head = await client.head();
     assert.match(head, /^HTTP\/1\.1 400 /);
@@ -175,7 +175,7 @@ suite('a verb of KubeVirt', () => {
   for (const [what, { path, body, want }] of Object.entries(verbs)) {
     test(what, async () => {
       const name = await createGuest();
-      const answer = await http1Request(scene.front.admin, {
+      const answer = await sendHttp1Request(scene.front.admin, {
         method: 'PUT',
         path: `${IN_NAMESPACE}/${path.replace('NAME', name)}`,
         headers: GO,
@@ -186,7 +186,7 @@ suite('a verb of KubeVirt', () => {
   }
 
   test('returns the version that the client compares with its own', async () => {
-    const { status, text } = await http1Request(scene.front.admin, {
+    const { status, text } = await sendHttp1Request(scene.front.admin, {
       path: '/apis/subresources.kubevirt.io/v1/version',
       headers: GO,
     });

@@ -3,18 +3,23 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { after, before, suite, test } from 'node:test';
-import { JOBS } from '#api/machine-types/kinds.ts';
-import { planConfigMaps, progressConfigMap, type EntryNote, type PlanEntry } from '#api/machine-types/plan.ts';
+import { TRANSITION_JOBS } from '#api/machine-types/kinds.ts';
+import {
+  buildPlanConfigMaps,
+  buildProgressConfigMap,
+  type EntryNote,
+  type PlanEntry,
+} from '#api/machine-types/plan.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { CONFIG_MAPS, NAMESPACES, NODES, PODS } from '#kube/core-kinds.ts';
-import { NODE, Sink, startSubresourcesScene, type Scene } from '#test/scenarios/subresources-scene.ts';
+import { NODE, Sink, startSubresourcesScene, type SubresourcesScene } from '#test/scenarios/subresources-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
 const SYSTEM = 'selfsame-system';
 const OLD = 'pc-q35-rhel8.2.0';
 const accounts = { group: '', version: 'v1', kind: 'ServiceAccount', plural: 'serviceaccounts', namespaced: true };
 
-let scene: Scene;
+let scene: SubresourcesScene;
 const cleanups: (() => unknown)[] = [];
 
 before(async () => {
@@ -45,7 +50,7 @@ const specWithType = (type: string) => ({ template: { spec: { domain: { machine:
 
 /** Returns the names of the existing Jobs. */
 async function jobNames(): Promise<string[]> {
-  const { items } = await scene.admin.list(JOBS, { namespace: SYSTEM });
+  const { items } = await scene.admin.list(TRANSITION_JOBS, { namespace: SYSTEM });
   return items.map(({ metadata }) => metadata.name);
 }
 
@@ -57,7 +62,7 @@ async function createJob(...argv: string[]): Promise<string> {
   return createdName(out);
 }
 
-const readJob = (name: string): Promise<Loose> => scene.admin.get(JOBS, { namespace: SYSTEM, name });
+const readJob = (name: string): Promise<Loose> => scene.admin.get(TRANSITION_JOBS, { namespace: SYSTEM, name });
 
 async function envOf(name: string): Promise<string[]> {
   const [container] = (await readJob(name)).spec.template.spec.containers;
@@ -78,20 +83,20 @@ async function writePlan(job: string, vms: Readonly<Record<string, Planned>>): P
   for (const [i, [name, { note, marked, runs }]] of Object.entries(vms).entries()) {
     const { items } = await scene.admin.list(VIRTUAL_MACHINES, { namespace: 'default' });
     if (!items.some(({ metadata }) => metadata.name === name)) {
-      await scene.aVm(name, {
+      await scene.createVm(name, {
         runStrategy: runs === true ? 'Always' : 'Halted',
         ...specWithType(note === undefined ? OLD : ''),
       });
     }
     if (marked === true) await scene.patchStatus(VIRTUAL_MACHINES, name, { machineTypeRestartRequired: true });
     const { uid } = (await scene.readVm(name)).metadata;
-    const vmi = runs === true ? await scene.aVmi(name, { phase: 'Running', machine: { type: OLD } }) : undefined;
+    const vmi = runs === true ? await scene.createVmi(name, { phase: 'Running', machine: { type: OLD } }) : undefined;
     const vmiUid = vmi === undefined ? {} : { vmiUid: vmi.metadata.uid as string };
     entries.push({ namespace: 'default', name, uid, ...vmiUid, act: 'clear', from: OLD, to: 'q35' });
     if (note !== undefined) notes.set(i, note);
   }
-  for (const map of planConfigMaps(reference, entries)) await scene.admin.create(CONFIG_MAPS, map);
-  await scene.admin.create(CONFIG_MAPS, progressConfigMap(reference, 0, notes));
+  for (const map of buildPlanConfigMaps(reference, entries)) await scene.admin.create(CONFIG_MAPS, map);
+  await scene.admin.create(CONFIG_MAPS, buildProgressConfigMap(reference, 0, notes));
 }
 
 /** Returns the pod of a Job once it is created. */
@@ -166,14 +171,14 @@ suite('virtctl update machine-types', () => {
 
   test('--dry-run shows the plan, and creates nothing', async () => {
     const [stopped, running, other] = [scene.newName(), scene.newName(), scene.newName()];
-    await scene.aVm(stopped, { runStrategy: 'Halted', ...specWithType('pc-q35-rhel8.4.0') });
-    await scene.aVm(running, { runStrategy: 'Always', ...specWithType('q35') });
-    await scene.aVmi(running, {
+    await scene.createVm(stopped, { runStrategy: 'Halted', ...specWithType('pc-q35-rhel8.4.0') });
+    await scene.createVm(running, { runStrategy: 'Always', ...specWithType('q35') });
+    await scene.createVmi(running, {
       spec: { domain: { machine: { type: 'q35' }, devices: {} } },
       phase: 'Running',
       machine: { type: 'pc-q35-rhel8.4.0' },
     });
-    await scene.aVm(other, { runStrategy: 'Halted', ...specWithType('pc-q35-rhel9.0.0') });
+    await scene.createVm(other, { runStrategy: 'Halted', ...specWithType('pc-q35-rhel9.0.0') });
     const existing = await jobNames();
     const { code, out, err } = await update('*rhel-8.4*', '--dry-run');
     assert.equal(code, 0, err);
@@ -257,7 +262,7 @@ suite('virtctl update machine-types', () => {
     const { uid: vmiUid } = (await scene.readVmi(vm)).metadata;
     const reference = { namespace: SYSTEM, name: second, uid: (await readJob(second)).metadata.uid as string };
     const entry: PlanEntry = { namespace: 'default', name: vm, uid, vmiUid, act: 'clear', from: OLD, to: 'q35' };
-    for (const map of planConfigMaps(reference, [entry])) await scene.admin.create(CONFIG_MAPS, map);
+    for (const map of buildPlanConfigMaps(reference, [entry])) await scene.admin.create(CONFIG_MAPS, map);
     const { code, err } = await update('delete', first);
     assert.equal(code, 0, err);
     assert.equal((await scene.readVm(vm)).status.machineTypeRestartRequired, true);
@@ -269,7 +274,7 @@ suite('virtctl update machine-types', () => {
     const containers = [{ name: 'c', image: 'example.org/x' }];
     const spec = { template: { spec: { restartPolicy: 'Never', containers } } };
     const metadata = { namespace: SYSTEM, name: 'strange' };
-    await scene.admin.create(JOBS, { apiVersion: 'batch/v1', kind: 'Job', metadata, spec });
+    await scene.admin.create(TRANSITION_JOBS, { apiVersion: 'batch/v1', kind: 'Job', metadata, spec });
     const { code, err } = await update('delete', 'strange');
     assert.equal(code, 1);
     assert.match(err, /^Cannot use the job strange: it was not created by virtctl update machine-types\n$/);
@@ -293,7 +298,7 @@ suite('virtctl update machine-types', () => {
 
   test('supported lists types, their VMs, and VMs with unsupported types', async () => {
     const stranded = scene.newName();
-    await scene.aVm(stranded, { runStrategy: 'Halted', ...specWithType('pc-q35-rhel7.6.0') });
+    await scene.createVm(stranded, { runStrategy: 'Halted', ...specWithType('pc-q35-rhel7.6.0') });
     const { code, out, err } = await update('supported');
     assert.equal(code, 0, err);
     const rows = out.split('\n').map((line) => line.split(/ {3,}/));

@@ -6,12 +6,12 @@ import { after, before, beforeEach, suite, test } from 'node:test';
 import { NEW_LAYOUT_ANNOTATION } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { apiVersionOf } from '#kube/meta.ts';
-import { Sink, startSubresourcesScene, type Scene } from '#test/scenarios/subresources-scene.ts';
+import { Sink, startSubresourcesScene, type SubresourcesScene } from '#test/scenarios/subresources-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
 const RUNS = { phase: 'Running' };
 
-let scene: Scene;
+let scene: SubresourcesScene;
 const cleanups: (() => unknown)[] = [];
 
 before(async () => {
@@ -26,7 +26,7 @@ beforeEach(() => void (scene.node.done.length = 0));
 suite('virtctl', () => {
   test('starts, restarts and stops', async () => {
     const name = scene.newName();
-    await scene.aVm(name, { runStrategy: 'Halted' });
+    await scene.createVm(name, { runStrategy: 'Halted' });
     const dry = await scene.virtctl('start', '--dry-run', name);
     assert.deepEqual(dry, { code: 0, out: `Dry Run execution\nVM ${name} was scheduled to start\n`, err: '' });
     assert.equal((await scene.readVm(name)).spec.runStrategy, 'Halted');
@@ -36,7 +36,7 @@ suite('virtctl', () => {
       err: '',
     });
     assert.equal((await scene.readVm(name)).spec.runStrategy, 'Always');
-    await scene.aVmi(name, RUNS);
+    await scene.createVmi(name, RUNS);
     assert.equal((await scene.virtctl('restart', name)).out, `VM ${name} was scheduled to restart\n`);
     const forced = await scene.virtctl('stop', name, '--force', '--grace-period=0');
     assert.equal(forced.out, `VM ${name} was scheduled to stop\n`);
@@ -115,12 +115,12 @@ suite('virtctl', () => {
 
   test('pauses through the VM, and reports if the VM is not to run', async () => {
     const name = scene.newName();
-    await scene.aVm(name, { runStrategy: 'Halted' });
+    await scene.createVm(name, { runStrategy: 'Halted' });
     assert.equal(
       (await scene.virtctl('pause', 'vm', name)).err,
       `Error pausing VirtualMachineInstance ${name}. VirtualMachine ${name} is not set to run\n`,
     );
-    await scene.aVmi(name, RUNS);
+    await scene.createVmi(name, RUNS);
     scene.node.run(name);
     assert.equal((await scene.virtctl('pause', 'vm', name)).out, `VMI ${name} was scheduled to pause\n`);
     assert.equal((await scene.virtctl('soft-reboot', name)).code, 1, 'the guest is paused');
@@ -139,7 +139,7 @@ suite('virtctl', () => {
 
   test('accepts new addresses only for a VM whose record is lost', async () => {
     const [name, lost] = [scene.newName(), 'f0a4e6a2-0000-4000-8000-000000000001'];
-    await scene.aVm(name, { runStrategy: 'Halted' });
+    await scene.createVm(name, { runStrategy: 'Halted' });
     const err = `Cannot renew the identity record of VM ${name}: the record is not lost\n`;
     assert.deepEqual(await scene.virtctl('identity', 'renew', name), { code: 1, out: '', err });
     await scene.patchStatus(VIRTUAL_MACHINES, name, { identityRecordUID: lost });
@@ -164,7 +164,7 @@ suite('virtctl', () => {
       await scene.admin.create(VIRTUAL_MACHINES, { apiVersion: apiVersionOf(VIRTUAL_MACHINES), kind, ...vm, metadata });
     };
     for (const name of ['team-a', 'team-b', 'team-c']) {
-      await scene.front.put('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+      await scene.front.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
     }
     await create('team-a', 'db', withUuid(uuid));
     const none = 'No two VirtualMachines have the same firmware uuid.\n';
@@ -197,7 +197,7 @@ suite('virtctl', () => {
 
   test('protects and unprotects a VM', async () => {
     const name = scene.newName();
-    await scene.aVm(name, { runStrategy: 'Halted' });
+    await scene.createVm(name, { runStrategy: 'Halted' });
     const created = await scene.readVm(name);
     const dry = await scene.virtctl('protect', name, '--dry-run');
     assert.deepEqual(dry, { code: 0, out: `Dry Run execution\nVM ${name} is protected from deletion\n`, err: '' });
@@ -222,7 +222,7 @@ suite('virtctl', () => {
 
   test('does not report a VM as protected that is being deleted', async () => {
     const name = scene.newName();
-    await scene.aVm(name, { runStrategy: 'Halted' });
+    await scene.createVm(name, { runStrategy: 'Halted' });
     const key = { namespace: 'default', name };
     const body = { metadata: { finalizers: ['test.selfsame.io/kept'] } };
     await scene.admin.patch(VIRTUAL_MACHINES, key, { type: 'merge', body });
@@ -238,11 +238,11 @@ suite('virtctl', () => {
     const [prefix, of] = namespace === undefined ? ['Cluster', {}] : ['', { namespace }];
     const base = { apiVersion: `${apiGroup}/v1`, metadata: { name: `${user}-${verb}`, ...of } };
     const rules = [{ apiGroups: ['kubevirt.io'], resources: ['virtualmachines'], verbs: [verb] }];
-    await scene.front.put(`${path}${prefix.toLowerCase()}roles`, { ...base, kind: `${prefix}Role`, rules });
+    await scene.front.create(`${path}${prefix.toLowerCase()}roles`, { ...base, kind: `${prefix}Role`, rules });
     const roleRef = { apiGroup, kind: `${prefix}Role`, name: base.metadata.name };
     const subjects = [{ kind: 'User', apiGroup, name: user }];
     const binding = { ...base, kind: `${prefix}RoleBinding`, roleRef, subjects };
-    await scene.front.put(`${path}${prefix.toLowerCase()}rolebindings`, binding);
+    await scene.front.create(`${path}${prefix.toLowerCase()}rolebindings`, binding);
   }
 
   test('protects the VMs that a selector matches', async () => {
@@ -253,7 +253,7 @@ suite('virtctl', () => {
       await scene.admin.create(VIRTUAL_MACHINES, { apiVersion: apiVersionOf(VIRTUAL_MACHINES), kind, metadata, spec });
     };
     for (const name of ['sales', 'stock']) {
-      await scene.front.put('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+      await scene.front.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
     }
     await create('sales', 'db-1', 'db');
     await create('sales', 'db-2', 'db');
@@ -303,7 +303,7 @@ suite('virtctl', () => {
   test('shows each warning of the server once', async () => {
     const policy = { apiVersion: 'admissionregistration.k8s.io/v1', metadata: { name: 'unwise' } };
     const path = '/apis/admissionregistration.k8s.io/v1';
-    await scene.front.put(`${path}/validatingadmissionpolicies`, {
+    await scene.front.create(`${path}/validatingadmissionpolicies`, {
       ...policy,
       kind: 'ValidatingAdmissionPolicy',
       spec: {
@@ -318,14 +318,14 @@ suite('virtctl', () => {
         validations: [{ expression: 'false', message: 'it is "unwise"' }],
       },
     });
-    await scene.front.put(`${path}/validatingadmissionpolicybindings`, {
+    await scene.front.create(`${path}/validatingadmissionpolicybindings`, {
       ...policy,
       kind: 'ValidatingAdmissionPolicyBinding',
       spec: { policyName: 'unwise', validationActions: ['Warn'] },
     });
     const names = [scene.newName(), scene.newName()];
     for (const name of names) {
-      await scene.aVm(name, { runStrategy: 'Halted' });
+      await scene.createVm(name, { runStrategy: 'Halted' });
       const body = { metadata: { labels: { unwise: 'yes' } } };
       await scene.admin.patch(VIRTUAL_MACHINES, { namespace: 'default', name }, { type: 'merge', body });
     }
@@ -354,7 +354,7 @@ suite('virtctl', () => {
 
   test('a console works in both directions until Ctrl-]', async () => {
     const name = scene.newName();
-    await scene.aVmi(name, RUNS);
+    await scene.createVmi(name, RUNS);
     scene.node.run(name);
     const { stdin, shows, ended } = await openConsole(name);
     stdin.write('root\n');
@@ -369,7 +369,7 @@ suite('virtctl', () => {
 
   test('a console ends with the guest', async () => {
     const name = scene.newName();
-    await scene.aVmi(name, RUNS);
+    await scene.createVmi(name, RUNS);
     scene.node.run(name);
     const { ended, stdout } = await openConsole(name);
     scene.node.consoles.get(name)!.end('Power down.\n');
@@ -387,7 +387,7 @@ suite('virtctl', () => {
 
   test('a console waits for a guest that does not run yet, but not for ever', async () => {
     const name = scene.newName();
-    await scene.aVmi(name, { phase: 'Scheduling' });
+    await scene.createVmi(name, { phase: 'Scheduling' });
     const { code, err } = await scene.virtctl('console', '--timeout=0', name);
     assert.equal(code, 1);
     assert.match(err, /^Timeout trying to connect to the virtual machine instance: .*VMI is not running\n$/);

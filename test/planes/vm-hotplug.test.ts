@@ -6,11 +6,11 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { customKinds } from '#api/kinds.ts';
 import { EPHEMERAL_HOTPLUG_ANNOTATION, IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
-import { storageController } from '#controllers/storage/storage.ts';
+import { storageController } from '#controllers/storage/storage-controller.ts';
 import { vmController } from '#controllers/vm/vm-controller.ts';
 import { vmiController } from '#controllers/vmi/vmi-controller.ts';
 import type { Loose } from '#test/support/test-api.ts';
-import { learnerOf, toldDevices } from '#test/support/told-devices.ts';
+import { staticDeviceMap, deviceStatusOf } from '#test/support/static-devices.ts';
 import { CLAIMS, PODS, startVmiScene, VMIS, VOLUMES, type VmiScene } from '#test/support/vmi-scene.ts';
 
 const VM = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines/db';
@@ -30,7 +30,7 @@ const network = (name: string) => ({ name, multus: { networkName: `br-${name}` }
 const disk = (name: string) => ({ name, disk: { bus: 'scsi' } });
 const volume = (name: string) => ({ name, persistentVolumeClaim: { claimName: name, hotpluggable: true } });
 
-async function start(t: TestContext, metadata: Loose = {}, learners = [learnerOf(DEVICES)]): Promise<VmiScene> {
+async function start(t: TestContext, metadata: Loose = {}, learners = [staticDeviceMap(DEVICES)]): Promise<VmiScene> {
   const own = [vmController, vmiController, storageController, ...learners];
   const scene = await startVmiScene(t, own, customKinds);
   await scene.addNode('node-1');
@@ -58,7 +58,7 @@ async function startRunning(t: TestContext): Promise<VmiScene> {
   const scene = await start(t);
   const { items } = await scene.ok('GET', PODS);
   await scene.reportPod(items[0].metadata.name, { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] });
-  const { nodeName: _, ...reported } = toldDevices(DEVICES);
+  const { nodeName: _, ...reported } = deviceStatusOf(DEVICES);
   await reportStatus(scene, reported);
   return scene;
 }
@@ -85,13 +85,13 @@ async function needsRestart(scene: VmiScene): Promise<boolean> {
 }
 
 async function hotplugReasons(scene: VmiScene): Promise<string[]> {
-  const texts = (await scene.events('db')).map((text) => text.split(' ')[1] ?? '');
+  const texts = (await scene.eventsOf('db')).map((text) => text.split(' ')[1] ?? '');
   return texts.filter((reason) => /plug/i.test(reason));
 }
 
 test('a disk is added with its claim, which stays until the guest has released the disk', async (t) => {
   const scene = await startRunning(t);
-  const { metadata } = await scene.claim('data', { storageClassName: 'local' });
+  const { metadata } = await scene.addClaim('data', { storageClassName: 'local' });
   await patchTemplate(scene, { domain: { devices: { disks: [disk('data')] } }, volumes: [volume('data')] });
 
   const vmi = await getVmi(scene);

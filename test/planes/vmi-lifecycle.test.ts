@@ -4,7 +4,7 @@ import { test, type TestContext } from 'node:test';
 import { VMI_FINALIZER } from '#api/names.ts';
 import { virtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
 import { virtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { storageController } from '#controllers/storage/storage.ts';
+import { storageController } from '#controllers/storage/storage-controller.ts';
 import { kubevirt } from '#api/kubevirt/kind.ts';
 import { vmiController } from '#controllers/vmi/vmi-controller.ts';
 import type { Loose } from '#test/support/test-api.ts';
@@ -67,7 +67,7 @@ test('an instance gets a pod, a node and a guest, and reports each step', async 
   assert.equal(conditionOf({ status }, 'LiveMigratable').status, 'True');
   const phases = status.phaseTransitionTimestamps.map(({ phase }: Loose) => phase);
   assert.deepEqual([phases[0], phases.at(-2), phases.at(-1)], ['Pending', 'Scheduled', 'Running']);
-  assert.deepEqual(await scene.events('db'), [
+  assert.deepEqual(await scene.eventsOf('db'), [
     `Normal SuccessfulCreate Created virtual machine pod ${pod.metadata.name}`,
   ]);
 });
@@ -98,10 +98,10 @@ test('a missing claim is reported and waited for', async (t) => {
   const { status, reason, message } = conditionOf(vmi, 'Synchronized');
   const text = 'PVC default/disk does not exist, waiting for it to appear';
   assert.deepEqual([status, reason, message], ['False', 'FailedPvcNotFound', text]);
-  assert.deepEqual(await scene.events('db'), [`Warning FailedPvcNotFound ${text}`]);
+  assert.deepEqual(await scene.eventsOf('db'), [`Warning FailedPvcNotFound ${text}`]);
   assert.deepEqual((await scene.ok('GET', PODS)).items, []);
 
-  await scene.claim('disk', { storageClassName: 'local' });
+  await scene.addClaim('disk', { storageClassName: 'local' });
   const after = await readVmi(scene);
   assert.equal(after.status.phase, 'Scheduled');
   assert.equal(conditionOf(after, 'Synchronized'), undefined);
@@ -122,7 +122,7 @@ test('a missing claim is reported and waited for', async (t) => {
 test('an instance runs on the node of its data, and waits while that node accepts no pods', async (t) => {
   const scene = await start(t, 'node-1', 'node-2');
   await scene.addStorageClass('local', LOCAL);
-  const { metadata } = await scene.claim('disk', { storageClassName: 'local' });
+  const { metadata } = await scene.addClaim('disk', { storageClassName: 'local' });
   await create(scene, onClaim('disk'));
   const first = await findPod(scene);
   const home = first.spec.nodeName;
@@ -195,7 +195,7 @@ test('a guest that crashes has failed, with the reason', async (t) => {
   await scene.reportPod(pod.metadata.name, { phase: 'Failed', ...terminated(1, 'GuestCrashed', 'QEMU exited with 1') });
   const { status } = await readVmi(scene);
   assert.deepEqual([status.phase, status.reason], ['Failed', 'GuestCrashed']);
-  assert.ok((await scene.events('db')).includes('Warning GuestCrashed QEMU exited with 1'));
+  assert.ok((await scene.eventsOf('db')).includes('Warning GuestCrashed QEMU exited with 1'));
 });
 
 test('an error of the node during the start is reported', async (t) => {

@@ -13,7 +13,7 @@ import { virtualMachine } from '#api/virtual-machine/kind.ts';
 import { virtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
 import { virtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { migrationController } from '#controllers/migration/migration-controller.ts';
-import { storageController } from '#controllers/storage/storage.ts';
+import { storageController } from '#controllers/storage/storage-controller.ts';
 import { vmiController } from '#controllers/vmi/vmi-controller.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { CLAIMS, PODS, startVmiScene, VMIS, VOLUMES, type VmiScene } from '#test/support/vmi-scene.ts';
@@ -39,7 +39,7 @@ async function start(t: TestContext, names: readonly string[] = ['db'], spec: Lo
 }
 
 async function runGuest(scene: VmiScene, name: string, spec: Loose): Promise<void> {
-  await scene.claim(`${name}-root`, { storageClassName: 'local' });
+  await scene.addClaim(`${name}-root`, { storageClassName: 'local' });
   const devices = { disks: [{ name: 'root', disk: { bus: 'virtio' } }], tpm: { persistent: true } };
   const body = {
     apiVersion: 'kubevirt.io/v1',
@@ -154,7 +154,7 @@ test('a guest migrates to another node, with its state and its disk', async (t) 
   // The agent knows this only after the migration.
   await reportProgress(scene, { phase: 'Committed', downtimeMs: 40 });
   assert.equal((await migrationOf(scene)).status.migrationProgress.downtimeMs, 40);
-  const reported = await scene.events('db');
+  const reported = await scene.eventsOf('db');
   assert.ok(reported.includes('Normal SuccessfulMigration The guest has moved from node node-1 to node node-2'));
 });
 

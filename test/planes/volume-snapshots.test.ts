@@ -1,7 +1,7 @@
 /** Snapshots of volumes and volumes from them, as objects. The test plays the agents that copy and remove the data. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import { storageController } from '#controllers/storage/storage.ts';
+import { storageController } from '#controllers/storage/storage-controller.ts';
 import { volumeSnapshotController } from '#controllers/volume-snapshot/volume-snapshot-controller.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { CLAIMS, PODS, startVmiScene, VOLUMES, type VmiScene } from '#test/support/vmi-scene.ts';
@@ -36,7 +36,7 @@ async function startScene(t: TestContext, deletionPolicy = 'Delete'): Promise<Vm
 
 /** Creates a claim of the class local, whose volume is on node-2. */
 async function createClaimOnNode2(scene: VmiScene): Promise<Loose> {
-  const claim = await scene.claim('disk', { storageClassName: 'local' });
+  const claim = await scene.addClaim('disk', { storageClassName: 'local' });
   const volumes = [{ name: 'disk', persistentVolumeClaim: { claimName: 'disk' } }];
   const nodeSelector = { 'kubernetes.io/hostname': 'node-2' };
   const spec = { containers: [{ name: 'main', image: 'x' }], volumes, nodeSelector };
@@ -79,7 +79,7 @@ async function remove(scene: VmiScene, url: string): Promise<void> {
 
 async function createClaimFrom(scene: VmiScene, name: string, spec: Loose = {}): Promise<Loose> {
   const dataSource = { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: 'snap' };
-  return await scene.claim(name, { storageClassName: 'local', dataSource, ...spec });
+  return await scene.addClaim(name, { storageClassName: 'local', dataSource, ...spec });
 }
 
 test('a snapshot is taken on the node of its volume, becomes a volume there, and is deleted with its data', async (t) => {
@@ -137,7 +137,7 @@ test('a snapshot that cannot be taken yet reports why, and is taken when it can 
   const message = async () => (await readSnapshot(scene)).status.error?.message;
   await takeSnapshot(scene, { volumeSnapshotClassName: 'copies' });
   assert.equal(await message(), 'failed to take snapshot: PersistentVolumeClaim "disk" not found');
-  await scene.claim('disk', { storageClassName: 'local' });
+  await scene.addClaim('disk', { storageClassName: 'local' });
   assert.equal(await message(), 'failed to take snapshot: PersistentVolumeClaim "disk" is not bound to a volume');
   await remove(scene, `${CLAIMS}/disk`);
   await createClaimOnNode2(scene);
@@ -147,7 +147,7 @@ test('a snapshot that cannot be taken yet reports why, and is taken when it can 
 
 test('shared data is copied by another node when the first is gone', async (t) => {
   const scene = await startScene(t);
-  await scene.claim('disk', { storageClassName: 'shared' });
+  await scene.addClaim('disk', { storageClassName: 'shared' });
   const { metadata } = await takeSnapshot(scene);
   const name = `snapcontent-${metadata.uid}`;
   const nodeOf = async (url: string, key: string) => (await scene.ok('GET', url)).metadata.annotations[key];
@@ -177,7 +177,7 @@ test('a claim waits until its snapshot is ready, and is refused if it is too sma
   assert.equal(await phase('early'), 'Pending');
   await reportCopied(scene, name, `node/node-2/${name}`);
   assert.deepEqual([await phase('early'), await phase('small')], ['Bound', 'Pending']);
-  const events = (await scene.events('small')).join('\n');
+  const events = (await scene.eventsOf('small')).join('\n');
   assert.match(events, /ProvisioningFailed .*requested volume size 1Mi is less than the size 1Gi for .* "snap"/);
 });
 
@@ -204,7 +204,7 @@ test('a retained content stays, and serves a VolumeSnapshot that is created for 
 
 test('a volume whose claim is deleted stays until its snapshot is complete', async (t) => {
   const scene = await startScene(t);
-  const claim = await scene.claim('disk', { storageClassName: 'shared' });
+  const claim = await scene.addClaim('disk', { storageClassName: 'shared' });
   const { metadata } = await takeSnapshot(scene);
   const name = `snapcontent-${metadata.uid}`;
   await remove(scene, `${CLAIMS}/disk`);
@@ -222,9 +222,9 @@ test('deleting a snapshot whose node is gone reports that', async (t) => {
   const name = `snapcontent-${metadata.uid}`;
   await reportCopied(scene, name, `node/node-2/${name}`);
   await remove(scene, '/api/v1/nodes/node-2');
-  assert.deepEqual(await scene.events(name), []);
+  assert.deepEqual(await scene.eventsOf(name), []);
   await remove(scene, `${SNAPSHOTS}/snap`);
-  const [event, ...more] = await scene.events(name);
+  const [event, ...more] = await scene.eventsOf(name);
   assert.match(
     event ?? '',
     /^Warning SnapshotNodeGone .*node node-2.* remove the finalizer selfsame\.io\/snapshot-data from/,

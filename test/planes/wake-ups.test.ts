@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { aMigration, phaseOf } from '#test/support/moving-vm.ts';
+import { aMigration, migrationPhase } from '#test/support/migrating-vm.ts';
 import { aRestore, aSnapshot } from '#test/support/snapshots.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { aClaim, aVm, aVmOnClaim, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
@@ -30,16 +30,16 @@ describe('a failed migration of a VM that has only persistent state', () => {
     const target = plane.nodes.find(({ name }) => name !== nodeName)!;
     holdSends(plane, true);
     await plane.apply(aMigration('first', 'vault'));
-    assert.equal(await phaseOf(plane, 'first'), 'Running');
+    assert.equal(await migrationPhase(plane, 'first'), 'Running');
 
-    for (const guest of target.living('default/vault')) guest.crash('its QEMU was killed');
+    for (const guest of target.livingGuests('default/vault')) guest.crash('its QEMU was killed');
     await plane.settle();
 
-    assert.match(await phaseOf(plane, 'first'), /^Failed: /);
+    assert.match(await migrationPhase(plane, 'first'), /^Failed: /);
     assert.equal((await plane.names('PersistentVolumeClaim')).length, 1, 'the claim of the target is gone');
     holdSends(plane, false);
     await plane.apply(aMigration('second', 'vault'));
-    assert.equal(await phaseOf(plane, 'second'), 'Succeeded');
+    assert.equal(await migrationPhase(plane, 'second'), 'Succeeded');
   });
 
   it('ends when the agent of its target is killed and started again', async (t) => {
@@ -49,12 +49,12 @@ describe('a failed migration of a VM that has only persistent state', () => {
     const target = plane.nodes.find(({ name }) => name !== nodeName)!;
     holdSends(plane, true);
     await plane.apply(aMigration('first', 'vault'));
-    target.slam();
+    target.crashAgent();
     await plane.killNode(target.name);
     await plane.settle();
-    target.rejoin();
+    target.reconnect();
     await plane.startAgent(target.name);
-    assert.match(await phaseOf(plane, 'first'), /^Failed: /);
+    assert.match(await migrationPhase(plane, 'first'), /^Failed: /);
   });
 });
 
@@ -66,7 +66,7 @@ describe('an instance whose launcher pod lost its owner', () => {
     await plane.apply({ ...pod, metadata: { name: pod.metadata.name, ownerReferences: [] } });
     plane.guest('lone').shutDown();
     await plane.settle();
-    assert.equal(await plane.shown('lone'), 'Stopped, no VMI, no guest, 1');
+    assert.equal(await plane.summaryOf('lone'), 'Stopped, no VMI, no guest, 1');
   });
 });
 
@@ -88,7 +88,7 @@ describe('a claim whose node gets a label', () => {
   it('is bound to the volume that requires it', async (t) => {
     const plane = await startVmPlane(t);
     const { api } = plane.server;
-    await plane.put({
+    await plane.beginApply({
       apiVersion: 'storage.k8s.io/v1',
       kind: 'StorageClass',
       metadata: { name: 'by-hand' },
@@ -96,7 +96,7 @@ describe('a claim whose node gets a label', () => {
       volumeBindingMode: 'WaitForFirstConsumer',
     });
     const matchExpressions = [{ key: 'rack', operator: 'In', values: ['a'] }];
-    await plane.put({
+    await plane.beginApply({
       apiVersion: 'v1',
       kind: 'PersistentVolume',
       metadata: { name: 'in-rack-a' },
@@ -126,8 +126,8 @@ describe('every controller', () => {
     const running = [...api.controllers, ...parts.controllers];
     // The collector follows every served kind with its own informers.
     const ruled = running.filter(({ name }) => name !== 'garbage-collector');
-    for (const { name, overdue, kindsRead } of ruled) {
-      assert.ok(overdue !== undefined && kindsRead !== undefined, `${name} runs on startController`);
+    for (const { name, findOverdue, kindsRead } of ruled) {
+      assert.ok(findOverdue !== undefined && kindsRead !== undefined, `${name} runs on startController`);
       assert.notEqual(kindsRead.size, 0, `${name} decides nothing in this test: extend exerciseControllers()`);
     }
     assert.ok(ruled.length >= 30, `there are ${ruled.length} controllers`);
@@ -141,20 +141,20 @@ async function exerciseControllers(plane: VmPlane): Promise<void> {
     await api.ok('POST', url, { body });
     await plane.settle();
   };
-  await plane.put(aClaim('disk', { storageClassName: 'shared', accessModes: ['ReadWriteMany'] }));
-  await plane.put(aClaim('late', { storageClassName: 'shared', accessModes: ['ReadWriteMany'] }));
+  await plane.beginApply(aClaim('disk', { storageClassName: 'shared', accessModes: ['ReadWriteMany'] }));
+  await plane.beginApply(aClaim('late', { storageClassName: 'shared', accessModes: ['ReadWriteMany'] }));
   await plane.apply(aVmOnClaim('db', 'disk', { runStrategy: 'Always' }));
   const volume = {
     name: 'late',
     disk: { disk: { bus: 'scsi' } },
     volumeSource: { persistentVolumeClaim: { claimName: 'late', hotpluggable: true } },
   };
-  assert.equal(await plane.ask('addvolume', 'db', volume as Loose), '202');
+  assert.equal(await plane.runVerb('addvolume', 'db', volume as Loose), '202');
   await plane.apply(aMigration('move', 'db'));
   await plane.apply(aSnapshot('one', 'db'));
   const { status: taken } = await plane.get('VirtualMachineSnapshot', 'one');
   assert.equal(taken.readyToUse, true, JSON.stringify(taken));
-  await plane.ask('stop', 'db');
+  await plane.runVerb('stop', 'db');
   await plane.apply(aRestore('back', 'db', 'one'));
   await plane.advance(15_000);
   const restore = await plane.get('VirtualMachineRestore', 'back');

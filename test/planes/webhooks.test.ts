@@ -4,8 +4,8 @@ import { after, afterEach, before, test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import type { AuditRecord } from '#engine/audit/audit-record.ts';
 import { LocalServices } from '#engine/services.ts';
-import { startTestApi, type Answer, type Loose, type TestApi } from '#test/support/test-api.ts';
-import { jsonPatch, reviewAnswer, sendJson, startWebhookServer } from '#test/support/webhook-server.ts';
+import { startTestApi, type TestResponse, type Loose, type TestApi } from '#test/support/test-api.ts';
+import { jsonPatch, buildReviewAnswer, sendJson, startWebhookServer } from '#test/support/webhook-server.ts';
 import type { Misbehaviour, Responder, WebhookServer } from '#test/support/webhook-server.ts';
 
 const CONFIGS = '/apis/admissionregistration.k8s.io/v1';
@@ -34,7 +34,7 @@ after(async () => {
 afterEach(async () => {
   for (const path of installed.splice(0)) await api.ok('DELETE', path);
   await api.ok('DELETE', MAPS);
-  server.seen.length = 0;
+  server.reviews.length = 0;
   audits.length = 0;
 });
 
@@ -52,7 +52,7 @@ function aWebhook(path: string, overrides: Loose = {}): Loose {
   };
 }
 
-async function install(kind: Kind, webhooks: Loose[], name = 'config'): Promise<Answer> {
+async function install(kind: Kind, webhooks: Loose[], name = 'config'): Promise<TestResponse> {
   const title = kind === 'mutating' ? 'MutatingWebhookConfiguration' : 'ValidatingWebhookConfiguration';
   const plural = `${CONFIGS}/${kind}webhookconfigurations`;
   const body = { apiVersion: 'admissionregistration.k8s.io/v1', kind: title, metadata: { name }, webhooks };
@@ -79,7 +79,7 @@ interface Case {
   readonly answer?: Responder;
   readonly misbehave?: Misbehaviour;
   readonly prepare?: () => Promise<unknown>;
-  readonly request?: () => Promise<Answer>;
+  readonly request?: () => Promise<TestResponse>;
   readonly status: number;
   readonly message?: string | RegExp;
   readonly reason?: string;
@@ -331,7 +331,7 @@ for (const [name, wanted] of Object.entries(cases)) {
     await install(kind, [aWebhook('/hook', wanted.webhook)]);
     const { status, body, warnings } = await request();
     assert.equal(status, wanted.status, JSON.stringify(body));
-    assert.equal(server.seen.length, calls, 'calls');
+    assert.equal(server.reviews.length, calls, 'calls');
     if (wanted.message instanceof RegExp) assert.match(body.message, wanted.message);
     else if (wanted.message !== undefined) assert.equal(body.message, wanted.message);
     if (wanted.reason !== undefined) assert.equal(body.reason, wanted.reason);
@@ -348,7 +348,7 @@ for (const policy of ['Fail', 'Ignore']) {
     server.misbehave('/hook', () => {});
     await install('validating', [aWebhook('/hook', { failurePolicy: policy, timeoutSeconds: 3 })]);
     const answer = create();
-    await server.got(1);
+    await server.awaitReviews(1);
     const plain = await api.call('GET', '/api/v1/namespaces/golden');
     assert.equal(plain.status, 200, 'other requests are served meanwhile');
     await clock.advance(3000);
@@ -371,7 +371,7 @@ test('webhooks: each gets the changes of those before it, and IfNeeded is called
   await install('mutating', [aWebhook('/a', { reinvocationPolicy: 'IfNeeded' }), aWebhook('/b')], 'a-first');
   const { body } = await create();
   assert.deepEqual(
-    server.seen.map(({ path }) => path.split('?')[0]),
+    server.reviews.map(({ path }) => path.split('?')[0]),
     ['/a', '/b', '/c', '/a'],
   );
   assert.deepEqual(body.data, { a: '3', b: '1', c: '2' });
@@ -384,7 +384,7 @@ test('webhooks: IfNeeded is not called again for its own change, nor without a c
   await install('mutating', [aWebhook('/a', { reinvocationPolicy }), aWebhook('/b', { reinvocationPolicy })]);
   await create();
   assert.deepEqual(
-    server.seen.map(({ path }) => path.split('?')[0]),
+    server.reviews.map(({ path }) => path.split('?')[0]),
     ['/a', '/b'],
   );
 });
@@ -393,13 +393,17 @@ test('webhooks: validating ones are called at the same time, and the first refus
   const answers: (() => void)[] = [];
   for (const key of ['a', 'b']) {
     server.misbehave(`/${key}`, (response, _socket, review) => {
-      const refusal = reviewAnswer(review, { allowed: false, status: { code: 403, message: key }, warnings: [key] });
+      const refusal = buildReviewAnswer(review, {
+        allowed: false,
+        status: { code: 403, message: key },
+        warnings: [key],
+      });
       answers.push(() => sendJson(response, refusal));
     });
   }
   await install('validating', [aWebhook('/a'), aWebhook('/b')]);
   const answer = create();
-  await server.got(2);
+  await server.awaitReviews(2);
   for (const send of answers.reverse()) send();
   const { body, warnings } = await answer;
   assert.equal(body.message, 'admission webhook "a.golden.local" denied the request: a');
@@ -428,7 +432,7 @@ test('webhooks: a service in this process gets the same review', async () => {
   const unregister = services.register('golden', 'inside', {
     review: async (path, review) => {
       seen.push([path, review]);
-      return reviewAnswer(review, jsonPatch({ op: 'add', path: '/data', value: { from: 'inside' } }));
+      return buildReviewAnswer(review, jsonPatch({ op: 'add', path: '/data', value: { from: 'inside' } }));
     },
   });
   const clientConfig = { service: { namespace: 'golden', name: 'inside', path: '/mutate' } };

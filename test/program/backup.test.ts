@@ -7,7 +7,13 @@ import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { createClient } from '#client/rest-client.ts';
 import { CONFIG_MAPS, SECRETS } from '#kube/core-kinds.ts';
-import { kubeconfigAccess, startServer, temporaryDir, transportTo, type Scope } from '#test/support/server-process.ts';
+import {
+  loadServerAccess,
+  startServer,
+  createTemporaryDir,
+  openTransport,
+  type Scope,
+} from '#test/support/server-process.ts';
 
 const SELFSAME = join(import.meta.dirname, '../../selfsame');
 const FLEET = ['up', '--hypervisor', 'fake', '--nodes', '0'];
@@ -19,7 +25,7 @@ function selfsame(...args: string[]): Promise<{ code: number; stdout: string; st
 }
 
 function clientOf(t: Scope, dataDir: string) {
-  return createClient(transportTo(t, kubeconfigAccess(dataDir)));
+  return createClient(openTransport(t, loadServerAccess(dataDir)));
 }
 
 const aConfigMap = (name: string, data: Record<string, string>) => ({
@@ -30,7 +36,7 @@ const aConfigMap = (name: string, data: Record<string, string>) => ({
 });
 
 test('a backup of a running server contains the writes that were acknowledged before it, and no later ones', async (t) => {
-  const dir = temporaryDir(t);
+  const dir = createTemporaryDir(t);
   const [dataDir, file] = [join(dir, 'data'), join(dir, 'b.tar.gz')];
   const first = await startServer(t, { dataDir });
   const made = await clientOf(t, dataDir).create(CONFIG_MAPS, aConfigMap('before', { a: '1' }));
@@ -62,7 +68,7 @@ test('a backup of a running server contains the writes that were acknowledged be
 });
 
 test('a backup of a stopped server can be restored to another directory, and a damaged one is refused without any change', async (t) => {
-  const dir = temporaryDir(t);
+  const dir = createTemporaryDir(t);
   const [dataDir, other, file] = [join(dir, 'data'), join(dir, 'other'), join(dir, 'b.tar.gz')];
   const server = await startServer(t, { dataDir });
   await clientOf(t, dataDir).create(CONFIG_MAPS, aConfigMap('kept', {}));
@@ -85,12 +91,12 @@ test('a backup of a stopped server can be restored to another directory, and a d
 });
 
 test('a user without rights cannot take a backup', async (t) => {
-  const dir = temporaryDir(t);
+  const dir = createTemporaryDir(t);
   const [dataDir, tokenAuthFile] = [join(dir, 'data'), join(dir, 'tokens')];
   writeFileSync(tokenAuthFile, 'abcdefgh,alice,1,"system:authenticated"\n');
   await startServer(t, { dataDir, tokenAuthFile });
-  const { server, certificateAuthority } = kubeconfigAccess(dataDir);
-  const transport = transportTo(t, {
+  const { server, certificateAuthority } = loadServerAccess(dataDir);
+  const transport = openTransport(t, {
     server,
     certificateAuthority: certificateAuthority!,
     token: 'abcdefgh',
@@ -101,7 +107,7 @@ test('a user without rights cannot take a backup', async (t) => {
 });
 
 test('a support bundle contains the objects, and no secrets', { timeout: 120_000 }, async (t) => {
-  const dir = temporaryDir(t);
+  const dir = createTemporaryDir(t);
   const [dataDir, file] = [join(dir, 'data'), join(dir, 'bundle.tar.gz')];
   await startServer(t, { dataDir, command: FLEET });
   const client = clientOf(t, dataDir);

@@ -15,7 +15,7 @@ import { test, type TestContext } from 'node:test';
 import { createClient } from '#client/rest-client.ts';
 import { NAMESPACES } from '#kube/core-kinds.ts';
 import { isAlive } from '#lib/owned-dir.ts';
-import { kubeconfigAccess, transportTo } from '#test/support/server-process.ts';
+import { loadServerAccess, openTransport } from '#test/support/server-process.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const SELFSAME = join(ROOT, 'selfsame');
@@ -119,7 +119,7 @@ test('on a running plane, the namespaces of killed tours are removed', { timeout
   const { dir, guest, environment } = await aTour(t);
   guest.kill('SIGKILL');
   await once(guest, 'close');
-  const client = createClient(transportTo(t, kubeconfigAccess(dir)));
+  const client = createClient(openTransport(t, loadServerAccess(dir)));
   const tourProcesses = {
     'selfsame-tour-dead1': guest.pid,
     'selfsame-tour-lives': process.pid,

@@ -1,6 +1,6 @@
 /** The API with everything that the operator installs, and our webhook, which looks up the objects of this API. */
 import { reviewAdmission } from '#admission/review-admission.ts';
-import type { Lookup } from '#admission/validate.ts';
+import type { AdmissionLookup } from '#admission/validate.ts';
 import { PROTECTED_SELECTOR } from '#api/delete-protection.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
@@ -12,7 +12,7 @@ import { invariant } from '#lib/invariant.ts';
 import { systemClock, timestamp } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
 import { startOperator, type OperatorPlane } from '#operator/testing/operator-plane.ts';
-import { evacuationMark, migrationLookup } from '#plane/migration-lookup.ts';
+import { createEvacuationMarker, createMigrationLookup } from '#plane/migration-lookup.ts';
 import { startTestApi, type TestApi } from '#test/support/test-api.ts';
 
 export interface AdmissionScene {
@@ -32,7 +32,7 @@ export async function startAdmissionScene(...namespaces: readonly string[]): Pro
       review: (path, review) =>
         reviewAdmission(path, review, {
           lookup: lookupOf(running.plane),
-          markForEvacuation: (vmi, node) => evacuationMark(webhookClient(running.plane))(vmi, node),
+          markForEvacuation: (vmi, node) => createEvacuationMarker(webhookClient(running.plane))(vmi, node),
           newUuid: newUid,
           now: () => timestamp(systemClock.now()),
         }),
@@ -41,7 +41,7 @@ export async function startAdmissionScene(...namespaces: readonly string[]): Pro
   const plane = await startOperator(api);
   running.plane = plane;
   await Promise.all(
-    [KUBEVIRTS, VIRTUAL_MACHINES, VIRTUAL_MACHINE_RESTORES].map((type) => plane.informer(type).synced()),
+    [KUBEVIRTS, VIRTUAL_MACHINES, VIRTUAL_MACHINE_RESTORES].map((type) => plane.informer(type).waitForSync()),
   );
   await plane.settle();
   for (const name of namespaces) {
@@ -68,13 +68,13 @@ function webhookClient(plane: OperatorPlane | undefined): Client {
 }
 
 /** Lookups that list all objects, because a scenario has few of them. */
-function lookupOf(plane: OperatorPlane | undefined): Lookup {
+function lookupOf(plane: OperatorPlane | undefined): AdmissionLookup {
   const client: Pick<Client, 'get' | 'list'> = {
     get: (...args) => webhookClient(plane).get(...args),
     list: (...args) => webhookClient(plane).list(...args),
   };
   return {
-    ...migrationLookup(client),
+    ...createMigrationLookup(client),
     configuration: () => configurationOf(plane?.informer(KUBEVIRTS).get('selfsame-system/kubevirt')),
     vmsWithUuid(uuid) {
       const vms = plane?.informer(VIRTUAL_MACHINES).list() ?? [];

@@ -339,9 +339,9 @@ test('not available while its discovery fails, and available again without inter
     reason: 'FailedDiscoveryCheck',
     message,
   });
-  const before = server.seen.length;
+  const before = server.requests.length;
   assert.equal((await api.call('GET', '/apis/late.golden/v1/things')).status, 503);
-  assert.equal(server.seen.length, before);
+  assert.equal(server.requests.length, before);
   server.on('/apis/late.golden/v1', (_, response) => sendJson(response, { kind: 'APIResourceList', resources: [] }));
   await clock.advance(2000);
   await settleAll();

@@ -5,11 +5,11 @@ import { parseFieldsV1 } from '#kube/field-sets/fields-v1.ts';
 import { describePaths } from '#kube/field-sets/describe-paths.ts';
 import type { LocalServices } from '#engine/services.ts';
 import type { Clock } from '#lib/clock.ts';
-import { startTestApi, type Answer, type CallOptions, type Loose, type TestApi } from '#test/support/test-api.ts';
+import { startTestApi, type TestResponse, type CallOptions, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 export interface ApplyScene extends TestApi {
   /** Applies a configuration (an object, or YAML) as a field manager. */
-  apply(manager: string, url: string, config: Loose, query?: string): Promise<Answer>;
+  apply(manager: string, url: string, config: Loose, query?: string): Promise<TestResponse>;
   /** Like `apply`, but throws if the request fails. */
   applyOk(manager: string, url: string, config: Loose, query?: string): Promise<Loose>;
   merge(manager: string, url: string, body: Loose): Promise<Loose>;

@@ -6,7 +6,7 @@ import { gadgetCrd, installCrd } from '#test/support/gadgets.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 import {
   jsonPatch,
-  reviewAnswer,
+  buildReviewAnswer,
   sendJson,
   startWebhookServer,
   type WebhookServer,
@@ -100,7 +100,7 @@ function answerTo(review: Loose, response: Loose = {}): Loose {
 /** A mutating webhook that knows v1 only. */
 function addSizeNote(review: Loose): Loose {
   const { size } = review.request.object.spec;
-  return reviewAnswer(review, jsonPatch({ op: 'add', path: '/spec/note', value: `size ${size}` }));
+  return buildReviewAnswer(review, jsonPatch({ op: 'add', path: '/spec/note', value: `size ${size}` }));
 }
 
 const v1 = (name: string, size: number): Loose => ({
@@ -183,7 +183,7 @@ test('a list is converted in one review, once, and selected by the converted fie
 
 test('a watch delivers the requested version, in order', async () => {
   const watch = await api.watch(`${V2}?watch=1`);
-  const initial = await watch.got(5);
+  const initial = await watch.awaitEvents(5);
   assert.deepEqual(
     initial.map(({ object }) => object.apiVersion),
     Array(5).fill('golden.local/v2'),
@@ -191,7 +191,7 @@ test('a watch delivers the requested version, in order', async () => {
   await api.ok('PATCH', `${V1}/a`, { body: { spec: { size: 5 } } });
   await api.ok('PATCH', `${V1}/a`, { body: { spec: { size: 6 } } });
   await api.ok('DELETE', `${V1}/b`);
-  const events = (await watch.got(8)).slice(5);
+  const events = (await watch.awaitEvents(8)).slice(5);
   assert.deepEqual(
     events.map(({ type, object }) => [type, object.metadata.name, object.spec.dimensions.width]),
     [
@@ -323,7 +323,7 @@ test('a failing webhook is reported, and affects only requests that need a conve
     assert.equal(body.reason, undefined);
   }
   const watch = await api.watch(`${V2}?watch=1&fieldSelector=metadata.name=bad`);
-  const [event] = await watch.got(1);
+  const [event] = await watch.awaitEvents(1);
   assert.deepEqual([event!.type, event!.object.code], ['ERROR', 500]);
   await watch.ended;
   assert.equal((await api.call('PATCH', `${V1}/bad`, { body: { spec: { size: 3 } } })).status, 200);
@@ -343,18 +343,18 @@ test('objects in the old version are converted after the storage version changes
   // Over HTTPS from now on.
   const read = await api.ok('GET', `${V2}/two`);
   assert.deepEqual([read.apiVersion, read.spec.dimensions.width], ['golden.local/v2', 7]);
-  assert.equal(server.seen.length, 1);
+  assert.equal(server.reviews.length, 1);
   assert.deepEqual((await api.ok('GET', `${V1}/two`)).spec, { size: 7, note: 'm', mode: 'auto' });
-  assert.equal(server.seen.length, 1);
+  assert.equal(server.reviews.length, 1);
 
   // An update without changes writes the object in the new version.
   const rewritten = await api.ok('PUT', `${V2}/two`, { body: read });
   assert.notEqual(rewritten.metadata.resourceVersion, read.metadata.resourceVersion);
   const rewrittenAgain = await api.ok('PUT', `${V2}/two`, { body: rewritten });
   assert.equal(rewrittenAgain.metadata.resourceVersion, rewritten.metadata.resourceVersion);
-  const asksBefore = server.seen.length;
+  const asksBefore = server.reviews.length;
   await api.ok('GET', `${V2}/two`);
-  assert.equal(server.seen.length, asksBefore);
+  assert.equal(server.reviews.length, asksBefore);
 
   const refusal = await api.call('PATCH', path, { body: { spec: { versions: [crd.spec.versions[1]] } } });
   assert.equal(refusal.status, 422);

@@ -21,7 +21,7 @@ async function awaitObject(
   fits: (event: { type: string; object: Loose }) => boolean,
 ): Promise<Loose> {
   for (let seen = 1; ; seen++) {
-    const event = (await watch.got(seen))[seen - 1]!;
+    const event = (await watch.awaitEvents(seen))[seen - 1]!;
     if (fits(event)) return event.object;
   }
 }
@@ -83,7 +83,7 @@ test('several served versions are views of one object', async () => {
   assert.equal((await api.ok('GET', `${url('v1')}/w`)).apiVersion, 'golden.local/v1');
   await api.ok('PATCH', `${url('v1beta1')}/w`, { body: { spec: { size: 9 } } });
   const watch = await api.watch(`${url('v1beta1')}?watch=1`);
-  assert.equal((await watch.got(1))[0]!.object.apiVersion, 'golden.local/v1beta1');
+  assert.equal((await watch.awaitEvents(1))[0]!.object.apiVersion, 'golden.local/v1beta1');
   watch.stop();
   const list = await api.ok('GET', url('v1'));
   assert.deepEqual([list.items[0].apiVersion, list.items[0].spec.size], ['golden.local/v1', 9]);

@@ -56,7 +56,7 @@ const readGauge = (of = plane) => /^selfsame_delete_protection_available (\d)$/m
 /** Waits until the operator has reported the reason. */
 async function awaitReported(reason: string, of = plane): Promise<void> {
   const known = of.informer(KUBEVIRT_KIND);
-  await known.until(() => conditionOf(known.get('selfsame-system/kubevirt')).reason === reason);
+  await known.waitUntil(() => conditionOf(known.get('selfsame-system/kubevirt')).reason === reason);
   await of.settle();
 }
 

@@ -4,7 +4,7 @@ import { test, type TestContext } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { namespaceController } from '#engine/controllers/namespace.ts';
 import { startEngineController } from '#test/crash/collector.ts';
-import { makeBareNamespace } from '#test/support/bare-namespace.ts';
+import { createBareNamespace } from '#test/support/bare-namespace.ts';
 import { aGadget, GADGETS, installGadgets } from '#test/support/gadgets.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
@@ -128,7 +128,7 @@ test('deleting a definition removes all objects except protected ones, reports t
 test('a namespace that waits for finalizers is checked less and less often', async (t) => {
   const clock = new FakeClock();
   const api = await startTestApi({ clock, controllers: false });
-  await makeBareNamespace(api, 'golden');
+  await createBareNamespace(api, 'golden');
   let lists = 0;
   const { stop } = await startEngineController(namespaceController, api, {
     clock,

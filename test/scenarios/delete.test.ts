@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import { makeBareNamespace } from '#test/support/bare-namespace.ts';
+import { createBareNamespace } from '#test/support/bare-namespace.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 let api: TestApi;
@@ -92,7 +92,7 @@ const jobDeletes: Record<string, JobDelete> = {
 for (const [name, { query = '', finalizers = [], want }] of Object.entries(jobDeletes)) {
   test(`deleting a Job ${name}`, async () => {
     const bare = await startTestApi({ controllers: false });
-    await makeBareNamespace(bare, 'default');
+    await createBareNamespace(bare, 'default');
     const jobs = '/apis/batch/v1/namespaces/default/jobs';
     const template = { spec: { restartPolicy: 'Never', containers: [{ name: 'c', image: 'i' }] } };
     for (const job of ['one', 'all']) {
@@ -124,7 +124,7 @@ test('objects that finalizers hold do not prevent the deletion of other objects 
   const namespaces = await real.watch('/api/v1/namespaces?watch=1&fieldSelector=metadata.name=crowded');
   await real.ok('DELETE', '/api/v1/namespaces/crowded');
   assert.deepEqual(
-    (await watch.got(2)).map(({ type }) => type),
+    (await watch.awaitEvents(2)).map(({ type }) => type),
     ['ADDED', 'DELETED'],
   );
 
@@ -132,7 +132,7 @@ test('objects that finalizers hold do not prevent the deletion of other objects 
     object.status.conditions?.find((condition: Loose) => condition.type === type)?.message;
   let last: Loose;
   for (let seen = 1; ; seen++) {
-    last = (await namespaces.got(seen))[seen - 1]!.object;
+    last = (await namespaces.awaitEvents(seen))[seen - 1]!.object;
     if (message(last, 'NamespaceContentRemaining')?.includes('150')) break;
   }
   assert.equal(
@@ -150,7 +150,7 @@ test('objects that finalizers hold do not prevent the deletion of other objects 
       real.ok('PATCH', `${url}/${metadata.name}`, { body: { metadata: { finalizers: null } } }),
     ),
   );
-  for (let seen = 1; (await namespaces.got(seen))[seen - 1]!.type !== 'DELETED'; seen++);
+  for (let seen = 1; (await namespaces.awaitEvents(seen))[seen - 1]!.type !== 'DELETED'; seen++);
   watch.stop();
   namespaces.stop();
   await real.stop();

@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test';
 import { aSpec, aVm } from '#api/validation/testing/valid-objects.ts';
 import { asAccount } from '#operator/testing/operator-plane.ts';
 import { startAdmissionScene, type AdmissionScene } from '#test/scenarios/admission-scene.ts';
-import type { Answer, CallOptions, Loose, TestApi } from '#test/support/test-api.ts';
+import type { TestResponse, CallOptions, Loose, TestApi } from '#test/support/test-api.ts';
 
 const VMS = '/apis/kubevirt.io/v1/namespaces/golden/virtualmachines';
 const POLICIES = '/apis/admissionregistration.k8s.io/v1';
@@ -42,7 +42,7 @@ const merge = (body: Loose): CallOptions => ({ body });
 const refusal = (name: string, field: string, value: string) =>
   `the firmware ${field} of VirtualMachine "${name}" cannot be removed: it is "${value}"; keep it in spec.template.spec.domain.firmware.${field}, or set another one there`;
 
-type Write = (path: string, vm: Loose) => Promise<Answer>;
+type Write = (path: string, vm: Loose) => Promise<TestResponse>;
 const patch =
   (options: CallOptions): Write =>
   (path) =>
@@ -191,7 +191,7 @@ for (const [what, change] of Object.entries(templateRemovals)) {
 const APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
 /** Applies like kubectl: fields that were applied before and are no longer in the manifest become null. */
-function apply(name: string, wanted: Loose, gone: Loose = {}): Promise<Answer> {
+function apply(name: string, wanted: Loose, gone: Loose = {}): Promise<TestResponse> {
   const annotations = { [APPLIED]: JSON.stringify(wanted) };
   const body = withNulls({ metadata: { annotations }, spec: wanted.spec }, gone);
   return api.call('PATCH', `${VMS}/${name}`, { body });
@@ -230,7 +230,7 @@ test('apply without the uuid by a user who applied it before keeps it', async ()
   assert.deepEqual(await api.ok('GET', `${VMS}/${name}`), vm);
 });
 
-const applyServerSide = (name: string, body: Loose, manager = 'gitops'): Promise<Answer> =>
+const applyServerSide = (name: string, body: Loose, manager = 'gitops'): Promise<TestResponse> =>
   api.call('PATCH', `${VMS}/${name}?fieldManager=${manager}`, {
     body: { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', ...body },
     contentType: 'application/apply-patch+yaml',

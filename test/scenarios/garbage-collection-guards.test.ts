@@ -55,7 +55,7 @@ async function collectMarkers(): Promise<void> {
   for (const name of ['marker-a', 'marker-b']) {
     const watch = await api.watch(`${CONFIGMAPS}?watch=1&fieldSelector=metadata.name=${name}`);
     await create(api, name, [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'nobody', uid: 'nobody' }]);
-    await watch.got(2);
+    await watch.awaitEvents(2);
     watch.stop();
   }
 }

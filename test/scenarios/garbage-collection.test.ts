@@ -141,7 +141,7 @@ test('orphan: a dependent that no watch has delivered yet is kept, too', async (
   await own.ok('POST', secrets, { body: { apiVersion: 'v1', kind: 'Secret', metadata } });
   const watch = await own.watch(`${configMaps}?watch=1&fieldSelector=metadata.name=root`);
   await own.ok('DELETE', `${configMaps}/root`, { body: { propagationPolicy: 'Orphan' } });
-  for (let seen = 1; (await watch.got(seen))[seen - 1]!.type !== 'DELETED'; seen++);
+  for (let seen = 1; (await watch.awaitEvents(seen))[seen - 1]!.type !== 'DELETED'; seen++);
   assert.deepEqual(ownerNames(await own.ok('GET', `${secrets}/unseen`)), []);
   releaseWatch();
   await late.settle();
@@ -290,9 +290,9 @@ test('unserved owners are left alone until their kind is served; custom kinds ow
   const kinds = await api.watch(`${CRDS}?watch=1&fieldSelector=metadata.name=gadgets.golden.local`);
   await api.ok('DELETE', `${CRDS}/gadgets.golden.local`);
   // Deleting the kind deletes the object, and then what it owned.
-  assert.equal((await watch.got(2))[1]!.type, 'DELETED');
+  assert.equal((await watch.awaitEvents(2))[1]!.type, 'DELETED');
   watch.stop();
-  for (let seen = 1; (await kinds.got(seen))[seen - 1]!.type !== 'DELETED'; seen++);
+  for (let seen = 1; (await kinds.awaitEvents(seen))[seen - 1]!.type !== 'DELETED'; seen++);
   kinds.stop();
 });
 
@@ -319,7 +319,7 @@ test('dependents of a kind are deleted also if the kind disappears before its ob
   await create('of-late', { owners: [owner(late)] });
   const watch = await api.watch(`${CRDS}?watch=1&fieldSelector=metadata.name=gadgets.golden.local`);
   await api.ok('DELETE', `${CRDS}/gadgets.golden.local`);
-  for (let seen = 1; (await watch.got(seen))[seen - 1]!.type !== 'DELETED'; seen++);
+  for (let seen = 1; (await watch.awaitEvents(seen))[seen - 1]!.type !== 'DELETED'; seen++);
   watch.stop();
   allowRead();
   assert.deepEqual(await remainingOf('of-late'), []);

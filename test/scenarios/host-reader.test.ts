@@ -8,10 +8,10 @@ import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
 import { createHostReader } from '#plane/host-reader.ts';
-import { Metrics } from '#runtime/metrics.ts';
+import { MetricRegistry } from '#runtime/metrics.ts';
 import { createNodeConnections } from '#subresources/node-connections.ts';
 import { issueServerCertificate } from '#test/support/extension-server.ts';
-import { startFront } from '#test/support/front-server.ts';
+import { startFrontServer } from '#test/support/front-server.ts';
 import { aNode, issuerOf } from '#test/support/kubelet-server.ts';
 import { ADMIN } from '#test/support/test-api.ts';
 import { FakeNode } from '#test/scenarios/subresources-scene.ts';
@@ -42,7 +42,7 @@ class HostNode extends FakeNode {
 }
 
 test('the devices of guests are read over HTTPS', async (t) => {
-  const front = await startFront(t);
+  const front = await startFrontServer(t);
   const node = new HostNode();
   const served = issueServerCertificate(issuerOf(front.pkiDir), ['127.0.0.1']);
   const endpoint = await startNodeEndpoint({
@@ -54,7 +54,7 @@ test('the devices of guests are read over HTTPS', async (t) => {
     log: silentLog,
     clock: systemClock,
   });
-  await front.put('/api/v1/nodes', aNode('node-1', endpoint.port));
+  await front.create('/api/v1/nodes', aNode('node-1', endpoint.port));
   const client = createClient(
     createInProcessTransport({ handler: front.core.handler, user: ADMIN, userAgent: 'test' }),
   );
@@ -64,7 +64,7 @@ test('the devices of guests are read over HTTPS', async (t) => {
     return createNodeConnections({ client, cert, key, ca: front.caPem, clock: systemClock });
   };
   const reader = connectionsOf(HOST_READER);
-  const metrics = new Metrics();
+  const metrics = new MetricRegistry();
   const hosts = createHostReader(reader, metrics);
 
   await t.test('a complete response, as the node sent it', async () => {

@@ -14,7 +14,7 @@ import { groupResource, type ResourceType } from '#kube/meta.ts';
 import { systemClock } from '#lib/clock.ts';
 import { makeAuthority } from '#lib/pki/authority.ts';
 import { applyInstallation, INSTALL_MANAGER, installObjects, installYaml, isOfForeignKind } from '#operator/install.ts';
-import { uninstallation } from '#operator/uninstall.ts';
+import { planUninstall } from '#operator/uninstall.ts';
 import { CLUSTER_ROLES, VALIDATING_WEBHOOKS } from '#operator/kinds.ts';
 import { ADMIN, startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
@@ -28,7 +28,7 @@ after(() => api.stop());
 
 async function install({ dryRun = false } = {}): Promise<string[]> {
   const lines: string[] = [];
-  await applyInstallation({ client, clock: systemClock, dryRun, say: (line) => lines.push(line) });
+  await applyInstallation({ client, clock: systemClock, dryRun, print: (line) => lines.push(line) });
   return lines.filter((line) => !/ unchanged( \(dry run\))?$|^note: /.test(line));
 }
 
@@ -153,7 +153,7 @@ test('over a version with a webhook for KubeVirt objects: that hook is removed, 
 });
 
 test('uninstalled by the printed commands and installed again, everything is as before', async () => {
-  const found = await uninstallation(client);
+  const found = await planUninstall(client);
   assert.ok('commands' in found);
   const targets = found.commands.map((command) => command.replace('kubectl delete --ignore-not-found ', ''));
   const firstKind = targets.findIndex((target) => target.startsWith('customresourcedefinitions'));

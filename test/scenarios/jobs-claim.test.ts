@@ -1,7 +1,15 @@
 /** Ownership of pods when the controllers know less than the API, and Jobs with the accounts of their controllers. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { aJob, JOBS, PODS, startScene, standing, submit, SUCCEEDED } from '#test/support/job-scene.ts';
+import {
+  aJob,
+  JOBS,
+  PODS,
+  startJobScene,
+  trueConditions,
+  submitJob,
+  SUCCEEDED_CONDITIONS,
+} from '#test/support/job-scene.ts';
 import { startTestApi, type Loose } from '#test/support/test-api.ts';
 
 const ORPHANED = { metadata: { ownerReferences: null } };
@@ -12,9 +20,9 @@ const ownershipOf = ({ metadata }: Loose) => [
 ];
 
 test('pods that a Job orphaned are not adopted by a controller that has not seen the deletion yet', async (t) => {
-  const scene = await startScene(t);
-  await submit(scene, aJob());
-  const [pod] = await scene.active();
+  const scene = await startJobScene(t);
+  await submitJob(scene, aJob());
+  const [pod] = await scene.activePods();
   await scene.node.run(pod);
   await scene.settle();
   const releaseJobs = scene.holdJobs();
@@ -34,20 +42,20 @@ test('pods that a Job orphaned are not adopted by a controller that has not seen
 });
 
 test('pods that lost their owner are adopted again while the Job exists', async (t) => {
-  const scene = await startScene(t);
-  const { metadata } = await submit(scene, aJob());
-  const [pod] = await scene.active();
+  const scene = await startJobScene(t);
+  const { metadata } = await submitJob(scene, aJob());
+  const [pod] = await scene.activePods();
   await scene.api.ok('PATCH', `${PODS}/${pod.metadata.name}`, { body: ORPHANED });
   await scene.settle();
-  const [kept, ...others] = await scene.active();
+  const [kept, ...others] = await scene.activePods();
   assert.deepEqual(others, []);
   assert.equal(kept.metadata.ownerReferences[0].uid, metadata.uid);
 });
 
 test('a pod whose Job no watch has delivered yet is not released', async (t) => {
-  const scene = await startScene(t);
+  const scene = await startJobScene(t);
   const releaseJobs = scene.holdJobs();
-  const { metadata } = await submit(scene, aJob());
+  const { metadata } = await submitJob(scene, aJob());
   const made = podOf(metadata);
   await scene.api.ok('POST', PODS, { body: made });
   await scene.settle();
@@ -57,10 +65,10 @@ test('a pod whose Job no watch has delivered yet is not released', async (t) => 
 });
 
 test('a pod of an earlier Job of the same name is released', async (t) => {
-  const scene = await startScene(t);
-  const { metadata } = await submit(scene, aJob({ suspend: true }));
+  const scene = await startJobScene(t);
+  const { metadata } = await submitJob(scene, aJob({ suspend: true }));
   await scene.api.ok('DELETE', `${JOBS}/work?propagationPolicy=Background`);
-  await submit(scene, aJob({ suspend: true }));
+  await submitJob(scene, aJob({ suspend: true }));
   await scene.api.ok('POST', PODS, { body: podOf(metadata) });
   await scene.settle();
   const [pod] = await scene.pods();
@@ -96,7 +104,7 @@ test('with the accounts of the controllers a Job adopts pods, completes, and del
     await api.ok('PATCH', `${PODS}/${pod.metadata.name}/status`, { body: { status: { phase: 'Succeeded' } } });
   }
   await api.settle();
-  assert.deepEqual(standing(await api.ok('GET', `${JOBS}/work`)), SUCCEEDED);
+  assert.deepEqual(trueConditions(await api.ok('GET', `${JOBS}/work`)), SUCCEEDED_CONDITIONS);
   await api.ok('DELETE', `${JOBS}/work?propagationPolicy=Background`);
   await api.settle();
   assert.deepEqual(await pods(), []);

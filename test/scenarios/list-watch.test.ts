@@ -114,7 +114,7 @@ describe('watch', () => {
     await api.ok('PATCH', `${GADGETS}/w1`, { body: { spec: { size: 2 } } });
     await api.ok('POST', GADGETS, { body: aGadget('w2', { size: 1 }, { labels: { w: '2' } }) });
     await api.ok('DELETE', `${GADGETS}/w2`);
-    assert.deepEqual(types(await watch.got(4)), ['ADDED w1', 'MODIFIED w1', 'ADDED w2', 'DELETED w2']);
+    assert.deepEqual(types(await watch.awaitEvents(4)), ['ADDED w1', 'MODIFIED w1', 'ADDED w2', 'DELETED w2']);
     const versions = watch.events.map(({ object }) => Number(object.metadata.resourceVersion));
     assert.deepEqual(
       versions,
@@ -129,7 +129,7 @@ describe('watch', () => {
     );
     await api.ok('PATCH', `${GADGETS}/w1`, { body: { metadata: { labels: { w: '9' } } } });
     await api.ok('PATCH', `${GADGETS}/w1`, { body: { metadata: { labels: { w: '1' } } } });
-    const [left, entered] = await watch.got(2);
+    const [left, entered] = await watch.awaitEvents(2);
     assert.deepEqual([left!.type, entered!.type], ['DELETED', 'ADDED']);
     assert.equal(left!.object.metadata.labels.w, '1', 'the last state that matched');
     assert.equal(Number(left!.object.metadata.resourceVersion) + 1, Number(entered!.object.metadata.resourceVersion));
@@ -142,7 +142,7 @@ describe('watch', () => {
     const watch = await api.watch(`${GADGETS}?watch=1&resourceVersion=${metadata.resourceVersion}`);
     await api.ok('PATCH', `${GADGETS}/a`, { body: { spec: { size: 5 } } });
     assert.deepEqual(
-      (await watch.got(2)).map(({ object }) => object.spec.size),
+      (await watch.awaitEvents(2)).map(({ object }) => object.spec.size),
       [4, 5],
     );
     watch.stop();
@@ -152,7 +152,7 @@ describe('watch', () => {
     const watch = await api.watch(
       `${GADGETS}?watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&labelSelector=w`,
     );
-    const events = await watch.got(2);
+    const events = await watch.awaitEvents(2);
     assert.deepEqual(types(events), ['ADDED w1', 'BOOKMARK']);
     assert.equal(events[1]!.object.metadata.annotations['k8s.io/initial-events-end'], 'true');
     assert.equal(events[1]!.object.metadata.resourceVersion, String(api.store.revision));
@@ -164,7 +164,7 @@ describe('watch', () => {
       `${GADGETS}?watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&labelSelector=w`,
     );
     await api.ok('PATCH', `${GADGETS}/w1`, { body: { spec: { size: 6 } } });
-    assert.deepEqual(types(await watch.got(1)), ['MODIFIED w1']);
+    assert.deepEqual(types(await watch.awaitEvents(1)), ['MODIFIED w1']);
     watch.stop();
   });
 
@@ -192,7 +192,7 @@ describe('watch', () => {
       accept: 'application/json;as=Table;v=v1;g=meta.k8s.io',
     });
     await api.ok('PATCH', `${GADGETS}/w1`, { body: { spec: { size: 8 } } });
-    const [first, second] = await watch.got(2);
+    const [first, second] = await watch.awaitEvents(2);
     assert.equal(first!.object.columnDefinitions.length, 4);
     assert.equal(second!.object.columnDefinitions, null);
     assert.equal(second!.object.rows[0].cells[1], 8);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { EVICTION_STRATEGIES } from '#api/kubevirt/kind.ts';
 import { aMigration, aVm, aVmi } from '#api/validation/testing/valid-objects.ts';
-import { evacuationMark } from '#plane/migration-lookup.ts';
+import { createEvacuationMarker } from '#plane/migration-lookup.ts';
 import { startAdmissionScene, type AdmissionScene } from '#test/scenarios/admission-scene.ts';
 import type { Loose, TestApi } from '#test/support/test-api.ts';
 
@@ -182,7 +182,7 @@ test('the settings contain the default for all guests', async () => {
 test('the mark applies to this instance, not to a later one of the same name', async () => {
   const name = await createRunning(LIVE);
   const vmi = await api.ok('GET', `${INSTANCES}/${name}`);
-  const mark = evacuationMark(scene.plane.client('selfsame-webhook'));
+  const mark = createEvacuationMarker(scene.plane.client('selfsame-webhook'));
   await assert.rejects(mark({ ...vmi, metadata: { ...vmi.metadata, uid: 'another' } }, 'node-9'), { code: 422 });
   assert.equal(await markOf(name), undefined);
 });

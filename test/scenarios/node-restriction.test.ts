@@ -1,7 +1,7 @@
 /** Nodes through the whole core: all nodes share a role, and admission separates them. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { startTestApi, type Answer, type Loose, type TestApi } from '#test/support/test-api.ts';
+import { startTestApi, type TestResponse, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 const N1 = { user: { name: 'system:node:n1', groups: ['system:nodes', 'system:authenticated'] } };
 const PODS = '/api/v1/namespaces/default/pods';
@@ -12,7 +12,10 @@ const aNode = (name: string, spec: Loose = {}) => ({ apiVersion: 'v1', kind: 'No
 const aLease = (name: string) => ({ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name } });
 const tokenRequest = (spec: Loose = {}) => ({ apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec });
 
-const cases: Record<string, { do: (api: TestApi, uid: (pod: string) => string) => Promise<Answer>; want: number }> = {
+const cases: Record<
+  string,
+  { do: (api: TestApi, uid: (pod: string) => string) => Promise<TestResponse>; want: number }
+> = {
   'a token for any account': { do: (api) => api.call('POST', TOKEN, { ...N1, body: tokenRequest() }), want: 403 },
   'a token for a system account': {
     do: (api) =>
@@ -49,12 +52,12 @@ const cases: Record<string, { do: (api: TestApi, uid: (pod: string) => string) =
   },
 };
 
-function requestToken(api: TestApi, name: string, uid: string): Promise<Answer> {
+function requestToken(api: TestApi, name: string, uid: string): Promise<TestResponse> {
   const boundObjectRef = { apiVersion: 'v1', kind: 'Pod', name, uid };
   return api.call('POST', TOKEN, { ...N1, body: tokenRequest({ boundObjectRef }) });
 }
 
-function patchStatus(api: TestApi, url: string): Promise<Answer> {
+function patchStatus(api: TestApi, url: string): Promise<TestResponse> {
   return api.call('PATCH', `${url}/status`, { ...N1, body: { status: { conditions: [] } } });
 }
 

@@ -24,7 +24,7 @@ test('the state of a protected VM is marked, and so is its volume', async (t) =>
     await scene.settle();
   };
 
-  for (const name of ['kept', 'persistent-state-for-db']) await scene.claim(name, { storageClassName: '' });
+  for (const name of ['kept', 'persistent-state-for-db']) await scene.addClaim(name, { storageClassName: '' });
   const spec = {
     capacity: { storage: '1Gi' },
     accessModes: ['ReadWriteOnce'],

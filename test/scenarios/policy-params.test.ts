@@ -1,7 +1,7 @@
 /** Permissions for parameters in policies and bindings: authors cannot use them to read what they may not read. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { MALLORY, startTestApi, type Answer, type Loose, type TestApi } from '#test/support/test-api.ts';
+import { MALLORY, startTestApi, type TestResponse, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 const POLICIES = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies';
 const BINDINGS = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings';
@@ -36,7 +36,7 @@ function binding(name: string, policyName: string, paramRef?: Loose): Loose {
   };
 }
 
-type Act = (api: TestApi) => Promise<Answer>;
+type Act = (api: TestApi) => Promise<TestResponse>;
 const asMallory = { user: MALLORY };
 const post =
   (url: string, body: Loose): Act =>

@@ -155,7 +155,7 @@ test('roles with the label of admin, edit or view are aggregated into them', asy
 /** Waits for a state of the role, checked after each change. */
 async function awaitRole(name: string, holds: () => Promise<boolean>): Promise<void> {
   const watch = await api.watch(`${RBAC}/clusterroles?watch=true&fieldSelector=metadata.name=${name}`);
-  for (let seen = 1; !(await holds()); seen++) await watch.got(seen);
+  for (let seen = 1; !(await holds()); seen++) await watch.awaitEvents(seen);
   watch.stop();
 }
 

@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test';
 import { RECORD_FINALIZER } from '#api/names.ts';
 import { asAccount } from '#operator/testing/operator-plane.ts';
 import { startAdmissionScene, type AdmissionScene } from '#test/scenarios/admission-scene.ts';
-import type { Answer, CallOptions, Loose, TestApi } from '#test/support/test-api.ts';
+import type { TestResponse, CallOptions, Loose, TestApi } from '#test/support/test-api.ts';
 
 const RECORDS = '/apis/identity.selfsame.io/v1/namespaces/golden/virtualmachineidentities';
 const VMS = '/apis/kubevirt.io/v1/namespaces/golden/virtualmachines';
@@ -50,7 +50,7 @@ async function createRecord({ isOwned = true }: { readonly isOwned?: boolean } =
   });
 }
 
-type Attempt = (path: string, record: Loose, as: CallOptions) => Promise<Answer>;
+type Attempt = (path: string, record: Loose, as: CallOptions) => Promise<TestResponse>;
 
 const patch =
   (body: Loose, at = ''): Attempt =>
@@ -108,7 +108,7 @@ for (const [kind, attempts] of Object.entries({ deleted: deletes, changed: write
 
 test('the refusal says what to do instead', async () => {
   const { name } = (await createRecord()).metadata;
-  const message = async (answer: Promise<Answer>) => {
+  const message = async (answer: Promise<TestResponse>) => {
     const { message } = (await answer).body;
     return message.slice(message.indexOf('denied request: ') + 'denied request: '.length);
   };

@@ -4,7 +4,7 @@ import { after, afterEach, before, test } from 'node:test';
 import { LocalServices } from '#engine/services.ts';
 import { GADGET, gadget, GADGETS, owners, startApplyScene, type ApplyScene } from '#test/scenarios/apply-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
-import { jsonPatch, reviewAnswer } from '#test/support/webhook-server.ts';
+import { jsonPatch, buildReviewAnswer } from '#test/support/webhook-server.ts';
 
 let api: ApplyScene;
 /** Runs in the webhook at its next review; later reviews change nothing. */
@@ -16,7 +16,7 @@ before(async () => {
     async review(_path, review) {
       const act = next;
       next = undefined;
-      return reviewAnswer(review, (await act?.()) ?? {});
+      return buildReviewAnswer(review, (await act?.()) ?? {});
     },
   });
   api = await startApplyScene({ services });

@@ -5,8 +5,8 @@ import { matchesAny, parseGlob } from '#api/validation/glob.ts';
 import { isMachineTypeName } from '#api/validation/machine.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { settingsPolicy } from '#operator/objects/settings-policy.ts';
-import { seededRandom } from '#test/support/seeded-random.ts';
-import { startTestApi, type Answer, type Loose, type TestApi } from '#test/support/test-api.ts';
+import { createSeededRandom } from '#test/support/seeded-random.ts';
+import { startTestApi, type TestResponse, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 const SYSTEM = '/apis/kubevirt.io/v1/namespaces/selfsame-system/kubevirts';
@@ -34,10 +34,10 @@ const aKubeVirt = (spec: unknown, name = 'kubevirt'): Loose => ({
   spec,
 });
 const configured = (configuration: Loose): Loose => ({ configuration });
-const dryCreate = (spec: unknown, path = SYSTEM, name = 'kubevirt'): Promise<Answer> =>
+const dryCreate = (spec: unknown, path = SYSTEM, name = 'kubevirt'): Promise<TestResponse> =>
   api.call('POST', `${path}?dryRun=All`, { body: aKubeVirt(spec, name) });
 
-function assertRefused({ status, body, text }: Answer, want: string): void {
+function assertRefused({ status, body, text }: TestResponse, want: string): void {
   assert.equal(status, 422, text);
   assert.ok(body.message.includes(DENIED), body.message);
   assert.equal(body.message.slice(body.message.indexOf(DENIED) + DENIED.length), want);
@@ -176,7 +176,7 @@ test('existing invalid values do not prevent other changes', async () => {
 });
 
 test('the policy interprets globs and machine types like the admission of VMs', async (t) => {
-  const random = seededRandom(t);
+  const random = createSeededRandom(t);
   const randomText = (letters: string, maxLength: number) =>
     Array.from({ length: random.between(1, maxLength) }, () => random.pick([...letters])).join('');
   for (let round = 0; round < 40; round++) {

@@ -12,19 +12,19 @@ import { startControllers } from '#engine/controllers/start.ts';
 import { apiVersionOf, type ObjectMeta, type OwnerReference, type ResourceType } from '#kube/meta.ts';
 import { silentLog } from '#lib/log.ts';
 import { systemClock } from '#lib/clock.ts';
-import { NoDisplay, type ContainerLog, type EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
+import { NoDisplayError, type ContainerLog, type EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
-import type { GuestPort } from '#node/hypervisor/guest-lines.ts';
-import type { Domain, DomainState } from '#node/hypervisor/hypervisor.ts';
-import { apiServices, SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
+import type { GuestPort } from '#node/hypervisor/guest-access.ts';
+import type { DomainInfo, DomainState } from '#node/hypervisor/hypervisor.ts';
+import { apiServiceObjects, SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { serviceRoles } from '#operator/roles/services.ts';
 import { createNodeConnections } from '#subresources/node-connections.ts';
 import { createSubresourcesApi } from '#subresources/subresources-api.ts';
 import { issueServerCertificate } from '#test/support/extension-server.ts';
-import { startFront, type FrontServer } from '#test/support/front-server.ts';
+import { startFrontServer, type FrontServer } from '#test/support/front-server.ts';
 import { aNode, issuerOf } from '#test/support/kubelet-server.ts';
-import { http1Request } from '#test/support/raw-https.ts';
+import { sendHttp1Request } from '#test/support/raw-https.ts';
 import type { Scope } from '#test/support/server-process.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
@@ -40,18 +40,18 @@ export interface SubresourceResponse {
 interface Builders {
   /** Returns a name that is not used yet. */
   newName(): string;
-  aVm(name: string, spec: Loose, status?: Loose): Promise<void>;
+  createVm(name: string, spec: Loose, status?: Loose): Promise<void>;
   /**
    * Creates an instance, on the scene's node unless the options say otherwise. `spec` is added to its spec, other
    * options to its status.
    */
-  aVmi(name: string, status: Loose): Promise<Loose>;
+  createVmi(name: string, status: Loose): Promise<Loose>;
   patchStatus(type: ResourceType, name: string, status: Loose): Promise<Loose>;
   readVm(name: string): Promise<Loose>;
   readVmi(name: string): Promise<Loose>;
 }
 
-export interface Scene extends Builders {
+export interface SubresourcesScene extends Builders {
   readonly front: FrontServer;
   readonly node: FakeNode;
   readonly admin: Client;
@@ -77,8 +77,8 @@ export interface Scene extends Builders {
   stop(): Promise<void>;
 }
 
-export async function startSubresourcesScene(t: Scope): Promise<Scene> {
-  const front = await startFront(t);
+export async function startSubresourcesScene(t: Scope): Promise<SubresourcesScene> {
+  const front = await startFrontServer(t);
   const running = await startControllers({ core: front.core, caPem: front.caPem, clock: systemClock, log: silentLog });
   const settle = async () => {
     for (let i = 0; i < 20; i++) {
@@ -105,7 +105,7 @@ export async function startSubresourcesScene(t: Scope): Promise<Scene> {
     log: silentLog,
     clock: systemClock,
   });
-  await front.put('/api/v1/nodes', aNode(NODE, endpoint.port));
+  await front.create('/api/v1/nodes', aNode(NODE, endpoint.port));
 
   const own = clientOf(ACCOUNT, ['system:serviceaccounts', 'system:authenticated']);
   const watched: Client = {
@@ -120,11 +120,11 @@ export async function startSubresourcesScene(t: Scope): Promise<Scene> {
   const nodes = createNodeConnections({ client: own, cert, key, ca: front.caPem, clock: systemClock });
   const api = createSubresourcesApi({ client: watched, nodes, log: silentLog, clock: systemClock });
   front.services.register('selfsame-system', SUBRESOURCES_SERVICE, { api });
-  for (const { object } of apiServices) await front.put(API_SERVICES, object);
+  for (const { object } of apiServiceObjects) await front.create(API_SERVICES, object);
   await settle();
 
   const admin = clientOf('admin', ['system:masters', 'system:authenticated']);
-  const scene: Scene = {
+  const scene: SubresourcesScene = {
     front,
     node,
     admin,
@@ -136,7 +136,7 @@ export async function startSubresourcesScene(t: Scope): Promise<Scene> {
     async call(method, path, { body, access = front.admin } = {}) {
       const headers = { 'content-type': 'application/json' };
       const text = body === undefined ? {} : { body: JSON.stringify(body) };
-      const answer = await http1Request(access, { method, path, headers, ...text });
+      const answer = await sendHttp1Request(access, { method, path, headers, ...text });
       return { status: answer.status, body: answer.text === '' ? '' : JSON.parse(answer.text) };
     },
     async virtctl(...argv) {
@@ -173,7 +173,7 @@ function createBuilders(admin: Client): Builders {
   let count = 0;
   const domain = { devices: {} };
   const named = (name: string) => ({ namespace: 'default', name });
-  const patchStatus: Scene['patchStatus'] = (type, name, status) =>
+  const patchStatus: SubresourcesScene['patchStatus'] = (type, name, status) =>
     admin.patch(type, named(name), { type: 'merge', body: { status } }, { subresource: 'status' });
   const create = (type: ResourceType, name: string, spec: Loose, metadata: ObjectMeta = {}) =>
     admin.create(type, {
@@ -193,11 +193,11 @@ function createBuilders(admin: Client): Builders {
   return {
     patchStatus,
     newName: () => `vm-${count++}`,
-    async aVm(name, spec, status) {
+    async createVm(name, spec, status) {
       await create(VIRTUAL_MACHINES, name, { template: { spec: { domain } }, ...spec });
       if (status !== undefined) await patchStatus(VIRTUAL_MACHINES, name, status);
     },
-    async aVmi(name, { spec = {}, ...status }) {
+    async createVmi(name, { spec = {}, ...status }) {
       await create(VIRTUAL_MACHINE_INSTANCES, name, { domain, ...spec }, { ownerReferences: await ownerOf(name) });
       return await patchStatus(VIRTUAL_MACHINE_INSTANCES, name, { nodeName: NODE, ...status });
     },
@@ -210,13 +210,17 @@ const API_SERVICES = '/apis/apiregistration.k8s.io/v1/apiservices';
 
 async function installKinds(front: FrontServer): Promise<void> {
   const crds = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
-  for (const { object } of definitions) await front.put(crds, object);
+  for (const { object } of definitions) await front.create(crds, object);
   const rbac = { apiVersion: 'rbac.authorization.k8s.io/v1', metadata: { name: 'subresources' } };
   const path = '/apis/rbac.authorization.k8s.io/v1';
-  await front.put(`${path}/clusterroles`, { ...rbac, kind: 'ClusterRole', rules: serviceRoles[SUBRESOURCES_SERVICE] });
+  await front.create(`${path}/clusterroles`, {
+    ...rbac,
+    kind: 'ClusterRole',
+    rules: serviceRoles[SUBRESOURCES_SERVICE],
+  });
   const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'subresources' };
   const subjects = [{ kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: ACCOUNT }];
-  await front.put(`${path}/clusterrolebindings`, { ...rbac, kind: 'ClusterRoleBinding', roleRef, subjects });
+  await front.create(`${path}/clusterrolebindings`, { ...rbac, kind: 'ClusterRoleBinding', roleRef, subjects });
 }
 
 function kubeconfigOf({ server, certificateAuthority, clientCertificate, clientKey }: ClusterAccess): string {
@@ -271,7 +275,7 @@ export class FakeNode implements EndpointAgent {
     this.#states.set(name, state);
   }
 
-  find(namespace: string, name: string): Domain | undefined {
+  find(namespace: string, name: string): DomainInfo | undefined {
     const current = this.#states.get(name);
     if (namespace !== 'default' || current === undefined) return undefined;
     return { id: name, name, machine: 'pc-q35-7.2', startedAtMs: 0, current, deviceEvents: 0 };
@@ -315,14 +319,14 @@ export class FakeNode implements EndpointAgent {
 
   /** Opens a display that introduces itself as a VNC server and echoes in capitals. */
   async openDisplay(id: string): Promise<Duplex> {
-    if (this.isHeadless) throw new NoDisplay();
+    if (this.isHeadless) throw new NoDisplayError();
     const display = echoing('RFB 003.008\n');
     this.displays.set(id, display);
     return display;
   }
 
   async screenshot(id: string, { moveCursor }: { readonly moveCursor: boolean }): Promise<Buffer> {
-    if (this.isHeadless) throw new NoDisplay();
+    if (this.isHeadless) throw new NoDisplayError();
     this.done.push(`screenshot ${id}${moveCursor ? ' moved' : ''}`);
     return PICTURE;
   }

@@ -267,7 +267,7 @@ describe('namespaces', () => {
     await api.ok('PATCH', '/apis/golden.local/v1/namespaces/brief/gadgets/inside', {
       body: { metadata: { finalizers: null } },
     });
-    for (let seen = 1; (await watch.got(seen))[seen - 1]!.type !== 'DELETED'; seen++);
+    for (let seen = 1; (await watch.awaitEvents(seen))[seen - 1]!.type !== 'DELETED'; seen++);
     watch.stop();
     assert.equal((await api.call('GET', '/api/v1/namespaces/brief')).status, 404);
     assert.deepEqual((await api.ok('GET', '/api/v1/namespaces/brief/configmaps')).items, []);

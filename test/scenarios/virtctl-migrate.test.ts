@@ -4,12 +4,12 @@ import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { after, before, suite, test } from 'node:test';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
-import { Sink, startSubresourcesScene, type Scene } from '#test/scenarios/subresources-scene.ts';
+import { Sink, startSubresourcesScene, type SubresourcesScene } from '#test/scenarios/subresources-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
 const TYPE = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
 
-let scene: Scene;
+let scene: SubresourcesScene;
 const cleanups: (() => unknown)[] = [];
 
 before(async () => {
@@ -26,8 +26,8 @@ after(async () => {
  */
 async function createRunning(): Promise<string> {
   const name = `${scene.newName()}-${'x'.repeat(63)}`;
-  await scene.aVm(name, { runStrategy: 'Always' });
-  await scene.aVmi(name, { phase: 'Running' });
+  await scene.createVm(name, { runStrategy: 'Always' });
+  await scene.createVmi(name, { phase: 'Running' });
   return name;
 }
 

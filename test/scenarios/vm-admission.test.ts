@@ -7,7 +7,7 @@ import { aSpec, aVm, aVmi } from '#api/validation/testing/valid-objects.ts';
 import { newUid } from '#lib/ids.ts';
 import { asAccount, type OperatorPlane } from '#operator/testing/operator-plane.ts';
 import { startAdmissionScene, type AdmissionScene } from '#test/scenarios/admission-scene.ts';
-import type { Answer, Loose, TestApi } from '#test/support/test-api.ts';
+import type { TestResponse, Loose, TestApi } from '#test/support/test-api.ts';
 
 const VMS = '/apis/kubevirt.io/v1/namespaces/golden/virtualmachines';
 const BLUE = '/apis/kubevirt.io/v1/namespaces/blue/virtualmachines';
@@ -33,7 +33,7 @@ const firmware = (value: unknown) => ({ spec: { template: { spec: { domain: { fi
 
 test('a new VM gets its own identity', async () => {
   const [a, b] = await Promise.all([create(named(aVm(firmware(null)))), create(named(aVm(firmware(null))))]);
-  const identities = [a, b].map(({ body }: Answer) => body.spec.template.spec.domain.firmware);
+  const identities = [a, b].map(({ body }: TestResponse) => body.spec.template.spec.domain.firmware);
   for (const { uuid, serial } of identities) assert.deepEqual([UUID.test(uuid), UUID.test(serial)], [true, true]);
   assert.equal(new Set(identities.flatMap(({ uuid, serial }: Loose) => [uuid, serial])).size, 4);
 });

@@ -34,7 +34,7 @@ after(async () => {
 afterEach(async () => {
   for (const path of installed.splice(0)) await api.ok('DELETE', path);
   await api.ok('DELETE', GADGETS);
-  server.seen.length = 0;
+  server.reviews.length = 0;
 });
 
 function aConfiguration(plural: string, overrides: Loose = {}): Loose {
@@ -61,7 +61,7 @@ async function install(plural: string, overrides: Loose = {}): Promise<void> {
   installed.push(`${CONFIGS}/${plural}/config`);
 }
 
-const webhookRequests = () => server.seen.map(({ review }) => review.request);
+const webhookRequests = () => server.reviews.map(({ review }) => review.request);
 
 test('with matchPolicy Equivalent a webhook gets the version of its rule, and the client its own', async () => {
   server.answer('/hook', ({ operation }) =>
@@ -84,9 +84,9 @@ test('with matchPolicy Exact a webhook does not get other versions', async () =>
   server.answer('/hook', () => ({}));
   await install(VALIDATING, { matchPolicy: 'Exact', rule: { apiVersions: ['v1beta1'] } });
   await api.ok('POST', GADGETS, { body: aGadget('one') });
-  assert.equal(server.seen.length, 0);
+  assert.equal(server.reviews.length, 0);
   await api.ok('POST', BETA, { body: { ...aGadget('two'), apiVersion: 'golden.local/v1beta1' } });
-  assert.equal(server.seen.length, 1);
+  assert.equal(server.reviews.length, 1);
 });
 
 test('an update contains both objects, a status update names its subresource', async () => {
@@ -120,7 +120,7 @@ test('a new version of the kind is matched as soon as it is served', async () =>
   server.answer('/hook', () => ({}));
   await install(VALIDATING, { matchPolicy: 'Exact', rule: { apiVersions: ['v2'] } });
   await api.ok('POST', GADGETS, { body: aGadget('one') });
-  assert.equal(server.seen.length, 0);
+  assert.equal(server.reviews.length, 0);
   const definition = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.golden.local';
   const { spec } = await api.ok('GET', definition);
   const [v1] = spec.versions;
@@ -129,7 +129,7 @@ test('a new version of the kind is matched as soon as it is served', async () =>
   });
   const created = { ...aGadget('two'), apiVersion: 'golden.local/v2' };
   await api.ok('POST', GADGETS.replace('/v1/', '/v2/'), { body: created });
-  assert.equal(server.seen.length, 1);
+  assert.equal(server.reviews.length, 1);
 });
 
 test('a webhook with side effects is not called in a dry run', async () => {
@@ -145,7 +145,7 @@ test('a webhook with side effects is not called in a dry run', async () => {
     [status, body.reason, body.message],
     [400, 'BadRequest', 'admission webhook "hook.golden.local" does not support dry run'],
   );
-  assert.equal(server.seen.length, 0);
+  assert.equal(server.reviews.length, 0);
   await api.ok('POST', GADGETS, { body: aGadget('one') });
-  assert.equal(server.seen[0]!.review.apiVersion, 'admission.k8s.io/v1beta1', 'in the version that it supports');
+  assert.equal(server.reviews[0]!.review.apiVersion, 'admission.k8s.io/v1beta1', 'in the version that it supports');
 });

@@ -1,7 +1,7 @@
 /** A node agent with simulated guests on a test API, with the permissions of a node. The test plays the controllers. */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import { crdOf } from '#api/custom-kind.ts';
+import { buildCrd } from '#api/custom-kind.ts';
 import { customKinds } from '#api/kinds.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
@@ -102,7 +102,7 @@ export interface AgentScene {
   /** Every domain whose devices were read, by any agent of the scene. */
   readonly learned: string[];
   /** Errors of the next readings, in order. */
-  readonly learnFaults: Error[];
+  readonly learnErrors: Error[];
   settle(): Promise<void>;
   advance(seconds: number): Promise<void>;
   /** Cuts the agent off after this many further steps, until the next agent starts. */
@@ -202,7 +202,7 @@ export async function startAgentScene(t: TestContext, options: SceneOptions = {}
     volumes,
     writes,
     learned,
-    learnFaults,
+    learnErrors: learnFaults,
     starts,
     cutAfter: (count) => void (writesLeft = count),
     agent: () => agent,
@@ -295,7 +295,7 @@ export function aLauncher(vmi: Loose, { name = `launcher-${vmi.metadata.name}`, 
 /** Creates our kinds and the permissions that the operator grants to nodes. */
 async function installKinds(api: TestApi): Promise<void> {
   await api.settle();
-  const definitions = [...customKinds.map(crdOf), ...volumeSnapshotDefinitions.map(({ object }) => object)];
+  const definitions = [...customKinds.map(buildCrd), ...volumeSnapshotDefinitions.map(({ object }) => object)];
   for (const body of definitions) {
     await api.ok('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', { body });
   }

@@ -15,23 +15,23 @@ import { PODS } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
-import { startServer, temporaryDir, transportTo, type Scope } from '#test/support/server-process.ts';
+import { startServer, createTemporaryDir, openTransport, type Scope } from '#test/support/server-process.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 /** The kubeconfig of an administrator of an existing cluster on which Selfsame may be installed. */
 export const REAL_CLUSTER = process.env['SELFSAME_CLUSTER_KUBECONFIG'];
 const KILLED_MS = 8000;
 
-export interface Process {
+export interface ChildProcess {
   readonly pid: number;
   /** Resolves when the process has printed this line; rejects if it ends before. */
-  says(line: string): Promise<void>;
+  awaitLine(line: string): Promise<void>;
   kill(signal: NodeJS.Signals): Promise<void>;
   output(): string;
 }
 
 /** Starts the program with these arguments. It is killed at the end of the test at the latest. */
-export function launchProgram(t: Scope, args: readonly string[]): Process {
+export function launchProgram(t: Scope, args: readonly string[]): ChildProcess {
   const program = ['--disable-warning=ExperimentalWarning', join(ROOT, 'src/main.ts'), ...args];
   const child = spawn(process.execPath, program, {
     env: { ...process.env, NODE_COMPILE_CACHE: join(ROOT, '.cache/node-compile'), SELFSAME_LOG_LEVEL: 'warn' },
@@ -50,7 +50,7 @@ export function launchProgram(t: Scope, args: readonly string[]): Process {
   return {
     pid: child.pid!,
     output: () => stdout + stderr,
-    says: (line) =>
+    awaitLine: (line) =>
       new Promise((resolve, reject) => {
         const resolveIfPrinted = () => stdout.split('\n').includes(line) && resolve();
         child.stdout.on('data', resolveIfPrinted);
@@ -65,7 +65,7 @@ export function launchProgram(t: Scope, args: readonly string[]): Process {
 }
 
 /** Runs the program to its end and returns its output. Throws if it fails. */
-export async function run(t: Scope, args: readonly string[]): Promise<string> {
+export async function runProgram(t: Scope, args: readonly string[]): Promise<string> {
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', join(ROOT, 'src/main.ts'), ...args], {
     env: { ...process.env, NODE_COMPILE_CACHE: join(ROOT, '.cache/node-compile') },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -86,44 +86,44 @@ export interface Cluster {
   /** Runs `selfsame join` and returns the path of the kubeconfig that it wrote. */
   join(as: 'controllers' | 'node', name?: string): Promise<string>;
   clientOf(kubeconfig: string): Client;
-  startControllers(flags?: readonly string[]): Promise<Process>;
-  startNode(name: string): Promise<Process>;
+  startControllers(flags?: readonly string[]): Promise<ChildProcess>;
+  startNode(name: string): Promise<ChildProcess>;
   /** Starts an informer of all objects of the kind. */
-  watched<T extends KubeObject>(type: ResourceType<T>, namespace?: string): Promise<Informer<T>>;
+  startInformer<T extends KubeObject>(type: ResourceType<T>, namespace?: string): Promise<Informer<T>>;
 }
 
 /** Starts a cluster on which Selfsame is installed, but none of its processes runs. */
 export async function startCluster(t: Scope): Promise<Cluster> {
-  const dir = temporaryDir(t);
+  const dir = createTemporaryDir(t);
   const engineDir = join(dir, 'engine');
   if (REAL_CLUSTER === undefined) await startServer(t, { dataDir: engineDir });
   const kubeconfig = REAL_CLUSTER ?? join(engineDir, 'kubeconfig');
-  const clientOf = (file: string) => createClient(transportTo(t, loadAccess(file)));
+  const clientOf = (file: string) => createClient(openTransport(t, loadAccess(file)));
   const admin = clientOf(kubeconfig);
-  await run(t, ['install', '--apply', '--kubeconfig', kubeconfig]);
+  await runProgram(t, ['install', '--apply', '--kubeconfig', kubeconfig]);
   const stopping = new AbortController();
   t.after(() => stopping.abort());
-  const watched: Cluster['watched'] = async (type, namespace) => {
+  const watched: Cluster['startInformer'] = async (type, namespace) => {
     const where = namespace === undefined ? {} : { namespace };
     const informer = new Informer({ reader: admin, type, clock: systemClock, log: silentLog, ...where });
     void informer.start({ signal: stopping.signal });
-    await informer.synced();
+    await informer.waitForSync();
     return informer;
   };
   const joinCluster: Cluster['join'] = async (as, name = 'controllers') => {
     const out = join(dir, `${name}.kubeconfig`);
     const signerFlags =
       as === 'node' && REAL_CLUSTER === undefined ? ['--engine-data-dir', engineDir] : ['--kubeconfig', kubeconfig];
-    await run(t, ['join', '--as', as, '--name', name, '--out', out, ...signerFlags]);
+    await runProgram(t, ['join', '--as', as, '--name', name, '--out', out, ...signerFlags]);
     return out;
   };
   return {
-    ...{ dir, kubeconfig, admin, clientOf, watched, join: joinCluster },
+    ...{ dir, kubeconfig, admin, clientOf, startInformer: watched, join: joinCluster },
     async startControllers(flags = []) {
       const own = await joinCluster('controllers');
       const where = ['--listen-address', ADDRESS, '--advertise-address', ADDRESS, '--webhook-port', '0'];
       const started = launchProgram(t, ['controllers', '--kubeconfig', own, ...where, ...flags]);
-      await started.says('ready');
+      await started.awaitLine('ready');
       return started;
     },
     async startNode(name) {
@@ -141,7 +141,7 @@ export async function startCluster(t: Scope): Promise<Cluster> {
         '--address',
         ADDRESS,
       ]);
-      await node.says('ready');
+      await node.awaitLine('ready');
       return node;
     },
   };
@@ -161,13 +161,13 @@ export function loadAccess(file: string): ClusterAccess {
 }
 
 /** Binds launcher pods to these nodes in turn, if the cluster has no scheduler (SELFSAME_CLUSTER_SCHEDULER=none). */
-export async function bindWhereNobodyDoes(
+export async function bindPodsWithoutScheduler(
   cluster: Cluster,
   namespace: string,
   nodes: readonly string[],
 ): Promise<void> {
   if (process.env['SELFSAME_CLUSTER_SCHEDULER'] !== 'none') return;
-  const pods = await cluster.watched(PODS, namespace);
+  const pods = await cluster.startInformer(PODS, namespace);
   const bound = new Set<string>();
   const bindPending = () => {
     for (const { metadata, spec } of pods.list()) {

@@ -7,7 +7,7 @@
  */
 import { LogStore } from '#engine/store/log-store.ts';
 import { MemoryJournal } from '#engine/store/memory/memory-journal.ts';
-import type { Entry, Listing, ListRange, Store, WatchListener, WatchRange, Write } from '#engine/store/store.ts';
+import type { Entry, StoreListing, ListRange, Store, WatchListener, WatchRange, Write } from '#engine/store/store.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
 
 /** A store that accepts a limited number of writes. */
@@ -56,7 +56,7 @@ export class CuttingStore implements Store {
     return this.#store.latest(collection, id);
   }
 
-  list(collection: string, range?: ListRange): Listing {
+  list(collection: string, range?: ListRange): StoreListing {
     return this.#store.list(collection, range);
   }
 
@@ -188,7 +188,7 @@ export function fastClock(factor: number): Clock {
 }
 
 /** Resolves when the condition holds. Checks it now and after each write to these collections. */
-export async function untilStored(
+export async function awaitStored(
   store: Pick<Store, 'watch' | 'revision'>,
   collections: readonly string[],
   holds: () => boolean,

@@ -7,14 +7,14 @@ import { LOCAL_DRIVER, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES } from '#kube/core-kinds.ts';
 import { apiVersionOf, type ResourceType } from '#kube/meta.ts';
 import { silentLog } from '#lib/log.ts';
-import type { DiskDoor } from '#node/endpoint/endpoint-agent.ts';
+import type { DiskAccess } from '#node/endpoint/endpoint-agent.ts';
 import type { DiskUpload, VolumeLookups } from '#node/volumes-port.ts';
 import { createVolumes } from '#node/volumes/volumes.ts';
-import { NODE, startSubresourcesScene, type Scene } from '#test/scenarios/subresources-scene.ts';
+import { NODE, startSubresourcesScene, type SubresourcesScene } from '#test/scenarios/subresources-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
 export class DiskScene {
-  readonly scene: Scene;
+  readonly scene: SubresourcesScene;
   readonly dir: string;
   /** The user of the node's disks: a guest or another upload. */
   use: string | undefined;
@@ -22,7 +22,7 @@ export class DiskScene {
   wrap: (upload: DiskUpload) => DiskUpload = (upload) => upload;
   readonly #cleanups: (() => unknown)[];
 
-  private constructor(scene: Scene, dir: string, cleanups: (() => unknown)[]) {
+  private constructor(scene: SubresourcesScene, dir: string, cleanups: (() => unknown)[]) {
     this.scene = scene;
     this.dir = dir;
     this.#cleanups = cleanups;
@@ -48,7 +48,7 @@ export class DiskScene {
   }
 
   /** The disk access of a node agent, on files of this test. */
-  async #diskAccess(): Promise<DiskDoor> {
+  async #diskAccess(): Promise<DiskAccess> {
     const { contents } = await createVolumes({
       nodeName: NODE,
       nodeDir: this.dir,
@@ -75,7 +75,7 @@ export class DiskScene {
   }
 
   /** Creates a volume of the node that is reserved for the claim with this name. */
-  async aVolumeFor(claim: string, storage = '4Mi'): Promise<void> {
+  async createVolumeFor(claim: string, storage = '4Mi'): Promise<void> {
     const metadata = { name: `pv-${claim}`, annotations: { [VOLUME_NODE_ANNOTATION]: NODE } };
     await this.create(PERSISTENT_VOLUMES, {
       metadata,
@@ -89,8 +89,8 @@ export class DiskScene {
     });
   }
 
-  async aClaim(name: string, marks: Loose = {}): Promise<void> {
-    await this.aVolumeFor(name);
+  async createClaim(name: string, marks: Loose = {}): Promise<void> {
+    await this.createVolumeFor(name);
     const resources = { requests: { storage: '4Mi' } };
     const spec = { accessModes: ['ReadWriteOnce'], storageClassName: 'manual', resources };
     await this.create(PERSISTENT_VOLUME_CLAIMS, { metadata: { namespace: 'default', name, ...marks }, spec });

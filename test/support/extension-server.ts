@@ -25,7 +25,7 @@ export interface ExtensionServer {
   readonly port: number;
   /** The CA as base64 of PEM, the form of an APIService. */
   readonly caBundle: string;
-  readonly seen: RecordedRequest[];
+  readonly requests: RecordedRequest[];
   /** The number of TCP connections so far. */
   readonly connections: number;
   /** Sets the response of a path, for any query. */
@@ -46,7 +46,7 @@ export interface ExtensionServerOptions {
 }
 
 export async function startExtensionServer(options: ExtensionServerOptions): Promise<ExtensionServer> {
-  const { hosts, clientCa, issuer = newIssuer('extension-ca') } = options;
+  const { hosts, clientCa, issuer = createIssuer('extension-ca') } = options;
   const paths = new Map<string, Respond>();
   const upgrades = new Map<string, HandleUpgrade>();
   const seen: RecordedRequest[] = [];
@@ -74,7 +74,7 @@ export async function startExtensionServer(options: ExtensionServerOptions): Pro
   return {
     port: (server.address() as AddressInfo).port,
     caBundle: Buffer.from(issuer.pem).toString('base64'),
-    seen,
+    requests: seen,
     get connections() {
       return connections;
     },
@@ -111,7 +111,7 @@ export interface Issuer {
   readonly name: string;
 }
 
-export function newIssuer(name: string): Issuer {
+export function createIssuer(name: string): Issuer {
   const keys = newKeyPair();
   const subject = { commonName: name };
   const pem = makeCertificate({

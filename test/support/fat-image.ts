@@ -7,7 +7,7 @@ const ROOT_ENTRIES = 512;
 const END_OF_CHAIN = 0xffff;
 
 /** Returns an image of `bytes`, which must be a valid size for FAT16: 16 to 128 MiB here. */
-export function fatImage(bytes: number, files: Readonly<Record<string, Buffer>>): Buffer {
+export function buildFatImage(bytes: number, files: Readonly<Record<string, Buffer>>): Buffer {
   const image = Buffer.alloc(bytes);
   const sectors = bytes / SECTOR;
   const fatSectors = Math.ceil(((sectors / SECTORS_PER_CLUSTER + 2) * 2) / SECTOR);

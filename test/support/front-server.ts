@@ -13,8 +13,8 @@ import { LocalServices } from '#engine/services.ts';
 import { openMemoryStore } from '#engine/store/open-store.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
-import { http1Request } from '#test/support/raw-https.ts';
-import { temporaryDir, type Scope } from '#test/support/server-process.ts';
+import { sendHttp1Request } from '#test/support/raw-https.ts';
+import { createTemporaryDir, type Scope } from '#test/support/server-process.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
 export interface FrontServer {
@@ -27,12 +27,15 @@ export interface FrontServer {
   /** Returns access for another user, with a certificate of the same CA. */
   accessOf(user: string, groups?: readonly string[]): ClusterAccess;
   /** Creates the object as administrator; throws if that fails. */
-  put(path: string, object: Loose): Promise<Loose>;
+  create(path: string, object: Loose): Promise<Loose>;
   stop(): Promise<void>;
 }
 
-export async function startFront(t: Scope, { clock = systemClock }: { clock?: Clock } = {}): Promise<FrontServer> {
-  const pkiDir = join(temporaryDir(t), 'pki');
+export async function startFrontServer(
+  t: Scope,
+  { clock = systemClock }: { clock?: Clock } = {},
+): Promise<FrontServer> {
+  const pkiDir = join(createTemporaryDir(t), 'pki');
   const hosts = ['127.0.0.1', 'localhost'];
   const pki = await ensurePki({ dir: pkiDir, hosts, now: () => systemClock.now(), log: silentLog });
   const store = await openMemoryStore();
@@ -68,9 +71,9 @@ export async function startFront(t: Scope, { clock = systemClock }: { clock?: Cl
     caPem: pki.caPem,
     admin,
     accessOf,
-    async put(path, object) {
+    async create(path, object) {
       const headers = { 'content-type': 'application/json' };
-      const answer = await http1Request(admin, { method: 'POST', path, headers, body: JSON.stringify(object) });
+      const answer = await sendHttp1Request(admin, { method: 'POST', path, headers, body: JSON.stringify(object) });
       if (answer.status !== 201) throw new Error(`POST ${path}: ${answer.status} ${answer.text}`);
       return JSON.parse(answer.text);
     },

@@ -68,7 +68,7 @@ export async function installCrd(api: TestApi, crd: Loose): Promise<void> {
   const watch = await api.watch(`${CRDS}?watch=1&fieldSelector=metadata.name=${crd.metadata.name}`);
   await api.ok('POST', CRDS, { body: crd });
   for (let count = 1; ; count++) {
-    const events = await watch.got(count);
+    const events = await watch.awaitEvents(count);
     const conditions: Loose[] = events[count - 1]!.object.status?.conditions ?? [];
     if (conditions.some(({ type, status }) => type === 'Established' && status === 'True')) break;
   }

@@ -13,7 +13,7 @@ import { ttlAfterFinishedController } from '#engine/controllers/ttl-after-finish
 import type { ApiHandler, ApiRequest } from '#engine/request.ts';
 import { silentLog } from '#lib/log.ts';
 import { EventRecorder } from '#runtime/events.ts';
-import { makeBareNamespace } from '#test/support/bare-namespace.ts';
+import { createBareNamespace } from '#test/support/bare-namespace.ts';
 import { createPodRunner, type PodRunner } from '#test/support/pod-runner.ts';
 import { ADMIN, startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
@@ -24,7 +24,7 @@ const EVENTS = '/api/v1/namespaces/default/events';
 /** Called with each request of the controllers; throws to refuse it. */
 export type RequestCheck = (request: ApiRequest) => void;
 
-export interface Scene {
+export interface JobScene {
   readonly api: TestApi;
   readonly clock: FakeClock;
   readonly node: PodRunner;
@@ -34,7 +34,7 @@ export interface Scene {
   job(name?: string): Promise<Loose>;
   pods(): Promise<Loose[]>;
   /** Returns the pods that have neither ended nor are being deleted. */
-  active(): Promise<Loose[]>;
+  activePods(): Promise<Loose[]>;
   events(): Promise<string[]>;
   /** Withholds changes of Jobs from the controllers until the returned function is called. */
   holdJobs(): () => void;
@@ -42,11 +42,11 @@ export interface Scene {
   restart(gate?: RequestCheck): Promise<void>;
 }
 
-export async function startScene(t: TestContext, gate?: RequestCheck): Promise<Scene> {
+export async function startJobScene(t: TestContext, gate?: RequestCheck): Promise<JobScene> {
   const clock = new FakeClock();
   const api = await startTestApi({ clock, controllers: false });
   const delay: JobDelay = { jobs: Promise.resolve() };
-  await makeBareNamespace(api, 'default');
+  await createBareNamespace(api, 'default');
   let running = await startJobControllers(api, { clock, news: delay, gate });
   let releaseJobs = () => {};
   t.after(async () => {
@@ -76,7 +76,7 @@ export async function startScene(t: TestContext, gate?: RequestCheck): Promise<S
     },
     job: (name = 'work') => api.ok('GET', `${JOBS}/${name}`),
     pods: () => list(PODS),
-    active: async () =>
+    activePods: async () =>
       (await list(PODS)).filter(
         ({ metadata, status }) => !metadata.deletionTimestamp && ['Pending', 'Running'].includes(status.phase),
       ),
@@ -135,7 +135,7 @@ async function startJobControllers(api: TestApi, { clock, news, gate = () => {} 
   const registry = api.core.registry;
   const parts = { client, informer: informers.of.bind(informers), registry, clock, log, events, signal };
   const controllers = [jobController, ttlAfterFinishedController].flatMap(({ start }) => start(parts));
-  await informers.synced();
+  await informers.waitForSync();
   return {
     async idle() {
       for (const controller of controllers) await controller.idle();
@@ -158,23 +158,23 @@ export function aJob(spec: Loose = {}, { restartPolicy = 'Never', metadata = {},
   };
 }
 
-export async function submit(scene: Scene, job: Loose): Promise<Loose> {
+export async function submitJob(scene: JobScene, job: Loose): Promise<Loose> {
   const made = await scene.api.ok('POST', JOBS, { body: job });
   await scene.settle();
   return made;
 }
 
-export async function change(scene: Scene, spec: Loose): Promise<void> {
+export async function patchJob(scene: JobScene, spec: Loose): Promise<void> {
   await scene.api.ok('PATCH', `${JOBS}/work`, { body: { spec } });
   await scene.settle();
 }
 
 /** Returns `Complete: CompletionsReached` for each condition that is true. */
-export function standing({ status }: Loose): string[] {
+export function trueConditions({ status }: Loose): string[] {
   return (status.conditions ?? [])
     .filter((condition: Loose) => condition.status === 'True')
     .map(({ type, reason }: Loose) => `${type}: ${reason}`);
 }
 
-export const SUCCEEDED = ['SuccessCriteriaMet: CompletionsReached', 'Complete: CompletionsReached'];
-export const failedBy = (reason: string) => [`FailureTarget: ${reason}`, `Failed: ${reason}`];
+export const SUCCEEDED_CONDITIONS = ['SuccessCriteriaMet: CompletionsReached', 'Complete: CompletionsReached'];
+export const failedConditions = (reason: string) => [`FailureTarget: ${reason}`, `Failed: ${reason}`];

@@ -10,13 +10,13 @@ const OLD_KUBECTL = join(import.meta.dirname, '../../.cache/kubectl-1.20/usr/bin
 
 export type FoundKubectl = { readonly path: string; readonly version: string } | { readonly missing: string };
 
-export function oldKubectl(): FoundKubectl {
+export function findOldKubectl(): FoundKubectl {
   if (!existsSync(OLD_KUBECTL))
     return { missing: 'kubectl 1.20 is not installed; scripts/setup.sh --for test installs it' };
   return { path: OLD_KUBECTL, version: kubectlVersion(OLD_KUBECTL) };
 }
 
-export function newKubectl(): FoundKubectl {
+export function findNewKubectl(): FoundKubectl {
   const path = (process.env['PATH'] ?? '')
     .split(delimiter)
     .map((dir) => join(dir, 'kubectl'))

@@ -17,7 +17,7 @@ const NOBODY = 65_534;
 const LIMIT_MS = 50_000;
 
 /** Returns why libvirt cannot be used on this machine, or undefined if it can. */
-export function whyNoLibvirt(): string | undefined {
+export function libvirtSkipReason(): string | undefined {
   const missing = [VIRSH, DRIVER].find((path) => !isInstalled(path));
   return missing && `there is no ${missing}; scripts/setup.sh --for test installs it on Debian`;
 }

@@ -14,7 +14,7 @@ const MIGRATIONS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstan
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims';
 
 /** The state of a guest that stays the same until the guest is restarted. */
-export interface Memory {
+export interface GuestState {
   readonly nv: string | undefined;
   readonly efi: string | undefined;
   readonly disk: string;
@@ -48,7 +48,7 @@ export class MigratingGuest {
     };
     await this.#plane.api.ok('POST', CLAIMS, { body: claim });
     await this.#plane.api.ok('POST', VMS, { body: this.#vm() });
-    return await this.booted('');
+    return await this.awaitBoot('');
   }
 
   #vm(): Loose {
@@ -98,7 +98,7 @@ export class MigratingGuest {
 
   /** Waits for the end of the migration and returns `Succeeded` or `Failed: <reason>`. */
   async awaitMigration(name: string): Promise<string> {
-    return await this.#plane.until(`the end of migration ${name}`, async () => {
+    return await this.#plane.awaitValue(`the end of migration ${name}`, async () => {
       const { status = {} } = (await this.migration(name)) ?? {};
       if (status.phase === 'Succeeded') return 'Succeeded';
       return status.phase === 'Failed'
@@ -115,7 +115,7 @@ export class MigratingGuest {
     await this.#plane.api.ok('DELETE', `${MIGRATIONS}/${name}`);
   }
 
-  async put(verb: string): Promise<void> {
+  async sendVerb(verb: string): Promise<void> {
     await this.#plane.api.ok(
       'PUT',
       `/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachines/${this.name}/${verb}`,
@@ -124,7 +124,7 @@ export class MigratingGuest {
   }
 
   /** Returns the nodes on which the guest runs; there must never be more than one. */
-  async running(): Promise<QemuNode[]> {
+  async runningNodes(): Promise<QemuNode[]> {
     const uid: string = (await this.vmi())?.metadata.uid ?? '';
     return this.#plane.nodes.filter(
       (node) => node.agent !== undefined && node.hypervisor.get(uid)?.current.state === 'running',
@@ -132,9 +132,9 @@ export class MigratingGuest {
   }
 
   /** Waits for the first report of a boot other than this one. */
-  async booted(afterBootId: string): Promise<GuestReport> {
-    return await this.#plane.until(`the boot of ${this.name}`, async () => {
-      const [node] = await this.running();
+  async awaitBoot(afterBootId: string): Promise<GuestReport> {
+    return await this.#plane.awaitValue(`the boot of ${this.name}`, async () => {
+      const [node] = await this.runningNodes();
       if (node === undefined) return undefined;
       const text = await node.hypervisor.readConsoleLog((await this.vmi()).metadata.uid).catch(() => Buffer.alloc(0));
       const report = lastReport(text.toString('latin1'));
@@ -143,15 +143,15 @@ export class MigratingGuest {
   }
 
   /** Waits until the guest runs on one node, all objects agree about that node, and the guest answers. */
-  async settled(): Promise<void> {
-    await this.#plane.until(`${this.name} to settle`, async () => {
-      const [node, ...more] = await this.running();
+  async awaitSettled(): Promise<void> {
+    await this.#plane.awaitValue(`${this.name} to settle`, async () => {
+      const [node, ...more] = await this.runningNodes();
       const vmi = await this.vmi();
       if (node === undefined || more.length > 0 || vmi?.status?.nodeName !== node.name) return undefined;
       const phase: string = vmi.status.phase;
       return phase === 'Running' && vmi.metadata.deletionTimestamp === undefined ? true : undefined;
     });
-    await this.#plane.until(`an answer of ${this.name}`, async () => {
+    await this.#plane.awaitValue(`an answer of ${this.name}`, async () => {
       const tag = `here${++this.#generation}`;
       // A guest that is still booting loses what is typed.
       return await this.#isAnswering(`probe ${tag}`, new RegExp(`GUEST END ${tag}`));
@@ -159,7 +159,7 @@ export class MigratingGuest {
   }
 
   async #isAnswering(line: string, pattern: RegExp): Promise<true | undefined> {
-    const [node] = await this.running();
+    const [node] = await this.runningNodes();
     const stream = await node?.hypervisor.openConsole((await this.vmi()).metadata.uid).catch(() => undefined);
     if (stream === undefined) return undefined;
     let output = '';
@@ -172,8 +172,8 @@ export class MigratingGuest {
   }
 
   async runCommand(line: string, pattern: RegExp): Promise<string> {
-    const [node, ...more] = await this.#plane.until(`${this.name} to run`, async () => {
-      const nodes = await this.running();
+    const [node, ...more] = await this.#plane.awaitValue(`${this.name} to run`, async () => {
+      const nodes = await this.runningNodes();
       return nodes.length > 0 ? nodes : undefined;
     });
     assert.ok(node !== undefined && more.length === 0, 'it runs on one node');
@@ -183,7 +183,7 @@ export class MigratingGuest {
     stream.on('data', (chunk: Buffer) => (output += chunk.toString('latin1')));
     try {
       stream.write(`${line}\n`);
-      await this.#plane.until(`the answer of ${this.name} to "${line}"`, () => pattern.test(output) || undefined);
+      await this.#plane.awaitValue(`the answer of ${this.name} to "${line}"`, () => pattern.test(output) || undefined);
       return output;
     } finally {
       stream.destroy();
@@ -197,7 +197,7 @@ export class MigratingGuest {
   }
 
   /** Writes a new value to everything that outlives the guest and returns the state for a later comparison. */
-  async write(): Promise<Memory> {
+  async writeState(): Promise<GuestState> {
     const text = `gen${++this.#generation}`;
     const endTag = `written${this.#generation}`;
     await this.runCommand(
@@ -207,7 +207,7 @@ export class MigratingGuest {
     return await this.memory();
   }
 
-  async memory(): Promise<Memory> {
+  async memory(): Promise<GuestState> {
     const { facts } = await this.probe();
     const output = await this.runCommand('read vda', /GUEST read vda \S+/);
     const disk = /GUEST read vda (\S+)/.exec(output)?.[1] ?? '';
@@ -218,8 +218,8 @@ export class MigratingGuest {
    * Asserts that there is one guest, one claim with its state and one home of its disk, and that the objects agree
    * about its node.
    */
-  async judge(): Promise<void> {
-    const [node, ...more] = await this.running();
+  async assertInvariants(): Promise<void> {
+    const [node, ...more] = await this.runningNodes();
     assert.deepEqual(more, [], 'it runs once');
     const vmi = await this.vmi();
     assert.equal(vmi.status.nodeName, node?.name, 'the instance reports the node of the guest');
@@ -248,7 +248,7 @@ export const VICTIMS = [
 ] as const;
 export type Victim = (typeof VICTIMS)[number];
 
-export interface Strike {
+export interface Fault {
   /** The hypervisor call of the victim's side before or after which the victim is killed. */
   readonly at: readonly ['before' | 'after', string];
   readonly dies: Victim;
@@ -258,12 +258,12 @@ export interface Strike {
  * Runs one migration during which the victim is killed and, a moment later, started again. Resolves when the migration
  * has ended.
  */
-export async function strike(
+export async function migrateWithFault(
   plane: QemuPlane,
   guest: MigratingGuest,
-  { at: [when, method], dies }: Strike,
+  { at: [when, method], dies }: Fault,
 ): Promise<{ readonly outcome: string; readonly source: QemuNode; readonly target: QemuNode }> {
-  const [source] = await guest.running();
+  const [source] = await guest.runningNodes();
   const target = plane.nodes.find((node) => node !== source);
   assert.ok(source !== undefined && target !== undefined);
   const victim = dies.startsWith('source') ? source : target;
@@ -275,7 +275,7 @@ export async function strike(
     if (!dies.endsWith('guest')) victim.crashAgent();
   };
   const name = await guest.startMigration();
-  await plane.until(`the death of the ${dies}`, () => isKilled || undefined);
+  await plane.awaitValue(`the death of the ${dies}`, () => isKilled || undefined);
   if (!dies.endsWith('guest')) {
     await victim.killAgent();
     await victim.start();

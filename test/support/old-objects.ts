@@ -11,7 +11,7 @@ const DAY_MS = 24 * 60 * 60 * 1000;
  * Stores the VM past admission. It is a day old unless its metadata says otherwise. An existing VM with the same name
  * is replaced.
  */
-export async function storeAsIs({ server, clock }: VmPlane, vm: Loose): Promise<void> {
+export async function storePastAdmission({ server, clock }: VmPlane, vm: Loose): Promise<void> {
   const id = `default/${vm.metadata.name}`;
   const expected = server.store.latest(VMS, id)?.revision ?? 0;
   const creationTimestamp = new Date(clock.now() - DAY_MS).toISOString().replace(/\.\d+Z$/, 'Z');

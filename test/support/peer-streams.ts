@@ -4,7 +4,7 @@
  */
 import { duplexPair, PassThrough, type Duplex } from 'node:stream';
 import type { Peers } from '#node/peers-port.ts';
-import type { MigrationGate } from '#node/endpoint/endpoint-agent.ts';
+import type { MigrationAcceptor } from '#node/endpoint/endpoint-agent.ts';
 
 export interface PeerMessage {
   readonly from: string;
@@ -21,10 +21,10 @@ export class PeerStreams {
   /** Called with each message before it is passed on. If the call breaks a node's streams, the message is lost. */
   onMessage: ((message: PeerMessage) => void) | undefined;
   readonly #connections = new Set<Connection>();
-  readonly #gateOf: (node: string) => MigrationGate | undefined;
+  readonly #gateOf: (node: string) => MigrationAcceptor | undefined;
 
   /** `gateOf` returns undefined while no agent runs on the node. */
-  constructor(gateOf: (node: string) => MigrationGate | undefined) {
+  constructor(gateOf: (node: string) => MigrationAcceptor | undefined) {
     this.#gateOf = gateOf;
   }
 

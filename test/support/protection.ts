@@ -2,7 +2,7 @@
  * Delete protection, for tests on the whole plane: a protected VM with a disk, and everything that the VM depends on.
  */
 import assert from 'node:assert/strict';
-import type { Answer, CallOptions, Loose } from '#test/support/test-api.ts';
+import type { TestResponse, CallOptions, Loose } from '#test/support/test-api.ts';
 import { aClaim, aVmOnClaim, type VmPlane } from '#test/support/vm-plane.ts';
 
 export const LABEL = 'kubevirt.io/vm-delete-protection';
@@ -13,18 +13,18 @@ export const RECORD_CRD =
 export const PRECIOUS = 'precious';
 
 /** Returns the message with which KubeVirt refuses the deletion, word for word. */
-export const refusalOf = (vm: string) =>
+export const refusalMessage = (vm: string) =>
   `VirtualMachine ${vm} cannot be deleted, disable/remove label '${LABEL}' from VirtualMachine before deleting it`;
 
-export const labelled = (value: string | null): Loose => ({ metadata: { labels: { [LABEL]: value } } });
+export const labelPatch = (value: string | null): Loose => ({ metadata: { labels: { [LABEL]: value } } });
 
-export const json = (...operations: Loose[]): CallOptions => ({
+export const jsonPatch = (...operations: Loose[]): CallOptions => ({
   body: operations,
   contentType: 'application/json-patch+json',
 });
 
 /** Returns the URLs of the objects in a namespace. */
-export function placesOf(namespace: string) {
+export function urlsOf(namespace: string) {
   const core = `/api/v1/namespaces/${namespace}`;
   const kubevirt = `/apis/kubevirt.io/v1/namespaces/${namespace}`;
   return {
@@ -40,35 +40,35 @@ export function placesOf(namespace: string) {
   };
 }
 
-export async function makeNamespace(plane: VmPlane, name: string): Promise<void> {
+export async function createNamespace(plane: VmPlane, name: string): Promise<void> {
   const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
   await plane.server.api.ok('POST', '/api/v1/namespaces', { body });
   await plane.settle();
 }
 
 /** Creates a protected VM that runs, with a claim of the same name that contains data. */
-export async function makeProtected(
+export async function createProtectedVm(
   plane: VmPlane,
   namespace: string,
   name: string,
   { metadata = {}, claimMetadata = {} }: { readonly metadata?: Loose; readonly claimMetadata?: Loose } = {},
 ): Promise<Loose> {
   const { api } = plane.server;
-  const { claims, vms } = placesOf(namespace);
+  const { claims, vms } = urlsOf(namespace);
   const claim = aClaim(name);
   const vm = aVmOnClaim(name, name, { runStrategy: 'Always' });
   await api.ok('POST', claims, { body: { ...claim, metadata: { name, ...claimMetadata } } });
   const body = { ...vm, metadata: { name, labels: { [LABEL]: 'true' }, ...metadata } };
   const created = await api.ok('POST', vms, { body });
   await plane.settle();
-  const { node, volume } = await diskPlace(plane, namespace, name);
+  const { node, volume } = await locateDisk(plane, namespace, name);
   node.write(volume, PRECIOUS);
   return created;
 }
 
-export async function diskPlace(plane: VmPlane, namespace: string, vm: string) {
+export async function locateDisk(plane: VmPlane, namespace: string, vm: string) {
   const { api } = plane.server;
-  const { claims, vms } = placesOf(namespace);
+  const { claims, vms } = urlsOf(namespace);
   const { spec } = await api.ok('GET', `${vms}/${vm}`);
   const { claimName } = spec.template.spec.volumes[0].persistentVolumeClaim;
   const claim = await api.ok('GET', `${claims}/${claimName}`);
@@ -83,12 +83,12 @@ export async function diskPlace(plane: VmPlane, namespace: string, vm: string) {
  * Returns everything that deletion could take from the VM: the VM, the data on its disk, its record, and which of its
  * objects are being deleted.
  */
-export async function worldOf(plane: VmPlane, namespace: string, vm: string): Promise<Loose> {
+export async function protectedStateOf(plane: VmPlane, namespace: string, vm: string): Promise<Loose> {
   const { api } = plane.server;
-  const places = placesOf(namespace);
+  const places = urlsOf(namespace);
   const response = await plane.call('GET', `${places.vms}/${vm}`);
   if (response.status === 404) return { vm: 'gone' };
-  const { node, claim, volume } = await diskPlace(plane, namespace, vm);
+  const { node, claim, volume } = await locateDisk(plane, namespace, vm);
   const needed = [
     places.namespace,
     `${places.claims}/${claim}`,
@@ -116,11 +116,11 @@ export async function worldOf(plane: VmPlane, namespace: string, vm: string): Pr
   };
 }
 
-export async function markAt(plane: VmPlane, url: string): Promise<string | undefined> {
+export async function readMark(plane: VmPlane, url: string): Promise<string | undefined> {
   return (await plane.server.api.ok('GET', url)).metadata.annotations?.[MARK];
 }
 
 /** Returns `200`, or the code and message: `422 VirtualMachine db cannot ...`. */
-export function told({ status, body }: Answer): string {
+export function renderResponse({ status, body }: TestResponse): string {
   return status < 300 ? String(status) : `${status} ${body.message}`;
 }

@@ -20,7 +20,7 @@ import { createVolumes } from '#node/volumes/volumes.ts';
 import type { Volumes } from '#node/volumes-port.ts';
 import { placeGuestFiles } from '#plane/guest-files.ts';
 import { ensureNodeDirs } from '#plane/node-dir.ts';
-import { startOwnParts, type OwnParts } from '#plane/embedded/own-parts.ts';
+import { startPlaneComponents, type PlaneComponents } from '#plane/embedded/plane-components.ts';
 import type { NodeConnections } from '#subresources/node-connections.ts';
 import { Connections } from '#test/support/connections.ts';
 import { PeerStreams } from '#test/support/peer-streams.ts';
@@ -140,7 +140,7 @@ export class QemuPlane {
   readonly streams = new PeerStreams((name) => this.node(name).agent?.migrations);
   onCall: CallListener | undefined;
   #api: TestApi | undefined;
-  #parts: OwnParts | undefined;
+  #parts: PlaneComponents | undefined;
 
   private constructor(root: string, nodes: number) {
     this.root = root;
@@ -160,7 +160,7 @@ export class QemuPlane {
     const connections = unreachableNodes();
     const { handler } = plane;
     const parts = { handler, services, nodes: () => connections, hosts: () => connections };
-    plane.#parts = await startOwnParts({ ...parts, clock: systemClock, log: silentLog });
+    plane.#parts = await startPlaneComponents({ ...parts, clock: systemClock, log: silentLog });
     for (const node of plane.nodes) await node.start();
     return plane;
   }
@@ -196,7 +196,7 @@ export class QemuPlane {
   }
 
   /** Polls until the check returns a value, and returns that value. Fails after a while. */
-  async until<T>(what: string, check: () => Promise<T | undefined> | T | undefined): Promise<T> {
+  async awaitValue<T>(what: string, check: () => Promise<T | undefined> | T | undefined): Promise<T> {
     const deadline = performance.now() + PATIENCE_MS;
     for (;;) {
       const found = await check();

@@ -9,7 +9,7 @@ import {
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import type { Scope } from '#test/support/server-process.ts';
 
-export interface RawAnswer {
+export interface RawResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
@@ -23,7 +23,7 @@ export interface RawRequest {
 }
 
 /** Returns the access without the user's credentials: only the server and its CA remain. */
-export function withoutProof({ server, namespace, certificateAuthority }: ClusterAccess): ClusterAccess {
+export function withoutCredentials({ server, namespace, certificateAuthority }: ClusterAccess): ClusterAccess {
   return { server, namespace, certificateAuthority, insecureSkipTlsVerify: false };
 }
 
@@ -36,7 +36,7 @@ function headersOf(access: ClusterAccess, headers: RawRequest['headers']): Recor
 }
 
 /** Opens one HTTP/2 connection, which is closed at the end of the test. */
-export function http2Session(t: Scope, access: ClusterAccess): ClientHttp2Session {
+export function openHttp2Session(t: Scope, access: ClusterAccess): ClientHttp2Session {
   const session = connectHttp2(access.server, {
     ...tlsOptions(access),
     settings: { enablePush: false },
@@ -47,22 +47,22 @@ export function http2Session(t: Scope, access: ClusterAccess): ClientHttp2Sessio
   return session;
 }
 
-export function http2Request(
+export function sendHttp2Request(
   session: ClientHttp2Session,
   access: ClusterAccess,
   request: RawRequest,
-): Promise<RawAnswer> {
+): Promise<RawResponse> {
   const { method = 'GET', path, body } = request;
   const stream = session.request(
     { ':method': method, ':path': path, ...headersOf(access, request.headers) },
     { endStream: body === undefined },
   );
   if (body !== undefined) stream.end(body);
-  return http2Answer(stream);
+  return readHttp2Response(stream);
 }
 
 /** Rejects if the stream is reset before its end. */
-export function http2Answer(stream: ClientHttp2Stream): Promise<RawAnswer> {
+export function readHttp2Response(stream: ClientHttp2Stream): Promise<RawResponse> {
   return new Promise((resolve, reject) => {
     let headers: IncomingHttpHeaders | undefined;
     const chunks: Buffer[] = [];
@@ -79,10 +79,10 @@ export function http2Answer(stream: ClientHttp2Stream): Promise<RawAnswer> {
 }
 
 /** Sends one HTTP/1.1 request. An `agent` can reuse the connection. A body without Content-Length is sent in chunks. */
-export function http1Request(
+export function sendHttp1Request(
   access: ClusterAccess,
   request: RawRequest & { readonly agent?: Agent },
-): Promise<RawAnswer> {
+): Promise<RawResponse> {
   return new Promise((resolve, reject) => {
     const { method = 'GET', path, body, agent = false } = request;
     const { hostname, port } = new URL(access.server);

@@ -20,7 +20,7 @@ import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { clientHandshake } from '#lib/websocket-handshake.ts';
 import { WebSocketStream } from '#lib/websocket.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
-import { spawnServer, transportTo, type Scope, type ServerProcess } from '#test/support/server-process.ts';
+import { spawnServer, openTransport, type Scope, type ServerProcess } from '#test/support/server-process.ts';
 
 const NAMESPACE = 'default';
 const POLL_MS = 200;
@@ -34,7 +34,7 @@ export interface RealPlane {
   client: Client;
   create<T extends KubeObject>(type: ResourceType<T>, object: T): Promise<Stored<T>>;
   /** Waits until the object is as expected. Resolves with undefined if it is expected to be gone. */
-  until<T extends KubeObject>(
+  awaitObject<T extends KubeObject>(
     type: ResourceType<T>,
     name: string,
     ready: (object: Stored<T> | undefined) => boolean,
@@ -64,14 +64,14 @@ export interface RealGuest {
   vmi(): Promise<Stored<VirtualMachineInstance>>;
   vm(): Promise<Stored<VirtualMachine>>;
   /** Waits until the condition holds; a timeout reports the last status. */
-  until(what: string, ready: (vmi: Stored<VirtualMachineInstance> | undefined) => boolean): Promise<void>;
-  untilVm(what: string, ready: (vm: Stored<VirtualMachine>) => boolean): Promise<Stored<VirtualMachine>>;
+  awaitVmi(what: string, ready: (vmi: Stored<VirtualMachineInstance> | undefined) => boolean): Promise<void>;
+  awaitVm(what: string, ready: (vm: Stored<VirtualMachine>) => boolean): Promise<Stored<VirtualMachine>>;
   /** Returns the console output so far. */
   console(): Promise<string>;
   /** Waits for the report of the guest after a boot other than `afterBootId`. */
-  boots(options?: { afterBootId?: string }): Promise<GuestReport>;
+  awaitBoot(options?: { afterBootId?: string }): Promise<GuestReport>;
   /** Types a line on the console and returns the output up to the match of the pattern. */
-  says(line: string, pattern: RegExp): Promise<string>;
+  runCommand(line: string, pattern: RegExp): Promise<string>;
 }
 
 export async function startRealPlane(
@@ -83,7 +83,7 @@ export async function startRealPlane(
   const connect = async (port: number) => {
     const server = spawnServer(t, { dataDir, port, command });
     await server.ready;
-    const transport = transportTo(t, server.access());
+    const transport = openTransport(t, server.access());
     const put = async (path: string, body: object = {}) => {
       const verb = `/apis/subresources.kubevirt.io/v1/namespaces/${NAMESPACE}/${path}`;
       await transport.request({ method: 'PUT', path: verb, body });
@@ -98,7 +98,7 @@ export async function startRealPlane(
     dataDir,
     ...(await connect(0)),
     create: (type, object) => plane.client.create(type, object),
-    until: (type, name, ready, { namespace } = {}) =>
+    awaitObject: (type, name, ready, { namespace } = {}) =>
       pollUntilDone(`${type.kind} ${name}`, async () => {
         const object = await getIfExists(plane.client, type, name, namespace);
         return ready(object) ? done(object) : waiting(object?.['status']);
@@ -125,7 +125,7 @@ export async function startRealPlane(
 }
 
 /** Returns the documents of a YAML file as values. */
-export function documentsOf(text: string): KubeObject[] {
+export function parseDocuments(text: string): KubeObject[] {
   return parseAllDocuments(text).map((document) => document.toJS() as KubeObject);
 }
 
@@ -149,26 +149,26 @@ function realGuest(currentPlane: () => RealPlane, name: string): RealGuest {
   const guest: RealGuest = {
     vmi: () => currentPlane().client.get(VIRTUAL_MACHINE_INSTANCES, at),
     vm: () => currentPlane().client.get(VIRTUAL_MACHINES, at),
-    async until(what, ready) {
+    async awaitVmi(what, ready) {
       await pollUntilDone(`VMI ${name}: ${what}`, async () => {
         const vmi = await findVmi();
         return ready(vmi) ? done(undefined) : waiting(vmi?.status ?? 'no instance');
       });
     },
-    untilVm: (what, ready) =>
+    awaitVm: (what, ready) =>
       pollUntilDone(`VM ${name}: ${what}`, async () => {
         const vm = await guest.vm();
         return ready(vm) ? done(vm) : waiting(vm.status);
       }),
     console: () => readConsole(currentPlane(), name),
-    boots: ({ afterBootId } = {}) =>
+    awaitBoot: ({ afterBootId } = {}) =>
       pollUntilDone(`VM ${name}: boot of its guest`, async () => {
         const text = await guest.console().catch((error: unknown) => String(error));
         const report = lastReport(text);
         const isOtherBoot = report !== undefined && report.facts['bootid'] !== afterBootId;
         return isOtherBoot ? done(report) : waiting(text.slice(-500));
       }),
-    async says(line, pattern) {
+    async runCommand(line, pattern) {
       const stream = await openConsole(currentPlane(), name);
       let output = '';
       stream.on('data', (chunk: Buffer) => (output += chunk.toString('latin1')));

@@ -29,20 +29,20 @@ export class RestartingVms {
     const stopping = new AbortController();
     t.after(() => stopping.abort());
     void instances.start({ signal: stopping.signal });
-    await instances.synced();
+    await instances.waitForSync();
     const restarting = new RestartingVms();
     instances.onChange((key, { new: vmi }) => restarting.#observe(key, vmi));
-    assert.equal(restarting.begun, 0, 'all instances run at the beginning');
+    assert.equal(restarting.startedCount, 0, 'all instances run at the beginning');
     return restarting;
   }
 
   /** The largest number of VMs that restarted at the same time. */
-  get most(): number {
+  get maxConcurrent(): number {
     return this.#maxConcurrent;
   }
 
   /** The number of VMs that have begun to restart. */
-  get begun(): number {
+  get startedCount(): number {
     return this.#begun.size;
   }
 

@@ -37,9 +37,9 @@ export class SeededRandom {
  * Creates the generator. `fixedSeed` is the seed of ordinary runs, whose result must depend only on the code. Full runs
  * and tests without it use a random seed.
  */
-export function seededRandom(t: TestContext, { everyRun }: { readonly everyRun?: number } = {}): SeededRandom {
+export function createSeededRandom(t: TestContext, { fixedSeed }: { readonly fixedSeed?: number } = {}): SeededRandom {
   const given = process.env['SELFSAME_TEST_SEED'];
-  const defaultSeed = FULL_RUN ? undefined : everyRun;
+  const defaultSeed = FULL_RUN ? undefined : fixedSeed;
   const seed = given === undefined ? (defaultSeed ?? randomInt(2 ** 31)) : Number(given);
   t.diagnostic(`seed ${seed}`);
   return new SeededRandom(seed);

@@ -75,7 +75,7 @@ export function spawnServer(t: Scope, options: ServerOptions): ServerProcess {
     pid: child.pid!,
     ready,
     exited,
-    access: () => kubeconfigAccess(dataDir),
+    access: () => loadServerAccess(dataDir),
     kill(signal) {
       child.kill(signal);
       return exited;
@@ -89,20 +89,20 @@ export async function startServer(t: Scope, options: ServerOptions): Promise<Ser
   return server;
 }
 
-export function kubeconfigAccess(dataDir: string): ClusterAccess {
+export function loadServerAccess(dataDir: string): ClusterAccess {
   const readFile = (path: string) => readFileSync(path, 'utf8');
   return loadKubeconfig(readFile(join(dataDir, 'kubeconfig')), { readFile });
 }
 
 /** Opens a transport that is closed at the end of the test. */
-export function transportTo(t: Scope, access: ClusterAccess): HttpTransport {
+export function openTransport(t: Scope, access: ClusterAccess): HttpTransport {
   const transport = createHttpTransport(access, { userAgent: 'selfsame-test', clock: systemClock });
   t.after(() => transport.close());
   return transport;
 }
 
 /** Creates a directory that is removed at the end of the test. */
-export function temporaryDir(t: Scope): string {
+export function createTemporaryDir(t: Scope): string {
   const dir = mkdtempSync(join(tmpdir(), 'selfsame-test-'));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
   return dir;

@@ -47,7 +47,7 @@ export async function contentOf(plane: VmPlane, snapshot: string): Promise<Loose
 }
 
 /** Returns the text on a disk of the VM. */
-export async function diskOf(plane: VmPlane, vm: string, disk = 'root'): Promise<string> {
+export async function diskText(plane: VmPlane, vm: string, disk = 'root'): Promise<string> {
   const { node, volume } = await locateDisk(plane, vm, disk);
   return node.read(volume) ?? '';
 }
@@ -64,7 +64,7 @@ export async function writeDisks(plane: VmPlane, vm: string, texts: Readonly<Rec
 }
 
 /** Returns the texts of a snapshot by volume name; undefined for a volume whose copy is not complete. */
-export async function heldBy(plane: VmPlane, snapshot: string): Promise<Record<string, string | undefined>> {
+export async function snapshotTexts(plane: VmPlane, snapshot: string): Promise<Record<string, string | undefined>> {
   const { spec } = await contentOf(plane, snapshot);
   const texts: [string, string | undefined][] = [];
   for (const { volumeName, volumeSnapshotName } of spec.volumeBackups) {
@@ -89,20 +89,20 @@ async function locateDisk(plane: VmPlane, vm: string, disk: string): Promise<{ n
   return { node: plane.node(home), volume: volumeName };
 }
 
-export async function removeAll(plane: VmPlane, kinds: readonly string[]): Promise<void> {
+export async function deleteAll(plane: VmPlane, kinds: readonly string[]): Promise<void> {
   for (const kind of kinds) {
-    for (const name of await plane.names(kind)) await plane.drop(kind, name);
+    for (const name of await plane.names(kind)) await plane.beginDelete(kind, name);
     await plane.settle();
   }
 }
 
 /** Deletes everything that users created and asserts that neither objects nor data remain. */
-export async function removeEverything(plane: VmPlane): Promise<void> {
-  await removeAll(plane, USER_KINDS);
+export async function deleteEverything(plane: VmPlane): Promise<void> {
+  await deleteAll(plane, USER_KINDS);
   for (const kind of [...USER_KINDS, ...DERIVED_KINDS])
     assert.deepEqual(await plane.names(kind), [], `${kind} remains`);
-  for (const { name, disks, data } of plane.nodes) {
+  for (const { name, disks, volumeNames } of plane.nodes) {
     const snapshots = [...disks.own.snapshots.keys(), ...disks.shared.snapshots.keys()];
-    assert.deepEqual([...data, ...snapshots], [], `data remains on ${name}`);
+    assert.deepEqual([...volumeNames, ...snapshots], [], `data remains on ${name}`);
   }
 }

@@ -29,7 +29,7 @@ export interface CallOptions {
 // oxlint-disable-next-line typescript/no-explicit-any
 export type Loose = any;
 
-export interface Answer {
+export interface TestResponse {
   readonly status: number;
   readonly body: Loose;
   readonly text: string;
@@ -41,14 +41,14 @@ export interface WatchProbe {
   readonly events: { type: string; object: Loose }[];
   readonly ended: Promise<void>;
   /** Resolves once there are this many events. */
-  got(count: number): Promise<{ type: string; object: Loose }[]>;
+  awaitEvents(count: number): Promise<{ type: string; object: Loose }[]>;
   stop(): void;
 }
 
 export interface TestApi {
   readonly core: Core;
   readonly store: Store;
-  call(method: string, url: string, options?: CallOptions): Promise<Answer>;
+  call(method: string, url: string, options?: CallOptions): Promise<TestResponse>;
   /** Like `call`, but throws if the request fails. */
   ok(method: string, url: string, options?: CallOptions): Promise<Loose>;
   watch(url: string, options?: CallOptions): Promise<WatchProbe>;
@@ -172,7 +172,7 @@ function collectEvents(stream: Stream): WatchProbe {
   return {
     events,
     ended,
-    async got(count) {
+    async awaitEvents(count) {
       if (events.length < count) await new Promise<void>((resolve) => waiting.push({ count, resolve }));
       return events;
     },

@@ -1,6 +1,6 @@
 /** Runs the Job that changes machine types in this process, against a simulated plane, and kills it on request. */
 import assert from 'node:assert/strict';
-import { JOBS, type JobReference } from '#api/machine-types/kinds.ts';
+import { TRANSITION_JOBS, type JobReference } from '#api/machine-types/kinds.ts';
 import { JOB_PREFIX, TRANSITION_ACCOUNT } from '#api/machine-types/names.ts';
 import type { TransitionOptions } from '#api/machine-types/options.ts';
 import { readPlan, readProgress } from '#api/machine-types/plan.ts';
@@ -49,7 +49,7 @@ export class TransitionScene {
   }
 
   /** Creates a suspended Job, which only the scene runs. */
-  static async make(
+  static async create(
     plane: VmPlane,
     options: Partial<TransitionOptions> & Pick<TransitionOptions, 'glob'>,
   ): Promise<TransitionScene> {
@@ -58,8 +58,8 @@ export class TransitionScene {
     const spec = { suspend: true, template };
     const { metadata } = await plane.server.api.ok(
       'POST',
-      `/apis/batch/v1/namespaces/${SYSTEM_NAMESPACE}/${JOBS.plural}`,
-      { body: { apiVersion: 'batch/v1', kind: JOBS.kind, metadata: { generateName: JOB_PREFIX }, spec } },
+      `/apis/batch/v1/namespaces/${SYSTEM_NAMESPACE}/${TRANSITION_JOBS.plural}`,
+      { body: { apiVersion: 'batch/v1', kind: TRANSITION_JOBS.kind, metadata: { generateName: JOB_PREFIX }, spec } },
     );
     const job = { namespace: SYSTEM_NAMESPACE, name: metadata.name, uid: metadata.uid };
     return new TransitionScene(plane, job, { ...DEFAULTS, ...options });
@@ -114,13 +114,13 @@ export class TransitionScene {
   }
 
   /** Advances the clock in steps of a second, so that work of one second completes before the next. */
-  async pass(seconds: number): Promise<void> {
+  async advance(seconds: number): Promise<void> {
     for (let second = 0; second < seconds; second++) await this.#plane.clock.advance(STEP_MS);
     await this.#plane.settle();
   }
 
   /** Advances the clock until the Job has ended. */
-  async ends(running: TransitionRun): Promise<TransitionRun['outcome']> {
+  async awaitEnd(running: TransitionRun): Promise<TransitionRun['outcome']> {
     for (let step = 0; running.outcome === undefined; step++) {
       assert.ok(step < MAX_STEPS, `the Job does not end: ${JSON.stringify(await this.states())}`);
       await this.#plane.clock.advance(STEP_MS);
@@ -129,7 +129,7 @@ export class TransitionScene {
   }
 
   async run(options?: RunOptions): Promise<TransitionRun['outcome']> {
-    return await this.ends(this.start(options));
+    return await this.awaitEnd(this.start(options));
   }
 
   /** Returns `state: reason` for each VM of the plan, by name, as the Job recorded it. */

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { duplexPair, Transform, type Duplex } from 'node:stream';
 import type { TestContext } from 'node:test';
-import { crdOf } from '#api/custom-kind.ts';
+import { buildCrd } from '#api/custom-kind.ts';
 import { customKinds } from '#api/kinds.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
@@ -34,9 +34,9 @@ export interface TwoAgents {
   readonly clock: FakeClock;
   readonly volumes: Readonly<Record<NodeName, FakeVolumes>>;
   /** Every message between the agents, as `n1: begin`, without keep-alives. */
-  readonly said: string[];
+  readonly messages: string[];
   /** Called with each message before the other side receives it, and with the number of messages so far. */
-  onLine: (message: string, count: number) => void;
+  onMessage: (message: string, count: number) => void;
   hypervisor(node: NodeName): FakeHypervisor;
   agent(node: NodeName): RunningAgent;
   settle(): Promise<void>;
@@ -44,18 +44,18 @@ export interface TwoAgents {
   /** Ends every stream between the two agents. */
   cutStreams(): void;
   /** While true, the agents cannot connect to each other. */
-  isApart: boolean;
+  areDisconnected: boolean;
   /** API requests of the agents wait for this promise. */
-  apiAnswers: Promise<void>;
+  apiDelay: Promise<void>;
   /** Kills the agent without a clean stop; `revive` starts the next one. */
   kill(node: NodeName): void;
   revive(node: NodeName): Promise<void>;
   /** Starts a guest with persistent state on n1, and creates a target pod for its migration on n2. */
-  launch(spec?: Loose): Promise<Moving>;
-  running(id: string): NodeName[];
+  launch(spec?: Loose): Promise<MigratingPods>;
+  nodesRunning(id: string): NodeName[];
 }
 
-export interface Moving {
+export interface MigratingPods {
   readonly id: string;
   readonly source: Loose;
   readonly target: Loose;
@@ -65,7 +65,7 @@ export async function startTwoAgents(t: TestContext): Promise<TwoAgents> {
   const clock = new FakeClock();
   const api = await startTestApi({ clock });
   await api.settle();
-  const definitions = [...customKinds.map(crdOf), ...volumeSnapshotDefinitions.map(({ object }) => object)];
+  const definitions = [...customKinds.map(buildCrd), ...volumeSnapshotDefinitions.map(({ object }) => object)];
   for (const body of definitions) {
     await api.ok('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', { body });
   }
@@ -76,7 +76,7 @@ export async function startTwoAgents(t: TestContext): Promise<TwoAgents> {
 
   const open = (from: NodeName, to: NodeName): Duplex => {
     const { agent: { migrations: peer } = {}, isDead = () => true } = processes.get(to) ?? {};
-    if (scene.isApart || isDead() || peer === undefined) throw new Error(`${to} is unreachable`);
+    if (scene.areDisconnected || isDead() || peer === undefined) throw new Error(`${to} is unreachable`);
     const [here, wireHere] = duplexPair();
     const [there, wireThere] = duplexPair();
     wireHere.pipe(recordMessages(from)).pipe(wireThere);
@@ -97,7 +97,7 @@ export async function startTwoAgents(t: TestContext): Promise<TwoAgents> {
         for (const text of chunk.toString().split('\n')) {
           const type = /"type":"([a-z-]+)"/.exec(text)?.[1];
           if (type === undefined || type === 'still-there') continue;
-          scene.onLine(`${from}: ${type}`, scene.said.push(`${from}: ${type}`));
+          scene.onMessage(`${from}: ${type}`, scene.messages.push(`${from}: ${type}`));
         }
         done(null, chunk);
       },
@@ -110,7 +110,7 @@ export async function startTwoAgents(t: TestContext): Promise<TwoAgents> {
     let isDead = false;
     const hypervisor = createFakeHypervisor({ clock, ...(host && { host }) });
     const handler = async (request: Parameters<typeof api.core.handler>[0]) => {
-      await scene.apiAnswers;
+      await scene.apiDelay;
       if (isDead) throw new Error(`the agent of ${name} is dead`);
       return await api.core.handler(request);
     };
@@ -140,19 +140,19 @@ export async function startTwoAgents(t: TestContext): Promise<TwoAgents> {
     api,
     clock,
     volumes,
-    said: [],
-    onLine: () => {},
-    isApart: false,
-    apiAnswers: Promise.resolve(),
+    messages: [],
+    onMessage: () => {},
+    areDisconnected: false,
+    apiDelay: Promise.resolve(),
     hypervisor: (node) => processes.get(node)!.hypervisor,
     agent: (node) => processes.get(node)!.agent,
     async settle() {
       for (let round = 0, quiet = 0; quiet < 3; round++) {
         assert.ok(round < 300, 'the agents do not settle');
-        const before = api.store.revision + scene.said.length;
+        const before = api.store.revision + scene.messages.length;
         await api.settle();
         for (let turns = 0; turns < 20; turns++) await settle();
-        quiet = api.store.revision + scene.said.length === before ? quiet + 1 : 0;
+        quiet = api.store.revision + scene.messages.length === before ? quiet + 1 : 0;
       }
     },
     async advance(seconds) {
@@ -192,12 +192,12 @@ export async function startTwoAgents(t: TestContext): Promise<TwoAgents> {
       const target = await api.ok('POST', PODS, { body });
       await scene.settle();
       const guest = scene.hypervisor('n1').guest(id);
-      guest.remember('newest', 'memory');
-      guest.keep('tpm', 'secret');
-      guest.keep('efi/BootOrder', '0001');
+      guest.setMemory('newest', 'memory');
+      guest.writeState('tpm', 'secret');
+      guest.writeState('efi/BootOrder', '0001');
       return { id, source, target };
     },
-    running: (id) =>
+    nodesRunning: (id) =>
       (['n1', 'n2'] as const).filter((node) => {
         const host = processes.get(node)?.hypervisor.host;
         return host?.guest(id)?.domain.current.state === 'running';
@@ -221,7 +221,11 @@ function withState(vmi: Loose): Loose {
 const stateVolume = (claimName: string) => ({ name: 'vm-state', persistentVolumeClaim: { claimName } });
 
 /** Writes what the controllers write to request the migration of the guest. */
-export async function tellMigration({ api, settle: rest }: TwoAgents, moving: Moving, more: Loose = {}): Promise<void> {
+export async function requestMigration(
+  { api, settle: rest }: TwoAgents,
+  moving: MigratingPods,
+  more: Loose = {},
+): Promise<void> {
   const migrationState = {
     migrationUid: UID,
     mode: 'PreCopy',
@@ -238,7 +242,10 @@ export async function tellMigration({ api, settle: rest }: TwoAgents, moving: Mo
 }
 
 /** Returns what the controllers decide from the reports of the agents, or undefined while they cannot decide. */
-export async function outcome({ api }: TwoAgents, moving: Moving): Promise<'committed' | 'aborted' | undefined> {
+export async function migrationOutcome(
+  { api }: TwoAgents,
+  moving: MigratingPods,
+): Promise<'committed' | 'aborted' | undefined> {
   const { status } = await api.ok('GET', `${VMIS}/db`);
   const phase = status.migrationProgress?.migrationUid === UID ? status.migrationProgress.phase : undefined;
   const pods: Loose[] = [];
@@ -260,7 +267,11 @@ export async function outcome({ api }: TwoAgents, moving: Moving): Promise<'comm
 }
 
 /** Writes what the controllers write after the decision. */
-export async function windUp(scene: TwoAgents, moving: Moving, decision: 'committed' | 'aborted'): Promise<void> {
+export async function concludeMigration(
+  scene: TwoAgents,
+  moving: MigratingPods,
+  decision: 'committed' | 'aborted',
+): Promise<void> {
   const [remaining, removed] =
     decision === 'committed' ? [moving.target, moving.source] : [moving.source, moving.target];
   const { nodeName } = remaining.spec;

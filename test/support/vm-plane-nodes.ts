@@ -10,7 +10,7 @@ import { internalError, notFound } from '#kube/api-error.ts';
 import { silentLog } from '#lib/log.ts';
 import { startNodeAgent, type RunningAgent } from '#node/agent/node-agent.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import type { GuestKernel } from '#node/domains/start-domain.ts';
+import type { GuestKernel } from '#node/domains/start-instance.ts';
 import { parseEndpointPath } from '#node/endpoint/route.ts';
 import { serveScreenshot } from '#node/endpoint/serve-display.ts';
 import { serveHost } from '#node/endpoint/serve-host.ts';
@@ -79,7 +79,7 @@ export class SimulatedNode {
   }
 
   /** The names of the PersistentVolumes whose data this node reaches. */
-  get data(): ReadonlySet<string> {
+  get volumeNames(): ReadonlySet<string> {
     const { own, shared } = this.disks;
     return new Set([...own.contents.keys(), ...shared.contents.keys()]);
   }
@@ -124,7 +124,7 @@ export class SimulatedNode {
   }
 
   /** Makes the next incoming migration fail with the error. */
-  refuseNextIncoming(error: HypervisorError): void {
+  failNextIncoming(error: HypervisorError): void {
     this.#hypervisor?.failNextReceive(error);
   }
 
@@ -140,10 +140,10 @@ export class SimulatedNode {
    * Crashes the agent, like kill -9: from now on it can do nothing more and reaches nothing; whatever it is doing
    * fails. `stop` removes it afterwards.
    */
-  slam(): void {
+  crashAgent(): void {
     this.#connections.breakAll();
     this.#options.streams.breakStreams(this.name);
-    this.host.hold({ changed() {}, lost() {} });
+    this.host.acquire({ onChange() {}, onLost() {} });
   }
 
   /** Cuts the agent off from everything until `reconnect`. It keeps running. */
@@ -156,12 +156,12 @@ export class SimulatedNode {
     return this.#connections.isBroken;
   }
 
-  rejoin(): void {
+  reconnect(): void {
     this.#connections = new Connections();
   }
 
   /** Returns the guests that have not ended. */
-  living(name?: string): FakeGuest[] {
+  livingGuests(name?: string): FakeGuest[] {
     return [...this.host.guests()].filter(
       ({ record }) => record.current.state !== 'ended' && (name === undefined || record.name === name),
     );
@@ -173,7 +173,7 @@ export class SimulatedNode {
     const { name } = machine;
     const refusal = this.startErrors.get(name);
     if (refusal !== undefined) throw refusal;
-    const beside = allNodes().flatMap((node) => (node.living(name).length > 0 ? [node.name] : []));
+    const beside = allNodes().flatMap((node) => (node.livingGuests(name).length > 0 ? [node.name] : []));
     starts.push({ node: this.name, id, name, machine, alreadyRunningOn: beside });
   }
 }
@@ -186,9 +186,9 @@ class RecordingHost extends FakeHost {
     this.#onStart = begins;
   }
 
-  override begin(definition: DomainDefinition, options: { startedAtMs: number; paused: boolean }): void {
+  override addGuest(definition: DomainDefinition, options: { startedAtMs: number; paused: boolean }): void {
     this.#onStart(definition);
-    super.begin(definition, options);
+    super.addGuest(definition, options);
   }
 }
 

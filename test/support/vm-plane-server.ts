@@ -9,11 +9,11 @@ import { LocalServices } from '#engine/services.ts';
 import { LogStore } from '#engine/store/log-store.ts';
 import type { MemoryJournal } from '#engine/store/memory/memory-journal.ts';
 import { silentLog } from '#lib/log.ts';
-import { startOwnParts, type OwnParts } from '#plane/embedded/own-parts.ts';
+import { startPlaneComponents, type PlaneComponents } from '#plane/embedded/plane-components.ts';
 import type { NodeConnections } from '#subresources/node-connections.ts';
 import { CuttingStore } from '#test/support/crash-points.ts';
 import { Connections } from '#test/support/connections.ts';
-import { RecordingConnections } from '#test/support/watched-lists.ts';
+import { RecordingConnections } from '#test/support/recording-connections.ts';
 import { startTestApi, type TestApi } from '#test/support/test-api.ts';
 
 /** Collections that no decision depends on: their writes are not crash points. */
@@ -22,10 +22,10 @@ const UNCOUNTED_COLLECTIONS = ['events', 'leases.coordination.k8s.io'];
 export interface VmPlaneServer {
   readonly api: TestApi;
   readonly store: CuttingStore;
-  readonly parts: OwnParts;
+  readonly parts: PlaneComponents;
   readonly lists: RecordingConnections;
   /** Crashes the server: requests in progress fail. */
-  lose(): Promise<void>;
+  crash(): Promise<void>;
 }
 
 export interface VmPlaneServerOptions {
@@ -40,17 +40,24 @@ export async function startVmPlaneServer({ journal, clock, nodes }: VmPlaneServe
   const services = new LocalServices();
   const connections = new Connections();
   const gate = (handler: ApiHandler) => connections.wrap(handler);
-  const api = await passingTime(clock, startTestApi({ store, clock, services, wrapHandler: gate }));
+  const api = await advanceUntil(clock, startTestApi({ store, clock, services, wrapHandler: gate }));
   const { handler } = api.core;
   const lists = new RecordingConnections(nodes);
-  const starting = startOwnParts({ handler, services, nodes: () => nodes, hosts: () => lists, clock, log: silentLog });
-  const parts = await passingTime(clock, starting);
+  const starting = startPlaneComponents({
+    handler,
+    services,
+    nodes: () => nodes,
+    hosts: () => lists,
+    clock,
+    log: silentLog,
+  });
+  const parts = await advanceUntil(clock, starting);
   return {
     api,
     store,
     parts,
     lists,
-    async lose() {
+    async crash() {
       connections.breakAll();
       await parts.stop();
       await api.stop();
@@ -63,7 +70,7 @@ export async function startVmPlaneServer({ journal, clock, nodes }: VmPlaneServe
  * may wait for a retry. Some of it may also wait for a disk, which does not depend on this clock, so after a while real
  * time passes, too. `where` names what did not end, for the message of a failed test.
  */
-export async function passingTime<T>(
+export async function advanceUntil<T>(
   clock: FakeClock,
   waited: Promise<T>,
   { turns = 0, where = () => '' }: { readonly turns?: number; readonly where?: () => string } = {},

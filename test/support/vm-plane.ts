@@ -9,7 +9,7 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { parse } from 'yaml';
-import type { VerbOptions } from '#api/can.ts';
+import type { VerbOptions } from '#api/verbs/decide-verb.ts';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { MemoryJournal } from '#engine/store/memory/memory-journal.ts';
 import { FakeStates } from '#node/hypervisor/fake/fake-states.ts';
@@ -17,9 +17,9 @@ import type { FakeGuest } from '#node/hypervisor/fake/fake-guest.ts';
 import type { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { PeerStreams } from '#test/support/peer-streams.ts';
 import { SimulatedStorage } from '#test/support/simulated-disks.ts';
-import type { Answer, CallOptions, Loose } from '#test/support/test-api.ts';
+import type { TestResponse, CallOptions, Loose } from '#test/support/test-api.ts';
 import { directConnections, SimulatedNode, type Start } from '#test/support/vm-plane-nodes.ts';
-import { passingTime, startVmPlaneServer, type VmPlaneServer } from '#test/support/vm-plane-server.ts';
+import { advanceUntil, startVmPlaneServer, type VmPlaneServer } from '#test/support/vm-plane-server.ts';
 
 const NAMESPACED = 'namespaces/default';
 const URLS: Readonly<Record<string, string>> = {
@@ -108,7 +108,7 @@ export class VmPlane {
 
   async start(): Promise<void> {
     await this.#startServer();
-    for (const node of this.nodes) await passingTime(this.clock, node.start());
+    for (const node of this.nodes) await advanceUntil(this.clock, node.start());
     await this.settle();
   }
 
@@ -116,7 +116,7 @@ export class VmPlane {
     const server = this.#server;
     this.#server = undefined;
     for (const node of this.nodes) await node.stop();
-    await server?.lose();
+    await server?.crash();
   }
 
   async #startServer(): Promise<void> {
@@ -140,9 +140,9 @@ export class VmPlane {
     const { server } = this;
     this.#server = undefined;
     const stopped = agents ? this.nodes.filter(({ agent }) => agent !== undefined) : [];
-    await Promise.all([server.lose(), ...stopped.map((node) => node.stop())]);
+    await Promise.all([server.crash(), ...stopped.map((node) => node.stop())]);
     await this.#startServer();
-    for (const node of stopped) await passingTime(this.clock, node.start());
+    for (const node of stopped) await advanceUntil(this.clock, node.start());
     // Agents that did not crash reconnect after some seconds.
     await this.advance(STEP_MS * 2);
   }
@@ -153,7 +153,7 @@ export class VmPlane {
   }
 
   async startAgent(name: string): Promise<void> {
-    await passingTime(this.clock, this.node(name).start());
+    await advanceUntil(this.clock, this.node(name).start());
     await this.settle();
   }
 
@@ -163,9 +163,9 @@ export class VmPlane {
   }
 
   /** Reconnects the node if it is isolated and starts its agent if it is stopped. */
-  async bringBack(name: string): Promise<void> {
+  async reviveNode(name: string): Promise<void> {
     const node = this.node(name);
-    if (node.isIsolated) node.rejoin();
+    if (node.isIsolated) node.reconnect();
     if (node.agent === undefined) await this.startAgent(name);
   }
 
@@ -196,8 +196,8 @@ export class VmPlane {
     const { api, parts } = this.server;
     const controllers = [...(api.controllers ?? []), ...parts.controllers];
     const overdue = async () =>
-      (await Promise.all(controllers.map(async (controller) => (await controller.overdue?.()) ?? []))).flat();
-    const missed = await passingTime(this.clock, overdue());
+      (await Promise.all(controllers.map(async (controller) => (await controller.findOverdue?.()) ?? []))).flat();
+    const missed = await advanceUntil(this.clock, overdue());
     assert.deepEqual(missed, [], 'each change that a decision depends on wakes its controller');
   }
 
@@ -213,7 +213,7 @@ export class VmPlane {
         await running.idle();
       }
     };
-    await passingTime(this.clock, idle(), { turns: PATIENCE_TURNS, where: () => `: ${part} goes on` });
+    await advanceUntil(this.clock, idle(), { turns: PATIENCE_TURNS, where: () => `: ${part} goes on` });
   }
 
   /** Advances the clock in steps, so that periodic work completes before it is due again. */
@@ -225,19 +225,19 @@ export class VmPlane {
     await this.settle();
   }
 
-  call(method: string, url: string, options?: CallOptions): Promise<Answer> {
+  call(method: string, url: string, options?: CallOptions): Promise<TestResponse> {
     return this.server.api.call(method, url, options);
   }
 
   /** Creates the object, or changes it by a merge patch if it exists, and settles. */
   async apply(what: Loose): Promise<Loose> {
-    const written = await this.put(what);
+    const written = await this.beginApply(what);
     await this.settle();
     return written;
   }
 
   /** Like `apply`, but does not settle. */
-  async put(what: Loose): Promise<Loose> {
+  async beginApply(what: Loose): Promise<Loose> {
     const object = typeof what === 'string' ? parse(what) : what;
     const url = urlOf(object.kind);
     const existing = await this.find(object.kind, object.metadata.name);
@@ -246,7 +246,7 @@ export class VmPlane {
   }
 
   /** Sends a create request, which the API may refuse. */
-  post(object: Loose): Promise<Answer> {
+  post(object: Loose): Promise<TestResponse> {
     return this.call('POST', urlOf(object.kind), { body: object });
   }
 
@@ -270,12 +270,12 @@ export class VmPlane {
   }
 
   async delete(kind: string, name: string, body: Loose = {}): Promise<void> {
-    await this.drop(kind, name, body);
+    await this.beginDelete(kind, name, body);
     await this.settle();
   }
 
   /** Like `delete`, but does not settle. */
-  async drop(kind: string, name: string, body: Loose = {}): Promise<void> {
+  async beginDelete(kind: string, name: string, body: Loose = {}): Promise<void> {
     await this.server.api.ok('DELETE', `${urlOf(kind)}/${name}`, { body });
   }
 
@@ -283,14 +283,14 @@ export class VmPlane {
    * Calls a verb of the subresources API, as virtctl does, and settles. Returns `202`, or the code and message of the
    * refusal.
    */
-  async ask(verb: string, name: string, options: VerbOptions = {}): Promise<string> {
-    const outcome = await this.tell(verb, name, options);
+  async runVerb(verb: string, name: string, options: VerbOptions = {}): Promise<string> {
+    const outcome = await this.beginVerb(verb, name, options);
     await this.settle();
     return outcome;
   }
 
   /** Like `runVerb`, but does not settle. */
-  async tell(verb: string, name: string, options: VerbOptions = {}): Promise<string> {
+  async beginVerb(verb: string, name: string, options: VerbOptions = {}): Promise<string> {
     const resource = GUEST_VERBS.has(verb) ? 'virtualmachineinstances' : 'virtualmachines';
     const url = `${SUBRESOURCES}/${resource}/${name}/${verb}`;
     const { status, body } = await this.call('PUT', url, { body: options });
@@ -299,7 +299,7 @@ export class VmPlane {
 
   /** Returns the guests of the VM that have not ended, on all nodes. */
   guests(vm: string): FakeGuest[] {
-    return this.nodes.flatMap((node) => node.living(`default/${vm}`));
+    return this.nodes.flatMap((node) => node.livingGuests(`default/${vm}`));
   }
 
   /** Returns the only guest of the VM; fails if it has none or several. */
@@ -313,7 +313,7 @@ export class VmPlane {
   }
 
   /** Makes every start of a guest of the VM fail with the error; without an error, starts succeed again. */
-  refuse(vm: string, error?: HypervisorError): void {
+  failStarts(vm: string, error?: HypervisorError): void {
     for (const { startErrors } of this.nodes) {
       if (error === undefined) startErrors.delete(`default/${vm}`);
       else startErrors.set(`default/${vm}`, error);
@@ -325,7 +325,7 @@ export class VmPlane {
   }
 
   /** Summarises the VM: printable status, phase of its VMI, states of its guests, number of starts. */
-  async shown(vm: string): Promise<string> {
+  async summaryOf(vm: string): Promise<string> {
     const { status = {} } = await this.get('VirtualMachine', vm);
     const vmi = await this.find('VirtualMachineInstance', vm);
     const guests = this.guests(vm).map(({ record }) => record.current.state);
@@ -333,7 +333,7 @@ export class VmPlane {
     return [status.printableStatus, phase, guests.join(' and ') || 'no guest', this.startsOf(vm).length].join(', ');
   }
 
-  async events(about: string): Promise<string[]> {
+  async eventsOf(about: string): Promise<string[]> {
     return (await this.list('Event'))
       .filter(({ involvedObject }) => involvedObject.name === about)
       .sort((a, b) => a.metadata.resourceVersion - b.metadata.resourceVersion)

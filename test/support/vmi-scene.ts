@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import { crdOf, type CustomKind } from '#api/custom-kind.ts';
+import { buildCrd, type CustomKind } from '#api/custom-kind.ts';
 import { LOCAL_PROVISIONER, MACHINE_TYPE_LABEL_PREFIX, SCHEDULABLE_LABEL } from '#api/names.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
@@ -14,7 +14,7 @@ import { microTimestamp, timestamp } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { volumeSnapshotDefinitions } from '#operator/objects/volume-snapshot-definitions.ts';
 import { EventRecorder } from '#runtime/events.ts';
-import { Metrics } from '#runtime/metrics.ts';
+import { MetricRegistry } from '#runtime/metrics.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 import { ADMIN, startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
@@ -37,11 +37,11 @@ export interface VmiScene extends Pick<TestApi, 'ok' | 'call'> {
   /** Stops the heartbeats of the node. */
   stopHeartbeat(name: string): void;
   addStorageClass(name: string, more?: Loose): Promise<void>;
-  claim(name: string, spec: Loose): Promise<Loose>;
+  addClaim(name: string, spec: Loose): Promise<Loose>;
   /** Writes the status of a pod, as the agent does. */
   reportPod(pod: string, status: Loose): Promise<void>;
   /** Returns `Type Reason Message` of each Event, oldest first. */
-  events(about: string): Promise<string[]>;
+  eventsOf(about: string): Promise<string[]>;
 }
 
 export async function startVmiScene(
@@ -52,7 +52,7 @@ export async function startVmiScene(
   const clock = new FakeClock();
   const api = await startTestApi({ clock });
   // Installed as by the operator: the storage controller watches volume snapshots.
-  const definitions = [...kinds.map(crdOf), ...volumeSnapshotDefinitions.map(({ object }) => object)];
+  const definitions = [...kinds.map(buildCrd), ...volumeSnapshotDefinitions.map(({ object }) => object)];
   for (const body of definitions) {
     await api.ok('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', { body });
   }
@@ -75,7 +75,7 @@ export async function startVmiScene(
     }
     const overdue = await Promise.all(
       [...api.controllers, ...planeControllers.controllers].map(
-        async (controller) => (await controller.overdue?.()) ?? [],
+        async (controller) => (await controller.findOverdue?.()) ?? [],
       ),
     );
     assert.deepEqual(overdue.flat(), [], 'each change that a decision depends on wakes its controller');
@@ -133,7 +133,7 @@ export async function startVmiScene(
       await api.ok('POST', '/apis/storage.k8s.io/v1/storageclasses', { body });
       await settleControllers();
     },
-    async claim(name, spec) {
+    async addClaim(name, spec) {
       const fullSpec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, ...spec };
       const body = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name }, spec: fullSpec };
       const claim = await api.ok('POST', CLAIMS, { body });
@@ -144,7 +144,7 @@ export async function startVmiScene(
       await api.ok('PATCH', `${PODS}/${pod}/status`, { body: { status } });
       await settleControllers();
     },
-    async events(about) {
+    async eventsOf(about) {
       const { items } = await api.ok('GET', '/api/v1/namespaces/default/events');
       return items
         .filter(({ involvedObject }: Loose) => involvedObject.name === about)
@@ -159,7 +159,7 @@ async function startPlaneControllers({ core }: TestApi, clock: FakeClock, wanted
   const { signal } = stopping;
   const client = createClient(createInProcessTransport({ handler: core.handler, user: ADMIN, userAgent: 'test' }));
   const informers = new SharedInformers({ reader: client, clock, log: silentLog, signal });
-  const metrics = new Metrics();
+  const metrics = new MetricRegistry();
   const recorders: EventRecorder[] = [];
   const running = wanted.flatMap(({ eventSource, start }) => {
     const events = new EventRecorder({ writer: client, clock, log: silentLog, component: eventSource, signal });
@@ -174,7 +174,7 @@ async function startPlaneControllers({ core }: TestApi, clock: FakeClock, wanted
      */
     async ready() {
       const synced = { is: false };
-      const all = informers.synced().then(() => (synced.is = true));
+      const all = informers.waitForSync().then(() => (synced.is = true));
       for (let round = 0; !synced.is && round < 100; round++) {
         await settle();
         await clock.advance(1000);

@@ -20,13 +20,13 @@ export interface WebhookServer {
   /** The CA as base64 of PEM, the form of clientConfig. */
   readonly caBundle: string;
   /** The AdmissionReviews in the order of their arrival, each with the path that was called. */
-  readonly seen: { path: string; review: Loose }[];
+  readonly reviews: { path: string; review: Loose }[];
   /** The number of TCP connections so far. */
   readonly connections: number;
   answer(path: string, responder: Responder): void;
   misbehave(path: string, misbehaviour: Misbehaviour): void;
   /** Resolves once this many reviews have arrived. */
-  got(count: number): Promise<void>;
+  awaitReviews(count: number): Promise<void>;
   /** Closes idle connections, as a server that restarts does. */
   dropIdle(): void;
   stop(): Promise<void>;
@@ -67,17 +67,17 @@ export async function startWebhookServer({
     url: `https://127.0.0.1:${port}`,
     port,
     caBundle: Buffer.from(caPem).toString('base64'),
-    seen,
+    reviews: seen,
     get connections() {
       return connections;
     },
     answer(path, responder) {
       paths.set(path, (response, _socket, review) => {
-        sendJson(response, reviewAnswer(review, responder(review.request)));
+        sendJson(response, buildReviewAnswer(review, responder(review.request)));
       });
     },
     misbehave: (path, misbehaviour) => void paths.set(path, misbehaviour),
-    async got(count) {
+    async awaitReviews(count) {
       if (seen.length < count) await new Promise<void>((resolve) => waiting.push({ count, resolve }));
     },
     dropIdle: () => server.closeIdleConnections(),
@@ -90,7 +90,7 @@ export async function startWebhookServer({
 }
 
 /** Builds the AdmissionReview that answers the given one. */
-export function reviewAnswer(review: Loose, response: Loose): Loose {
+export function buildReviewAnswer(review: Loose, response: Loose): Loose {
   return {
     apiVersion: review.apiVersion,
     kind: 'AdmissionReview',

@@ -10,7 +10,7 @@ import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { FULL_RUN } from '#test/support/full-run.ts';
-import { newKubectl, oldKubectl, type FoundKubectl } from '#test/support/kubectl.ts';
+import { findNewKubectl, findOldKubectl, type FoundKubectl } from '#test/support/kubectl.ts';
 import { startPlane, type Plane } from '#test/support/plane.ts';
 import { startSimulatedPlane } from '#test/support/simulated-plane.ts';
 import { readyNamespace, removeNamespace } from '#test/transcripts/ready-namespace.ts';
@@ -41,7 +41,7 @@ const starts: Record<PlaneKind, () => Promise<Plane>> = {
   fake: () => startSimulatedPlane({ nodes: 2 }),
 };
 
-const kubectls: Record<Version, FoundKubectl> = { '1.20': oldKubectl(), '1.32': newKubectl() };
+const kubectls: Record<Version, FoundKubectl> = { '1.20': findOldKubectl(), '1.32': findNewKubectl() };
 /** One of this many transcripts runs with the old kubectl; all if there is no other kubectl. */
 const SAMPLING = full || 'missing' in kubectls['1.32'] ? 1 : 3;
 

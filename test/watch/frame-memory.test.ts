@@ -18,7 +18,7 @@ test('frames that were sent to a watcher are freed', async () => {
   const watch = await api.watch(`${CONFIG_MAPS}?watch=1`);
   const before = heldBytes();
   for (let turn = 0; turn < 60; turn++) await api.ok('PATCH', item, { body: { data: { turn: String(turn) } } });
-  await watch.got(61);
+  await watch.awaitEvents(61);
   watch.stop();
   await api.stop();
   const after = heldBytes();

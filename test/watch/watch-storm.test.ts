@@ -8,8 +8,8 @@ import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { Connections, StormWatcher, type StormWatcherOptions } from '#test/watch/storm-watcher.ts';
 import type { Reader } from '#client/client.ts';
 import { ROOT_CA } from '#test/support/kinds.ts';
-import { seededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
-import { startServer, temporaryDir, transportTo } from '#test/support/server-process.ts';
+import { createSeededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
+import { startServer, createTemporaryDir, openTransport } from '#test/support/server-process.ts';
 
 const WATCHERS = 50;
 const EVENTS = 20_000;
@@ -160,12 +160,12 @@ async function quietRevision(reader: Reader): Promise<number> {
 }
 
 test(`${WATCHERS} watchers, ${EVENTS} events, random disconnects: each sees every revision once, in order`, async (t) => {
-  const random = seededRandom(t);
+  const random = createSeededRandom(t);
   let isOver = false;
   t.after(() => (isOver = true));
-  const server = await startServer(t, { dataDir: temporaryDir(t) });
+  const server = await startServer(t, { dataDir: createTemporaryDir(t) });
   const access = server.access();
-  const clients = [0, 1, 2].map(() => createClient(transportTo(t, access)));
+  const clients = [0, 1, 2].map(() => createClient(openTransport(t, access)));
   for (const name of NAMESPACES) {
     await clients[0]!.create(NAMESPACE_KIND, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
   }

@@ -1,5 +1,5 @@
 import type { Resources } from '#api/domain/memory.ts';
-import { parseQuantity, quantityFault, quantityToNumber } from '#kube/quantity.ts';
+import { parseQuantity, findQuantityError, quantityToNumber } from '#kube/quantity.ts';
 import { int32, list, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
 
 /**
@@ -43,7 +43,7 @@ export function topologyOf({ cpu: topology, resources }: Processors): Topology {
   const { sockets, cores, threads } = topology ?? {};
   const scheduled = resources?.limits?.['cpu'] ?? resources?.requests?.['cpu'];
   const isUnset = (sockets ?? cores ?? threads) === undefined;
-  if (isUnset && scheduled !== undefined && quantityFault(scheduled) === undefined) {
+  if (isUnset && scheduled !== undefined && findQuantityError(scheduled) === undefined) {
     return {
       sockets: Math.max(1, Math.ceil(quantityToNumber(parseQuantity(String(scheduled))))),
       cores: 1,

@@ -19,4 +19,4 @@ export const domain = obj({
   }),
 });
 
-export type Domain = Infer<typeof domain>;
+export type DomainSpec = Infer<typeof domain>;

@@ -8,4 +8,4 @@ export const machine = obj({
   }),
 });
 
-export type Machine = Infer<typeof machine>;
+export type MachineSpec = Infer<typeof machine>;

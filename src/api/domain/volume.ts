@@ -1,4 +1,4 @@
-import { bool, list, noted, obj, oneOf, quantity, str, type Infer } from '#kube/schema-dsl.ts';
+import { bool, list, overrideOptions, obj, oneOf, quantity, str, type Infer } from '#kube/schema-dsl.ts';
 
 const secretRef = obj({ name: str({ minLength: 1 }) }, { required: ['name'] });
 
@@ -31,7 +31,7 @@ export const cloudInitNoCloud = obj({
   networkDataSecretRef: secretRef,
 });
 
-export const volume = obj(
+export const vmiVolumeSchema = obj(
   {
     name: str({ minLength: 1, maxLength: 63 }),
     persistentVolumeClaim: diskClaim,
@@ -53,7 +53,7 @@ export const volume = obj(
       { required: ['path', 'type'] },
     ),
     cloudInitNoCloud,
-    configMap: noted(configMap, { description: 'A disk with a file for each key of a ConfigMap.' }),
+    configMap: overrideOptions(configMap, { description: 'A disk with a file for each key of a ConfigMap.' }),
     secret: obj(
       { secretName: objectName, optional, volumeLabel },
       { required: ['secretName'], description: 'A disk with a file for each key of a Secret.' },
@@ -98,5 +98,5 @@ export const volume = obj(
   { required: ['name'] },
 );
 
-export type Volume = Infer<typeof volume>;
+export type VmiVolume = Infer<typeof vmiVolumeSchema>;
 export type CloudInitNoCloud = Infer<typeof cloudInitNoCloud>;

@@ -3,7 +3,7 @@ import { conditionSchema } from '#api/condition.ts';
 import type { CustomKind } from '#api/custom-kind.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
-import { bool, int32, int64, list, noted, obj, oneOf, quantity, str, type Infer } from '#kube/schema-dsl.ts';
+import { bool, int32, int64, list, overrideOptions, obj, oneOf, quantity, str, type Infer } from '#kube/schema-dsl.ts';
 
 /** Reactions of a guest to the eviction of its pod; None shuts it down. */
 export const EVICTION_STRATEGIES = ['None', 'LiveMigrate', 'LiveMigrateIfPossible', 'External'] as const;
@@ -37,7 +37,7 @@ export const kubevirtSpec = obj({
         description: 'Slows the guest down if it changes memory faster than it can be copied. Defaults to false.',
       }),
     }),
-    smbios: noted(smbios, {
+    smbios: overrideOptions(smbios, {
       description: 'SMBIOS strings of new VMs; a VM keeps those it was created with. Defaults to those of QEMU.',
     }),
     vmStateStorageClass: str({

@@ -3,7 +3,7 @@
  * unit of the second bus of the IDE controller. Pure.
  */
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
-import { textIn } from '#api/libvirt-layout/hardware.ts';
+import { specParamOf } from '#api/libvirt-layout/hardware.ts';
 
 /** Prefixes of target names; sata, scsi and usb disks share one sequence of names. */
 const PREFIXES: ReadonlyMap<string, string> = new Map([
@@ -55,7 +55,7 @@ function nameOf(disk: LearnedDevice, index: number): string {
 }
 
 export function diskBusOf(disk: LearnedDevice): string {
-  return disk.device === 'floppy' ? 'fdc' : (textIn(disk, 'bus') ?? '');
+  return disk.device === 'floppy' ? 'fdc' : (specParamOf(disk, 'bus') ?? '');
 }
 
 /** Units per controller. The eighth SCSI unit is reserved for the controller; libvirt then uses a second controller. */

@@ -37,14 +37,14 @@ const EXPRESS: Readonly<Record<DeviceClass, (row: LearnedDevice) => boolean | un
   interface: ({ device }) => device === 'virtio' || device === 'e1000e',
   sound: ({ device }) => (['sb16', 'pcspk', 'usb'].includes(device) ? undefined : false),
   controller: (row) => CONTROLLERS.get(row.device)?.(specModelOf(row)),
-  disk: (row) => (textIn(row, 'bus') === 'virtio' ? true : undefined),
+  disk: (row) => (specParamOf(row, 'bus') === 'virtio' ? true : undefined),
   hostdev: () => true,
   balloon: (row) => (specModelOf(row) === 'none' ? undefined : true),
   rng: () => true,
   watchdog: (row) => ((specModelOf(row) ?? row.device) === 'ib700' ? undefined : false),
   video: ({ device }) => (['none', 'ramfb'].includes(device) ? undefined : ['virtio', 'bochs'].includes(device)),
   shmem: () => false,
-  input: (row) => (textIn(row, 'bus') === 'virtio' ? true : undefined),
+  input: (row) => (specParamOf(row, 'bus') === 'virtio' ? true : undefined),
   vsock: () => true,
 };
 
@@ -76,15 +76,15 @@ export function controllerType({ device }: LearnedDevice): string {
 }
 
 export function controllerIndex(row: LearnedDevice): number {
-  const index = Number(textIn(row, 'index') ?? 0);
+  const index = Number(specParamOf(row, 'index') ?? 0);
   return Number.isSafeInteger(index) && index >= 0 ? index : 0;
 }
 
 export function specModelOf(row: LearnedDevice): string | undefined {
-  return textIn(row, 'model');
+  return specParamOf(row, 'model');
 }
 
-export function textIn({ specParams }: LearnedDevice, key: string): string | undefined {
+export function specParamOf({ specParams }: LearnedDevice, key: string): string | undefined {
   const value = specParams !== undefined && Object.hasOwn(specParams, key) ? specParams[key] : undefined;
   return typeof value === 'string' && value !== '' ? value : undefined;
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { addressText } from '#api/device-address.ts';
+import { formatAddress } from '#api/device-address.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { layOutAsLibvirt, type LayoutOptions } from '#api/libvirt-layout/lay-out.ts';
 import { targetIndex } from '#api/libvirt-layout/drive-units.ts';
@@ -75,7 +75,7 @@ const cases: Record<string, Case> = {
 for (const [name, { rows, want, ...options }] of Object.entries(cases)) {
   test(name, () => {
     const laidOut = layOutAsLibvirt(rows, { chipset: 'i440fx', ...options });
-    assert.deepEqual(Object.fromEntries(laidOut.rows.map((each) => [each.id, addressText(each)])), want);
+    assert.deepEqual(Object.fromEntries(laidOut.rows.map((each) => [each.id, formatAddress(each)])), want);
   });
 }
 
@@ -126,7 +126,7 @@ test('keeps known addresses, assigns unique addresses, and changes nothing the s
       for (const [i, { address }] of rows.entries()) {
         if (address !== undefined) assert.deepEqual(first.rows[i]?.address, address);
       }
-      const places = first.rows.map((each) => addressText(each)).filter((text) => text.startsWith('0000:'));
+      const places = first.rows.map((each) => formatAddress(each)).filter((text) => text.startsWith('0000:'));
       assert.equal(new Set(places).size, places.length);
       assert.deepEqual(layOutAsLibvirt(first.rows, options).rows, first.rows);
     }),

@@ -7,7 +7,7 @@ import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
 import { diskBusOf, targetIndexes, unitAddress } from '#api/libvirt-layout/drive-units.ts';
 import { listImpliedDevices, isPortUser, type ImpliedDevice } from '#api/libvirt-layout/implied-devices.ts';
 import { placeOnPci, type PciPlacement } from '#api/libvirt-layout/place-on-pci.ts';
-import { pciAddressToMap, printPciAddress, type PciAddress } from '#api/pci-address.ts';
+import { pciAddressToMap, formatPciAddress, type PciAddress } from '#api/pci-address.ts';
 
 export interface LayoutOptions {
   readonly chipset: Chipset;
@@ -134,7 +134,7 @@ function pciPlace(
   if (isPossible(address, models, chipset)) return pciAddressToMap(address);
   const why = address.function === 0 ? 'behind a PCI bridge' : 'as one of several functions of a slot';
   notes.push(
-    `${id}: libvirt has it at ${printPciAddress(address)}, ${why}, which is not supported; it gets another address`,
+    `${id}: libvirt has it at ${formatPciAddress(address)}, ${why}, which is not supported; it gets another address`,
   );
   return undefined;
 }

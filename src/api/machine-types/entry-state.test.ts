@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { oldInstance, specState, stateOf } from '#api/machine-types/entry-state.ts';
+import { findOldInstance, compareSpec, decideEntryState } from '#api/machine-types/entry-state.ts';
 import type { EntryNote, PlanEntry } from '#api/machine-types/plan.ts';
 import { aVm, aVmi, type VmiOverrides, type VmOverrides } from '#api/machine-types/transition.fixture.ts';
 
@@ -153,27 +153,27 @@ const cases: Record<string, Case> = {
 for (const [name, { entry = STOPPED, note, vm, vmi, want }] of Object.entries(cases)) {
   test(`${name}: ${want.state}`, () => {
     const machine = vm === 'deleted' ? undefined : aVm(vm);
-    assert.deepEqual(stateOf(entry, note, machine, vmi && aVmi(vmi)), want);
+    assert.deepEqual(decideEntryState(entry, note, machine, vmi && aVmi(vmi)), want);
   });
 }
 
 test('keeps final decisions of the job and notes that are still true', () => {
   const settled: EntryNote[] = (['done', 'failed', 'skipped'] as const).map((state) => ({ state, reason: 'decided' }));
-  for (const note of settled) assert.equal(stateOf(RAN, note, undefined, undefined), note);
+  for (const note of settled) assert.equal(decideEntryState(RAN, note, undefined, undefined), note);
   const pending: EntryNote = { state: 'pending', reason: 'the VM is being deleted', at: '2026-01-01T12:00:00Z' };
-  assert.equal(stateOf(RAN, pending, aVm(), aVmi()), pending);
+  assert.equal(decideEntryState(RAN, pending, aVm(), aVmi()), pending);
 });
 
 test('a spec must be patched only if it is as planned', () => {
-  assert.equal(specState(RAN, undefined, aVm()), 'asPlanned');
-  assert.equal(specState(RAN, { state: 'pending' }, aVm()), 'asPlanned');
-  assert.equal(specState(RAN, { state: 'updated' }, aVm()), 'patched');
-  assert.equal(specState(RAN, undefined, aVm({ type: null })), 'patched');
-  assert.equal(specState(ALIAS, undefined, aVm({ type: OLD })), 'patched');
+  assert.equal(compareSpec(RAN, undefined, aVm()), 'asPlanned');
+  assert.equal(compareSpec(RAN, { state: 'pending' }, aVm()), 'asPlanned');
+  assert.equal(compareSpec(RAN, { state: 'updated' }, aVm()), 'patched');
+  assert.equal(compareSpec(RAN, undefined, aVm({ type: null })), 'patched');
+  assert.equal(compareSpec(ALIAS, undefined, aVm({ type: OLD })), 'patched');
 });
 
 test('an instance of another owner never has to end', () => {
   const foreign = aVmi({ metadata: { ownerReferences: [] } });
-  assert.equal(oldInstance(RAN, undefined, aVm(), foreign), undefined);
-  assert.equal(oldInstance(RAN, undefined, aVm(), aVmi())?.metadata.uid, 'vmi-uid');
+  assert.equal(findOldInstance(RAN, undefined, aVm(), foreign), undefined);
+  assert.equal(findOldInstance(RAN, undefined, aVm(), aVmi())?.metadata.uid, 'vmi-uid');
 });

@@ -6,7 +6,7 @@
  *
  * A restart is detected by the uid of the instance, never by its type: an alias is the same before and after.
  */
-import { runStrategyOf } from '#api/can.ts';
+import { runStrategyOf } from '#api/verbs/decide-verb.ts';
 import { isSettled, type EntryNote, type EntryState, type PlanEntry } from '#api/machine-types/plan.ts';
 import { instanceType, runningInstance, specType } from '#api/machine-types/select-vm.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -20,7 +20,7 @@ type Vmi = Stored<VirtualMachineInstance>;
  * Returns the same note if it is still true. A new note has no `at`, because the caller knows the time. The job must
  * remove the mark from a VM before it records the entry as done.
  */
-export function stateOf(
+export function decideEntryState(
   entry: PlanEntry,
   note: EntryNote | undefined,
   vm: Vm | undefined,
@@ -28,12 +28,12 @@ export function stateOf(
 ): EntryNote {
   if (note !== undefined && isSettled(note)) return note;
   if (vm === undefined || vm.metadata.uid !== entry.uid) return { state: 'done', reason: 'the VM was deleted' };
-  const spec = specState(entry, note, vm);
+  const spec = compareSpec(entry, note, vm);
   if (spec === 'changed' && vm.status?.machineTypeRestartRequired !== true) {
     return { state: 'skipped', reason: changedReason(vm) };
   }
   if (spec === 'asPlanned') return keepOrReplace(note, 'pending');
-  const old = oldInstance(entry, note, vm, vmi);
+  const old = findOldInstance(entry, note, vm, vmi);
   if (old === undefined) {
     return note?.state === 'restarting' && isStarting(vm, vmi) ? note : { state: 'done' };
   }
@@ -50,7 +50,11 @@ export function stateOf(
  * asPlanned: not patched yet. changed: another user changed the type before the job reached the VM; their change is
  * kept.
  */
-export function specState(entry: PlanEntry, note: EntryNote | undefined, vm: Vm): 'asPlanned' | 'patched' | 'changed' {
+export function compareSpec(
+  entry: PlanEntry,
+  note: EntryNote | undefined,
+  vm: Vm,
+): 'asPlanned' | 'patched' | 'changed' {
   const isNoted = note !== undefined && note.state !== 'pending';
   if (entry.act === 'mark' || isNoted) return 'patched';
   const type = specType(vm);
@@ -63,7 +67,7 @@ export const changedReason = (vm: Vm) =>
   `its machine type was changed to ${JSON.stringify(specType(vm))} in the meantime`;
 
 /** Returns the instance that must end before the VM gets its new type; undefined once it has ended. */
-export function oldInstance(
+export function findOldInstance(
   entry: PlanEntry,
   note: EntryNote | undefined,
   vm: Vm,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aVm, aVmi, DELETED, type VmiOverrides, type VmOverrides } from '#api/machine-types/transition.fixture.ts';
-import { obstacle, patchObstacle } from '#api/machine-types/why-not.ts';
+import { findRestartRefusal, findPatchRefusal } from '#api/machine-types/find-refusal.ts';
 
 interface Case {
   readonly vm?: VmOverrides;
@@ -43,7 +43,7 @@ const cases: Record<string, Case> = {
 
 for (const [name, { vm, vmi, patch, restart = patch }] of Object.entries(cases)) {
   test(`${name}: ${restart ?? 'allowed'}`, () => {
-    assert.equal(patchObstacle(aVm(vm)), patch);
-    assert.equal(obstacle(aVm(vm), vmi && aVmi(vmi)), restart);
+    assert.equal(findPatchRefusal(aVm(vm)), patch);
+    assert.equal(findRestartRefusal(aVm(vm), vmi && aVmi(vmi)), restart);
   });
 }

@@ -1,7 +1,7 @@
 /** The fields of Kubernetes' Job that a transition uses. */
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 
-export interface Job extends KubeObject {
+export interface TransitionJob extends KubeObject {
   spec?: {
     suspend?: boolean;
     backoffLimit?: number;
@@ -18,7 +18,7 @@ export interface Job extends KubeObject {
   };
 }
 
-export const JOBS: ResourceType<Job> = {
+export const TRANSITION_JOBS: ResourceType<TransitionJob> = {
   group: 'batch',
   version: 'v1',
   kind: 'Job',

@@ -102,7 +102,7 @@ export function parseOptions(textOf: (option: keyof TransitionOptions) => string
     maxRestarts: read('maxRestarts', DEFAULT_MAX_RESTARTS, parseCount),
     maxFailures: read('maxFailures', Infinity, parseCount),
   };
-  return { options, faults: [...optionFaults(options), ...faults] };
+  return { options, faults: [...validateOptions(options), ...faults] };
 }
 
 type Parsed<T> = { readonly value: T } | { readonly fault: string };
@@ -130,7 +130,7 @@ function parseCount(text: string): Parsed<number> {
 }
 
 /** Validates typed options. The KubeVirt object decides elsewhere whether the target is allowed. */
-export function optionFaults(options: TransitionOptions): OptionError[] {
+export function validateOptions(options: TransitionOptions): OptionError[] {
   const { glob, namespace, labelSelector, name, target, maxRestarts, maxFailures } = options;
   const faults: OptionError[] = [];
   const add = (option: keyof TransitionOptions, ...texts: string[]) => {

@@ -4,8 +4,8 @@ import type { ConfigMap } from '#kube/core-kinds.ts';
 import {
   chunkOf,
   isPlanComplete,
-  planConfigMaps,
-  progressConfigMap,
+  buildPlanConfigMaps,
+  buildProgressConfigMap,
   readPlan,
   readProgress,
   type EntryNote,
@@ -41,7 +41,7 @@ const sizes: Record<string, [given: PlanEntry[], chunks: number]> = {
 
 for (const [name, [given, chunks]] of Object.entries(sizes)) {
   test(`${name}: ${chunks} parts`, () => {
-    const maps = planConfigMaps(JOB, given);
+    const maps = buildPlanConfigMaps(JOB, given);
     assert.equal(maps.length, chunks);
     for (const map of maps) assert.ok(bytesOf(map) <= LIMIT_BYTES);
     // Lists of the server come in the order of names.
@@ -52,7 +52,7 @@ for (const [name, [given, chunks]] of Object.entries(sizes)) {
 }
 
 test('a part is owned by its Job', () => {
-  const [{ metadata }] = planConfigMaps(JOB, entries(1)) as [ConfigMap];
+  const [{ metadata }] = buildPlanConfigMaps(JOB, entries(1)) as [ConfigMap];
   assert.deepEqual(metadata, {
     name: 'convert-machine-type-x-plan-0',
     namespace: 'selfsame-system',
@@ -64,7 +64,7 @@ test('a part is owned by its Job', () => {
 });
 
 test('a plan with a missing part is ignored', () => {
-  const maps = planConfigMaps(JOB, entries(1000));
+  const maps = buildPlanConfigMaps(JOB, entries(1000));
   for (const missing of maps) {
     const rest = maps.filter((map) => map !== missing);
     assert.equal(readPlan(JOB, rest), undefined, `without ${missing.metadata.name}`);
@@ -74,17 +74,17 @@ test('a plan with a missing part is ignored', () => {
 });
 
 test('parts of plans of different sizes are ignored', () => {
-  const [first, ...others] = planConfigMaps(JOB, entries(1000)) as [ConfigMap, ...ConfigMap[]];
-  const again = planConfigMaps(JOB, entries(500));
+  const [first, ...others] = buildPlanConfigMaps(JOB, entries(1000)) as [ConfigMap, ...ConfigMap[]];
+  const again = buildPlanConfigMaps(JOB, entries(500));
   assert.equal(readPlan(JOB, [again[0]!, ...others]), undefined);
   assert.equal(readPlan(JOB, [first, again[1]!, others[1]!]), undefined);
 });
 
 test('ConfigMaps of an earlier Job of the same name are ignored', () => {
   const another = { ...JOB, uid: 'another' };
-  const maps = planConfigMaps(another, entries(1));
+  const maps = buildPlanConfigMaps(another, entries(1));
   assert.equal(readPlan(JOB, maps), undefined);
-  assert.equal(readProgress(JOB, [progressConfigMap(another, 0, new Map([[0, { state: 'done' }]]))]).size, 0);
+  assert.equal(readProgress(JOB, [buildProgressConfigMap(another, 0, new Map([[0, { state: 'done' }]]))]).size, 0);
 });
 
 test('notes are read by the index of their entry', () => {
@@ -94,9 +94,9 @@ test('notes are read by the index of their entry', () => {
     [400, { state: 'restarting', vmiUid: 'later' }],
   ]);
   assert.deepEqual([...notes.keys()].map(chunkOf), [0, 0, 1]);
-  const maps = [0, 1].map((chunk) => progressConfigMap(JOB, chunk, notes));
+  const maps = [0, 1].map((chunk) => buildProgressConfigMap(JOB, chunk, notes));
   assert.deepEqual(names(maps), ['convert-machine-type-x-progress-0', 'convert-machine-type-x-progress-1']);
-  const plan = planConfigMaps(JOB, entries(401));
+  const plan = buildPlanConfigMaps(JOB, entries(401));
   assert.deepEqual(readProgress(JOB, [...maps, ...plan]), notes);
   assert.equal(readPlan(JOB, [...maps, ...plan])?.length, 401);
 });
@@ -106,7 +106,7 @@ for (const [kind, text] of Object.entries({ letters: 'x', 'wide characters': 'â‚
     const reason = text.repeat(10_000);
     const at = '2026-01-01T12:00:00.000Z';
     const note: EntryNote = { state: 'restartRequired', reason, at, vmiUid: 'f'.repeat(36) };
-    const map = progressConfigMap(JOB, 7, { get: () => note });
+    const map = buildProgressConfigMap(JOB, 7, { get: () => note });
     assert.ok(bytesOf(map) <= LIMIT_BYTES, `${bytesOf(map)} bytes`);
     const read = readProgress(JOB, [map]);
     assert.equal(read.size, 400);
@@ -123,7 +123,7 @@ const damaged: Record<string, string> = {
 
 for (const [name, plan] of Object.entries(damaged)) {
   test(`reading a damaged plan fails: ${name}`, () => {
-    const [map] = planConfigMaps(JOB, entries(1)) as [ConfigMap];
+    const [map] = buildPlanConfigMaps(JOB, entries(1)) as [ConfigMap];
     assert.throws(() => readPlan(JOB, [{ ...map, data: { ...map.data, plan } }]), {
       message:
         'Cannot read the plan of job convert-machine-type-x: data.plan of ConfigMap convert-machine-type-x-plan-0 is not what the job wrote',
@@ -132,7 +132,7 @@ for (const [name, plan] of Object.entries(damaged)) {
 }
 
 test('reading damaged notes fails', () => {
-  const map = progressConfigMap(JOB, 0, new Map());
+  const map = buildProgressConfigMap(JOB, 0, new Map());
   for (const notes of ['[]', '{"__proto__":{"state":"done"}}', '{"0":{"state":"odd"}}', '{"x":{"state":"done"}}']) {
     assert.throws(() => readProgress(JOB, [{ ...map, data: { notes } }]), /data\.notes/, notes);
   }

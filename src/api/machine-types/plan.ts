@@ -2,7 +2,7 @@
  * The plan of a Job and its progress, in ConfigMaps that the Job owns: `<job>-plan-<n>`, written once and before any
  * other change, and `<job>-progress-<n>`, which are overwritten. A plan is valid only if all of its parts exist.
  */
-import { JOBS, type JobReference } from '#api/machine-types/kinds.ts';
+import { TRANSITION_JOBS, type JobReference } from '#api/machine-types/kinds.ts';
 import { CONFIG_MAPS, type ConfigMap } from '#kube/core-kinds.ts';
 import { TRANSITION_LABEL } from '#api/machine-types/names.ts';
 import { apiVersionOf, isRecord } from '#kube/meta.ts';
@@ -54,7 +54,7 @@ const MAX_CHUNK_BYTES = 256 * 2 ** 10;
 const MAX_REASON = 140;
 
 /** Returns the ConfigMaps in the order of writing. There is at least one, even for an empty plan. */
-export function planConfigMaps(job: JobReference, entries: readonly PlanEntry[]): ConfigMap[] {
+export function buildPlanConfigMaps(job: JobReference, entries: readonly PlanEntry[]): ConfigMap[] {
   const chunks = splitIntoChunks(entries.map((entry) => JSON.stringify(entry)));
   const total = String(chunks.length);
   return chunks.map((chunk, at) => buildConfigMap(job, planName(job, at), { plan: `[${chunk.join(',')}]`, total }));
@@ -104,7 +104,7 @@ function findPlanParts(job: JobReference, configMaps: readonly ConfigMap[]): Con
 export const chunkOf = (index: number): number => Math.floor(index / ENTRIES_PER_CHUNK);
 
 /** Builds one ConfigMap of the progress. `notes` has the notes of the whole plan by index of their entry. */
-export function progressConfigMap(
+export function buildProgressConfigMap(
   job: JobReference,
   chunk: number,
   notes: { get(index: number): EntryNote | undefined },
@@ -148,7 +148,13 @@ function listOwnByName(job: JobReference, configMaps: readonly ConfigMap[]): Map
 }
 
 function buildConfigMap(job: JobReference, name: string, data: Record<string, string>): ConfigMap {
-  const owner = { apiVersion: apiVersionOf(JOBS), kind: JOBS.kind, name: job.name, uid: job.uid, controller: true };
+  const owner = {
+    apiVersion: apiVersionOf(TRANSITION_JOBS),
+    kind: TRANSITION_JOBS.kind,
+    name: job.name,
+    uid: job.uid,
+    controller: true,
+  };
   return {
     apiVersion: apiVersionOf(CONFIG_MAPS),
     kind: CONFIG_MAPS.kind,

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isMarkedFor, judgeMark, markFor, restartMarkOf } from '#api/machine-types/restart-mark.ts';
+import {
+  isMarkedForInstance,
+  decideRestartMark,
+  buildRestartMark,
+  restartMarkOf,
+} from '#api/machine-types/restart-mark.ts';
 import { aVm, aVmi, type VmiOverrides, type VmOverrides } from '#api/machine-types/transition.fixture.ts';
 
 const OLD = 'pc-q35-rhel8.2.0';
@@ -87,7 +92,7 @@ for (const [name, { vm, vmi, want, decidedByJob = want }] of Object.entries(case
   test(name, () => {
     const [given, instance] = [aVm(vm), vmi && aVmi(vmi)];
     assert.deepEqual(restartMarkOf(given, instance), want);
-    assert.deepEqual(judgeMark(given, instance, MEANINGS), decidedByJob);
+    assert.deepEqual(decideRestartMark(given, instance, MEANINGS), decidedByJob);
     const settled = aVm({ ...vm, status: want });
     assert.deepEqual(restartMarkOf(settled, instance), want, 'a second call changes nothing');
   });
@@ -95,6 +100,6 @@ for (const [name, { vm, vmi, want, decidedByJob = want }] of Object.entries(case
 
 test('a mark is for one instance', () => {
   const [first, next] = [aVmi({ type: OLD }), aVmi({ type: NEW, metadata: { uid: 'next' } })];
-  const vm = aVm({ type: '', status: markFor(first) });
-  assert.deepEqual([isMarkedFor(vm, first), isMarkedFor(vm, next)], [true, false]);
+  const vm = aVm({ type: '', status: buildRestartMark(first) });
+  assert.deepEqual([isMarkedForInstance(vm, first), isMarkedForInstance(vm, next)], [true, false]);
 });

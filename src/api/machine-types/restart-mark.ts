@@ -20,17 +20,17 @@ type Vmi = Stored<VirtualMachineInstance>;
 export const UNMARKED: RestartMark = { machineTypeRestartRequired: false };
 
 /** Returns the mark that requires this instance to end. */
-export function markFor({ metadata }: Vmi): RestartMark {
+export function buildRestartMark({ metadata }: Vmi): RestartMark {
   return { machineTypeRestartRequired: true, machineTypeRestartInstanceUID: metadata.uid };
 }
 
-export function isMarked({ status }: Pick<VirtualMachine, 'status'>): boolean {
+export function isRestartMarked({ status }: Pick<VirtualMachine, 'status'>): boolean {
   return status?.machineTypeRestartRequired === true;
 }
 
 /** Reports whether the VM is marked because of this instance. */
-export function isMarkedFor(vm: Pick<VirtualMachine, 'status'>, { metadata }: Vmi): boolean {
-  return isMarked(vm) && vm.status?.machineTypeRestartInstanceUID === metadata.uid;
+export function isMarkedForInstance(vm: Pick<VirtualMachine, 'status'>, { metadata }: Vmi): boolean {
+  return isRestartMarked(vm) && vm.status?.machineTypeRestartInstanceUID === metadata.uid;
 }
 
 /**
@@ -42,12 +42,12 @@ export function restartMarkOf(vm: Vm, vmi: Vmi | undefined): RestartMark {
   if (required === undefined) return {};
   const running = runningInstance(vm, vmi);
   if (!required || running === undefined) return UNMARKED;
-  if (uid) return running.metadata.uid === uid ? markFor(running) : UNMARKED;
+  if (uid) return running.metadata.uid === uid ? buildRestartMark(running) : UNMARKED;
   const runs = running.status?.machine?.type;
   // The type is not known before the guest runs; the mark is decided again then.
   if (runs === undefined) return { machineTypeRestartRequired: true };
   // The instance was created from the type in the spec, which is not an alias: a restart would change nothing.
-  return specType(vm) === instanceType(running) && runs === specType(vm) ? UNMARKED : markFor(running);
+  return specType(vm) === instanceType(running) && runs === specType(vm) ? UNMARKED : buildRestartMark(running);
 }
 
 export interface TypeMeanings {
@@ -58,7 +58,7 @@ export interface TypeMeanings {
 }
 
 /** Like restartMarkOf, for the Job, which also knows which type a restart would give. */
-export function judgeMark(vm: Vm, vmi: Vmi | undefined, { defaultType, canonical }: TypeMeanings): RestartMark {
+export function decideRestartMark(vm: Vm, vmi: Vmi | undefined, { defaultType, canonical }: TypeMeanings): RestartMark {
   const mark = restartMarkOf(vm, vmi);
   const runs = runningInstance(vm, vmi)?.status?.machine?.type;
   if (mark.machineTypeRestartRequired !== true || runs === undefined) return mark;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { selectVm, type SelectContext, type Selection } from '#api/machine-types/select-vm.ts';
+import { selectVm, type SelectContext, type VmSelection } from '#api/machine-types/select-vm.ts';
 import type { TransitionOptions } from '#api/machine-types/options.ts';
 import { aVm, aVmi, options, type VmiOverrides, type VmOverrides } from '#api/machine-types/transition.fixture.ts';
 
@@ -12,11 +12,11 @@ interface Case {
   readonly vmi?: VmiOverrides;
   readonly options?: Partial<TransitionOptions>;
   readonly context?: Partial<SelectContext>;
-  readonly want?: Selection;
+  readonly want?: VmSelection;
 }
 
-const CLEAR: Selection = { act: 'clear', from: OLD, to: NEW };
-const MARK: Selection = { act: 'mark', from: OLD };
+const CLEAR: VmSelection = { act: 'clear', from: OLD, to: NEW };
+const MARK: VmSelection = { act: 'mark', from: OLD };
 const alias = { vm: { type: 'q35' }, vmi: { type: 'q35', runs: OLD } };
 const untyped = { vm: { type: undefined } };
 const TARGET = { target: 'pc-q35-rhel9.0.0' };

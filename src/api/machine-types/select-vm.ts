@@ -5,7 +5,7 @@
  *   the type of the guest matches     → mark: the next start uses another type anyway
  *   nothing would change              → not selected, so that a job never selects its own results
  */
-import { isFinal } from '#api/can.ts';
+import { isFinal } from '#api/verbs/decide-verb.ts';
 import { matchesMachineType } from '#api/machine-types/match.ts';
 import type { TransitionOptions } from '#api/machine-types/options.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -17,7 +17,7 @@ import { controllerUid, type Stored } from '#kube/meta.ts';
  * The action for a VM. `from`: the type in the spec, or '' if unset; for a mark, the type of the guest. `to`: the type
  * that the VM gets at its next start; `gives`: the type that `to` currently resolves to, if it is an alias.
  */
-export type Selection =
+export type VmSelection =
   | { readonly act: 'clear' | 'set'; readonly from: string; readonly to: string; readonly gives?: string }
   | { readonly act: 'mark'; readonly from: string };
 
@@ -36,7 +36,7 @@ export function selectVm(
   vmi: Vmi | undefined,
   options: TransitionOptions,
   context: SelectContext,
-): Selection | undefined {
+): VmSelection | undefined {
   const running = runningInstance(vm, vmi);
   if (!matchesOptions(vm, running, options)) return undefined;
   const { glob, target } = options;

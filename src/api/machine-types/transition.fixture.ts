@@ -2,7 +2,7 @@
 import type { TransitionOptions } from '#api/machine-types/options.ts';
 import type { JobReference } from '#api/machine-types/kinds.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { ownedByVm } from '#api/virtual-machine/owner.ts';
+import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import type { RunStrategy, VmStatus } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiPhase, VmiStatus } from '#api/virtual-machine-instance/status.ts';
@@ -49,7 +49,7 @@ export function aVmi({ type = 'pc-q35-rhel8.2.0', ...rest }: VmiOverrides = {}):
   return {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachineInstance',
-    metadata: { ...stored, uid: 'vmi-uid', ownerReferences: [ownedByVm(aVm())], ...metadata },
+    metadata: { ...stored, uid: 'vmi-uid', ownerReferences: [vmOwnerReference(aVm())], ...metadata },
     spec: { domain: { machine: { type } } },
     status: { phase, machine: { type: runs }, ...status },
   };

@@ -1,5 +1,5 @@
 /** Checks directLun volumes, which name block devices of the node. Only the node knows whether the device exists. */
-import type { Volume } from '#api/domain/volume.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { matchesAny } from '#api/validation/glob.ts';
@@ -11,7 +11,7 @@ const IDS = ['guid', 'uuid'] as const;
 /** The id becomes a file name below /dev/disk, so it may not contain slashes or consist of dots. */
 const DEVICE_ID = /^(?!\.+$)[A-Za-z0-9._:-]+$/;
 
-export function checkDirectLun(lun: NonNullable<Volume['directLun']>, path: string): FieldError[] {
+export function checkDirectLun(lun: NonNullable<VmiVolume['directLun']>, path: string): FieldError[] {
   const ids = listSetKeys(lun, IDS);
   if (ids.length > 1) return [forbiddenField(path, `only one of ${ids.join(', ')} may be set`)];
   const [id] = ids;
@@ -21,7 +21,7 @@ export function checkDirectLun(lun: NonNullable<Volume['directLun']>, path: stri
 }
 
 /** Refuses two disks on the same device: they would overwrite each other. */
-export function checkSharedLuns(volumes: readonly Volume[], path: string): FieldError[] {
+export function checkSharedLuns(volumes: readonly VmiVolume[], path: string): FieldError[] {
   const seen = new Set<string>();
   return volumes.flatMap(({ directLun = {} }, i) =>
     listSetKeys(directLun, IDS).flatMap((id) => {

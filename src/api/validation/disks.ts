@@ -2,7 +2,7 @@
 import type { Chipset } from '#api/chipset.ts';
 import { busOf, isPlugged } from '#api/disk-bus.ts';
 import { HOTPLUG_BUSES, type Disk } from '#api/domain/disk.ts';
-import type { Volume } from '#api/domain/volume.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { chipsetOfSpec } from '#api/validation/chipset-of-spec.ts';
 import { checkNames, listSetKeys } from '#api/validation/names.ts';
@@ -62,7 +62,7 @@ function checkDisk(disk: Disk, path: string): FieldError[] {
 interface DiskContent {
   readonly disk: Disk;
   readonly bus: string;
-  readonly content: Volume;
+  readonly content: VmiVolume;
 }
 
 function checkContent({ disk, bus, content }: DiskContent, path: string): FieldError[] {

@@ -1,5 +1,5 @@
 /** Checks volumes with files from API objects: configMap, secret, serviceAccount, downwardAPI. */
-import type { Volume } from '#api/domain/volume.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import { isMetadataPath, METADATA_PATHS } from '#api/metadata-path.ts';
 import {
   duplicateValue,
@@ -13,7 +13,7 @@ import { nameErrors } from '#kube/names.ts';
 
 /** Returns undefined if the volume has another source. */
 export function checkFiles(
-  { configMap, secret, serviceAccount, downwardAPI }: Volume,
+  { configMap, secret, serviceAccount, downwardAPI }: VmiVolume,
   path: string,
 ): FieldError[] | undefined {
   if (configMap !== undefined) return checkName(configMap.name, `${path}.configMap.name`);
@@ -25,7 +25,7 @@ export function checkFiles(
 }
 
 /** Allows one account, because it becomes the account of the launcher pod. */
-export function checkAccounts(volumes: readonly Volume[], path: string): FieldError[] {
+export function checkAccounts(volumes: readonly VmiVolume[], path: string): FieldError[] {
   const named = volumes.flatMap(({ serviceAccount }, i) => (serviceAccount === undefined ? [] : [i]));
   return named
     .slice(1)
@@ -36,7 +36,7 @@ function checkName(name: string, field: string): FieldError[] {
   return nameErrors('subdomain', name).map((text) => invalidValue(field, name, text));
 }
 
-function checkDownward({ fields = [] }: NonNullable<Volume['downwardAPI']>, path: string): FieldError[] {
+function checkDownward({ fields = [] }: NonNullable<VmiVolume['downwardAPI']>, path: string): FieldError[] {
   const seen = new Set<string>();
   return fields.flatMap((field, i) => {
     const { path: file, fieldRef } = field;

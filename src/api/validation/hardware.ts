@@ -1,6 +1,6 @@
 /** Checks sound, watchdog, inputs, I/O threads of disks and acpi indexes beyond their schema. */
 import { busOf } from '#api/disk-bus.ts';
-import { inputsOf, needsUsb } from '#api/fixtures.ts';
+import { inputsOf, needsUsb } from '#api/fixed-devices.ts';
 import { REDIRECTION_SLOTS } from '#api/domain/hardware.ts';
 import { checkNames } from '#api/validation/names.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';

@@ -1,5 +1,5 @@
 /** Refuses changes to a VM that a snapshot or restore holds, with KubeVirt's messages. */
-import { HELD, runStrategyOf } from '#api/can.ts';
+import { HOLD_MESSAGES, runStrategyOf } from '#api/verbs/decide-verb.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VmSpec } from '#api/virtual-machine/schema.ts';
 import { deepEqual } from '#kube/deep.ts';
@@ -24,8 +24,10 @@ export function checkHold(
 
 function checkDuringSnapshot(spec: VmSpec, oldSpec: VmSpec, name: string): FieldError[] {
   const errors: FieldError[] = [];
-  if (!hasSameStrategy(spec, oldSpec)) errors.push(forbiddenField('spec.runStrategy', HELD.runStateBySnapshot(name)));
-  if (!deepEqual(disksOf(spec), disksOf(oldSpec))) errors.push(forbiddenField('spec.template.spec', HELD.disks(name)));
+  if (!hasSameStrategy(spec, oldSpec))
+    errors.push(forbiddenField('spec.runStrategy', HOLD_MESSAGES.runStateBySnapshot(name)));
+  if (!deepEqual(disksOf(spec), disksOf(oldSpec)))
+    errors.push(forbiddenField('spec.template.spec', HOLD_MESSAGES.disks(name)));
   return errors;
 }
 
@@ -38,10 +40,11 @@ function checkDuringRestore(
   const errors: FieldError[] = [];
   // Stopping must be possible: some restores wait until their target is stopped.
   if (!hasSameStrategy(spec, oldSpec) && runStrategyOf({ spec }) !== 'Halted') {
-    errors.push(forbiddenField('spec.runStrategy', HELD.runStateByRestore(name)));
+    errors.push(forbiddenField('spec.runStrategy', HOLD_MESSAGES.runStateByRestore(name)));
   }
   const compared = writer === 'vm-controller' ? withoutIdentity : templateOf;
-  if (!deepEqual(compared(spec), compared(oldSpec))) errors.push(forbiddenField('spec.template', HELD.template(name)));
+  if (!deepEqual(compared(spec), compared(oldSpec)))
+    errors.push(forbiddenField('spec.template', HOLD_MESSAGES.template(name)));
   return errors;
 }
 

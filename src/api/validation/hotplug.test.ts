@@ -3,21 +3,21 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Disk } from '#api/domain/disk.ts';
 import type { Interface, Network } from '#api/domain/interface.ts';
-import type { Volume } from '#api/domain/volume.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import { aVmi, CONFIGURATION } from '#api/validation/testing/valid-objects.ts';
 import { validateVirtualMachineInstance } from '#api/validation/validate-virtual-machine-instance.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 
 const RESTRICTED = 'spec: Forbidden: update of VMI object is restricted';
 
-const hot = (name: string): Volume => ({ name, persistentVolumeClaim: { claimName: name, hotpluggable: true } });
+const hot = (name: string): VmiVolume => ({ name, persistentVolumeClaim: { claimName: name, hotpluggable: true } });
 const scsi = (name: string): Disk => ({ name, disk: { bus: 'scsi' } });
 const lan: Interface = { name: 'lan', bridge: {} };
 const LAN: Network = { name: 'lan', multus: { networkName: 'br0' } };
 
 interface Lists {
   readonly disks: readonly Disk[];
-  readonly volumes: readonly Volume[];
+  readonly volumes: readonly VmiVolume[];
   readonly interfaces: readonly Interface[];
   readonly networks: readonly Network[];
   readonly rest?: object;

@@ -1,7 +1,7 @@
 /** Checks the memory of a guest and the resources for the scheduler. */
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { invalidValue, requiredValue, unsupportedValue, type FieldError } from '#kube/field-error.ts';
-import { parseQuantity, quantityFault } from '#kube/quantity.ts';
+import { parseQuantity, findQuantityError } from '#kube/quantity.ts';
 import type { IntOrString } from '#kube/schema-dsl.ts';
 
 const MIB = 2n ** 20n;
@@ -63,5 +63,5 @@ function checkResources(resources: VmiSpec['domain']['resources'], path: string)
 
 /** Returns undefined for invalid quantities; unknown-fields.ts reports them. */
 function nanosOf(size: IntOrString | undefined): bigint | undefined {
-  return size === undefined || quantityFault(size) !== undefined ? undefined : parseQuantity(String(size)).nanos;
+  return size === undefined || findQuantityError(size) !== undefined ? undefined : parseQuantity(String(size)).nanos;
 }

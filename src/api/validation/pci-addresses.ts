@@ -6,7 +6,7 @@
 import { interfacesOf } from '#api/attached-interfaces.ts';
 import type { Chipset } from '#api/chipset.ts';
 import { isConventional, type Interface } from '#api/domain/interface.ts';
-import { inputsOf, needsUsb } from '#api/fixtures.ts';
+import { inputsOf, needsUsb } from '#api/fixed-devices.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { chipsetOfSpec } from '#api/validation/chipset-of-spec.ts';
 import { busOf, isPlugged } from '#api/disk-bus.ts';

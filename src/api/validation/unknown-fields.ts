@@ -5,7 +5,7 @@
 import { explainUnsupported } from '#api/validation/unsupported.ts';
 import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
-import { quantityFault } from '#kube/quantity.ts';
+import { findQuantityError } from '#kube/quantity.ts';
 import { isQuantity } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 
@@ -59,6 +59,6 @@ function refuseField({ errors, prefix }: Walk, path: string): void {
 }
 
 function checkQuantity({ errors }: Walk, value: unknown, path: string): void {
-  const error = value === undefined || value === null ? undefined : quantityFault(value);
+  const error = value === undefined || value === null ? undefined : findQuantityError(value);
   if (error !== undefined) errors.push(invalidValue(path, value, error));
 }

@@ -2,7 +2,7 @@
  * Validates a VirtualMachineInstanceMigration. Pure; returns all errors of the object itself. findMigrationRefusal then
  * decides whether its instance can be migrated now.
  */
-import { isFinal } from '#api/can.ts';
+import { isFinal } from '#api/verbs/decide-verb.ts';
 import { checkRecovery } from '#api/migration-recovery.ts';
 import { checkLabelMap } from '#api/validation/placement.ts';
 import { checkUnknownFields } from '#api/validation/unknown-fields.ts';

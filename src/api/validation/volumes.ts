@@ -1,12 +1,12 @@
 /** Checks volumes, which are the contents of disks: each has exactly one source. */
-import type { CloudInitNoCloud, Volume } from '#api/domain/volume.ts';
+import type { CloudInitNoCloud, VmiVolume } from '#api/domain/volume.ts';
 import { checkDirectLun, checkSharedLuns } from '#api/validation/direct-luns.ts';
 import { checkAccounts, checkFiles } from '#api/validation/file-volumes.ts';
 import { checkNames, listSetKeys } from '#api/validation/names.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { duplicateValue, forbiddenField, invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
 import { nameErrors } from '#kube/names.ts';
-import { parseQuantity, quantityFault } from '#kube/quantity.ts';
+import { parseQuantity, findQuantityError } from '#kube/quantity.ts';
 import type { IntOrString } from '#kube/schema-dsl.ts';
 
 const SOURCES = [
@@ -44,7 +44,7 @@ export function checkVmiVolumes({ volumes = [], domain }: VmiSpec, path: string)
 }
 
 /** Refuses a claim in two volumes if one of them is writable: QEMU locks the image and would not start. */
-function checkSharedClaims(volumes: readonly Volume[], path: string): FieldError[] {
+function checkSharedClaims(volumes: readonly VmiVolume[], path: string): FieldError[] {
   const seen = new Map<string, boolean>();
   return volumes.flatMap(({ persistentVolumeClaim: claim }, i) => {
     if (claim === undefined) return [];
@@ -56,7 +56,7 @@ function checkSharedClaims(volumes: readonly Volume[], path: string): FieldError
   });
 }
 
-function checkVolume(volume: Volume, path: string): FieldError[] {
+function checkVolume(volume: VmiVolume, path: string): FieldError[] {
   const sources = listSetKeys(volume, SOURCES);
   if (sources.length > 1) return [forbiddenField(path, `only one of ${sources.join(', ')} may be set`)];
   const { persistentVolumeClaim, ephemeral, emptyDisk, hostDisk, cloudInitNoCloud, directLun } = volume;
@@ -84,11 +84,14 @@ function checkClaimName(name: string, path: string): FieldError[] {
 }
 
 function checkCapacity(capacity: IntOrString, field: string): FieldError[] {
-  if (quantityFault(capacity) !== undefined || parseQuantity(String(capacity)).nanos > 0n) return [];
+  if (findQuantityError(capacity) !== undefined || parseQuantity(String(capacity)).nanos > 0n) return [];
   return [invalidValue(field, capacity, 'must be greater than zero')];
 }
 
-function checkHostDisk({ path, type, capacity, shared }: NonNullable<Volume['hostDisk']>, field: string): FieldError[] {
+function checkHostDisk(
+  { path, type, capacity, shared }: NonNullable<VmiVolume['hostDisk']>,
+  field: string,
+): FieldError[] {
   const errors: FieldError[] = [];
   if (shared === true) errors.push(forbiddenField(`${field}.shared`, 'is not supported yet'));
   if (!path.startsWith('/') || path.endsWith('/') || path.includes('\0')) {

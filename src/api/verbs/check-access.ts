@@ -1,7 +1,7 @@
 /**
  * Decides when access to the display and the ports of a guest is refused. Part of the table in decide-verb.ts. Pure.
  */
-import type { CanWorld, RefusedDecision } from '#api/can.ts';
+import type { VerbWorld, RefusedDecision } from '#api/verbs/decide-verb.ts';
 import type { InstanceRefusal } from '#api/verbs/check-instance.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { isTrue } from '#kube/conditions.ts';
@@ -21,7 +21,7 @@ export function checkPortForward({ status }: VirtualMachineInstance): InstanceRe
 }
 
 /** Returns why ports of the VM cannot be forwarded, or undefined if the VM has an instance. */
-export function checkForwardTarget({ vm, vmi, name }: CanWorld): RefusedDecision | undefined {
+export function checkForwardTarget({ vm, vmi, name }: VerbWorld): RefusedDecision | undefined {
   const on = 'virtualmachine';
   if (vm === undefined) return { denied: { code: 404, message: 'not found', on, name } };
   if (vmi === undefined) return { denied: { code: 409, message: 'VMI is not started', on, name } };

@@ -1,7 +1,7 @@
 /** Tests addvolume: its refusals, with KubeVirt’s messages, and its patches. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { can, denialError } from '#api/can.ts';
+import { decideVerb, refusalToApiError } from '#api/verbs/decide-verb.ts';
 import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
 import {
   addOptions,
@@ -161,7 +161,7 @@ const cases: Record<string, Case> = {
 testVolumeVerbs(cases);
 
 test('the spec has volume and disk as given', () => {
-  const answer = can(
+  const answer = decideVerb(
     'addvolume',
     worldOf({ ...ADD, ...VM, options: addOptions('data', 'pvc'), want: '' }),
     'virtualmachine',
@@ -177,7 +177,7 @@ for (const [what, now] of Object.entries({
   'another annotation': { spec: specOf({}, []), annotations: ephemeral('more') },
 })) {
   test(`the patch fails if the instance has ${what} by now`, () => {
-    const answer = can(
+    const answer = decideVerb(
       'addvolume',
       worldOf({ ...ADD, ...VMI, options: addOptions('data'), want: '' }),
       'virtualmachineinstance',
@@ -192,8 +192,8 @@ for (const [what, now] of Object.entries({
 test('refusals name the kind of the verb', () => {
   const world = worldOf({ ...ADD, ...VMI, options: addOptions('root'), want: '' });
   const texts = (['virtualmachine', 'virtualmachineinstance'] as const).map((on) => {
-    const answer = can('addvolume', world, on);
-    return 'denied' in answer ? denialError(answer.denied).message : 'allowed';
+    const answer = decideVerb('addvolume', world, on);
+    return 'denied' in answer ? refusalToApiError(answer.denied).message : 'allowed';
   });
   const cause = 'Unable to add volume [root] because volume with that name already exists';
   assert.deepEqual(texts, [

@@ -2,11 +2,11 @@
  * Decides the verb migrate, which moves the instance of a VM to another node. Part of the table in decide-verb.ts.
  * Pure.
  */
-import type { Answer, CanWorld, Refusal, RefusedDecision, VerbTarget } from '#api/can.ts';
+import type { VerbDecision, VerbWorld, Refusal, RefusedDecision, VerbTarget } from '#api/verbs/decide-verb.ts';
 import { controllerUid } from '#kube/meta.ts';
 
 /** Admission decides whether the instance is migratable and whether another migration is running. */
-export function decideMigrateVerb(world: CanWorld): Answer {
+export function decideMigrateVerb(world: VerbWorld): VerbDecision {
   const { name, vm, vmi, options } = world;
   if (vm === undefined) return refuse(world, 'virtualmachine', 404, 'not found');
   // An instance that only shares the VM's name: permission to migrate the VM does not cover it.
@@ -19,6 +19,6 @@ export function decideMigrateVerb(world: CanWorld): Answer {
   return { code: 202, allowed: [{ do: 'createMigration', generateName: 'kubevirt-migrate-vm-', spec }] };
 }
 
-function refuse({ name }: CanWorld, on: VerbTarget, code: Refusal['code'], message: string): RefusedDecision {
+function refuse({ name }: VerbWorld, on: VerbTarget, code: Refusal['code'], message: string): RefusedDecision {
   return { denied: { code, message, on, name } };
 }

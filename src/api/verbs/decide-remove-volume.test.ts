@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { can, type CanWorld } from '#api/can.ts';
+import { decideVerb, type VerbWorld } from '#api/verbs/decide-verb.ts';
 import {
   addOptions,
   specOf,
@@ -131,7 +131,7 @@ for (const [on, owned, want] of [
   test(`${on}: while the ${owned ? '' : 'foreign '}instance migrates`, () => {
     const volumes = [hot('data')];
     const vmi = storedVmi({ spec: specOf({}, volumes), phase: 'Running', owned });
-    const world: CanWorld = {
+    const world: VerbWorld = {
       name: 'db',
       vm: storedVm(specOf({}, volumes)),
       vmi: { ...vmi, status: { ...vmi.status, migrationState: { migrationUid: 'm' } } },
@@ -140,7 +140,7 @@ for (const [on, owned, want] of [
       ['addvolume', addOptions('more')],
       ['removevolume', { removed: 'data' }],
     ] as const) {
-      const answer = can(verb, { ...world, options }, on);
+      const answer = decideVerb(verb, { ...world, options }, on);
       assert.equal('denied' in answer ? `${answer.denied.code} ${answer.denied.message}` : 'allowed', want, verb);
     }
   });

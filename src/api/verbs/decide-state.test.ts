@@ -4,12 +4,12 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { can, type Answer, type CanWorld } from '#api/can.ts';
-import type { StateWorld } from '#api/can-state.ts';
-import { findState, stateOwnerOf } from '#api/persistent-state.ts';
+import { decideVerb, type VerbDecision, type VerbWorld } from '#api/verbs/decide-verb.ts';
+import type { StateWorld } from '#api/verbs/decide-state.ts';
+import { findStateClaim, stateOwnerOf } from '#api/persistent-state.ts';
 import { listConflictingClaims } from '#api/state-conflict.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { ownedByVm } from '#api/virtual-machine/owner.ts';
+import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
@@ -43,7 +43,10 @@ function aVmi(
 ): Stored<VirtualMachineInstance> {
   const isAlone = typeof vm === 'string';
   const name = isAlone ? vm : vm.metadata.name;
-  const metadata = identity(name, { uid: `${name}-vmi`, ...(isAlone ? {} : { ownerReferences: [ownedByVm(vm)] }) });
+  const metadata = identity(name, {
+    uid: `${name}-vmi`,
+    ...(isAlone ? {} : { ownerReferences: [vmOwnerReference(vm)] }),
+  });
   return { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', metadata, spec: { domain: {} }, status };
 }
 
@@ -78,14 +81,17 @@ interface Scene extends Partial<StateWorld> {
   readonly uid?: string;
 }
 
-function worldOf({ vm = DB, vmi, claim = TAKEN, uid, ...more }: Scene): CanWorld {
+function worldOf({ vm = DB, vmi, claim = TAKEN, uid, ...more }: Scene): VerbWorld {
   const state = { claims: [claim], pods: [], vms: [vm], vmis: vmi ? [vmi] : [], ...more };
   const stateClaim = { name: claim.metadata.name, uid: uid ?? claim.metadata.uid };
   return { name: 'db', vm, ...(vmi && { vmi }), state, options: { stateClaim } };
 }
 
 /** Returns the claim after the verb, or the refusal. */
-function applyDecision(answer: Answer, claim: Stored<PersistentVolumeClaim>): Stored<PersistentVolumeClaim> | string {
+function applyDecision(
+  answer: VerbDecision,
+  claim: Stored<PersistentVolumeClaim>,
+): Stored<PersistentVolumeClaim> | string {
   if ('denied' in answer) return `${answer.denied.code} ${answer.denied.message}`;
   const [step, ...more] = answer.allowed;
   assert.deepEqual(more, []);
@@ -108,22 +114,22 @@ const cases: Record<string, Case> = {
     claim: aClaim('taken', { ...MARKED, ownerReferences: ref('ConfigMap', 'x', { controller: false }) }),
   },
   'an earlier VM of the same name owns it': {
-    claim: aClaim('taken', { ...MARKED, ownerReferences: [ownedByVm(aVm('db', { metadata: { uid: 'old' } }))] }),
+    claim: aClaim('taken', { ...MARKED, ownerReferences: [vmOwnerReference(aVm('db', { metadata: { uid: 'old' } }))] }),
   },
-  'a deleted VM owns it': { claim: aClaim('taken', { ...MARKED, ownerReferences: [ownedByVm(WEB)] }) },
+  'a deleted VM owns it': { claim: aClaim('taken', { ...MARKED, ownerReferences: [vmOwnerReference(WEB)] }) },
   'a deleted VM owns it, and it is marked for that VM': {
     claim: aClaim('taken', {
-      ...{ ownerReferences: [ownedByVm(WEB)], labels: { 'persistent-state-for': 'web' } },
+      ...{ ownerReferences: [vmOwnerReference(WEB)], labels: { 'persistent-state-for': 'web' } },
       annotations: { [LEGACY]: 'true', 'persistent-state-for-web': 'true' },
     }),
   },
   'another VM owns it and does not use it': {
-    claim: aClaim('taken', { ...MARKED, ownerReferences: [ownedByVm(WEB)] }),
+    claim: aClaim('taken', { ...MARKED, ownerReferences: [vmOwnerReference(WEB)] }),
     vms: [DB, WEB],
   },
   'another VM owns it and has its state in it': {
     claim: aClaim('taken', {
-      ...{ ownerReferences: [ownedByVm(WEB)], labels: { 'persistent-state-for': 'web' } },
+      ...{ ownerReferences: [vmOwnerReference(WEB)], labels: { 'persistent-state-for': 'web' } },
       annotations: { [LEGACY]: 'true' },
     }),
     vms: [DB, WEB],
@@ -135,7 +141,7 @@ const cases: Record<string, Case> = {
     adopt: /it is marked for VirtualMachine "web", too; release it there first$/,
   },
   'another VM owns it and uses it as a disk': {
-    claim: aClaim('taken', { ...MARKED, ownerReferences: [ownedByVm(WEB)] }),
+    claim: aClaim('taken', { ...MARKED, ownerReferences: [vmOwnerReference(WEB)] }),
     vms: [DB, aVm('web', { disk: 'taken' })],
     adopt: /it is a disk of VirtualMachine "web"$/,
   },
@@ -187,11 +193,11 @@ const cases: Record<string, Case> = {
     ...bothRefused(/^409 Cannot update vm disks or volumes until snapshot "s1" completes$/),
   },
   'this VM has its state in another claim': {
-    claims: [TAKEN, aClaim('own', { ...MARKED, ownerReferences: [ownedByVm(DB)] })],
+    claims: [TAKEN, aClaim('own', { ...MARKED, ownerReferences: [vmOwnerReference(DB)] })],
     adopt: /the VM has its state in PersistentVolumeClaim "own"$/,
   },
   'this VM owns it': {
-    claim: aClaim('taken', { ...MARKED, ownerReferences: [ownedByVm(DB)] }),
+    claim: aClaim('taken', { ...MARKED, ownerReferences: [vmOwnerReference(DB)] }),
     release: /^409 cannot release PersistentVolumeClaim "taken": it belongs to this VM$/,
   },
   'it has no owner and is marked for this VM only': {
@@ -213,7 +219,7 @@ const cases: Record<string, Case> = {
   },
   'it belongs to another VM, and its current name looks like the legacy name': {
     vm: aVm('db-x4b2z'),
-    claim: aClaim('persistent-state-for-db-x4b2z', { ownerReferences: [ownedByVm(DB)] }),
+    claim: aClaim('persistent-state-for-db-x4b2z', { ownerReferences: [vmOwnerReference(DB)] }),
     vms: [DB, aVm('db-x4b2z')],
     ...bothRefused(/it is the state of another VM$/),
   },
@@ -237,15 +243,15 @@ for (const verb of ['adopt', 'release'] as const) {
       const refusal = scene[verb];
       test(`${sentence}${refusal ? ': refused' : ''}`, () => {
         const { claim = TAKEN, vm = DB } = scene;
-        const left = applyDecision(can(`${verb}state`, worldOf(scene)), claim);
+        const left = applyDecision(decideVerb(`${verb}state`, worldOf(scene)), claim);
         if (refusal !== undefined) return assert.match(typeof left === 'string' ? left : 'allowed', refusal);
         assert.ok(typeof left !== 'string', JSON.stringify(left));
         const owner = stateOwnerOf(vm);
         assert.deepEqual(listConflictingClaims([left], owner), []);
-        const found = findState([left], owner);
+        const found = findStateClaim([left], owner);
         if (verb === 'adopt') {
           assert.equal(found?.metadata.uid, left.metadata.uid);
-          assert.deepEqual(left.metadata.ownerReferences, [ownedByVm(vm)]);
+          assert.deepEqual(left.metadata.ownerReferences, [vmOwnerReference(vm)]);
         } else {
           assert.equal(found, undefined);
           assert.deepEqual(left.metadata.ownerReferences, claim.metadata.ownerReferences);
@@ -258,10 +264,10 @@ for (const verb of ['adopt', 'release'] as const) {
 
 test('an adopted claim is marked for this VM only', () => {
   const claim = aClaim('taken', {
-    ...{ ownerReferences: [ownedByVm(WEB)], labels: { 'persistent-state-for': 'web', app: 'x' } },
+    ...{ ownerReferences: [vmOwnerReference(WEB)], labels: { 'persistent-state-for': 'web', app: 'x' } },
     annotations: { [LEGACY]: 'true', 'persistent-state-for-web': 'true' },
   });
-  const left = applyDecision(can('adoptstate', worldOf({ claim })), claim);
+  const left = applyDecision(decideVerb('adoptstate', worldOf({ claim })), claim);
   assert.ok(typeof left !== 'string');
   assert.deepEqual(left.metadata.labels, { 'persistent-state-for': 'db', app: 'x' });
   assert.deepEqual(left.metadata.annotations, { [LEGACY]: 'true' });
@@ -272,15 +278,15 @@ test('releasing keeps the marks of other VMs', () => {
     labels: { 'persistent-state-for': 'web' },
     annotations: { [LEGACY]: 'true', 'persistent-state-for-web': 'true' },
   });
-  const left = applyDecision(can('releasestate', worldOf({ claim, vms: [DB, WEB] })), claim);
+  const left = applyDecision(decideVerb('releasestate', worldOf({ claim, vms: [DB, WEB] })), claim);
   assert.ok(typeof left !== 'string');
   assert.deepEqual(left.metadata.labels, { 'persistent-state-for': 'web' });
   assert.deepEqual(left.metadata.annotations, { 'persistent-state-for-web': 'true' });
-  assert.equal(findState([left], stateOwnerOf(WEB))?.metadata.name, 'taken');
+  assert.equal(findStateClaim([left], stateOwnerOf(WEB))?.metadata.name, 'taken');
 });
 
 test('the patch fails if the claim has changed', () => {
-  const answer = can('adoptstate', worldOf({}));
+  const answer = decideVerb('adoptstate', worldOf({}));
   assert.ok('allowed' in answer);
   const [step] = answer.allowed;
   assert.ok(step?.do === 'patchClaim');
@@ -290,8 +296,8 @@ test('the patch fails if the claim has changed', () => {
 test('a missing VM or claim is refused', () => {
   for (const verb of ['adoptstate', 'releasestate'] as const) {
     const { vm: _, ...none } = worldOf({});
-    assert.equal(applyDecision(can(verb, none), TAKEN), '404 not found');
+    assert.equal(applyDecision(decideVerb(verb, none), TAKEN), '404 not found');
     const world = worldOf({ claims: [] });
-    assert.equal(applyDecision(can(verb, world), TAKEN), '409 PersistentVolumeClaim "taken" does not exist');
+    assert.equal(applyDecision(decideVerb(verb, world), TAKEN), '409 PersistentVolumeClaim "taken" does not exist');
   }
 });

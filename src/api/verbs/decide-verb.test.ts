@@ -1,7 +1,7 @@
 /** Tests start, stop and restart for every strategy and instance, and the text of refusals. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { can, denialError } from '#api/can.ts';
+import { decideVerb, refusalToApiError } from '#api/verbs/decide-verb.ts';
 import { aVm, aVmi, aForeignVmi, renderDecision, type Case, testVerbs } from '#api/verbs/testing/verb-cases.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { RunStrategy, VmStatus } from '#api/virtual-machine/schema.ts';
@@ -213,7 +213,7 @@ test('the patch fails if the queue has changed', () => {
     [{}, queued],
     [queued, {}],
   ] as const) {
-    const answer = can('stop', { name: 'db', vm: { ...vm, status: seen }, vmi: aVmi('Running') });
+    const answer = decideVerb('stop', { name: 'db', vm: { ...vm, status: seen }, vmi: aVmi('Running') });
     assert.ok('allowed' in answer);
     const [step] = answer.allowed;
     assert.ok(step?.do === 'patchVmStatus');
@@ -223,16 +223,16 @@ test('the patch fails if the queue has changed', () => {
 
 test('refusals become Kubernetes errors', () => {
   const texts = {
-    start: can('start', { name: 'db' }),
-    pause: can('pause', { name: 'db' }),
-    reset: can('reset', { name: 'db', vmi: aVmi('Running') }),
-    stop: can('stop', { name: 'db', vm: aVm({ runStrategy: 'Manual' }) }),
-    queue: can('start', { name: 'db', vm: aVm({ runStrategy: 'Manual' }, queued) }),
-    console: can('console', { name: 'db', vmi: aVmi('Pending') }),
+    start: decideVerb('start', { name: 'db' }),
+    pause: decideVerb('pause', { name: 'db' }),
+    reset: decideVerb('reset', { name: 'db', vmi: aVmi('Running') }),
+    stop: decideVerb('stop', { name: 'db', vm: aVm({ runStrategy: 'Manual' }) }),
+    queue: decideVerb('start', { name: 'db', vm: aVm({ runStrategy: 'Manual' }, queued) }),
+    console: decideVerb('console', { name: 'db', vmi: aVmi('Pending') }),
   };
   const shown = Object.values(texts).map((answer) => {
     if ('allowed' in answer) return 'allowed';
-    const { code, reason, message } = denialError(answer.denied);
+    const { code, reason, message } = refusalToApiError(answer.denied);
     return `${code} ${reason} ${message}`;
   });
   assert.deepEqual(shown, [

@@ -5,14 +5,14 @@
 import type {
   AddedVolume,
   AllowedDecision,
-  Answer,
-  CanWorld,
+  VerbDecision,
+  VerbWorld,
   Refusal,
   RefusedDecision,
   JsonPatchOperation,
   VerbTarget,
-} from '#api/can.ts';
-import type { Volume } from '#api/domain/volume.ts';
+} from '#api/verbs/decide-verb.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import { formatEphemeralVolumes, readEphemeralVolumes } from '#api/ephemeral-volumes.ts';
 import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -23,21 +23,21 @@ import { controllerUid, type Stored } from '#kube/meta.ts';
 const TEMPLATE = ['spec', 'template', 'spec'];
 const INSTANCE = ['spec'];
 
-export function decideAddVolume(world: CanWorld): Answer {
+export function decideAddVolume(world: VerbWorld): VerbDecision {
   return changeTemplate(world, (spec) => {
     const { added } = world.options ?? {};
     return added === undefined ? ADD_NAME_MISSING : (findAddRefusal(spec, added) ?? withVolume(spec, added));
   });
 }
 
-export function decideRemoveVolume(world: CanWorld): Answer {
+export function decideRemoveVolume(world: VerbWorld): VerbDecision {
   return changeTemplate(world, (spec) => {
     const found = findRemovable(spec, world.options?.removed);
     return 'message' in found ? found : withoutVolume(spec, found.name);
   });
 }
 
-export function decideAddVolumeToInstance(world: CanWorld): Answer {
+export function decideAddVolumeToInstance(world: VerbWorld): VerbDecision {
   return changeRunningInstance(world, (vmi) => {
     const { added } = world.options ?? {};
     if (added === undefined) return ADD_NAME_MISSING;
@@ -52,7 +52,7 @@ export function decideAddVolumeToInstance(world: CanWorld): Answer {
   });
 }
 
-export function decideRemoveVolumeFromInstance(world: CanWorld): Answer {
+export function decideRemoveVolumeFromInstance(world: VerbWorld): VerbDecision {
   return changeRunningInstance(world, (vmi) => {
     const found = findRemovable(vmi.spec, world.options?.removed);
     if ('message' in found) return found;
@@ -80,7 +80,7 @@ const conflict = (message: string): VolumeRefusal => ({ code: 409, message });
 const ADD_NAME_MISSING: VolumeRefusal = { code: 400, message: 'AddVolumeOptions requires name to be set' };
 const REMOVE_NAME_MISSING: VolumeRefusal = { code: 400, message: 'RemoveVolumeOptions requires name to be set' };
 
-function changeTemplate(world: CanWorld, change: (spec: VmiSpec) => ChangedLists | VolumeRefusal): Answer {
+function changeTemplate(world: VerbWorld, change: (spec: VmiSpec) => ChangedLists | VolumeRefusal): VerbDecision {
   const { vm } = world;
   const spec = vm?.spec.template?.spec;
   if (vm === undefined) return refuse(world, 'virtualmachine', { code: 404, message: 'not found' });
@@ -92,11 +92,11 @@ function changeTemplate(world: CanWorld, change: (spec: VmiSpec) => ChangedLists
 }
 
 function changeRunningInstance(
-  world: CanWorld,
+  world: VerbWorld,
   change: (
     vmi: Stored<VirtualMachineInstance>,
   ) => (ChangedLists & { readonly ephemeral: readonly string[] }) | VolumeRefusal,
-): Answer {
+): VerbDecision {
   const { vmi } = world;
   const on = 'virtualmachineinstance';
   if (vmi === undefined) return refuse(world, on, { code: 404, message: 'not found' });
@@ -107,7 +107,7 @@ function changeRunningInstance(
   return allow({ do: 'patchVmi', uid: vmi.metadata.uid, patch });
 }
 
-function refuse({ name }: CanWorld, on: VerbTarget, fault: VolumeRefusal): RefusedDecision {
+function refuse({ name }: VerbWorld, on: VerbTarget, fault: VolumeRefusal): RefusedDecision {
   return { denied: { ...fault, on, name } };
 }
 
@@ -126,7 +126,7 @@ function findAddRefusal({ volumes = [] }: VmiSpec, { volume }: AddedVolume): Vol
 }
 
 /** Finds a volume by its name, or else by the name of its claim. */
-function findRemovable({ volumes = [] }: VmiSpec, name: string | undefined): Volume | VolumeRefusal {
+function findRemovable({ volumes = [] }: VmiSpec, name: string | undefined): VmiVolume | VolumeRefusal {
   if (name === undefined) return REMOVE_NAME_MISSING;
   const found =
     volumes.find((one) => one.name === name) ??
@@ -145,7 +145,7 @@ function withoutVolume({ volumes = [], domain }: VmiSpec, name: string): Changed
   return { volumes: others(volumes), disks: others(domain.devices?.disks ?? []) };
 }
 
-function isVolumeOfVm({ vm, vmi }: CanWorld, name: string): boolean {
+function isVolumeOfVm({ vm, vmi }: VerbWorld, name: string): boolean {
   if (vm === undefined || vmi === undefined || controllerUid(vmi) !== vm.metadata.uid) return false;
   return vm.spec.template?.spec?.volumes?.some((one) => one.name === name) === true;
 }
@@ -154,7 +154,7 @@ function isVolumeOfVm({ vm, vmi }: CanWorld, name: string): boolean {
  * Lists the volumes that were plugged in for this run only. If the annotation is unreadable, these are all hotplugged
  * volumes that the VM does not have: otherwise they would be unplugged.
  */
-function listEphemeralNames(world: CanWorld, vmi: Stored<VirtualMachineInstance>): readonly string[] {
+function listEphemeralNames(world: VerbWorld, vmi: Stored<VirtualMachineInstance>): readonly string[] {
   const recorded = readEphemeralVolumes(vmi);
   if (recorded !== undefined) return recorded;
   const hotpluggable = (vmi.spec.volumes ?? []).filter(

@@ -4,20 +4,20 @@
  */
 import type {
   AllowedDecision,
-  Answer,
-  CanWorld,
+  VerbDecision,
+  VerbWorld,
   JsonPatchOperation,
   Refusal,
   RefusedDecision,
-  Step,
-} from '#api/can.ts';
+  VerbStep,
+} from '#api/verbs/decide-verb.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { RunStrategy, StateChangeRequest } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Stored } from '#kube/meta.ts';
 
 /** The world of verbs that depend on the run strategy of the VM. */
-export interface RunStateWorld extends CanWorld {
+export interface RunStateWorld extends VerbWorld {
   readonly vm: Stored<VirtualMachine>;
   readonly strategy: RunStrategy;
 }
@@ -42,7 +42,7 @@ function buildRunPatch({ spec }: Pick<VirtualMachine, 'spec'>, run: boolean): Js
  * Queues requests. A stop replaces the queued requests; anything else is refused while there are any. A request also
  * ends the backoff after failed starts.
  */
-export function queueRequests(world: RunStateWorld, requests: readonly StateChangeRequest[]): Answer {
+export function queueRequests(world: RunStateWorld, requests: readonly StateChangeRequest[]): VerbDecision {
   const { vm } = world;
   const { status } = vm;
   const queued = status?.stateChangeRequests ?? [];
@@ -66,16 +66,16 @@ export function queueRequests(world: RunStateWorld, requests: readonly StateChan
 }
 
 /** Adds steps before those of a decision, if it allows the verb. */
-export function prependSteps(first: readonly Step[], next: Answer): Answer {
+export function prependSteps(first: readonly VerbStep[], next: VerbDecision): VerbDecision {
   return 'denied' in next ? next : { ...next, allowed: [...first, ...next.allowed] };
 }
 
-export function refuseOnVm({ name }: CanWorld, code: Refusal['code'], message: string): RefusedDecision {
+export function refuseOnVm({ name }: VerbWorld, code: Refusal['code'], message: string): RefusedDecision {
   return { denied: { code, message, on: 'virtualmachine', name } };
 }
 
 /** Builds the step that changes the grace period of an instance. */
-export function buildGracePatch(vmi: Stored<VirtualMachineInstance>, seconds: number): Step {
+export function buildGracePatch(vmi: Stored<VirtualMachineInstance>, seconds: number): VerbStep {
   const path = '/spec/terminationGracePeriodSeconds';
   const patch: JsonPatchOperation[] = [
     { op: 'test', path, value: vmi.spec.terminationGracePeriodSeconds ?? null },

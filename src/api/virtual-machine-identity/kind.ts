@@ -10,7 +10,7 @@ import type { CustomKind } from '#api/custom-kind.ts';
 import { learnedDevice } from '#api/learned-device.ts';
 import { IDENTITY_GROUP } from '#api/names.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
-import { anything, bool, int64, list, noted, obj, str, time, type Infer } from '#kube/schema-dsl.ts';
+import { anything, bool, int64, list, overrideOptions, obj, str, time, type Infer } from '#kube/schema-dsl.ts';
 
 /** Maximum number of history entries; identity-history.ts also bounds their size. */
 export const MAX_HISTORY = 50;
@@ -18,7 +18,7 @@ export const MAX_FREED = 64;
 
 export const identitySpec = obj({
   firmware: obj({ uuid: str(), serial: str() }),
-  smbios: noted(smbios, {
+  smbios: overrideOptions(smbios, {
     description: 'SMBIOS strings of the VM, copied from the KubeVirt object at the first start.',
   }),
   interfaces: list(
@@ -82,7 +82,7 @@ export const identityStatus = obj({
   stateClaim: str({
     description: 'The claim with the TPM and EFI state of the last run, or the one that a restore created.',
   }),
-  recorded: noted(identitySpec, {
+  recorded: overrideOptions(identitySpec, {
     description: 'The spec that the history covers. If the spec differs, an entry is about to be written.',
   }),
   history: list(historyEntry, {

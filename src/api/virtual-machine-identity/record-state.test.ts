@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { newestRecordIn, vmInContent } from '#api/virtual-machine-identity/record-state.ts';
+import { findNewestRecord, vmOfContent } from '#api/virtual-machine-identity/record-state.ts';
 import type { VirtualMachineSnapshotContent } from '#api/virtual-machine-snapshot-content/kind.ts';
 import type { Stored } from '#kube/meta.ts';
 
@@ -57,7 +57,7 @@ const cases: Record<string, { contents: ReturnType<typeof aContent>[]; want: str
 
 for (const [sentence, { contents, want }] of Object.entries(cases)) {
   test(`a record is rebuilt from: ${sentence}`, () => {
-    assert.equal(newestRecordIn(vm, contents)?.name, want);
-    for (const content of contents) assert.doesNotThrow(() => vmInContent(content));
+    assert.equal(findNewestRecord(vm, contents)?.name, want);
+    for (const content of contents) assert.doesNotThrow(() => vmOfContent(content));
   });
 }

@@ -22,13 +22,13 @@ import { isDeleting, type KubeObject, type ObjectMeta, type Stored } from '#kube
 type VmWithStatus = Pick<VirtualMachine, 'metadata' | 'status'>;
 
 /** Reports whether our finalizer is on the record. */
-export function isHeld({ metadata }: KubeObject): boolean {
+export function hasRecordFinalizer({ metadata }: KubeObject): boolean {
   return metadata.finalizers?.includes(RECORD_FINALIZER) === true;
 }
 
 /** Reports whether the record is being deleted and our finalizer does not keep it. */
-export function isVanishing(record: Stored<VirtualMachineIdentity>): boolean {
-  return isDeleting(record) && !isHeld(record);
+export function isBeingRemoved(record: Stored<VirtualMachineIdentity>): boolean {
+  return isDeleting(record) && !hasRecordFinalizer(record);
 }
 
 /**
@@ -51,7 +51,7 @@ export function acceptsNewLayout(vm: VmWithStatus): boolean {
 }
 
 /** The record of a VM in one of its snapshots. */
-export interface RecordedInSnapshot {
+export interface SnapshotRecord {
   /** The name of the VirtualMachineSnapshot. */
   readonly name: string;
   /** RFC 3339. */
@@ -60,15 +60,15 @@ export interface RecordedInSnapshot {
 }
 
 /** Returns the newest record in the contents that have the devices of this VM, or of the VM that it was restored from. */
-export function newestRecordIn(
+export function findNewestRecord(
   vm: Stored<VirtualMachine>,
   contents: readonly Stored<VirtualMachineSnapshotContent>[],
-): RecordedInSnapshot | undefined {
+): SnapshotRecord | undefined {
   const uids: readonly unknown[] = uidsOf(vm);
-  const found = contents.flatMap((content): RecordedInSnapshot[] => {
+  const found = contents.flatMap((content): SnapshotRecord[] => {
     const { virtualMachineIdentity: identity } = content.spec.source;
     // Users can write the mark that names the original VM: it must not open contents of other namespaces.
-    const isOfVm = uids.includes(vmInContent(content).uid) && content.metadata.namespace === vm.metadata.namespace;
+    const isOfVm = uids.includes(vmOfContent(content).uid) && content.metadata.namespace === vm.metadata.namespace;
     if (!isOfVm || !Array.isArray(identity?.status?.devices)) return [];
     const name = content.spec.virtualMachineSnapshotName ?? content.metadata.name;
     return [{ name, takenAt: content.metadata.creationTimestamp, identity }];
@@ -76,13 +76,13 @@ export function newestRecordIn(
   return found.toSorted(byAge).at(-1);
 }
 
-function byAge(a: RecordedInSnapshot, b: RecordedInSnapshot): number {
+function byAge(a: SnapshotRecord, b: SnapshotRecord): number {
   const [x, y] = [`${a.takenAt} ${a.name}`, `${b.takenAt} ${b.name}`];
   return x < y ? -1 : x > y ? 1 : 0;
 }
 
 /** Returns name and uid of the VM of a content. Users can create contents, and the schema does not require either. */
-export function vmInContent({ spec }: VirtualMachineSnapshotContent): Pick<ObjectMeta, 'name' | 'uid'> {
+export function vmOfContent({ spec }: VirtualMachineSnapshotContent): Pick<ObjectMeta, 'name' | 'uid'> {
   const { virtualMachine } = spec.source as { virtualMachine?: Partial<SnapshotVm> };
   return virtualMachine?.metadata ?? {};
 }
@@ -90,15 +90,18 @@ export function vmInContent({ spec }: VirtualMachineSnapshotContent): Pick<Objec
 /**
  * Describes the source from which the record of a VM without a running guest is rebuilt; undefined if there is none.
  */
-export function sourceAtRest(vm: Stored<VirtualMachine>, snapshot: RecordedInSnapshot | undefined): string | undefined {
-  if (snapshot !== undefined) return fromSnapshot(snapshot);
+export function describeOfflineSource(
+  vm: Stored<VirtualMachine>,
+  snapshot: SnapshotRecord | undefined,
+): string | undefined {
+  if (snapshot !== undefined) return describeSnapshotSource(snapshot);
   const imported = importedDevicesOf(vm);
-  return imported === undefined || 'fault' in imported ? undefined : FROM_IMPORT;
+  return imported === undefined || 'fault' in imported ? undefined : IMPORT_SOURCE;
 }
 
-export const FROM_GUEST = 'the running guest';
-export const FROM_IMPORT = 'the devices of its import';
-export const fromSnapshot = ({ name, takenAt }: RecordedInSnapshot) => `snapshot ${name} of ${takenAt}`;
+export const GUEST_SOURCE = 'the running guest';
+export const IMPORT_SOURCE = 'the devices of its import';
+export const describeSnapshotSource = ({ name, takenAt }: SnapshotRecord) => `snapshot ${name} of ${takenAt}`;
 
 /** Returns the cause in the history entry of a rebuilt record. */
-export const rebuiltFrom = (source: string) => `rebuilt from ${source}`;
+export const rebuildCause = (source: string) => `rebuilt from ${source}`;

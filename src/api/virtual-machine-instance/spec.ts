@@ -3,13 +3,13 @@ import { network } from '#api/domain/interface.ts';
 import { probeSchema } from '#api/domain/probe.ts';
 import { affinitySchema, tolerationSchema } from '#api/domain/placement.ts';
 import { EVICTION_STRATEGIES } from '#api/kubevirt/kind.ts';
-import { volume } from '#api/domain/volume.ts';
+import { vmiVolumeSchema } from '#api/domain/volume.ts';
 import { int64, list, map, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
 
 export const vmiSpec = obj(
   {
     domain,
-    volumes: list(volume, { maxItems: 256 }),
+    volumes: list(vmiVolumeSchema, { maxItems: 256 }),
     networks: list(network, { maxItems: 256 }),
     terminationGracePeriodSeconds: int64({
       minimum: 0,

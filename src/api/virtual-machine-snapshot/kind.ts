@@ -59,12 +59,12 @@ export const snapshotStatus = obj({
   }),
 });
 
-export type SnapshotSpec = Infer<typeof snapshotSpec>;
-export type SnapshotStatus = Infer<typeof snapshotStatus>;
+export type VmSnapshotSpec = Infer<typeof snapshotSpec>;
+export type VmSnapshotStatus = Infer<typeof snapshotStatus>;
 
 export interface VirtualMachineSnapshot extends KubeObject {
-  spec: SnapshotSpec;
-  status?: SnapshotStatus;
+  spec: VmSnapshotSpec;
+  status?: VmSnapshotStatus;
 }
 
 export const VIRTUAL_MACHINE_SNAPSHOTS: ResourceType<VirtualMachineSnapshot> = {
@@ -97,7 +97,7 @@ export const virtualMachineSnapshot: CustomKind<VirtualMachineSnapshot> = {
 export const SNAPSHOT_COMPLETED = 'Completed';
 
 /** Reports whether the snapshot is complete, or was before its deletion began. */
-export function wasTaken({ status }: Pick<VirtualMachineSnapshot, 'status'>): boolean {
+export function isSnapshotComplete({ status }: Pick<VirtualMachineSnapshot, 'status'>): boolean {
   const { reason } = findCondition(status?.conditions, 'Progressing') ?? {};
   return status?.phase === 'Succeeded' || reason === SNAPSHOT_COMPLETED;
 }
@@ -107,5 +107,5 @@ export function wasTaken({ status }: Pick<VirtualMachineSnapshot, 'status'>): bo
  * deleted: the deletion may wait for a restore that waits for the VM.
  */
 export function isSnapshotFinished(snapshot: Pick<VirtualMachineSnapshot, 'status'>): boolean {
-  return snapshot.status?.phase === 'Failed' || wasTaken(snapshot);
+  return snapshot.status?.phase === 'Failed' || isSnapshotComplete(snapshot);
 }

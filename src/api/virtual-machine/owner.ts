@@ -2,7 +2,7 @@ import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { apiVersionOf, type OwnerReference } from '#kube/meta.ts';
 
 /** Returns the owner reference for objects that are deleted with the VM. */
-export function ownedByVm({
+export function vmOwnerReference({
   metadata,
 }: {
   readonly metadata: { readonly name: string; readonly uid: string };

@@ -4,7 +4,7 @@ import { defineCommand, type Command, type CommandContext, type CommandEntry } f
 import { commandTree, completeWords, completionLines, type Completion } from '#cli/completion/complete-words.ts';
 import { listLiveNames } from '#cli/completion/live-names.ts';
 import { parseArgs, type FlagTable } from '#cli/flags.ts';
-import { raced } from '#lib/raced.ts';
+import { raceSignal } from '#lib/race-signal.ts';
 
 /** Short, because a user waits for the completion. */
 const LOOKUP_MS = 2000;
@@ -35,7 +35,7 @@ async function lookUpNames({ args, connect, clock }: CommandContext<object>, liv
   const stopTimer = clock.after(LOOKUP_MS, () => late.abort(new Error('too late')));
   try {
     const api = await connect(parseAccessFlags(args));
-    return await raced(listLiveNames(api, live, args.at(-1) ?? ''), late.signal);
+    return await raceSignal(listLiveNames(api, live, args.at(-1) ?? ''), late.signal);
   } catch {
     return [];
   } finally {

@@ -8,7 +8,7 @@ import { messageOf } from '#cli/message-of.ts';
 import { verbPath } from '#cli/verb-path.ts';
 import { isApiError } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
-import { CLOSE, WebSocketError } from '#lib/websocket-frames.ts';
+import { CLOSE_CODES, WebSocketError } from '#lib/websocket-frames.ts';
 import type { WebSocketStream } from '#lib/websocket.ts';
 
 const RETRY_MS = 1000;
@@ -101,7 +101,7 @@ function writeSome(stream: WebSocketStream, stdin: Terminal['stdin'], chunk: Buf
 
 /** Returns the reason given by the server, or KubeVirt's list of possible causes if there is none. */
 function disconnectedError(cause: Error): CommandError {
-  const isSilent = cause instanceof WebSocketError && cause.code === CLOSE.abnormal;
+  const isSilent = cause instanceof WebSocketError && cause.code === CLOSE_CODES.abnormal;
   return new CommandError(isSilent ? DISCONNECTED : `You were disconnected from the console: ${messageOf(cause)}`, {
     cause,
   });

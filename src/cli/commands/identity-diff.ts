@@ -1,7 +1,7 @@
 /** virtctl identity diff */
 import { identityDiff, type Difference } from '#api/identity-diff.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
-import { recordBeforeStart } from '#api/record-before-start.ts';
+import { predictRecord } from '#api/predict-record.ts';
 import { defineCommand } from '#cli/command.ts';
 import { switchFlag } from '#cli/flags.ts';
 import { formatValue, outputFlag, parseOutputFormat } from '#cli/output-format.ts';
@@ -36,7 +36,7 @@ export const identityDiffCommand = defineCommand({
     const report = (line: string) => void terminal.stderr.write(`${line}\n`);
     const namesMachine = Boolean(vm.spec.template.spec?.domain.machine?.type);
     const configuration = namesMachine ? configurationOf(undefined) : await readConfiguration(api, report);
-    const [record, vmi] = [(await findRecord(api, vm)) ?? recordBeforeStart(vm), await findInstance(api, vm)];
+    const [record, vmi] = [(await findRecord(api, vm)) ?? predictRecord(vm), await findInstance(api, vm)];
     const differences = identityDiff({ vm, record, vmi, configuration });
     if (format !== undefined) print(formatValue(differences, format));
     else for (const difference of differences) print(renderDifference(difference));

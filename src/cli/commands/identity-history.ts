@@ -1,5 +1,5 @@
 /** virtctl identity history */
-import { changeRows } from '#api/identity-change-text.ts';
+import { renderChangeRows } from '#api/identity-change-text.ts';
 import type { HistoryEntry } from '#api/virtual-machine-identity/kind.ts';
 import { defineCommand } from '#cli/command.ts';
 import { alignedTable, formatValue, outputFlag, parseOutputFormat } from '#cli/output-format.ts';
@@ -38,7 +38,14 @@ const COLUMNS = ['TIME', 'CHANGE', 'FROM', 'TO', 'CAUSE', 'BY'];
 /** Returns a table with a row for each change. */
 export function historyTable(history: readonly HistoryEntry[]): string {
   const rows = history.flatMap((entry) =>
-    changeRows(entry).map(({ what, from, to }) => [entry.at ?? '', what, from, to, entry.cause ?? '', entry.by ?? '']),
+    renderChangeRows(entry).map(({ what, from, to }) => [
+      entry.at ?? '',
+      what,
+      from,
+      to,
+      entry.cause ?? '',
+      entry.by ?? '',
+    ]),
   );
   return alignedTable([COLUMNS, ...rows.map((row) => row.map((cell) => (cell === '' ? '-' : cell)))]);
 }

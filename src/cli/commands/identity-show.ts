@@ -1,6 +1,6 @@
 /** virtctl identity show */
-import { busTree, DEVICE_COLUMNS, deviceRows, identitySummary, treeLines } from '#api/identity-table.ts';
-import { recordBeforeStart } from '#api/record-before-start.ts';
+import { buildBusTree, DEVICE_COLUMNS, buildDeviceRows, summarizeIdentity, renderTree } from '#api/identity-table.ts';
+import { predictRecord } from '#api/predict-record.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { isRecordLost } from '#api/virtual-machine-identity/record-state.ts';
@@ -30,7 +30,7 @@ export const identityShow = defineCommand({
     const vm = await readVm(api, name);
     const found = await findRecord(api, vm);
     if (isRecordLost(vm, found)) terminal.stderr.write(`${LOST}\n`);
-    const record = found ?? recordBeforeStart(vm);
+    const record = found ?? predictRecord(vm);
     print(format === undefined ? renderIdentity(vm, record) : formatValue(toValue(vm, record), format));
   },
 });
@@ -38,7 +38,7 @@ export const identityShow = defineCommand({
 const LOST = 'The identity record is lost; see the condition IdentityRecordLost of the VM for what to do.';
 
 function renderIdentity(vm: VirtualMachine, record: VirtualMachineIdentity): string {
-  const { uuid, serial, machine, macs, unchangedSince, lastChange } = identitySummary(vm, record);
+  const { uuid, serial, machine, macs, unchangedSince, lastChange } = summarizeIdentity(vm, record);
   const { devices = [] } = record.status ?? {};
   const facts = [
     ['Name:', `${record.metadata.namespace}/${record.metadata.name}`],
@@ -49,13 +49,13 @@ function renderIdentity(vm: VirtualMachine, record: VirtualMachineIdentity): str
     ['Unchanged since:', unchangedSince === '' ? '<not started yet>' : `${unchangedSince} (${lastChange})`],
   ];
   if (devices.length === 0) return alignedTable(facts);
-  const tree = treeLines(busTree(record.status ?? {}));
-  return [alignedTable(facts), '', alignedTable([DEVICE_COLUMNS, ...deviceRows(devices)]), '', ...tree].join('\n');
+  const tree = renderTree(buildBusTree(record.status ?? {}));
+  return [alignedTable(facts), '', alignedTable([DEVICE_COLUMNS, ...buildDeviceRows(devices)]), '', ...tree].join('\n');
 }
 
 function toValue(vm: VirtualMachine, record: VirtualMachineIdentity): object {
   const { namespace, name } = record.metadata;
-  const { lastChange: _, ...summary } = identitySummary(vm, record);
+  const { lastChange: _, ...summary } = summarizeIdentity(vm, record);
   return { namespace, name, ...summary, devices: record.status?.devices ?? [] };
 }
 

@@ -3,7 +3,7 @@ import { defineCommand } from '#cli/command.ts';
 import { importFlags, importMachine, importOptions } from '#cli/import-machine.ts';
 import { importError } from '#cli/import-source.ts';
 import { readLocalFile } from '#cli/local-files.ts';
-import { FormatError } from '#formats/faults.ts';
+import { FileFormatError } from '#formats/findings.ts';
 import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
 import type { MachineDescription } from '#formats/machine.ts';
 import { XML_LIMITS } from '#lib/xml-scan.ts';
@@ -34,7 +34,7 @@ function readDomain(path: string, content: Buffer): MachineDescription {
   try {
     return readLibvirt(content);
   } catch (error) {
-    if (!(error instanceof FormatError)) throw error;
-    throw importError(path, error.faults, error);
+    if (!(error instanceof FileFormatError)) throw error;
+    throw importError(path, error.errors, error);
   }
 }

@@ -1,5 +1,5 @@
 /** virtctl update machine-types and its subcommands. */
-import { JOBS, type Job } from '#api/machine-types/kinds.ts';
+import { TRANSITION_JOBS, type TransitionJob } from '#api/machine-types/kinds.ts';
 import { canonicalTypes } from '#api/machine-types/node-types.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { defineCommand } from '#cli/command.ts';
@@ -11,7 +11,7 @@ import { checkOptions } from '#cli/machine-types/check-options.ts';
 import { previewVm, previewText } from '#cli/machine-types/plan-preview.ts';
 import { readFleet, readRecords } from '#cli/machine-types/read-fleet.ts';
 import { findIdleFlags, selectionFlags, transitionOptions } from '#cli/machine-types/transition-flags.ts';
-import { createdText, transitionJob } from '#cli/machine-types/transition-job.ts';
+import { createdText, buildTransitionJob } from '#cli/machine-types/transition-job.ts';
 import { waitForTransition } from '#cli/machine-types/wait-for-transition.ts';
 import { messageOf } from '#cli/message-of.ts';
 import { formatValue, outputFlag, parseOutputFormat } from '#cli/output-format.ts';
@@ -78,9 +78,12 @@ const updateCommand = defineCommand({
       print(format === undefined ? previewText(rows, options.glob) : formatValue(rows, format));
       return;
     }
-    let job: Stored<Job>;
+    let job: Stored<TransitionJob>;
     try {
-      job = (await api.post(collectionPath(JOBS, SYSTEM_NAMESPACE), transitionJob(options))) as Stored<Job>;
+      job = (await api.post(
+        collectionPath(TRANSITION_JOBS, SYSTEM_NAMESPACE),
+        buildTransitionJob(options),
+      )) as Stored<TransitionJob>;
     } catch (cause) {
       throw new CommandError(`Error creating job: ${messageOf(cause)}`, { cause });
     }

@@ -4,7 +4,7 @@ import { CLOUD_INIT_DISK, buildCloudInitVolume, type CloudInitOptions } from '#c
 import { buildNewVolumes, type VolumeOptions } from '#cli/create/new-volumes.ts';
 import { flagError } from '#cli/create/parameters.ts';
 import { nameErrors } from '#kube/names.ts';
-import { quantityFault } from '#kube/quantity.ts';
+import { findQuantityError } from '#kube/quantity.ts';
 
 export interface NewVmOptions {
   readonly name: string;
@@ -30,7 +30,7 @@ export function buildVmManifest(options: NewVmOptions): NewVm {
     const known = RUN_STRATEGIES.join(', ');
     throw flagError('run-strategy', `invalid RunStrategy "${runStrategy}", supported values are: ${known}`);
   }
-  const memoryError = quantityFault(memory);
+  const memoryError = findQuantityError(memory);
   if (memoryError !== undefined) throw flagError('memory', memoryError);
   if (terminationGracePeriod < 0) throw flagError('termination-grace-period', 'it must not be negative');
 

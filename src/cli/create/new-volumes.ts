@@ -1,6 +1,6 @@
 /** Builds the volumes of a new VM from the flags --volume-*, with the claims that they need. Pure. */
 import { flagError, parseParameters } from '#cli/create/parameters.ts';
-import { quantityFault } from '#kube/quantity.ts';
+import { findQuantityError } from '#kube/quantity.ts';
 
 export interface NewVolume {
   readonly volume: { readonly name: string } & Record<string, unknown>;
@@ -82,7 +82,7 @@ function buildImport(vm: string, text: string, i: number): NewVolume {
   }
   if (type !== 'blank' && type !== 'snapshot')
     throw flagError(flag, `unknown type ${type}; supported are blank, snapshot`);
-  if (size === undefined || quantityFault(size) !== undefined)
+  if (size === undefined || findQuantityError(size) !== undefined)
     throw flagError(flag, 'size must be specified, like 10Gi');
   if (type === 'snapshot' && src === undefined) throw flagError(flag, 'src must be specified');
   if (src?.includes('/') === true)

@@ -4,7 +4,7 @@ import { createHash, type Hash } from 'node:crypto';
 import { createReadStream, type ReadStream } from 'node:fs';
 import { createGunzip } from 'node:zlib';
 import type { DiskStreamFormat } from '#api/disk-stream.ts';
-import { foreignFormat, HEADER_BYTES, readImageHeader } from '#api/image-header.ts';
+import { findUnsupportedFormat, HEADER_BYTES, readImageHeader } from '#api/image-header.ts';
 import { CommandError } from '#cli/flags.ts';
 import { fileSize } from '#cli/local-files.ts';
 import { messageOf } from '#cli/message-of.ts';
@@ -33,7 +33,7 @@ export interface LocalImage {
 export async function openImage(path: string, report: (line: string) => void): Promise<LocalImage> {
   const bytes = await fileSize(path);
   const prefix = await readPrefix(createReadStream(path, { end: HEADER_BYTES - 1 }), path);
-  const compression = COMPRESSED.find((one) => one === foreignFormat(prefix));
+  const compression = COMPRESSED.find((one) => one === findUnsupportedFormat(prefix));
   const chunks = (from = 0) => skipBytes(bytesOf(path, compression), from, path);
   const header = compression === undefined ? prefix : await readPrefix(chunks(), path);
   const image = checkHeader(path, header);
@@ -45,7 +45,7 @@ export async function openImage(path: string, report: (line: string) => void): P
 }
 
 function checkHeader(path: string, header: Buffer) {
-  const foreign = foreignFormat(header);
+  const foreign = findUnsupportedFormat(header);
   if (foreign !== undefined) {
     const how = (COMPRESSED as readonly string[]).includes(foreign) ? 'decompress it' : TO_QCOW2;
     throw new CommandError(`Cannot upload ${path}: its format is ${foreign}; expected raw or qcow2: ${how} first`);

@@ -7,7 +7,7 @@ import { bytesText } from '#cli/progress.ts';
 import { findObject } from '#cli/vm-objects.ts';
 import { collectionPath, objectPath } from '#client/resource-path.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
-import { parseQuantity, quantityFault, quantityToNumber } from '#kube/quantity.ts';
+import { parseQuantity, findQuantityError, quantityToNumber } from '#kube/quantity.ts';
 
 export interface UploadClaimOptions {
   readonly name: string;
@@ -52,7 +52,7 @@ export async function prepareClaim(api: Api, options: UploadClaimOptions, image:
 export function buildUploadClaim(options: UploadClaimOptions, image: LocalImage): PersistentVolumeClaim {
   const { name, size, storageClass, accessMode = 'ReadWriteOnce', volumeMode } = options;
   if (size === undefined) throw new CommandError('when creating a resource, the size must be specified');
-  if (quantityFault(size) !== undefined || bytesOf(size) <= 0) {
+  if (findQuantityError(size) !== undefined || bytesOf(size) <= 0) {
     throw new CommandError(`invalid size ${JSON.stringify(size)}: expected a quantity like 10Gi or 500Mi`);
   }
   const mode = ACCESS_MODES.find((one) => one === accessMode);

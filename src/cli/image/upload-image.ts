@@ -7,8 +7,15 @@
  *      └──────── wait ◄─────────┘        (gives up after MAX_ATTEMPTS without progress)
  */
 import { once } from 'node:events';
-import { contentStream, DISK_PROTOCOL, DiskReader, diskLine, DiskStreamError, UPLOAD_VERB } from '#api/disk-stream.ts';
-import type { Begun, DiskAnswer, DiskHeader } from '#api/disk-stream.ts';
+import {
+  streamContent,
+  DISK_PROTOCOL,
+  DiskReader,
+  encodeDiskLine,
+  DiskStreamError,
+  UPLOAD_VERB,
+} from '#api/disk-stream.ts';
+import type { ResumePoint, DiskAnswer, DiskHeader } from '#api/disk-stream.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { CommandError } from '#cli/flags.ts';
@@ -101,7 +108,7 @@ async function send(
   options: SendOptions,
 ): Promise<string> {
   const reader = new DiskReader(stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>);
-  stream.write(diskLine(header));
+  stream.write(encodeDiskLine(header));
   const start = await negotiateOffset(stream, reader, image);
   options.onOffset(start.offset);
   const { clock, report } = options;
@@ -112,10 +119,10 @@ async function send(
   });
   // The node may refuse midway; this ends the wait for it to read more.
   const responded = new AbortController();
-  const responding: Promise<DiskAnswer> = reader.answer().finally(() => responded.abort());
+  const responding: Promise<DiskAnswer> = reader.readAnswer().finally(() => responded.abort());
   responding.catch(() => {});
   let sha256 = '';
-  const sending = contentStream(header, chunks, start);
+  const sending = streamContent(header, chunks, start);
   while (!responded.signal.aborted) {
     const { done, value } = await sending.next();
     if (done === true) {
@@ -134,14 +141,14 @@ async function send(
 }
 
 /** Agrees with the node on where to start: after the content that it has, if the image begins with the same bytes. */
-async function negotiateOffset(stream: WebSocketStream, reader: DiskReader, image: LocalImage): Promise<Begun> {
-  const progress = await reader.progress();
+async function negotiateOffset(stream: WebSocketStream, reader: DiskReader, image: LocalImage): Promise<ResumePoint> {
+  const progress = await reader.readProgress();
   if ('error' in progress) throw new UploadRefusedError(progress.error);
   const { offset, sha256 } = progress;
   const hash = offset > image.size ? undefined : await hashPrefix(image, offset);
   const isSame = hash?.copy().digest('hex') === sha256;
   const start = isSame && hash ? { offset, hash } : { offset: 0, hash: await emptyHash(image) };
-  stream.write(diskLine({ offset: start.offset }));
+  stream.write(encodeDiskLine({ offset: start.offset }));
   return start;
 }
 

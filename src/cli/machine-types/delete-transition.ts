@@ -4,7 +4,7 @@
  *
  *   suspend ─► pod ended ─► read the state of each VM ─► clear marks ─► delete pods, ConfigMaps and Job
  */
-import { JOBS, type Job } from '#api/machine-types/kinds.ts';
+import { TRANSITION_JOBS, type TransitionJob } from '#api/machine-types/kinds.ts';
 import { CONFIG_MAPS } from '#kube/core-kinds.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
@@ -44,11 +44,11 @@ export interface TransitionDeleteOptions {
 /** Suspends the Job and waits until its pod has ended. Throws CommandError. */
 export async function stopJob(
   api: ApiConnection,
-  job: Stored<Job>,
+  job: Stored<TransitionJob>,
   { clock, report }: TransitionDeleteOptions,
 ): Promise<void> {
   const { name, uid } = job.metadata;
-  const path = objectPath(JOBS, { namespace: SYSTEM_NAMESPACE, name });
+  const path = objectPath(TRANSITION_JOBS, { namespace: SYSTEM_NAMESPACE, name });
   if (!hasJobEnded(job)) await api.patch(path, { metadata: { uid }, spec: { suspend: true } });
   const beganAtMs = clock.elapsed();
   for (;;) {
@@ -105,7 +105,7 @@ export async function resetMarks(
 /** Returns the uids of VMs that other running Jobs have marked. */
 async function listMarkedByOtherJobs(
   api: ApiConnection,
-  job: Stored<Job>,
+  job: Stored<TransitionJob>,
   report: (line: string) => void,
 ): Promise<Set<string>> {
   const otherTransitions: Transition[] = [];
@@ -130,7 +130,7 @@ export async function removeTransition(
   // By default the API orphans the dependents of a deleted Job.
   for (const pod of await podsOf(api, name, report)) await remove(api, PODS, pod);
   for (const configMap of configMaps) await remove(api, CONFIG_MAPS, configMap);
-  await remove(api, JOBS, job);
+  await remove(api, TRANSITION_JOBS, job);
   for (const beganAtMs = clock.elapsed(); clock.elapsed() - beganAtMs < REMOVAL_TIMEOUT_MS;) {
     if ((await findTransitionJob(api, name))?.metadata.uid !== uid) return true;
     await sleepAlive(clock, POLL_INTERVAL_MS);

@@ -1,5 +1,5 @@
 /** The state of a Job. Pure. */
-import type { Job } from '#api/machine-types/kinds.ts';
+import type { TransitionJob } from '#api/machine-types/kinds.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 
 /** The label with the Job's name on its pods. */
@@ -8,7 +8,7 @@ export const JOB_NAME_LABEL = 'batch.kubernetes.io/job-name';
 export type JobState = 'Running' | 'Suspended' | 'Complete' | 'Failed' | 'Terminating';
 
 /** Returns the state as kubectl names it. */
-export function jobState({ metadata, spec, status }: Job): JobState {
+export function jobState({ metadata, spec, status }: TransitionJob): JobState {
   const holds = (type: string) =>
     status?.conditions?.some((one) => one.type === type && one.status === 'True') === true;
   if (holds('Complete')) return 'Complete';
@@ -17,23 +17,23 @@ export function jobState({ metadata, spec, status }: Job): JobState {
   return spec?.suspend === true ? 'Suspended' : 'Running';
 }
 
-export function hasJobEnded(job: Job): boolean {
+export function hasJobEnded(job: TransitionJob): boolean {
   const state = jobState(job);
   return state === 'Complete' || state === 'Failed';
 }
 
 /** Returns the message of the condition Failed. */
-export function jobFailureText({ status }: Job): string {
+export function jobFailureText({ status }: TransitionJob): string {
   const { reason, message } = status?.conditions?.find(({ type }) => type === 'Failed') ?? {};
   return message || reason || 'no reason given';
 }
 
 /** Returns a hint to the log, which contains the cause of a failure. */
-export function logsText({ metadata }: Job): string {
+export function logsText({ metadata }: TransitionJob): string {
   return `See kubectl logs job/${metadata.name} -n ${SYSTEM_NAMESPACE}`;
 }
 
 /** Reports whether the Job controller has suspended the Job and creates no more pods. */
-export function isSuspended({ status }: Job): boolean {
+export function isSuspended({ status }: TransitionJob): boolean {
   return status?.conditions?.some(({ type, status: is }) => type === 'Suspended' && is === 'True') === true;
 }

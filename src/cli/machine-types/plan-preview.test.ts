@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
-import { recordBeforeStart } from '#api/record-before-start.ts';
+import { predictRecord } from '#api/predict-record.ts';
 import { aVm, aVmi, options } from '#api/machine-types/transition.fixture.ts';
 import { previewVm, previewText, type PreviewCandidate, type PreviewContext } from '#cli/machine-types/plan-preview.ts';
 
@@ -60,7 +60,7 @@ test('shows that an alias resolves to another type', () => {
 
 test('shows the other type of an alias for a stopped guest as well', () => {
   const vm = aVm();
-  const record = { ...recordBeforeStart(vm), status: { machine: { type: 'pc-q35-rhel8.2.0' }, devices: [] } };
+  const record = { ...predictRecord(vm), status: { machine: { type: 'pc-q35-rhel8.2.0' }, devices: [] } };
   const asked = options();
   const candidate = { vm, record: record as unknown as PreviewCandidate['record'] };
   const q35 = { configuration: configurationOf(undefined) };

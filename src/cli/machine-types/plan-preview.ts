@@ -1,7 +1,7 @@
 /** Previews a transition and what guests would see of it, for `--dry-run`. Pure. */
-import { runStrategyOf } from '#api/can.ts';
-import { AT_THE_START, identityDiff, type Difference } from '#api/identity-diff.ts';
-import { lastSeen } from '#api/identity-last-seen.ts';
+import { runStrategyOf } from '#api/verbs/decide-verb.ts';
+import { RESOLVED_AT_START, identityDiff, type Difference } from '#api/identity-diff.ts';
+import { collectLastSeen } from '#api/identity-last-seen.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import type { TransitionOptions } from '#api/machine-types/options.ts';
 import {
@@ -9,10 +9,10 @@ import {
   runningInstance,
   selectVm,
   type SelectContext,
-  type Selection,
+  type VmSelection,
 } from '#api/machine-types/select-vm.ts';
-import { obstacle, patchObstacle } from '#api/machine-types/why-not.ts';
-import { recordBeforeStart } from '#api/record-before-start.ts';
+import { findRestartRefusal, findPatchRefusal } from '#api/machine-types/find-refusal.ts';
+import { predictRecord } from '#api/predict-record.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -30,7 +30,7 @@ export interface PreviewCandidate {
 export interface PreviewRow {
   readonly namespace: string;
   readonly name: string;
-  readonly act: Selection['act'];
+  readonly act: VmSelection['act'];
   /** The machine type that the guest runs with, or the type in the spec if it does not run. */
   readonly from: string;
   /** The machine type of the next start. */
@@ -63,10 +63,10 @@ export function previewVm(
   const isOld = running !== undefined && (selection.act === 'mark' || !hasNewType(selection, running));
   const restarts = isOld && options.restartNow;
   // A mark can always be set; only a restart depends on the state of the guest.
-  const why = restarts ? obstacle(vm, vmi) : patchObstacle(vm);
+  const why = restarts ? findRestartRefusal(vm, vmi) : findPatchRefusal(vm);
   const after = setMachineType(vm, selection);
-  const known = record ?? recordBeforeStart(vm);
-  const seen = lastSeen(known, vmi);
+  const known = record ?? predictRecord(vm);
+  const seen = collectLastSeen(known, vmi);
   const next = after.spec.template.spec?.domain.machine?.type || defaultType;
   const to = typeText(next, canonical(next));
   const differences = identityDiff({ vm: after, record: known, vmi, configuration });
@@ -86,7 +86,7 @@ export function previewVm(
 }
 
 /** Returns the VM as the Job will change it. */
-function setMachineType(vm: Stored<VirtualMachine>, selection: Selection): Stored<VirtualMachine> {
+function setMachineType(vm: Stored<VirtualMachine>, selection: VmSelection): Stored<VirtualMachine> {
   if (selection.act === 'mark') return vm;
   const { template } = vm.spec;
   const domain = template.spec?.domain ?? {};
@@ -98,13 +98,13 @@ function setMachineType(vm: Stored<VirtualMachine>, selection: Selection): Store
 /** Renders a type. Nodes resolve aliases; the resolved type is shown if all nodes agree on it. */
 function typeText(type: string, means: string | undefined): string {
   if (means !== undefined) return means === type ? type : `${type} (${means})`;
-  return type.includes('.') ? type : `${type} (${AT_THE_START})`;
+  return type.includes('.') ? type : `${type} (${RESOLVED_AT_START})`;
 }
 
 /** A VM with run strategy Once does not start again. */
 const restartVerb = (vm: VirtualMachine) => (runStrategyOf(vm) === 'Once' ? 'stop' : 'restart');
 
-function whatHappens({ act }: Selection, then: string | undefined): string {
+function whatHappens({ act }: VmSelection, then: string | undefined): string {
   const change = act === 'mark' ? [] : [act === 'set' ? 'set the type' : 'clear the type'];
   return [...change, ...(then === undefined ? [] : [then])].join(', ');
 }

@@ -1,6 +1,6 @@
 /** Reads transition Jobs with their plans and progress notes, and the current state of each VM. */
-import { stateOf } from '#api/machine-types/entry-state.ts';
-import { JOBS, type Job, type JobReference } from '#api/machine-types/kinds.ts';
+import { decideEntryState } from '#api/machine-types/entry-state.ts';
+import { TRANSITION_JOBS, type TransitionJob, type JobReference } from '#api/machine-types/kinds.ts';
 import { CONFIG_MAPS, type ConfigMap } from '#kube/core-kinds.ts';
 import { TRANSITION_LABEL, TRANSITION_LABEL_OF_JOBS } from '#api/machine-types/names.ts';
 import { readPlan, readProgress, type EntryNote, type PlanEntry } from '#api/machine-types/plan.ts';
@@ -20,7 +20,7 @@ type Api = Pick<ApiConnection, 'get' | 'namespace'>;
 type Report = (line: string) => void;
 
 export interface Transition {
-  readonly job: Stored<Job>;
+  readonly job: Stored<TransitionJob>;
   readonly configMaps: readonly Stored<ConfigMap>[];
   /** undefined until it exists; nothing was changed then. */
   readonly plan: readonly PlanEntry[] | undefined;
@@ -37,15 +37,15 @@ export interface TrackedEntry {
 }
 
 /** Lists transition Jobs, oldest first. Throws like `api.get`. */
-export async function listTransitionJobs(api: Api, report: Report): Promise<Stored<Job>[]> {
-  const path = collectionPath(JOBS, SYSTEM_NAMESPACE);
+export async function listTransitionJobs(api: Api, report: Report): Promise<Stored<TransitionJob>[]> {
+  const path = collectionPath(TRANSITION_JOBS, SYSTEM_NAMESPACE);
   const labelSelector = `${TRANSITION_LABEL}=${TRANSITION_LABEL_OF_JOBS}`;
-  const jobs = await listCollection(api, { path, labelSelector }, (object) => object as Stored<Job>, report);
+  const jobs = await listCollection(api, { path, labelSelector }, (object) => object as Stored<TransitionJob>, report);
   return jobs.toSorted((a, b) => a.metadata.creationTimestamp.localeCompare(b.metadata.creationTimestamp));
 }
 
 /** Throws CommandError if the Job does not exist or is not a transition Job. */
-export async function readTransitionJob(api: Api, name: string): Promise<Stored<Job>> {
+export async function readTransitionJob(api: Api, name: string): Promise<Stored<TransitionJob>> {
   if (name === '') throw new CommandError('expected the name of a job');
   const job = await findTransitionJob(api, name);
   if (job === undefined) throw new CommandError(`Cannot find the job ${name} in namespace ${SYSTEM_NAMESPACE}`);
@@ -53,9 +53,9 @@ export async function readTransitionJob(api: Api, name: string): Promise<Stored<
   throw new CommandError(`Cannot use the job ${name}: it was not created by virtctl update machine-types`);
 }
 
-export async function findTransitionJob(api: Api, name: string): Promise<Stored<Job> | undefined> {
+export async function findTransitionJob(api: Api, name: string): Promise<Stored<TransitionJob> | undefined> {
   try {
-    return await readObject(api, JOBS, name, SYSTEM_NAMESPACE);
+    return await readObject(api, TRANSITION_JOBS, name, SYSTEM_NAMESPACE);
   } catch (error) {
     if (isApiError(error, 'NotFound')) return undefined;
     throw error;
@@ -63,7 +63,7 @@ export async function findTransitionJob(api: Api, name: string): Promise<Stored<
 }
 
 /** Throws CommandError if the plan cannot be read. */
-export async function readTransition(api: Api, job: Stored<Job>, report: Report): Promise<Transition> {
+export async function readTransition(api: Api, job: Stored<TransitionJob>, report: Report): Promise<Transition> {
   const { uid } = job.metadata;
   const path = collectionPath(CONFIG_MAPS, SYSTEM_NAMESPACE);
   const collection = { path, labelSelector: `${TRANSITION_LABEL}=${uid}` };
@@ -76,7 +76,7 @@ export async function readTransition(api: Api, job: Stored<Job>, report: Report)
   }
 }
 
-function referenceOf({ metadata }: Stored<Job>): JobReference {
+function referenceOf({ metadata }: Stored<TransitionJob>): JobReference {
   return { namespace: SYSTEM_NAMESPACE, name: metadata.name, uid: metadata.uid };
 }
 
@@ -96,7 +96,7 @@ export async function trackEntries(
   return transitions.map(({ plan = [], notes }) =>
     plan.map((entry, index) => {
       const vm = byUid.get(entry.uid);
-      return { entry, vm, note: stateOf(entry, notes.get(index), vm, vmis.get(entry.uid)) };
+      return { entry, vm, note: decideEntryState(entry, notes.get(index), vm, vmis.get(entry.uid)) };
     }),
   );
 }

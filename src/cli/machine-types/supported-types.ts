@@ -1,6 +1,6 @@
 /** Lists the machine types that nodes offer and VMs use, and the VMs whose type no node offers. Pure. */
 import { machineTypesOf, type NodeMachineType } from '#api/machine-types/node-types.ts';
-import { isFinal } from '#api/can.ts';
+import { isFinal } from '#api/verbs/decide-verb.ts';
 import { MACHINE_TYPE_LABEL_PREFIX } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';

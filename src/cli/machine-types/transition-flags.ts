@@ -1,5 +1,5 @@
 /** Parses the flags of `update machine-types`. check-options.ts checks what depends on the server. Pure. */
-import { DEFAULT_MAX_RESTARTS, optionFaults, type TransitionOptions } from '#api/machine-types/options.ts';
+import { DEFAULT_MAX_RESTARTS, validateOptions, type TransitionOptions } from '#api/machine-types/options.ts';
 import { CommandError, integerFlag, switchFlag, textFlag, type FlagValues } from '#cli/flags.ts';
 
 const restartNow = { name: 'restart-now', help: 'Restart running virtual machines, instead of marking them.' };
@@ -61,7 +61,7 @@ export function transitionOptions({ args, flags, namespace }: TransitionArgument
     maxRestarts: flags.maxRestarts ?? DEFAULT_MAX_RESTARTS,
     maxFailures,
   };
-  const errors = optionFaults(options).map(({ option, fault: error }) => errorText(option, error, options[option]));
+  const errors = validateOptions(options).map(({ option, fault: error }) => errorText(option, error, options[option]));
   if (errors.length > 0) throw new CommandError(errors.join('\n'));
   return options;
 }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Job } from '#api/machine-types/kinds.ts';
+import type { TransitionJob } from '#api/machine-types/kinds.ts';
 import { optionsFromEnv, type TransitionOptions } from '#api/machine-types/options.ts';
 import { VERSION } from '#lib/version.ts';
-import { createdText, transitionJob } from '#cli/machine-types/transition-job.ts';
+import { createdText, buildTransitionJob } from '#cli/machine-types/transition-job.ts';
 
 const options: TransitionOptions = {
   glob: '*8.*',
@@ -20,10 +20,10 @@ interface Pod {
     readonly env: readonly { readonly name: string; readonly value: string }[];
   }[];
 }
-const podOf = ({ spec }: Job) => spec?.template?.spec as unknown as Pod;
+const podOf = ({ spec }: TransitionJob) => spec?.template?.spec as unknown as Pod;
 
 test('the job runs the program under its own account on a Selfsame node until it succeeds', () => {
-  const job = transitionJob(options);
+  const job = buildTransitionJob(options);
   const { metadata } = job;
   const labels = { 'selfsame.io/machine-types': 'transition' };
   assert.deepEqual(metadata, { generateName: 'convert-machine-type-', namespace: 'selfsame-system', labels });
@@ -41,7 +41,7 @@ test('the job runs the program under its own account on a Selfsame node until it
 });
 
 test('the program reads the same options from the environment', () => {
-  const [container] = podOf(transitionJob(options)).containers;
+  const [container] = podOf(buildTransitionJob(options)).containers;
   const env = Object.fromEntries((container?.env ?? []).map(({ name, value }) => [name, value]));
   assert.deepEqual(optionsFromEnv(env), { options });
 });

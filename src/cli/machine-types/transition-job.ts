@@ -1,5 +1,5 @@
 /** Builds the Job that executes a transition. Pure. */
-import { JOBS, type Job } from '#api/machine-types/kinds.ts';
+import { TRANSITION_JOBS, type TransitionJob } from '#api/machine-types/kinds.ts';
 import {
   JOB_PREFIX,
   TRANSITION_ACCOUNT,
@@ -16,11 +16,11 @@ import { VERSION } from '#lib/version.ts';
 /** High, because each start continues where the last one stopped. Only a Job that makes no progress is to fail. */
 const BACKOFF_LIMIT = 100;
 
-export function transitionJob(options: TransitionOptions): Job {
+export function buildTransitionJob(options: TransitionOptions): TransitionJob {
   const labels = { [TRANSITION_LABEL]: TRANSITION_LABEL_OF_JOBS };
   return {
-    apiVersion: apiVersionOf(JOBS),
-    kind: JOBS.kind,
+    apiVersion: apiVersionOf(TRANSITION_JOBS),
+    kind: TRANSITION_JOBS.kind,
     metadata: { generateName: JOB_PREFIX, namespace: SYSTEM_NAMESPACE, labels },
     spec: {
       backoffLimit: BACKOFF_LIMIT,
@@ -50,7 +50,7 @@ export function transitionJob(options: TransitionOptions): Job {
 }
 
 /** Returns the namespace that the Job of a transition is restricted to; undefined if it covers all namespaces. */
-export function transitionNamespace({ spec }: Job): string | undefined {
+export function transitionNamespace({ spec }: TransitionJob): string | undefined {
   const { containers = [] } = (spec?.template?.spec ?? {}) as { containers?: { env?: EnvVariable[] }[] };
   const env = containers.flatMap((container) => container.env ?? []);
   return env.find(({ name }) => name === ENV_OF_OPTIONS.namespace)?.value;

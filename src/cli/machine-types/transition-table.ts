@@ -1,5 +1,5 @@
 /** Renders Jobs and the VMs in their plans. Pure. */
-import type { Job } from '#api/machine-types/kinds.ts';
+import type { TransitionJob } from '#api/machine-types/kinds.ts';
 import { ENV_OF_OPTIONS } from '#api/machine-types/options.ts';
 import { jobFailureText, jobState, logsText } from '#cli/machine-types/job-state.ts';
 import { countFinal, countStates, countsText, stateText } from '#cli/machine-types/plan-counts.ts';
@@ -67,7 +67,7 @@ export function transitionsAsValue(listed: readonly ListedTransition[]): unknown
 }
 
 /** Returns the glob of a Job. Jobs that users created themselves may set it in another way. */
-function globOf({ spec }: Job): string {
+function globOf({ spec }: TransitionJob): string {
   const containers = spec?.template?.spec?.['containers'];
   const [container] = Array.isArray(containers) ? (containers as unknown[]) : [];
   const env = isRecord(container) && Array.isArray(container['env']) ? (container['env'] as unknown[]) : [];

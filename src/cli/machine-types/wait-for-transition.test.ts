@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Job } from '#api/machine-types/kinds.ts';
+import type { TransitionJob } from '#api/machine-types/kinds.ts';
 import type { EntryNote, PlanEntry } from '#api/machine-types/plan.ts';
 import { deletionText } from '#cli/machine-types/deletion-text.ts';
 import type { Transition } from '#cli/machine-types/read-transitions.ts';
@@ -8,7 +8,7 @@ import { transitionsText } from '#cli/machine-types/transition-table.ts';
 import { outcomeText, progressText } from '#cli/machine-types/wait-for-transition.ts';
 import type { Stored } from '#kube/meta.ts';
 
-function aJob(ended?: { type: string; message?: string }): Stored<Job> {
+function aJob(ended?: { type: string; message?: string }): Stored<TransitionJob> {
   const env = [{ name: 'JOB_GLOB', value: '*rhel8.*' }];
   return {
     apiVersion: 'batch/v1',
@@ -28,7 +28,7 @@ const anEntry = (name: string): PlanEntry => ({
   to: 'pc-q35-7.2',
 });
 
-function aTransition(job: Stored<Job>, notes: readonly (EntryNote | undefined)[]): Transition {
+function aTransition(job: Stored<TransitionJob>, notes: readonly (EntryNote | undefined)[]): Transition {
   const known = notes.flatMap((note, i): [number, EntryNote][] => (note === undefined ? [] : [[i, note]]));
   return { job, configMaps: [], plan: notes.map((_, i) => anEntry(`vm-${i}`)), notes: new Map(known) };
 }

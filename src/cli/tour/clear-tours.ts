@@ -1,7 +1,7 @@
 /** Cleans up after the current tour and after killed ones. */
 import { hostname } from 'node:os';
 import { PROTECTION_LABEL } from '#api/delete-protection.ts';
-import { JOBS } from '#api/machine-types/kinds.ts';
+import { TRANSITION_JOBS } from '#api/machine-types/kinds.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { listTransitionJobs } from '#cli/machine-types/read-transitions.ts';
@@ -42,7 +42,10 @@ export async function clearNamespace(options: Omit<TourApiOptions, 'signal'>): P
 export async function removeTransitionJobs({ connection, namespace }: TourApi): Promise<void> {
   const jobs = await listTransitionJobs({ ...connection, namespace }, () => {});
   for (const { metadata } of jobs.filter((job) => transitionNamespace(job) === namespace)) {
-    await connection.remove(objectPath(JOBS, { namespace: SYSTEM_NAMESPACE, name: metadata.name }), metadata.uid);
+    await connection.remove(
+      objectPath(TRANSITION_JOBS, { namespace: SYSTEM_NAMESPACE, name: metadata.name }),
+      metadata.uid,
+    );
   }
 }
 

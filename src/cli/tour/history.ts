@@ -2,7 +2,7 @@
  * Checks the identity history of the tour's VM. It is complete if replaying it yields the record, and if it contains every
  * change of the tour and no other.
  */
-import { identityState, replayChanges, type IdentityState } from '#api/identity-changes.ts';
+import { buildIdentityState, replayChanges, type IdentityState } from '#api/identity-changes.ts';
 import {
   type HistoryEntry,
   type IdentityChange,
@@ -105,7 +105,7 @@ export function findHistoryError(
     (state, entry) => replayChanges(state, entry.changes ?? []),
     new Map(),
   );
-  const current = identityState(record.spec, record.status);
+  const current = buildIdentityState(record.spec, record.status);
   if (!deepEqual(Object.fromEntries(replayed), Object.fromEntries(current)))
     return 'replaying it does not yield the record';
   return deepEqual(recorded, record.spec) ? undefined : 'it does not account for the spec';

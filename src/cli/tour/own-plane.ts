@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { TourError } from '#cli/tour/tour-error.ts';
-import { abandonedDirs, makeOwnedDir, ownerOf, removeWithProcesses } from '#lib/owned-dir.ts';
+import { findAbandonedDirs, makeOwnedDir, ownerOf, removeWithProcesses } from '#lib/owned-dir.ts';
 
 export interface OwnPlane {
   readonly kubeconfigPath: string;
@@ -56,7 +56,7 @@ export const isTourDir = (dir: string): boolean => ownerOf(basename(dir), DIR_PR
 
 /** Returns the directories of tours that were killed together with their planes. */
 export async function findKilledTours(): Promise<readonly string[]> {
-  return await abandonedDirs(tmpdir(), DIR_PREFIX);
+  return await findAbandonedDirs(tmpdir(), DIR_PREFIX);
 }
 
 /** Removes these directories and stops their processes. Returns the directories. */

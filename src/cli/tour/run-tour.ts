@@ -21,7 +21,7 @@ import { newEdits, VM_NAME } from '#cli/tour/tour-vm.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { NAMESPACES, NODES } from '#kube/core-kinds.ts';
 import type { Clock } from '#lib/clock.ts';
-import { generatedName } from '#lib/ids.ts';
+import { generateName } from '#lib/ids.ts';
 import { VERSION } from '#lib/version.ts';
 
 export interface TourOptions {
@@ -63,7 +63,7 @@ export async function runTour(options: TourOptions): Promise<boolean> {
 async function runInNamespace(options: TourOptions, access: ClusterAccess, display: TourDisplay): Promise<boolean> {
   const { clock, readFile, signal } = options;
   const connection = openConnection({ access, userAgent: USER_AGENT, clock, readFile });
-  const parts = { connection, namespace: generatedName(NAMESPACE_PREFIX), clock, onWait: display.waitsFor };
+  const parts = { connection, namespace: generateName(NAMESPACE_PREFIX), clock, onWait: display.waitsFor };
   try {
     const api = new TourApi({ ...parts, signal });
     const machines = chooseMachineTypes(await api.list(NODES));

@@ -3,7 +3,7 @@
  * A test ensures that examples/tour-vm.yaml contains the same VM, for users who run the steps manually.
  */
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { derivedMac } from '#api/derived-mac.ts';
+import { deriveMac } from '#api/derived-mac.ts';
 import { GUEST_IMAGE } from '#api/names.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { newUid } from '#lib/ids.ts';
@@ -26,7 +26,7 @@ export interface TourEdits {
 /** Returns new values, so that two tours on one plane do not share an identity. */
 export function newEdits(): TourEdits {
   const uuid = newUid();
-  return { uuid, serial: 'tour-serial', macAddress: derivedMac(uuid, INTERFACE) };
+  return { uuid, serial: 'tour-serial', macAddress: deriveMac(uuid, INTERFACE) };
 }
 
 /** Returns the part of the template that carries the edits. */

@@ -48,7 +48,7 @@ export class FakeClock implements Clock {
   }
 
   /** Changes the wall clock, as if a user had set it. Timers are not affected. */
-  leap(ms: number): void {
+  setWallClockBy(ms: number): void {
     this.#wallOffsetMs += ms;
   }
 

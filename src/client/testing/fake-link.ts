@@ -1,5 +1,5 @@
 /** The connection of one client to a FakeApi, which a test can cut, block or let fail. */
-import { abortable, delay } from '#client/abort.ts';
+import { rejectOnAbort, delay } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
 import { jsonLines } from '#client/json-lines.ts';
 import { createClient } from '#client/rest-client.ts';
@@ -36,7 +36,7 @@ export class FakeLink {
     this.#types = types;
     this.#latency = latency;
     this.transport = {
-      request: (request) => abortable(this.#request(request), request.signal),
+      request: (request) => rejectOnAbort(this.#request(request), request.signal),
       stream: (request) => this.#stream(request),
     };
     this.client = createClient(this.transport);
@@ -60,7 +60,7 @@ export class FakeLink {
   }
 
   async *#stream(request: TransportRequest): AsyncGenerator<unknown, void, undefined> {
-    await abortable(this.#send(request), request.signal);
+    await rejectOnAbort(this.#send(request), request.signal);
     const { type, namespace } = this.#parse(request.path);
     const since = Number(request.query?.get('resourceVersion') ?? 0);
     const bookmarks = request.query?.get('allowWatchBookmarks') === 'true';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Edit, IDENTITY_EDITS_ANNOTATION } from '#api/identity-edits.ts';
-import type { Cause } from '#api/identity-history.ts';
+import type { ChangeCause } from '#api/identity-history.ts';
 import { LEGACY_RULE, legacyUuid } from '#api/legacy-uuid.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { IdentityChange } from '#api/virtual-machine-identity/kind.ts';
@@ -30,7 +30,7 @@ interface Case extends Partial<CauseContext> {
   readonly change: IdentityChange;
   /** Other changes of the same write. */
   readonly others?: readonly IdentityChange[];
-  readonly want: Cause;
+  readonly want: ChangeCause;
 }
 
 const by = (at: string): Edit => ({ at, by: 'alice' });

@@ -6,18 +6,18 @@
 import { chipsetOf } from '#api/chipset.ts';
 import { devicePartOf, macField } from '#api/identity-changes.ts';
 import { type Edit, type Edits, IDENTITY_EDITS_ANNOTATION, identityParts, readEdits } from '#api/identity-edits.ts';
-import type { Cause } from '#api/identity-history.ts';
+import type { ChangeCause } from '#api/identity-history.ts';
 import { importedDevicesOf } from '#api/imported-devices.ts';
 import { LEGACY_RULE, legacyUuid } from '#api/legacy-uuid.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { HistoryEntry, IdentityChange } from '#api/virtual-machine-identity/kind.ts';
 import {
   acceptsNewLayout,
-  FROM_GUEST,
-  FROM_IMPORT,
+  GUEST_SOURCE,
+  IMPORT_SOURCE,
   isRecordLost,
   lastRecordUid,
-  rebuiltFrom,
+  rebuildCause,
 } from '#api/virtual-machine-identity/record-state.ts';
 import { type DeviceMapWorld, ownInstance } from '#controllers/device-map/device-map-world.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -38,11 +38,11 @@ export interface CauseContext {
   /** True if no device was recorded before: then all devices have the same cause. */
   readonly isFirstSeen: boolean;
   /** The event during which the change was found: a start, or a change of the running guest. */
-  readonly occasion: Cause;
+  readonly occasion: ChangeCause;
   /** The uid of the running instance. */
   readonly instance?: string | undefined;
   /** The cause of everything that is written to a lost record again. */
-  readonly loss?: Cause | undefined;
+  readonly loss?: ChangeCause | undefined;
   /** The claim to which a migration has handed the state over. */
   readonly handOver?: { readonly claim: string; readonly migration: string } | undefined;
 }
@@ -51,7 +51,7 @@ const MANAGED: ReadonlySet<string> = new Set(['managed', 'specialManaged']);
 const isReclassification = (change: IdentityChange) => devicePartOf(change)?.name === 'specialManaged';
 const AS_FIRST_SEEN: ReadonlySet<string> = new Set(['machine.type', 'stateClaim']);
 
-export type CauseFinder = (change: IdentityChange) => Cause;
+export type CauseFinder = (change: IdentityChange) => ChangeCause;
 
 /** Returns the function that finds the cause of each of the changes of one write. */
 export function createCauseFinder(context: CauseContext, changes: readonly IdentityChange[]): CauseFinder {
@@ -82,7 +82,7 @@ export function createCauseFinder(context: CauseContext, changes: readonly Ident
 }
 
 /** Returns the cause for a start. Code recognises a start by `instance`, not by the text. */
-export const startCause = (uid: string): Cause => ({ cause: `the start of instance ${uid}`, instance: uid });
+export const startCause = (uid: string): ChangeCause => ({ cause: `the start of instance ${uid}`, instance: uid });
 
 interface CauseInputs extends CauseContext {
   readonly edits: Edits;
@@ -94,19 +94,22 @@ interface CauseInputs extends CauseContext {
  * Returns the cause of everything that is written to a lost record again, or undefined if the record is not lost or no
  * source for it is known yet.
  */
-export function lossCause(world: DeviceMapWorld, vm: Pick<VirtualMachine, 'metadata' | 'status'>): Cause | undefined {
+export function lossCause(
+  world: DeviceMapWorld,
+  vm: Pick<VirtualMachine, 'metadata' | 'status'>,
+): ChangeCause | undefined {
   if (!isRecordLost(vm, world.identity)) return undefined;
   const instance = ownInstance(world)?.metadata.uid;
   if (acceptsNewLayout(vm)) {
     const cause = `a new layout was accepted after the loss of record ${lastRecordUid(vm)}`;
     return { cause, ...(instance !== undefined && { instance }) };
   }
-  if (instance !== undefined) return { cause: rebuiltFrom(`${FROM_GUEST}, instance ${instance}`) };
-  return importedDevicesOf(vm) === undefined ? undefined : { cause: rebuiltFrom(FROM_IMPORT) };
+  if (instance !== undefined) return { cause: rebuildCause(`${GUEST_SOURCE}, instance ${instance}`) };
+  return importedDevicesOf(vm) === undefined ? undefined : { cause: rebuildCause(IMPORT_SOURCE) };
 }
 
 /** Returns the cause of a change of firmware, SMBIOS strings or MAC addresses, which the spec of the record has. */
-function specCause(known: CauseInputs, change: IdentityChange): Cause {
+function specCause(known: CauseInputs, change: IdentityChange): ChangeCause {
   const { vm, edits, history, isNew, occasion, loss } = known;
   const { field, from, to } = change;
   if (isNew && loss !== undefined) return loss;
@@ -119,21 +122,21 @@ function specCause(known: CauseInputs, change: IdentityChange): Cause {
   return field.startsWith('smbios.') ? occasion : { cause: EDIT };
 }
 
-function firstCause(vm: Stored<VirtualMachine>, edits: Edits): Cause {
+function firstCause(vm: Stored<VirtualMachine>, edits: Edits): ChangeCause {
   const created = edits.get('created');
   const cause = importedDevicesOf(vm) === undefined ? FIRST_START : IMPORT;
   return { cause, ...(created?.by !== undefined && { by: created.by }) };
 }
 
 /** Returns the cause of a new state claim. The part `devices` of the template decides whether a VM has state. */
-function stateCause({ edits, history, occasion, instance }: CauseInputs, { field }: IdentityChange): Cause {
+function stateCause({ edits, history, occasion, instance }: CauseInputs, { field }: IdentityChange): ChangeCause {
   const edit = edits.get('devices');
   if (edit !== undefined && isNewerThanHistory(edit, history, field)) return editCause(edit);
   return instance === undefined ? occasion : startCause(instance);
 }
 
 /** An alias may resolve to another type at each start; then an edit counts only if it is newer than the last change. */
-function machineCause({ edits, parts, history, occasion }: CauseInputs, { field, to }: IdentityChange): Cause {
+function machineCause({ edits, parts, history, occasion }: CauseInputs, { field, to }: IdentityChange): ChangeCause {
   const edit = edits.get(field);
   const isFromEdit = edit !== undefined && (parts.get(field) === to || isNewerThanHistory(edit, history, field));
   return isFromEdit ? editCause(edit) : occasion;
@@ -146,7 +149,7 @@ function isChipsetChange({ field, from, to }: IdentityChange): boolean {
 }
 
 /** Returns the cause of a change of a device, or undefined if no edit requested it. */
-function deviceCause(known: CauseInputs, change: IdentityChange, id: string): Cause | undefined {
+function deviceCause(known: CauseInputs, change: IdentityChange, id: string): ChangeCause | undefined {
   const { edits, parts, history, occasion } = known;
   const part = partOf(id);
   const name = devicePartOf(change)?.name;
@@ -166,7 +169,7 @@ function deviceCause(known: CauseInputs, change: IdentityChange, id: string): Ca
   return followsTemplate || isNewerThanHistory(edit, history, `devices.${id}`) ? editCause(edit) : undefined;
 }
 
-const isHotplug = ({ field }: IdentityChange, { instance }: Cause) =>
+const isHotplug = ({ field }: IdentityChange, { instance }: ChangeCause) =>
   field.startsWith('devices.disk-') && instance === undefined;
 
 function partOf(id: string): string | undefined {
@@ -176,7 +179,7 @@ function partOf(id: string): string | undefined {
 
 const nicPart = (field: string) => field.slice(0, -macField('').length + 'interfaces.'.length);
 
-function editCause({ by, cause }: Edit): Cause {
+function editCause({ by, cause }: Edit): ChangeCause {
   return { cause: cause ?? EDIT, ...(by !== undefined && { by }) };
 }
 

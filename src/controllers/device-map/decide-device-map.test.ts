@@ -6,7 +6,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { changeTexts } from '#api/identity-change-text.ts';
+import { renderChanges } from '#api/identity-change-text.ts';
 import type { Devices } from '#api/domain/devices.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
@@ -110,7 +110,7 @@ const statusOf = (world: Partial<DeviceMapWorld>): IdentityStatus | undefined =>
 const FIRST = statusOf({ reading: aReading() }) as IdentityStatus;
 const LATER = '2026-01-01T13:00:00Z';
 const sentences = (status: IdentityStatus | undefined, from = FIRST) =>
-  status?.history?.slice(from.history?.length ?? 0).flatMap(({ changes = [] }) => changeTexts(changes));
+  status?.history?.slice(from.history?.length ?? 0).flatMap(({ changes = [] }) => renderChanges(changes));
 
 test('the first reading is recorded as it is, with its hash', () => {
   assert.deepEqual(FIRST, {

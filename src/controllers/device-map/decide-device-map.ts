@@ -3,18 +3,18 @@
  * devices from the template, the initial devices from an import; and the history of changes and their causes
  * (history-entries.ts), including changes of the spec. Rows, their hash and the entries are one write. Pure.
  */
-import { appendHistory, type Cause } from '#api/identity-history.ts';
+import { appendHistory, type ChangeCause } from '#api/identity-history.ts';
 import { importedDevicesOf, type ImportedDevices } from '#api/imported-devices.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { IdentityStatus } from '#api/virtual-machine-identity/kind.ts';
 import {
-  FROM_IMPORT,
-  fromSnapshot,
+  IMPORT_SOURCE,
+  describeSnapshotSource,
   isRecordLost,
-  rebuiltFrom,
-  type RecordedInSnapshot,
+  rebuildCause,
+  type SnapshotRecord,
 } from '#api/virtual-machine-identity/record-state.ts';
 import {
   losesAddress,
@@ -35,7 +35,7 @@ import {
   type ReportingInstance,
   reportingInstance,
 } from '#controllers/device-map/device-map-world.ts';
-import { buildHistoryEntries, previousRecord } from '#controllers/device-map/history-entries.ts';
+import { buildRecordEntries, previousRecord } from '#controllers/device-map/history-entries.ts';
 import type { DeviceReading } from '#controllers/device-map/reading.ts';
 import { freedPlacesAfter } from '#controllers/device-map/freed-places.ts';
 import { classify } from '#controllers/device-map/special-devices.ts';
@@ -43,14 +43,14 @@ import { stateClaimOf } from '#controllers/device-map/state-claim.ts';
 import { requestedDevices } from '#controllers/device-map/requested-devices.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';
-import { NOTHING, type Plan } from '#runtime/plan.ts';
+import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
 /** The delay before a VM is read again that its node does not have, has not read yet, or reported with old data. */
 export const REREAD_MS = 10_000;
 
 export function decideDeviceMap(world: DeviceMapWorld): Plan {
   const vm = ownVm(world);
-  if (vm === undefined) return NOTHING;
+  if (vm === undefined) return EMPTY_PLAN;
   const known = world.identity.status ?? {};
   const usesImport = known.devices === undefined && world.snapshot === undefined;
   const imported = usesImport ? importedDevicesOf(vm) : undefined;
@@ -59,7 +59,7 @@ export function decideDeviceMap(world: DeviceMapWorld): Plan {
   const next = addFreedPlaces(initial ?? known, isImportInvalid ? undefined : (initial ?? learn(world, vm)));
   const isLost = isRecordLost(vm, world.identity);
   // A lost record is not written before the source of its devices is known: its history would have wrong causes.
-  if (next === undefined && isLost && lossCause(world, vm) === undefined) return NOTHING;
+  if (next === undefined && isLost && lossCause(world, vm) === undefined) return EMPTY_PLAN;
   const plan = planWrite(world, vm, next ?? { ...withoutHistory(known), occasion: { cause: EDIT } });
   const requeueAfterMs = retryAfterMs(world);
   return {
@@ -98,11 +98,11 @@ export function losesAddressesWhenStopped(world: DeviceMapWorld): boolean {
 
 /** The new machine type and devices of a record, and their cause. */
 interface NextStatus extends Omit<IdentityStatus, 'history' | 'learnedAt' | 'recorded' | 'stateClaim'> {
-  readonly occasion: Cause;
+  readonly occasion: ChangeCause;
   /** One sentence for the history instead of one per changed device. */
   readonly summary?: string;
   /** The snapshot from which a lost record is rebuilt; its history is continued. */
-  readonly snapshot?: RecordedInSnapshot;
+  readonly snapshot?: SnapshotRecord;
 }
 
 function learn(world: DeviceMapWorld, vm: VirtualMachine): NextStatus | undefined {
@@ -197,17 +197,17 @@ function initialStatus(
   return {
     ...(machine === undefined ? {} : { machine: { type: machine } }),
     devices: devices as LearnedDevice[],
-    occasion: { cause: isRecordLost(vm, world.identity) ? rebuiltFrom(FROM_IMPORT) : IMPORT },
+    occasion: { cause: isRecordLost(vm, world.identity) ? rebuildCause(IMPORT_SOURCE) : IMPORT },
     summary: `imported from ${from} with ${devices.length} devices`,
   };
 }
 
 /** Returns the rows and freed places of a snapshot, without the hash, so that the guest is read again. */
-function rebuildFromSnapshot(snapshot: RecordedInSnapshot): NextStatus {
+function rebuildFromSnapshot(snapshot: SnapshotRecord): NextStatus {
   const { deviceHash: _, deviceRevision: __, ...saved } = withoutHistory(snapshot.identity.status ?? {});
   return {
     ...saved,
-    occasion: { cause: rebuiltFrom(fromSnapshot(snapshot)) },
+    occasion: { cause: rebuildCause(describeSnapshotSource(snapshot)) },
     summary: `record lost; ${saved.devices?.length ?? 0} devices taken over`,
     snapshot,
   };
@@ -232,8 +232,8 @@ function planWrite(
   const savedClaim = snapshot?.identity.status?.stateClaim;
   const stateClaim = learned.devices === undefined ? known.stateClaim : (stateClaimOf(world) ?? savedClaim);
   const next = { ...learned, ...(stateClaim !== undefined && { stateClaim }), recorded: identity.spec };
-  if (deepEqual(known, next)) return NOTHING;
-  const entries = buildHistoryEntries(world, vm, next, {
+  if (deepEqual(known, next)) return EMPTY_PLAN;
+  const entries = buildRecordEntries(world, vm, next, {
     occasion,
     snapshot,
     ...(summary !== undefined && { summary }),

@@ -1,11 +1,11 @@
 /** Everything that a decision about one identity record may know, and simple conclusions from it. */
-import { isFinal, runStrategyOf } from '#api/can.ts';
+import { isFinal, runStrategyOf } from '#api/verbs/decide-verb.ts';
 import { chipsetOf } from '#api/chipset.ts';
 import { importedDevicesOf } from '#api/imported-devices.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { RunStrategy } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
-import type { RecordedInSnapshot } from '#api/virtual-machine-identity/record-state.ts';
+import type { SnapshotRecord } from '#api/virtual-machine-identity/record-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { DeviceReading } from '#controllers/device-map/reading.ts';
 import type { SpecialDevices } from '#controllers/device-map/special-devices.ts';
@@ -18,7 +18,7 @@ export interface DeviceMapWorld {
   /** The response of the node; `retryAfterMs` if it has no reading yet or did not respond. */
   readonly reading?: DeviceReading | { readonly retryAfterMs: number };
   /** The newest snapshot with the record; set if the record is lost and has no devices yet. */
-  readonly snapshot?: RecordedInSnapshot;
+  readonly snapshot?: SnapshotRecord;
   /** Devices that count as managed although no spec requests them. */
   readonly special: SpecialDevices;
   /** The name of the migration that handed over the state of the VM to another claim. */

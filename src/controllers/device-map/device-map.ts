@@ -18,7 +18,7 @@ import {
 } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES, type VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
-import { isRecordLost, newestRecordIn } from '#api/virtual-machine-identity/record-state.ts';
+import { isRecordLost, findNewestRecord } from '#api/virtual-machine-identity/record-state.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
@@ -46,7 +46,7 @@ import {
 } from '#runtime/controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import type { Recheck } from '#runtime/decision-reads.ts';
-import { liveLook } from '#runtime/live-look.ts';
+import { createLiveReader } from '#runtime/live-reader.ts';
 
 /** More than MAX_VMS_PER_CALL, so that all reads for one call can wait for it at the same time. */
 const CONCURRENCY = 1000;
@@ -89,7 +89,7 @@ function definition(
     log: log.child({ controller: DEVICE_MAP }),
     signal: stopping,
   });
-  const readLive = liveLook(client);
+  const readLive = createLiveReader(client);
 
   function observeCaches(key: string): DeviceMapWorld | undefined {
     const identity = identities.get(key);
@@ -102,7 +102,7 @@ function definition(
 
   function snapshotOfLostRecord(vm: Stored<VirtualMachine>, identity: Stored<VirtualMachineIdentity>) {
     if (!isRecordLost(vm, identity)) return undefined;
-    return newestRecordIn(vm, contentsOf(contents, vm));
+    return findNewestRecord(vm, contentsOf(contents, vm));
   }
 
   async function readDevices(key: string, { node, vmId }: { readonly node: string; readonly vmId: string }) {

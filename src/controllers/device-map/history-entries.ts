@@ -3,8 +3,8 @@
  * controllers/vm writes the spec separately; `status.recorded` is the spec as of the last entry, so that a crash
  * between the two writes loses no entry. Pure.
  */
-import { identityChanges, identityState, type IdentityState } from '#api/identity-changes.ts';
-import { type Cause, historyEntries, textOf } from '#api/identity-history.ts';
+import { diffIdentityStates, buildIdentityState, type IdentityState } from '#api/identity-changes.ts';
+import { type ChangeCause, buildHistoryEntries, renderSummary } from '#api/identity-history.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type {
   HistoryEntry,
@@ -16,18 +16,18 @@ import { lossCause, createCauseFinder } from '#controllers/device-map/change-cau
 import { type DeviceMapWorld, ownInstance } from '#controllers/device-map/device-map-world.ts';
 import { handedOverClaim } from '#controllers/device-map/state-claim.ts';
 import type { SnapshotIdentity } from '#api/virtual-machine-snapshot-content/kind.ts';
-import type { RecordedInSnapshot } from '#api/virtual-machine-identity/record-state.ts';
+import type { SnapshotRecord } from '#api/virtual-machine-identity/record-state.ts';
 import type { Stored } from '#kube/meta.ts';
 
 /** The event during which changes are recorded. */
 export interface Occasion {
-  readonly occasion: Cause;
+  readonly occasion: ChangeCause;
   readonly summary?: string;
   /** The snapshot from which the record is rebuilt; its history is continued. */
-  readonly snapshot?: RecordedInSnapshot | undefined;
+  readonly snapshot?: SnapshotRecord | undefined;
 }
 
-export function buildHistoryEntries(
+export function buildRecordEntries(
   world: DeviceMapWorld,
   vm: Stored<VirtualMachine>,
   next: IdentityStatus,
@@ -36,8 +36,8 @@ export function buildHistoryEntries(
   const { identity, now } = world;
   const past = previousRecord(identity, snapshot);
   const { history = [], devices } = past.status ?? {};
-  const after = identityState(identity.spec, next);
-  const changes = identityChanges(accountedState(past, next), after);
+  const after = buildIdentityState(identity.spec, next);
+  const changes = diffIdentityStates(accountedState(past, next), after);
   const isNew = history.length === 0 && devices === undefined;
   const isFirstSeen = devices === undefined;
   const instance = ownInstance(world)?.metadata.uid;
@@ -46,8 +46,8 @@ export function buildHistoryEntries(
   const causeOf = createCauseFinder(context, changes);
   const caused = changes.map((change) => ({ change, cause: withInstance(causeOf(change), occasion) }));
   const hasDevices = (part: readonly IdentityChange[]) => part.some(({ field }) => field.startsWith('devices.'));
-  const entries = historyEntries(now, caused, (part) =>
-    summary !== undefined && hasDevices(part) ? summary : textOf(part),
+  const entries = buildHistoryEntries(now, caused, (part) =>
+    summary !== undefined && hasDevices(part) ? summary : renderSummary(part),
   );
   // The loss of the record is an entry even if its content has not changed.
   return snapshot === undefined ? entries : [{ at: now, what: summary ?? '', ...occasion, changes: [] }, ...entries];
@@ -59,7 +59,7 @@ export function buildHistoryEntries(
  */
 export function previousRecord(
   identity: VirtualMachineIdentity,
-  snapshot: RecordedInSnapshot | undefined,
+  snapshot: SnapshotRecord | undefined,
 ): SnapshotIdentity {
   if (snapshot === undefined) return identity;
   const hasOwnHistory = identity.status?.history?.some(({ at = '' }) => at <= snapshot.takenAt) === true;
@@ -67,7 +67,7 @@ export function previousRecord(
 }
 
 /** Adds the instance whose start revealed the change to its cause, even if a user requested the change before. */
-function withInstance(cause: Cause, { instance }: Cause): Cause {
+function withInstance(cause: ChangeCause, { instance }: ChangeCause): ChangeCause {
   return instance === undefined ? cause : { ...cause, instance };
 }
 
@@ -77,9 +77,9 @@ function withInstance(cause: Cause, { instance }: Cause): Cause {
  */
 function accountedState(record: SnapshotIdentity, next: IdentityStatus): IdentityState {
   const { recorded, history, devices, ...status } = record.status ?? {};
-  if (recorded !== undefined) return identityState(recorded, { ...status, devices });
-  if (history === undefined && devices === undefined) return identityState({}, status);
-  return identityState(record.spec ?? {}, { ...status, devices, stateClaim: next.stateClaim });
+  if (recorded !== undefined) return buildIdentityState(recorded, { ...status, devices });
+  if (history === undefined && devices === undefined) return buildIdentityState({}, status);
+  return buildIdentityState(record.spec ?? {}, { ...status, devices, stateClaim: next.stateClaim });
 }
 
 function handOverOf(world: DeviceMapWorld): { readonly claim: string; readonly migration: string } | undefined {

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { hostDeviceOf } from '#api/host-api.ts';
+import { toHostDevice } from '#api/host-api.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
-import { listRequest, readListAnswer } from '#controllers/device-map/host-reader.ts';
+import { buildListRequest, parseListResponse } from '#controllers/device-map/host-reader.ts';
 import { toDeviceReading } from '#controllers/device-map/reading.ts';
 
 const done = { code: 0, message: 'Done' };
 const answer = (value: unknown) => Buffer.from(JSON.stringify(value));
-const listed = (...vmList: unknown[]) => readListAnswer(answer({ status: done, vmList }));
+const listed = (...vmList: unknown[]) => parseListResponse(answer({ status: done, vmList }));
 
 const DISK: LearnedDevice = {
   id: 'disk-a',
@@ -30,7 +30,7 @@ const VM = {
   uuid: 'u',
   hash: 'h1',
   deviceRevision: 7,
-  devices: [hostDeviceOf(DISK)],
+  devices: [toHostDevice(DISK)],
 };
 
 test('a device is the same after it was sent and parsed', () => {
@@ -46,11 +46,11 @@ test('a device is the same after it was sent and parsed', () => {
 });
 
 test('the request names the VMs and asks for their full status', () => {
-  assert.deepEqual(JSON.parse(listRequest(['a', 'b']).toString()), { fullStatus: true, vmList: ['a', 'b'] });
+  assert.deepEqual(JSON.parse(buildListRequest(['a', 'b']).toString()), { fullStatus: true, vmList: ['a', 'b'] });
 });
 
 test('devices without id, type or device are ignored and counted; others are parsed', () => {
-  const devices = [{ type: 'disk', device: 'disk' }, { deviceId: 'x', device: 'disk' }, 7, hostDeviceOf(DISK)];
+  const devices = [{ type: 'disk', device: 'disk' }, { deviceId: 'x', device: 'disk' }, 7, toHostDevice(DISK)];
   const reading = toDeviceReading(listed({ ...VM, devices })[0]);
   assert.deepEqual(reading?.devices, [DISK]);
   assert.equal(reading?.ignored, 3);
@@ -84,7 +84,7 @@ const addresses: Record<string, { sent: unknown; want: unknown }> = {
 };
 for (const [name, { sent, want }] of Object.entries(addresses)) {
   test(`address: ${name}`, () => {
-    const [vm] = listed({ ...VM, devices: [{ ...hostDeviceOf(DISK), address: sent }] });
+    const [vm] = listed({ ...VM, devices: [{ ...toHostDevice(DISK), address: sent }] });
     assert.deepEqual(toDeviceReading(vm)?.devices[0]?.address, want);
   });
 }
@@ -96,7 +96,7 @@ test('invalid parameters of a device are dropped, and prototype keys are harmles
     '"devices":[]',
     `"devices":${devices}`,
   );
-  const [first, second] = toDeviceReading(readListAnswer(Buffer.from(text))[0])?.devices ?? [];
+  const [first, second] = toDeviceReading(parseListResponse(Buffer.from(text))[0])?.devices ?? [];
   assert.equal(first?.specParams, undefined);
   assert.equal(({} as Record<string, unknown>)['x'], undefined);
   assert.ok(Object.hasOwn(second?.address ?? {}, '__proto__'));
@@ -110,7 +110,7 @@ const params: Record<string, { sent: object; want?: object }> = {
 };
 for (const [name, { sent, want }] of Object.entries(params)) {
   test(`parameters: ${name}`, () => {
-    const [vm] = listed({ ...VM, devices: [{ ...hostDeviceOf(DISK), specParams: sent }] });
+    const [vm] = listed({ ...VM, devices: [{ ...toHostDevice(DISK), specParams: sent }] });
     assert.deepEqual(toDeviceReading(vm)?.devices[0]?.specParams, want);
   });
 }
@@ -125,5 +125,5 @@ const refused: Record<string, { bytes: Buffer; message: RegExp }> = {
   },
 };
 for (const [name, { bytes, message }] of Object.entries(refused)) {
-  test(`a response that is ${name} fails the call`, () => assert.throws(() => readListAnswer(bytes), { message }));
+  test(`a response that is ${name} fails the call`, () => assert.throws(() => parseListResponse(bytes), { message }));
 }

@@ -20,13 +20,13 @@ const MAX_PARAMS_DEPTH = 4;
 const MAX_PARAMS_TEXT = 16 * 1024;
 const STATES: readonly HostVm['status'][] = ['Up', 'Paused', 'Down', 'WaitForLaunch', 'Powering down'];
 
-export function listRequest(vmIds: readonly string[]): Buffer {
+export function buildListRequest(vmIds: readonly string[]): Buffer {
   const parameters: ListParameters = { fullStatus: true, vmList: vmIds };
   return Buffer.from(JSON.stringify(parameters));
 }
 
 /** Parses a response; throws if it is malformed or an error of the host. Malformed VMs are ignored. */
-export function readListAnswer(bytes: Buffer): HostVm[] {
+export function parseListResponse(bytes: Buffer): HostVm[] {
   const response: unknown = JSON.parse(bytes.toString('utf8'));
   const status = isRecord(response) ? response['status'] : undefined;
   if (!isRecord(response) || !isRecord(status)) throw new Error('Cannot read the response to list: it has no status');

@@ -1,7 +1,7 @@
 /**
  * One reading of the devices of a guest, as reported by a host: hash, revision and devices that belong together. Pure.
  */
-import { type HostVm, learnedDeviceOf } from '#api/host-api.ts';
+import { type HostVm, toLearnedDevice } from '#api/host-api.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 
 export interface DeviceReading {
@@ -19,7 +19,7 @@ export interface DeviceReading {
 /** Returns undefined if the host has not read the hypervisor yet: it then reports only the requested devices. */
 export function toDeviceReading(vm: HostVm | undefined): DeviceReading | undefined {
   if (vm?.hash === undefined) return undefined;
-  const devices = vm.devices.flatMap((device) => learnedDeviceOf(device) ?? []);
+  const devices = vm.devices.flatMap((device) => toLearnedDevice(device) ?? []);
   return {
     vmId: vm.vmId,
     machine: vm.emulatedMachine,

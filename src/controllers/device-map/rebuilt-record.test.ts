@@ -5,10 +5,10 @@ import type { LearnedDevice } from '#api/learned-device.ts';
 import { IMPORTED_DEVICES_ANNOTATION, NEW_LAYOUT_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
-import { ownedByVm } from '#api/virtual-machine/owner.ts';
-import { identityState, replayChanges } from '#api/identity-changes.ts';
+import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
+import { buildIdentityState, replayChanges } from '#api/identity-changes.ts';
 import type { IdentityStatus, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
-import type { RecordedInSnapshot } from '#api/virtual-machine-identity/record-state.ts';
+import type { SnapshotRecord } from '#api/virtual-machine-identity/record-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { decideDeviceMap } from '#controllers/device-map/decide-device-map.ts';
 import { type DeviceMapWorld, dueReading } from '#controllers/device-map/device-map-world.ts';
@@ -49,7 +49,7 @@ function aVm(annotations: Record<string, string> = {}, status: VmStatus = { iden
 }
 
 function aRecord(status?: IdentityStatus): Stored<VirtualMachineIdentity> {
-  const metadata = { ...stored, uid: 'new-record', ownerReferences: [ownedByVm({ metadata: VM_METADATA })] };
+  const metadata = { ...stored, uid: 'new-record', ownerReferences: [vmOwnerReference({ metadata: VM_METADATA })] };
   return {
     apiVersion: 'identity.selfsame.io/v1',
     kind: 'VirtualMachineIdentity',
@@ -60,7 +60,7 @@ function aRecord(status?: IdentityStatus): Stored<VirtualMachineIdentity> {
 }
 
 const vmi = {
-  metadata: { ...stored, uid: 'vmi-1', ownerReferences: [ownedByVm({ metadata: VM_METADATA })] },
+  metadata: { ...stored, uid: 'vmi-1', ownerReferences: [vmOwnerReference({ metadata: VM_METADATA })] },
   spec: { domain: {} },
   status: {
     phase: 'Running',
@@ -81,7 +81,7 @@ const reading: DeviceReading = {
 };
 
 const PAST = [{ at: '2026-01-01T09:00:00Z', what: 'first seen', cause: 'the start of instance vmi-0' }];
-const snapshot: RecordedInSnapshot = {
+const snapshot: SnapshotRecord = {
   name: 'nightly',
   takenAt: '2026-01-01T10:00:00Z',
   identity: {
@@ -135,9 +135,9 @@ test('the entries of a rebuilt record lead from the state in the snapshot to the
   const entries = status?.history?.slice(PAST.length) ?? [];
   const replayed = entries.reduce(
     (state, { changes = [] }) => replayChanges(state, changes),
-    identityState(saved.identity.spec, saved.identity.status),
+    buildIdentityState(saved.identity.spec, saved.identity.status),
   );
-  assert.deepEqual(replayed, identityState(spec, status));
+  assert.deepEqual(replayed, buildIdentityState(spec, status));
   assert.deepEqual(
     entries.flatMap(({ changes = [] }) => changes.map(({ field }) => field)),
     ['firmware.uuid', 'firmware.serial'],

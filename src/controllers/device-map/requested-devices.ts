@@ -1,6 +1,6 @@
 /** Lists the devices that the template of a VM requests, by the ids that they have in a guest. Pure. */
 import { interfacesOf } from '#api/attached-interfaces.ts';
-import { allowsVideo, fixedDevices, isFixtureId, VIDEO_ID } from '#api/fixtures.ts';
+import { allowsVideo, listFixedDevices, isFixedDeviceId, VIDEO_ID } from '#api/fixed-devices.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { templateSpec } from '#controllers/vm/vm-world.ts';
 
@@ -16,7 +16,7 @@ const REQUESTABLE_TYPES: ReadonlySet<string> = new Set(['disk', 'interface', 'rn
 
 /** Reports whether a template can request the device. */
 export function isRequestable({ id, type }: { readonly id: string; readonly type: string }): boolean {
-  return REQUESTABLE_TYPES.has(type) || isFixtureId(id);
+  return REQUESTABLE_TYPES.has(type) || isFixedDeviceId(id);
 }
 
 export function requestedDevices(vm: Pick<VirtualMachine, 'spec'>): DeviceRequests {
@@ -27,7 +27,7 @@ export function requestedDevices(vm: Pick<VirtualMachine, 'spec'>): DeviceReques
   for (const { name, state } of interfacesOf(spec)) requests.set(`nic-${name}`, { plugged: state !== 'absent' });
   if (rng !== undefined) requests.set('rng0', { plugged: true });
   if (autoattachMemBalloon !== false) requests.set('balloon0', { plugged: true });
-  for (const { id } of fixedDevices(spec.domain.devices ?? {})) requests.set(id, { plugged: true });
+  for (const { id } of listFixedDevices(spec.domain.devices ?? {})) requests.set(id, { plugged: true });
   if (allowsVideo(spec.domain.devices ?? {})) requests.set(VIDEO_ID, { plugged: true });
   return requests;
 }

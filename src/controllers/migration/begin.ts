@@ -13,8 +13,8 @@ import { buildTargetPod } from '#controllers/migration/target-pod.ts';
 import { targetPodName } from '#controllers/vmi/launcher-pod.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PODS } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import { isStale, textOf } from '#runtime/apply.ts';
-import type { Change, Failure, Plan } from '#runtime/plan.ts';
+import { isStale, errorText } from '#runtime/apply.ts';
+import type { Change, FailedChange, Plan } from '#runtime/plan.ts';
 
 type Vmi = Stored<VirtualMachineInstance>;
 
@@ -68,13 +68,13 @@ function createTarget(world: MigrationWorld, vmi: Vmi, state: MigrationState): P
     const object = buildTargetPod(world, { vmi, sourcePod, state, claim });
     changes.push({ do: 'create', type: PODS, object, why: `Created migration target pod ${state.targetPod ?? ''}` });
   }
-  return { changes, goOn: changes.length > 0 };
+  return { changes, continueOnError: changes.length > 0 };
 }
 
 /** Reports in the status which object could not be created; the controller retries. */
-export function concludeMigration(world: MigrationWorld, failures: readonly Failure[]): Plan['status'] {
+export function concludeMigration(world: MigrationWorld, failures: readonly FailedChange[]): Plan['status'] {
   const failure = failures.find(({ change, error }) => change.do === 'create' && !isStale(error));
   if (failure === undefined) return undefined;
   const objectText = failure.change.type === PODS ? 'the target pod' : 'the claim for the persistent state';
-  return { ...world.migration.status, message: `failed to create ${objectText}: ${textOf(failure.error)}` };
+  return { ...world.migration.status, message: `failed to create ${objectText}: ${errorText(failure.error)}` };
 }

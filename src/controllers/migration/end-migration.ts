@@ -2,7 +2,7 @@
 import type { MigrationState } from '#api/migration-state.ts';
 import { MIGRATION_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
-import { dropFinalizer } from '#controllers/finalizers.ts';
+import { removeFinalizer } from '#controllers/finalizers.ts';
 import { buildMigrationStatus } from '#controllers/migration/migration-status.ts';
 import type { MigrationWorld } from '#controllers/migration/migration-world.ts';
 import type { EventNote } from '#runtime/events.ts';
@@ -22,5 +22,5 @@ export function endMigration(world: MigrationWorld, { note, ...status }: Migrati
 /** Removes the finalizer, so that the migration can be deleted. */
 export function releaseMigration({ migration }: MigrationWorld): Change[] {
   const why = 'the migration is finished';
-  return dropFinalizer(MIGRATION_FINALIZER, VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, migration, why);
+  return removeFinalizer(MIGRATION_FINALIZER, VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, migration, why);
 }

@@ -14,7 +14,7 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import { isMigrationFinished, type StoredMigration } from '#controllers/migration/migration-world.ts';
 import { isTrue } from '#kube/conditions.ts';
 import { apiVersionOf, isDeleting, type Stored } from '#kube/meta.ts';
-import { NOTHING, type Plan } from '#runtime/plan.ts';
+import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
 const PREFIX = 'kubevirt-evacuation-';
 const SUFFIX_LENGTH = 10;
@@ -37,7 +37,7 @@ export function isEvacuating({ status }: VirtualMachineInstance): boolean {
 
 export function decideEvacuation(world: EvacuationWorld): Plan {
   const { vmi, migrations, now } = world;
-  if (!needsMigration(world) || migrations.some((migration) => !isMigrationFinished(migration))) return NOTHING;
+  if (!needsMigration(world) || migrations.some((migration) => !isMigrationFinished(migration))) return EMPTY_PLAN;
   const node = vmi.status?.evacuationNodeName ?? '';
   const attempts = migrations.filter(({ metadata }) => metadata.annotations?.[EVACUATION_ANNOTATION] === node);
   const waitMs = nextAttemptAt(attempts) - now;

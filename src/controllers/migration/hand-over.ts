@@ -16,7 +16,7 @@ import {
   stateKeysOfClaim,
   SUPERSEDES_ANNOTATION,
 } from '#api/persistent-state.ts';
-import { dropFinalizer } from '#controllers/finalizers.ts';
+import { removeFinalizer } from '#controllers/finalizers.ts';
 import { endMigration } from '#controllers/migration/end-migration.ts';
 import { buildMigrationStatus } from '#controllers/migration/migration-status.ts';
 import { isAnnouncedTo, migrationStateOf, type MigrationWorld } from '#controllers/migration/migration-world.ts';
@@ -128,8 +128,8 @@ function releaseBothPods({ sourcePod, targetPod }: MigrationWorld): Change[] {
   const why = 'the outcome of the migration is decided';
   return [
     ...deleteObject(PODS, sourcePod, 'Deleted virtual machine pod that the guest has left'),
-    ...dropFinalizer(MIGRATION_POD_FINALIZER, PODS, sourcePod, why),
-    ...dropFinalizer(MIGRATION_POD_FINALIZER, PODS, targetPod, why),
+    ...removeFinalizer(MIGRATION_POD_FINALIZER, PODS, sourcePod, why),
+    ...removeFinalizer(MIGRATION_POD_FINALIZER, PODS, targetPod, why),
   ];
 }
 

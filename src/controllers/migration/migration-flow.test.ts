@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { INCOMING_NODE_ANNOTATION, LEFTOVER_NODE_ANNOTATION, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
-import { findState } from '#api/persistent-state.ts';
+import { findStateClaim } from '#api/persistent-state.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { MigrationPlane, type GuestFate } from '#controllers/migration/testing/migration-plane.ts';
@@ -63,7 +63,7 @@ function start({ fate, accessMode = 'ReadWriteOnce' }: Scene): MigrationPlane {
 function watchState(plane: MigrationPlane): () => readonly string[] {
   const seen: string[] = [];
   plane.onWrite = () => {
-    const name = findState(plane.api.all(PERSISTENT_VOLUME_CLAIMS), OWNER)?.metadata.name;
+    const name = findStateClaim(plane.api.all(PERSISTENT_VOLUME_CLAIMS), OWNER)?.metadata.name;
     assert(name !== undefined, 'the VM has no state');
     if (seen.at(-1) !== name) seen.push(name);
   };

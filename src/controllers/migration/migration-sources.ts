@@ -6,7 +6,7 @@ import type { Informer } from '#client/informer.ts';
 import { keyOf } from '#client/object-key.ts';
 import { claimKeysOfInstance } from '#controllers/claim-keys.ts';
 import { isMigrationActive } from '#controllers/migration/migration-world.ts';
-import { isFinal } from '#controllers/vmi/phase.ts';
+import { isFinalVmiPhase } from '#controllers/vmi/phase.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -33,7 +33,7 @@ export function finishedMigrationSource(
  */
 export function releasedClaimSource(vmis: Informer<VirtualMachineInstance>, unfinishedKeys: () => string[]): Source {
   const held = (vmi: Stored<VirtualMachineInstance> | undefined) =>
-    vmi === undefined || isFinal(vmi.status?.phase) ? [] : claimKeysOfInstance(vmi);
+    vmi === undefined || isFinalVmiPhase(vmi.status?.phase) ? [] : claimKeysOfInstance(vmi);
   return {
     cache: vmis,
     subscribe: (add) =>

@@ -12,7 +12,7 @@ import {
 } from '#api/virtual-machine-instance-migration/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { currentLauncherName } from '#controllers/vmi/launcher-of.ts';
+import { currentLauncherName } from '#controllers/vmi/find-launchers.ts';
 import type { ClaimView } from '#controllers/vmi/vmi-world.ts';
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';

@@ -9,7 +9,7 @@ import {
   LEFTOVER_NODE_ANNOTATION,
   VOLUME_NODE_ANNOTATION,
 } from '#api/names.ts';
-import { liesOnNode, volumeMoves } from '#api/volume-move.ts';
+import { isOnOneNode, decideVolumeMoves } from '#api/volume-move.ts';
 import { migrationStateOf, type MigrationWorld } from '#controllers/migration/migration-world.ts';
 import { PERSISTENT_VOLUMES, type PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -35,11 +35,11 @@ export interface MovingClaimVolume {
 /** Returns the moving volumes of claims. Other moving disks have no object that could be annotated. */
 export function movingVolumes({ vmi, claims }: MigrationWorld): MovingClaimVolume[] {
   if (vmi === undefined) return [];
-  const moves = volumeMoves(vmi.spec, (name) => claims.get(name)?.volume);
+  const moves = decideVolumeMoves(vmi.spec, (name) => claims.get(name)?.volume);
   return (vmi.spec.volumes ?? []).flatMap((one) => {
     const volume = claims.get(claimNameOf(one) ?? '')?.volume;
     const move = moves.get(one.name);
-    if (volume === undefined || move?.is !== 'moves' || move.overlay || !liesOnNode(volume)) return [];
+    if (volume === undefined || move?.is !== 'moves' || move.overlay || !isOnOneNode(volume)) return [];
     return [{ name: one.name, volume }];
   });
 }
@@ -47,7 +47,7 @@ export function movingVolumes({ vmi, claims }: MigrationWorld): MovingClaimVolum
 /** Returns why a volume prevents the migration, or undefined if all volumes can move. */
 export function checkVolumesCanMove({ vmi, claims }: MigrationWorld): string | undefined {
   if (vmi === undefined) return undefined;
-  for (const move of volumeMoves(vmi.spec, (name) => claims.get(name)?.volume).values()) {
+  for (const move of decideVolumeMoves(vmi.spec, (name) => claims.get(name)?.volume).values()) {
     if (move.is === 'stays') return move.why;
   }
   return undefined;

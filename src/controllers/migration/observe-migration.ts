@@ -23,15 +23,15 @@ import {
 } from '#controllers/migration/migration-world.ts';
 import { isTargetClaimOf } from '#controllers/migration/target-claim.ts';
 import { stateIndexKey } from '#controllers/persistent-state/claims-by-state.ts';
-import { currentLauncherName } from '#controllers/vmi/launcher-of.ts';
+import { currentLauncherName } from '#controllers/vmi/find-launchers.ts';
 import { targetPodName } from '#controllers/vmi/launcher-pod.ts';
-import { isFinal } from '#controllers/vmi/phase.ts';
+import { isFinalVmiPhase } from '#controllers/vmi/phase.ts';
 import type { ClaimView } from '#controllers/vmi/vmi-world.ts';
 import { findCondition, isTrue } from '#kube/conditions.ts';
 import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, type Node } from '#kube/core-kinds.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
-import { liveLook } from '#runtime/live-look.ts';
+import { createLiveReader } from '#runtime/live-reader.ts';
 
 /** Index of unfinished migrations by the key of their instance. */
 export const UNFINISHED_BY_INSTANCE = 'unfinished-by-instance';
@@ -85,7 +85,7 @@ export function createMigrationObserver({ client, informer, clock }: ControllerP
   migrations.addIndex(MIGRATIONS_BY_UID, ({ metadata }) => [metadata.uid]);
   vmis.addIndex(INSTANCES_BY_CLAIM, claimKeysOfInstance);
   volumes.addIndex(INCOMING_BY_MIGRATION, incomingMigrationsOf);
-  const readLive = liveLook(client);
+  const readLive = createLiveReader(client);
 
   async function findInstance(migration: StoredMigration, options: { signal: AbortSignal }) {
     const { namespace, uid } = migration.metadata;
@@ -158,7 +158,7 @@ export function createMigrationObserver({ client, informer, clock }: ControllerP
       otherUserOf: (name) =>
         vmis
           .byIndex(INSTANCES_BY_CLAIM, keyOf({ namespace, name }))
-          .find((other) => objectKey(other) !== instanceKey && !isFinal(other.status?.phase))?.metadata.name,
+          .find((other) => objectKey(other) !== instanceKey && !isFinalVmiPhase(other.status?.phase))?.metadata.name,
       incoming: volumes.byIndex(INCOMING_BY_MIGRATION, uid),
       others: migrations.byIndex(UNFINISHED_BY_INSTANCE, instanceKey).filter(({ metadata }) => metadata.uid !== uid),
       finished: isFinished ? migrations.byIndex(FINISHED_BY_INSTANCE, instanceKey) : [],

@@ -12,7 +12,7 @@ import {
 } from '#controllers/migration/migration-world.ts';
 import { recoveredOutcome, RECOVERY_HELP } from '#controllers/migration/recovery.ts';
 import { CANCELLED, refuseMigration } from '#controllers/migration/refuse-migration.ts';
-import { hasCommitted, hasLeft } from '#controllers/vmi/committed.ts';
+import { hasCommitted, hasLeft } from '#controllers/vmi/migration-commit.ts';
 import { disruptionReason } from '#controllers/vmi/phase.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
 import type { EventNote } from '#runtime/events.ts';

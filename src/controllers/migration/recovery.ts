@@ -1,5 +1,5 @@
 /** The decision of a user about a guest whose location no node can report (api/migration-recovery.ts). Pure. */
-import { recoveryOf } from '#api/migration-recovery.ts';
+import { readRecovery } from '#api/migration-recovery.ts';
 import { RECOVERY_ANNOTATION } from '#api/names.ts';
 import { migrationStateOf, type MigrationWorld } from '#controllers/migration/migration-world.ts';
 import type { MigrationOutcome } from '#controllers/migration/outcome.ts';
@@ -15,7 +15,7 @@ export const RECOVERY_HELP = `set the annotation ${RECOVERY_ANNOTATION} (source 
 export function recoveredOutcome(world: MigrationWorld, whyUnknown: string): MigrationOutcome {
   const { sourceNode = '', targetNode = '' } = migrationStateOf(world);
   const decided = `the annotation ${RECOVERY_ANNOTATION} decided that the guest`;
-  switch (recoveryOf(world.migration)) {
+  switch (readRecovery(world.migration)) {
     case 'source': {
       const why = `${decided} stays on node ${sourceNode}`;
       return { is: 'aborted', why, note: recoveryEvent(why, `node ${targetNode} does not run it`) };

@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { findState, stateOwnerOf } from '#api/persistent-state.ts';
+import { findStateClaim, stateOwnerOf } from '#api/persistent-state.ts';
 import {
   aMigration,
   aStateClaim,
@@ -30,7 +30,7 @@ describe('the target claim is like the source claim', () => {
         const claim = buildTargetClaim(aVmi(), { ...source, spec }, { migration: aMigration(), name: 'new' });
         assert.deepEqual(claim.spec, { ...source.spec, volumeMode, accessModes: [accessMode] });
         // No VM finds it as its state before the migration is decided.
-        assert.equal(findState([asStored(claim)], stateOwnerOf(aVmi())), undefined);
+        assert.equal(findStateClaim([asStored(claim)], stateOwnerOf(aVmi())), undefined);
         assert.equal(isTargetClaimOf(asStored(claim), aMigration()), true);
       });
     }

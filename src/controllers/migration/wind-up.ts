@@ -7,7 +7,7 @@
 import type { MigrationState } from '#api/migration-state.ts';
 import { MIGRATION_POD_FINALIZER } from '#api/names.ts';
 import { endMigration } from '#controllers/migration/end-migration.ts';
-import { dropFinalizer } from '#controllers/finalizers.ts';
+import { removeFinalizer } from '#controllers/finalizers.ts';
 import { buildMigrationStatus } from '#controllers/migration/migration-status.ts';
 import { isAnnouncedTo, migrationStateOf, type MigrationWorld } from '#controllers/migration/migration-world.ts';
 import { keepVolumes, VOLUMES_AT_A_TIME } from '#controllers/migration/moving-volumes.ts';
@@ -71,8 +71,8 @@ function removeTargetPod({ sourcePod, targetPod }: MigrationWorld): Change[] {
   }
   return [
     ...changes,
-    ...dropFinalizer(MIGRATION_POD_FINALIZER, PODS, targetPod, why),
-    ...dropFinalizer(MIGRATION_POD_FINALIZER, PODS, sourcePod, why),
+    ...removeFinalizer(MIGRATION_POD_FINALIZER, PODS, targetPod, why),
+    ...removeFinalizer(MIGRATION_POD_FINALIZER, PODS, sourcePod, why),
   ];
 }
 

@@ -3,9 +3,9 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { findState, stateOwnerOf, stateSuffixOf } from '#api/persistent-state.ts';
+import { findStateClaim, stateOwnerOf, stateSuffixOf } from '#api/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { ownedByVm } from '#api/virtual-machine/owner.ts';
+import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { buildStateClaim } from '#controllers/persistent-state/build-state-claim.ts';
 import { stateIndexKey, stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
@@ -56,7 +56,7 @@ test('S9: the claim has the settings of the storage, and the marks by which it i
       namespace: 'ns',
       labels: { 'persistent-state-for': 'db', 'cdi.kubevirt.io/applyStorageProfile': 'true' },
       annotations: { 'persistent-state-for-db': 'true' },
-      ownerReferences: [ownedByVm(aVm())],
+      ownerReferences: [vmOwnerReference(aVm())],
     },
     spec: {
       storageClassName: 'fast',
@@ -79,10 +79,10 @@ test('the claim has the modes and the size of the storage', () => {
 describe('S11: the claim belongs to', () => {
   const vmi = { kind: 'VirtualMachineInstance', name: 'db', uid: 'vmi-uid' };
   const vm = { kind: 'VirtualMachine', name: 'db', uid: 'vm-uid' };
-  const set = { ...ownedByVm(aVm()), kind: 'VirtualMachineInstanceReplicaSet', name: 'set', uid: 'set-uid' };
+  const set = { ...vmOwnerReference(aVm()), kind: 'VirtualMachineInstanceReplicaSet', name: 'set', uid: 'set-uid' };
   const cases: Record<string, { owner: Parameters<typeof buildStateClaim>[0]; want: Partial<OwnerReference> }> = {
     'the VM': { owner: aVm(), want: vm },
-    'the VM of the instance': { owner: aVmi([ownedByVm(aVm())]), want: vm },
+    'the VM of the instance': { owner: aVmi([vmOwnerReference(aVm())]), want: vm },
     'an instance without a VM': { owner: aVmi(), want: vmi },
     'an instance of a replica set': { owner: aVmi([set]), want: vmi },
   };
@@ -101,11 +101,11 @@ describe('S18: the claim is found again for the VM', () => {
     test(name, () => {
       const vm = aVm(name);
       const claim = storedOf(buildStateClaim(vm, STORAGE, stateSuffixOf('vmi-uid')));
-      assert.equal(findState([claim], stateOwnerOf(vm)), claim);
+      assert.equal(findStateClaim([claim], stateOwnerOf(vm)), claim);
       assert(stateIndexKeysOf(claim).includes(stateIndexKey(vm.metadata)));
       // Neither another VM nor the next VM of that name finds it.
-      assert.equal(findState([claim], { ...stateOwnerOf(vm), ownerUid: 'next-uid' }), undefined);
-      assert.equal(findState([claim], { vmName: 'web', ownerUid: 'vm-uid' }), undefined);
+      assert.equal(findStateClaim([claim], { ...stateOwnerOf(vm), ownerUid: 'next-uid' }), undefined);
+      assert.equal(findStateClaim([claim], { vmName: 'web', ownerUid: 'vm-uid' }), undefined);
     });
   }
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Reader } from '#client/client.ts';
-import { liveClaims } from '#controllers/persistent-state/live-claims.ts';
+import { createClaimLister } from '#controllers/persistent-state/live-claims.ts';
 
 const signal = new AbortController().signal;
 
@@ -17,10 +17,10 @@ function createReader() {
     const claim = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata };
     return { apiVersion: 'v1', kind: 'List', metadata: { resourceVersion: '1' }, items: [claim as never] };
   };
-  return { lists, claims: liveClaims({ list }) };
+  return { lists, claims: createClaimLister({ list }) };
 }
 
-const names = async (listed: ReturnType<ReturnType<typeof liveClaims>>) =>
+const names = async (listed: ReturnType<ReturnType<typeof createClaimLister>>) =>
   (await listed).map(({ metadata }) => metadata.name);
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 

@@ -6,14 +6,14 @@ import type { Reader } from '#client/client.ts';
 import { listAll } from '#client/paged-list.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import { raced } from '#lib/raced.ts';
+import { raceSignal } from '#lib/race-signal.ts';
 
 type Claims = readonly Stored<PersistentVolumeClaim>[];
 
 /** Resolves with claims that were listed after the call. */
 export type ListClaims = (namespace: string, options: { signal: AbortSignal }) => Promise<Claims>;
 
-export function liveClaims(reader: Pick<Reader, 'list'>): ListClaims {
+export function createClaimLister(reader: Pick<Reader, 'list'>): ListClaims {
   const running = new Map<string, Promise<Claims>>();
   const waiting = new Map<string, Promise<Claims>>();
 
@@ -42,5 +42,5 @@ export function liveClaims(reader: Pick<Reader, 'list'>): ListClaims {
     return next;
   }
 
-  return async (namespace, { signal }) => await raced(share(namespace), signal);
+  return async (namespace, { signal }) => await raceSignal(share(namespace), signal);
 }

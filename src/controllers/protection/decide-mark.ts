@@ -2,9 +2,9 @@
  * Decides the mark that makes a policy refuse to delete an object: it names the protected VMs that would be lost with
  * the object. A mark that is missing, wrong or not needed any more is corrected, also if a user changed it. Pure.
  */
-import { namesOfProtected, PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
+import { formatProtectedNames, PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
 import type { ResourceType, Stored } from '#kube/meta.ts';
-import { NOTHING, type Plan } from '#runtime/plan.ts';
+import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
 export interface MarkWorld {
   readonly type: ResourceType;
@@ -18,10 +18,10 @@ export interface MarkWorld {
 export function decideMark({ type, object, vms, waitMs }: MarkWorld): Plan {
   const { deletionTimestamp, annotations } = object.metadata;
   // A mark has no effect on an object under deletion.
-  if (deletionTimestamp !== undefined) return NOTHING;
+  if (deletionTimestamp !== undefined) return EMPTY_PLAN;
   const mark = annotations?.[PROTECTED_VMS_ANNOTATION];
-  const wanted = vms.length === 0 ? undefined : namesOfProtected(vms);
-  if (mark === wanted) return NOTHING;
+  const wanted = vms.length === 0 ? undefined : formatProtectedNames(vms);
+  if (mark === wanted) return EMPTY_PLAN;
   // An empty mark does not protect, so replacing it is not delayed.
   if (mark && wanted !== undefined && waitMs > 0) return { changes: [], requeueAfterMs: waitMs };
   return { changes: [writeMark(type, object, wanted)] };

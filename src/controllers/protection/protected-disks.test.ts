@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { PROTECTION_LABEL } from '#api/delete-protection.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { ownedByVm } from '#api/virtual-machine/owner.ts';
+import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import type { ChangeListener, Informer } from '#client/informer.ts';
 import { ObjectCache } from '#client/object-cache.ts';
 import { objectKey } from '#client/object-key.ts';
@@ -71,7 +71,7 @@ function disksOf(claims: readonly Stored<PersistentVolumeClaim>[]): ProtectedDis
 const mark = (key: string) => ({ annotations: { [`persistent-state-for-${key}`]: 'true' } });
 const label = (key: string) => ({ labels: { 'persistent-state-for': key } });
 const owner = (uid: string, controller = true) => ({
-  ownerReferences: [{ ...ownedByVm({ metadata: { name: 'db', uid } }), controller }],
+  ownerReferences: [{ ...vmOwnerReference({ metadata: { name: 'db', uid } }), controller }],
 });
 const KEY_OF_LONG = stateIndexKey({ name: LONG });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { namesOfProtected, PROTECTION_LABEL } from '#api/delete-protection.ts';
+import { formatProtectedNames, PROTECTION_LABEL } from '#api/delete-protection.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { ChangeListener, Informer } from '#client/informer.ts';
 import { ObjectCache } from '#client/object-cache.ts';
@@ -152,7 +152,7 @@ test('the first of many VMs give the same mark as all of them', () => {
   for (const name of names.toReversed()) fake.put(aVm(name));
   const first = fake.vms.first('claim', 'ns/root');
   assert.equal(first.length, MAX_FIRST);
-  assert.equal(namesOfProtected(first), namesOfProtected(names.map((name) => `ns/${name}`)));
+  assert.equal(formatProtectedNames(first), formatProtectedNames(names.map((name) => `ns/${name}`)));
 });
 
 test('stops listening when the signal aborts', () => {

@@ -9,7 +9,7 @@
  * protected-vms.ts and protected-disks.ts find the VMs, decide-mark.ts decides the mark. The operator installs the
  * policies.
  */
-import { DEFINITION_BONDS } from '#api/protected-deletes.ts';
+import { DEFINITION_RELATIONS } from '#api/protected-deletes.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import { parseKey } from '#client/object-key.ts';
@@ -104,7 +104,7 @@ function markVolumes(
 /** Marks the definitions with which VMs would be lost, and ignores all others of the cluster. */
 function markDefinitions({ informer, clock }: ControllerParts, vms: ProtectedVms): ControllerDefinition<MarkWorld> {
   const definitions = informer(CUSTOM_RESOURCE_DEFINITIONS);
-  const limits = new Map(Object.keys(DEFINITION_BONDS).map((name) => [name, new RateLimit(DEFINITION_RATE)]));
+  const limits = new Map(Object.keys(DEFINITION_RELATIONS).map((name) => [name, new RateLimit(DEFINITION_RATE)]));
   const definition = defineMarking('protection-definition', definitions, {
     sources: [
       source(definitions, ({ metadata }) => (limits.has(metadata.name) ? [metadata.name] : [])),
@@ -117,7 +117,7 @@ function markDefinitions({ informer, clock }: ControllerParts, vms: ProtectedVms
   const applied = (change: Change) => {
     if (change.do === 'patch') limits.get(change.name.name)?.record(clock.elapsed());
   };
-  return { ...definition, applied };
+  return { ...definition, onApplied: applied };
 }
 
 interface MarkOptions<T extends KubeObject> {

@@ -14,7 +14,7 @@ import {
   PROTECTION_REASON_ANNOTATION,
 } from '#api/delete-protection.ts';
 import type { Firmware } from '#api/domain/firmware.ts';
-import type { Volume } from '#api/domain/volume.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import { legacyUuid } from '#api/legacy-uuid.ts';
 import { LAST_RESTORE_ANNOTATION } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -160,7 +160,7 @@ function withSerial(vm: VirtualMachine, serial: string | undefined): VirtualMach
   return { ...vm, spec: { ...vm.spec, template: { ...template, spec } } };
 }
 
-function replaceClaims(volumes: readonly Volume[], restored: readonly RestoredVolume[]): Volume[] {
+function replaceClaims(volumes: readonly VmiVolume[], restored: readonly RestoredVolume[]): VmiVolume[] {
   const claims = new Map(restored.map(({ volumeName, claimName }) => [volumeName, claimName]));
   return volumes.map((volume) => {
     const claimName = claims.get(volume.name);

@@ -7,7 +7,7 @@ import { claimNamesOf } from '#api/claim-names.ts';
 import { PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
 import { VOLUME_COPY_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { ownedByVm } from '#api/virtual-machine/owner.ts';
+import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import type { ContentSpec } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { buildRestoredClaim, replacesClaim } from '#controllers/restore/build-claim.ts';
 import { isMarkedBy, type RestoreWorld, type RestoredVolume } from '#controllers/restore/restore-world.ts';
@@ -151,7 +151,7 @@ function setOwners({ metadata }: OwnClaim['claim'], ownerReferences: readonly Ow
 
 function ownersOf({ restore }: RestoreWorld, vmUid: string): OwnerReference[] {
   const { target, volumeOwnershipPolicy } = restore.spec;
-  return volumeOwnershipPolicy === 'None' ? [] : [ownedByVm({ metadata: { name: target.name, uid: vmUid } })];
+  return volumeOwnershipPolicy === 'None' ? [] : [vmOwnerReference({ metadata: { name: target.name, uid: vmUid } })];
 }
 
 function checkClaim(world: RestoreWorld, { source }: ContentSpec, view: RestoredVolume): string | undefined {

@@ -27,10 +27,10 @@ import { writeVm } from '#controllers/restore/write-vm.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
-import { isStale, textOf } from '#runtime/apply.ts';
-import { holdBy, releaseFrom } from '#runtime/finalizer.ts';
+import { isStale, errorText } from '#runtime/apply.ts';
+import { requireFinalizer, releaseFinalizer } from '#runtime/finalizer.ts';
 import type { EventNote } from '#runtime/events.ts';
-import { NOTHING, type Change, type Failure, type Plan } from '#runtime/plan.ts';
+import { EMPTY_PLAN, type Change, type FailedChange, type Plan } from '#runtime/plan.ts';
 
 export const UUID_RENEWED_REASON = 'FirmwareUUIDRenewed';
 
@@ -59,14 +59,14 @@ export function decideRestore(world: RestoreWorld): Plan {
     const plan = rule(world);
     if (plan !== undefined) return plan;
   }
-  return NOTHING;
+  return EMPTY_PLAN;
 }
 
 /** Reports a failed write. An invalid object fails the restore; the controller retries after all other errors. */
-export function concludeRestore(world: RestoreWorld, failures: readonly Failure[]): Plan['status'] {
+export function concludeRestore(world: RestoreWorld, failures: readonly FailedChange[]): Plan['status'] {
   const failure = failures.find(({ error }) => !isStale(error));
   if (failure === undefined || isRestoreFinished(world.restore)) return undefined;
-  const message = `Cannot ${failure.change.do} ${failure.change.type.kind}: ${textOf(failure.error)}`;
+  const message = `Cannot ${failure.change.do} ${failure.change.type.kind}: ${errorText(failure.error)}`;
   if (isApiError(failure.error, 'Invalid')) return failedStatus(world, 'Refused', message);
   return progressStatus(world, { reason: 'WriteFailed', message });
 }
@@ -75,8 +75,8 @@ function releaseRestore(world: RestoreWorld): Plan | undefined {
   const { restore } = world;
   if (!isDeleting(restore)) return undefined;
   const why = 'the restore is finished or was cancelled';
-  const change = releaseFrom(VM_RESTORE_FINALIZER, VIRTUAL_MACHINE_RESTORES, restore, why);
-  if (change === undefined) return NOTHING;
+  const change = releaseFinalizer(VM_RESTORE_FINALIZER, VIRTUAL_MACHINE_RESTORES, restore, why);
+  if (change === undefined) return EMPTY_PLAN;
   if (!isRestoreFinished(restore))
     return isTargetWritten(world) || hasReplaced(world) ? undefined : { changes: [change] };
   // Claims that stay with the VM must be handed over first: otherwise they are deleted with the restore.
@@ -95,7 +95,7 @@ function removeLeftovers(world: RestoreWorld): Change[] {
 }
 
 function holdRestore(world: RestoreWorld): Plan | undefined {
-  const change = holdBy(VM_RESTORE_FINALIZER, VIRTUAL_MACHINE_RESTORES, world.restore);
+  const change = requireFinalizer(VM_RESTORE_FINALIZER, VIRTUAL_MACHINE_RESTORES, world.restore);
   return change === undefined ? undefined : { changes: [change] };
 }
 

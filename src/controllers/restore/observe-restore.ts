@@ -1,7 +1,7 @@
 /** Observes the world of a restore: from caches, except for the target and its instance, which are read live. */
 import { firmwareUuidOf } from '#api/firmware-uuid-index.ts';
 import { legacyUuid } from '#api/legacy-uuid.ts';
-import { findState, stateOwnerOf, SUPERSEDES_ANNOTATION } from '#api/persistent-state.ts';
+import { findStateClaim, stateOwnerOf, SUPERSEDES_ANNOTATION } from '#api/persistent-state.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
@@ -26,7 +26,7 @@ import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES } from '#
 import { controllerUid, isDeleting, type ResourceType, type Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOTS } from '#kube/volume-snapshot-kinds.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
-import { liveLook } from '#runtime/live-look.ts';
+import { createLiveReader } from '#runtime/live-reader.ts';
 
 /** Index of instances by the keys of their claims, which may differ from those in the templates of their VMs. */
 const INSTANCES_BY_CLAIM = 'claim';
@@ -56,7 +56,7 @@ export function createRestoreObserver({ client, informer, clock }: ControllerPar
   volumes.addIndex(VOLUMES_BY_CLAIM, claimKeysOfVolume);
   claims.addIndex(CLAIMS_BY_STATE, stateIndexKeysOf);
   claims.addIndex(CLAIMS_BY_UID, ({ metadata }) => [metadata.uid]);
-  const readLive = liveLook(client);
+  const readLive = createLiveReader(client);
 
   function observeVolumes(
     restore: Stored<VirtualMachineRestore>,
@@ -102,7 +102,7 @@ export function createRestoreObserver({ client, informer, clock }: ControllerPar
     const isHandedOver = own !== undefined && controllerUid(own) === vm.metadata.uid;
     const old = isHandedOver ? own.metadata.annotations?.[SUPERSEDES_ANNOTATION] : undefined;
     return {
-      currentState: findState(claims.byIndex(CLAIMS_BY_STATE, stateIndexKey(vm.metadata)), stateOwnerOf(vm)),
+      currentState: findStateClaim(claims.byIndex(CLAIMS_BY_STATE, stateIndexKey(vm.metadata)), stateOwnerOf(vm)),
       supersededState: claims
         .byIndex(CLAIMS_BY_UID, old ?? '')
         .find(({ metadata }) => metadata.namespace === namespace),

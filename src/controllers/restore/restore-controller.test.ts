@@ -17,7 +17,7 @@ import type { KubeObject } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOTS } from '#kube/volume-snapshot-kinds.ts';
 import { createLog } from '#lib/log.ts';
 import type { EventNote } from '#runtime/events.ts';
-import { Metrics } from '#runtime/metrics.ts';
+import { MetricRegistry } from '#runtime/metrics.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 
 const KINDS = [
@@ -42,7 +42,7 @@ test('each awaited object triggers a reconcile; a legacy uuid is counted once, a
   const { signal } = abort;
   const recorded: string[] = [];
   const events = { record: ({ kind }: KubeObject, { reason }: EventNote) => void recorded.push(`${kind} ${reason}`) };
-  const metrics = new Metrics();
+  const metrics = new MetricRegistry();
   const informers = new SharedInformers({ reader: client, clock, log, signal });
   const informer: typeof informers.of = (type) => informers.of(type);
   const [running] = restoreController.start({ client, informer, clock, log, events, metrics, signal });

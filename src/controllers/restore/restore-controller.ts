@@ -109,7 +109,7 @@ function defineRestores(parts: ControllerParts): ControllerDefinition<RestoreWor
     observe: createRestoreObserver(parts),
     decide: decideRestore,
     conclude: concludeRestore,
-    applied(change) {
+    onApplied(change) {
       if (change.reason !== LEGACY_UUID_REASON) return;
       metrics.counter(LEGACY_UUID_METRIC.name, LEGACY_UUID_METRIC.help).add({ use: 'restore' });
     },

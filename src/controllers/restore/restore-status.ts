@@ -36,7 +36,7 @@ export function continueRestore(
 
 /** Returns a plan of writes that the API may refuse: concludeRestore reports it. The status is not written before. */
 export function tryChanges(changes: readonly Change[]): Plan {
-  return { changes, goOn: true };
+  return { changes, continueOnError: true };
 }
 
 export function progressStatus(world: RestoreWorld, { reason, message, newStatus }: RestoreProgress): Status {

@@ -8,7 +8,7 @@ import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
-import type { SnapshotStatus, VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
+import type { VmSnapshotStatus, VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import type { ContentSpec, VirtualMachineSnapshotContent } from '#api/virtual-machine-snapshot-content/kind.ts';
 import type { RestoreWorld, RestoredVolume } from '#controllers/restore/restore-world.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
@@ -60,7 +60,7 @@ export function aVmi(name = 'db'): Stored<VirtualMachineInstance> {
   };
 }
 
-export function aSnapshot(status: SnapshotStatus = {}): Stored<VirtualMachineSnapshot> {
+export function aSnapshot(status: VmSnapshotStatus = {}): Stored<VirtualMachineSnapshot> {
   return {
     apiVersion: 'snapshot.kubevirt.io/v1beta1',
     kind: 'VirtualMachineSnapshot',

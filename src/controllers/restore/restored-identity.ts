@@ -4,8 +4,8 @@
  * VM, so that a cancelled restore has changed nothing. A snapshot without a record leaves that of the target unchanged.
  * Pure.
  */
-import { identityChanges, identityState } from '#api/identity-changes.ts';
-import { appendHistory, historyEntries } from '#api/identity-history.ts';
+import { diffIdentityStates, buildIdentityState } from '#api/identity-changes.ts';
+import { appendHistory, buildHistoryEntries } from '#api/identity-history.ts';
 import {
   type HistoryEntry,
   type IdentitySpec,
@@ -14,9 +14,9 @@ import {
   type VirtualMachineIdentity,
 } from '#api/virtual-machine-identity/kind.ts';
 import { RECORD_FINALIZER } from '#api/names.ts';
-import { isHeld, isVanishing } from '#api/virtual-machine-identity/record-state.ts';
+import { hasRecordFinalizer, isBeingRemoved } from '#api/virtual-machine-identity/record-state.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { ownedByVm } from '#api/virtual-machine/owner.ts';
+import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import type { ContentSpec, SnapshotIdentity } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { restoreOwnerReference } from '#controllers/restore/build-claim.ts';
 import { firmwareOf, snapshotUuidOf } from '#controllers/restore/build-restored-vm.ts';
@@ -61,10 +61,10 @@ export function restoreRecordAfterVm(
   const identity = content?.source.virtualMachineIdentity;
   if (content === undefined || identity === undefined || isDeleting(vm)) return undefined;
   const spec = buildRecordSpec(world, content, vm);
-  if (record === undefined) return { change: createRecord(world, spec, ownedByVm(vm), [RECORD_FINALIZER]) };
+  if (record === undefined) return { change: createRecord(world, spec, vmOwnerReference(vm), [RECORD_FINALIZER]) };
   const owner = controllerOf(record);
   const isOwned = owner?.uid === vm.metadata.uid;
-  if (isOwned ? isVanishing(record) : isDeleting(record) || owner !== undefined) return waitForDeletion(record);
+  if (isOwned ? isBeingRemoved(record) : isDeleting(record) || owner !== undefined) return waitForDeletion(record);
   // Once the history has this entry, the VM controller owns the spec again.
   if (isRecordRestored(world, record)) return undefined;
   if (!deepEqual(record.spec, spec)) return { change: patchSpec(record, spec) };
@@ -81,10 +81,10 @@ export function handOverRecord(world: RestoreWorld, vm: Stored<VirtualMachine>):
   if (record === undefined || isDeleting(record) || isDeleting(vm) || controllerOf(record) !== undefined) return [];
   if (!isOwnedBy(record, restore) && !isRecordRestored(world, record)) return [];
   const { name, namespace, uid, finalizers = [] } = record.metadata;
-  const held = isHeld(record) ? finalizers : [...finalizers, RECORD_FINALIZER];
+  const held = hasRecordFinalizer(record) ? finalizers : [...finalizers, RECORD_FINALIZER];
   const body = [
     unchangedOperation(record),
-    { op: 'add', path: '/metadata/ownerReferences', value: [ownedByVm(vm)] },
+    { op: 'add', path: '/metadata/ownerReferences', value: [vmOwnerReference(vm)] },
     { op: 'add', path: '/metadata/finalizers', value: held },
   ];
   const why = 'the record belongs to the restored VM';
@@ -161,7 +161,7 @@ function patchStatus(
   const next = { ...devices, recorded: record.spec, ...(stateClaim !== undefined && { stateClaim }) };
   const value: IdentityStatus = {
     ...next,
-    history: appendHistory(before.status?.history, buildHistoryEntries(world, before, next)),
+    history: appendHistory(before.status?.history, buildRestoreEntries(world, before, next)),
   };
   const body = [unchangedOperation(record), { op: 'add', path: '/status', value }];
   const target = { type: TYPE, name: { name, namespace }, uid, subresource: 'status' };
@@ -174,17 +174,17 @@ function patchStatus(
 }
 
 /** Returns at least one entry, even if nothing changed: the restore detects by it that the record is complete. */
-function buildHistoryEntries(
+function buildRestoreEntries(
   { restore, now }: RestoreWorld,
   { spec, status = {} }: Pick<VirtualMachineIdentity, 'spec' | 'status'>,
   next: IdentityStatus & { readonly recorded: IdentitySpec },
 ): HistoryEntry[] {
   const [at, cause] = [timestamp(now), { cause: causeOf(restore) }];
   const what = `restored from snapshot ${restore.spec.virtualMachineSnapshotName}`;
-  const accounted = identityState(status.recorded ?? spec, status);
-  const changes = identityChanges(accounted, identityState(next.recorded, next));
+  const accounted = buildIdentityState(status.recorded ?? spec, status);
+  const changes = diffIdentityStates(accounted, buildIdentityState(next.recorded, next));
   if (changes.length === 0) return [{ at, what, ...cause, changes: [] }];
-  return historyEntries(
+  return buildHistoryEntries(
     at,
     changes.map((change) => ({ change, cause })),
     () => what,

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { findState, stateClaimName, stateOwnerOf, stateSuffixOf } from '#api/persistent-state.ts';
+import { findStateClaim, stateClaimName, stateOwnerOf, stateSuffixOf } from '#api/persistent-state.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_RESTORES, type VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';
@@ -84,7 +84,7 @@ const vmOf = ({ api }: RestorePlane, name: string): Stored<VirtualMachine> | und
 const restoreOf = ({ api }: RestorePlane) => api.peek(VIRTUAL_MACHINE_RESTORES, 'ns/back')!;
 const stateOf = (plane: RestorePlane, name: string) => {
   const vm = vmOf(plane, name);
-  return vm && findState(claimsOf(plane), stateOwnerOf(vm))?.metadata.name;
+  return vm && findStateClaim(claimsOf(plane), stateOwnerOf(vm))?.metadata.name;
 };
 const restoredName = (plane: RestorePlane, vm: string) =>
   stateClaimName(vm, stateSuffixOf(restoreOf(plane).metadata.uid));

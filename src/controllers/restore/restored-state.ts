@@ -20,7 +20,7 @@ import {
 } from '#api/persistent-state.ts';
 import { isMarkedAsState } from '#api/snapshot-state.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { ownedByVm } from '#api/virtual-machine/owner.ts';
+import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import type { RestoreWorld } from '#controllers/restore/restore-world.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
@@ -75,7 +75,7 @@ export function handOverRestoredState(
   const { name, namespace, uid, resourceVersion } = claim.metadata;
   const old = currentState?.metadata.uid;
   const annotations = old === undefined || old === uid ? {} : { [SUPERSEDES_ANNOTATION]: old };
-  const body = { metadata: { resourceVersion, ownerReferences: [ownedByVm(vm)], annotations } };
+  const body = { metadata: { resourceVersion, ownerReferences: [vmOwnerReference(vm)], annotations } };
   const why = 'the claim holds the state of the restored VM';
   return {
     do: 'patch',

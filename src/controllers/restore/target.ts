@@ -4,7 +4,7 @@
  *   exists   ─► targetUID ─► held (status.restoreInProgress) ─► stopped, by targetReadinessPolicy ─► may be changed
  *   missing  ─► created at the end; if a user creates a VM with that name meanwhile, the restore fails
  */
-import { isFinal, runStrategyOf } from '#api/can.ts';
+import { isFinal, runStrategyOf } from '#api/verbs/decide-verb.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { createsTarget, type RestoreWorld } from '#controllers/restore/restore-world.ts';
 import { failRestore, continueRestore } from '#controllers/restore/restore-status.ts';

@@ -2,7 +2,7 @@
  * Builds the VirtualMachineSnapshotContent: the VM, its identity record, and the volumes to copy. All later steps read
  * it, so that a controller that restarts continues the same snapshot. Pure.
  */
-import { isFinal } from '#api/can.ts';
+import { isFinal } from '#api/verbs/decide-verb.ts';
 import { needsState, STATE_VOLUME } from '#api/persistent-state.ts';
 import { LAST_RESTORE_ANNOTATION, SNAPSHOT_INSTANCE_ANNOTATION, VM_SNAPSHOT_CONTENT_FINALIZER } from '#api/names.ts';
 import { INDICATIONS, type VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
@@ -13,7 +13,7 @@ import {
   type VirtualMachineSnapshotContent,
   type VolumeBackup,
 } from '#api/virtual-machine-snapshot-content/kind.ts';
-import { isVanishing } from '#api/virtual-machine-identity/record-state.ts';
+import { isBeingRemoved } from '#api/virtual-machine-identity/record-state.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { indicationsOfInstance, type Indication } from '#controllers/snapshot/indications.ts';
@@ -91,7 +91,7 @@ function snapshotVmOf({ metadata, spec, status }: Stored<VirtualMachine>): Snaps
 
 /** Returns the record if it belongs to this VM and is not vanishing. */
 function snapshotIdentityOf({ vm, identity }: HeldVm): SnapshotIdentity | undefined {
-  if (identity === undefined || isVanishing(identity)) return undefined;
+  if (identity === undefined || isBeingRemoved(identity)) return undefined;
   const owner = controllerUid(identity);
   if (owner !== undefined && owner !== vm.metadata.uid) return undefined;
   const { spec, status } = identity;

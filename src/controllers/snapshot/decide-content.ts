@@ -9,7 +9,7 @@ import {
   VM_SNAPSHOT_CONTENT_FINALIZER,
 } from '#api/names.ts';
 import { NOT_QUIESCED_ANNOTATION, SNAPSHOT_STATE_ANNOTATION } from '#api/snapshot-state.ts';
-import { type VirtualMachineSnapshot, wasTaken } from '#api/virtual-machine-snapshot/kind.ts';
+import { type VirtualMachineSnapshot, isSnapshotComplete } from '#api/virtual-machine-snapshot/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
 import {
   idleVolumesOfContent,
@@ -22,15 +22,15 @@ import type { ContentWorld, VolumeCopyView } from '#controllers/snapshot/content
 import { isStateBackup } from '#controllers/snapshot/state-backup.ts';
 import { apiVersionOf, isDeleting, type OwnerReference, type Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOTS, type VolumeSnapshot } from '#kube/volume-snapshot-kinds.ts';
-import { MAX_CHANGES, NOTHING, type Change, type Plan } from '#runtime/plan.ts';
-import { holdBy, releaseFrom } from '#runtime/finalizer.ts';
+import { MAX_CHANGES, EMPTY_PLAN, type Change, type Plan } from '#runtime/plan.ts';
+import { requireFinalizer, releaseFinalizer } from '#runtime/finalizer.ts';
 
 const TYPE = VIRTUAL_MACHINE_SNAPSHOT_CONTENTS;
 
 export function decideContent(world: ContentWorld): Plan {
   const { content } = world;
-  if (isDeleting(content)) return isNeeded(world) ? NOTHING : releaseContent(world);
-  const hold = holdBy(VM_SNAPSHOT_CONTENT_FINALIZER, TYPE, content);
+  if (isDeleting(content)) return isNeeded(world) ? EMPTY_PLAN : releaseContent(world);
+  const hold = requireFinalizer(VM_SNAPSHOT_CONTENT_FINALIZER, TYPE, content);
   if (hold !== undefined) return { changes: [hold] };
   const changes = [...correctIndications(world), ...requestCopies(world)];
   return { changes: changes.slice(0, MAX_CHANGES), status: buildContentStatus(world) };
@@ -55,12 +55,12 @@ function correctIndications({ content, copies }: ContentWorld): Change[] {
  * be a deadlock, because the restore waits for the VM, which the snapshot holds.
  */
 function isNeeded({ snapshot, hasRestore }: ContentWorld): boolean {
-  return hasRestore && (snapshot === undefined || wasTaken(snapshot));
+  return hasRestore && (snapshot === undefined || isSnapshotComplete(snapshot));
 }
 
 function releaseContent({ content }: ContentWorld): Plan {
-  const release = releaseFrom(VM_SNAPSHOT_CONTENT_FINALIZER, TYPE, content, 'no restore needs the content');
-  return release === undefined ? NOTHING : { changes: [release] };
+  const release = releaseFinalizer(VM_SNAPSHOT_CONTENT_FINALIZER, TYPE, content, 'no restore needs the content');
+  return release === undefined ? EMPTY_PLAN : { changes: [release] };
 }
 
 function requestCopies(world: ContentWorld): Change[] {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VM_SNAPSHOT_CONTENT_FINALIZER, VM_SNAPSHOT_FINALIZER } from '#api/names.ts';
-import { VIRTUAL_MACHINE_SNAPSHOTS, type SnapshotStatus } from '#api/virtual-machine-snapshot/kind.ts';
+import { VIRTUAL_MACHINE_SNAPSHOTS, type VmSnapshotStatus } from '#api/virtual-machine-snapshot/kind.ts';
 import {
   VIRTUAL_MACHINE_SNAPSHOT_CONTENTS,
   type VirtualMachineSnapshotContent,
@@ -47,13 +47,13 @@ function aContent(
 
 const READY = { creationTime: CREATED, readyToUse: true };
 const BROKEN = { readyToUse: false, error: { time: CREATED, message: 'disk is full' } };
-const IN_PROGRESS: SnapshotStatus = {
+const IN_PROGRESS: VmSnapshotStatus = {
   phase: 'InProgress',
   sourceUID: 'vm-uid',
   virtualMachineSnapshotContentName: 'vmsnapshot-content-snap-uid',
 };
-const TAKEN: SnapshotStatus = { ...IN_PROGRESS, phase: 'Succeeded', readyToUse: true, creationTime: CREATED };
-const FAILED: SnapshotStatus = { phase: 'Failed', readyToUse: false };
+const TAKEN: VmSnapshotStatus = { ...IN_PROGRESS, phase: 'Succeeded', readyToUse: true, creationTime: CREATED };
+const FAILED: VmSnapshotStatus = { phase: 'Failed', readyToUse: false };
 const LATE = CREATED_MS + 300_000;
 
 interface Case {
@@ -278,7 +278,7 @@ for (const [sentence, { world, want, message, ...plan }] of Object.entries(cases
   test(sentence, () => {
     const { changes, status, requeueAfterMs } = decideSnapshot(aWorld(world));
     assert.deepEqual(changes.map(describeChange), want);
-    const { phase, conditions = [], readyToUse, error } = (status ?? {}) as SnapshotStatus;
+    const { phase, conditions = [], readyToUse, error } = (status ?? {}) as VmSnapshotStatus;
     if ('phase' in plan) assert.equal(phase, plan.phase);
     if ('requeueAfterMs' in plan) assert.equal(requeueAfterMs, plan.requeueAfterMs);
     const failure = findCondition(conditions, 'Failure');
@@ -302,7 +302,7 @@ test('keeps the finalizers of other controllers', () => {
 
 test('an unchanged status has no new timestamps and no Events', () => {
   const snapshot = aSnapshot({}, TAKEN);
-  const once = decideSnapshot(aWorld({ snapshot })).status as SnapshotStatus;
+  const once = decideSnapshot(aWorld({ snapshot })).status as VmSnapshotStatus;
   const again = decideSnapshot(aWorld({ snapshot: aSnapshot({}, once), now: LATE }));
   assert.deepEqual([again.status, again.events], [once, []]);
 });

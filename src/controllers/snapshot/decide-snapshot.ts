@@ -1,6 +1,6 @@
 /** Decides the next step of one VirtualMachineSnapshot. The copies of the disks belong to decide-content.ts. Pure. */
 import { VM_SNAPSHOT_FINALIZER } from '#api/names.ts';
-import { VIRTUAL_MACHINE_SNAPSHOTS, wasTaken } from '#api/virtual-machine-snapshot/kind.ts';
+import { VIRTUAL_MACHINE_SNAPSHOTS, isSnapshotComplete } from '#api/virtual-machine-snapshot/kind.ts';
 import {
   VIRTUAL_MACHINE_SNAPSHOT_CONTENTS,
   type VirtualMachineSnapshotContent,
@@ -11,8 +11,8 @@ import { deletingStatus, buildSnapshotStatus } from '#controllers/snapshot/snaps
 import { untilDeadlineMs, type SnapshotWorld } from '#controllers/snapshot/snapshot-world.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
 import type { EventNote } from '#runtime/events.ts';
-import { NOTHING, type Change, type Plan } from '#runtime/plan.ts';
-import { holdBy, releaseFrom } from '#runtime/finalizer.ts';
+import { EMPTY_PLAN, type Change, type Plan } from '#runtime/plan.ts';
+import { requireFinalizer, releaseFinalizer } from '#runtime/finalizer.ts';
 
 type Rule = (world: SnapshotWorld) => Plan | undefined;
 
@@ -55,7 +55,7 @@ function eventsAt(stage: SnapshotStage, { snapshot }: SnapshotWorld): EventNote[
     const message = `${subject} failed: ${stage.message}`;
     return [{ type: 'Warning', reason: 'VirtualMachineSnapshotFailed', message }];
   }
-  if (stage.is !== 'taken' || wasTaken(snapshot)) return [];
+  if (stage.is !== 'taken' || isSnapshotComplete(snapshot)) return [];
   return [{ type: 'Normal', reason: 'VirtualMachineSnapshotReady', message: `${subject} is ready` }];
 }
 
@@ -63,23 +63,23 @@ function eventsAt(stage: SnapshotStage, { snapshot }: SnapshotWorld): EventNote[
 function removeDeleted(world: SnapshotWorld): Plan | undefined {
   const { snapshot, content, hasRestore } = world;
   if (!isDeleting(snapshot)) return undefined;
-  const isRetained = snapshot.spec.deletionPolicy === 'Retain' && wasTaken(snapshot);
+  const isRetained = snapshot.spec.deletionPolicy === 'Retain' && isSnapshotComplete(snapshot);
   if (content !== undefined && !isRetained) return { changes: deleteContent(content), status: deletingStatus(world) };
   // A restore finds the content by the snapshot.
   if (content !== undefined && hasRestore) return { changes: [], status: deletingStatus(world) };
   const why = isRetained ? 'the content is retained' : 'the content is deleted';
-  const release = releaseFrom(VM_SNAPSHOT_FINALIZER, VIRTUAL_MACHINE_SNAPSHOTS, snapshot, why);
-  return release === undefined ? NOTHING : { changes: [release] };
+  const release = releaseFinalizer(VM_SNAPSHOT_FINALIZER, VIRTUAL_MACHINE_SNAPSHOTS, snapshot, why);
+  return release === undefined ? EMPTY_PLAN : { changes: [release] };
 }
 
 function holdFirst({ snapshot }: SnapshotWorld): Plan | undefined {
-  const hold = holdBy(VM_SNAPSHOT_FINALIZER, VIRTUAL_MACHINE_SNAPSHOTS, snapshot);
+  const hold = requireFinalizer(VM_SNAPSHOT_FINALIZER, VIRTUAL_MACHINE_SNAPSHOTS, snapshot);
   return hold === undefined ? undefined : { changes: [hold] };
 }
 
 function cleanUpFailed({ snapshot, content }: SnapshotWorld): Plan | undefined {
   if (snapshot.status?.phase !== 'Failed') return undefined;
-  return content === undefined ? NOTHING : { changes: deleteContent(content) };
+  return content === undefined ? EMPTY_PLAN : { changes: deleteContent(content) };
 }
 
 /** Deletes the content. The garbage collector then deletes the copies of the disks. */

@@ -15,7 +15,7 @@ import { PERSISTENT_VOLUMES } from '#kube/core-kinds.ts';
 import { controllerUid, type Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOT_CLASSES, VOLUME_SNAPSHOTS, type VolumeSnapshot } from '#kube/volume-snapshot-kinds.ts';
 import type { ControllerDefinition } from '#runtime/controller.ts';
-import { liveLook } from '#runtime/live-look.ts';
+import { createLiveReader } from '#runtime/live-reader.ts';
 
 type Content = Stored<VirtualMachineSnapshotContent>;
 interface Options {
@@ -33,7 +33,7 @@ export function createContentObserver({
   const volumeSnapshots = informer(VOLUME_SNAPSHOTS);
   const persistentVolumes = informer(PERSISTENT_VOLUMES);
   const classes = informer(VOLUME_SNAPSHOT_CLASSES);
-  const readLive = liveLook(client);
+  const readLive = createLiveReader(client);
 
   async function findSnapshot(
     { metadata, spec }: Content,

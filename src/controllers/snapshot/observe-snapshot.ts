@@ -2,7 +2,7 @@
  * Observes one VirtualMachineSnapshot. While it is in progress, the VM, its instance and its record are read live, so
  * that the content has their latest versions. The VM is held and cannot be started after it was read.
  */
-import { findState, stateOwnerOf } from '#api/persistent-state.ts';
+import { findStateClaim, stateOwnerOf } from '#api/persistent-state.ts';
 import { VIRTUAL_MACHINE_SNAPSHOTS, type VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import {
   VIRTUAL_MACHINE_SNAPSHOT_CONTENTS,
@@ -29,7 +29,7 @@ import { isDeleting, type Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOT_CLASSES } from '#kube/volume-snapshot-kinds.ts';
 import type { ControllerDefinition } from '#runtime/controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
-import { liveLook } from '#runtime/live-look.ts';
+import { createLiveReader } from '#runtime/live-reader.ts';
 
 /** The dependencies of an observer. */
 export type ObserverParts = Pick<ControllerParts, 'client' | 'informer' | 'clock'>;
@@ -44,7 +44,7 @@ export function createSnapshotObserver({ client, informer, clock }: ObserverPart
   const persistentVolumes = informer(PERSISTENT_VOLUMES);
   const classes = informer(VOLUME_SNAPSHOT_CLASSES);
   claims.addIndex(CLAIMS_BY_STATE, stateIndexKeysOf);
-  const readLive = liveLook(client);
+  const readLive = createLiveReader(client);
 
   async function findContent(
     snapshot: Stored<VirtualMachineSnapshot>,
@@ -68,7 +68,7 @@ export function createSnapshotObserver({ client, informer, clock }: ObserverPart
 
   function stateOf(vm: Stored<VirtualMachine>): StateClaim | undefined {
     const candidates = claims.byIndex(CLAIMS_BY_STATE, stateIndexKey(vm.metadata));
-    const claim = findState(candidates, stateOwnerOf(vm));
+    const claim = findStateClaim(candidates, stateOwnerOf(vm));
     return claim && { claim, ...observeVolume(claim) };
   }
 

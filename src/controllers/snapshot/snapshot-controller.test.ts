@@ -40,7 +40,7 @@ async function startScene(t: TestContext): Promise<VmiScene> {
     'copies',
     copies,
   );
-  await scene.claim('disk', { storageClassName: '' });
+  await scene.addClaim('disk', { storageClassName: '' });
   await create(scene, VMS, 'VirtualMachine', 'db', { spec: { runStrategy: 'Manual', template: { spec: SPEC } } });
   return scene;
 }
@@ -123,7 +123,7 @@ test('each awaited object triggers a reconcile, and a deletion removes everythin
   const { status } = await scene.ok('GET', `${SNAPSHOTS}/snap`);
   assert.deepEqual([status.readyToUse, status.creationTime], [true, '2030-01-01T00:00:00Z']);
   assert.ok(
-    (await scene.events('snap')).includes(
+    (await scene.eventsOf('snap')).includes(
       'Normal VirtualMachineSnapshotReady VirtualMachineSnapshot snap of VM db is ready',
     ),
   );

@@ -37,7 +37,7 @@ import {
   vmChangeSource,
 } from '#controllers/snapshot/sources.ts';
 import { stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
-import { UNFINISHED_BY_VM, unfinishedSnapshotOf } from '#controllers/vm/lock.ts';
+import { UNFINISHED_BY_VM, vmKeysOfUnfinishedSnapshot } from '#controllers/vm/lock.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from '#kube/core-kinds.ts';
 import { VOLUME_SNAPSHOT_CLASSES, VOLUME_SNAPSHOTS } from '#kube/volume-snapshot-kinds.ts';
 import {
@@ -67,7 +67,7 @@ function defineSnapshots(parts: ControllerParts): ControllerDefinition<SnapshotW
   const claims = informer(PERSISTENT_VOLUME_CLAIMS);
   const persistentVolumes = informer(PERSISTENT_VOLUMES);
   const classes = informer(VOLUME_SNAPSHOT_CLASSES);
-  snapshots.addIndex(UNFINISHED_BY_VM, unfinishedSnapshotOf);
+  snapshots.addIndex(UNFINISHED_BY_VM, vmKeysOfUnfinishedSnapshot);
   snapshots.addIndex(IN_PROGRESS, (snapshot) => (isSnapshotInProgress(snapshot) ? [IN_PROGRESS] : []));
   restores.addIndex(UNFINISHED_BY_SNAPSHOT, snapshotKeysOfRestore);
   vms.addIndex(HELD_BY_CLAIM, heldClaimKeysOf);

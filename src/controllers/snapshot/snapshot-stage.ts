@@ -9,7 +9,7 @@ import { instanceUidOf } from '#controllers/snapshot/build-content.ts';
 import { untilDeadlineMs, type HeldVm, type SnapshotWorld } from '#controllers/snapshot/snapshot-world.ts';
 import { checkHeldVm } from '#controllers/snapshot/source-volumes.ts';
 import { isDeleting } from '#kube/meta.ts';
-import { wasTaken } from '#api/virtual-machine-snapshot/kind.ts';
+import { isSnapshotComplete } from '#api/virtual-machine-snapshot/kind.ts';
 
 export interface Explanation {
   /** Reason of the conditions, in CamelCase. */
@@ -28,7 +28,8 @@ export const CONTENT_MISSING = 'VirtualMachineSnapshotContent does not exist';
 /** Returns the stage of a snapshot that has not failed before and is not being deleted. */
 export function stageOf(world: SnapshotWorld): SnapshotStage {
   const { snapshot, content, now } = world;
-  if (wasTaken(snapshot) || (content?.status?.readyToUse === true && !isDeleting(content))) return { is: 'taken' };
+  if (isSnapshotComplete(snapshot) || (content?.status?.readyToUse === true && !isDeleting(content)))
+    return { is: 'taken' };
   const failure = findPermanentFailure(world);
   if (failure !== undefined) return { is: 'failed', ...failure };
   const stage = unfinishedStage(world);

@@ -1,5 +1,5 @@
 /** The whole status of a VirtualMachineSnapshot, computed from the world and its stage. Pure. */
-import { SNAPSHOT_COMPLETED, wasTaken, type SnapshotStatus } from '#api/virtual-machine-snapshot/kind.ts';
+import { SNAPSHOT_COMPLETED, isSnapshotComplete, type VmSnapshotStatus } from '#api/virtual-machine-snapshot/kind.ts';
 import type { VirtualMachineSnapshotContent } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { indicationsOfContent } from '#controllers/snapshot/build-content.ts';
 import { INDICATION_MESSAGES } from '#controllers/snapshot/indications.ts';
@@ -12,7 +12,7 @@ const COMPLETE: Explanation = { reason: SNAPSHOT_COMPLETED, message: 'Operation 
 const NOT_READY: Explanation = { reason: 'NotReady', message: 'Not ready' };
 const DELETING: Explanation = { reason: 'Deleting', message: 'VM snapshot is deleting' };
 
-export function buildSnapshotStatus(world: SnapshotWorld, stage: SnapshotStage): SnapshotStatus {
+export function buildSnapshotStatus(world: SnapshotWorld, stage: SnapshotStage): VmSnapshotStatus {
   switch (stage.is) {
     case 'taken':
       return takenStatus(world);
@@ -28,14 +28,14 @@ export function buildSnapshotStatus(world: SnapshotWorld, stage: SnapshotStage):
 }
 
 /** Keeps the reason of Progressing, from which wasTaken reads whether the snapshot was complete. */
-export function deletingStatus(world: SnapshotWorld): SnapshotStatus {
+export function deletingStatus(world: SnapshotWorld): VmSnapshotStatus {
   const { snapshot } = world;
-  const before = wasTaken(snapshot) ? COMPLETE : DELETING;
+  const before = isSnapshotComplete(snapshot) ? COMPLETE : DELETING;
   const conditions = buildConditions(world, [progressing('False', before), ready('False', DELETING)]);
   return { ...snapshot.status, phase: 'Deleting', conditions };
 }
 
-function unfinishedStatus(world: SnapshotWorld, progress: NextCondition): SnapshotStatus {
+function unfinishedStatus(world: SnapshotWorld, progress: NextCondition): VmSnapshotStatus {
   const { content } = world;
   return {
     ...knownFacts(world),
@@ -47,7 +47,7 @@ function unfinishedStatus(world: SnapshotWorld, progress: NextCondition): Snapsh
   };
 }
 
-function takenStatus(world: SnapshotWorld): SnapshotStatus {
+function takenStatus(world: SnapshotWorld): VmSnapshotStatus {
   const { snapshot, content } = world;
   const readyToUse = content?.status?.readyToUse === true;
   const error = readyToUse ? undefined : contentError(content);
@@ -71,7 +71,7 @@ function contentError(content: VirtualMachineSnapshotContent | undefined): strin
 }
 
 /** Leaves out the content, because it is deleted. */
-function failedStatus(world: SnapshotWorld, explanation: Explanation): SnapshotStatus {
+function failedStatus(world: SnapshotWorld, explanation: Explanation): VmSnapshotStatus {
   const { creationTime: _, ...facts } = knownFacts(world);
   return {
     ...facts,
@@ -87,7 +87,7 @@ function failedStatus(world: SnapshotWorld, explanation: Explanation): SnapshotS
 }
 
 /** Keeps the known facts also after the VM or the content was deleted. */
-function knownFacts({ snapshot, content, vm }: SnapshotWorld): SnapshotStatus {
+function knownFacts({ snapshot, content, vm }: SnapshotWorld): VmSnapshotStatus {
   const before = snapshot.status ?? {};
   const { sourceUID = vm?.metadata.uid, creationTime = content?.status?.creationTime } = before;
   const { indications, sourceIndications, snapshotVolumes } = before;
@@ -95,7 +95,7 @@ function knownFacts({ snapshot, content, vm }: SnapshotWorld): SnapshotStatus {
   return { sourceUID, creationTime, ...facts };
 }
 
-function factsOfContent(content: VirtualMachineSnapshotContent): SnapshotStatus {
+function factsOfContent(content: VirtualMachineSnapshotContent): VmSnapshotStatus {
   const { source, volumeBackups = [] } = content.spec;
   const included = new Set(volumeBackups.map(({ volumeName }) => volumeName));
   const all = source.virtualMachine.spec.template.spec?.volumes ?? [];
@@ -108,12 +108,12 @@ function factsOfContent(content: VirtualMachineSnapshotContent): SnapshotStatus 
   };
 }
 
-function contentName({ content }: SnapshotWorld): SnapshotStatus {
+function contentName({ content }: SnapshotWorld): VmSnapshotStatus {
   return content === undefined ? {} : { virtualMachineSnapshotContentName: content.metadata.name };
 }
 
 /** Returns the error with the time at which it was first reported. */
-function errorOf({ snapshot, now }: SnapshotWorld, message: string): SnapshotStatus['error'] {
+function errorOf({ snapshot, now }: SnapshotWorld, message: string): VmSnapshotStatus['error'] {
   const before = snapshot.status?.error;
   return before?.message === message ? before : { time: timestamp(now), message };
 }
@@ -129,7 +129,7 @@ function ready(status: 'True' | 'False', { reason, message }: Explanation): Next
 function buildConditions(
   { snapshot, now }: SnapshotWorld,
   conditions: readonly NextCondition[],
-): NonNullable<SnapshotStatus['conditions']> {
+): NonNullable<VmSnapshotStatus['conditions']> {
   const old = (snapshot.status?.conditions ?? []) as Condition[];
   return conditions.flatMap((next) => {
     const before = findCondition(old, next.type);

@@ -1,7 +1,7 @@
 /** Builders for tests of snapshots: valid objects that take overrides. */
 import { VM_SNAPSHOT_FINALIZER } from '#api/names.ts';
-import type { SnapshotSpec, SnapshotStatus, VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
-import type { Volume } from '#api/domain/volume.ts';
+import type { VmSnapshotSpec, VmSnapshotStatus, VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
@@ -23,8 +23,8 @@ function stored(name: string, uid: string, metadata: ObjectMeta = {}) {
 
 /** Builds a snapshot with its finalizer and no status. */
 export function aSnapshot(
-  spec: Partial<SnapshotSpec> = {},
-  status?: SnapshotStatus,
+  spec: Partial<VmSnapshotSpec> = {},
+  status?: VmSnapshotStatus,
   metadata: ObjectMeta = {},
 ): Stored<VirtualMachineSnapshot> {
   return {
@@ -36,13 +36,13 @@ export function aSnapshot(
   };
 }
 
-export const ROOT: Volume = { name: 'root', persistentVolumeClaim: { claimName: 'root-claim' } };
-export const DATA: Volume = { name: 'data', persistentVolumeClaim: { claimName: 'data-claim' } };
-export const SEED: Volume = { name: 'seed', cloudInitNoCloud: { userData: '#cloud-config' } };
+export const ROOT: VmiVolume = { name: 'root', persistentVolumeClaim: { claimName: 'root-claim' } };
+export const DATA: VmiVolume = { name: 'data', persistentVolumeClaim: { claimName: 'data-claim' } };
+export const SEED: VmiVolume = { name: 'seed', cloudInitNoCloud: { userData: '#cloud-config' } };
 
 /** Builds a VM that no snapshot holds. */
 export function aVm(
-  volumes: Volume[] = [ROOT, DATA, SEED],
+  volumes: VmiVolume[] = [ROOT, DATA, SEED],
   status: VmStatus = {},
   metadata: ObjectMeta = {},
 ): Stored<VirtualMachine> {
@@ -71,7 +71,7 @@ export function aVmi(
 }
 
 export interface VmiOverrides {
-  readonly volumes?: Volume[];
+  readonly volumes?: VmiVolume[];
   readonly status?: VmiStatus;
   readonly metadata?: ObjectMeta;
 }

@@ -1,5 +1,5 @@
 /** The world of one VirtualMachineSnapshot, and facts about it that several modules need. Pure. */
-import type { Volume } from '#api/domain/volume.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import { isSnapshotFinished, type VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import type { VirtualMachineSnapshotContent } from '#api/virtual-machine-snapshot-content/kind.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -41,7 +41,7 @@ export interface StateClaim extends Pick<SourceVolume, 'persistentVolume' | 'sna
 }
 
 export interface SourceVolume {
-  readonly volume: Volume;
+  readonly volume: VmiVolume;
   /** The claim of the volume. */
   readonly claim?: Stored<PersistentVolumeClaim>;
   /** The volume to which the claim is bound. */

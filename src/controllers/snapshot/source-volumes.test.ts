@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Volume } from '#api/domain/volume.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import { STATE_VOLUME } from '#api/persistent-state.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { buildVmSnapshotContent, idleVolumesOfContent } from '#controllers/snapshot/build-content.ts';
@@ -111,8 +111,8 @@ for (const [sentence, [held, want]] of Object.entries(checks)) {
   });
 }
 
-const hostDisk: Volume = { name: 'host', hostDisk: { path: '/disk', type: 'Disk' } };
-const ephemeral: Volume = { name: 'live', ephemeral: { persistentVolumeClaim: { claimName: 'base' } } };
+const hostDisk: VmiVolume = { name: 'host', hostDisk: { path: '/disk', type: 'Disk' } };
+const ephemeral: VmiVolume = { name: 'live', ephemeral: { persistentVolumeClaim: { claimName: 'base' } } };
 const contents: Record<string, [volumes: SourceVolume[], included: string[], leaves: boolean]> = {
   'includes a claim that can be copied': [[COPYABLE], ['root'], false],
   'leaves out the data of a claim that cannot be copied': [[NOT_COPYABLE], [], true],

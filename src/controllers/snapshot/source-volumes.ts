@@ -1,5 +1,5 @@
 /** Selects the volumes of a VM for a snapshot, and checks whether the VM is ready for it. Pure. */
-import { isFinal } from '#api/can.ts';
+import { isFinal } from '#api/verbs/decide-verb.ts';
 import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
 import type { HeldVm, SourceVolume } from '#controllers/snapshot/snapshot-world.ts';
 import { stateBackupName } from '#controllers/snapshot/state-backup.ts';

@@ -28,7 +28,7 @@ import {
 } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { compareQuantities, parseQuantity, type Quantity } from '#kube/quantity.ts';
-import { NOTHING, type Change, type Plan } from '#runtime/plan.ts';
+import { EMPTY_PLAN, type Change, type Plan } from '#runtime/plan.ts';
 
 /** Permanent: pods get a node only after such a claim is bound. */
 const NO_NODE_SELECTED =
@@ -57,31 +57,31 @@ export interface LocalClaimWorld {
 
 export function decideLocalClaim(world: LocalClaimWorld): Plan {
   const { claim } = world;
-  if (claim.metadata.deletionTimestamp !== undefined) return NOTHING;
+  if (claim.metadata.deletionTimestamp !== undefined) return EMPTY_PLAN;
   return claim.spec.volumeName ? expand(world) : provision(world);
 }
 
 function provision(world: LocalClaimWorld): Plan {
   const { claim, storageClass, volume, selectedNodeExists } = world;
-  if (storageClass?.provisioner !== LOCAL_PROVISIONER || volume !== undefined) return NOTHING;
+  if (storageClass?.provisioner !== LOCAL_PROVISIONER || volume !== undefined) return EMPTY_PLAN;
   const isRequested = claim.metadata.annotations?.[STORAGE_PROVISIONER] === LOCAL_PROVISIONER;
   const waitsForConsumer = storageClass.volumeBindingMode === 'WaitForFirstConsumer';
   const origin = dataOriginOf(claim, world.source);
   // The cluster asks only when there is a consumer. A node-local snapshot decides the node without one.
-  if (!isRequested && (!waitsForConsumer || origin.is === 'empty')) return NOTHING;
+  if (!isRequested && (!waitsForConsumer || origin.is === 'empty')) return EMPTY_PLAN;
   const reason = refuseClaim(claim, storageClass) ?? (origin.is === 'refused' ? origin.why : undefined);
   if (reason !== undefined) return failProvisioning(storageClass, reason);
-  if (origin.is === 'waiting') return NOTHING;
+  if (origin.is === 'waiting') return EMPTY_PLAN;
   if (!world.sourceNodeExists)
     return { ...failProvisioning(storageClass, sourceNodeLost(origin)), requeueAfterMs: LOST_NODE_RETRY_MS };
   const fixedNode = scopeOf(storageClass) === 'node' ? snapshotNodeOf(origin) : undefined;
   if (fixedNode !== undefined)
     return createVolume(world, storageClass, fixedNode, selectCopy(world, origin, fixedNode));
-  if (!isRequested) return NOTHING;
+  if (!isRequested) return EMPTY_PLAN;
   const selected = claim.metadata.annotations?.[SELECTED_NODE];
   if (selected !== undefined && !selectedNodeExists) return unselectNode(claim, selected);
   const node = selected ?? world.consumerNode;
-  if (waitsForConsumer && node === undefined) return NOTHING;
+  if (waitsForConsumer && node === undefined) return EMPTY_PLAN;
   if (scopeOf(storageClass) === 'node' && node === undefined) return failProvisioning(storageClass, NO_NODE_SELECTED);
   const target = scopeOf(storageClass) === 'node' ? node : undefined;
   return createVolume(world, storageClass, node, selectCopy(world, origin, target));
@@ -135,10 +135,10 @@ function unselectNode({ metadata }: LocalClaimWorld['claim'], node: string): Pla
 
 function expand(world: LocalClaimWorld): Plan {
   const { claim, volume, storageClass } = world;
-  if (volume === undefined || claim.status?.phase !== 'Bound' || !isLocalVolume(volume)) return NOTHING;
-  if (volume.spec.claimRef?.uid !== claim.metadata.uid) return NOTHING;
+  if (volume === undefined || claim.status?.phase !== 'Bound' || !isLocalVolume(volume)) return EMPTY_PLAN;
+  if (volume.spec.claimRef?.uid !== claim.metadata.uid) return EMPTY_PLAN;
   // The removal of the annotation at the end of the migration triggers another reconcile.
-  if (volume.metadata.annotations?.[INCOMING_NODE_ANNOTATION] !== undefined) return NOTHING;
+  if (volume.metadata.annotations?.[INCOMING_NODE_ANNOTATION] !== undefined) return EMPTY_PLAN;
   const requested = claim.spec.resources?.requests?.['storage'] ?? 0;
   const isLarger = isLess(volume.spec.capacity['storage'], requested);
   if (isLarger && storageClass?.allowVolumeExpansion !== true) {

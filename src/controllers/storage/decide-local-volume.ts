@@ -17,7 +17,7 @@ import { isLocalVolume } from '#controllers/storage/local-volume.ts';
 import { PERSISTENT_VOLUMES, type PersistentVolume } from '#kube/core-kinds.ts';
 import { formatPointer } from '#kube/json-pointer.ts';
 import type { Stored } from '#kube/meta.ts';
-import { NOTHING, type Plan } from '#runtime/plan.ts';
+import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
 export interface LocalVolumeWorld {
   readonly volume: Stored<PersistentVolume>;
@@ -36,13 +36,13 @@ export interface LocalVolumeWorld {
 export function decideLocalVolume(world: LocalVolumeWorld): Plan {
   const { volume, dataNodeExists, copyNodeExists, isBeingSnapshotted } = world;
   const { name, uid, deletionTimestamp } = volume.metadata;
-  if (!isLocalVolume(volume)) return NOTHING;
+  if (!isLocalVolume(volume)) return EMPTY_PLAN;
   if (!world.leftoverNodeExists) return giveUpLeftover(volume);
   if (deletionTimestamp !== undefined && !dataNodeExists) return reportLostNode(volume);
   if (!copyNodeExists && canFillAnywhere(volume)) return selectCopyNode(world);
   const released = volume.status?.phase === 'Released' && volume.spec.persistentVolumeReclaimPolicy === 'Delete';
   // A snapshot that is in progress must still be completed.
-  if (!released || deletionTimestamp !== undefined || isBeingSnapshotted) return NOTHING;
+  if (!released || deletionTimestamp !== undefined || isBeingSnapshotted) return EMPTY_PLAN;
   const why = `Deleted PersistentVolume ${name}: its claim was deleted, and the reclaim policy is Delete`;
   return { changes: [{ do: 'delete', type: PERSISTENT_VOLUMES, name: { name }, uid, why }] };
 }
@@ -105,7 +105,7 @@ function giveUpLeftover(volume: Stored<PersistentVolume>): Plan {
 
 function reportLostNode(volume: Stored<PersistentVolume>): Plan {
   const node = awaitedDataNode(volume);
-  if (node === undefined) return NOTHING;
+  if (node === undefined) return EMPTY_PLAN;
   const isCopying = volume.metadata.finalizers?.includes(VOLUME_COPY_FINALIZER) === true;
   const finalizersText = isCopying
     ? `finalizers ${VOLUME_COPY_FINALIZER} and ${VOLUME_DATA_FINALIZER}`

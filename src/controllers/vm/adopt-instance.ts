@@ -4,7 +4,7 @@
  */
 import { VM_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { ownedByVm } from '#api/virtual-machine/owner.ts';
+import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import type { Change } from '#runtime/plan.ts';
@@ -22,7 +22,7 @@ export function adoptInstance({ vm, foreignVmi, mayAdopt, lock }: VmWorld): Chan
   // A snapshot or restore that holds the VM began while the VM had no instance.
   if (foreignVmi === undefined || lock !== undefined || mayAdopt !== true || !isOrphan(foreignVmi)) return undefined;
   const { name, namespace, uid, resourceVersion, ownerReferences = [] } = foreignVmi.metadata;
-  const body = { metadata: { resourceVersion, ownerReferences: [...ownerReferences, ownedByVm(vm)] } };
+  const body = { metadata: { resourceVersion, ownerReferences: [...ownerReferences, vmOwnerReference(vm)] } };
   const why = `Adopted the virtual machine instance ${uid}, which an earlier virtual machine of this name orphaned`;
   const patch = { type: 'merge', body } as const;
   return {

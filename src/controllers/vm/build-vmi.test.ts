@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { buildVmi } from '#controllers/vm/build-vmi.ts';
-import { derivedMac } from '#api/derived-mac.ts';
+import { deriveMac } from '#api/derived-mac.ts';
 import { resolveIdentity } from '#controllers/vm/identity.ts';
 import { legacyUuid } from '#api/legacy-uuid.ts';
 import { observedGeneration, requiresRestart } from '#controllers/vm/restart-required.ts';
@@ -50,7 +50,7 @@ test('the spec contains every default that a start decides', () => {
       memory: { guest: '64Mi' },
       firmware: { uuid: legacyUuid('db') },
       devices: {
-        interfaces: [{ name: 'default', masquerade: {}, macAddress: derivedMac('vm-uid', 'default') }],
+        interfaces: [{ name: 'default', masquerade: {}, macAddress: deriveMac('vm-uid', 'default') }],
       },
     },
     networks: [{ name: 'default', pod: {} }],
@@ -72,7 +72,7 @@ test('hotpluggable, attached, optional and absent devices are in the spec, with 
   const volumes = ['a', 'b', 'c'].map(claim);
   const vm = aVm({ template: { domain: { devices: { disks, interfaces } }, volumes } });
   const { spec } = build(vm);
-  const macAddress = derivedMac('vm-uid', 'n');
+  const macAddress = deriveMac('vm-uid', 'n');
   assert.deepEqual([spec.domain.devices?.disks, spec.volumes], [disks, volumes]);
   assert.deepEqual(spec.domain.devices?.interfaces, [{ ...interfaces[0], macAddress }]);
   assert.deepEqual(resolveIdentity(vm, undefined).interfaces, [{ name: 'n', macAddress }]);
@@ -121,7 +121,7 @@ const OLD_INSTANCE: VmiSpec = {
     ...OLD.domain,
     devices: {
       ...OLD.domain.devices,
-      interfaces: [{ name: 'default', masquerade: {}, macAddress: derivedMac('vm-uid', 'default') }],
+      interfaces: [{ name: 'default', masquerade: {}, macAddress: deriveMac('vm-uid', 'default') }],
     },
   },
   networks: [{ name: 'default', pod: {} }],

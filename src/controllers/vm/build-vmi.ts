@@ -3,7 +3,7 @@ import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { SMBIOS_ANNOTATION, smbiosAnnotation } from '#api/smbios-annotation.ts';
 import { VM_FINALIZER, VM_NAME_LABEL, VMI_FINALIZER } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { ownedByVm } from '#api/virtual-machine/owner.ts';
+import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import type { IdentitySpec } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
@@ -38,7 +38,7 @@ export function buildVmi(
         ...smbiosAnnotation(identity.smbios),
         [VM_GENERATION_ANNOTATION]: String(generation),
       },
-      ownerReferences: [ownedByVm(vm)],
+      ownerReferences: [vmOwnerReference(vm)],
       finalizers: [VMI_FINALIZER, VM_FINALIZER],
     },
     spec: paused ? { ...spec, startStrategy: 'Paused' } : spec,

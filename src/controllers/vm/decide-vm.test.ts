@@ -251,8 +251,8 @@ test('a state claim of another owner is named in a condition and in one Event', 
 });
 
 test('the full status is written when a start fails', () => {
-  assert.equal(decideVm(aWorld({ vm: bare, identity: undefined })).goOn, true);
-  assert.equal(decideVm(aWorld()).goOn, true);
+  assert.equal(decideVm(aWorld({ vm: bare, identity: undefined })).continueOnError, true);
+  assert.equal(decideVm(aWorld()).continueOnError, true);
 });
 
 test('a failed creation of the instance is reported, a stale cache is not', () => {

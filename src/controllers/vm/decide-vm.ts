@@ -15,9 +15,9 @@ import { vmStatusOf } from '#controllers/vm/vm-status.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { restoredFrom } from '#api/virtual-machine-identity/restored-vm.ts';
 import { findCondition } from '#kube/conditions.ts';
-import { isStale, textOf } from '#runtime/apply.ts';
+import { isStale, errorText } from '#runtime/apply.ts';
 import type { EventNote } from '#runtime/events.ts';
-import type { Failure, Plan } from '#runtime/plan.ts';
+import type { FailedChange, Plan } from '#runtime/plan.ts';
 import { isDeleting } from '#kube/meta.ts';
 
 type Rule = (world: VmWorld) => Plan | undefined;
@@ -68,10 +68,10 @@ function eventsOf(world: VmWorld): EventNote[] {
 }
 
 /** Returns the status after a failed change, or undefined: without failures, the next reconcile computes the status. */
-export function concludeVm(world: VmWorld, failures: readonly Failure[]): Plan['status'] {
+export function concludeVm(world: VmWorld, failures: readonly FailedChange[]): Plan['status'] {
   const failure = failures.find(({ error }) => !isStale(error));
   if (failure === undefined) return undefined;
-  const cause = textOf(failure.error);
+  const cause = errorText(failure.error);
   const start = { reason: FAILED_INSTANCE_CREATE, message: `Failure while starting VMI: ${cause}` };
   // deleteProtected keeps its old value: a change is reported with an Event, by the next reconcile.
   const { deleteProtected } = world.vm.status ?? {};
@@ -148,7 +148,7 @@ function persistFirmware(world: VmWorld): Plan | undefined {
   const firmware = missingFirmware(world);
   if (firmware === undefined || mayStart(world)) return undefined;
   // concludeVm reports a failure in the status; on success the next reconcile computes the full status.
-  return { changes: [patchVm(world.vm, { firmware }, 'the template has no firmware uuid')], goOn: true };
+  return { changes: [patchVm(world.vm, { firmware }, 'the template has no firmware uuid')], continueOnError: true };
 }
 
 function startWanted(world: VmWorld): Plan | undefined {

@@ -8,7 +8,7 @@ import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
-import { releaseFrom } from '#runtime/finalizer.ts';
+import { releaseFinalizer } from '#runtime/finalizer.ts';
 import type { Change } from '#runtime/plan.ts';
 
 const ORPHAN_FINALIZER = 'orphan';
@@ -23,12 +23,12 @@ export function stopInstance(vmi: Stored<VirtualMachineInstance>): Change {
 export function removeVm({ vm, vmi }: VmWorld): Change | undefined {
   const leavesInstance = vm.metadata.finalizers?.includes(ORPHAN_FINALIZER) === true;
   if (vmi === undefined || leavesInstance)
-    return releaseFrom(VM_FINALIZER, VIRTUAL_MACHINES, vm, 'the VM has no instance left to stop');
+    return releaseFinalizer(VM_FINALIZER, VIRTUAL_MACHINES, vm, 'the VM has no instance left to stop');
   return isDeleting(vmi) ? undefined : stopInstance(vmi);
 }
 
 /** Removes the finalizer from an instance under deletion, whether or not its VM still exists. */
 export function releaseInstance(vmi: Stored<VirtualMachineInstance> | undefined): Change | undefined {
   if (vmi === undefined || !isDeleting(vmi)) return undefined;
-  return releaseFrom(VM_FINALIZER, VIRTUAL_MACHINE_INSTANCES, vmi, 'the deletion of the instance was observed');
+  return releaseFinalizer(VM_FINALIZER, VIRTUAL_MACHINE_INSTANCES, vmi, 'the deletion of the instance was observed');
 }

@@ -1,7 +1,7 @@
 /** Interfaces that come and go while the guest runs. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { derivedMac } from '#api/derived-mac.ts';
+import { deriveMac } from '#api/derived-mac.ts';
 import { planHotplug } from '#controllers/vm/hotplug.ts';
 import {
   nic,
@@ -139,8 +139,8 @@ test('the MAC address of an interface is recorded before the guest sees it', () 
   const [change, ...others] = planHotplug({ ...world, identity: known })?.changes ?? [];
   assert.ok(change?.do === 'patch' && others.length === 0);
   assert.equal(change.type.kind, 'VirtualMachineIdentity');
-  const macs = ['a', 'b'].map((name) => ({ name, macAddress: derivedMac('vm-uid', name) }));
+  const macs = ['a', 'b'].map((name) => ({ name, macAddress: deriveMac('vm-uid', name) }));
   assert.deepEqual(change.patch.body, { metadata: { resourceVersion: '1' }, spec: { interfaces: macs } });
   const { interfaces } = afterHotplug(world).spec.domain.devices ?? {};
-  assert.equal(interfaces?.[1]?.macAddress, derivedMac('vm-uid', 'b'));
+  assert.equal(interfaces?.[1]?.macAddress, deriveMac('vm-uid', 'b'));
 });

@@ -2,7 +2,7 @@
  * Builds the patch that applies hotplug steps to an instance. It fails if the lists have changed since they were read.
  * Pure.
  */
-import type { JsonPatchOperation } from '#api/can.ts';
+import type { JsonPatchOperation } from '#api/verbs/decide-verb.ts';
 import type { Interface } from '#api/domain/interface.ts';
 import { formatEphemeralVolumes } from '#api/ephemeral-volumes.ts';
 import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';

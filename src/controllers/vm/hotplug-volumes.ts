@@ -4,9 +4,9 @@
  * again when the guest has released it. A disk in use is not unplugged to change, for example, its serial or cache:
  * that needs a restart. Volumes that were plugged into the instance for this run only are left alone. Pure.
  */
-import { isMovable, isPlugged } from '#api/disk-bus.ts';
+import { isHotpluggable, isPlugged } from '#api/disk-bus.ts';
 import { disk as diskSchema, type Disk } from '#api/domain/disk.ts';
-import { volume as volumeSchema, type Volume } from '#api/domain/volume.ts';
+import { vmiVolumeSchema as volumeSchema, type VmiVolume } from '#api/domain/volume.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { normalizeValue } from '#controllers/vm/normalize-value.ts';
@@ -14,7 +14,7 @@ import { deepEqual } from '#kube/deep.ts';
 
 /** A volume and its disk, which have the same name. */
 export interface AttachedVolume {
-  readonly volume: Volume;
+  readonly volume: VmiVolume;
   readonly disk: Disk;
 }
 
@@ -82,7 +82,7 @@ function attachedOf({ domain, volumes = [] }: VmiSpec): Map<string, AttachedVolu
 }
 
 function canHotplug({ volume, disk }: AttachedVolume): boolean {
-  return isMovable(disk, volume);
+  return isHotpluggable(disk, volume);
 }
 
 /** Reports whether the disk is plugged before and after, on the same claim. */

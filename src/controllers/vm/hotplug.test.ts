@@ -64,9 +64,9 @@ test('a change that hotplug cannot apply still needs a restart', () => {
 
 test('decideVm plans hotplug, and concludeVm reports its failure', () => {
   const world = worldOf(asked);
-  const { changes, goOn } = decideVm(world);
+  const { changes, continueOnError } = decideVm(world);
   const [change] = changes;
-  assert.ok(change !== undefined && goOn === true);
+  assert.ok(change !== undefined && continueOnError === true);
   const status = concludeVm(world, [{ change, error: new Error('no room') }]);
   const conditions = (status?.['conditions'] ?? []) as { type: string; reason?: string; message?: string }[];
   const failure = conditions.find(({ type }) => type === 'Failure');

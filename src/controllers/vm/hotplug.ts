@@ -74,7 +74,7 @@ export function planHotplug(world: VmWorld): Plan | undefined {
     interfaces.plug.map(({ nic }) => nic.name),
   );
   // concludeVm reports a failure in the status; on success the next reconcile computes the full status.
-  if (macs.length > 0) return { changes: macs, goOn: true };
+  if (macs.length > 0) return { changes: macs, continueOnError: true };
   const body = buildHotplugPatch(vmi, steps);
   if (body.length === 0) return undefined;
   const { name, namespace, uid } = vmi.metadata;
@@ -83,7 +83,7 @@ export function planHotplug(world: VmWorld): Plan | undefined {
   return {
     changes: [{ do: 'patch', type: VIRTUAL_MACHINE_INSTANCES, name: { name, namespace }, uid, patch, why }],
     events: [...volumeEvents(volumes), ...interfaceEvents(interfaces)],
-    goOn: true,
+    continueOnError: true,
   };
 }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { derivedMac } from '#api/derived-mac.ts';
+import { deriveMac } from '#api/derived-mac.ts';
 import { test } from 'node:test';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { IdentitySpec } from '#api/virtual-machine-identity/kind.ts';
@@ -21,10 +21,10 @@ test('the legacy uuid is the same as in KubeVirt', () => {
 });
 
 test('a derived MAC address is locally administered and depends only on the VM and the interface', () => {
-  assert.match(derivedMac('vm-uid', 'a'), /^02(:[0-9a-f]{2}){5}$/);
-  assert.equal(derivedMac('vm-uid', 'a'), derivedMac('vm-uid', 'a'));
-  assert.notEqual(derivedMac('vm-uid', 'a'), derivedMac('vm-uid', 'b'));
-  assert.notEqual(derivedMac('vm-uid', 'a'), derivedMac('other', 'a'));
+  assert.match(deriveMac('vm-uid', 'a'), /^02(:[0-9a-f]{2}){5}$/);
+  assert.equal(deriveMac('vm-uid', 'a'), deriveMac('vm-uid', 'a'));
+  assert.notEqual(deriveMac('vm-uid', 'a'), deriveMac('vm-uid', 'b'));
+  assert.notEqual(deriveMac('vm-uid', 'a'), deriveMac('other', 'a'));
 });
 
 interface Case {
@@ -36,7 +36,7 @@ interface Case {
 
 const noInterface = { autoattachPodInterface: false };
 const nics = { interfaces: [{ name: 'a' }, { name: 'b', macAddress: 'de:ad:00:00:be:ef' }] };
-const DERIVED = [{ name: 'a', macAddress: derivedMac('vm-uid', 'a') }];
+const DERIVED = [{ name: 'a', macAddress: deriveMac('vm-uid', 'a') }];
 
 const FROM_TEMPLATE = { name: 'b', macAddress: 'de:ad:00:00:be:ef', fromTemplate: true };
 
@@ -88,7 +88,7 @@ const cases: Record<string, Case> = {
   },
   'the interface that is attached by default has a MAC address, too': {
     template: { domain: { firmware: { uuid: UUID } } },
-    want: { firmware: { uuid: UUID }, interfaces: [{ name: 'default', macAddress: derivedMac('vm-uid', 'default') }] },
+    want: { firmware: { uuid: UUID }, interfaces: [{ name: 'default', macAddress: deriveMac('vm-uid', 'default') }] },
   },
 };
 

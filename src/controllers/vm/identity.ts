@@ -3,22 +3,22 @@
  * writes it to the identity record. Values come from the template, then the record, then the instance; missing ones are
  * derived from the uid and name of the VM, so that a repetition after a lost write gives the same values. Pure.
  */
-import { derivedMac } from '#api/derived-mac.ts';
+import { deriveMac } from '#api/derived-mac.ts';
 import type { Smbios } from '#api/domain/chassis.ts';
-import { readableSmbios, readSmbios } from '#api/smbios-annotation.ts';
+import { pickValidSmbios, readSmbios } from '#api/smbios-annotation.ts';
 import { RECORD_FINALIZER } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { ownedByVm } from '#api/virtual-machine/owner.ts';
+import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import {
   type IdentitySpec,
   VIRTUAL_MACHINE_IDENTITIES,
   type VirtualMachineIdentity,
 } from '#api/virtual-machine-identity/kind.ts';
-import { isVanishing } from '#api/virtual-machine-identity/record-state.ts';
+import { isBeingRemoved } from '#api/virtual-machine-identity/record-state.ts';
 import { restoredFrom } from '#api/virtual-machine-identity/restored-vm.ts';
 import { isOfVm, missingRecordMetadata } from '#controllers/vm/record-finalizer.ts';
 import { interfacesOf } from '#api/attached-interfaces.ts';
-import { uuidOfUnseen } from '#api/uuid-admission.ts';
+import { deriveMissingUuid } from '#api/uuid-admission.ts';
 import { templateSpec, type VmWorld } from '#controllers/vm/vm-world.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { apiVersionOf, controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
@@ -38,9 +38,10 @@ export function resolveIdentity(
   defaults: IdentityDefaults = {},
 ): IdentitySpec {
   const spec = templateSpec(vm);
-  const uuid = spec.domain.firmware?.uuid || known?.firmware?.uuid || uuidOfUnseen(vm, defaults.uuidAdmissionSince);
+  const uuid =
+    spec.domain.firmware?.uuid || known?.firmware?.uuid || deriveMissingUuid(vm, defaults.uuidAdmissionSince);
   const serial = spec.domain.firmware?.serial || known?.firmware?.serial;
-  const smbios = known === undefined ? readableSmbios(defaults.smbios) : known.smbios;
+  const smbios = known === undefined ? pickValidSmbios(defaults.smbios) : known.smbios;
   // An address that came from the template is dropped when the template no longer has it.
   const derived = known?.interfaces?.filter(({ fromTemplate }) => fromTemplate !== true) ?? [];
   const macs = new Map(derived.map(({ name, macAddress }) => [name, macAddress]));
@@ -49,7 +50,7 @@ export function resolveIdentity(
   const interfaces = interfacesOf(spec).map(({ name, macAddress }) =>
     macAddress
       ? { name, macAddress: normalizeMac(macAddress), fromTemplate: true }
-      : { name, macAddress: macs.get(name) ?? derivedMac(owner, name) },
+      : { name, macAddress: macs.get(name) ?? deriveMac(owner, name) },
   );
   return {
     firmware: { uuid, ...(serial ? { serial } : {}) },
@@ -96,7 +97,7 @@ export function knownIdentity(world: VmWorld): IdentitySpec | undefined {
  * this VM that is being deleted stays usable while it has our finalizer.
  */
 export function isForeignRecord(vm: Stored<VirtualMachine>, identity: Stored<VirtualMachineIdentity>): boolean {
-  if (isOfVm(identity, vm)) return isVanishing(identity);
+  if (isOfVm(identity, vm)) return isBeingRemoved(identity);
   return isDeleting(identity) || controllerUid(identity) !== undefined;
 }
 
@@ -151,7 +152,7 @@ export function recordIdentity(world: VmWorld): Change[] {
   const { configuration, uuidAdmissionSince } = world;
   const spec = resolveIdentity(vm, knownIdentity(world), { smbios: configuration.smbios, uuidAdmissionSince });
   if (record === undefined) {
-    const metadata = { name, namespace, finalizers: [RECORD_FINALIZER], ownerReferences: [ownedByVm(vm)] };
+    const metadata = { name, namespace, finalizers: [RECORD_FINALIZER], ownerReferences: [vmOwnerReference(vm)] };
     const object = { apiVersion: apiVersionOf(type), kind: type.kind, metadata, spec };
     const why = `Recorded the identity of the virtual machine with firmware uuid ${spec.firmware?.uuid}`;
     return [{ do: 'create', type, object, reason: 'IdentityRecorded', why }];

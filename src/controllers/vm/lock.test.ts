@@ -4,8 +4,8 @@ import { VM_RESTORE_FINALIZER, VM_SNAPSHOT_FINALIZER } from '#api/names.ts';
 import type { MigrationState } from '#api/migration-state.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
-import type { SnapshotStatus, VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
-import { lockOf, unfinishedRestoreOf, unfinishedSnapshotOf } from '#controllers/vm/lock.ts';
+import type { VmSnapshotStatus, VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
+import { lockOf, vmKeysOfUnfinishedRestore, vmKeysOfUnfinishedSnapshot } from '#controllers/vm/lock.ts';
 import { aVm, aVmi, DELETED } from '#controllers/vm/vm-world.fixture.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 
@@ -23,7 +23,7 @@ function aSnapshot(
   name: string,
   minute: number,
   metadata: ObjectMeta = {},
-  status?: SnapshotStatus,
+  status?: VmSnapshotStatus,
 ): Stored<VirtualMachineSnapshot> {
   return {
     apiVersion: 'snapshot.kubevirt.io/v1beta1',
@@ -153,27 +153,31 @@ for (const [name, { snapshots = [], restores = [], status, metadata, migrationSt
 }
 
 test('a restore that waits for its snapshot does not hold the VM', () => {
-  assert.deepEqual(unfinishedRestoreOf({ ...aRestore('r', 1), status: undefined }), []);
-  assert.deepEqual(unfinishedRestoreOf({ ...aRestore('r', 1), status: { complete: false } }), []);
+  assert.deepEqual(vmKeysOfUnfinishedRestore({ ...aRestore('r', 1), status: undefined }), []);
+  assert.deepEqual(vmKeysOfUnfinishedRestore({ ...aRestore('r', 1), status: { complete: false } }), []);
 });
 
 test('a finished snapshot under deletion does not hold the VM', () => {
   const conditions = [{ type: 'Progressing', status: 'False' as const, reason: 'Completed' }];
-  assert.deepEqual(unfinishedSnapshotOf(aSnapshot('a', 1, underDeletion, { phase: 'Deleting', conditions })), []);
-  assert.deepEqual(unfinishedSnapshotOf(aSnapshot('a', 1, underDeletion, { phase: 'Deleting' })), ['ns/db']);
+  assert.deepEqual(vmKeysOfUnfinishedSnapshot(aSnapshot('a', 1, underDeletion, { phase: 'Deleting', conditions })), []);
+  assert.deepEqual(vmKeysOfUnfinishedSnapshot(aSnapshot('a', 1, underDeletion, { phase: 'Deleting' })), ['ns/db']);
 });
 
 test('only unfinished work that names a VM is in the index', () => {
-  assert.deepEqual(unfinishedSnapshotOf(aSnapshot('a', 1)), ['ns/db']);
-  assert.deepEqual(unfinishedSnapshotOf(aSnapshot('a', 1, {}, { phase: 'InProgress' })), ['ns/db']);
-  assert.deepEqual(unfinishedSnapshotOf(aSnapshot('a', 1, {}, { phase: 'Succeeded' })), []);
-  assert.deepEqual(unfinishedSnapshotOf(aSnapshot('a', 1, {}, { phase: 'Failed' })), []);
+  assert.deepEqual(vmKeysOfUnfinishedSnapshot(aSnapshot('a', 1)), ['ns/db']);
+  assert.deepEqual(vmKeysOfUnfinishedSnapshot(aSnapshot('a', 1, {}, { phase: 'InProgress' })), ['ns/db']);
+  assert.deepEqual(vmKeysOfUnfinishedSnapshot(aSnapshot('a', 1, {}, { phase: 'Succeeded' })), []);
+  assert.deepEqual(vmKeysOfUnfinishedSnapshot(aSnapshot('a', 1, {}, { phase: 'Failed' })), []);
   const other = { ...aSnapshot('a', 1), spec: { source: { kind: 'VirtualMachinePool', name: 'db' } } };
-  assert.deepEqual(unfinishedSnapshotOf(other), []);
+  assert.deepEqual(vmKeysOfUnfinishedSnapshot(other), []);
   const restore = aRestore('r', 1);
-  assert.deepEqual(unfinishedRestoreOf(restore), ['ns/db']);
-  assert.deepEqual(unfinishedRestoreOf({ ...restore, status: { restores: [] } }), ['ns/db'], 'it creates its target');
-  assert.deepEqual(unfinishedRestoreOf({ ...restore, status: { complete: true } }), []);
+  assert.deepEqual(vmKeysOfUnfinishedRestore(restore), ['ns/db']);
+  assert.deepEqual(
+    vmKeysOfUnfinishedRestore({ ...restore, status: { restores: [] } }),
+    ['ns/db'],
+    'it creates its target',
+  );
+  assert.deepEqual(vmKeysOfUnfinishedRestore({ ...restore, status: { complete: true } }), []);
   const failed = { conditions: [{ type: 'Failure', status: 'True' as const }] };
-  assert.deepEqual(unfinishedRestoreOf({ ...restore, status: failed }), []);
+  assert.deepEqual(vmKeysOfUnfinishedRestore({ ...restore, status: failed }), []);
 });

@@ -20,12 +20,12 @@ export interface VmLock {
 /** The name of an index: unfinished snapshots, and restores that have begun, by the key of their VM. */
 export const UNFINISHED_BY_VM = 'unfinished-by-vm';
 
-export function unfinishedSnapshotOf(snapshot: Stored<VirtualMachineSnapshot>): string[] {
+export function vmKeysOfUnfinishedSnapshot(snapshot: Stored<VirtualMachineSnapshot>): string[] {
   return isSnapshotFinished(snapshot) ? [] : vmKeys(snapshot, snapshot.spec.source);
 }
 
 /** Ignores a restore that has not begun: it waits for its snapshot, which may itself wait for the VM. */
-export function unfinishedRestoreOf(restore: Stored<VirtualMachineRestore>): string[] {
+export function vmKeysOfUnfinishedRestore(restore: Stored<VirtualMachineRestore>): string[] {
   return isRestoreFinished(restore) || !hasRestoreBegun(restore) ? [] : vmKeys(restore, restore.spec.target);
 }
 

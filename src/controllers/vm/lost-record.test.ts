@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { derivedMac } from '#api/derived-mac.ts';
+import { deriveMac } from '#api/derived-mac.ts';
 import { IMPORTED_DEVICES_ANNOTATION, NEW_LAYOUT_ANNOTATION } from '#api/names.ts';
 import { smbiosAnnotation } from '#api/smbios-annotation.ts';
 import type { IdentitySpec } from '#api/virtual-machine-identity/kind.ts';
-import type { RecordedInSnapshot } from '#api/virtual-machine-identity/record-state.ts';
+import type { SnapshotRecord } from '#api/virtual-machine-identity/record-state.ts';
 import type { RunStrategy, VmStatus } from '#api/virtual-machine/schema.ts';
 import { decideVm } from '#controllers/vm/decide-vm.ts';
 import { knownIdentity, recordIdentity } from '#controllers/vm/identity.ts';
@@ -14,7 +14,7 @@ import { aRecord, aVm, aVmi, aWorld, CONFIGURATION, DELETED, RAN, UUID } from '#
 const DEVICES = [{ id: 'nic-default', type: 'interface', device: 'virtio' }];
 const MAC = '02:00:00:00:00:07';
 const SAVED = { firmware: { uuid: UUID }, interfaces: [{ name: 'default', macAddress: MAC }] };
-const snapshot: RecordedInSnapshot = {
+const snapshot: SnapshotRecord = {
   name: 'nightly',
   takenAt: '2026-01-01T10:00:00Z',
   identity: { spec: SAVED, status: { devices: DEVICES } },
@@ -188,7 +188,7 @@ test('the running guest has precedence over the snapshot, which has the unplugge
     configuration: { ...CONFIGURATION, smbios: { manufacturer: 'Acme' } },
   });
   assert.deepEqual(knownIdentity(world)?.interfaces, [
-    { name: 'default', macAddress: derivedMac('vm-uid', 'default') },
+    { name: 'default', macAddress: deriveMac('vm-uid', 'default') },
     { name: 'away', macAddress: '02:00:00:00:00:09' },
   ]);
   const [change] = recordIdentity(world);

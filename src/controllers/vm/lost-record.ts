@@ -4,14 +4,14 @@
  * does not start before the record is rebuilt. If there is no source to rebuild it from, the start waits for a decision
  * of the user. Pure.
  */
-import { isFinal } from '#api/can.ts';
+import { isFinal } from '#api/verbs/decide-verb.ts';
 import { NEW_LAYOUT_ANNOTATION } from '#api/names.ts';
 import {
   acceptsNewLayout,
-  FROM_GUEST,
+  GUEST_SOURCE,
   lastRecordUid,
-  rebuiltFrom,
-  sourceAtRest,
+  rebuildCause,
+  describeOfflineSource,
 } from '#api/virtual-machine-identity/record-state.ts';
 import { restoredFrom } from '#api/virtual-machine-identity/restored-vm.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
@@ -38,7 +38,7 @@ type RecordRecovery =
 /** Returns the source, or undefined if the record is not lost. */
 export function recordRecoveryOf({ vm, vmi, lostRecord }: VmWorld): RecordRecovery | undefined {
   if (lostRecord === undefined || isDeleting(vm)) return undefined;
-  const source = sourceAtRest(vm, lostRecord.snapshot);
+  const source = describeOfflineSource(vm, lostRecord.snapshot);
   const isRunning = vmi !== undefined && !isFinal(vmi);
   if (!isRunning && source !== undefined) return { by: 'source', source };
   if (acceptsNewLayout(vm)) return { by: 'newLayout' };
@@ -71,9 +71,9 @@ export function lossCondition(world: VmWorld): NextCondition | undefined {
     ({ type: RECORD_LOST, status: 'True', reason, message }) as const;
   switch (recovery.by) {
     case 'guest':
-      return condition('Rebuilding', `The identity record is lost; it is being ${rebuiltFrom(FROM_GUEST)}`);
+      return condition('Rebuilding', `The identity record is lost; it is being ${rebuildCause(GUEST_SOURCE)}`);
     case 'source':
-      return condition('Rebuilding', `The identity record is lost; it is being ${rebuiltFrom(recovery.source)}`);
+      return condition('Rebuilding', `The identity record is lost; it is being ${rebuildCause(recovery.source)}`);
     case 'newLayout':
       return condition(
         'NewLayoutAccepted',

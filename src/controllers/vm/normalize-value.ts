@@ -2,7 +2,7 @@
 import { firmware } from '#api/domain/firmware.ts';
 import { networkInterface } from '#api/domain/interface.ts';
 import { isRecord } from '#kube/meta.ts';
-import { parseQuantity, quantityFault } from '#kube/quantity.ts';
+import { parseQuantity, findQuantityError } from '#kube/quantity.ts';
 import { isQuantity } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 
@@ -14,7 +14,8 @@ const CASE_INSENSITIVE: ReadonlySet<Schema | undefined> = new Set([
 /** Returns the value in a form that is equal (deepEqual) for all values of the schema with the same meaning. */
 export function normalizeValue(schema: Schema | undefined, value: unknown): unknown {
   if (value === null) return undefined;
-  if (schema !== undefined && isQuantity(schema)) return quantityFault(value) === undefined ? nanosOf(value) : value;
+  if (schema !== undefined && isQuantity(schema))
+    return findQuantityError(value) === undefined ? nanosOf(value) : value;
   if (typeof value === 'string') return CASE_INSENSITIVE.has(schema) ? value.toLowerCase() : value;
   if (Array.isArray(value)) return value.map((item) => normalizeValue(schema?.items, item));
   if (!isRecord(value)) return value;

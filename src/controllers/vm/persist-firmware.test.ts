@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import type { Firmware } from '#api/domain/firmware.ts';
 import { legacyUuid } from '#api/legacy-uuid.ts';
 import { VM_FINALIZER } from '#api/names.ts';
-import { uuidOfUnseen } from '#api/uuid-admission.ts';
+import { deriveMissingUuid } from '#api/uuid-admission.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { RunStrategy } from '#api/virtual-machine/schema.ts';
 import type { IdentitySpec } from '#api/virtual-machine-identity/kind.ts';
@@ -76,7 +76,7 @@ const cases: Record<string, Case> = {
   },
   'a younger VM that bypassed the webhook gets a random uuid': {
     world: { vm: bare, uuidAdmissionSince: '2026-01-01T11:00:00Z' },
-    want: [{ uuid: uuidOfUnseen(bare, '2026-01-01T11:00:00Z') }, NEW!],
+    want: [{ uuid: deriveMissingUuid(bare, '2026-01-01T11:00:00Z') }, NEW!],
   },
   'a younger VM with a record gets the uuid of its record': {
     world: { vm: bare, identity: recordOf(bare, { uuid: OTHER }), uuidAdmissionSince: '2026-01-01T11:00:00Z' },
@@ -171,7 +171,7 @@ for (const [name, { world, want }] of Object.entries(cases)) {
 
 test('a start writes the uuid with its other preparations, before it creates the instance', () => {
   const vm = aVm({ template: { domain: {} }, metadata: { finalizers: undefined } });
-  const { changes, goOn } = decideVm(aWorld({ vm, identity: undefined }));
+  const { changes, continueOnError } = decideVm(aWorld({ vm, identity: undefined }));
   assert.deepEqual(
     changes.map((change) => `${change.do} ${change.type.kind}`),
     ['patch VirtualMachine', 'create VirtualMachineIdentity'],
@@ -181,7 +181,7 @@ test('a start writes the uuid with its other preparations, before it creates the
     metadata: { resourceVersion: '1', finalizers: [VM_FINALIZER] },
     spec: { template: { spec: { domain: { machine: { type: 'q35' }, firmware: { uuid: LEGACY } } } } },
   });
-  assert.ok(patch.reason === 'FirmwareUUIDPersisted' && goOn === true);
+  assert.ok(patch.reason === 'FirmwareUUIDPersisted' && continueOnError === true);
 });
 
 test('a start writes the uuid before it creates the instance, if nothing else is missing', () => {
@@ -210,9 +210,9 @@ const failureOf = (status: ReturnType<typeof concludeVm>) =>
 test('U7: a failed patch is reported with its cause, a stale cache is not', () => {
   for (const vm of [bare, alwaysBare]) {
     const world = aWorld({ vm, identity: aRecord(vm) });
-    const { changes, goOn } = decideVm(world);
+    const { changes, continueOnError } = decideVm(world);
     const change = changes[0]!;
-    assert.equal(goOn, true);
+    assert.equal(continueOnError, true);
     assert.deepEqual(
       { ...failureOf(concludeVm(world, [{ change, error: new Error('no room') }])), lastTransitionTime: undefined },
       {

@@ -4,7 +4,7 @@
  * that the VM had is restored as well; serials are never generated. Pure.
  */
 import { legacyUuid } from '#api/legacy-uuid.ts';
-import { isYoungerThanAdmission } from '#api/uuid-admission.ts';
+import { isNewerThanAdmission } from '#api/uuid-admission.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { isOrphan } from '#controllers/vm/adopt-instance.ts';
 import type { VmFailure } from '#controllers/vm/conditions.ts';
@@ -41,7 +41,7 @@ export function missingFirmware(world: VmWorld): MissingFirmware | undefined {
 function describeOrigin(world: VmWorld): string {
   if (ownRecord(world)?.spec.firmware?.uuid) return 'which its identity record has';
   if (world.vmi?.spec.domain.firmware?.uuid) return 'which its instance has';
-  if (isYoungerThanAdmission(world.vm, world.uuidAdmissionSince)) return 'which is new: no webhook has set one';
+  if (isNewerThanAdmission(world.vm, world.uuidAdmissionSince)) return 'which is new: no webhook has set one';
   return 'which follows from its name as in older versions';
 }
 

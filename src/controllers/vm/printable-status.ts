@@ -1,5 +1,5 @@
 /** Computes the printable status of a VM: the first of PRINTABLE_STATUSES that applies. Pure. */
-import { isFinal } from '#api/can.ts';
+import { isFinal } from '#api/verbs/decide-verb.ts';
 import { isMigrating } from '#api/migration-state.ts';
 import { PRINTABLE_STATUSES, type PrintableStatus } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';

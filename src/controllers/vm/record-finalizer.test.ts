@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RECORD_FINALIZER, VM_FINALIZER } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { ownedByVm } from '#api/virtual-machine/owner.ts';
+import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { decideVm } from '#controllers/vm/decide-vm.ts';
 import { addRecordFinalizer, isReleasable, missingRecordMetadata } from '#controllers/vm/record-finalizer.ts';
@@ -93,7 +93,7 @@ test('a record of an older version gets the finalizer under every run strategy',
 test('an adopted record gets owner and finalizer at once', () => {
   const vm = aVm();
   const orphan = aRecord(vm, { ownerReferences: [], finalizers: [] });
-  const held = { ownerReferences: [ownedByVm(vm)], finalizers: [RECORD_FINALIZER] };
+  const held = { ownerReferences: [vmOwnerReference(vm)], finalizers: [RECORD_FINALIZER] };
   assert.deepEqual(missingRecordMetadata(vm, orphan), held);
   const plan = decideVm(aWorld({ vm, vmi: aVmi('Running', { vm }), identity: orphan }));
   assert.deepEqual(

@@ -4,12 +4,12 @@
  */
 import { RECORD_FINALIZER, VM_FINALIZER } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { ownedByVm } from '#api/virtual-machine/owner.ts';
+import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import { VIRTUAL_MACHINE_IDENTITIES, type VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
-import { isHeld } from '#api/virtual-machine-identity/record-state.ts';
+import { hasRecordFinalizer } from '#api/virtual-machine-identity/record-state.ts';
 import { restoredFrom, uidsOf } from '#api/virtual-machine-identity/restored-vm.ts';
 import { controllerUid, isDeleting, type ObjectMeta, type Stored } from '#kube/meta.ts';
-import { releaseFrom } from '#runtime/finalizer.ts';
+import { releaseFinalizer } from '#runtime/finalizer.ts';
 import type { Change } from '#runtime/plan.ts';
 
 /** Reports whether the record belongs to the VM, or to the VM that it was restored from. */
@@ -28,9 +28,9 @@ export function missingRecordMetadata(
   const former = restoredFrom(vm);
   const others = ownerReferences.filter(({ uid }) => uid !== former);
   return {
-    ...(isOwned ? {} : { ownerReferences: [...others, ownedByVm(vm)] }),
+    ...(isOwned ? {} : { ownerReferences: [...others, vmOwnerReference(vm)] }),
     // The API server refuses new finalizers on an object that is being deleted.
-    ...(isHeld(record) || isDeleting(record) ? {} : { finalizers: [...finalizers, RECORD_FINALIZER] }),
+    ...(hasRecordFinalizer(record) || isDeleting(record) ? {} : { finalizers: [...finalizers, RECORD_FINALIZER] }),
   };
 }
 
@@ -47,7 +47,7 @@ export function addRecordFinalizer(vm: Stored<VirtualMachine>, record: Stored<Vi
 
 /** Reports whether a record is being deleted and still has the finalizer; the VM must then be read from the server. */
 export function awaitsRelease(record: Stored<VirtualMachineIdentity> | undefined): boolean {
-  return record !== undefined && isDeleting(record) && isHeld(record);
+  return record !== undefined && isDeleting(record) && hasRecordFinalizer(record);
 }
 
 /**
@@ -62,5 +62,5 @@ export function isReleasable(record: Stored<VirtualMachineIdentity>, vm: Stored<
 }
 
 export function releaseRecord(record: Stored<VirtualMachineIdentity>): Change | undefined {
-  return releaseFrom(RECORD_FINALIZER, VIRTUAL_MACHINE_IDENTITIES, record, 'the VM of the record is gone');
+  return releaseFinalizer(RECORD_FINALIZER, VIRTUAL_MACHINE_IDENTITIES, record, 'the VM of the record is gone');
 }

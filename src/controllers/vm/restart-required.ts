@@ -1,6 +1,6 @@
 /** Decides whether the running instance differs from the template in a way that only a restart can change. Pure. */
-import { isFinal } from '#api/can.ts';
-import { isMovable, isPlugged } from '#api/disk-bus.ts';
+import { isFinal } from '#api/verbs/decide-verb.ts';
+import { isHotpluggable, isPlugged } from '#api/disk-bus.ts';
 import { vmiSpec, type VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { VM_GENERATION_ANNOTATION } from '#controllers/vm/build-vmi.ts';
 import { type DeviceSteps, decideDeviceSteps } from '#controllers/vm/hotplug.ts';
@@ -79,7 +79,7 @@ function bootDisks({ domain, volumes = [] }: VmiSpec): string[] | undefined {
   if ([...disks, ...interfaces].some(({ bootOrder }) => bootOrder !== undefined)) return undefined;
   const contents = new Map(volumes.map((volume) => [volume.name, volume]));
   const plugged = disks.filter(isPlugged);
-  const fixed = plugged.filter((disk) => !isMovable(disk, contents.get(disk.name)));
+  const fixed = plugged.filter((disk) => !isHotpluggable(disk, contents.get(disk.name)));
   return [plugged[0], ...fixed].map((disk) => disk?.name ?? '');
 }
 

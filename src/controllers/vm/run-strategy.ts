@@ -1,5 +1,5 @@
 /** Decides whether to start or stop a VM, from its run strategy, its instance and pending requests. Pure. */
-import { isFinal, runStrategyOf } from '#api/can.ts';
+import { isFinal, runStrategyOf } from '#api/verbs/decide-verb.ts';
 import type { RunStrategy } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { backoffLeftMs } from '#controllers/vm/start-failure.ts';

@@ -1,5 +1,5 @@
 /** Finds the reason why a VM cannot run or start; its condition Failure reports it. Pure. */
-import { runStrategyOf } from '#api/can.ts';
+import { runStrategyOf } from '#api/verbs/decide-verb.ts';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import { stateOwnerOf } from '#api/persistent-state.ts';
 import { describeConflicts, STATE_CONFLICT } from '#api/state-conflict.ts';

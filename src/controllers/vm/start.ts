@@ -22,7 +22,7 @@ export function planStart(world: VmWorld): Plan {
   const isWaiting = awaitsImport(world) || awaitsRebuild(world);
   if (preparations.length === 0 && isWaiting) return { changes: [], status: vmStatusOf(world) };
   // concludeVm reports a failure in the status.
-  return { changes: preparations.length > 0 ? preparations : [createInstance(world)], goOn: true };
+  return { changes: preparations.length > 0 ? preparations : [createInstance(world)], continueOnError: true };
 }
 
 function createInstance(world: VmWorld): Change {

@@ -8,14 +8,14 @@ import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { firmwareUuidOf } from '#api/firmware-uuid-index.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { LEGACY_UUID_METRIC } from '#api/legacy-uuid.ts';
-import { isMarked, restartMarkOf } from '#api/machine-types/restart-mark.ts';
+import { isRestartMarked, restartMarkOf } from '#api/machine-types/restart-mark.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { uuidAdmissionSince, VM_DEFINITION } from '#api/uuid-admission.ts';
 import { needsState, stateOwnerOf } from '#api/persistent-state.ts';
 import { findStateConflicts } from '#api/state-conflict.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES, type VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
-import { isRecordLost, newestRecordIn } from '#api/virtual-machine-identity/record-state.ts';
+import { isRecordLost, findNewestRecord } from '#api/virtual-machine-identity/record-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
@@ -31,7 +31,12 @@ import { concludeVm, decideVm } from '#controllers/vm/decide-vm.ts';
 import { releaseInstance } from '#controllers/vm/delete.ts';
 import { awaitsRelease, isReleasable, releaseRecord } from '#controllers/vm/record-finalizer.ts';
 import { ownRecord } from '#controllers/vm/identity.ts';
-import { lockOf, UNFINISHED_BY_VM, unfinishedRestoreOf, unfinishedSnapshotOf } from '#controllers/vm/lock.ts';
+import {
+  lockOf,
+  UNFINISHED_BY_VM,
+  vmKeysOfUnfinishedRestore,
+  vmKeysOfUnfinishedSnapshot,
+} from '#controllers/vm/lock.ts';
 import { persistsLegacyUuid } from '#controllers/vm/persist-firmware.ts';
 import { UuidHolders, vmAndSharerSource, type UuidSharers } from '#controllers/vm/uuid-holders.ts';
 import { neededClaimNames } from '#controllers/vmi/needed-volumes.ts';
@@ -39,8 +44,8 @@ import { templateSpec, type NeededClaim, type VmWorld } from '#controllers/vm/vm
 import { CUSTOM_RESOURCE_DEFINITIONS, PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import { type ControllerDefinition, defineController, source, startController } from '#runtime/controller.ts';
-import { liveLook } from '#runtime/live-look.ts';
-import { NOTHING } from '#runtime/plan.ts';
+import { createLiveReader } from '#runtime/live-reader.ts';
+import { EMPTY_PLAN } from '#runtime/plan.ts';
 
 const CONCURRENCY = 10;
 /** The name of an index: VMs that need persistent state, by the key of its claim (stateIndexKey). */
@@ -89,9 +94,9 @@ function definition({
   vms.addIndex(WITHOUT_UUID, (vm) => (firmwareUuidOf(vm) === undefined ? [WITHOUT_UUID] : []));
   vms.addIndex(BY_STATE, (vm) => (needsState(templateSpec(vm)) ? [stateIndexKey(vm.metadata)] : []));
   claims.addIndex(CLAIMS_BY_STATE, stateIndexKeysOf);
-  snapshots.addIndex(UNFINISHED_BY_VM, unfinishedSnapshotOf);
-  restores.addIndex(UNFINISHED_BY_VM, unfinishedRestoreOf);
-  const readLive = liveLook(client);
+  snapshots.addIndex(UNFINISHED_BY_VM, vmKeysOfUnfinishedSnapshot);
+  restores.addIndex(UNFINISHED_BY_VM, vmKeysOfUnfinishedRestore);
+  const readLive = createLiveReader(client);
   const holders = new UuidHolders();
   const legacyUuids = metrics.counter(LEGACY_UUID_METRIC.name, LEGACY_UUID_METRIC.help);
   legacyUuids.add(LEGACY_USE, 0);
@@ -139,7 +144,7 @@ function definition({
     vmi: Stored<VirtualMachineInstance> | undefined,
     signal: AbortSignal,
   ): Promise<Stored<VirtualMachineInstance> | undefined> {
-    if (!isMarked(vm) || restartMarkOf(vm, vmi).machineTypeRestartRequired === true) return undefined;
+    if (!isRestartMarked(vm) || restartMarkOf(vm, vmi).machineTypeRestartRequired === true) return undefined;
     const { name, namespace } = vm.metadata;
     return await readLive(VIRTUAL_MACHINE_INSTANCES, { name, namespace }, { signal });
   }
@@ -158,7 +163,7 @@ function definition({
     const { name, namespace } = vm.metadata;
     const identity = await readLive(VIRTUAL_MACHINE_IDENTITIES, { name, namespace }, { signal });
     if (!isRecordLost(vm, ownRecord({ vm, identity }))) return { identity };
-    return { identity, lostRecord: { snapshot: newestRecordIn(vm, contentsOf(contents, vm)) } };
+    return { identity, lostRecord: { snapshot: findNewestRecord(vm, contentsOf(contents, vm)) } };
   }
 
   return defineController<VmWorld | DeletedVmWorld>({
@@ -171,8 +176,8 @@ function definition({
       source(vmis),
       source(identities),
       source(claims, vmsOf),
-      source(snapshots, unfinishedSnapshotOf),
-      source(restores, unfinishedRestoreOf),
+      source(snapshots, vmKeysOfUnfinishedSnapshot),
+      source(restores, vmKeysOfUnfinishedRestore),
       // A lost record is rebuilt from the newest content.
       source(contents, contentVmKeys),
       // A new default machine type concerns the VMs without one; a running VM may need a restart for it.
@@ -217,10 +222,10 @@ function definition({
         releaseInstance(vmi),
         recordIsReleasable && record !== undefined ? releaseRecord(record) : undefined,
       ].filter((change) => change !== undefined);
-      return changes.length === 0 ? NOTHING : { changes, goOn: true };
+      return changes.length === 0 ? EMPTY_PLAN : { changes, continueOnError: true };
     },
     conclude: (world, failures) => ('vm' in world ? concludeVm(world, failures) : undefined),
-    applied(change) {
+    onApplied(change) {
       if (persistsLegacyUuid(change)) legacyUuids.add(LEGACY_USE);
     },
     subject: (world) => ('vm' in world ? world.vm : undefined),

@@ -1,5 +1,5 @@
 /** Computes the whole status of a VM from the world. Pure. */
-import { runStrategyOf } from '#api/can.ts';
+import { runStrategyOf } from '#api/verbs/decide-verb.ts';
 import { restartMarkOf, type RestartMark } from '#api/machine-types/restart-mark.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import { vmConditions, type VmFailure } from '#controllers/vm/conditions.ts';

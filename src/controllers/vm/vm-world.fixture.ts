@@ -2,7 +2,7 @@
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { RECORD_FINALIZER, STARTED_ANNOTATION, VM_FINALIZER } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { ownedByVm } from '#api/virtual-machine/owner.ts';
+import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import type { RunStrategy, VmStatus } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { startedMark } from '#api/virtual-machine-identity/restored-vm.ts';
@@ -77,7 +77,7 @@ export interface VmiOverrides {
 }
 
 export function aRecord(vm = aVm(), metadata: ObjectMeta = {}): Stored<VirtualMachineIdentity> {
-  const held = { finalizers: [RECORD_FINALIZER], ownerReferences: [ownedByVm(vm)] };
+  const held = { finalizers: [RECORD_FINALIZER], ownerReferences: [vmOwnerReference(vm)] };
   return {
     apiVersion: 'identity.selfsame.io/v1',
     kind: 'VirtualMachineIdentity',

@@ -4,7 +4,7 @@ import type { UuidSharers } from '#controllers/vm/uuid-holders.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
-import type { RecordedInSnapshot } from '#api/virtual-machine-identity/record-state.ts';
+import type { SnapshotRecord } from '#api/virtual-machine-identity/record-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
@@ -25,7 +25,7 @@ export interface VmWorld {
   /** True if the record is being deleted and its VM, as read from the server, no longer needs it. */
   readonly recordIsReleasable?: boolean;
   /** Set if the VM had a record with devices and the server does not have it any more. */
-  readonly lostRecord?: { readonly snapshot?: RecordedInSnapshot };
+  readonly lostRecord?: { readonly snapshot?: SnapshotRecord };
   readonly configuration: Configuration;
   /** The time since when uuid admission is active (api/uuid-admission.ts); undefined if it is not known. */
   readonly uuidAdmissionSince?: string | undefined;

@@ -9,15 +9,15 @@ import { isMigrating } from '#api/migration-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { hotpluggableClaimNames, usesHotplugged } from '#controllers/vmi/hotplugged-volumes.ts';
-import { launcherIndexKeys, launcherNodes, launcherOf, LAUNCHERS_BY_NODE } from '#controllers/vmi/launcher-of.ts';
+import { launcherIndexKeys, launcherNodes, launcherOf, LAUNCHERS_BY_NODE } from '#controllers/vmi/find-launchers.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { NODES, PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim, type Pod, PODS } from '#kube/core-kinds.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
-import { type ControllerDefinition, defineController, presence, source } from '#runtime/controller.ts';
+import { type ControllerDefinition, defineController, presenceOnly, source } from '#runtime/controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { SELECTED_NODE } from '#kube/volume-keys.ts';
-import { releaseFrom } from '#runtime/finalizer.ts';
-import { NOTHING, type Plan } from '#runtime/plan.ts';
+import { releaseFinalizer } from '#runtime/finalizer.ts';
+import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
 export const HOTPLUGGED_FINALIZER = 'selfsame.io/hotplugged';
 const CONCURRENCY = 5;
@@ -43,12 +43,12 @@ export function decideClaimHold({ claim, users }: ClaimHoldWorld): Plan {
   const type = PERSISTENT_VOLUME_CLAIMS;
   const used = users.filter((user) => usesHotplugged(user, name));
   if (used.length === 0) {
-    const change = releaseFrom(HOTPLUGGED_FINALIZER, type, claim, 'no guest uses the claim any more');
-    return change === undefined ? NOTHING : { changes: [change] };
+    const change = releaseFinalizer(HOTPLUGGED_FINALIZER, type, claim, 'no guest uses the claim any more');
+    return change === undefined ? EMPTY_PLAN : { changes: [change] };
   }
   const selected = selectedNode(claim, used);
   // The API server refuses new finalizers on a claim that is being deleted.
-  if (isDeleting(claim) || (hasFinalizer(claim) && selected === undefined)) return NOTHING;
+  if (isDeleting(claim) || (hasFinalizer(claim) && selected === undefined)) return EMPTY_PLAN;
   const metadata = {
     resourceVersion,
     ...(hasFinalizer(claim) ? {} : { finalizers: [...finalizers, HOTPLUGGED_FINALIZER] }),
@@ -91,7 +91,7 @@ export function defineClaimHolds({ informer }: ControllerParts): ControllerDefin
       source(vmis, hotpluggableClaimKeys),
       source(pods, claimKeysOfPod),
       source(nodes, ({ metadata }) => pods.byIndex(LAUNCHERS_BY_NODE, metadata.name).flatMap(claimKeysOfPod), {
-        part: presence,
+        part: presenceOnly,
       }),
     ],
     observe(key) {

@@ -5,10 +5,10 @@
 import { isMigrating } from '#api/migration-state.ts';
 import type { VmiPhase, VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { COMPUTE_CONTAINER } from '#api/names.ts';
-import { hasLeft } from '#controllers/vmi/committed.ts';
+import { hasLeft } from '#controllers/vmi/migration-commit.ts';
 import { DISKS_NOT_MIGRATABLE, describeImmovableVolume } from '#controllers/vmi/migratable.ts';
 import { awaitsVolumes } from '#controllers/vmi/missing-claims.ts';
-import { isFinal } from '#controllers/vmi/phase.ts';
+import { isFinalVmiPhase } from '#controllers/vmi/phase.ts';
 import { FAILED_STATE_CREATE, findLaunchRefusal } from '#controllers/vmi/launch-refusal.ts';
 import { type VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
@@ -109,7 +109,7 @@ function liveMigratableCondition(world: VmiWorld, phase: VmiPhase): NextConditio
   if (phase === 'Pending' || phase === 'Scheduling') return undefined;
   const reported = findCondition((world.vmi.status?.conditions ?? []) as Condition[], 'LiveMigratable');
   // The condition stays as it was after the end of the guest, and while the cache does not show all volumes.
-  if (isFinal(phase) || awaitsVolumes(world))
+  if (isFinalVmiPhase(phase) || awaitsVolumes(world))
     return reported === undefined ? undefined : copyCondition('LiveMigratable', reported);
   const message = describeImmovableVolume(world);
   if (message === undefined) return { type: 'LiveMigratable', status: 'True' };

@@ -7,16 +7,16 @@ import { FAILED_POD_CREATE, notSynchronized } from '#controllers/vmi/conditions.
 import { podsOf, removeVmi } from '#controllers/vmi/delete.ts';
 import { buildLauncherPod } from '#controllers/vmi/launcher-pod.ts';
 import { awaitsVolumes } from '#controllers/vmi/missing-claims.ts';
-import { disruptionReason, isFinal, vmiPhaseOf, type PhaseView } from '#controllers/vmi/phase.ts';
+import { disruptionReason, isFinalVmiPhase, vmiPhaseOf, type PhaseView } from '#controllers/vmi/phase.ts';
 import { FAILED_STATE_CREATE, findLastingRefusal, findLaunchRefusal } from '#controllers/vmi/launch-refusal.ts';
 import { vmiStatusOf } from '#controllers/vmi/vmi-status.ts';
 import { type VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
 import { findCondition, setCondition, type Condition } from '#kube/conditions.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PODS } from '#kube/core-kinds.ts';
-import { textOf } from '#runtime/apply.ts';
+import { errorText } from '#runtime/apply.ts';
 import type { EventNote } from '#runtime/events.ts';
-import type { Change, Failure, Plan } from '#runtime/plan.ts';
+import type { Change, FailedChange, Plan } from '#runtime/plan.ts';
 
 /** The interval of checks whether the node of an evicted pod is still reachable. */
 const NODE_RECHECK_MS = 30_000;
@@ -34,7 +34,7 @@ export function decideVmi(world: VmiWorld): Plan {
   return {
     status: vmiStatusOf(world, phaseView),
     changes: [...creation, ...labelWithNode(world, phaseView)],
-    goOn: creation.length > 0,
+    continueOnError: creation.length > 0,
     events,
     requeueAfterMs: awaitsNode(world) ? NODE_RECHECK_MS : undefined,
   };
@@ -55,14 +55,14 @@ function planLaunch(world: VmiWorld): Change[] {
 }
 
 /** Returns the status that reports a pod or state claim that could not be created, or undefined if none failed. */
-export function concludeVmi({ vmi, now }: VmiWorld, failures: readonly Failure[]): Plan['status'] {
+export function concludeVmi({ vmi, now }: VmiWorld, failures: readonly FailedChange[]): Plan['status'] {
   const failure = failures.find(({ change }) => change.do === 'create');
   if (failure === undefined) return undefined;
   const [reason, what] =
     failure.change.type === PODS
       ? [FAILED_POD_CREATE, 'virtual machine pod']
       : [FAILED_STATE_CREATE, 'backend storage'];
-  const message = `failed to create ${what}: ${textOf(failure.error)}`;
+  const message = `failed to create ${what}: ${errorText(failure.error)}`;
   const conditions = (vmi.status?.conditions ?? []) as Condition[];
   return { ...vmi.status, conditions: setCondition(conditions, notSynchronized(reason, message), now) };
 }
@@ -70,7 +70,7 @@ export function concludeVmi({ vmi, now }: VmiWorld, failures: readonly Failure[]
 function labelWithNode({ vmi, pod }: VmiWorld, { phase }: PhaseView): Change[] {
   const node = pod?.spec.nodeName;
   const { namespace, name, uid, labels } = vmi.metadata;
-  if (!node || isFinal(phase) || labels?.[NODE_NAME_LABEL] === node) return [];
+  if (!node || isFinalVmiPhase(phase) || labels?.[NODE_NAME_LABEL] === node) return [];
   const patch = { type: 'merge' as const, body: { metadata: { labels: { [NODE_NAME_LABEL]: node } } } };
   const why = `the pod of the instance is on ${node}`;
   return [{ do: 'patch', type: VIRTUAL_MACHINE_INSTANCES, name: { namespace, name }, uid, patch, why }];

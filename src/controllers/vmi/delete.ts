@@ -4,7 +4,7 @@
  */
 import { VMI_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
-import { dropFinalizer } from '#controllers/finalizers.ts';
+import { removeFinalizer } from '#controllers/finalizers.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { PODS, type Pod } from '#kube/core-kinds.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
@@ -14,7 +14,7 @@ import type { Change } from '#runtime/plan.ts';
 export function removeVmi(world: VmiWorld): Change[] {
   const pods = podsOf(world);
   if (pods.length === 0) {
-    return dropFinalizer(VMI_FINALIZER, VIRTUAL_MACHINE_INSTANCES, world.vmi, 'the guest and its pods are gone');
+    return removeFinalizer(VMI_FINALIZER, VIRTUAL_MACHINE_INSTANCES, world.vmi, 'the guest and its pods are gone');
   }
   return pods.filter((pod) => !isDeleting(pod)).map(deletePod);
 }

@@ -3,16 +3,16 @@
  * claims, and so does not protect them from deletion. Pure.
  */
 import { claimNameOf } from '#api/claim-names.ts';
-import type { Volume } from '#api/domain/volume.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { isFinal } from '#controllers/vmi/phase.ts';
+import { isFinalVmiPhase } from '#controllers/vmi/phase.ts';
 import { hotpluggableVolumes } from '#controllers/vmi/needed-volumes.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 
 type View = Pick<VmiWorld, 'vmi' | 'pod'>;
 
 /** Reports whether a hotpluggable volume was added after the pod; without a pod, as the status reported it before. */
-export function isHotplugged({ vmi, pod }: View, volume: Volume): boolean {
+export function isHotplugged({ vmi, pod }: View, volume: VmiVolume): boolean {
   if (pod === undefined) {
     return vmi.status?.volumeStatus?.find(({ name }) => name === volume.name)?.hotplugVolume !== undefined;
   }
@@ -25,7 +25,7 @@ export function isHotplugged({ vmi, pod }: View, volume: Volume): boolean {
 export function usesHotplugged(view: View, claimName: string): boolean {
   const { vmi } = view;
   // After its end an instance has no guest.
-  if (isFinal(vmi.status?.phase)) return false;
+  if (isFinalVmiPhase(vmi.status?.phase)) return false;
   const named = hotpluggableVolumes(vmi.spec).filter((volume) => claimNameOf(volume) === claimName);
   return named.some((volume) => isHotplugged(view, volume)) || detachingClaims(vmi).includes(claimName);
 }

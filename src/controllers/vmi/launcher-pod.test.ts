@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Domain } from '#api/domain/domain.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import { buildLauncherPod, launcherPodName } from '#controllers/vmi/launcher-pod.ts';
 import { memoryOverheadBytes } from '#controllers/vmi/memory-overhead.ts';
 import { launcherResources } from '#controllers/vmi/launcher-resources.ts';
@@ -221,7 +221,7 @@ describe('the location of the data', () => {
 });
 
 describe('the resource requests', () => {
-  const cases: Record<string, { domain: Domain; want: ReturnType<typeof launcherResources> }> = {
+  const cases: Record<string, { domain: DomainSpec; want: ReturnType<typeof launcherResources> }> = {
     'are the memory of the guest plus overhead, and a tenth of each CPU': {
       domain: { memory: { guest: '512Mi' }, cpu: { sockets: 2, cores: 2 } },
       want: { requests: { cpu: '400m', memory: '601Mi' } },

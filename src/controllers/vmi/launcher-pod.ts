@@ -3,7 +3,7 @@
  * migration. The name depends on the uid of the instance or migration, so a repeated creation gives one pod. Pure.
  */
 import { createHash } from 'node:crypto';
-import type { Volume } from '#api/domain/volume.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import {
   APP_LABEL,
   COMPUTE_CONTAINER,
@@ -148,8 +148,9 @@ function podSpec(
   };
 }
 
-function containersOf({ spec }: Vmi, claimed: readonly Volume[], claims: ReadonlyMap<string, ClaimView>) {
-  const isBlock = (volume: Volume): boolean => claims.get(claimNameOf(volume) ?? '')?.claim.spec.volumeMode === 'Block';
+function containersOf({ spec }: Vmi, claimed: readonly VmiVolume[], claims: ReadonlyMap<string, ClaimView>) {
+  const isBlock = (volume: VmiVolume): boolean =>
+    claims.get(claimNameOf(volume) ?? '')?.claim.spec.volumeMode === 'Block';
   const devices = claimed.filter(isBlock).map(({ name }) => ({ name, devicePath: `/dev/${name}` }));
   const mounts = claimed
     .filter((volume) => !isBlock(volume))

@@ -1,6 +1,6 @@
 /** Computes the resources of the launcher pod: memory and CPUs of the guest, and the overhead of running them. Pure. */
 import { vcpusOf } from '#api/domain/cpu.ts';
-import type { Domain } from '#api/domain/domain.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import { memoryOverheadBytes } from '#controllers/vmi/memory-overhead.ts';
 import type { PodContainer, Quantities } from '#kube/core-kinds.ts';
 import { addQuantities, formatQuantity, parseQuantity, quantityToNumber, type Quantity } from '#kube/quantity.ts';
@@ -8,7 +8,7 @@ import { addQuantities, formatQuantity, parseQuantity, quantityToNumber, type Qu
 /** The CPU request per vCPU, as with KubeVirt's default cpuAllocationRatio of 10. */
 const MILLI_CPU_PER_VCPU = 100;
 
-export function launcherResources(domain: Domain): NonNullable<PodContainer['resources']> {
+export function launcherResources(domain: DomainSpec): NonNullable<PodContainer['resources']> {
   const { requests = {}, limits = {}, overcommitGuestOverhead = false } = domain.resources ?? {};
   const guest = domain.memory?.guest ?? requests['memory'] ?? limits['memory'] ?? 0;
   const overhead = memoryOverheadBytes(domain, quantityToNumber(quantityOf(guest)));

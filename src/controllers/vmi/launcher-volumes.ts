@@ -1,14 +1,14 @@
 /** Builds the volumes of launcher pods, including those of the target pod of a migration. Pure. */
 import { claimNameOf } from '#api/claim-names.ts';
-import type { Volume } from '#api/domain/volume.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import { STATE_POD_VOLUME } from '#api/persistent-state.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
-import { volumeMoves } from '#api/volume-move.ts';
+import { decideVolumeMoves } from '#api/volume-move.ts';
 import type { ClaimView } from '#controllers/vmi/vmi-world.ts';
 import type { Pod, PodVolume } from '#kube/core-kinds.ts';
 
 /** Returns the volumes of the instance that the pod names. Hotplugged volumes are hotplugged in the target pod, too. */
-export function volumesInPod({ spec: { volumes = [] } }: Pod, vmiSpec: VmiSpec): Volume[] {
+export function volumesInPod({ spec: { volumes = [] } }: Pod, vmiSpec: VmiSpec): VmiVolume[] {
   const named = new Map(volumes.map(({ name, persistentVolumeClaim: claim }) => [name, claim?.claimName]));
   return (vmiSpec.volumes ?? []).filter((volume) => {
     const claimName = claimNameOf(volume);
@@ -17,15 +17,15 @@ export function volumesInPod({ spec: { volumes = [] } }: Pod, vmiSpec: VmiSpec):
 }
 
 /** Returns a predicate for volumes that are neither migrated nor shared, and so require their node. */
-export function isPinnedToNode(spec: VmiSpec, claims: ReadonlyMap<string, ClaimView>): (volume: Volume) => boolean {
-  const moves = volumeMoves(spec, (claimName) => claims.get(claimName)?.volume);
+export function isPinnedToNode(spec: VmiSpec, claims: ReadonlyMap<string, ClaimView>): (volume: VmiVolume) => boolean {
+  const moves = decideVolumeMoves(spec, (claimName) => claims.get(claimName)?.volume);
   return ({ name }) => {
     const move = moves.get(name)?.is;
     return move !== 'moves' && move !== 'shared';
   };
 }
 
-export function podVolume(volume: Volume): PodVolume {
+export function podVolume(volume: VmiVolume): PodVolume {
   const { persistentVolumeClaim, ephemeral, name } = volume;
   const { claimName = '', readOnly } = persistentVolumeClaim ?? ephemeral?.persistentVolumeClaim ?? {};
   return { name, persistentVolumeClaim: { claimName, ...(readOnly === true ? { readOnly } : {}) } };

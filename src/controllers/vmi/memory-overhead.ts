@@ -11,8 +11,8 @@
  * Emulation without KVM needs up to 100 MiB more for translated code. It is meant for trials and is not included.
  */
 import { vcpusOf } from '#api/domain/cpu.ts';
-import type { Domain } from '#api/domain/domain.ts';
-import { allowsVideo } from '#api/fixtures.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
+import { allowsVideo } from '#api/fixed-devices.ts';
 
 const MIB = 1024 * 1024;
 const FIXED_BYTES = 64 * MIB;
@@ -22,7 +22,7 @@ const VIDEO_BYTES = 16 * MIB;
 const PAGE_TABLE_SHARE = 512;
 
 /** Returns the overhead in bytes, rounded up to whole MiB. */
-export function memoryOverheadBytes(domain: Domain, guestBytes: number): number {
+export function memoryOverheadBytes(domain: DomainSpec, guestBytes: number): number {
   const { tpm } = domain.devices ?? {};
   const hasTpm = tpm !== undefined && tpm.enabled !== false;
   const extra = (hasTpm ? TPM_BYTES : 0) + (allowsVideo(domain.devices ?? {}) ? VIDEO_BYTES : 0);

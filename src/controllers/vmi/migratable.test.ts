@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Disk } from '#api/domain/disk.ts';
-import type { Volume } from '#api/domain/volume.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import { LOCAL_DRIVER } from '#api/names.ts';
 import type { VmiPhase, VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { decideVmi } from '#controllers/vmi/decide-vmi.ts';
@@ -15,10 +15,10 @@ const local = (): ClaimView => {
   const csi = { driver: LOCAL_DRIVER, volumeHandle: 'pv' };
   return { claim: aClaim('disk', BOUND), volume: { ...volume, spec: { ...volume.spec, csi } } };
 };
-const CLAIM: Volume = { name: 'd', persistentVolumeClaim: { claimName: 'disk' } };
+const CLAIM: VmiVolume = { name: 'd', persistentVolumeClaim: { claimName: 'disk' } };
 
 interface Case {
-  readonly volume?: Volume;
+  readonly volume?: VmiVolume;
   readonly disk?: Partial<Disk>;
   readonly claim?: ClaimView;
   readonly phase?: VmiPhase;

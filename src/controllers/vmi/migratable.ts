@@ -1,6 +1,6 @@
 /** Decides whether the guest of an instance can be migrated. Only volumes can prevent that. Pure. */
 import { claimNameOf } from '#api/claim-names.ts';
-import { volumeMoves } from '#api/volume-move.ts';
+import { decideVolumeMoves } from '#api/volume-move.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 
 export const DISKS_NOT_MIGRATABLE = 'DisksNotLiveMigratable';
@@ -13,7 +13,7 @@ export function describeImmovableVolume({
   const volumeOf = (claimName: string) => claims.get(claimName)?.volume;
   const exists = new Map((spec.volumes ?? []).map((one) => [one.name, volumeOf(claimNameOf(one) ?? '') !== undefined]));
   const optional = new Set((spec.domain.devices?.disks ?? []).filter((disk) => disk.optional).map(({ name }) => name));
-  for (const [name, move] of volumeMoves(spec, volumeOf)) {
+  for (const [name, move] of decideVolumeMoves(spec, volumeOf)) {
     // The guest was started without this volume.
     const isLeftOut = optional.has(name) && exists.get(name) !== true;
     if (move.is === 'stays' && !isLeftOut) return move.why;

@@ -4,7 +4,7 @@
  */
 import { claimNameOf, claimNamesOf } from '#api/claim-names.ts';
 import type { Disk } from '#api/domain/disk.ts';
-import type { Volume } from '#api/domain/volume.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { ClaimView } from '#controllers/vmi/vmi-world.ts';
 
@@ -15,7 +15,7 @@ export function neededClaimNames(spec: VmiSpec): string[] {
 }
 
 /** Returns the volumes whose claims the launcher pod names. */
-export function podVolumes(spec: VmiSpec, claims: ReadonlyMap<string, ClaimView>): Volume[] {
+export function podVolumes(spec: VmiSpec, claims: ReadonlyMap<string, ClaimView>): VmiVolume[] {
   const diskOf = disksOf(spec);
   return (spec.volumes ?? []).filter((volume) => {
     const claimName = claimNameOf(volume);
@@ -26,7 +26,7 @@ export function podVolumes(spec: VmiSpec, claims: ReadonlyMap<string, ClaimView>
 }
 
 /** Returns the plugged volumes that can be hotplugged. */
-export function hotpluggableVolumes(spec: VmiSpec): Volume[] {
+export function hotpluggableVolumes(spec: VmiSpec): VmiVolume[] {
   const volumes = (spec.volumes ?? []).filter((volume) => volume.persistentVolumeClaim?.hotpluggable === true);
   if (volumes.length === 0) return volumes;
   const diskOf = disksOf(spec);

@@ -52,7 +52,7 @@ async function observer(before: readonly PersistentVolumeClaim[], { profiles = t
   const options = { reader, clock: new FakeClock(), log: silentLog, signal: following.signal };
   const informers = new SharedInformers(options);
   const states = createStateObserver({ client: link.client, informer: (type) => informers.of(type) });
-  await informers.synced();
+  await informers.waitForSync();
   following.abort();
   await informers.stopped();
   return { api, states };

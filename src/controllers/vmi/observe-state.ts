@@ -6,14 +6,14 @@
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
-import { findState, needsState, stateClaimIn, STATE_VOLUME, stateOwnerOf } from '#api/persistent-state.ts';
+import { findStateClaim, needsState, stateClaimIn, STATE_VOLUME, stateOwnerOf } from '#api/persistent-state.ts';
 import { describeConflicts, findStateConflicts } from '#api/state-conflict.ts';
 import { STORAGE_PROFILES, type StorageProfile } from '#api/storage-profile.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
 import { CLAIMS_BY_STATE, stateIndexKey, stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
-import { liveClaims } from '#controllers/persistent-state/live-claims.ts';
+import { createClaimLister } from '#controllers/persistent-state/live-claims.ts';
 import { selectStorage } from '#controllers/persistent-state/select-storage.ts';
 import type { VmiStateView } from '#controllers/vmi/vmi-world.ts';
 import { isApiError } from '#kube/api-error.ts';
@@ -63,7 +63,7 @@ export function createStateObserver({ client, informer }: Pick<ControllerParts, 
   vmis.addIndex(BY_STATE, (vmi) => (needsState(vmi.spec) ? [stateKeyOfVmi(vmi)] : []));
   vmis.addIndex(PENDING, (vmi) => (needsState(vmi.spec) && isPending(vmi) ? [PENDING] : []));
   claims.addIndex(CLAIMS_BY_STATE, stateIndexKeysOf);
-  const listClaims = liveClaims(client);
+  const listClaims = createClaimLister(client);
 
   const usersOf = (claim: PersistentVolumeClaim) =>
     stateIndexKeysOf(claim).flatMap((key) => vmis.byIndex(BY_STATE, key).map(objectKey));
@@ -83,7 +83,7 @@ export function createStateObserver({ client, informer }: Pick<ControllerParts, 
     const { namespace } = vmi.metadata;
     const owner = stateOwnerOf(vmi);
     const live = await listClaims(namespace ?? '', options);
-    const found = findState(live, owner);
+    const found = findStateClaim(live, owner);
     if (found !== undefined) return viewOf(found);
     const conflicts = findStateConflicts(live, owner);
     if (conflicts.length === 0) return await selectNewStorage(options);
@@ -134,7 +134,7 @@ export function createStateObserver({ client, informer }: Pick<ControllerParts, 
         const claim = name === undefined ? undefined : claims.get(keyOf({ namespace, name }));
         return claim === undefined ? undefined : viewOf(claim);
       }
-      const cached = findState(claims.byIndex(CLAIMS_BY_STATE, stateKeyOfVmi(vmi)), stateOwnerOf(vmi));
+      const cached = findStateClaim(claims.byIndex(CLAIMS_BY_STATE, stateKeyOfVmi(vmi)), stateOwnerOf(vmi));
       return cached === undefined ? await findLive(vmi, options) : viewOf(cached);
     },
   };

@@ -10,7 +10,7 @@
 import { isMigrating } from '#api/migration-state.ts';
 import type { VmiPhase } from '#api/virtual-machine-instance/status.ts';
 import { COMPUTE_CONTAINER, UNREADY_REASON } from '#api/names.ts';
-import { hasCommitted, hasLeft } from '#controllers/vmi/committed.ts';
+import { hasCommitted, hasLeft } from '#controllers/vmi/migration-commit.ts';
 import { type VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
 import { findCondition } from '#kube/conditions.ts';
@@ -25,7 +25,7 @@ export interface PhaseView {
 
 const RANK: Readonly<Record<string, number>> = { Pending: 0, Scheduling: 1, Scheduled: 2, Running: 3 };
 
-export function isFinal(phase: string | undefined): boolean {
+export function isFinalVmiPhase(phase: string | undefined): boolean {
   return phase === 'Succeeded' || phase === 'Failed';
 }
 

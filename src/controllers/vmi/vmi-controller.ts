@@ -10,7 +10,7 @@ import { keyOf, objectKey } from '#client/object-key.ts';
 import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
-import { isFinal } from '#controllers/vmi/phase.ts';
+import { isFinalVmiPhase } from '#controllers/vmi/phase.ts';
 import { concludeVmi, decideVmi } from '#controllers/vmi/decide-vmi.ts';
 import { EndedPods } from '#controllers/vmi/ended-pods.ts';
 import { defineClaimHolds } from '#controllers/vmi/claim-holds.ts';
@@ -25,14 +25,14 @@ import {
   launcherIndexKeys,
   launcherNodes,
   launchersOf,
-} from '#controllers/vmi/launcher-of.ts';
+} from '#controllers/vmi/find-launchers.ts';
 import { claimNamesOf } from '#api/claim-names.ts';
 import { type ClaimView, type VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { findCondition } from '#kube/conditions.ts';
 import { NODES, type Node, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type Pod, PODS } from '#kube/core-kinds.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
-import { liveLook } from '#runtime/live-look.ts';
+import { createLiveReader } from '#runtime/live-reader.ts';
 import {
   type ControllerDefinition,
   controllerKeys,
@@ -68,7 +68,7 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
   const migrations = observeActiveMigrations(parts);
   pods.addIndex(LAUNCHERS_BY_INSTANCE, launcherIndexKeys);
   pods.addIndex(LAUNCHERS_BY_NODE, launcherNodes);
-  const readLive = liveLook(client);
+  const readLive = createLiveReader(client);
   /** Returns the keys of the instance of a pod, even if the pod has lost its owner reference. */
   const keysOfPod = (pod: Stored<Pod>) => [
     ...controllerKeys(VIRTUAL_MACHINE_INSTANCES)(pod),
@@ -89,7 +89,8 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
 
   /** Reads the pod from the server: controllers/migration created it, so this controller's cache may lag behind. */
   async function readMissingPod(vmi: Vmi, options: { signal: AbortSignal }): Promise<Stored<Pod> | undefined> {
-    if (vmi.status?.migrationState === undefined || isFinal(vmi.status.phase) || isDeleting(vmi)) return undefined;
+    if (vmi.status?.migrationState === undefined || isFinalVmiPhase(vmi.status.phase) || isDeleting(vmi))
+      return undefined;
     const { namespace } = vmi.metadata;
     const pod = await readLive(PODS, { namespace, name: currentLauncherName(vmi) }, options);
     return pod !== undefined && isLauncherOf(pod, vmi) ? pod : undefined;

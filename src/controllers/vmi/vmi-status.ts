@@ -5,7 +5,7 @@
 import { AGENT_FIELDS, type VmiPhase, type VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { COMPUTE_CONTAINER } from '#api/names.ts';
 import { vmiConditions } from '#controllers/vmi/conditions.ts';
-import { isFinal, type PhaseView } from '#controllers/vmi/phase.ts';
+import { isFinalVmiPhase, type PhaseView } from '#controllers/vmi/phase.ts';
 import { volumeStatusOf } from '#controllers/vmi/volume-status.ts';
 import { type VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
@@ -40,7 +40,7 @@ export function vmiStatusOf(world: VmiWorld, { phase, reason, message: newMessag
 /** Keeps the request to evacuate a node until the guest has left it or has ended. */
 function evacuation(old: VmiStatus, phase: VmiPhase, nodeName: string | undefined): VmiStatus {
   const { evacuationNodeName } = old;
-  return !evacuationNodeName || evacuationNodeName !== nodeName || isFinal(phase) ? {} : { evacuationNodeName };
+  return !evacuationNodeName || evacuationNodeName !== nodeName || isFinalVmiPhase(phase) ? {} : { evacuationNodeName };
 }
 
 function agentFields(old: VmiStatus): VmiStatus {

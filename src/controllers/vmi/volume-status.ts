@@ -4,7 +4,7 @@
  */
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { claimNameOf } from '#api/claim-names.ts';
-import type { Volume } from '#api/domain/volume.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import { STATE_VOLUME } from '#api/persistent-state.ts';
 import { isHotplugged } from '#controllers/vmi/hotplugged-volumes.ts';
 import { checkClaim } from '#controllers/vmi/missing-claims.ts';
@@ -39,7 +39,7 @@ export function volumeStatusOf(view: View): VolumeStatus[] {
   );
 }
 
-function claimInfo(volume: Volume, { claims }: View): Pick<VolumeStatus, 'persistentVolumeClaimInfo'> {
+function claimInfo(volume: VmiVolume, { claims }: View): Pick<VolumeStatus, 'persistentVolumeClaimInfo'> {
   const claimName = claimNameOf(volume);
   const view = claimName === undefined ? undefined : claims.get(claimName);
   return view === undefined ? {} : infoOf(view);
@@ -61,7 +61,7 @@ function infoOf({ claim: { metadata, spec, status } }: ClaimView): Pick<VolumeSt
   return { persistentVolumeClaimInfo: info };
 }
 
-function progress(volume: Volume, entry: HotplugEntry | undefined, { vmi, claims }: View): Partial<VolumeStatus> {
+function progress(volume: VmiVolume, entry: HotplugEntry | undefined, { vmi, claims }: View): Partial<VolumeStatus> {
   const claimName = claimNameOf(volume) ?? '';
   switch (entry?.phase) {
     case 'Ready': {

@@ -10,7 +10,7 @@ import { handleOf } from '#controllers/volume-snapshot/volume-snapshot-world.ts'
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOT_CONTENTS, type VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';
-import { NOTHING, type Plan } from '#runtime/plan.ts';
+import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
 export interface VolumeSnapshotContentWorld {
   readonly content: Stored<VolumeSnapshotContent>;
@@ -26,10 +26,10 @@ export interface VolumeSnapshotContentWorld {
 
 export function decideVolumeSnapshotContent(world: VolumeSnapshotContentWorld): Plan {
   const { content, snapshotExists } = world;
-  if (content.spec.driver !== LOCAL_DRIVER) return NOTHING;
+  if (content.spec.driver !== LOCAL_DRIVER) return EMPTY_PLAN;
   const deleting = content.metadata.deletionTimestamp !== undefined;
   if (!deleting && !snapshotExists && content.spec.deletionPolicy === 'Delete') return deleteContent(content);
-  if (!waitsForNode(content) || world.nodeExists) return NOTHING;
+  if (!waitsForNode(content) || world.nodeExists) return EMPTY_PLAN;
   if (isShared(world)) return selectNode(world);
   return reportLostNode(content, deleting);
 }
@@ -69,7 +69,7 @@ function deleteContent({ metadata: { name, uid } }: Stored<VolumeSnapshotContent
 
 function reportLostNode(content: Stored<VolumeSnapshotContent>, deleting: boolean): Plan {
   const node = awaitedNode(content);
-  if (node === undefined) return NOTHING;
+  if (node === undefined) return EMPTY_PLAN;
   const message = deleting
     ? `Cannot remove the data: node ${node}, which has them, does not exist any more. They are removed when it comes back; ` +
       `to give them up, remove the finalizer ${SNAPSHOT_DATA_FINALIZER} from this content`

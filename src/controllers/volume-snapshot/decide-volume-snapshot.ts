@@ -33,14 +33,14 @@ import {
   VOLUME_SNAPSHOTS,
   type VolumeSnapshotContent,
 } from '#kube/volume-snapshot-kinds.ts';
-import { NOTHING, type Change, type Plan } from '#runtime/plan.ts';
+import { EMPTY_PLAN, type Change, type Plan } from '#runtime/plan.ts';
 
 const OWN_FINALIZERS: ReadonlySet<string> = new Set([BOUND_SNAPSHOT_FINALIZER, SOURCE_SNAPSHOT_FINALIZER]);
 
 export function decideVolumeSnapshot(world: VolumeSnapshotWorld): Plan {
   const { snapshot, content } = world;
-  if (snapshot.metadata.deletionTimestamp !== undefined) return isForOtherDriver(world) ? NOTHING : remove(world);
-  if (!isForOurDriver(world)) return NOTHING;
+  if (snapshot.metadata.deletionTimestamp !== undefined) return isForOtherDriver(world) ? EMPTY_PLAN : remove(world);
+  if (!isForOurDriver(world)) return EMPTY_PLAN;
   return content === undefined ? withoutContent(world) : withContent(world, content);
 }
 
@@ -119,15 +119,15 @@ function bindContent({ metadata }: Stored<VolumeSnapshotContent>, uid: string): 
 function remove({ snapshot, content, isClaimed, isCopied }: VolumeSnapshotWorld): Plan {
   const { finalizers = [], resourceVersion } = snapshot.metadata;
   // The provisioner refuses claims that were created after the deletion, so they do not delay it.
-  if (isCopied || (isClaimed && finalizers.includes(SOURCE_SNAPSHOT_FINALIZER))) return NOTHING;
+  if (isCopied || (isClaimed && finalizers.includes(SOURCE_SNAPSHOT_FINALIZER))) return EMPTY_PLAN;
   if (content !== undefined && refersTo(content, snapshot) && content.spec.deletionPolicy === 'Delete') {
     const { name, uid, deletionTimestamp } = content.metadata;
-    if (deletionTimestamp !== undefined) return NOTHING;
+    if (deletionTimestamp !== undefined) return EMPTY_PLAN;
     const why = `Deleted VolumeSnapshotContent ${name}`;
     return { changes: [{ do: 'delete', type: VOLUME_SNAPSHOT_CONTENTS, name: { name }, uid, why }] };
   }
   const remaining = finalizers.filter((finalizer) => !OWN_FINALIZERS.has(finalizer));
-  if (remaining.length === finalizers.length) return NOTHING;
+  if (remaining.length === finalizers.length) return EMPTY_PLAN;
   const body = { metadata: { resourceVersion, finalizers: remaining } };
   return { changes: [patchSnapshot(snapshot, body, 'the content is deleted or retained')] };
 }

@@ -35,7 +35,7 @@ import {
   type VolumeSnapshotContent,
 } from '#kube/volume-snapshot-kinds.ts';
 import { timestamp } from '#lib/clock.ts';
-import { liveLook } from '#runtime/live-look.ts';
+import { createLiveReader } from '#runtime/live-reader.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { type ControllerDefinition, defineController, source, startController } from '#runtime/controller.ts';
 
@@ -79,7 +79,7 @@ function defineVolumeSnapshots({
   snapshots.addIndex(UNBOUND, (snapshot) => (isBound(snapshot) ? [] : [UNBOUND]));
   indexConsumers(pods);
   indexCopiers(nodes);
-  const readLive = liveLook(client);
+  const readLive = createLiveReader(client);
   const use = new SnapshotUse(claims, volumes, contents);
   const keysOfClaim = (claimKey: string) => snapshots.byIndex(UNBOUND_BY_CLAIM, claimKey).map(objectKey);
 
@@ -148,7 +148,7 @@ function defineContents({ client, informer }: ControllerParts): ControllerDefini
   const nodes = informer(NODES);
   indexConsumers(pods);
   indexCopiers(nodes);
-  const readLive = liveLook(client);
+  const readLive = createLiveReader(client);
   contents.addIndex(AWAITED, (content) => (waitsForNode(content) ? [AWAITED] : []));
   contents.addIndex(AWAITED_BY_VOLUME, (content) =>
     waitsForNode(content) ? [content.spec.source.volumeHandle ?? ''] : [],

@@ -21,7 +21,7 @@ import {
 import type { RbacAuthorizer } from '#engine/auth/rbac/rbac-authorizer.ts';
 import { forbidden, notFound } from '#kube/api-error.ts';
 import { deepEqual } from '#kube/deep.ts';
-import { goQuoted } from '#kube/go-text.ts';
+import { goQuotedList } from '#kube/go-text.ts';
 import { groupResource, type KubeObject } from '#kube/meta.ts';
 
 type Check = (authorizer: RbacAuthorizer, attributes: AdmissionAttributes, object: KubeObject) => void;
@@ -123,7 +123,7 @@ function assertHeld(
   const { rules, missing: rolesMissing } = authorizer.heldRules(user, namespace);
   const missing = findUncovered(rules, wanted);
   if (missing?.length === 0) return;
-  const who = `user ${JSON.stringify(user.name)} (groups=${goQuoted(user.groups)})`;
+  const who = `user ${JSON.stringify(user.name)} (groups=${goQuotedList(user.groups)})`;
   const what =
     missing === undefined
       ? 'more RBAC permissions than can be compared with those currently held'

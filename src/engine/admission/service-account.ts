@@ -17,7 +17,7 @@ import type { Store } from '#engine/store/store.ts';
 import type { ApiError } from '#kube/api-error.ts';
 import { isRecord } from '#kube/meta.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
-import { generatedName } from '#lib/ids.ts';
+import { generateName } from '#lib/ids.ts';
 
 const COLLECTION = 'serviceaccounts';
 const DEFAULT = 'default';
@@ -115,7 +115,7 @@ function admit(attributes: AdmissionAttributes, spec: EnginePodSpec, account: Se
 
 function mountToken(spec: EnginePodSpec): void {
   const present = records(spec.volumes).find(({ name }) => name?.startsWith(VOLUME_PREFIX))?.name;
-  const name = present ?? generatedName(VOLUME_PREFIX);
+  const name = present ?? generateName(VOLUME_PREFIX);
   let mounted = false;
   for (const container of [...records(spec.initContainers), ...records(spec.containers)]) {
     const mounts = records(container.volumeMounts);

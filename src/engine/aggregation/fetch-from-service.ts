@@ -6,7 +6,7 @@ import { UpstreamError } from '#engine/remote/https-upstream.ts';
 import type { CuttableSink } from '#engine/remote/relay-response.ts';
 import type { ApiRequest, ApiResponse, StreamResponse, UserInfo } from '#engine/request.ts';
 import type { Clock } from '#lib/clock.ts';
-import { raced } from '#lib/raced.ts';
+import { raceSignal } from '#lib/race-signal.ts';
 
 /** kube-aggregator's own user, to which servers should not refuse their discovery. */
 const AGGREGATOR_USER: UserInfo = { name: 'system:kube-aggregator', groups: [MASTERS, AUTHENTICATED] };
@@ -41,7 +41,7 @@ export async function fetchFromService(
   signal.addEventListener('abort', leave, { once: true });
   if (signal.aborted) leave();
   try {
-    return await raced(
+    return await raceSignal(
       readWholeResponse(send, buildRequest(path, accept, ending.signal), ending.signal),
       ending.signal,
     );

@@ -13,7 +13,7 @@ import { ensurePrivateDir, readPrivateFile, writePrivateFile } from '#lib/privat
 import { issue, makeAuthority } from '#lib/pki/authority.ts';
 import type { Authority, IssuedCertificate } from '#lib/pki/authority.ts';
 import { newKeyPair, privateKeyPem } from '#lib/pki/x509.ts';
-import type { Purpose, Subject } from '#lib/pki/x509.ts';
+import type { Purpose, CertificateSubject } from '#lib/pki/x509.ts';
 import type { Log } from '#lib/log.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -21,8 +21,8 @@ const CA_DAYS = 3650;
 const SERVER_DAYS = 365;
 const RENEW_BEFORE_DAYS = 30;
 
-const CA_SUBJECT: Subject = { commonName: 'selfsame-ca' };
-const SERVER_SUBJECT: Subject = { commonName: 'selfsame-apiserver' };
+const CA_SUBJECT: CertificateSubject = { commonName: 'selfsame-ca' };
+const SERVER_SUBJECT: CertificateSubject = { commonName: 'selfsame-apiserver' };
 
 export class PkiError extends Error {
   override name = 'PkiError';

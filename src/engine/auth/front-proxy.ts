@@ -8,7 +8,7 @@
  */
 import type { IssuedCertificate, Pki } from '#engine/auth/certificates.ts';
 import type { Clock } from '#lib/clock.ts';
-import { renewed } from '#lib/renewals.ts';
+import { renewOnRead } from '#lib/renewals.ts';
 
 export const FRONT_PROXY_CLIENT = 'front-proxy-client';
 export const KUBELET_CLIENT = 'kube-apiserver-kubelet-client';
@@ -26,7 +26,8 @@ export function issueOutwardIdentity(
   pki: Pick<Pki, 'caPem' | 'issueClientCertificate'>,
   { clock }: { readonly clock: Clock },
 ): OutwardIdentity {
-  const issue = (user: string) => renewed(() => pki.issueClientCertificate({ user, groups: [], days: DAYS }), clock);
+  const issue = (user: string) =>
+    renewOnRead(() => pki.issueClientCertificate({ user, groups: [], days: DAYS }), clock);
   return { caPem: pki.caPem, frontProxy: issue(FRONT_PROXY_CLIENT), kubelet: issue(KUBELET_CLIENT) };
 }
 

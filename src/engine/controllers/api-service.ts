@@ -24,7 +24,7 @@ import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 import { defineController, source, startController } from '#runtime/controller.ts';
 import { noEvents } from '#runtime/events.ts';
-import { NOTHING, type Plan } from '#runtime/plan.ts';
+import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
 const REGISTRATION = 'apiregistration.k8s.io';
 
@@ -85,7 +85,7 @@ export interface RegistrationWorld {
 /** Decides the next step for one APIService of the engine. APIServices without the label are left alone. Pure. */
 export function decideRegistration({ name, wanted, present }: RegistrationWorld): Plan {
   if (present === undefined) {
-    if (wanted === undefined) return NOTHING;
+    if (wanted === undefined) return EMPTY_PLAN;
     const metadata = { name, labels: { [AUTOMANAGED]: wanted.mode } };
     const object = { apiVersion: `${REGISTRATION}/v1`, kind: 'APIService', metadata, spec: wanted.spec };
     return {
@@ -93,13 +93,13 @@ export function decideRegistration({ name, wanted, present }: RegistrationWorld)
     };
   }
   const { metadata, spec } = present;
-  if (metadata.labels?.[AUTOMANAGED] === undefined || metadata.deletionTimestamp !== undefined) return NOTHING;
+  if (metadata.labels?.[AUTOMANAGED] === undefined || metadata.deletionTimestamp !== undefined) return EMPTY_PLAN;
   if (wanted === undefined) {
     const why = 'this group and version is no longer served here';
     return { changes: [{ do: 'delete', type: ENGINE_API_SERVICES, name: { name }, uid: metadata.uid, why }] };
   }
   const labels = { [AUTOMANAGED]: wanted.mode };
-  if (deepEqual(spec, wanted.spec) && metadata.labels[AUTOMANAGED] === wanted.mode) return NOTHING;
+  if (deepEqual(spec, wanted.spec) && metadata.labels[AUTOMANAGED] === wanted.mode) return EMPTY_PLAN;
   const body = { metadata: { labels }, spec: { ...clearFields(spec), ...wanted.spec } };
   const why = 'its spec differs from what is served here';
   const patch = { type: 'merge', body } as const;
@@ -188,7 +188,7 @@ export function apiServiceController({ aggregation }: { readonly aggregation: Ag
       });
       const running = startController(registration, runtime);
       // A missing APIService causes no watch event, so all are enqueued once. synced() rejects if the engine stops first.
-      apiServices.synced().then(
+      apiServices.waitForSync().then(
         () => [...builtIns.keys()].forEach((name) => running.enqueue(name)),
         () => {},
       );

@@ -8,7 +8,7 @@ import { deepEqual } from '#kube/deep.ts';
 import { labelRequirementsOf, matchesLabels } from '#kube/label-selector.ts';
 import type { Stored } from '#kube/meta.ts';
 import { defineController, source, startController } from '#runtime/controller.ts';
-import { NOTHING, type Plan } from '#runtime/plan.ts';
+import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
 export interface AggregationWorld {
   readonly role: Stored<RbacClusterRole>;
@@ -18,9 +18,9 @@ export interface AggregationWorld {
 /** Decides the rules of one aggregated role. Pure. */
 export function decideAggregation({ role, all }: AggregationWorld): Plan {
   const { metadata, aggregationRule } = role;
-  if (aggregationRule === undefined) return NOTHING;
+  if (aggregationRule === undefined) return EMPTY_PLAN;
   const rules = collectRules(role, all);
-  if (deepEqual(rules, role.rules ?? [])) return NOTHING;
+  if (deepEqual(rules, role.rules ?? [])) return EMPTY_PLAN;
   return {
     changes: [
       {

@@ -52,7 +52,7 @@ export function decideCrd(world: CrdWorld): Plan {
   return {
     status: hasFailed ? buildStatus(world) : buildStatus(world, IN_PROGRESS),
     changes: objects.toDelete.map((object) => deleteObject(crd, object)),
-    goOn: true,
+    continueOnError: true,
     requeueAfterMs: roundDelayMs({ complete: objects.complete, unchangedRounds }),
   };
 }

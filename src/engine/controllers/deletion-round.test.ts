@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DeletionRounds, roundDelayMs } from '#engine/controllers/deletion-round.ts';
 import { conflict, MODIFIED } from '#kube/api-error.ts';
-import type { Failure } from '#runtime/plan.ts';
+import type { FailedChange } from '#runtime/plan.ts';
 
 const PODS = { group: '', version: 'v1', kind: 'Pod', plural: 'pods', namespaced: true };
 const place = (key: string) => ({ kind: 'pods', key });
-const refusal = (name: string, error: unknown = new Error(`${name} stays`)): Failure => ({
+const refusal = (name: string, error: unknown = new Error(`${name} stays`)): FailedChange => ({
   change: { do: 'delete', type: PODS, name: { name }, uid: name, why: 'x' },
   error,
 });

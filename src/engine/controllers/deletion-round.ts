@@ -8,8 +8,8 @@
  *
  * The state is kept in memory only. Losing it costs time, not correctness.
  */
-import { isStale, textOf } from '#runtime/apply.ts';
-import type { Change, Failure } from '#runtime/plan.ts';
+import { isStale, errorText } from '#runtime/apply.ts';
+import type { Change, FailedChange } from '#runtime/plan.ts';
 import { backoffMs } from '#lib/backoff.ts';
 
 /** The last object of a plan. */
@@ -91,12 +91,12 @@ export class DeletionRounds {
   }
 
   /** Records the failures of a plan, and returns all refusals of this round so far. */
-  recordFailures(key: string, failures: readonly Failure[]): readonly string[] {
+  recordFailures(key: string, failures: readonly FailedChange[]): readonly string[] {
     const refused = this.#states.get(key)?.refused ?? new Map<string, string>();
     for (const { change, error } of failures) {
       const group = this.#groupOf(change);
       // A conflict is not a refusal: the plan was based on an old state.
-      if (!isStale(error) && !refused.has(group) && refused.size < MAX_REFUSED) refused.set(group, textOf(error));
+      if (!isStale(error) && !refused.has(group) && refused.size < MAX_REFUSED) refused.set(group, errorText(error));
     }
     return [...refused.values()].sort();
   }

@@ -9,7 +9,7 @@ import {
 import type { Namespace } from '#engine/controllers/kinds.ts';
 import type { Condition } from '#kube/conditions.ts';
 import type { Stored } from '#kube/meta.ts';
-import type { Failure } from '#runtime/plan.ts';
+import type { FailedChange } from '#runtime/plan.ts';
 
 const NOW = '2026-01-01T00:01:00Z';
 const stored = (name: string, metadata: object = {}) => ({
@@ -124,7 +124,7 @@ for (const [name, { namespace: subject, content = [], want, againMs, trueConditi
     const described = plan.changes.map((change) => `${change.do} ${change.do === 'create' ? '' : change.name.name}`);
     assert.deepEqual(described, want);
     assert.equal(plan.requeueAfterMs, againMs);
-    const status = plan.goOn === true ? concludeNamespace(world, [], []) : plan.status;
+    const status = plan.continueOnError === true ? concludeNamespace(world, [], []) : plan.status;
     const conditions = status?.['conditions'] as Condition[] | undefined;
     assert.deepEqual(
       conditions?.filter(({ status }) => status === 'True').map(({ type }) => type),
@@ -196,7 +196,7 @@ test('reports refused deletions and counts their objects as remaining', () => {
     now: NOW,
   };
   const [, change] = decideNamespace(world).changes;
-  const failures: Failure[] = [{ change: change!, error: new Error('b stays') }];
+  const failures: FailedChange[] = [{ change: change!, error: new Error('b stays') }];
   const status = concludeNamespace(world, failures, ['b stays', 'secrets stay']);
   const conditionOf = (type: string) => {
     const found = (status!['conditions'] as Condition[]).find((condition) => condition.type === type)!;

@@ -20,7 +20,7 @@ import { timestamp } from '#lib/clock.ts';
 import { ANY_KIND, type Recheck } from '#runtime/decision-reads.ts';
 import { defineController, source, startController } from '#runtime/controller.ts';
 import { noEvents } from '#runtime/events.ts';
-import { MAX_CHANGES, NOTHING, type Change, type Failure, type Plan } from '#runtime/plan.ts';
+import { MAX_CHANGES, EMPTY_PLAN, type Change, type FailedChange, type Plan } from '#runtime/plan.ts';
 
 const FINALIZER = 'kubernetes';
 
@@ -52,9 +52,9 @@ export interface NamespaceWorld {
 /** Decides the next step for one namespace. Pure. */
 export function decideNamespace(world: NamespaceWorld): Plan {
   const { namespace, content, counts, complete } = world;
-  if (namespace.metadata.deletionTimestamp === undefined) return NOTHING;
+  if (namespace.metadata.deletionTimestamp === undefined) return EMPTY_PLAN;
   if (!complete || counts.resources.size > 0) {
-    return { changes: content.map(deleteContentItem), goOn: true, requeueAfterMs: roundDelayMs(world) };
+    return { changes: content.map(deleteContentItem), continueOnError: true, requeueAfterMs: roundDelayMs(world) };
   }
   return { status: terminatingStatus(world, NOTHING_REMAINS), changes: removeNamespaceFinalizer(namespace) };
 }
@@ -65,7 +65,7 @@ export function decideNamespace(world: NamespaceWorld): Plan {
  */
 export function concludeNamespace(
   world: NamespaceWorld,
-  failures: readonly Failure[],
+  failures: readonly FailedChange[],
   refused: readonly string[],
 ): Plan['status'] {
   if (!world.complete) return undefined;

@@ -10,7 +10,7 @@ import {
 } from '#engine/controllers/pod-garbage-collector.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 import { startEngineController, type StartedController } from '#test/crash/collector.ts';
-import { makeBareNamespace } from '#test/support/bare-namespace.ts';
+import { createBareNamespace } from '#test/support/bare-namespace.ts';
 import { startTestApi, type TestApi } from '#test/support/test-api.ts';
 
 function aPod(phase: string, metadata: ObjectMeta = {}): Stored<EnginePod> {
@@ -96,7 +96,7 @@ let started: StartedController;
 
 before(async () => {
   api = await startTestApi({ clock, controllers: false });
-  await makeBareNamespace(api, 'default');
+  await createBareNamespace(api, 'default');
   started = await startEngineController(podGarbageCollector, api, { clock });
 });
 after(async () => {

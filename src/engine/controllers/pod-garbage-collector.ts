@@ -14,7 +14,7 @@ import { isApiError } from '#kube/api-error.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 import { timestamp, type Clock } from '#lib/clock.ts';
 import { defineController, source, startController, type Source } from '#runtime/controller.ts';
-import { NOTHING, type Change, type Plan } from '#runtime/plan.ts';
+import { EMPTY_PLAN, type Change, type Plan } from '#runtime/plan.ts';
 
 export const QUARANTINE_MS = 40_000;
 /** The maximum number of missing nodes that are remembered. */
@@ -48,10 +48,10 @@ export function decideCollectedPod({ pod, node, now }: CollectedPodWorld): Plan 
       return { changes: removePod(pod, 'its node no longer exists', [condition]) };
     }
     case 'unbound':
-      if (pod.metadata.deletionTimestamp === undefined) return NOTHING;
+      if (pod.metadata.deletionTimestamp === undefined) return EMPTY_PLAN;
       return { changes: removePod(pod, 'it is under deletion and was never bound to a node', []) };
     default:
-      return NOTHING;
+      return EMPTY_PLAN;
   }
 }
 

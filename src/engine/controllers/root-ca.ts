@@ -9,7 +9,7 @@ import { CONFIG_MAPS, type ConfigMap } from '#kube/core-kinds.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';
 import { defineController, source, startController } from '#runtime/controller.ts';
-import { NOTHING, type Plan } from '#runtime/plan.ts';
+import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
 const NAME = 'kube-root-ca.crt';
 const KEY = 'ca.crt';
@@ -25,7 +25,7 @@ export interface RootCaWorld {
 
 /** Decides the next step for the ConfigMap of one namespace. Pure. */
 export function decideRootCa({ namespace, configMap, caPem }: RootCaWorld): Plan {
-  if (isNamespaceTerminating(namespace)) return NOTHING;
+  if (isNamespaceTerminating(namespace)) return EMPTY_PLAN;
   const wanted = { [KEY]: caPem };
   const annotations = { [DESCRIPTION_KEY]: DESCRIPTION };
   const name = { name: NAME, namespace: namespace.metadata.name };
@@ -35,8 +35,8 @@ export function decideRootCa({ namespace, configMap, caPem }: RootCaWorld): Plan
     return { changes: [{ do: 'create', type: CONFIG_MAPS, object, why }] };
   }
   const { metadata, data = {} } = configMap;
-  if (metadata.deletionTimestamp !== undefined) return NOTHING;
-  if (deepEqual(data, wanted) && metadata.annotations?.[DESCRIPTION_KEY]) return NOTHING;
+  if (metadata.deletionTimestamp !== undefined) return EMPTY_PLAN;
+  if (deepEqual(data, wanted) && metadata.annotations?.[DESCRIPTION_KEY]) return EMPTY_PLAN;
   // Other keys are removed.
   const removed = Object.fromEntries(Object.keys(data).map((key) => [key, null]));
   const body = { metadata: { annotations }, data: { ...removed, ...wanted } };

@@ -14,7 +14,7 @@ import { isApiError } from '#kube/api-error.ts';
 import { SECRETS, type Secret } from '#kube/core-kinds.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 import { defineController, source, startController, type Source } from '#runtime/controller.ts';
-import { NOTHING, type Plan } from '#runtime/plan.ts';
+import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
 const TOKEN_TYPE = 'kubernetes.io/service-account-token';
 const NAME_KEY = 'kubernetes.io/service-account.name';
@@ -32,7 +32,7 @@ export interface TokenSecretWorld {
 /** Decides the next step for one Secret. Pure except for the signature of a new token. */
 export function decideTokenSecret({ secret, account, caPem, makeToken }: TokenSecretWorld): Plan {
   const { metadata, data = {} } = secret;
-  if (metadata.deletionTimestamp !== undefined) return NOTHING;
+  if (metadata.deletionTimestamp !== undefined) return EMPTY_PLAN;
   const { name, namespace = '', uid } = metadata;
   const at = { type: SECRETS, name: { name, namespace }, uid };
   if (account === undefined) return { changes: [{ do: 'delete', ...at, why: 'its service account does not exist' }] };
@@ -42,7 +42,7 @@ export function decideTokenSecret({ secret, account, caPem, makeToken }: TokenSe
     ...(data['namespace'] ? {} : { namespace: base64(namespace) }),
     ...(data['token'] ? {} : { token: base64(makeToken()) }),
   };
-  if (Object.keys(missing).length === 0 || secret['immutable'] === true) return NOTHING;
+  if (Object.keys(missing).length === 0 || secret['immutable'] === true) return EMPTY_PLAN;
   const annotations = { [NAME_KEY]: account.metadata.name, [UID_KEY]: account.metadata.uid };
   const body = { metadata: { annotations }, data: missing };
   return { changes: [{ do: 'patch', ...at, patch: { type: 'merge', body }, why: 'its token data is incomplete' }] };

@@ -3,7 +3,7 @@ import type { EngineController } from '#engine/controllers/engine-controller.ts'
 import { ENGINE_NAMESPACES, type Namespace } from '#engine/controllers/kinds.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { defineController, source, startController } from '#runtime/controller.ts';
-import { NOTHING, type Plan } from '#runtime/plan.ts';
+import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
 export const ENGINE_SERVICE_ACCOUNTS: ResourceType = {
   group: '',
@@ -22,7 +22,7 @@ export interface ServiceAccountWorld {
 
 /** Decides the next step for the default account of one namespace. Pure. */
 export function decideServiceAccount({ namespace, account }: ServiceAccountWorld): Plan {
-  if (account !== undefined || isNamespaceTerminating(namespace)) return NOTHING;
+  if (account !== undefined || isNamespaceTerminating(namespace)) return EMPTY_PLAN;
   const metadata = { name: DEFAULT, namespace: namespace.metadata.name };
   const object: KubeObject = { apiVersion: 'v1', kind: 'ServiceAccount', metadata };
   const why = 'every namespace has a default service account';

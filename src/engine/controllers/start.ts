@@ -87,7 +87,7 @@ export async function startControllers(options: ControllerOptions): Promise<Runn
     const events = new EventRecorder({ writer: client, clock, log, component: eventSource, signal });
     return start({ client, informer, registry, clock, log, events, signal });
   });
-  await informers.synced();
+  await informers.waitForSync();
   return {
     controllers,
     async stop() {

@@ -3,7 +3,7 @@ import type { EngineController } from '#engine/controllers/engine-controller.ts'
 import { type BatchJob, BATCH_JOBS } from '#engine/controllers/job/kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { defineController, source, startController } from '#runtime/controller.ts';
-import { NOTHING, type Plan } from '#runtime/plan.ts';
+import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
 export interface FinishedJobWorld {
   readonly job: Stored<BatchJob>;
@@ -14,8 +14,8 @@ export interface FinishedJobWorld {
 export function decideExpiry({ job, nowMs }: FinishedJobWorld): Plan {
   const { metadata, spec } = job;
   const finishedMs = jobFinishedAtMs(job);
-  if (metadata.deletionTimestamp !== undefined || spec.ttlSecondsAfterFinished === undefined) return NOTHING;
-  if (finishedMs === undefined) return NOTHING;
+  if (metadata.deletionTimestamp !== undefined || spec.ttlSecondsAfterFinished === undefined) return EMPTY_PLAN;
+  if (finishedMs === undefined) return EMPTY_PLAN;
   const leftMs = finishedMs + spec.ttlSecondsAfterFinished * 1000 - nowMs;
   if (leftMs > 0) return { changes: [], requeueAfterMs: leftMs };
   const { namespace, name, uid, resourceVersion } = metadata;

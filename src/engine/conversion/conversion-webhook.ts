@@ -20,7 +20,7 @@ import type { LocalService, LocalServices } from '#engine/services.ts';
 import type { Store } from '#engine/store/store.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
-import { raced } from '#lib/raced.ts';
+import { raceSignal } from '#lib/race-signal.ts';
 import { ApiError } from '#kube/api-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
@@ -154,7 +154,7 @@ function* batchesOf(objects: readonly KubeObject[]): Generator<readonly KubeObje
 
 /** Both sides get their own copy: JSON crosses the boundary, as over the wire. */
 async function callLocal(service: LocalService, path: string, text: string, signal: AbortSignal): Promise<unknown> {
-  const response = await raced(service.review!(path, JSON.parse(text), { signal }), signal);
+  const response = await raceSignal(service.review!(path, JSON.parse(text), { signal }), signal);
   const responseText = JSON.stringify(response ?? null);
   if (responseText.length > MAX_RESPONSE_BYTES)
     throw new CallFailure(`the response is larger than ${MAX_RESPONSE_BYTES} bytes`);

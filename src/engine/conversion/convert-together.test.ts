@@ -5,7 +5,7 @@ import type { ConversionWebhook } from '#engine/conversion/conversion-webhook.ts
 import { FORM_SLICE, StoredForm } from '#engine/conversion/stored-form.ts';
 import { compileSchema } from '#engine/registry/structural/compile.ts';
 import type { Entry } from '#engine/store/store.ts';
-import { raced } from '#lib/raced.ts';
+import { raceSignal } from '#lib/race-signal.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
 interface Ask {
@@ -25,7 +25,7 @@ function scene() {
         answer: () => resolve(objects.map((object) => ({ ...object, apiVersion }))),
         fail: () => reject(new Error('broken')),
       });
-      return raced(promise, signal);
+      return raceSignal(promise, signal);
     },
   } as unknown as ConversionWebhook;
   const schemaOf = () => compileSchema({ type: 'object' });

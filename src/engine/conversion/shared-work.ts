@@ -1,5 +1,5 @@
 /** Work that several callers wait for: done once, and cancelled when the last of them leaves. */
-import { raced } from '#lib/raced.ts';
+import { raceSignal } from '#lib/race-signal.ts';
 
 export class SharedWork {
   readonly #controller = new AbortController();
@@ -16,7 +16,7 @@ export class SharedWork {
   async wait(signal: AbortSignal): Promise<void> {
     this.#waiting++;
     try {
-      await raced(this.#done, signal);
+      await raceSignal(this.#done, signal);
     } finally {
       this.#waiting--;
       if (this.#waiting === 0) this.#controller.abort();

@@ -10,7 +10,7 @@ import { MAX_NAME_ATTEMPTS } from '#engine/limits.ts';
 import { writeOptions, type WriteRequestOptions } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import { timestamp } from '#lib/clock.ts';
-import { generatedName, newUid } from '#lib/ids.ts';
+import { generateName, newUid } from '#lib/ids.ts';
 import { alreadyExists, badRequest, generateNameConflict } from '#kube/api-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
@@ -59,7 +59,7 @@ export async function createShaped(
   for (let attempt = 1; ; attempt++) {
     // A kind's preparation may depend on the name, so each generated name starts from the original object.
     const candidate = generate ? copyOf(object, { withOwners: true }) : object;
-    if (generate) candidate.metadata.name = generatedName(object.metadata.generateName!);
+    if (generate) candidate.metadata.name = generateName(object.metadata.generateName!);
     const name = candidate.metadata.name ?? '';
     resource.strategy.prepareForCreate?.(candidate);
     const checking = validateNew(call, candidate);

@@ -11,7 +11,7 @@ import { respondList } from '#engine/handlers/respond.ts';
 import { entryFilter, onlyName } from '#engine/handlers/selection.ts';
 import { listOptions, type ListRequestOptions } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
-import { RevisionGoneError, type Entry, type Listing, type ListRange } from '#engine/store/store.ts';
+import { RevisionGoneError, type Entry, type StoreListing, type ListRange } from '#engine/store/store.ts';
 import { gone } from '#kube/api-error.ts';
 import type { ListMeta } from '#kube/meta.ts';
 
@@ -58,7 +58,7 @@ function revisionToShow(options: ListRequestOptions, token: ContinueToken | unde
   return options.exact ? options.resourceVersion : undefined;
 }
 
-function read(call: Call, range: ListRange, token: ContinueToken | undefined): Listing {
+function read(call: Call, range: ListRange, token: ContinueToken | undefined): StoreListing {
   const { revision } = call.store;
   if (range.atRevision !== undefined && range.atRevision > revision) throw tooLargeRevision(range.atRevision, revision);
   try {
@@ -70,7 +70,7 @@ function read(call: Call, range: ListRange, token: ContinueToken | undefined): L
   }
 }
 
-function metaOf({ entries, revision, remaining }: Listing, limited: boolean, counted: boolean): ListMeta {
+function metaOf({ entries, revision, remaining }: StoreListing, limited: boolean, counted: boolean): ListMeta {
   const last = entries.at(-1);
   if (!limited || remaining === 0 || last === undefined) return { resourceVersion: String(revision) };
   return {

@@ -20,7 +20,7 @@ import type { ApiResponse, StreamSink } from '#engine/request.ts';
 import { RevisionGoneError, type Entry, type StoreEvent } from '#engine/store/store.ts';
 import { CRD_COLLECTION } from '#engine/registry/crd/definition.ts';
 import { ApiError, gone } from '#kube/api-error.ts';
-import { jittered } from '#lib/backoff.ts';
+import { addJitter } from '#lib/backoff.ts';
 
 const INITIAL_EVENTS_END = { 'k8s.io/initial-events-end': 'true' };
 
@@ -139,7 +139,7 @@ function startWatch(call: Call, { options, filter, frames }: WatchRequest, sink:
   }
   const { timeoutSeconds } = options;
   cleanups.push(
-    clock.after(timeoutSeconds === undefined ? jittered(WATCH_TIMEOUT_MS) : timeoutSeconds * 1000, () => {
+    clock.after(timeoutSeconds === undefined ? addJitter(WATCH_TIMEOUT_MS) : timeoutSeconds * 1000, () => {
       if (options.bookmarks) bookmark();
       turns.run([], () => outbox.end());
       // A watcher that does not read must not hold memory.

@@ -8,9 +8,9 @@
 import { timestamp } from '#lib/clock.ts';
 import { ApiError, badRequest } from '#kube/api-error.ts';
 import { deepEqual } from '#kube/deep.ts';
-import { describeFaults, typeFaults } from '#kube/field-sets/check-config.ts';
+import { describeTypeErrors, checkFieldTypes } from '#kube/field-sets/check-config.ts';
 import { compareFields } from '#kube/field-sets/compare-fields.ts';
-import { difference, intersection, isEmpty, sameFields, union, type FieldSet } from '#kube/field-sets/field-set.ts';
+import { difference, intersection, isEmpty, hasSameFields, union, type FieldSet } from '#kube/field-sets/field-set.ts';
 import { fieldsOf } from '#kube/field-sets/fields-of.ts';
 import { FieldTypeError } from '#kube/field-sets/list-item.ts';
 import { parseFieldsV1 } from '#kube/field-sets/fields-v1.ts';
@@ -81,8 +81,8 @@ function assertConfig(config: KubeObject, { schema }: FieldScope): void {
   if (config.metadata.managedFields !== undefined && config.metadata.managedFields !== null) {
     throw badRequest('metadata.managedFields must be nil');
   }
-  const errors = typeFaults(config, schema);
-  if (errors.length > 0) throw typeError('patch', config, describeFaults(errors));
+  const errors = checkFieldTypes(config, schema);
+  if (errors.length > 0) throw typeError('patch', config, describeTypeErrors(errors));
 }
 
 /** Like Kubernetes: no reason, and the code of an internal error. */
@@ -213,7 +213,9 @@ function withOwners(
     if (isEmpty(fields)) continue;
     const known = stored.get(identity);
     const same =
-      known !== undefined && known.apiVersion === head.apiVersion && sameFields(parseFieldsV1(known.fieldsV1), fields);
+      known !== undefined &&
+      known.apiVersion === head.apiVersion &&
+      hasSameFields(parseFieldsV1(known.fieldsV1), fields);
     const entry = same ? known : makeEntry(head, fields);
     const touched = identity === own && (changed || !same);
     next.push(touched ? { ...entry, time: timestamp(applier.nowMs) } : entry);

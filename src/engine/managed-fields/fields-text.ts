@@ -2,7 +2,7 @@
  * Converts a field set to the FieldsV1 of an entry by its text, which is what is stored and what objects of the same
  * shape share.
  */
-import { sameFields, type FieldSet } from '#kube/field-sets/field-set.ts';
+import { hasSameFields, type FieldSet } from '#kube/field-sets/field-set.ts';
 import { fieldsText } from '#kube/field-sets/fields-v1.ts';
 import type { FieldsV1 } from '#engine/managed-fields/entries.ts';
 import { fieldsOfText, isSharedFields } from '#engine/managed-fields/stored-owners.ts';
@@ -13,7 +13,7 @@ const MAX_RECENT = 8;
 let oldest = 0;
 
 export function fieldsV1Of(set: FieldSet): FieldsV1 {
-  for (const known of recent) if (sameFields(known.set, set)) return known.fields;
+  for (const known of recent) if (hasSameFields(known.set, set)) return known.fields;
   const fields = newFieldsV1Of(set);
   if (isSharedFields(fields)) {
     recent[oldest] = { set, fields };

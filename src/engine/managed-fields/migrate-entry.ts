@@ -3,7 +3,7 @@
  * whole.
  */
 import { parseFieldsV1 } from '#kube/field-sets/fields-v1.ts';
-import { mendFields } from '#kube/field-sets/named-fields.ts';
+import { adaptFields } from '#kube/field-sets/named-fields.ts';
 import type { Schema } from '#kube/schema.ts';
 import { headOf, makeEntry, type ManagedEntry, type FieldsV1 } from '#engine/managed-fields/entries.ts';
 import type { FieldScope } from '#engine/managed-fields/field-scope.ts';
@@ -17,7 +17,7 @@ export function migrateEntry(entry: ManagedEntry, scope: FieldScope): ManagedEnt
   const schema = scope.schemaIn(entry.apiVersion);
   if (schema === undefined || fitting.get(fieldsV1) === schema) return entry;
   const fields = parseFieldsV1(fieldsV1);
-  const mended = mendFields(fields, schema);
+  const mended = adaptFields(fields, schema);
   if (mended !== fields) return makeEntry(headOf(entry), mended);
   fitting.set(fieldsV1, schema);
   return entry;

@@ -2,7 +2,7 @@
  * The fields that the creator of an object owns. Objects of a kind mostly have the shape of a recent one, so these are
  * cached.
  */
-import { addsJust, expectedOf, type Expected } from '#kube/field-sets/adds-just.ts';
+import { addsExactly, expectFields, type ExpectedFields } from '#kube/field-sets/adds-exactly.ts';
 import { compareFields, type FieldComparison } from '#kube/field-sets/compare-fields.ts';
 import { isEmpty, union } from '#kube/field-sets/field-set.ts';
 import { FieldTypeError } from '#kube/field-sets/list-item.ts';
@@ -13,7 +13,7 @@ import { newFieldsV1Of } from '#engine/managed-fields/fields-text.ts';
 import { isSharedFields } from '#engine/managed-fields/stored-owners.ts';
 
 interface Shape {
-  readonly expected: Expected;
+  readonly expected: ExpectedFields;
   readonly fieldsV1: FieldsV1;
 }
 
@@ -29,7 +29,7 @@ export function fieldsOfNew(object: Record<string, unknown>, scope: FieldScope):
   const empty = emptyObject(scope);
   const { recent, misses } = shapes.get(schema) ?? { recent: [], misses: 0 };
   for (const shape of misses > MAX_MISSES ? recent.slice(0, 1) : recent) {
-    if (!addsJust(object, empty, shape.expected)) continue;
+    if (!addsExactly(object, empty, shape.expected)) continue;
     if (misses > 0) shapes.set(schema, { recent, misses: 0 });
     return shape.fieldsV1;
   }
@@ -39,7 +39,7 @@ export function fieldsOfNew(object: Record<string, unknown>, scope: FieldScope):
   const written = stripMetadata(union(added, modified));
   if (isEmpty(written)) return undefined;
   const fieldsV1 = newFieldsV1Of(written);
-  const expected = isEmpty(modified) && isSharedFields(fieldsV1) ? expectedOf(added, schema) : undefined;
+  const expected = isEmpty(modified) && isSharedFields(fieldsV1) ? expectFields(added, schema) : undefined;
   if (expected !== undefined) {
     const shape = { expected, fieldsV1 };
     shapes.set(schema, { recent: [shape, ...recent.slice(0, MAX_SHAPES - 1)], misses: misses + 1 });

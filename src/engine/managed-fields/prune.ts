@@ -4,7 +4,7 @@
  */
 import { difference, intersection, isEmpty, union, type FieldSet } from '#kube/field-sets/field-set.ts';
 import { namedFieldsOf } from '#kube/field-sets/fields-of.ts';
-import { withNamedFields } from '#kube/field-sets/named-fields.ts';
+import { addNamedFields } from '#kube/field-sets/named-fields.ts';
 import { emptyFields, removeFields } from '#kube/field-sets/remove-fields.ts';
 import type { EntryHead } from '#engine/managed-fields/entries.ts';
 import type { FieldScope } from '#engine/managed-fields/field-scope.ts';
@@ -25,14 +25,14 @@ export function pruneUnset(
   if (isEmpty(difference(last.fields, applied))) return object;
   const schema = scope.schemaIn(last.head.apiVersion);
   if (schema === undefined) return object;
-  const lastFields = withNamedFields(last.fields, schema);
+  const lastFields = addNamedFields(last.fields, schema);
   const whole = namedFieldsOf(object, schema);
   let left = emptyFields(object, lastFields, schema);
   for (const [version, fields] of fieldsByVersion(owners, last.head.apiVersion)) {
     const own = scope.schemaIn(version);
     if (own === undefined) continue;
     const ofObject = own === schema ? whole : namedFieldsOf(object, own);
-    const kept = union(namedFieldsOf(left, own), withNamedFields(fields, own));
+    const kept = union(namedFieldsOf(left, own), addNamedFields(fields, own));
     left = emptyFields(object, difference(ofObject, kept), own);
   }
   const removed = difference(whole, namedFieldsOf(left, schema));

@@ -31,7 +31,7 @@ test('a renewed certificate is used for new connections, and connections are sti
   shown.now = proof('new');
   for (const method of ['GET', 'GET', 'POST']) await send(method);
   assert.deepEqual(
-    server.seen.map(({ peer }) => peer),
+    server.requests.map(({ peer }) => peer),
     ['old', 'old', 'old', 'new', 'new', 'new'],
   );
   assert.equal(server.connections, 4, 'reads must share a connection');

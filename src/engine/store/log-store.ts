@@ -10,7 +10,7 @@ import type { Journal, LogRecord } from './journal.ts';
 import { applyRecord, Loader } from './loader.ts';
 import { RevisionWaiters } from './revision-waiters.ts';
 import { RevisionConflictError, RevisionGoneError, StoreOverloadedError, StoreUnavailableError } from './store.ts';
-import type { Entry, Listing, ListRange, Store, WatchListener, WatchRange, Write } from './store.ts';
+import type { Entry, StoreListing, ListRange, Store, WatchListener, WatchRange, Write } from './store.ts';
 import { notify, selectEvents, Watchers } from './watchers.ts';
 import { WriteQueue } from './write-queue.ts';
 
@@ -96,7 +96,7 @@ export class LogStore implements Store {
     return inFlight.type === 'put' ? inFlight.entry : undefined;
   }
 
-  list(collection: string, range: ListRange = {}): Listing {
+  list(collection: string, range: ListRange = {}): StoreListing {
     const { atRevision = this.#revision } = range;
     if (atRevision < this.compactedRevision) throw new RevisionGoneError(atRevision, this.compactedRevision);
     if (atRevision > this.#revision) {

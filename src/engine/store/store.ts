@@ -46,7 +46,7 @@ export interface ListRange {
   readonly atRevision?: number;
 }
 
-export interface Listing {
+export interface StoreListing {
   readonly entries: readonly Entry[];
   readonly revision: number;
   /** Number of entries after the limit. */
@@ -76,7 +76,7 @@ export interface Store {
   /** Returns the latest version, durable or in flight, which a write builds on. */
   latest(collection: string, id: string): Entry | undefined;
   /** Lists entries in id order. Throws RevisionGoneError for a revision that was compacted. */
-  list(collection: string, range?: ListRange): Listing;
+  list(collection: string, range?: ListRange): StoreListing;
   count(collection: string): number;
   /**
    * Resolves when the write is durable. Rejects with RevisionConflictError, StoreUnavailableError or

@@ -15,7 +15,7 @@ import { postedKind, readPosted } from '#engine/subresources/posted-kind.ts';
 import { invalid } from '#kube/api-error.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
-import { int64, list, noted, obj, str, time, type Infer } from '#kube/schema-dsl.ts';
+import { int64, list, overrideOptions, obj, str, time, type Infer } from '#kube/schema-dsl.ts';
 import { timestamp } from '#lib/clock.ts';
 
 const KIND = { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' };
@@ -29,7 +29,7 @@ const spec = obj({
 const TOKEN_REQUEST = postedKind(
   KIND,
   obj({
-    spec: noted(spec, { default: {} }),
+    spec: overrideOptions(spec, { default: {} }),
     status: obj({ expirationTimestamp: time(), token: str() }),
   }),
 );

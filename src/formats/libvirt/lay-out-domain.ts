@@ -4,7 +4,7 @@
  */
 import type { Chipset } from '#api/chipset.ts';
 import { targetIndex } from '#api/libvirt-layout/drive-units.ts';
-import type { Findings } from '#formats/faults.ts';
+import type { Findings } from '#formats/findings.ts';
 import { hasAddresses, layOutImported } from '#formats/lay-out-imported.ts';
 import type { DomainDisk } from '#formats/libvirt/read-disk.ts';
 import type { DomainNic } from '#formats/libvirt/read-devices.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { addressText } from '#api/device-address.ts';
-import { FormatError } from '#formats/faults.ts';
+import { formatAddress } from '#api/device-address.ts';
+import { FileFormatError } from '#formats/findings.ts';
 import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
 import { writeLibvirt } from '#formats/libvirt/write-libvirt.ts';
 import { arbitraryMachine } from '#formats/testing/arbitrary-machine.ts';
@@ -229,7 +229,7 @@ for (const [name, { xml, why }] of Object.entries(refused)) {
   test(`refuses ${name}`, () => {
     assert.throws(
       () => readLibvirt(xml),
-      (error: unknown) => error instanceof FormatError && why.test(error.message),
+      (error: unknown) => error instanceof FileFormatError && why.test(error.message),
     );
   });
 }
@@ -273,7 +273,7 @@ test('keeps the devices of a domain that is read and written', () => {
 });
 
 const slotsOf = (domain: string) =>
-  Object.fromEntries(readLibvirt(domain).rows.map((row) => [row.id, addressText(row)]));
+  Object.fromEntries(readLibvirt(domain).rows.map((row) => [row.id, formatAddress(row)]));
 
 test("gives a domain without addresses libvirt's addresses and default devices", () => {
   const devices = `

@@ -4,7 +4,7 @@ import { INTERFACE_MODELS } from '#api/domain/interface.ts';
 import { assignBootOrders, type BootCandidate, type BootLetter } from '#formats/boot-sequence.ts';
 import { UniqueNames } from '#formats/device-names.ts';
 import { DeviceRows } from '#formats/device-rows.ts';
-import { quoted, type Findings } from '#formats/faults.ts';
+import { quoteText, type Findings } from '#formats/findings.ts';
 import { readElementAddress, readElementBootOrder, readOwnId } from '#formats/libvirt/element-parts.ts';
 import { readOtherDevice } from '#formats/libvirt/read-other-devices.ts';
 import { readDomainDisk, type DomainDisk } from '#formats/libvirt/read-disk.ts';
@@ -119,7 +119,7 @@ function readNic(element: XmlElement, names: UniqueNames, chipset: Chipset | und
   const chosenModel = isKept ? model : fallbackModel(chipset);
   if (!isKept)
     findings.addNote(
-      `interface ${name}: the model ${quoted(sourceModel)} is not supported on this machine; it is replaced with ${chosenModel}`,
+      `interface ${name}: the model ${quoteText(sourceModel)} is not supported on this machine; it is replaced with ${chosenModel}`,
     );
   const network = readNetwork(element);
   return {

@@ -2,7 +2,7 @@
 import type { Chipset } from '#api/chipset.ts';
 import { DISK_BUSES, DISK_CACHES } from '#api/domain/disk.ts';
 import type { UniqueNames } from '#formats/device-names.ts';
-import { quoted, type Findings } from '#formats/faults.ts';
+import { quoteText, type Findings } from '#formats/findings.ts';
 import { readOwnId } from '#formats/libvirt/element-parts.ts';
 import type { DescribedDisk, DiskFormat, DiskMedia } from '#formats/machine.ts';
 import { isSupportedBus, fallbackBus } from '#formats/supported-hardware.ts';
@@ -28,12 +28,12 @@ export function readDomainDisk(
   const name = names.take(readOwnId(element)?.replace(/^disk-/, '') ?? dev, 'disk');
   const device = attributeOf(element, 'device') ?? 'disk';
   const sourceMedia = MEDIA.find((word) => word === device);
-  if (sourceMedia === undefined) findings.addError(`disk ${name}: there is no device ${quoted(device)}`);
+  if (sourceMedia === undefined) findings.addError(`disk ${name}: there is no device ${quoteText(device)}`);
   noteIgnoredParts(element, name, findings);
   const file = readSource(element, name, findings);
   const lun = sourceMedia === 'lun' ? parseLun(file) : undefined;
   if (sourceMedia === 'lun' && lun === undefined)
-    findings.addNote(`disk ${name}: ${quoted(file ?? '')} has no guid; the LUN is imported as a disk`);
+    findings.addNote(`disk ${name}: ${quoteText(file ?? '')} has no guid; the LUN is imported as a disk`);
   const media = sourceMedia === 'lun' && lun === undefined ? 'disk' : (sourceMedia ?? 'disk');
   const { bus, isKept } = chooseBus(attributeOf(target, 'bus') ?? busOfTarget(dev), media, chipset, name, findings);
   const serial = childNamed(element, 'serial')?.text.trim();
@@ -71,13 +71,13 @@ function readSource(element: XmlElement, name: string, findings: Findings): stri
   const source = childNamed(element, 'source');
   const path = attributeOf(source, 'file') ?? attributeOf(source, 'dev');
   if (path !== undefined) {
-    findings.addNote(`disk ${name} is ${quoted(path)} on the original host`);
+    findings.addNote(`disk ${name} is ${quoteText(path)} on the original host`);
     return path;
   }
   if (source === undefined || source.attributes.length === 0) return undefined;
   const words = source.attributes.map((attribute) => `${attribute.name}=${attribute.value}`).join(' ');
   findings.addNote(
-    `disk ${name} is ${quoted(words)} (${attributeOf(element, 'type') ?? ''}) on the original host, which is not imported`,
+    `disk ${name} is ${quoteText(words)} (${attributeOf(element, 'type') ?? ''}) on the original host, which is not imported`,
   );
   return undefined;
 }
@@ -85,7 +85,7 @@ function readSource(element: XmlElement, name: string, findings: Findings): stri
 function readFormat(element: XmlElement, name: string, findings: Findings): DiskFormat {
   const type = attributeOf(childNamed(element, 'driver'), 'type') ?? 'raw';
   if (type === 'raw' || type === 'qcow2' || type === 'vmdk') return type;
-  findings.addError(`disk ${name}: the format ${quoted(type)} is neither raw, qcow2 nor vmdk`);
+  findings.addError(`disk ${name}: the format ${quoteText(type)} is neither raw, qcow2 nor vmdk`);
   return 'raw';
 }
 
@@ -116,7 +116,7 @@ function chooseBus(
     return { bus, isKept: true };
   const replacement = media === 'lun' ? 'scsi' : fallbackBus(chipset);
   findings.addNote(
-    `disk ${name}: the bus ${quoted(sourceBus)} is not supported on this machine; it is replaced with ${replacement}`,
+    `disk ${name}: the bus ${quoteText(sourceBus)} is not supported on this machine; it is replaced with ${replacement}`,
   );
   return { bus: replacement, isKept: false };
 }

@@ -5,7 +5,7 @@
 import { chipsetOf, type Chipset } from '#api/chipset.ts';
 import { checkDescription } from '#formats/check-description.ts';
 import { toMachineName } from '#formats/device-names.ts';
-import { Findings, FormatError, quoted } from '#formats/faults.ts';
+import { Findings, FileFormatError, quoteText } from '#formats/findings.ts';
 import { readDomainDevices } from '#formats/libvirt/read-devices.ts';
 import type { FirmwareKind, MachineDescription } from '#formats/machine.ts';
 import { attributeOf, childNamed, childrenNamed, parseXml, type XmlElement } from '#lib/xml.ts';
@@ -24,7 +24,7 @@ const KNOWN = new Set([
 export function readLibvirt(input: Uint8Array | string): MachineDescription {
   const findings = new Findings();
   const root = parseRoot(input);
-  if (root.name !== 'domain') findings.addError(`the root element is ${quoted(root.name)}; expected a domain`);
+  if (root.name !== 'domain') findings.addError(`the root element is ${quoteText(root.name)}; expected a domain`);
   findings.throwIfErrors(ACTION);
   const ignored = root.children.filter(({ name }) => !KNOWN.has(name)).map(({ name }) => name);
   if (ignored.length > 0) findings.addNote(`parts that are not imported: ${[...new Set(ignored)].join(', ')}`);
@@ -39,7 +39,7 @@ function parseRoot(input: Uint8Array | string): XmlElement {
     return parseXml(input);
   } catch (cause) {
     if (!(cause instanceof XmlError)) throw cause;
-    throw new FormatError(ACTION, [cause.message.replace(/^Cannot read XML: /, '')], { cause });
+    throw new FileFormatError(ACTION, [cause.message.replace(/^Cannot read XML: /, '')], { cause });
   }
 }
 
@@ -73,11 +73,11 @@ function readChipset(
 ): Chipset | undefined {
   const type = childNamed(os, 'type');
   const arch = attributeOf(type, 'arch') ?? 'x86_64';
-  if (arch !== 'x86_64') findings.addError(`the machine is ${quoted(arch)}; expected x86_64`);
+  if (arch !== 'x86_64') findings.addError(`the machine is ${quoteText(arch)}; expected x86_64`);
   if ((type?.text.trim() || 'hvm') !== 'hvm') findings.addError('the machine is not fully virtualized (hvm)');
   const chipset = chipsetOf(machineType);
   if (machineType !== undefined && chipset === undefined) {
-    findings.addError(`the machine type ${quoted(machineType)} is neither q35 nor i440fx`);
+    findings.addError(`the machine type ${quoteText(machineType)} is neither q35 nor i440fx`);
   }
   return chipset;
 }
@@ -97,7 +97,7 @@ function readBootDevices(os: XmlElement | undefined, findings: Findings): string
     const dev = attributeOf(boot, 'dev') ?? '';
     const letter = { hd: 'c', cdrom: 'd', network: 'n' }[dev as 'hd'];
     if (typeof letter === 'string') return [letter];
-    findings.addNote(`the boot device ${quoted(dev)} is not imported`);
+    findings.addNote(`the boot device ${quoteText(dev)} is not imported`);
     return [];
   });
 }

@@ -1,7 +1,7 @@
 /** Reads the devices of a domain that are neither disks nor interfaces. */
 import type { SpecParams } from '#api/learned-device.ts';
 import type { ForeignDevice } from '#formats/device-rows.ts';
-import { quoted, type Findings } from '#formats/faults.ts';
+import { quoteText, type Findings } from '#formats/findings.ts';
 import { readElementAddress, readOwnId } from '#formats/libvirt/element-parts.ts';
 import { attributeOf, childNamed, type XmlElement } from '#lib/xml.ts';
 
@@ -120,7 +120,7 @@ function readVideo(element: XmlElement): DeviceKind | undefined {
 /** Returns a row for an unknown device if it has an address. */
 function readUnknown(element: XmlElement, type: string, findings: Findings): DeviceKind | undefined {
   findings.addNote(
-    `the device ${quoted(`${element.name} ${type}`.trim())} is unknown; ${readElementAddress(element) === undefined ? 'it is not imported' : 'only its address is kept'}`,
+    `the device ${quoteText(`${element.name} ${type}`.trim())} is unknown; ${readElementAddress(element) === undefined ? 'it is not imported' : 'only its address is kept'}`,
   );
   if (readElementAddress(element) === undefined) return undefined;
   return { type: element.name, device: type || element.name, managed: false };

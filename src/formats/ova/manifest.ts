@@ -1,5 +1,5 @@
 /** Parses and prints the manifest of an OVA: one digest per file, `SHA256(disk.img)= 0f3a...`. Pure. */
-import { FormatError, quoted } from '#formats/faults.ts';
+import { FileFormatError, quoteText } from '#formats/findings.ts';
 
 export type DigestAlgorithm = 'sha1' | 'sha256' | 'sha512';
 
@@ -22,9 +22,9 @@ export function parseManifest(bytes: Uint8Array): Manifest {
     const [, word = '', name = '', hex = ''] = LINE.exec(line.trim()) ?? [];
     const algorithm = word.toLowerCase() as DigestAlgorithm;
     if (word === '' || hex.length !== LENGTHS[algorithm]) {
-      throw new FormatError('read OVA', [`line ${i + 1} of the manifest is not the digest of a file`]);
+      throw new FileFormatError('read OVA', [`line ${i + 1} of the manifest is not the digest of a file`]);
     }
-    if (manifest.has(name)) throw new FormatError('read OVA', [`the manifest names ${quoted(name)} twice`]);
+    if (manifest.has(name)) throw new FileFormatError('read OVA', [`the manifest names ${quoteText(name)} twice`]);
     manifest.set(name, { algorithm, hex: hex.toLowerCase() });
   }
   return manifest;

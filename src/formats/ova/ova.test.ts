@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { FormatError } from '#formats/faults.ts';
-import { fileFault, missingFiles } from '#formats/ova/file-fault.ts';
+import { FileFormatError } from '#formats/findings.ts';
+import { checkOvaFile, findMissingFiles } from '#formats/ova/check-ova-file.ts';
 import { TAR_LIMITS, readTar } from '#formats/ova/read-tar.ts';
 import { readOva } from '#formats/ova/read-ova.ts';
 import { parsePax, parseTarHeader, printTarHeader } from '#formats/ova/tar-header.ts';
@@ -272,7 +272,7 @@ const refused: Record<string, { bytes: Buffer; why: RegExp }> = {
 
 for (const [name, { bytes, why }] of Object.entries(refused)) {
   test(`refuses ${name}`, async () => {
-    await assert.rejects(read(bytes), (error: unknown) => error instanceof FormatError && why.test(error.message));
+    await assert.rejects(read(bytes), (error: unknown) => error instanceof FileFormatError && why.test(error.message));
   });
 }
 
@@ -308,15 +308,15 @@ test('the writer refuses wrong sizes, unsafe names and repeated files', async ()
 
 test('checks files against the descriptor', () => {
   const disk = { name: 'root', file: 'root.img', sizeBytes: 1000, format: 'raw' } as DescribedDisk;
-  assert.equal(fileFault({ disks: [disk] }, { name: 'root.img', size: 1000 }), undefined);
-  assert.match(fileFault({ disks: [disk] }, { name: 'root.img', size: 1001 }) ?? '', /has 1001 bytes/);
-  assert.match(fileFault({ disks: [disk] }, { name: 'x', size: 1 }) ?? '', /belongs to no disk/);
-  assert.equal(fileFault({ disks: [{ ...disk, format: 'qcow2' }] }, { name: 'root.img', size: 70_000 }), undefined);
+  assert.equal(checkOvaFile({ disks: [disk] }, { name: 'root.img', size: 1000 }), undefined);
+  assert.match(checkOvaFile({ disks: [disk] }, { name: 'root.img', size: 1001 }) ?? '', /has 1001 bytes/);
+  assert.match(checkOvaFile({ disks: [disk] }, { name: 'x', size: 1 }) ?? '', /belongs to no disk/);
+  assert.equal(checkOvaFile({ disks: [{ ...disk, format: 'qcow2' }] }, { name: 'root.img', size: 70_000 }), undefined);
   const state = { tpm: true, efi: true, file: 'state.bin' };
-  assert.equal(fileFault({ disks: [disk], state }, { name: 'state.bin', size: 16 * 1024 ** 2 }), undefined);
+  assert.equal(checkOvaFile({ disks: [disk], state }, { name: 'state.bin', size: 16 * 1024 ** 2 }), undefined);
   assert.match(
-    fileFault({ disks: [disk], state }, { name: 'state.bin', size: 16 * 1024 ** 2 + 1 }) ?? '',
+    checkOvaFile({ disks: [disk], state }, { name: 'state.bin', size: 16 * 1024 ** 2 + 1 }) ?? '',
     /more than a persistent state may have/,
   );
-  assert.deepEqual(missingFiles({ disks: [disk] }, new Set(['a'])), ['root.img']);
+  assert.deepEqual(findMissingFiles({ disks: [disk] }, new Set(['a'])), ['root.img']);
 });

@@ -3,7 +3,7 @@
  * archive has been read without an error, because the manifest may come last.
  */
 import { createHash, type Hash } from 'node:crypto';
-import { FormatError, quoted } from '#formats/faults.ts';
+import { FileFormatError, quoteText } from '#formats/findings.ts';
 import { parseManifest, type DigestAlgorithm, type Manifest } from '#formats/ova/manifest.ts';
 import { TAR_LIMITS, readTar, type TarFile, type TarLimits } from '#formats/ova/read-tar.ts';
 import { XML_LIMITS } from '#lib/xml-scan.ts';
@@ -39,12 +39,12 @@ export async function* readOva(
       );
       yield { kind: 'descriptor', name: file.name, content };
     } else if (file.name.endsWith('.mf')) {
-      if (manifest !== undefined) throw new FormatError('read OVA', ['there are two manifests']);
+      if (manifest !== undefined) throw new FileFormatError('read OVA', ['there are two manifests']);
       manifest = parseManifest(await readWhole(file, MAX_MANIFEST));
     } else if (file.name.endsWith('.cert')) {
-      yield { kind: 'note', text: `the signature ${quoted(file.name)} is not checked` };
+      yield { kind: 'note', text: `the signature ${quoteText(file.name)} is not checked` };
     } else if (file.name.endsWith('.ovf')) {
-      throw new FormatError('read OVA', ['there are two descriptors']);
+      throw new FileFormatError('read OVA', ['there are two descriptors']);
     } else {
       const algorithm = manifest?.get(file.name)?.algorithm ?? 'sha256';
       const hash = createHash(algorithm);
@@ -54,19 +54,19 @@ export async function* readOva(
       seen.set(file.name, [{ algorithm, hex: hash.digest('hex') }]);
     }
   }
-  if (isFirst) throw new FormatError('read OVA', ['it is empty']);
+  if (isFirst) throw new FileFormatError('read OVA', ['it is empty']);
   if (manifest !== undefined) checkManifest(manifest, seen);
 }
 
 async function readDescriptor(file: TarFile): Promise<Buffer> {
   if (!file.name.endsWith('.ovf')) {
-    throw new FormatError('read OVA', [`it begins with ${quoted(file.name)}; expected its descriptor (.ovf)`]);
+    throw new FileFormatError('read OVA', [`it begins with ${quoteText(file.name)}; expected its descriptor (.ovf)`]);
   }
   return await readWhole(file, XML_LIMITS.bytes);
 }
 
 async function readWhole({ name, size, content }: TarFile, max: number): Promise<Buffer> {
-  if (size > max) throw new FormatError('read OVA', [`${quoted(name)} has ${size} bytes, more than ${max}`]);
+  if (size > max) throw new FileFormatError('read OVA', [`${quoteText(name)} has ${size} bytes, more than ${max}`]);
   const pieces: Uint8Array[] = [];
   for await (const piece of content) pieces.push(piece);
   return Buffer.concat(pieces);
@@ -93,12 +93,12 @@ function checkManifest(manifest: Manifest, seen: ReadonlyMap<string, readonly Fi
   for (const [name, { algorithm, hex }] of manifest) {
     const files = seen.get(name);
     const found = files?.find((digest) => digest.algorithm === algorithm);
-    if (files === undefined) errors.push(`the manifest names ${quoted(name)}, which is missing`);
+    if (files === undefined) errors.push(`the manifest names ${quoteText(name)}, which is missing`);
     else if (found === undefined)
-      errors.push(`the manifest comes last and has ${algorithm} of ${quoted(name)}; expected sha256`);
+      errors.push(`the manifest comes last and has ${algorithm} of ${quoteText(name)}; expected sha256`);
     else if (found.hex !== hex)
-      errors.push(`${quoted(name)} does not match the manifest: its ${algorithm} is ${found.hex}`);
+      errors.push(`${quoteText(name)} does not match the manifest: its ${algorithm} is ${found.hex}`);
   }
-  for (const name of seen.keys()) if (!manifest.has(name)) errors.push(`the manifest does not name ${quoted(name)}`);
-  if (errors.length > 0) throw new FormatError('read OVA', errors);
+  for (const name of seen.keys()) if (!manifest.has(name)) errors.push(`the manifest does not name ${quoteText(name)}`);
+  if (errors.length > 0) throw new FileFormatError('read OVA', errors);
 }

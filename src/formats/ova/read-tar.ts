@@ -2,7 +2,7 @@
  * Reads a tar archive as a stream: each file with its content, once and in order. Only the current piece is kept in
  * memory. Unsafe names, links and devices are refused.
  */
-import { quoted } from '#formats/faults.ts';
+import { quoteText } from '#formats/findings.ts';
 import { ByteSource } from '#formats/ova/byte-source.ts';
 import {
   BLOCK,
@@ -45,12 +45,13 @@ export async function* readTar(
       if (header === undefined) return;
       const { name, size, type } = header;
       const problem = name.includes('\u{FFFD}') ? 'is not encoded in UTF-8' : checkPath(name);
-      if (problem !== undefined) throw tarError(`the name ${quoted(name)} ${problem}`);
+      if (problem !== undefined) throw tarError(`the name ${quoteText(name)} ${problem}`);
       if (type === 'directory') continue;
-      if (names.has(name)) throw tarError(`${quoted(name)} appears twice`);
+      if (names.has(name)) throw tarError(`${quoteText(name)} appears twice`);
       names.add(name);
       total += size;
-      if (size > limits.fileBytes) throw tarError(`${quoted(name)} has ${size} bytes, more than ${limits.fileBytes}`);
+      if (size > limits.fileBytes)
+        throw tarError(`${quoteText(name)} has ${size} bytes, more than ${limits.fileBytes}`);
       if (total > limits.totalBytes) throw tarError(`it has more than ${limits.totalBytes} bytes`);
       const content = source.stream(size);
       yield { name, size, content };

@@ -1,5 +1,5 @@
 /** Parses and prints headers of tar archives: ustar with the extensions of GNU and POSIX (pax). Pure. */
-import { FormatError, quoted } from '#formats/faults.ts';
+import { FileFormatError, quoteText } from '#formats/findings.ts';
 
 export const BLOCK = 512;
 /** The largest number with eleven octal digits. */
@@ -32,9 +32,9 @@ export function parseTarHeader(block: Buffer): TarHeader | undefined {
   const letter = String.fromCharCode(block[156] ?? 0);
   const type = TYPES.get(letter);
   if (type === undefined)
-    throw tarError(`${quoted(name)} is a link or a device (type ${quoted(letter)}); expected a file`);
+    throw tarError(`${quoteText(name)} is a link or a device (type ${quoteText(letter)}); expected a file`);
   const size = parseSize(block.subarray(124, 136));
-  if (type === 'directory' && size !== 0) throw tarError(`the directory ${quoted(name)} has content`);
+  if (type === 'directory' && size !== 0) throw tarError(`the directory ${quoteText(name)} has content`);
   return { name, size, type };
 }
 
@@ -80,8 +80,8 @@ function checksum(block: Buffer): number {
   return sum;
 }
 
-export function tarError(problem: string): FormatError {
-  return new FormatError('read OVA', [problem]);
+export function tarError(problem: string): FileFormatError {
+  return new FileFormatError('read OVA', [problem]);
 }
 
 /** Returns path and size, if present, from records of the form `length key=value\n`. */

@@ -1,5 +1,5 @@
 /** Finds the sections of an OVF, in oVirt's form and in that of the standard, and the product that wrote it. */
-import { quoted, findDuplicates, type Findings } from '#formats/faults.ts';
+import { quoteText, findDuplicates, type Findings } from '#formats/findings.ts';
 import { OVF, OWN, XSI } from '#formats/ovf/vocabulary.ts';
 import { attributeOf, childNamed, childrenNamed, type XmlElement } from '#lib/xml.ts';
 
@@ -36,7 +36,7 @@ const SINGLE_SETTINGS = new Set([
 /** Returns undefined if there is no system to read; the findings contain the error. */
 export function parseEnvelope(root: XmlElement, findings: Findings): Envelope | undefined {
   if (root.name !== 'Envelope' || root.namespace.replace(/\/$/, '') !== OVF) {
-    findings.addError(`the root element is ${quoted(root.name)}; expected an Envelope of OVF 1`);
+    findings.addError(`the root element is ${quoteText(root.name)}; expected an Envelope of OVF 1`);
     return undefined;
   }
   const sections = new Map<string, XmlElement>();

@@ -5,7 +5,7 @@
  */
 import type { Chipset } from '#api/chipset.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
-import type { Findings } from '#formats/faults.ts';
+import type { Findings } from '#formats/findings.ts';
 import { hasAddresses, layOutImported } from '#formats/lay-out-imported.ts';
 import type { DescribedDisk, MachineDescription } from '#formats/machine.ts';
 import type { Envelope } from '#formats/ovf/envelope.ts';

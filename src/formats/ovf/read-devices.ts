@@ -10,7 +10,7 @@ import {
 } from '#formats/boot-sequence.ts';
 import { UniqueNames } from '#formats/device-names.ts';
 import { DeviceRows, isSpecialManaged } from '#formats/device-rows.ts';
-import { quoted, type Findings } from '#formats/faults.ts';
+import { quoteText, type Findings } from '#formats/findings.ts';
 import type { DescribedDisk, DescribedNic, MachineDescription } from '#formats/machine.ts';
 import { sortForFirstRun } from '#formats/first-run-order.ts';
 import { isSupportedModel, fallbackModel } from '#formats/supported-hardware.ts';
@@ -132,7 +132,7 @@ function chooseModel({ texts, own, label }: OvfItem, chipset: Chipset | undefine
   if (model !== undefined && isSupportedModel(model, chipset)) return model;
   const replacement = fallbackModel(chipset);
   findings.addNote(
-    `${quoted(label)}: the model ${quoted(sourceModel)} is not supported on this machine; it is replaced with ${replacement}`,
+    `${quoteText(label)}: the model ${quoteText(sourceModel)} is not supported on this machine; it is replaced with ${replacement}`,
   );
   return replacement;
 }
@@ -155,7 +155,7 @@ function readBootOrders(
   if (named.length > 0 || product === 'Selfsame') return new Map(named);
   const text = settings.get('defaultbootsequence')?.text.trim() ?? '';
   const sequence = parseSequence(/^[0-9]{1,2}$/.test(text) ? (sequenceByNumber(Number(text)) ?? '-') : text || 'c');
-  if (sequence === undefined) findings.addError(`${quoted(text)} is not a valid boot sequence`);
+  if (sequence === undefined) findings.addError(`${quoteText(text)} is not a valid boot sequence`);
   const byName = [...nics].sort((a, b) => (a.nic.name < b.nic.name ? -1 : 1));
   const candidates: BootCandidate[] = [
     ...disks.map(({ disk, isBootDisk }) => ({
@@ -175,14 +175,14 @@ function addOtherDevice(item: OvfItem, { product }: Envelope, rows: DeviceRows, 
   if (resourceType === RESOURCE.memory || resourceType === -1) return;
   if (product === undefined) {
     if (!PLAIN_CONTROLLERS.has(resourceType)) {
-      findings.addNote(`the device ${quoted(label)} (ResourceType ${resourceType}) is not imported`);
+      findings.addNote(`the device ${quoteText(label)} (ResourceType ${resourceType}) is not imported`);
     }
     return;
   }
   const [type, device] = typeAndDevice(item);
   if (type === undefined || device === undefined) {
     findings.addNote(
-      `the device ${quoted(label)} (ResourceType ${resourceType}) has no type or device; it is not imported`,
+      `the device ${quoteText(label)} (ResourceType ${resourceType}) has no type or device; it is not imported`,
     );
     return;
   }

@@ -2,7 +2,7 @@
 import type { Chipset } from '#api/chipset.ts';
 import { DISK_BUSES, DISK_CACHES } from '#api/domain/disk.ts';
 import { UniqueNames } from '#formats/device-names.ts';
-import { quoted, type Findings } from '#formats/faults.ts';
+import { quoteText, type Findings } from '#formats/findings.ts';
 import type { DescribedDisk, DiskMedia } from '#formats/machine.ts';
 import { NO_FLOPPY, isSupportedBus, fallbackBus } from '#formats/supported-hardware.ts';
 import type { Envelope } from '#formats/ovf/envelope.ts';
@@ -39,7 +39,7 @@ export function readDisks(
   let sata = 0;
   const possible = items.filter((item) => {
     const isLeft = readMedia(item, undefined) === 'floppy' && chipset !== 'i440fx' && !item.own.has('media');
-    if (isLeft) findings.addNote(`${quoted(item.label)} is left out: ${NO_FLOPPY}`);
+    if (isLeft) findings.addNote(`${quoteText(item.label)} is left out: ${NO_FLOPPY}`);
     return !isLeft;
   });
   const read = possible.map((item): ReadDisk => {
@@ -47,11 +47,11 @@ export function readDisks(
     const data = byId(item);
     const media = readMedia(item, data);
     if (data !== undefined && used.has(data))
-      findings.addError(`two devices have the disk ${quoted(data.alias ?? data.diskId)}`);
+      findings.addError(`two devices have the disk ${quoteText(data.alias ?? data.diskId)}`);
     if (data !== undefined) used.add(data);
     const isData = media === 'disk' || media === 'lun';
     if (isData && data === undefined)
-      findings.addError(`${quoted(item.label)}: its disk is missing in the disk section`);
+      findings.addError(`${quoteText(item.label)}: its disk is missing in the disk section`);
     const file = data?.file ?? findFile(item, storage.files, findings);
     const name = own.get('name') ?? names.take(isData ? (data?.alias ?? item.label) : media, media);
     const bus = chooseBus(item, data, media, chipset, parents, envelope.product, findings);
@@ -111,7 +111,7 @@ function findFile({ texts, label }: OvfItem, files: readonly OvfFile[], findings
   const [, id] = /^(?:ovf:)?\/file\/(.+)$/.exec(texts.get('HostResource') ?? '') ?? [];
   if (id === undefined) return undefined;
   const file = files.find((known) => known.id === id);
-  if (file === undefined) findings.addError(`${quoted(label)} is in the file ${quoted(id)}, which is missing`);
+  if (file === undefined) findings.addError(`${quoteText(label)} is in the file ${quoteText(id)}, which is missing`);
   return file;
 }
 
@@ -172,7 +172,7 @@ function chooseBus(
   const bus = busOfInterface(sourceBus);
   if (bus !== undefined && isSupportedBus(bus, media, chipset)) return { bus, isReplaced: false };
   findings.addNote(
-    `${quoted(item.label)}: the bus ${quoted(sourceBus)} is not supported on this machine; it is replaced with ${plain}`,
+    `${quoteText(item.label)}: the bus ${quoteText(sourceBus)} is not supported on this machine; it is replaced with ${plain}`,
   );
   return { bus: plain, isReplaced: true };
 }
@@ -190,7 +190,7 @@ function readController({ texts }: OvfItem, parents: ReadonlyMap<string, OvfItem
 function readLunWithoutItem(data: OvfDisk, names: UniqueNames, findings: Findings): ReadDisk[] {
   const { alias, diskId, lunId, format, readonly, plugged, boot } = data;
   if (lunId === undefined) {
-    findings.addError(`the disk ${quoted(alias ?? diskId)} belongs to no device`);
+    findings.addError(`the disk ${quoteText(alias ?? diskId)} belongs to no device`);
     return [];
   }
   const name = names.take(alias ?? 'lun', 'lun');

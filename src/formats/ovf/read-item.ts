@@ -1,7 +1,7 @@
 /** Reads one Item of the hardware section, with defaults for missing values. */
 import type { DeviceAddress, SpecParams } from '#api/learned-device.ts';
 import { parseAddressText } from '#formats/address-text.ts';
-import { quoted, type Findings } from '#formats/faults.ts';
+import { quoteText, type Findings } from '#formats/findings.ts';
 import { readSpecParams } from '#formats/ovf/spec-params.ts';
 import { OWN } from '#formats/ovf/vocabulary.ts';
 import { childNamed, type XmlElement } from '#lib/xml.ts';
@@ -56,11 +56,11 @@ export function readItem(element: XmlElement, findings: Findings): OvfItem {
   const instanceId = texts.get('InstanceId') ?? texts.get('InstanceID') ?? '';
   const label = own.get('id') ?? texts.get('Caption') ?? texts.get('ElementName') ?? `the Item of line ${element.line}`;
   const specParams = readSpecParams(childNamed(element, 'SpecParams'));
-  if (specParams === undefined) findings.addError(`${quoted(label)}: a key of SpecParams appears twice`);
+  if (specParams === undefined) findings.addError(`${quoteText(label)}: a key of SpecParams appears twice`);
   const bootOrder = readNumber(texts, 'BootOrder', label, findings);
   if (texts.get('Linked') === 'false')
-    findings.addNote(`${quoted(label)}: the link is down in the file; it is up after the import`);
-  if (texts.has('CustomProperties')) findings.addNote(`${quoted(label)}: CustomProperties are not imported`);
+    findings.addNote(`${quoteText(label)}: the link is down in the file; it is up after the import`);
+  if (texts.has('CustomProperties')) findings.addNote(`${quoteText(label)}: CustomProperties are not imported`);
   return {
     resourceType: readResourceType(texts.get('ResourceType'), label, findings),
     instanceId,
@@ -79,7 +79,7 @@ export function readItem(element: XmlElement, findings: Findings): OvfItem {
 function readResourceType(text: string | undefined, label: string, findings: Findings): number {
   const value = Number(text ?? Number.NaN);
   if (text !== undefined && Number.isSafeInteger(value) && value >= 0) return value;
-  findings.addError(`${quoted(label)}: the ResourceType ${quoted(text ?? '')} is not a number`);
+  findings.addError(`${quoteText(label)}: the ResourceType ${quoteText(text ?? '')} is not a number`);
   return -1;
 }
 
@@ -96,14 +96,14 @@ function readItemAddress(
     if (map !== undefined && Object.values(map).every((value) => typeof value === 'string')) {
       return { address: map as DeviceAddress };
     }
-    findings.addError(`${quoted(label)}: the address cannot be read`);
+    findings.addError(`${quoteText(label)}: the address cannot be read`);
     return {};
   }
   const text = texts.get('Address');
   if (text === undefined || /^[0-9]+$/.test(text)) return {};
   const address = parseAddressText(text);
   if (address === undefined || !text.includes('=')) {
-    findings.addError(`${quoted(label)}: ${quoted(text)} is not an address`);
+    findings.addError(`${quoteText(label)}: ${quoteText(text)} is not an address`);
     return {};
   }
   return { address };
@@ -119,7 +119,7 @@ export function readNumber(
   const text = texts.get(key);
   if (text === undefined) return undefined;
   if (/^[0-9]{1,15}$/.test(text)) return Number(text);
-  findings.addError(`${quoted(label)}: the ${key} ${quoted(text)} is not a number`);
+  findings.addError(`${quoteText(label)}: the ${key} ${quoteText(text)} is not a number`);
   return undefined;
 }
 
@@ -133,6 +133,6 @@ function readFlag(
   const text = texts.get(key)?.toLowerCase();
   if (text === undefined) return otherwise;
   if (text !== 'true' && text !== 'false')
-    findings.addError(`${quoted(label)}: ${key} is ${quoted(text)}; expected true or false`);
+    findings.addError(`${quoteText(label)}: ${key} is ${quoteText(text)}; expected true or false`);
   return text === 'true';
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FormatError } from '#formats/faults.ts';
+import { FileFormatError } from '#formats/findings.ts';
 import { readOvf } from '#formats/ovf/read-ovf.ts';
 import { placesOf } from '#formats/testing/places-of.ts';
 import {
@@ -368,8 +368,8 @@ for (const [name, { ovf, errors }] of Object.entries(refused)) {
     assert.throws(
       () => readOvf(ovf),
       (error: unknown) => {
-        assert.ok(error instanceof FormatError, String(error));
-        const text = error.faults.join('\n');
+        assert.ok(error instanceof FileFormatError, String(error));
+        const text = error.errors.join('\n');
         for (const pattern of errors) assert.match(text, pattern);
         return true;
       },

@@ -6,7 +6,7 @@
 import { chipsetOf, type Chipset } from '#api/chipset.ts';
 import { checkDescription } from '#formats/check-description.ts';
 import { toMachineName } from '#formats/device-names.ts';
-import { Findings, FormatError, quoted } from '#formats/faults.ts';
+import { Findings, FileFormatError, quoteText } from '#formats/findings.ts';
 import type { FirmwareKind, MachineDescription } from '#formats/machine.ts';
 import { parseEnvelope, ownNotes, type Envelope } from '#formats/ovf/envelope.ts';
 import { isBefore31, layOutOvirt } from '#formats/ovf/lay-out-ovirt.ts';
@@ -29,7 +29,7 @@ export function readOvf(input: Uint8Array | string): MachineDescription {
   const findings = new Findings();
   const envelope = parseEnvelope(parseRoot(input), findings);
   findings.throwIfErrors(ACTION);
-  if (envelope === undefined) throw new FormatError(ACTION, ['it contains no machine']);
+  if (envelope === undefined) throw new FileFormatError(ACTION, ['it contains no machine']);
   const items = readItems(envelope, findings);
   const machine = readMachine(envelope, items, findings);
   for (const error of checkDescription(machine)) findings.addError(error);
@@ -42,7 +42,7 @@ function parseRoot(input: Uint8Array | string): XmlElement {
     return parseXml(input);
   } catch (cause) {
     if (!(cause instanceof XmlError)) throw cause;
-    throw new FormatError(ACTION, [cause.message.replace(/^Cannot read XML: /, '')], { cause });
+    throw new FileFormatError(ACTION, [cause.message.replace(/^Cannot read XML: /, '')], { cause });
   }
 }
 
@@ -117,7 +117,7 @@ function readBoard(
   if (product === undefined) return { firmware: readVmwareFirmware(system) };
   const text = settings.get('biostype')?.text.trim();
   const biosType = BIOS_TYPES[Number(text ?? 0)];
-  if (biosType === undefined) findings.addError(`the BiosType ${quoted(text ?? '')} is unknown`);
+  if (biosType === undefined) findings.addError(`the BiosType ${quoteText(text ?? '')} is unknown`);
   if (product === 'Selfsame') {
     const own = attributeOf(system, 'chipset', OWN);
     const chipset = own === 'q35' || own === 'i440fx' ? own : undefined;
@@ -137,7 +137,7 @@ function readVmwareFirmware(system: XmlElement): FirmwareKind {
 function readCpuModel(text: string | undefined, product: Envelope['product'], findings: Findings): { model?: string } {
   if (text === undefined) return {};
   if (product === 'Selfsame') return { model: text };
-  findings.addNote(`the CPU model ${quoted(text)} is not imported`);
+  findings.addNote(`the CPU model ${quoteText(text)} is not imported`);
   return {};
 }
 
@@ -172,7 +172,7 @@ function readMemory(items: readonly OvfItem[], findings: Findings): number {
   if (item === undefined) return 1;
   const unit = parseUnit(item.texts.get('AllocationUnits') ?? 'MegaBytes');
   if (unit === undefined)
-    findings.addError(`the unit of memory ${quoted(item.texts.get('AllocationUnits') ?? '')} is unknown`);
+    findings.addError(`the unit of memory ${quoteText(item.texts.get('AllocationUnits') ?? '')} is unknown`);
   const quantity = readNumber(item.texts, 'VirtualQuantity', item.label, findings);
   if (quantity === undefined) findings.addError('the memory size is missing');
   return Math.floor(((quantity ?? 1) * (unit ?? MIB)) / MIB);

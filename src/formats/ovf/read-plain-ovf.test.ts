@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { addressText } from '#api/device-address.ts';
+import { formatAddress } from '#api/device-address.ts';
 import { readOvf } from '#formats/ovf/read-ovf.ts';
 import { PLAIN_OVF } from '#formats/testing/plain-ovf.ts';
 
@@ -105,7 +105,7 @@ test('reads an OVA of oVirt, which has the standard form with the devices of oVi
     optional: false,
   });
   assert.deepEqual(
-    machine.rows.map((row) => [row.id, addressText(row)]),
+    machine.rows.map((row) => [row.id, formatAddress(row)]),
     [
       ['disk-root', '0000:03:00.0'],
       ['video0', '0000:00:01.0'],

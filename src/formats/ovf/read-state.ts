@@ -1,5 +1,5 @@
 /** Reads the persistent state: an element of our own namespace, which only our own OVFs have. */
-import { quoted, type Findings } from '#formats/faults.ts';
+import { quoteText, type Findings } from '#formats/findings.ts';
 import type { DescribedState } from '#formats/machine.ts';
 import type { Envelope } from '#formats/ovf/envelope.ts';
 import type { OvfStorage } from '#formats/ovf/read-storage.ts';
@@ -18,7 +18,7 @@ export function readState(
   const reference = attributeOf(element, 'fileRef', OWN);
   const file = reference === undefined ? undefined : files.find(({ id }) => id === reference);
   if (reference !== undefined && file === undefined) {
-    findings.addError(`the persistent state is in the file ${quoted(reference)}, which is missing`);
+    findings.addError(`the persistent state is in the file ${quoteText(reference)}, which is missing`);
   }
   return {
     state: {

@@ -1,5 +1,5 @@
 /** Reads the files and the disk section of an OVF, without their assignment to devices. */
-import { quoted, findDuplicates, type Findings } from '#formats/faults.ts';
+import { quoteText, findDuplicates, type Findings } from '#formats/findings.ts';
 import type { DiskFormat } from '#formats/machine.ts';
 import type { Envelope } from '#formats/ovf/envelope.ts';
 import { OWN } from '#formats/ovf/vocabulary.ts';
@@ -42,13 +42,13 @@ export function readStorage(envelope: Envelope, findings: Findings): OvfStorage 
   );
   for (const key of ['id', 'href'] as const) {
     const twice = findDuplicates(files.map((file) => file[key]));
-    for (const value of twice) findings.addError(`two files have the ${key} ${quoted(value)}`);
+    for (const value of twice) findings.addError(`two files have the ${key} ${quoteText(value)}`);
   }
   const disks = limitEntries('disks', childrenNamed(envelope.disks, 'Disk'), findings).map((element) =>
     readDisk(element, files, envelope, findings),
   );
   for (const id of findDuplicates(disks.map(({ diskId }) => diskId)))
-    findings.addError(`two disks have the id ${quoted(id)}`);
+    findings.addError(`two disks have the id ${quoteText(id)}`);
   return { files, disks };
 }
 
@@ -64,12 +64,12 @@ function readFileReference(element: XmlElement, findings: Findings): OvfFile[] {
   // A storage device, not a file.
   if (attributeOf(element, 'disk_storage_type') === 'LUN') return [];
   const problem = checkPath(href);
-  if (problem !== undefined) findings.addError(`the file ${quoted(href)} ${problem}`);
+  if (problem !== undefined) findings.addError(`the file ${quoteText(href)} ${problem}`);
   if (attributeOf(element, 'compression') !== undefined)
-    findings.addError(`the file ${quoted(href)} is compressed, which is not supported`);
+    findings.addError(`the file ${quoteText(href)} is compressed, which is not supported`);
   if (attributeOf(element, 'chunkSize') !== undefined)
-    findings.addError(`the file ${quoted(href)} is split into chunks, which is not supported`);
-  const sizeBytes = parseSizeBytes(attributeOf(element, 'size'), 1, `the file ${quoted(href)}`, findings);
+    findings.addError(`the file ${quoteText(href)} is split into chunks, which is not supported`);
+  const sizeBytes = parseSizeBytes(attributeOf(element, 'size'), 1, `the file ${quoteText(href)}`, findings);
   return [{ id, href, ...(sizeBytes !== undefined && { sizeBytes }) }];
 }
 
@@ -77,14 +77,14 @@ function readDisk(element: XmlElement, files: readonly OvfFile[], { product }: E
   const get = (name: string) => attributeOf(element, name) || undefined;
   const diskId = get('diskId') ?? '';
   const alias = get('disk-alias');
-  const label = `the disk ${quoted(alias ?? diskId)}`;
+  const label = `the disk ${quoteText(alias ?? diskId)}`;
   const fileRef = get('fileRef');
   const lunId = get('lun_id');
   const isLun = lunId !== undefined || attributeOf(element, 'uuid', OWN) !== undefined;
   const file = isLun ? undefined : files.find(({ id, href }) => id === fileRef || href === fileRef);
   if (diskId === '') findings.addError(`${label} has no id`);
   if (fileRef !== undefined && file === undefined && !isLun)
-    findings.addError(`${label} is in the file ${quoted(fileRef)}, which is missing`);
+    findings.addError(`${label} is in the file ${quoteText(fileRef)}, which is missing`);
   if (fileRef === undefined && !isLun && product === 'oVirt') findings.addError(`${label} has no file`);
   if (get('parentRef') !== undefined)
     findings.addError(`${label} has a parent disk (a snapshot); merge its snapshots before the export`);
@@ -144,7 +144,7 @@ function parseSizeBytes(text: string | undefined, unit: number, who: string, fin
   if (text === undefined || text === '') return undefined;
   const value = /^[0-9]{1,20}$/.test(text) ? Number(text) * unit : Number.NaN;
   if (value <= MAX_BYTES) return value;
-  findings.addError(`${who}: the size ${quoted(text)} is invalid`);
+  findings.addError(`${who}: the size ${quoteText(text)} is invalid`);
   return undefined;
 }
 

@@ -1,8 +1,8 @@
 /** Returns the addresses of a machine's devices by id, sorted, for tests. */
-import { addressText } from '#api/device-address.ts';
+import { formatAddress } from '#api/device-address.ts';
 import type { MachineDescription } from '#formats/machine.ts';
 
 export function placesOf({ rows }: Pick<MachineDescription, 'rows'>): Record<string, string> {
   const sorted = rows.toSorted((a, b) => (a.id < b.id ? -1 : 1));
-  return Object.fromEntries(sorted.map((row) => [row.id, addressText(row)]));
+  return Object.fromEntries(sorted.map((row) => [row.id, formatAddress(row)]));
 }

@@ -2,11 +2,11 @@
 import type { Chipset } from '#api/chipset.ts';
 import { busOf } from '#api/disk-bus.ts';
 import type { Disk } from '#api/domain/disk.ts';
-import type { Volume } from '#api/domain/volume.ts';
-import type { Findings } from '#formats/faults.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
+import type { Findings } from '#formats/findings.ts';
 import type { DescribedDisk, DiskMedia } from '#formats/machine.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
-import { parseQuantity, quantityFault, quantityToNumber } from '#kube/quantity.ts';
+import { parseQuantity, findQuantityError, quantityToNumber } from '#kube/quantity.ts';
 import type { IntOrString } from '#kube/schema-dsl.ts';
 
 /** The default size of content that is created at each start and not exported. */
@@ -14,7 +14,7 @@ const SMALL_BYTES = 1024 ** 2;
 
 export function describeDisk(
   disk: Disk,
-  volume: Volume | undefined,
+  volume: VmiVolume | undefined,
   claims: ReadonlyMap<string, PersistentVolumeClaim>,
   chipset: Chipset | undefined,
   findings: Findings,
@@ -40,7 +40,7 @@ export function describeDisk(
   };
 }
 
-function mediaOf({ name, cdrom, floppy, lun }: Disk, volume: Volume | undefined, findings: Findings): DiskMedia {
+function mediaOf({ name, cdrom, floppy, lun }: Disk, volume: VmiVolume | undefined, findings: Findings): DiskMedia {
   if (cdrom !== undefined) return 'cdrom';
   if (floppy !== undefined) return 'floppy';
   if (lun === undefined || volume?.directLun !== undefined) return lun === undefined ? 'disk' : 'lun';
@@ -48,14 +48,14 @@ function mediaOf({ name, cdrom, floppy, lun }: Disk, volume: Volume | undefined,
   return 'disk';
 }
 
-function isReadonly({ disk, cdrom, floppy, lun }: Disk, volume: Volume | undefined): boolean {
+function isReadonly({ disk, cdrom, floppy, lun }: Disk, volume: VmiVolume | undefined): boolean {
   if (cdrom !== undefined) return true;
   return (disk ?? floppy ?? lun)?.readonly === true || volume?.persistentVolumeClaim?.readOnly === true;
 }
 
 function describeContent(
   name: string,
-  volume: Volume | undefined,
+  volume: VmiVolume | undefined,
   claims: ReadonlyMap<string, PersistentVolumeClaim>,
   findings: Findings,
 ): Pick<DescribedDisk, 'file' | 'sizeBytes'> {
@@ -74,6 +74,6 @@ function describeContent(
 }
 
 function bytesOf(quantity: IntOrString | undefined): { sizeBytes?: number } {
-  if (quantity === undefined || quantityFault(quantity) !== undefined) return {};
+  if (quantity === undefined || findQuantityError(quantity) !== undefined) return {};
   return { sizeBytes: Math.ceil(quantityToNumber(parseQuantity(String(quantity)))) };
 }

@@ -1,17 +1,17 @@
 /** Describes a VM from its spec, the addresses in its record and the sizes of its claims. Pure. */
 import { needsState } from '#api/persistent-state.ts';
-import { allowsVideo, asksForVideo, fixedDevices, VIDEO_ID } from '#api/fixtures.ts';
+import { allowsVideo, asksForVideo, listFixedDevices, VIDEO_ID } from '#api/fixed-devices.ts';
 import { interfacesOf, networksOf } from '#api/attached-interfaces.ts';
 import { chipsetOf } from '#api/chipset.ts';
-import { derivedMac } from '#api/derived-mac.ts';
+import { deriveMac } from '#api/derived-mac.ts';
 import { topologyOf } from '#api/domain/cpu.ts';
-import type { Domain } from '#api/domain/domain.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { compactRow } from '#formats/device-rows.ts';
-import { Findings } from '#formats/faults.ts';
+import { Findings } from '#formats/findings.ts';
 import type {
   DescribedDisk,
   DescribedNic,
@@ -22,7 +22,7 @@ import type {
 import { describeDisk } from '#formats/vm/describe-disk.ts';
 import { findEffectiveBootOrder } from '#formats/vm/effective-boot-order.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
-import { parseQuantity, quantityFault, quantityToNumber } from '#kube/quantity.ts';
+import { parseQuantity, findQuantityError, quantityToNumber } from '#kube/quantity.ts';
 
 const MIB = 1024 ** 2;
 /** Fields of a spec that are written, or that do not affect the machine. */
@@ -80,23 +80,23 @@ export function describeVm(
   };
 }
 
-function memoryOf({ memory, resources }: Domain): number {
+function memoryOf({ memory, resources }: DomainSpec): number {
   const requested = memory?.guest ?? resources?.requests?.['memory'] ?? resources?.limits?.['memory'];
-  if (requested === undefined || quantityFault(requested) !== undefined) return 0;
+  if (requested === undefined || findQuantityError(requested) !== undefined) return 0;
   return Math.floor(quantityToNumber(parseQuantity(String(requested))) / MIB);
 }
 
-function firmwareOf({ firmware }: Domain): FirmwareKind {
+function firmwareOf({ firmware }: DomainSpec): FirmwareKind {
   const efi = firmware?.bootloader?.efi;
   if (efi === undefined) return 'bios';
   return efi.secureBoot === false ? 'efi' : 'efi-secure';
 }
 
-function hasTpm({ devices }: Domain): boolean {
+function hasTpm({ devices }: DomainSpec): boolean {
   return devices?.tpm !== undefined && devices.tpm.enabled !== false;
 }
 
-function stateOf(domain: Domain): DescribedState {
+function stateOf(domain: DomainSpec): DescribedState {
   const tpm = hasTpm(domain) && domain.devices?.tpm?.persistent === true;
   return { tpm, efi: domain.firmware?.bootloader?.efi?.persistent === true };
 }
@@ -106,7 +106,7 @@ function describeNics(spec: VmiSpec, vm: VirtualMachine, record: VirtualMachineI
   const generated = (record?.spec.interfaces ?? []).filter(({ fromTemplate }) => fromTemplate !== true);
   const recordedMacs = new Map(generated.map(({ name, macAddress }) => [name, macAddress]));
   return interfacesOf(spec).map(({ name, model, macAddress, bootOrder, state }) => {
-    const derived = vm.metadata.uid === undefined ? undefined : derivedMac(vm.metadata.uid, name);
+    const derived = vm.metadata.uid === undefined ? undefined : deriveMac(vm.metadata.uid, name);
     const mac = (macAddress || recordedMacs.get(name)) ?? derived;
     return {
       id: `nic-${name}`,
@@ -125,7 +125,7 @@ function describeNics(spec: VmiSpec, vm: VirtualMachine, record: VirtualMachineI
  * machine.
  */
 function buildRows(
-  domain: Domain,
+  domain: DomainSpec,
   disks: readonly DescribedDisk[],
   nics: readonly DescribedNic[],
   known: readonly LearnedDevice[],
@@ -164,7 +164,7 @@ function buildRows(
 
 /** Returns the devices of which a guest usually has at most one, with the ids of node/definition. */
 function singleDevices(
-  domain: Domain,
+  domain: DomainSpec,
   known: ReadonlyMap<string, LearnedDevice>,
 ): { isWanted: boolean; row: LearnedDevice }[] {
   const { devices = {} } = domain;
@@ -172,7 +172,7 @@ function singleDevices(
   // A VM that never ran will have a video card unless its spec disables it.
   const hasVideo = allowsVideo(devices) && (asksForVideo(devices) || known.size === 0 || known.has(VIDEO_ID));
   return [
-    ...fixedDevices(devices).map((row) => ({ isWanted: true, row: { ...row, managed: true } })),
+    ...listFixedDevices(devices).map((row) => ({ isWanted: true, row: { ...row, managed: true } })),
     { isWanted: hasVideo, row: { id: VIDEO_ID, type: 'video', device: video?.type ?? 'vga', managed: true } },
     { isWanted: hasTpm(domain), row: { id: 'tpm0', type: 'tpm', device: 'crb', managed: true } },
     { isWanted: rng !== undefined, row: { id: 'rng0', type: 'rng', device: 'virtio', managed: true } },
@@ -189,7 +189,7 @@ function singleDevices(
 
 /** Adds a note about settings that the guest can see and that the file does not contain. */
 function noteOmittedHardware(
-  { chassis, clock, cpu, features = {} }: Domain,
+  { chassis, clock, cpu, features = {} }: DomainSpec,
   record: VirtualMachineIdentity | undefined,
   findings: Findings,
 ): void {

@@ -1,7 +1,7 @@
 /** Builds the disks, volumes and claims of a description. Pure. */
 import type { CDROM_BUSES, Disk, DiskBus } from '#api/domain/disk.ts';
-import type { Volume } from '#api/domain/volume.ts';
-import type { Findings } from '#formats/faults.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
+import type { Findings } from '#formats/findings.ts';
 import type { DescribedDisk, MachineDescription } from '#formats/machine.ts';
 import type { ManifestOptions } from '#formats/vm/to-manifests.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
@@ -9,7 +9,7 @@ import { apiVersionOf } from '#kube/meta.ts';
 
 export interface DiskManifests {
   readonly disks: readonly Disk[];
-  readonly volumes: readonly Volume[];
+  readonly volumes: readonly VmiVolume[];
   readonly claims: readonly PersistentVolumeClaim[];
 }
 
@@ -25,7 +25,7 @@ export function diskManifests(
 ): DiskManifests {
   const disks: readonly DescribedDisk[] =
     bootOrderIsImplied === true ? described.map(({ bootOrder: _order, ...disk }) => disk) : described;
-  const volumes: Volume[] = [];
+  const volumes: VmiVolume[] = [];
   const claims: PersistentVolumeClaim[] = [];
   for (const disk of disks) {
     const { name, lun } = disk;

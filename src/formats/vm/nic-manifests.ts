@@ -1,6 +1,6 @@
 /** Builds the interfaces and networks of a description. Pure. */
 import type { Interface, Network } from '#api/domain/interface.ts';
-import { quoted, type Findings } from '#formats/faults.ts';
+import { quoteText, type Findings } from '#formats/findings.ts';
 import type { DescribedNic } from '#formats/machine.ts';
 
 const POD = 'pod';
@@ -21,7 +21,7 @@ export function nicManifests(
       return { name, pod: {} };
     }
     if (!BRIDGE.test(target))
-      findings.addError(`${quoted(target)} is not a valid name of a bridge; name a bridge for this network`);
+      findings.addError(`${quoteText(target)} is not a valid name of a bridge; name a bridge for this network`);
     findings.addNote(`the interface ${name} is on the bridge ${target}, which must exist on the node`);
     return { name, multus: { networkName: target } };
   });

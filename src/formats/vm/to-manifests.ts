@@ -4,13 +4,13 @@
  */
 import type { StateModes } from '#api/storage-profile.ts';
 import { chipsetOf } from '#api/chipset.ts';
-import type { Domain } from '#api/domain/domain.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import { parseImportedDevices, type ImportedDevices } from '#api/imported-devices.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { placeKey } from '#formats/address-text.ts';
-import { Findings } from '#formats/faults.ts';
+import { Findings } from '#formats/findings.ts';
 import { sourceText, type MachineDescription } from '#formats/machine.ts';
 import { diskManifests, type DiskManifests } from '#formats/vm/disk-manifests.ts';
 import { hardwareManifests } from '#formats/vm/hardware-manifests.ts';
@@ -75,8 +75,8 @@ function buildDomain(
   machine: MachineDescription,
   type: string | undefined,
   { disks }: DiskManifests,
-  interfaces: NonNullable<NonNullable<Domain['devices']>['interfaces']>,
-): Domain {
+  interfaces: NonNullable<NonNullable<DomainSpec['devices']>['interfaces']>,
+): DomainSpec {
   const { cpu, memoryMib, uuid, serial, firmware, tpm, state, rows } = machine;
   const has = (kind: string) => rows.some((row) => row.type === kind);
   // A file without any such devices does not mean that the machine has none.

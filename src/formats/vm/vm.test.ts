@@ -8,7 +8,7 @@ import { CONFIGURATION, aVm } from '#api/validation/testing/valid-objects.ts';
 import { validateVirtualMachine } from '#api/validation/validate-virtual-machine.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
-import { FormatError } from '#formats/faults.ts';
+import { FileFormatError } from '#formats/findings.ts';
 import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
 import { writeLibvirt } from '#formats/libvirt/write-libvirt.ts';
 import type { MachineDescription } from '#formats/machine.ts';
@@ -374,7 +374,7 @@ test('uses existing claims, which disks of unknown size require', () => {
   const machine = readLibvirt(writeLibvirt(describeVm(richVm(), record, claims)).xml);
   assert.throws(
     () => toManifests(machine, options),
-    (error: unknown) => error instanceof FormatError && /the size of the disk "root"/.test(error.message),
+    (error: unknown) => error instanceof FileFormatError && /the size of the disk "root"/.test(error.message),
   );
   const { vm, claims: made } = toManifests(machine, { ...options, claimNames: new Map([['root', 'mine']]) });
   assert.deepEqual(made, []);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { describeFaults, typeFaults } from './check-config.ts';
+import { describeTypeErrors, checkFieldTypes } from './check-config.ts';
 import { SAMPLE, spec } from './sample.fixture.ts';
 
 const cases: Record<string, { value: unknown; want: string[] }> = {
@@ -85,18 +85,18 @@ const cases: Record<string, { value: unknown; want: string[] }> = {
 };
 
 for (const [sentence, { value, want }] of Object.entries(cases)) {
-  test(sentence, () => assert.deepEqual(typeFaults(value, SAMPLE), want));
+  test(sentence, () => assert.deepEqual(checkFieldTypes(value, SAMPLE), want));
 }
 
 test('accepts duplicates if they are allowed', () => {
-  assert.deepEqual(typeFaults(spec({ tags: ['a', 'a'] }), SAMPLE, { allowDuplicates: true }), []);
+  assert.deepEqual(checkFieldTypes(spec({ tags: ['a', 'a'] }), SAMPLE, { allowDuplicates: true }), []);
 });
 
 test('returns a limited number of errors', () => {
-  assert.equal(typeFaults(spec({ args: Array.from({ length: 5000 }, () => 1) }), SAMPLE).length, 100);
+  assert.equal(checkFieldTypes(spec({ args: Array.from({ length: 5000 }, () => 1) }), SAMPLE).length, 100);
 });
 
 test('describes one error as it is and several as a list', () => {
-  assert.equal(describeFaults(['.a: x']), '.a: x');
-  assert.equal(describeFaults(['.a: x', '.b: y']), 'errors:\n  .a: x\n  .b: y');
+  assert.equal(describeTypeErrors(['.a: x']), '.a: x');
+  assert.equal(describeTypeErrors(['.a: x', '.b: y']), 'errors:\n  .a: x\n  .b: y');
 });

@@ -20,14 +20,14 @@ const MAX_ERRORS = 100;
 /**
  * Returns messages like `.spec.list: duplicate entries for key [name="a"]`; none if the value is well typed. Bounded.
  */
-export function typeFaults(value: unknown, schema: Schema, { allowDuplicates = false }: TypeCheck = {}): string[] {
+export function checkFieldTypes(value: unknown, schema: Schema, { allowDuplicates = false }: TypeCheck = {}): string[] {
   const state: CheckState = { path: [], errors: [], allowDuplicates };
   check(value, fieldTypeOf(schema), state);
   return state.errors;
 }
 
 /** Combines errors into one message. */
-export function describeFaults(errors: readonly string[]): string {
+export function describeTypeErrors(errors: readonly string[]): string {
   return errors.length === 1 ? errors[0]! : ['errors:', ...errors.map((error) => `  ${error}`)].join('\n');
 }
 

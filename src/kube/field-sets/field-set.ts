@@ -48,12 +48,12 @@ export function hasPath(set: FieldSet, path: readonly string[]): boolean {
   return path.length > 0 && node.member;
 }
 
-export function sameFields(a: FieldSet, b: FieldSet): boolean {
+export function hasSameFields(a: FieldSet, b: FieldSet): boolean {
   if (a === b) return true;
   if (a.member !== b.member || a.children.size !== b.children.size) return false;
   for (const [element, left] of a.children) {
     const right = b.children.get(element);
-    if (right === undefined || !sameFields(left, right)) return false;
+    if (right === undefined || !hasSameFields(left, right)) return false;
   }
   return true;
 }

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { deepEqual } from '#kube/deep.ts';
 import type { SeededRandom } from '#test/support/seeded-random.ts';
-import { seededRandom } from '#test/support/seeded-random.ts';
-import { addsJust, expectedOf } from './adds-just.ts';
-import { typeFaults } from './check-config.ts';
+import { createSeededRandom } from '#test/support/seeded-random.ts';
+import { addsExactly, expectFields } from './adds-exactly.ts';
+import { checkFieldTypes } from './check-config.ts';
 import { compareFields } from './compare-fields.ts';
 import { describePaths } from './describe-paths.ts';
 import {
@@ -16,14 +16,14 @@ import {
   isEmpty,
   leavesOf,
   NO_FIELDS,
-  sameFields,
+  hasSameFields,
   union,
 } from './field-set.ts';
 import type { FieldSet } from './field-set.ts';
 import { fieldsOf, namedFieldsOf } from './fields-of.ts';
 import { formatFieldsV1, parseFieldsV1 } from './fields-v1.ts';
 import { mergeConfig } from './merge-config.ts';
-import { mendFields, withNamedFields } from './named-fields.ts';
+import { adaptFields, addNamedFields } from './named-fields.ts';
 import { randomObject, randomObjectSchema, randomSet, shuffle } from './random-fields.fixture.ts';
 import { emptyFields, removeFields } from './remove-fields.ts';
 
@@ -32,7 +32,7 @@ const RUNS = 400;
 const jsonOf = (set: FieldSet) => JSON.stringify(formatFieldsV1(set));
 
 function assertSame(a: FieldSet, b: FieldSet, law: string): void {
-  assert.ok(sameFields(a, b), `${law}: ${jsonOf(a)} and ${jsonOf(b)}`);
+  assert.ok(hasSameFields(a, b), `${law}: ${jsonOf(a)} and ${jsonOf(b)}`);
 }
 
 function assertEmpty(set: FieldSet, law: string): void {
@@ -49,7 +49,7 @@ function reorderKeys(random: SeededRandom, value: unknown): unknown {
 }
 
 test('reads back what it has written, and writes equal sets alike', (t) => {
-  const random = seededRandom(t);
+  const random = createSeededRandom(t);
   for (let i = 0; i < RUNS; i++) {
     const set = randomSet(random);
     const json = JSON.parse(jsonOf(set)) as unknown;
@@ -59,7 +59,7 @@ test('reads back what it has written, and writes equal sets alike', (t) => {
 });
 
 test('sets obey the laws of sets', (t) => {
-  const random = seededRandom(t);
+  const random = createSeededRandom(t);
   for (let i = 0; i < RUNS; i++) {
     const [a, b, c] = [randomSet(random), randomSet(random), randomSet(random)];
     const before = [a, b, c].map(jsonOf);
@@ -83,11 +83,11 @@ test('sets obey the laws of sets', (t) => {
 });
 
 test('values, their fields and their differences agree', (t) => {
-  const random = seededRandom(t);
+  const random = createSeededRandom(t);
   for (let i = 0; i < RUNS; i++) {
     const schema = randomObjectSchema(random);
     const [a, b] = [randomObject(random, schema), randomObject(random, schema)];
-    assert.deepEqual(typeFaults(a, schema), []);
+    assert.deepEqual(checkFieldTypes(a, schema), []);
     const alike = compareFields(a, reorderKeys(random, a), schema);
     assertEmpty(union(alike.added, union(alike.modified, alike.removed)), 'equal values do not differ');
     const there = compareFields(a, b, schema);
@@ -101,20 +101,20 @@ test('values, their fields and their differences agree', (t) => {
     const fresh = difference(fieldsOf(b, schema), present);
     assert.ok(covers(union(there.added, there.modified), fresh), `new fields are found: ${jsonOf(fresh)}`);
     const set = fieldsOf(a, schema);
-    assert.equal(mendFields(set, schema), set);
-    assert.ok(covers(present, withNamedFields(set, schema)), 'named fields are present');
+    assert.equal(adaptFields(set, schema), set);
+    assert.ok(covers(present, addNamedFields(set, schema)), 'named fields are present');
   }
 });
 
 test('merging adds the applied fields, and again changes nothing', (t) => {
-  const random = seededRandom(t);
+  const random = createSeededRandom(t);
   for (let i = 0; i < RUNS; i++) {
     const schema = randomObjectSchema(random);
     const [live, config] = [randomObject(random, schema), randomObject(random, schema)];
     assert.deepEqual(mergeConfig(live, reorderKeys(random, live), schema), live);
     const merged = mergeConfig(live, config, schema);
     assert.ok(deepEqual(mergeConfig(merged, config, schema), merged), 'a second merge changes nothing');
-    assert.deepEqual(typeFaults(merged, schema), []);
+    assert.deepEqual(checkFieldTypes(merged, schema), []);
     const present = compareFields(undefined, merged, schema).added;
     assert.ok(covers(present, fieldsOf(config, schema)), 'applied fields are present');
     // A leaf may replace a free map.
@@ -124,7 +124,7 @@ test('merging adds the applied fields, and again changes nothing', (t) => {
 });
 
 test('removing removes the given fields and nothing else', (t) => {
-  const random = seededRandom(t);
+  const random = createSeededRandom(t);
   for (let i = 0; i < RUNS; i++) {
     const schema = randomObjectSchema(random);
     const [value, other] = [randomObject(random, schema), randomObject(random, schema)];
@@ -144,16 +144,16 @@ test('removing removes the given fields and nothing else', (t) => {
 });
 
 test('a new object adds exactly the fields of another if and only if a comparison finds so', (t) => {
-  const random = seededRandom(t);
+  const random = createSeededRandom(t);
   let [alike, unlike] = [0, 0];
   for (let i = 0; i < RUNS; i++) {
     const schema = randomObjectSchema(random);
     const [a, b] = [randomObject(random, schema), randomObject(random, schema)];
     const { added } = compareFields({}, a, schema);
-    const expected = expectedOf(added, schema) ?? assert.fail('it is a map');
-    assert.ok(addsJust(a, {}, expected), `its own fields: ${JSON.stringify(a)}`);
-    const isSame = sameFields(compareFields({}, b, schema).added, added);
-    assert.equal(addsJust(b, {}, expected), isSame, `${JSON.stringify(a)} and ${JSON.stringify(b)}`);
+    const expected = expectFields(added, schema) ?? assert.fail('it is a map');
+    assert.ok(addsExactly(a, {}, expected), `its own fields: ${JSON.stringify(a)}`);
+    const isSame = hasSameFields(compareFields({}, b, schema).added, added);
+    assert.equal(addsExactly(b, {}, expected), isSame, `${JSON.stringify(a)} and ${JSON.stringify(b)}`);
     if (isSame) alike++;
     else unlike++;
   }
@@ -161,14 +161,14 @@ test('a new object adds exactly the fields of another if and only if a compariso
 });
 
 test('emptyFields leaves null where the last item was removed, and nothing else differs', (t) => {
-  const random = seededRandom(t);
+  const random = createSeededRandom(t);
   for (let i = 0; i < RUNS; i++) {
     const schema = randomObjectSchema(random);
     const object = randomObject(random, schema);
     const gone = fieldsOf(randomObject(random, schema), schema);
     assertSame(
       namedFieldsOf(object, schema),
-      withNamedFields(fieldsOf(object, schema), schema),
+      addNamedFields(fieldsOf(object, schema), schema),
       'named fields in one pass',
     );
     const emptied = emptyFields(object, gone, schema);

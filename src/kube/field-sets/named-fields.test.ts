@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { formatFieldsV1, parseFieldsV1 } from './fields-v1.ts';
-import { mendFields, withNamedFields } from './named-fields.ts';
+import { adaptFields, addNamedFields } from './named-fields.ts';
 import { SAMPLE } from './sample.fixture.ts';
 
 const L = {};
@@ -28,7 +28,7 @@ const named: Record<string, { set: Json; want: Json }> = {
 };
 
 for (const [sentence, { set, want }] of Object.entries(named)) {
-  test(sentence, () => assert.deepEqual(formatFieldsV1(withNamedFields(parseFieldsV1(set), SAMPLE)), want));
+  test(sentence, () => assert.deepEqual(formatFieldsV1(addNamedFields(parseFieldsV1(set), SAMPLE)), want));
 }
 
 const adapted: Record<string, { set: Json; want: Json }> = {
@@ -47,7 +47,7 @@ const adapted: Record<string, { set: Json; want: Json }> = {
 };
 
 for (const [sentence, { set, want }] of Object.entries(adapted)) {
-  test(`adapted: ${sentence}`, () => assert.deepEqual(formatFieldsV1(mendFields(parseFieldsV1(set), SAMPLE)), want));
+  test(`adapted: ${sentence}`, () => assert.deepEqual(formatFieldsV1(adaptFields(parseFieldsV1(set), SAMPLE)), want));
 }
 
 test('returns a set that fits its schema unchanged', () => {
@@ -56,5 +56,5 @@ test('returns a set that fits its schema unchanged', () => {
     'f:other': { 'f:list': { 'f:x': L } },
     'f:spec': { 'f:args': L, 'f:parts': { 'k:{"name":"a"}': { 'f:free': { 'f:x': { 'f:y': L } } } } },
   });
-  assert.equal(mendFields(set, SAMPLE), set);
+  assert.equal(adaptFields(set, SAMPLE), set);
 });

@@ -12,7 +12,7 @@ import type { FieldType } from './field-type.ts';
  * Returns the set with every named field that contains members as a member itself. fieldsOf omits these fields, but
  * differences of sets need them for pruning.
  */
-export function withNamedFields(set: FieldSet, schema: Schema): FieldSet {
+export function addNamedFields(set: FieldSet, schema: Schema): FieldSet {
   return addNamed(set, fieldTypeOf(schema));
 }
 
@@ -36,7 +36,7 @@ function typeBelow({ map, list }: FieldType, element: string): FieldType {
  * Adapts a set after a list or map of the schema became atomic: owners of a part of it own it as a whole. Returns the
  * same set if nothing became atomic. Nothing needs to be adapted if a list or map became granular.
  */
-export function mendFields(set: FieldSet, schema: Schema): FieldSet {
+export function adaptFields(set: FieldSet, schema: Schema): FieldSet {
   return adapt(set, fieldTypeOf(schema), true);
 }
 

@@ -5,13 +5,13 @@
 import { X509Certificate, createPrivateKey, createPublicKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { makeCertificate, newKeyPair, privateKeyPem } from '#lib/pki/x509.ts';
-import type { Purpose, Subject } from '#lib/pki/x509.ts';
+import type { Purpose, CertificateSubject } from '#lib/pki/x509.ts';
 
 /** Certificates are valid from this long before now, so that a client whose clock is slow accepts a new one. */
 export const BACKDATED_MS = 60 * 60 * 1000;
 
 export interface Authority {
-  readonly subject: Subject;
+  readonly subject: CertificateSubject;
   readonly certificate: X509Certificate;
   readonly pem: string;
   readonly privateKey: KeyObject;
@@ -28,13 +28,13 @@ export interface Validity {
 }
 
 export interface IssueOptions extends Validity {
-  readonly subject: Subject;
+  readonly subject: CertificateSubject;
   readonly purpose: Purpose;
 }
 
 /** Creates an authority, with a new key unless one is given. */
 export function makeAuthority(
-  subject: Subject,
+  subject: CertificateSubject,
   { nowMs, lifetimeMs }: Validity,
   privateKey: KeyObject = newKeyPair().privateKey,
 ): Authority {
@@ -53,7 +53,7 @@ export function makeAuthority(
 }
 
 /** Reads an authority. Throws if a text is invalid or the key does not belong to the certificate. */
-export function readAuthority(subject: Subject, certPem: string, keyPem: string): Authority {
+export function readAuthority(subject: CertificateSubject, certPem: string, keyPem: string): Authority {
   const certificate = new X509Certificate(certPem);
   const privateKey = createPrivateKey(keyPem);
   if (!certificate.checkPrivateKey(privateKey)) throw new Error('the key does not belong to the certificate');
@@ -63,11 +63,11 @@ export function readAuthority(subject: Subject, certPem: string, keyPem: string)
 /** Issues a certificate with a new key. */
 export function issue(authority: Authority, options: IssueOptions): IssuedCertificate {
   const { publicKey, privateKey } = newKeyPair();
-  return { certPem: issueFor(authority, publicKey, options), keyPem: privateKeyPem(privateKey) };
+  return { certPem: issueForKey(authority, publicKey, options), keyPem: privateKeyPem(privateKey) };
 }
 
 /** Issues a certificate for a public key whose private key stays with its owner. */
-export function issueFor(
+export function issueForKey(
   { subject: issuer, certificate, privateKey }: Authority,
   publicKey: KeyObject,
   { subject, purpose, nowMs, lifetimeMs }: IssueOptions,

@@ -9,7 +9,7 @@ import * as der from '#lib/pki/der.ts';
 import { ipBytes } from '#lib/pki/ip-bytes.ts';
 import { invariant } from '#lib/invariant.ts';
 
-export interface Subject {
+export interface CertificateSubject {
   readonly commonName: string;
   readonly organizations?: readonly string[];
 }
@@ -23,10 +23,10 @@ export type Purpose =
   | { readonly kind: 'peer'; readonly hosts: readonly string[] };
 
 export interface CertificateOptions {
-  readonly subject: Subject;
+  readonly subject: CertificateSubject;
   readonly publicKey: KeyObject;
   /** The signer; for an authority's own certificate, its own subject and key. */
-  readonly issuer: Subject;
+  readonly issuer: CertificateSubject;
   readonly issuerKey: KeyObject;
   readonly issuerPublicKey: KeyObject;
   readonly notBeforeMs: number;
@@ -90,7 +90,7 @@ export function makeCertificate(options: CertificateOptions): string {
 /**
  * Returns a certificate request (PKCS#10, RFC 2986) as PEM: the subject, signed with its key as proof of possession.
  */
-export function makeRequest(subject: Subject, { publicKey, privateKey }: KeyPair): string {
+export function makeRequest(subject: CertificateSubject, { publicKey, privateKey }: KeyPair): string {
   const algorithm = der.sequence(der.oid(OID.ecdsaWithSha256));
   const info = der.sequence(der.integer(0), distinguishedName(subject), publicKeyInfo(publicKey), der.noAttributes());
   const signature = sign('sha256', info, privateKey);
@@ -105,7 +105,7 @@ function randomSerial(): Buffer {
 }
 
 /** Writes organizations first, as kubeadm does. Every attribute is a set of its own. */
-function distinguishedName({ commonName, organizations = [] }: Subject): Buffer {
+function distinguishedName({ commonName, organizations = [] }: CertificateSubject): Buffer {
   const attribute = (type: string, value: string) => der.setOfOne(der.sequence(der.oid(type), der.utf8String(value)));
   return der.sequence(
     ...organizations.map((name) => attribute(OID.organization, name)),

@@ -11,7 +11,7 @@ import {
   usesVolume,
 } from '#node/agent/decide-node-volume.ts';
 import type { DiskDevice, DomainDefinition } from '#node/definition/domain-definition.ts';
-import type { Domain } from '#node/hypervisor/hypervisor.ts';
+import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
 import type { DomainMigration } from '#node/hypervisor/migration.ts';
 
 interface Facts {
@@ -164,7 +164,7 @@ const moves: Record<string, { migration?: DomainMigration; state?: object; want:
 };
 for (const [sentence, { migration, state, want }] of Object.entries(moves)) {
   test(sentence, () => {
-    const domain = { id: 'd', ...(migration && { migration }) } as Domain;
+    const domain = { id: 'd', ...(migration && { migration }) } as DomainInfo;
     const vmi = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', metadata: {}, spec: { domain: {} } };
     assert.equal(isGuestMoving(domain, { ...vmi, status: { migrationState: state } }), want);
   });

@@ -14,7 +14,7 @@ import { type PersistentVolume, type PersistentVolumeClaim } from '#kube/core-ki
 import type { Stored } from '#kube/meta.ts';
 import { compareQuantities, parseQuantity } from '#kube/quantity.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import type { Domain } from '#node/hypervisor/hypervisor.ts';
+import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
 
 export type VolumeAction =
   | { readonly do: 'removeData' }
@@ -64,7 +64,7 @@ export function usesVolume({ devices }: DomainDefinition, { spec }: PersistentVo
 const FINISHED_STEPS: ReadonlySet<string> = new Set(['aborted', 'arrived']);
 
 /** Reports whether the guest is migrating; its disks must not change then. */
-export function isGuestMoving(domain: Domain | undefined, vmi: VirtualMachineInstance | undefined): boolean {
+export function isGuestMoving(domain: DomainInfo | undefined, vmi: VirtualMachineInstance | undefined): boolean {
   const { migration } = domain ?? {};
   return isMigrating(vmi?.status?.migrationState) || (migration !== undefined && !FINISHED_STEPS.has(migration.step));
 }

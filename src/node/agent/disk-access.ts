@@ -6,8 +6,8 @@ import type { PersistentVolume, Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { claimOf, guestsUsing, podsUsing } from '#node/agent/claim-users.ts';
 import { instanceUids } from '#node/domains/observe-domain.ts';
-import { volumeLookups } from '#node/domains/start-domain.ts';
-import type { DiskDoor } from '#node/endpoint/endpoint-agent.ts';
+import { volumeLookups } from '#node/domains/start-instance.ts';
+import type { DiskAccess } from '#node/endpoint/endpoint-agent.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { Volumes } from '#node/volumes-port.ts';
 
@@ -21,7 +21,7 @@ export interface DiskAccessParts {
 }
 
 /** Returns undefined if disks are simulated. Call it when claims are indexed (indexClaims). */
-export function createDiskAccess(parts: DiskAccessParts): DiskDoor | undefined {
+export function createDiskAccess(parts: DiskAccessParts): DiskAccess | undefined {
   const { client, signal } = parts;
   const { contents } = parts.volumes;
   if (contents === undefined) return undefined;

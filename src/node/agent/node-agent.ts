@@ -20,22 +20,22 @@ import { startFillController } from '#node/agent/fill-controller.ts';
 import { startSnapshotController } from '#node/agent/snapshot-controller.ts';
 import { startVolumeController } from '#node/agent/volume-controller.ts';
 import { isMoving } from '#node/domains/decide-outgoing.ts';
-import { DeviceBook } from '#node/domains/device-book.ts';
+import { DeviceReadings } from '#node/domains/device-readings.ts';
 import { startDomainController } from '#node/domains/domain-controller.ts';
 import { DomainNotes } from '#node/domains/domain-notes.ts';
 import type { NodeFacts } from '#node/domains/domain-world.ts';
 import { HotplugNotes } from '#node/domains/hotplug-notes.ts';
 import { INSTANCES_BY_UID, instanceUids } from '#node/domains/observe-domain.ts';
-import type { GuestKernel } from '#node/domains/start-domain.ts';
-import { Turns } from '#node/domains/turns.ts';
+import type { GuestKernel } from '#node/domains/start-instance.ts';
+import { DomainLocks } from '#node/domains/domain-locks.ts';
 import { recordWatchdogEvents } from '#node/domains/watchdog-events.ts';
 import { hasDisplay } from '#node/definition/has-display.ts';
-import { NoDisplay, type EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
+import { NoDisplayError, type EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { AgentReader } from '#node/guest-agent/agent-reader.ts';
 import { readGuest } from '#node/guest-agent/read-guest.ts';
 import { GuestPortConnector } from '#node/guest-ports/guest-port-connector.ts';
 import { openHostApi } from '#node/host-api/host-api.ts';
-import { HypervisorError, type Domain, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import { HypervisorError, type DomainInfo, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import { Migrations } from '#node/migration/migrations.ts';
 import { OwnWrites } from '#node/pods/own-writes.ts';
 import { PodAccess, type ProgramAccess } from '#node/pods/pod-access.ts';
@@ -83,7 +83,7 @@ export interface RunningAgent extends EndpointAgent {
   /** Resolves when the Node has the address of this agent, or when the agent stops. */
   readonly registered: Promise<void>;
   /** Returns all domains of this node. */
-  domains(): readonly Domain[];
+  domains(): readonly DomainInfo[];
   /** Resolves when no work is due now. */
   idle(): Promise<void>;
   /** Stops the agent; guests keep running. The caller closes the hypervisor. */
@@ -132,8 +132,8 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
   };
   const registration = register({ client, nodes, description, clock, log, signal });
   const events = new EventRecorder({ writer: client, clock, log, component: 'virt-handler', instance: name, signal });
-  const locks = new Turns();
-  const readings = new DeviceBook({ hypervisor, clock });
+  const locks = new DomainLocks();
+  const readings = new DeviceReadings({ hypervisor, clock });
   const agents = new AgentReader({ hypervisor, clock, log });
   const host = await openHostApi({
     dir: options.hostDir,
@@ -243,7 +243,8 @@ function startCaches({ name, client, clock }: NodeAgentOptions, log: Log, signal
     persistentVolumes,
     contents,
     // Without `contents`, because a cluster may not have the snapshot CRDs. The snapshot controller waits for them itself.
-    synced: () => Promise.all([pods.synced(), vmis.synced(), nodes.synced(), persistentVolumes.synced()]),
+    synced: () =>
+      Promise.all([pods.waitForSync(), vmis.waitForSync(), nodes.waitForSync(), persistentVolumes.waitForSync()]),
     stopped: () => Promise.all(running),
   };
 }
@@ -259,11 +260,11 @@ function endpointAgent({
   readonly hypervisor: Hypervisor;
   readonly ports: GuestPortConnector;
   readonly vmis: Informer<VirtualMachineInstance>;
-  readonly locks: Turns;
+  readonly locks: DomainLocks;
   readonly migrations: Migrations;
 }): Omit<EndpointAgent, 'logs' | 'host' | 'disks' | 'migrations'> {
   const runExclusively = (id: string, work: (id: string) => Promise<void>) =>
-    locks.take(id, async () => {
+    locks.run(id, async () => {
       // A migration may have started after the request was checked.
       const isAway = migrations.isSending(id) || isMoving(hypervisor.get(id), undefined);
       if (isAway) throw new HypervisorError('VMI is migrating');
@@ -272,7 +273,7 @@ function endpointAgent({
   /** Throws NoDisplayError for guests without a display, which users see as another message. */
   const withDisplay = async <T>(id: string, use: () => Promise<T>): Promise<T> => {
     const inspected = hypervisor.inspect(id);
-    if (inspected !== undefined && !hasDisplay(inspected.definition)) throw new NoDisplay();
+    if (inspected !== undefined && !hasDisplay(inspected.definition)) throw new NoDisplayError();
     return await use();
   };
   return {

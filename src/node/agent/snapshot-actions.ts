@@ -20,11 +20,11 @@ import { hasLiveGuest } from '#node/agent/claim-users.ts';
 import { instanceOfContent, type DiskWorld } from '#node/agent/decide-snapshot.ts';
 import { removeNodeFinalizer } from '#node/agent/remove-node-finalizer.ts';
 import { INSTANCES_BY_UID } from '#node/domains/observe-domain.ts';
-import type { Turns } from '#node/domains/turns.ts';
+import type { DomainLocks } from '#node/domains/domain-locks.ts';
 import type { DiskCopy, Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { OwnWrites } from '#node/pods/own-writes.ts';
 import type { EventRecorder } from '#runtime/events.ts';
-import { SnapshotUnusable, type Volumes } from '#node/volumes-port.ts';
+import { SnapshotUnusableError, type Volumes } from '#node/volumes-port.ts';
 
 export interface SnapshotParts {
   readonly client: Client;
@@ -34,7 +34,7 @@ export interface SnapshotParts {
   readonly pods: Informer<Pod>;
   readonly vmis: Informer<VirtualMachineInstance>;
   readonly hypervisor: Hypervisor;
-  readonly locks: Turns;
+  readonly locks: DomainLocks;
   readonly volumes: Volumes;
   readonly own: OwnWrites<VolumeSnapshotContent>;
   /** Copies of disks that no guest has open. */
@@ -66,7 +66,7 @@ export function sourceVolume(
 /** Starts all copies of a set and reports their creation time. Does nothing while the guest is migrating. */
 export async function startSet(instance: string, disks: readonly DiskWorld[], parts: SnapshotParts): Promise<void> {
   const { hypervisor, locks, volumes, vmis, clock } = parts;
-  const atMs = await locks.take(instance, async () => {
+  const atMs = await locks.run(instance, async () => {
     const [vmi] = vmis.byIndex(INSTANCES_BY_UID, instance);
     if (!hasLiveGuest(hypervisor, instance) || isMigrating(vmi?.status?.migrationState)) return undefined;
     const copies: DiskCopy[] = [];
@@ -143,7 +143,7 @@ async function takeState(content: Content, domainId: string, parts: SnapshotPart
   } catch (cause) {
     signal.throwIfAborted();
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new SnapshotUnusable(`Cannot copy the state of the guest: ${why}`, { cause });
+    throw new SnapshotUnusableError(`Cannot copy the state of the guest: ${why}`, { cause });
   }
 }
 
@@ -187,7 +187,7 @@ export async function removeContent(content: Content, data: boolean, parts: Snap
 async function endCopy(content: Content, { hypervisor, locks }: SnapshotParts): Promise<void> {
   const instance = instanceOfContent(content);
   if (instance === undefined) return;
-  await locks.take(instance, () => hypervisor.endCopy(instance, content.metadata.name));
+  await locks.run(instance, () => hypervisor.endCopy(instance, content.metadata.name));
 }
 
 /** Returns the place of the snapshot: shared between nodes if its volume is. */

@@ -38,7 +38,7 @@ import { takeOfflineSnapshot } from '#node/agent/take-offline-snapshot.ts';
 import { INSTANCES_BY_UID, instanceUids } from '#node/domains/observe-domain.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { OwnWrites } from '#node/pods/own-writes.ts';
-import { SnapshotUnusable } from '#node/volumes-port.ts';
+import { SnapshotUnusableError } from '#node/volumes-port.ts';
 import { type DeclaredReads, ReadRules } from '#runtime/decision-reads.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
 
@@ -88,7 +88,7 @@ export function startSnapshotController(options: SnapshotControllerParts): {
       concurrency,
       backoff: BACKOFF,
       async work(key) {
-        await contents.synced();
+        await contents.waitForSync();
         return await rules.run(() => work(key));
       },
       onError: (key, err, { delayMs }) => {
@@ -169,7 +169,7 @@ async function reconcileSet(set: string, parts: SnapshotParts): Promise<WorkResu
 }
 
 function isPermanent(error: unknown): error is Error {
-  return error instanceof SnapshotUnusable || (error instanceof HypervisorError && error.permanent);
+  return error instanceof SnapshotUnusableError || (error instanceof HypervisorError && error.permanent);
 }
 
 async function observeDisk(content: Content, instance: string, parts: SnapshotParts): Promise<DiskWorld> {

@@ -40,10 +40,10 @@ import {
 } from '#node/agent/decide-node-volume.ts';
 import { removeNodeFinalizer } from '#node/agent/remove-node-finalizer.ts';
 import { INSTANCES_BY_UID, instanceUids } from '#node/domains/observe-domain.ts';
-import { getIfExists } from '#node/domains/start-domain.ts';
-import type { Turns } from '#node/domains/turns.ts';
+import { getIfExists } from '#node/domains/start-instance.ts';
+import type { DomainLocks } from '#node/domains/domain-locks.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
-import { DiskRefused, type Volumes } from '#node/volumes-port.ts';
+import { DiskRefusedError, type Volumes } from '#node/volumes-port.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
 
 export interface VolumeControllerParts {
@@ -53,7 +53,7 @@ export interface VolumeControllerParts {
   readonly pods: Informer<Pod>;
   readonly vmis: Informer<VirtualMachineInstance>;
   readonly hypervisor: Hypervisor;
-  readonly locks: Turns;
+  readonly locks: DomainLocks;
   readonly volumes: Volumes;
   readonly clock: Clock;
   readonly log: Log;
@@ -146,7 +146,7 @@ async function removeLeftover(name: string, parts: VolumeControllerParts): Promi
   try {
     await volumes.removeLeftover(volume);
   } catch (error) {
-    if (error instanceof DiskRefused) return { afterMs: LEFTOVER_RECHECK_MS };
+    if (error instanceof DiskRefusedError) return { afterMs: LEFTOVER_RECHECK_MS };
     throw error;
   }
   await removeLeftoverAnnotation(volume, parts);
@@ -198,7 +198,7 @@ async function growGuests(volume: Stored<PersistentVolume>, parts: VolumeControl
   const bytes = await volumes.grow(volume);
   for (const id of running) {
     for (const disk of disksOnClaim(id, { namespace, name }, vmis)) {
-      await locks.take(id, async () => {
+      await locks.run(id, async () => {
         // A disk that is plugged in later has the new size.
         const devices = hypervisor.inspect(id)?.definition.devices ?? [];
         const isPlugged = hasLiveGuest(hypervisor, id) && devices.some((device) => device.id === disk);

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import type { Disk } from '#api/domain/disk.ts';
-import type { Domain } from '#api/domain/domain.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import type { Interface, Network } from '#api/domain/interface.ts';
-import type { Volume } from '#api/domain/volume.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { GUEST_IMAGE } from '#api/names.ts';
 import { checkInstanceSpec } from '#api/validation/instance-rules.ts';
@@ -55,7 +55,7 @@ const diskArb: fc.Arbitrary<Omit<Disk, 'name'>> = fc.oneof(
   fc.constant({}),
 );
 
-const contentArb: fc.Arbitrary<Omit<Volume, 'name'>> = fc.oneof(
+const contentArb: fc.Arbitrary<Omit<VmiVolume, 'name'>> = fc.oneof(
   fc.constant({ emptyDisk: { capacity: '1Gi' } }),
   fc.record({
     persistentVolumeClaim: fc.record({ claimName: fc.constantFrom('a', 'b', 'c', 'd'), readOnly: mostly(false, true) }),
@@ -88,13 +88,13 @@ const e1000esArb = fc.nat({ max: 10 }).map((count) =>
   })),
 );
 
-const domainArb: fc.Arbitrary<Domain> = fc.record(
+const domainArb: fc.Arbitrary<DomainSpec> = fc.record(
   {
     cpu: fc.record(
       { model: mostly('', 'host-model', 'Skylake-Client-v1', 'a,b'), sockets: mostly(1, 16), cores: mostly(2, 32) },
       { requiredKeys: [] },
     ),
-    resources: mostly<NonNullable<Domain['resources']>>(
+    resources: mostly<NonNullable<DomainSpec['resources']>>(
       { requests: { cpu: '1500m', memory: '512Mi' } },
       { requests: { cpu: '1000' } },
       { limits: { cpu: 300 } },
@@ -103,14 +103,14 @@ const domainArb: fc.Arbitrary<Domain> = fc.record(
       mostly({ type: 'q35' }, { type: '' }, { type: 'pc-q35-6.2' }),
       fc.constantFrom({ type: 'pc' }, { type: 'pc-i440fx-7.2' }),
     ),
-    firmware: mostly<NonNullable<Domain['firmware']>>(
+    firmware: mostly<NonNullable<DomainSpec['firmware']>>(
       { bootloader: { bios: {} } },
       { kernelBoot: {} },
       { kernelBoot: { container: { image: GUEST_IMAGE } } },
       { bootloader: { efi: {} } },
       { bootloader: { efi: { secureBoot: false } } },
     ),
-    features: mostly<NonNullable<Domain['features']>>({}, { smm: {} }, { smm: { enabled: false } }),
+    features: mostly<NonNullable<DomainSpec['features']>>({}, { smm: {} }, { smm: { enabled: false } }),
   },
   { requiredKeys: [] },
 );

@@ -1,8 +1,8 @@
 /** Defines the clock of a guest. Undefined means UTC with all timers. */
-import type { Domain } from '#api/domain/domain.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import type { ClockDefinition } from '#node/definition/domain-definition.ts';
 
-export function defineClock({ clock }: Domain): ClockDefinition | undefined {
+export function defineClock({ clock }: DomainSpec): ClockDefinition | undefined {
   const { utc, timezone, timer } = clock ?? {};
   const { hpet, pit, rtc } = timer ?? {};
   const pitTickPolicy = pit?.tickPolicy === 'catchup' ? undefined : pit?.tickPolicy;

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Domain } from '#api/domain/domain.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import type { FieldError } from '#kube/field-error.ts';
 import { defineCpuFeatures } from '#node/definition/cpu-features.ts';
 import { someCapabilities } from '#node/definition/testing/a-vmi.ts';
 
 interface Case {
-  readonly domain: Domain;
+  readonly domain: DomainSpec;
   readonly accelerator?: 'kvm' | 'tcg';
   /** The features of the node's processors; undefined: unknown. */
   readonly node?: readonly string[];
@@ -15,10 +15,12 @@ interface Case {
   readonly problem?: RegExp;
 }
 
-const feature = (name: string, policy?: 'force' | 'require' | 'optional' | 'disable' | 'forbid'): Domain => ({
+const feature = (name: string, policy?: 'force' | 'require' | 'optional' | 'disable' | 'forbid'): DomainSpec => ({
   cpu: { features: [{ name, ...(policy && { policy }) }] },
 });
-const hyperv = (features: NonNullable<Domain['features']>['hyperv']): Domain => ({ features: { hyperv: features } });
+const hyperv = (features: NonNullable<DomainSpec['features']>['hyperv']): DomainSpec => ({
+  features: { hyperv: features },
+});
 
 const cases: Record<string, Case> = {
   'defines no features by default': { domain: {} },

@@ -3,7 +3,7 @@
  * `features` and `clock` ask for. Features that need KVM are left out on a node that emulates, with a note; the guest
  * still starts. Pure.
  */
-import type { Domain } from '#api/domain/domain.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import type { Hyperv, HypervFeature } from '#api/domain/hyperv.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
 import type { Capabilities } from '#node/hypervisor/hypervisor.ts';
@@ -22,7 +22,7 @@ export interface CpuFeaturesResult {
 }
 
 export function defineCpuFeatures(
-  domain: Domain,
+  domain: DomainSpec,
   capabilities: Capabilities,
   problems: FieldError[],
 ): CpuFeaturesResult {
@@ -35,7 +35,7 @@ export function defineCpuFeatures(
 }
 
 function namedFeatures(
-  { cpu }: Domain,
+  { cpu }: DomainSpec,
   { cpuFeatures }: Capabilities,
   problems: FieldError[],
   omitted: string[],
@@ -76,7 +76,7 @@ const HYPERV_FLAGS: Readonly<Record<HypervFeature, { readonly flag: string; read
 };
 
 function hypervisorFeatures(
-  { features = {}, clock }: Domain,
+  { features = {}, clock }: DomainSpec,
   { accelerator }: Capabilities,
   omitted: string[],
 ): CpuFeatures {

@@ -1,6 +1,6 @@
 /** Defines the processors of a guest: topology, model and features. */
 import { topologyOf } from '#api/domain/cpu.ts';
-import type { Domain } from '#api/domain/domain.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
 import { defineCpuFeatures } from '#node/definition/cpu-features.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
@@ -11,7 +11,7 @@ const HOST_MODELS = new Set(['host-model', 'host-passthrough']);
 const MODEL = /^[A-Za-z0-9][A-Za-z0-9._+-]{0,62}$/;
 
 export function defineCpu(
-  domain: Domain,
+  domain: DomainSpec,
   capabilities: Capabilities,
   machine: MachineType | undefined,
   problems: FieldError[],

@@ -1,12 +1,12 @@
 /** Disks and interfaces by chipset: which are defined, refused or left out. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Domain } from '#api/domain/domain.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import { defineDomain, type DefineResult } from '#node/definition/define-domain.ts';
 import type { DiskDevice } from '#node/definition/domain-definition.ts';
 import { anInput, aVmi, someMedia } from '#node/definition/testing/a-vmi.ts';
 
-type Devices = NonNullable<Domain['devices']>;
+type Devices = NonNullable<DomainSpec['devices']>;
 type Disk = NonNullable<Devices['disks']>[number];
 
 function define(machine: string, devices: Devices, missing: readonly string[] = []): DefineResult {

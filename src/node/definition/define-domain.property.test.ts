@@ -9,7 +9,7 @@ import type { Interface } from '#api/domain/interface.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { learnedFrom } from '#node/definition/learned-from.ts';
+import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
 import { anInput, aVmi } from '#node/definition/testing/a-vmi.ts';
 
 interface Start {
@@ -47,7 +47,7 @@ function start({ disks, interfaces }: Start, known: readonly LearnedDevice[]): D
 
 /** Returns the record after a start: the devices of this run, and earlier ones that the spec no longer has. */
 function recordOf(definition: DomainDefinition, before: readonly LearnedDevice[]): LearnedDevice[] {
-  const learned = learnedFrom(definition);
+  const learned = toLearnedDevices(definition);
   const ids = new Set(learned.map(({ id }) => id));
   return [...learned, ...before.filter(({ id }) => !ids.has(id))];
 }

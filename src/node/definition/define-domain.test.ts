@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Domain } from '#api/domain/domain.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import { GUEST_IMAGE } from '#api/names.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { defineDomain, type DefineInput } from '#node/definition/define-domain.ts';
@@ -17,7 +17,7 @@ const devicesOf = <T extends 'disk' | 'interface'>({ devices }: DomainDefinition
   devices.filter((device): device is DeviceOf<T> => device.type === type);
 
 interface Given {
-  domain?: Domain;
+  domain?: DomainSpec;
   spec?: Omit<VmiSpec, 'domain'>;
   input?: Partial<DefineInput>;
 }

@@ -22,7 +22,7 @@ import { defineBalloon } from '#node/definition/devices/balloon.ts';
 import { defineDisks, type Medium } from '#node/definition/devices/disk.ts';
 import { defineFixtures, diskQueues } from '#node/definition/devices/fixtures.ts';
 import { defineInterfaces, interfaceQueues, noteSingleQueues } from '#node/definition/devices/interface.ts';
-import { defineOtherDevices } from '#node/definition/devices/others.ts';
+import { defineOtherDevices } from '#node/definition/devices/other-devices.ts';
 import { defineRng } from '#node/definition/devices/rng.ts';
 import { defineRootPorts } from '#node/definition/devices/root-ports.ts';
 import { defineScsiController } from '#node/definition/devices/scsi-controller.ts';

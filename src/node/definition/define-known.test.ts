@@ -1,9 +1,9 @@
 /** Addresses of recorded devices: how the record, the spec and the layout decide them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Domain } from '#api/domain/domain.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
-import { pciAddressFromMap, printPciAddress } from '#api/pci-address.ts';
+import { pciAddressFromMap, formatPciAddress } from '#api/pci-address.ts';
 import { parsePciAddress, pciAddressToMap } from '#api/pci-address.ts';
 import { driveAddress, ideAddress } from '#node/definition/addresses/drive-address.ts';
 import type { KnownDevices } from '#node/definition/addresses/known-devices.ts';
@@ -23,7 +23,7 @@ const disk = (name: string, bus: string, address: Record<string, string>) => ({
 
 interface Given {
   machine?: string;
-  devices?: NonNullable<Domain['devices']>;
+  devices?: NonNullable<DomainSpec['devices']>;
   known: KnownDevices | readonly LearnedDevice[];
 }
 
@@ -47,7 +47,7 @@ function placesOf({ definition, problems }: DefineResult): Record<string, string
   return Object.fromEntries(
     found.map(({ id, address = {} }) => {
       const at = pciAddressFromMap(address);
-      return [id, at === undefined ? `${address['bus']}:${address['unit']}` : printPciAddress(at)];
+      return [id, at === undefined ? `${address['bus']}:${address['unit']}` : formatPciAddress(at)];
     }),
   );
 }

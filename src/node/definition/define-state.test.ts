@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Domain } from '#api/domain/domain.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import { defineDomain } from './define-domain.ts';
 import { anInput, aVmi } from './testing/a-vmi.ts';
 
 const STATE = { directory: '/volumes/pvc-1/state' };
-const TPM: Domain = { devices: { tpm: { persistent: true } } };
-const EFI: Domain = { firmware: { bootloader: { efi: { secureBoot: false, persistent: true } } } };
+const TPM: DomainSpec = { devices: { tpm: { persistent: true } } };
+const EFI: DomainSpec = { firmware: { bootloader: { efi: { secureBoot: false, persistent: true } } } };
 
 interface Case {
-  readonly domain: Domain;
+  readonly domain: DomainSpec;
   /** The parts of the definition that are marked as persistent; `state` is the directory. */
   readonly want: readonly ('state' | 'tpm' | 'efi')[];
 }

@@ -1,12 +1,12 @@
 /** Defines the firmware of a guest: the SMBIOS values, the boot loader, ACPI and SMM. */
 import type { Chipset } from '#api/chipset.ts';
 import type { Smbios } from '#api/domain/chassis.ts';
-import type { Domain } from '#api/domain/domain.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import { forbiddenField, type FieldError } from '#kube/field-error.ts';
 import type { FirmwareDefinition } from '#node/definition/domain-definition.ts';
 
 /** `uid` is the UUID of an instance without one; instances of a VM always have one. */
-export function defineFirmware(domain: Domain, uid: string, smbios?: Smbios): FirmwareDefinition {
+export function defineFirmware(domain: DomainSpec, uid: string, smbios?: Smbios): FirmwareDefinition {
   const { firmware } = domain;
   const chassis = printableValues(domain.chassis);
   const serial = firmware?.serial;
@@ -25,7 +25,7 @@ function printableValues<T extends Readonly<Record<string, string | undefined>>>
   return found.length === 0 ? undefined : (Object.fromEntries(found) as T);
 }
 
-function loaderOf(domain: Domain): FirmwareDefinition['loader'] {
+function loaderOf(domain: DomainSpec): FirmwareDefinition['loader'] {
   const efi = domain.firmware?.bootloader?.efi;
   if (efi === undefined) return { type: 'bios' };
   return {
@@ -35,13 +35,13 @@ function loaderOf(domain: Domain): FirmwareDefinition['loader'] {
   };
 }
 
-export function hasPersistentVariables({ firmware }: Domain): boolean {
+export function hasPersistentVariables({ firmware }: DomainSpec): boolean {
   return firmware?.bootloader?.efi?.persistent === true;
 }
 
 /** Enables system management mode if secure boot needs it or the spec asks for it. */
 export function defineSmm(
-  { features }: Domain,
+  { features }: DomainSpec,
   { loader }: FirmwareDefinition,
   chipset: Chipset,
   problems: FieldError[],
@@ -58,6 +58,6 @@ export function defineSmm(
   return enabled;
 }
 
-export function defineAcpi({ features }: Domain): boolean {
+export function defineAcpi({ features }: DomainSpec): boolean {
   return features?.acpi?.enabled ?? true;
 }

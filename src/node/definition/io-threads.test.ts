@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Domain } from '#api/domain/domain.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
 import { anInput, aVmi } from '#node/definition/testing/a-vmi.ts';
 
 interface Case {
-  readonly domain: Omit<Domain, 'devices'>;
+  readonly domain: Omit<DomainSpec, 'devices'>;
   /** `!` asks for a dedicated thread, `~` is on SATA. */
   readonly disks: readonly string[];
   readonly threads?: number;

@@ -4,7 +4,7 @@
  * threads. The guest does not see them. Pure.
  */
 import { vcpusOf } from '#api/domain/cpu.ts';
-import type { Domain } from '#api/domain/domain.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import type { Device } from '#node/definition/domain-definition.ts';
 
 const THREADS_PER_VCPU = 2;
@@ -15,7 +15,7 @@ export interface IoThreadAssignment {
   readonly ioThreads?: number;
 }
 
-export function assignIoThreads(domain: Domain, devices: readonly Device[]): IoThreadAssignment {
+export function assignIoThreads(domain: DomainSpec, devices: readonly Device[]): IoThreadAssignment {
   const dedicated = new Set(
     (domain.devices?.disks ?? []).filter((disk) => disk.dedicatedIOThread === true).map(({ name }) => `disk-${name}`),
   );

@@ -1,5 +1,5 @@
 /** Defines the kernel that is booted directly. The caller knows the files of the image. */
-import type { Domain } from '#api/domain/domain.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import { GUEST_IMAGE } from '#api/names.ts';
 import { invalidValue, requiredValue, unsupportedValue, type FieldError } from '#kube/field-error.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
@@ -10,7 +10,7 @@ export interface KernelFiles {
 }
 
 export function defineKernel(
-  { firmware }: Domain,
+  { firmware }: DomainSpec,
   files: KernelFiles | undefined,
   problems: FieldError[],
 ): DomainDefinition['kernel'] {

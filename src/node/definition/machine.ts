@@ -1,6 +1,6 @@
 /** Resolves the machine type of the spec to the hypervisor's canonical name. */
 import { chipsetOf } from '#api/chipset.ts';
-import type { Domain } from '#api/domain/domain.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import { unsupportedValue, type FieldError } from '#kube/field-error.ts';
 import type { Capabilities, MachineType } from '#node/hypervisor/hypervisor.ts';
 
@@ -13,7 +13,7 @@ export function isDefinable({ name }: MachineType): boolean {
 }
 
 export function defineMachine(
-  domain: Domain,
+  domain: DomainSpec,
   { machines }: Capabilities,
   problems: FieldError[],
 ): MachineType | undefined {

@@ -1,5 +1,5 @@
 /** Defines the memory size of a guest. */
-import type { Domain } from '#api/domain/domain.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import { invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
 import { parseQuantity, quantityToNumber } from '#kube/quantity.ts';
 import type { Capabilities } from '#node/hypervisor/hypervisor.ts';
@@ -8,7 +8,7 @@ const MIB = 1024 * 1024;
 /** QEMU's TCG loses writes of a migrating guest whose memory is a multiple of 256 KiB (fixed in QEMU 9.0). */
 const TCG_SHORTFALL_KIB = 8;
 
-export function defineMemoryKib(domain: Domain, { accelerator }: Capabilities, problems: FieldError[]): number {
+export function defineMemoryKib(domain: DomainSpec, { accelerator }: Capabilities, problems: FieldError[]): number {
   const [field, requested] = requestedMemory(domain);
   if (requested === undefined) {
     problems.push(requiredValue(field, 'the amount of memory for the guest'));
@@ -19,7 +19,7 @@ export function defineMemoryKib(domain: Domain, { accelerator }: Capabilities, p
   return mib * 1024 - (accelerator === 'tcg' ? TCG_SHORTFALL_KIB : 0);
 }
 
-function requestedMemory({ memory, resources }: Domain): [string, string | number | undefined] {
+function requestedMemory({ memory, resources }: DomainSpec): [string, string | number | undefined] {
   if (memory?.guest !== undefined) return ['spec.domain.memory.guest', memory.guest];
   const requested = resources?.requests?.['memory'];
   if (requested !== undefined) return ['spec.domain.resources.requests.memory', requested];

@@ -1,5 +1,5 @@
 /** Defines the persistent state of a guest: the content of its TPM and its EFI variables. */
-import type { Domain } from '#api/domain/domain.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import { forbiddenField, type FieldError } from '#kube/field-error.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { hasPersistentVariables } from '#node/definition/firmware.ts';
@@ -7,7 +7,7 @@ import { hasPersistentTpm } from '#node/definition/devices/tpm.ts';
 
 /** Returns undefined if the guest has no persistent state, even if there is a directory for it. */
 export function defineState(
-  domain: Domain,
+  domain: DomainSpec,
   state: DomainDefinition['state'],
   problems: FieldError[],
 ): DomainDefinition['state'] {

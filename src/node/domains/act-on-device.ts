@@ -7,7 +7,7 @@ import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
 import type { HotplugDevice } from '#node/domains/hotplug-devices.ts';
 import { plugDevice } from '#node/domains/plug-device.ts';
-import { prepareVolumes } from '#node/domains/start-domain.ts';
+import { prepareVolumes } from '#node/domains/start-instance.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 
 type DeviceAction = Extract<DomainAction, { readonly device: HotplugDevice }>;

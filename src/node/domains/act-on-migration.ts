@@ -26,7 +26,7 @@ export async function actOnMigration(
       migrations.abort(id, action.why);
       return false;
     case 'takeBack':
-      await hypervisor.takeBack(id);
+      await hypervisor.abortMigration(id);
       return true;
     case 'destroyStale': {
       const message = `The guest on node ${node.name} is switched off, because it now belongs to node ${action.to}.`;

@@ -11,7 +11,7 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import type { Stored } from '#kube/meta.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { learnedFrom } from '#node/definition/learned-from.ts';
+import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
 import { anInput } from '#node/definition/testing/a-vmi.ts';
 import { decideHotplug, hotplugStates } from '#node/domains/decide-hotplug.ts';
 import { hotplugDevices } from '#node/domains/hotplug-devices.ts';
@@ -33,11 +33,11 @@ test('the next start defines the same guest', () => {
 
 test('the guest is learned with the addresses of its record', () => {
   const placesOf = (devices: readonly LearnedDevice[]) => devices.map(({ id, address }) => [id, address]);
-  assert.deepEqual(placesOf(learnedFrom(definition)), placesOf(rows));
+  assert.deepEqual(placesOf(toLearnedDevices(definition)), placesOf(rows));
 });
 
 test('no device is plugged, unplugged or reported', () => {
-  const devices = hotplugDevices(vmi, { definition, leaving: [] }, new Map());
+  const devices = hotplugDevices(vmi, { definition, unplugging: [] }, new Map());
   assert.deepEqual(decideHotplug(devices, new Map(), 0), []);
   assert.deepEqual(
     hotplugStates(devices, new Map(), () => false),

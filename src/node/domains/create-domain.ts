@@ -17,7 +17,7 @@ export interface CreateDomainOptions {
 }
 
 export type CreateOutcome =
-  | { readonly is: 'created'; readonly notes: readonly string[]; readonly left: readonly string[] }
+  | { readonly is: 'created'; readonly omittedDevices: readonly string[]; readonly omittedFeatures: readonly string[] }
   /** The definition is invalid. */
   | { readonly is: 'refused'; readonly problems: readonly FieldError[] }
   | { readonly is: 'failed'; readonly permanent: boolean; readonly message: string };
@@ -38,5 +38,5 @@ export async function createDomain(
     if (!(error instanceof HypervisorError)) throw error;
     return { is: 'failed', permanent: error.permanent, message: error.message };
   }
-  return { is: 'created', notes: defined.notes, left: defined.left };
+  return { is: 'created', omittedDevices: defined.notes, omittedFeatures: defined.left };
 }

@@ -10,7 +10,7 @@ import type { StartAttempt, DomainAction } from '#node/domains/domain-action.ts'
 import type { DomainWorld } from '#node/domains/domain-world.ts';
 import type { HotplugNote } from '#node/domains/hotplug-notes.ts';
 import { reportedStatus } from '#node/domains/vmi-report.ts';
-import type { Domain, DomainState } from '#node/hypervisor/hypervisor.ts';
+import type { DomainInfo, DomainState } from '#node/hypervisor/hypervisor.ts';
 import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
 
 const NOW = 1_900_000_000_000;
@@ -40,7 +40,7 @@ const node: DomainWorld['node'] = {
   capabilities: { machines: [], accelerator: 'tcg', version: 'QEMU 7.2' },
 };
 
-function aDomain(current: DomainState = { state: 'running' }): Domain {
+function aDomain(current: DomainState = { state: 'running' }): DomainInfo {
   return { id: 'u', name: 'ns/db', machine: 'pc-q35-7.2', startedAtMs: NOW, current, deviceEvents: 0 };
 }
 
@@ -52,14 +52,14 @@ const nic: InterfaceDevice = {
   macAddress: '02:00:00:00:00:01',
   backend: { type: 'user' },
 };
-const inspection = { definition: { ...aDefinition(), devices: [nic] }, leaving: [] };
+const inspection = { definition: { ...aDefinition(), devices: [nic] }, unplugging: [] };
 const reading = { devices: [], hash: 'h1', revision: 7 };
 
 interface VmiFacts {
   readonly grace?: number;
   readonly deleted?: boolean;
   readonly status?: VirtualMachineInstance['status'];
-  readonly reported?: Domain;
+  readonly reported?: DomainInfo;
   readonly spec?: Partial<VirtualMachineInstance['spec']>;
 }
 
@@ -80,7 +80,7 @@ function aVmi({ grace, deleted, status, reported, spec }: VmiFacts = {}): Stored
 
 const running = aDomain();
 const paused = aDomain({ state: 'paused' });
-const ofHostApi: Domain = { ...running, origin: 'host-api' };
+const ofHostApi: DomainInfo = { ...running, origin: 'host-api' };
 const interfaces = ['default', 'second'].map((name) => ({ name, masquerade: {} }));
 const twoNics = { domain: { devices: { interfaces } }, networks: interfaces.map(({ name }) => ({ name, pod: {} })) };
 const ended = (how: 'shutdown' | 'destroyed' | 'crashed') => aDomain({ state: 'ended', how });

@@ -13,7 +13,7 @@ import { hasEnded } from '#kube/pod-phase.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import { domainView } from '#node/domains/domain-view.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
-import type { Domain } from '#node/hypervisor/hypervisor.ts';
+import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
 import type { TargetStep } from '#node/hypervisor/migration.ts';
 import { refusedView, waitingView } from '#node/pods/pod-status.ts';
 
@@ -53,7 +53,7 @@ function wasCommitted({ status }: Pod): boolean {
 function decideStep(
   world: DomainWorld,
   pod: Stored<Pod>,
-  domain: Domain,
+  domain: DomainInfo,
   step: TargetStep,
 ): readonly DomainAction[] | undefined {
   const isDeleted = pod.metadata.deletionTimestamp !== undefined;
@@ -80,7 +80,7 @@ function decideStep(
 function decideStored(
   world: DomainWorld,
   pod: Stored<Pod>,
-  domain: Domain,
+  domain: DomainInfo,
   report: readonly DomainAction[],
 ): readonly DomainAction[] | undefined {
   const { elapsedMs } = world;
@@ -101,7 +101,7 @@ function decideStored(
   return [...waiting, dueInMs > 0 ? { do: 'recheck', afterMs: dueInMs } : { do: 'queryOutcome' }];
 }
 
-function discardIncoming(world: DomainWorld, pod: Stored<Pod>, domain: Domain): readonly DomainAction[] {
+function discardIncoming(world: DomainWorld, pod: Stored<Pod>, domain: DomainInfo): readonly DomainAction[] {
   if (domain.current.state !== 'ended')
     return [{ do: 'destroy', why: 'its migration was aborted, so the guest stays on the source node' }];
   const isDeleted = pod.metadata.deletionTimestamp !== undefined;
@@ -121,12 +121,12 @@ function abortedReport({ attempt }: DomainWorld): DomainAction {
  * Reports whether the domain is left over from an earlier run of the guest on this node: this pod was never reported to
  * have a guest.
  */
-function isLeftover({ migration }: Domain, { status }: Pod): boolean {
+function isLeftover({ migration }: DomainInfo, { status }: Pod): boolean {
   return migration?.role === 'source' && (status?.phase ?? 'Pending') === 'Pending';
 }
 
 /** Removes a leftover that has ended; decide-outgoing.ts ends the others. */
-function removeLeftover({ current }: Domain, pod: Stored<Pod>): readonly DomainAction[] | undefined {
+function removeLeftover({ current }: DomainInfo, pod: Stored<Pod>): readonly DomainAction[] | undefined {
   if (pod.metadata.deletionTimestamp !== undefined) return undefined;
   const pending: DomainAction = { do: 'reportPod', view: waitingView('MigrationPending', PENDING) };
   return current.state === 'ended' ? [{ do: 'remove' }, pending] : [pending];

@@ -15,7 +15,7 @@ import { hasEnded } from '#kube/pod-phase.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
 import { isInstanceOnNode } from '#node/domains/instance-node.ts';
-import type { Domain } from '#node/hypervisor/hypervisor.ts';
+import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
 import type { DomainMigration } from '#node/hypervisor/migration.ts';
 
 /** A migration waits this long for the guest to release a device that is being unplugged. */
@@ -28,7 +28,7 @@ const AGENT_RESTARTED = 'the agent of the source node was restarted';
  * Reports whether a migration of the guest is in progress, or may be. Meanwhile its devices are not plugged, resized,
  * copied or read.
  */
-export function isMoving(domain: Domain | undefined, vmi: VirtualMachineInstance | undefined): boolean {
+export function isMoving(domain: DomainInfo | undefined, vmi: VirtualMachineInstance | undefined): boolean {
   if (isMigrating(vmi?.status?.migrationState)) return true;
   const { migration, current } = domain ?? {};
   if (current?.state === 'incoming') return true;
@@ -114,7 +114,7 @@ function isRequested({ vmi, domain, node, migration: notes }: DomainWorld): bool
 }
 
 function isReleasingDevice({ inspection }: DomainWorld): boolean {
-  return (inspection?.leaving ?? []).length > 0;
+  return (inspection?.unplugging ?? []).length > 0;
 }
 
 /** Returns why a requested migration cannot start, or undefined if it can. */

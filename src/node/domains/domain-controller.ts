@@ -22,14 +22,14 @@ import {
 import type { AgentReader } from '#node/guest-agent/agent-reader.ts';
 import type { ProbeRunner } from '#node/probes/probe-runner.ts';
 import { refuseMismatchedPod } from '#node/domains/refuse-mismatched-pod.ts';
-import type { Turns } from '#node/domains/turns.ts';
+import type { DomainLocks } from '#node/domains/domain-locks.ts';
 import { ReadRules } from '#runtime/decision-reads.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
 
 export interface DomainControllerParts extends DomainActionParts {
   readonly pods: Informer<Pod>;
   readonly vmis: Informer<VirtualMachineInstance>;
-  readonly locks: Turns;
+  readonly locks: DomainLocks;
   readonly agents: AgentReader;
   readonly probes: ProbeRunner;
   /** Number of guests that are processed at the same time. */
@@ -61,7 +61,7 @@ export function startDomainController(parts: DomainControllerParts): DomainContr
     concurrency: parts.concurrency ?? CONCURRENCY,
     backoff: BACKOFF,
     work: (id) =>
-      isInMigrationSession(id, parts) ? reportOnly(id, parts) : locks.take(id, () => processDomain(id, parts)),
+      isInMigrationSession(id, parts) ? reportOnly(id, parts) : locks.run(id, () => processDomain(id, parts)),
     onError: (id, error, { failures, delayMs }) => {
       if (!signal.aborted)
         log.error({ err: error, domain: id, failures, delayMs }, 'Cannot reconcile a guest; it will be tried again');

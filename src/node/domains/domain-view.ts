@@ -1,7 +1,7 @@
 /** Builds what a launcher pod reports about its guest. Pure. */
 import { MIGRATED_REASON, UNREADY_REASON } from '#api/names.ts';
 import { timestamp } from '#lib/clock.ts';
-import type { Domain, DomainState } from '#node/hypervisor/hypervisor.ts';
+import type { DomainInfo, DomainState } from '#node/hypervisor/hypervisor.ts';
 import type { DomainMigration } from '#node/hypervisor/migration.ts';
 import type { GuestHealth } from '#node/probes/probe-runner.ts';
 import { terminatedState, type PodView } from '#node/pods/pod-status.ts';
@@ -22,7 +22,7 @@ const MESSAGES = {
 } as const;
 
 /** Returns the pod's view of a domain in any state. */
-export function domainView(domain: Domain, nowMs: number, health: GuestHealth = {}): PodView {
+export function domainView(domain: DomainInfo, nowMs: number, health: GuestHealth = {}): PodView {
   const { current, startedAtMs, migration } = domain;
   const committed = migration && { committed: { uid: migration.uid, is: isCommitted(migration) } };
   if (current.state === 'ended') return { ...endedView(current, startedAtMs, nowMs), ...committed };

@@ -3,12 +3,12 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { StartAttempt, StopState } from '#node/domains/domain-action.ts';
-import type { Reading } from '#node/domains/device-book.ts';
+import type { DeviceReading } from '#node/domains/device-readings.ts';
 import type { DeviceNotes } from '#node/domains/hotplug-devices.ts';
-import type { AgentNews } from '#node/guest-agent/agent-reader.ts';
+import type { GuestAgentReport } from '#node/guest-agent/agent-reader.ts';
 import type { GuestHealth } from '#node/probes/probe-runner.ts';
 import type { MigrationNotes } from '#node/migration/migrations.ts';
-import type { Capabilities, Domain, DomainInspection } from '#node/hypervisor/hypervisor.ts';
+import type { Capabilities, DomainInfo, DomainInspection } from '#node/hypervisor/hypervisor.ts';
 
 export interface DomainWorld {
   /** The launcher pod on this node. */
@@ -16,11 +16,11 @@ export interface DomainWorld {
   /** The instance that the pod was created for; undefined if no instance has that uid anymore. */
   readonly vmi: Stored<VirtualMachineInstance> | undefined;
   /** The hypervisor's domain whose id is the uid of the instance. */
-  readonly domain: Domain | undefined;
+  readonly domain: DomainInfo | undefined;
   /** The current devices of the domain, and those that are being unplugged. */
   readonly inspection: DomainInspection | undefined;
   /** The last reading of the devices by this process. */
-  readonly reading: Reading | undefined;
+  readonly reading: DeviceReading | undefined;
   /** Time of the next reading, by Clock.elapsed; undefined while the last reading is current. */
   readonly readingDueAtMs: number | undefined;
   /** Notes by device id. */
@@ -28,7 +28,7 @@ export interface DomainWorld {
   /** The state of migrations to and from this node, as this process knows it. */
   readonly migration?: MigrationNotes;
   /** The last report of the guest agent. */
-  readonly agent?: AgentNews | undefined;
+  readonly agent?: GuestAgentReport | undefined;
   /** The results of the probes. */
   readonly health?: GuestHealth | undefined;
   readonly attempt: StartAttempt | undefined;

@@ -7,7 +7,7 @@
  *   not wanted    surplus: to be unplugged     gone: its volume is released
  */
 import { interfacesOf } from '#api/attached-interfaces.ts';
-import { isMovable, isPlugged } from '#api/disk-bus.ts';
+import { isHotpluggable, isPlugged } from '#api/disk-bus.ts';
 import { HOTPLUG_BUSES } from '#api/domain/disk.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Device, PluggableDevice } from '#node/definition/domain-definition.ts';
@@ -37,11 +37,11 @@ export type DeviceNotes = ReadonlyMap<string, HotplugNote>;
 
 export function hotplugDevices(
   vmi: VirtualMachineInstance,
-  { definition, leaving }: DomainInspection,
+  { definition, unplugging }: DomainInspection,
   notes: DeviceNotes,
 ): readonly HotplugDevice[] {
   const wanted = wantedDevices(vmi);
-  const present = new Map(definition.devices.filter(isHotpluggable).map((device) => [device.id, device]));
+  const present = new Map(definition.devices.filter(isHotpluggableDevice).map((device) => [device.id, device]));
   const reported = new Map(vmi.status?.hotplug?.map(({ device, phase }) => [device, phase]));
   const ignored = ignoredIds(vmi, wanted);
   const found: HotplugDevice[] = [];
@@ -62,7 +62,7 @@ export function hotplugDevices(
       const needsCleanup = (phase === 'Ready' || phase === 'Unplugging') && note?.isCleared !== true;
       found.push({ ...device, is: 'missing', ...(needsCleanup ? { needsCleanup } : {}) });
     } else if (isOnOtherClaim(device, note)) found.push({ ...device, is: 'surplus' });
-    else if (leaving.includes(device.id)) found.push({ ...device, is: 'surplus', isWantedAgain: true });
+    else if (unplugging.includes(device.id)) found.push({ ...device, is: 'surplus', isWantedAgain: true });
     else found.push({ ...device, ...wrongLink, is: 'present' });
   }
   for (const { id, type, name } of present.values()) {
@@ -88,7 +88,7 @@ function wantedDevices(vmi: VirtualMachineInstance): ReadonlyMap<string, WantedD
   for (const disk of vmi.spec.domain.devices?.disks ?? []) {
     if (!isPlugged(disk)) continue;
     const claim = claims.get(disk.name);
-    const isFixed = !isMovable(disk, volumes.get(disk.name));
+    const isFixed = !isHotpluggable(disk, volumes.get(disk.name));
     const id = `disk-${disk.name}`;
     wanted.set(id, { id, type: 'disk', name: disk.name, isFixed, ...(claim === undefined ? {} : { claim }) });
   }
@@ -116,7 +116,7 @@ export function hotpluggableClaims({ spec }: VirtualMachineInstance): ReadonlyMa
   );
 }
 
-function isHotpluggable(device: Device): device is PluggableDevice {
+function isHotpluggableDevice(device: Device): device is PluggableDevice {
   if (device.type === 'interface') return device.bootOrder === undefined;
   if (device.type !== 'disk' || (device.media !== 'disk' && device.media !== 'lun')) return false;
   return HOTPLUG_BUSES.some((bus) => bus === device.bus);

@@ -252,7 +252,7 @@ for (const [group, cases] of Object.entries(groups)) {
       it(sentence, () => {
         const definition = aDefinition({ devices: given.guest ?? [] });
         const notes = new Map(Object.entries(given.notes ?? {}));
-        const devices = hotplugDevices(aVmi(given), { definition, leaving: given.leaving ?? [] }, notes);
+        const devices = hotplugDevices(aVmi(given), { definition, unplugging: given.leaving ?? [] }, notes);
         if (given.actions !== undefined) {
           const shown = decideHotplug(devices, notes, NOW).map((action) => {
             if (action.do === 'recheck') return `recheck ${action.afterMs}`;

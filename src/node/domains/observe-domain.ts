@@ -5,11 +5,11 @@ import type { Reader } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import type { Domain } from '#node/hypervisor/hypervisor.ts';
+import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
 import type { OwnWrites } from '#node/pods/own-writes.ts';
 import { podRole } from '#node/pods/pod-role.ts';
 import { isActivePod } from '#node/domains/active-pod.ts';
-import { getIfExists } from '#node/domains/start-domain.ts';
+import { getIfExists } from '#node/domains/start-instance.ts';
 
 /** Index of launcher pods by the uid of their instance. */
 export const PODS_BY_INSTANCE = 'instance';
@@ -41,7 +41,7 @@ export interface ObservedObjects {
 
 export async function observeObjects(
   id: string,
-  domain: Domain | undefined,
+  domain: DomainInfo | undefined,
   parts: ObserveParts,
 ): Promise<ObservedObjects> {
   const candidates = parts.pods.byIndex(PODS_BY_INSTANCE, id).map((pod) => parts.ownPods.newest(pod));
@@ -63,7 +63,7 @@ export async function observeObjects(
 function belongsToInstance(
   pod: Stored<Pod>,
   vmi: Stored<VirtualMachineInstance> | undefined,
-  domain: Domain | undefined,
+  domain: DomainInfo | undefined,
 ): boolean {
   const name = `${pod.metadata.namespace}/${pod.metadata.annotations?.[DOMAIN_ANNOTATION]}`;
   if (vmi !== undefined) return name === `${vmi.metadata.namespace}/${vmi.metadata.name}`;

@@ -4,11 +4,11 @@
  */
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Stored } from '#kube/meta.ts';
-import { defineLateDisk, defineLateInterface } from '#node/definition/define-late.ts';
+import { defineHotplugDisk, defineHotplugInterface } from '#node/definition/define-hotplug.ts';
 import type { Medium } from '#node/definition/devices/disk.ts';
 import type { PluggableDevice } from '#node/definition/domain-definition.ts';
 import type { HotplugDevice } from '#node/domains/hotplug-devices.ts';
-import { knownDevices, prepareVolumes, type StartParts } from '#node/domains/start-domain.ts';
+import { knownDevices, prepareVolumes, type StartParts } from '#node/domains/start-instance.ts';
 import { HypervisorError, type DomainInspection } from '#node/hypervisor/hypervisor.ts';
 
 export type PlugOutcome =
@@ -36,7 +36,7 @@ export async function plugDevice(
   const current = hypervisor.inspect(uid)?.definition;
   if (current === undefined) return { is: 'waiting', reason: 'GuestGone', message: 'the guest no longer exists' };
   const input = { vmi, name, current, known };
-  const placed = medium === undefined ? defineLateInterface(input) : defineLateDisk({ ...input, medium });
+  const placed = medium === undefined ? defineHotplugInterface(input) : defineHotplugDisk({ ...input, medium });
   if (placed.problem !== undefined) return plugFailure(placed.problem);
   try {
     await hypervisor.plug(uid, placed.device);

@@ -5,7 +5,7 @@ import { timestamp } from '#lib/clock.ts';
 import type { NodeFacts } from '#node/domains/domain-world.ts';
 import { isReported, reportedStatus, type GuestFacts } from '#node/domains/vmi-report.ts';
 import type { HotplugState } from '#node/domains/decide-hotplug.ts';
-import type { Capabilities, Domain, DomainState } from '#node/hypervisor/hypervisor.ts';
+import type { Capabilities, DomainInfo, DomainState } from '#node/hypervisor/hypervisor.ts';
 import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
 
 const NOW = 1_900_000_000_000;
@@ -16,7 +16,7 @@ const aNode = (accelerator: Capabilities['accelerator'] = 'kvm'): NodeFacts => (
   capabilities: { machines: [], accelerator, version: 'QEMU 7.2' },
   guestUid: 64_055,
 });
-const aDomain = (current: DomainState = { state: 'running' }): Domain => ({
+const aDomain = (current: DomainState = { state: 'running' }): DomainInfo => ({
   id: 'u',
   name: 'ns/db',
   machine: 'pc-q35-7.2',
@@ -38,7 +38,7 @@ function aVmi(status: VirtualMachineInstance['status'] = {}, domain: VirtualMach
 
 const facts: GuestFacts = {
   domain: aDomain(),
-  inspection: { definition: aDefinition(), leaving: [] },
+  inspection: { definition: aDefinition(), unplugging: [] },
   reading: { devices: [], hash: 'h1', revision: 7 },
   hotplug: [],
   node: aNode(),

@@ -9,24 +9,24 @@ import { setCondition, type Condition, type NextCondition } from '#kube/conditio
 import { deepEqual } from '#kube/deep.ts';
 import { timestamp } from '#lib/clock.ts';
 import type { HotplugState } from '#node/domains/decide-hotplug.ts';
-import type { Reading } from '#node/domains/device-book.ts';
+import type { DeviceReading } from '#node/domains/device-readings.ts';
 import type { NodeFacts } from '#node/domains/domain-world.ts';
 import { mergeInterfaces } from '#node/guest-agent/agent-answers.ts';
-import type { AgentNews } from '#node/guest-agent/agent-reader.ts';
-import type { Capabilities, Domain, DomainInspection, DomainState } from '#node/hypervisor/hypervisor.ts';
+import type { GuestAgentReport } from '#node/guest-agent/agent-reader.ts';
+import type { Capabilities, DomainInfo, DomainInspection, DomainState } from '#node/hypervisor/hypervisor.ts';
 
 export interface GuestFacts {
-  readonly domain: Domain;
+  readonly domain: DomainInfo;
   /** Undefined if the hypervisor no longer knows the domain. */
   readonly inspection: DomainInspection | undefined;
   /** Undefined until this process has read the devices; the reported ones are kept until then. */
-  readonly reading: Reading | undefined;
+  readonly reading: DeviceReading | undefined;
   /** Undefined keeps the reported states. */
   readonly hotplug: readonly HotplugState[] | undefined;
   /** Progress of the migration; undefined keeps the reported one. */
   readonly progress?: MigrationProgress | undefined;
   /** The last report of the guest agent. */
-  readonly agent?: AgentNews | undefined;
+  readonly agent?: GuestAgentReport | undefined;
   readonly node: NodeFacts;
   readonly nowMs: number;
 }

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aVmi } from '#node/definition/testing/a-vmi.ts';
 import { recordWatchdogEvents } from '#node/domains/watchdog-events.ts';
-import type { Domain } from '#node/hypervisor/hypervisor.ts';
+import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
 
 test('records one Event with the action each time a watchdog fires', () => {
   const vmi = aVmi();
   const messages: string[] = [];
-  let watchdog: Domain['watchdog'];
+  let watchdog: DomainInfo['watchdog'];
   let notify = (_id: string) => {};
   const base = { id: 'a', name: 'default/vm', machine: 'q35', startedAtMs: 0, deviceEvents: 0 };
   recordWatchdogEvents({

@@ -14,7 +14,7 @@ const facts: Parameters<typeof writeVmiStatus>[1] = {
     ...{ id: 'u', name: 'ns/db', machine: 'pc-q35-7.2', startedAtMs: 0, deviceEvents: 0 },
     current: { state: 'running' },
   },
-  inspection: { definition: { ...aDefinition(), devices: [] }, leaving: [] },
+  inspection: { definition: { ...aDefinition(), devices: [] }, unplugging: [] },
   ...{ reading: undefined, hotplug: undefined, nowMs: 0 },
   node: { name: 'n1', hostIp: '127.0.0.1', capabilities: { machines: [], accelerator: 'tcg', version: 'QEMU 7.2' } },
 };

@@ -8,7 +8,7 @@ import type { Client } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';
-import { getIfExists } from '#node/domains/start-domain.ts';
+import { getIfExists } from '#node/domains/start-instance.ts';
 import { isInstanceOnNode } from '#node/domains/instance-node.ts';
 import { reportedStatus, type GuestFacts } from '#node/domains/vmi-report.ts';
 

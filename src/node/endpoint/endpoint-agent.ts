@@ -2,18 +2,18 @@
 import type { Duplex } from 'node:stream';
 import type { GuestRead } from '#api/guest-info.ts';
 import type { HostAnswer, HostVerb } from '#api/host-api.ts';
-import type { GuestPort } from '#node/hypervisor/guest-lines.ts';
-import type { Domain } from '#node/hypervisor/hypervisor.ts';
+import type { GuestPort } from '#node/hypervisor/guest-access.ts';
+import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
 import type { DiskContent, DiskUpload } from '#node/volumes-port.ts';
 
 /** The guest was started without a display. */
-export class NoDisplay extends Error {
+export class NoDisplayError extends Error {
   override readonly name = 'NoDisplayError';
 }
 
 export interface EndpointAgent {
   /** Returns the domain of an instance on this node, or undefined if there is none. */
-  find(namespace: string, vmiName: string): Domain | undefined;
+  find(namespace: string, vmiName: string): DomainInfo | undefined;
   /** The following methods wait for the lock of the domain with this id, and reject with HypervisorError. */
   pause(id: string): Promise<void>;
   resume(id: string): Promise<void>;
@@ -35,21 +35,21 @@ export interface EndpointAgent {
   /** Returns undefined if this node has no such pod or container. */
   logs(namespace: string, pod: string, container: string): ContainerLog | undefined;
   /** Absent if disks are simulated. */
-  readonly disks?: DiskDoor;
+  readonly disks?: DiskAccess;
   /** Absent if the node does not serve the host API. */
   readonly host?: HostApi;
   /** Absent if the node does not support migrations. */
-  readonly migrations?: MigrationGate;
+  readonly migrations?: MigrationAcceptor;
 }
 
 /** Accepts connections of other node agents: migrations to this node, and queries for outcomes. */
-export interface MigrationGate {
+export interface MigrationAcceptor {
   /** `from` is the other node according to its certificate. Resolves when the stream is closed. */
   accept(from: string, stream: Duplex): Promise<void>;
 }
 
 /** Access to the content of claims. Both methods reject with DiskRefusedError if a guest uses the claim. */
-export interface DiskDoor {
+export interface DiskAccess {
   open(namespace: string, claim: string): Promise<DiskContent>;
   replace(namespace: string, claim: string): Promise<DiskUpload>;
 }

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { badRequest } from '#kube/api-error.ts';
 import type { Log } from '#lib/log.ts';
-import { CLOSE } from '#lib/websocket-frames.ts';
+import { CLOSE_CODES } from '#lib/websocket-frames.ts';
 import { serverHandshake } from '#lib/websocket-handshake.ts';
 import { WebSocketStream } from '#lib/websocket.ts';
 import { headerText } from '#node/endpoint/header-text.ts';
@@ -36,7 +36,7 @@ export async function servePlainStream({ request, socket, head }: UpgradeRequest
     throw badRequest(`a ${stream.what} is a WebSocket; the request does not ask to upgrade to one`);
   }
   const handshake = serverHandshake((header) => headerText(request.headers[header]), [PLAIN_STREAM_PROTOCOL]);
-  if ('refused' in handshake) throw badRequest(handshake.refused.message);
+  if ('refusal' in handshake) throw badRequest(handshake.refusal.message);
   const guest = await stream.open();
   if (socket.destroyed) {
     guest.destroy();
@@ -53,7 +53,7 @@ export async function servePlainStream({ request, socket, head }: UpgradeRequest
 function connectStreams(guest: Duplex, client: WebSocketStream, { what, log }: PlainStream): void {
   guest.on('error', (error: Error) => {
     log.debug({ err: error }, `The ${what} of a guest failed`);
-    client.close(CLOSE.internal, `the ${what} failed`);
+    client.close(CLOSE_CODES.internal, `the ${what} failed`);
   });
   // A client that disconnects is not an error; its stream is closed below.
   client.on('error', (error) => log.debug({ err: error }, `The client of a ${what} disconnected`));
@@ -61,7 +61,7 @@ function connectStreams(guest: Duplex, client: WebSocketStream, { what, log }: P
   client.pipe(guest, { end: false });
   client.once('close', () => closeGuestStream(guest));
   guest.once('close', () => {
-    if (!guest.readableEnded) client.close(CLOSE.internal, `the ${what} was closed`);
+    if (!guest.readableEnded) client.close(CLOSE_CODES.internal, `the ${what} was closed`);
     // Data of the client is ignored from now on, but must be read to see its close.
     else client.resume();
   });

@@ -3,7 +3,7 @@ import { DISK_VERBS, UPLOAD_VERB, type DiskVerb } from '#api/disk-stream.ts';
 import { GUEST_READS, type GuestRead } from '#api/guest-info.ts';
 import { HOST_VERBS, hostPath, type HostVerb } from '#api/host-api.ts';
 import { isAmbiguous } from '#kube/request-target.ts';
-import type { GuestPort } from '#node/hypervisor/guest-lines.ts';
+import type { GuestPort } from '#node/hypervisor/guest-access.ts';
 
 export const GUEST_VERBS = ['pause', 'unpause', 'freeze', 'unfreeze', 'softreboot', 'reset'] as const;
 export type GuestVerb = (typeof GUEST_VERBS)[number];

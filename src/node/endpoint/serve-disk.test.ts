@@ -4,19 +4,19 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { duplexPair, type Duplex } from 'node:stream';
 import { test } from 'node:test';
-import { contentStream, DISK_PROTOCOL, diskLine, DiskReader, diskStream } from '#api/disk-stream.ts';
+import { streamContent, DISK_PROTOCOL, encodeDiskLine, DiskReader, streamDisk } from '#api/disk-stream.ts';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { clientHandshake } from '#lib/websocket-handshake.ts';
-import { nonce, WebSocketStream } from '#lib/websocket.ts';
-import type { DiskDoor } from '#node/endpoint/endpoint-agent.ts';
+import { newNonce, WebSocketStream } from '#lib/websocket.ts';
+import type { DiskAccess } from '#node/endpoint/endpoint-agent.ts';
 import { serveDisk } from '#node/endpoint/serve-disk.ts';
-import { DiskRefused } from '#node/volumes-port.ts';
+import { DiskRefusedError } from '#node/volumes-port.ts';
 
 const CONTENT = Buffer.from('the ledger');
 
 /** Access to one disk, which records the calls. */
-function fakeDisks(noted: string[]): DiskDoor {
+function fakeDisks(noted: string[]): DiskAccess {
   const close = async () => void noted.push('closed');
   return {
     async open() {
@@ -30,7 +30,7 @@ function fakeDisks(noted: string[]): DiskDoor {
       };
     },
     async replace(_, claim) {
-      if (claim === 'used') throw new DiskRefused('it is in use by pod "p"');
+      if (claim === 'used') throw new DiskRefusedError('it is in use by pod "p"');
       return {
         async receive(_header, chunks, { from }) {
           const pieces: Buffer[] = [];
@@ -50,7 +50,7 @@ function startTransfer(verb: 'exportdisk' | 'importdisk' | 'upload', claim = 'da
   const noted: string[] = [];
   const clock = new FakeClock();
   const [socket, far]: [Duplex, Duplex] = duplexPair();
-  const handshake = Object.entries(clientHandshake(nonce(), [DISK_PROTOCOL]));
+  const handshake = Object.entries(clientHandshake(newNonce(), [DISK_PROTOCOL]));
   const headers = Object.fromEntries(handshake.map(([name, value]) => [name.toLowerCase(), value]));
   const upgrade = { request: { headers } as unknown as IncomingMessage, socket, head: Buffer.alloc(0) };
   const parts = { disks: fakeDisks(noted), clock, log: silentLog };
@@ -76,9 +76,9 @@ async function connectWebSocket(far: Duplex): Promise<WebSocketStream> {
 test('exports a disk and closes it', async () => {
   const { noted, served, far } = startTransfer('exportdisk');
   const reader = new DiskReader((await connectWebSocket(far)) as AsyncIterable<Buffer>);
-  const header = await reader.header();
+  const header = await reader.readHeader();
   const pieces: Buffer[] = [];
-  for await (const piece of reader.verified(header)) pieces.push(piece);
+  for await (const piece of reader.readVerified(header)) pieces.push(piece);
   assert.equal(Buffer.concat(pieces).toString(), 'the ledger');
   await served;
   assert.deepEqual(noted, ['closed']);
@@ -90,8 +90,8 @@ test('imports a disk and sends its hash', async () => {
   const chunks = async function* () {
     yield CONTENT;
   };
-  for await (const chunk of diskStream({ size: CONTENT.length, format: 'raw' }, chunks())) stream.write(chunk);
-  const answer = await new DiskReader(stream as AsyncIterable<Buffer>).answer();
+  for await (const chunk of streamDisk({ size: CONTENT.length, format: 'raw' }, chunks())) stream.write(chunk);
+  const answer = await new DiskReader(stream as AsyncIterable<Buffer>).readAnswer();
   assert.match('sha256' in answer ? answer.sha256 : '', /^[0-9a-f]{64}$/);
   await served;
   assert.deepEqual(noted, ['received the ledger', 'closed']);
@@ -106,17 +106,17 @@ for (const [sentence, { offset, noted: want }] of Object.entries(resumeCases)) {
     const { noted, served, far } = startTransfer('upload');
     const stream = await connectWebSocket(far);
     const header = { size: CONTENT.length, format: 'raw' } as const;
-    stream.write(diskLine(header));
+    stream.write(encodeDiskLine(header));
     const reader = new DiskReader(stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>);
     const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes);
-    assert.deepEqual(await reader.progress(), { offset: 4, sha256: sha256(CONTENT.subarray(0, 4)).digest('hex') });
-    stream.write(diskLine({ offset }));
+    assert.deepEqual(await reader.readProgress(), { offset: 4, sha256: sha256(CONTENT.subarray(0, 4)).digest('hex') });
+    stream.write(encodeDiskLine({ offset }));
     const chunks = async function* () {
       yield CONTENT.subarray(offset);
     };
     const resumed = { offset, hash: sha256(CONTENT.subarray(0, offset)) };
-    for await (const chunk of contentStream(header, chunks(), resumed)) stream.write(chunk);
-    assert.deepEqual(await reader.answer(), { sha256: sha256(CONTENT).digest('hex') });
+    for await (const chunk of streamContent(header, chunks(), resumed)) stream.write(chunk);
+    assert.deepEqual(await reader.readAnswer(), { sha256: sha256(CONTENT).digest('hex') });
     await served;
     assert.deepEqual(noted, [want, 'closed']);
   });
@@ -125,10 +125,10 @@ for (const [sentence, { offset, noted: want }] of Object.entries(resumeCases)) {
 test('refuses to continue an upload at another offset', async () => {
   const { served, far, noted } = startTransfer('upload');
   const stream = await connectWebSocket(far);
-  stream.write(Buffer.concat([diskLine({ size: 10, format: 'raw' }), diskLine({ offset: 3 })]));
+  stream.write(Buffer.concat([encodeDiskLine({ size: 10, format: 'raw' }), encodeDiskLine({ offset: 3 })]));
   const reader = new DiskReader(stream as AsyncIterable<Buffer>);
-  await reader.progress();
-  assert.deepEqual(await reader.answer(), { error: 'the client resumes at another offset than 0 or 4' });
+  await reader.readProgress();
+  assert.deepEqual(await reader.readAnswer(), { error: 'the client resumes at another offset than 0 or 4' });
   await served;
   assert.deepEqual(noted, ['closed']);
 });
@@ -137,7 +137,7 @@ test('refuses data that is not a disk stream', async () => {
   const { served, far } = startTransfer('importdisk');
   const stream = await connectWebSocket(far);
   stream.write(Buffer.from('hello\n'));
-  const answer = await new DiskReader(stream as AsyncIterable<Buffer>).answer();
+  const answer = await new DiskReader(stream as AsyncIterable<Buffer>).readAnswer();
   assert.deepEqual(answer, { error: 'a line is not a JSON object' });
   await served;
 });
@@ -145,7 +145,7 @@ test('refuses data that is not a disk stream', async () => {
 test('closes the disk if the client disconnects', async () => {
   const { noted, served, far } = startTransfer('importdisk');
   const stream = await connectWebSocket(far);
-  stream.write(diskLine({ size: 100, format: 'raw' }));
+  stream.write(encodeDiskLine({ size: 100, format: 'raw' }));
   stream.write(Buffer.from('half'));
   stream.destroy();
   await served;

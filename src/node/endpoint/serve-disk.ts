@@ -2,19 +2,19 @@
 import { createHash } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import { once } from 'node:events';
-import { DISK_PROTOCOL, diskLine, DiskReader, diskStream } from '#api/disk-stream.ts';
-import { UPLOAD_VERB, type Begun, type DiskAnswer, type DiskHeader } from '#api/disk-stream.ts';
+import { DISK_PROTOCOL, encodeDiskLine, DiskReader, streamDisk } from '#api/disk-stream.ts';
+import { UPLOAD_VERB, type ResumePoint, type DiskAnswer, type DiskHeader } from '#api/disk-stream.ts';
 import { ApiError, badRequest, internalError } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { CLOSE } from '#lib/websocket-frames.ts';
+import { CLOSE_CODES } from '#lib/websocket-frames.ts';
 import { serverHandshake } from '#lib/websocket-handshake.ts';
 import { WebSocketStream } from '#lib/websocket.ts';
-import type { DiskDoor } from '#node/endpoint/endpoint-agent.ts';
+import type { DiskAccess } from '#node/endpoint/endpoint-agent.ts';
 import { headerText } from '#node/endpoint/header-text.ts';
 import type { EndpointRoute } from '#node/endpoint/route.ts';
 import type { UpgradeRequest } from '#node/endpoint/plain-stream.ts';
-import { DiskRefused, type DiskContent, type DiskUpload } from '#node/volumes-port.ts';
+import { DiskRefusedError, type DiskContent, type DiskUpload } from '#node/volumes-port.ts';
 
 type DiskRoute = Extract<EndpointRoute, { kind: 'disk' }>;
 
@@ -25,7 +25,7 @@ const MAX_REASON_BYTES = 120;
 
 export interface ServeDiskParts {
   /** Undefined if the disks of the node are simulated. */
-  readonly disks: DiskDoor | undefined;
+  readonly disks: DiskAccess | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -36,7 +36,7 @@ export async function serveDisk(parts: ServeDiskParts, route: DiskRoute, upgrade
   if (request.headers.upgrade?.toLowerCase() !== 'websocket')
     throw badRequest('the content of a disk is a WebSocket; the request does not ask to upgrade to one');
   const handshake = serverHandshake((header) => headerText(request.headers[header]), [DISK_PROTOCOL]);
-  if ('refused' in handshake) throw badRequest(handshake.refused.message);
+  if ('refusal' in handshake) throw badRequest(handshake.refusal.message);
   const opened = await open(parts, route);
   try {
     if (upgrade.socket.destroyed) return;
@@ -58,7 +58,7 @@ async function open(
   } catch (error) {
     if (error instanceof ApiError) throw error;
     const why = error instanceof Error ? error.message : String(error);
-    throw error instanceof DiskRefused ? new ApiError(409, 'Conflict', why) : internalError(why, error);
+    throw error instanceof DiskRefusedError ? new ApiError(409, 'Conflict', why) : internalError(why, error);
   }
 }
 
@@ -72,7 +72,7 @@ async function transfer(
   stream.on('error', () => closing.abort(new Error('the connection was lost')));
   stream.once('close', () => closing.abort(new Error('the connection was closed')));
   const idleTimer = startIdleTimer(clock, () =>
-    stream.close(CLOSE.internal, `no data was transferred for ${IDLE_TIMEOUT_MS / 1000} seconds`),
+    stream.close(CLOSE_CODES.internal, `no data was transferred for ${IDLE_TIMEOUT_MS / 1000} seconds`),
   );
   const context: TransferContext = {
     stream,
@@ -88,7 +88,7 @@ async function transfer(
     const why = error instanceof Error ? error.message : String(error);
     log.info({ err: error, verb, namespace, claim }, 'Cannot transfer the content of a disk');
     stream.close(
-      CLOSE.internal,
+      CLOSE_CODES.internal,
       Buffer.from(why)
         .subarray(0, MAX_REASON_BYTES)
         .toString('utf8')
@@ -113,7 +113,7 @@ async function send(
 ): Promise<void> {
   // Data of the client is ignored, but must be read to see when the connection closes.
   stream.resume();
-  for await (const chunk of diskStream(header, chunks())) {
+  for await (const chunk of streamDisk(header, chunks())) {
     signal.throwIfAborted();
     await writeChunk(stream, chunk, signal);
     recordActivity();
@@ -128,7 +128,7 @@ async function receive(
   const reader = new DiskReader(readChunks(stream, recordActivity));
   let answer: DiskAnswer;
   try {
-    const header = await reader.header();
+    const header = await reader.readHeader();
     const context = { stream, signal, recordActivity, runBusy };
     const resumed = resumable ? await negotiateResume(upload, header, reader, context) : undefined;
     let sha256 = '';
@@ -139,7 +139,7 @@ async function receive(
       void runBusy(installed.promise);
     };
     try {
-      await upload.receive(header, reader.verified(header, onDigest, resumed), {
+      await upload.receive(header, reader.readVerified(header, onDigest, resumed), {
         signal,
         ...(resumed && { from: resumed.offset }),
       });
@@ -151,7 +151,7 @@ async function receive(
     signal.throwIfAborted();
     answer = { error: error instanceof Error ? error.message : String(error) };
   }
-  await writeChunk(stream, diskLine(answer), signal);
+  await writeChunk(stream, encodeDiskLine(answer), signal);
 }
 
 /** Sends the progress of an earlier upload, and reads from which offset the client continues. */
@@ -160,10 +160,10 @@ async function negotiateResume(
   header: DiskHeader,
   reader: DiskReader,
   { stream, signal, runBusy }: TransferContext,
-): Promise<Begun> {
+): Promise<ResumePoint> {
   const { offset, hash } = await runBusy(upload.begun(header));
-  await writeChunk(stream, diskLine({ offset, sha256: hash.copy().digest('hex') }), signal);
-  const from = await reader.start(offset);
+  await writeChunk(stream, encodeDiskLine({ offset, sha256: hash.copy().digest('hex') }), signal);
+  const from = await reader.readOffset(offset);
   return from === offset ? { offset, hash } : { offset: 0, hash: createHash('sha256') };
 }
 

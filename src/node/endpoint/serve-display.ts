@@ -1,6 +1,6 @@
 /** GET .../vnc and .../vnc/screenshot: the display of a guest, as an interactive stream or as a picture. */
 import { ApiError, badRequest } from '#kube/api-error.ts';
-import { NoDisplay, type EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
+import { NoDisplayError, type EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { servePlainStream, type UpgradeRequest } from '#node/endpoint/plain-stream.ts';
 import type { EndpointRoute } from '#node/endpoint/route.ts';
 import type { ConsoleParts } from '#node/endpoint/serve-console.ts';
@@ -61,5 +61,7 @@ export async function serveScreenshot(
 
 /** Converts errors, with KubeVirt's message for a guest that was started without a display. */
 function toDisplayError(what: string, name: string, error: unknown): ApiError {
-  return error instanceof NoDisplay ? badRequest('No graphics devices are present.') : toVerbError(what, name, error);
+  return error instanceof NoDisplayError
+    ? badRequest('No graphics devices are present.')
+    : toVerbError(what, name, error);
 }

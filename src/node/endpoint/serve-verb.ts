@@ -5,8 +5,8 @@ import { conflict, internalError, notFound, type ApiError } from '#kube/api-erro
 import { isMoving } from '#node/domains/decide-outgoing.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import type { EndpointRoute, GuestVerb } from '#node/endpoint/route.ts';
-import { GuestAgentError } from '#node/hypervisor/guest-lines.ts';
-import { HypervisorError, type Domain, type DomainState } from '#node/hypervisor/hypervisor.ts';
+import { GuestAgentError } from '#node/hypervisor/guest-access.ts';
+import { HypervisorError, type DomainInfo, type DomainState } from '#node/hypervisor/hypervisor.ts';
 
 const INSTANCES = { group: KUBEVIRT_GROUP, plural: 'virtualmachineinstance' };
 
@@ -60,21 +60,21 @@ export async function serveGuest(
 }
 
 /** Returns the domain of an instance. Throws ApiError if there is none or the guest has ended. */
-export function liveDomain(agent: EndpointAgent, namespace: string, name: string): Domain {
+export function liveDomain(agent: EndpointAgent, namespace: string, name: string): DomainInfo {
   const domain = agent.find(namespace, name);
   if (domain === undefined) throw notFound(INSTANCES, name);
   if (domain.current.state === 'ended') throw conflict(INSTANCES, name, 'VMI is not running');
   return domain;
 }
 
-function verbRefusal(verb: GuestVerb, domain: Domain): string | undefined {
+function verbRefusal(verb: GuestVerb, domain: DomainInfo): string | undefined {
   if (isMoving(domain, undefined)) return 'VMI is migrating';
   const { state } = domain.current;
   return verb === 'softreboot' && state === 'paused' ? 'VMI is paused' : undefined;
 }
 
-function isDisconnected({ fault }: GuestAgentError): boolean {
-  return fault === 'NoChannel' || fault === 'NotConnected';
+function isDisconnected({ reason }: GuestAgentError): boolean {
+  return reason === 'NoChannel' || reason === 'NotConnected';
 }
 
 function isDone(verb: GuestVerb, { state }: DomainState): boolean {

@@ -1,5 +1,5 @@
 /** The open consoles or displays of guests. Each guest has one session; a new session replaces the previous one. */
-import { CLOSE } from '#lib/websocket-frames.ts';
+import { CLOSE_CODES } from '#lib/websocket-frames.ts';
 import type { WebSocketStream } from '#lib/websocket.ts';
 
 export class Sessions {
@@ -11,7 +11,7 @@ export class Sessions {
 
   /** Starts a session. The previous one is closed with the reason `why`. */
   replace(id: string, stream: WebSocketStream, why: string): void {
-    this.#open.get(id)?.close(CLOSE.replaced, why);
+    this.#open.get(id)?.close(CLOSE_CODES.replaced, why);
     this.#open.set(id, stream);
     stream.once('close', () => {
       if (this.#open.get(id) === stream) this.#open.delete(id);

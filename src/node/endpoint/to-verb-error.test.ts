@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { toVerbError } from '#node/endpoint/serve-verb.ts';
-import { GuestAgentError } from '#node/hypervisor/guest-lines.ts';
+import { GuestAgentError } from '#node/hypervisor/guest-access.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 
 const cases: Record<string, { error: Error; code: number; message: RegExp }> = {

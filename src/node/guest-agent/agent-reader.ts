@@ -11,14 +11,14 @@ import { readInterfaces, readOsInfo, type AgentInterface } from '#node/guest-age
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
 
-export interface AgentNews {
+export interface GuestAgentReport {
   readonly os: GuestOsInfo;
   readonly interfaces: readonly AgentInterface[];
 }
 
 interface ReadingState {
   readonly startedAtMs: number;
-  report?: AgentNews;
+  report?: GuestAgentReport;
   /** Number of consecutive reads without a change or an answer. */
   unchangedReads: number;
   /** Time of the next read, by Clock.elapsed. */
@@ -56,7 +56,7 @@ export class AgentReader {
   }
 
   /** Returns undefined if the guest agent is not connected or has not answered yet. */
-  get(id: string): AgentNews | undefined {
+  get(id: string): GuestAgentReport | undefined {
     return this.#states.get(id)?.report;
   }
 
@@ -103,7 +103,7 @@ export class AgentReader {
   }
 
   /** Returns undefined if the guest agent does not answer. */
-  async #read(id: string): Promise<AgentNews | undefined> {
+  async #read(id: string): Promise<GuestAgentReport | undefined> {
     const { hypervisor } = this.#options;
     const ask = (execute: string) => hypervisor.askAgent(id, { execute });
     try {

@@ -1,7 +1,7 @@
 /** Reads guest information for users, on demand and in KubeVirt's format. */
 import type { GuestAgentInfo, GuestRead } from '#api/guest-info.ts';
 import * as answers from '#node/guest-agent/agent-answers.ts';
-import { GuestAgentError } from '#node/hypervisor/guest-lines.ts';
+import { GuestAgentError } from '#node/hypervisor/guest-access.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 
 type AgentAccess = Pick<Hypervisor, 'get' | 'askAgent'>;
@@ -25,7 +25,7 @@ async function readAgentInfo(hypervisor: AgentAccess, id: string): Promise<Guest
     try {
       return await hypervisor.askAgent(id, { execute });
     } catch (error) {
-      if (error instanceof GuestAgentError && error.fault === 'Refused') return undefined;
+      if (error instanceof GuestAgentError && error.reason === 'Refused') return undefined;
       throw error;
     }
   };

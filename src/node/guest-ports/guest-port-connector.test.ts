@@ -31,7 +31,7 @@ async function scene(t: TestContext, { mac = MAC, definition = bridged(), addres
   const connector = new GuestPortConnector({
     hypervisor: {
       get: (id) => ({ id, name: 'default/guest', machine: 'q35', startedAtMs: 0, deviceEvents: 0, ...guest }),
-      inspect: () => ({ definition, leaving: [] }),
+      inspect: () => ({ definition, unplugging: [] }),
       onChange(listener) {
         changed = listener;
         return () => undefined;

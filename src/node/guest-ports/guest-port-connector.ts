@@ -11,7 +11,7 @@ import {
   type NodeNetworks,
   type BridgeRoute,
 } from '#node/guest-ports/guest-route.ts';
-import type { GuestLines, GuestPort, OpenPortOptions } from '#node/hypervisor/guest-lines.ts';
+import type { GuestAccess, GuestPort, OpenPortOptions } from '#node/hypervisor/guest-access.ts';
 import { HypervisorError, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -27,7 +27,7 @@ export interface GuestPortConnectorParts {
   readonly neighbours?: () => Promise<string>;
 }
 
-export class GuestPortConnector implements Pick<GuestLines, 'openPort'> {
+export class GuestPortConnector implements Pick<GuestAccess, 'openPort'> {
   readonly #parts: GuestPortConnectorParts;
   /** Connections over bridges by domain id, including those in progress. */
   readonly #open = new Map<string, Set<Socket>>();

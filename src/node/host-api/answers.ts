@@ -7,7 +7,7 @@ import { isRecord } from '#kube/meta.ts';
 import type { HostParts } from '#node/host-api/host-parts.ts';
 import { quoteSentValue, type SentMap } from '#node/host-api/sent-values.ts';
 import { checkRequired, readVmId } from '#node/host-api/vm-conf.ts';
-import type { Domain } from '#node/hypervisor/hypervisor.ts';
+import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
 
 const MAX_DETAIL = 4096;
 
@@ -24,7 +24,7 @@ export function findHostDomain(
   sent: SentMap,
   { hypervisor }: Pick<HostParts, 'hypervisor'>,
   { failed, advice }: { readonly failed: HostStatus; readonly advice: string },
-): { readonly domain: Domain; readonly refusal?: undefined } | { readonly refusal: HostAnswer } {
+): { readonly domain: DomainInfo; readonly refusal?: undefined } | { readonly refusal: HostAnswer } {
   const missing = checkRequired(sent, ['vmId']);
   if (missing !== undefined) return { refusal: { status: missing } };
   const vmId = readVmId(sent['vmId']);

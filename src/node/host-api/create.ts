@@ -2,7 +2,7 @@
 import { HOST_CODES, type HostAnswer } from '#api/host-api.ts';
 import { isRootPort } from '#api/learned-device.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { learnedFrom } from '#node/definition/learned-from.ts';
+import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
 import { createDomain } from '#node/domains/create-domain.ts';
 import { refuseCall } from '#node/host-api/answers.ts';
 import { noteAccelerator } from '#node/host-api/create-keys.ts';
@@ -17,7 +17,7 @@ import { refreshDevices, type HostParts } from '#node/host-api/host-parts.ts';
 import { limitNotes } from '#node/host-api/key-rules.ts';
 import { findKernel, findMedia } from '#node/host-api/media.ts';
 import type { SentMap } from '#node/host-api/sent-values.ts';
-import { readVm, type SentVm } from '#node/host-api/sent-vm.ts';
+import { parseSentVm, type SentVm } from '#node/host-api/sent-vm.ts';
 import { renderHostVm } from '#node/host-api/render-host-vm.ts';
 import { checkRequired, readVmId } from '#node/host-api/vm-conf.ts';
 
@@ -31,10 +31,10 @@ export async function createHostVm(
   const requestedId = readVmId(parameters['vmId']);
   if (requestedId !== undefined && parts.hypervisor.get(requestedId) !== undefined)
     return refuseCall(HOST_CODES.exists, requestedId);
-  const vm = readVm(parameters);
+  const vm = parseSentVm(parameters);
   if ('errors' in vm) return refuseCall(HOST_CODES.createFailed, ...vm.errors);
   const { vmId } = vm.conf;
-  return await parts.turns.take(vmId, async () => {
+  return await parts.turns.run(vmId, async () => {
     if (parts.hypervisor.get(vmId) !== undefined) return refuseCall(HOST_CODES.exists, vmId);
     return await startHostVm(vm, parts, signal);
   });
@@ -77,8 +77,8 @@ async function startHostVm(vm: SentVm, parts: HostParts, signal: AbortSignal): P
     ...noteAccelerator(sent, capabilities),
     ...missingNotes,
     ...input.placeNotes,
-    ...outcome.notes,
-    ...outcome.left,
+    ...outcome.omittedDevices,
+    ...outcome.omittedFeatures,
     ...noteUnsentDevices(hypervisor.inspect(vmId)?.definition, entries),
   ]);
   return {
@@ -93,7 +93,7 @@ async function startHostVm(vm: SentVm, parts: HostParts, signal: AbortSignal): P
  */
 function noteUnsentDevices(definition: DomainDefinition | undefined, entries: readonly DeviceEntry[]): string[] {
   const sent = new Set(entries.map(({ id }) => id));
-  const rows = definition === undefined ? [] : learnedFrom(definition);
+  const rows = definition === undefined ? [] : toLearnedDevices(definition);
   return rows
     .filter((row) => !sent.has(row.id) && !isRootPort(row))
     .map(({ id, type, device }) => `the guest also has "${id}" (${type}/${device}): a device that was sent needs it`);

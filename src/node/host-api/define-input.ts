@@ -7,7 +7,7 @@ import type { LearnedDevice } from '#api/learned-device.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { FieldError } from '#kube/field-error.ts';
 import type { Stored } from '#kube/meta.ts';
-import { pciAddressFromMap, printAddress } from '#api/pci-address.ts';
+import { pciAddressFromMap, formatAnyAddress } from '#api/pci-address.ts';
 import type { DefineInput } from '#node/definition/define-domain.ts';
 import type { Medium } from '#node/definition/devices/disk.ts';
 import type { DiskDevice, DomainDefinition } from '#node/definition/domain-definition.ts';
@@ -126,7 +126,7 @@ export function findMisplacedDevices(entries: readonly DeviceEntry[], { devices 
     const [requested, assigned] = [sentAddressOf(device), placed.get(id)];
     if (requested === undefined || assigned === undefined || device.device === 'pcie-root-port') return [];
     if (isSameAddress(requested, assigned)) return [];
-    const message = `this machine cannot have it at ${printAddress(requested)}; it would be at ${printAddress(assigned)}`;
+    const message = `this machine cannot have it at ${formatAnyAddress(requested)}; it would be at ${formatAnyAddress(assigned)}`;
     return [{ reason: 'FieldValueInvalid' as const, field: `${field}.address`, message }];
   });
 }

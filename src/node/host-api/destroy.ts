@@ -13,7 +13,7 @@ export async function destroyHostVm(parameters: SentMap, parts: HostParts): Prom
   const found = findHostDomain(parameters, parts, REFUSAL);
   if (found.refusal !== undefined) return found.refusal;
   const { id } = found.domain;
-  return await parts.turns.take(id, async () => {
+  return await parts.turns.run(id, async () => {
     // An earlier call in the queue may have destroyed it.
     const now = findHostDomain(parameters, parts, REFUSAL);
     if (now.refusal !== undefined) return now.refusal;

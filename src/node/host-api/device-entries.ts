@@ -4,7 +4,7 @@
  */
 import { AGENT_PORT_NAME } from '#api/agent-channel.ts';
 import type { Chipset } from '#api/chipset.ts';
-import { derivedMac } from '#api/derived-mac.ts';
+import { deriveMac } from '#api/derived-mac.ts';
 import type { HostDevice } from '#api/host-api.ts';
 import { newUid } from '#lib/ids.ts';
 import { AGENT_CHANNEL_ID } from '#node/definition/devices/agent-channel.ts';
@@ -72,7 +72,7 @@ export function buildDeviceEntries(
 
 /** Returns the MAC address of a network card: the one that was sent, or else one derived from its deviceId. */
 function macOrDerived({ macAddr }: HostDevice, deviceId: string): { readonly macAddr: string } {
-  return { macAddr: readWord(macAddr) ?? derivedMac(deviceId, '') };
+  return { macAddr: readWord(macAddr) ?? deriveMac(deviceId, '') };
 }
 
 function assignIndexes(

@@ -129,7 +129,7 @@ test('waits 30 seconds for the guest to release a device', async (t) => {
     await unplugged,
     '46 Failed to hot-unplug disk: the guest did not release disk-virtio0 within 30 seconds; it may do so later',
   );
-  scene.hypervisor().guest(VM_ID).letGo();
+  scene.hypervisor().guest(VM_ID).releaseDevices();
   const again = await scene.status('hotunplugDisk', { vmId: VM_ID, drive: { path } });
   assert.match(again, /^46 .* is not in the guest$/, 'the guest released it later');
   assert.equal(await scene.status('hotplugDisk', { vmId: VM_ID, drive: { path } }), '0 Done');
@@ -144,7 +144,7 @@ test('answers Done if the guest releases the device in time', async (t) => {
   scene.hypervisor().guest(VM_ID).holdDevices();
   const unplugged = scene.status('hotunplugNic', { vmId: VM_ID, nic: { macAddr: '02-00-00-00-00-07' } });
   await settle();
-  scene.hypervisor().guest(VM_ID).letGo();
+  scene.hypervisor().guest(VM_ID).releaseDevices();
   assert.equal(await unplugged, '0 Done');
 });
 

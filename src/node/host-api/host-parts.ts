@@ -1,8 +1,8 @@
 /** The dependencies of the verbs of the host API. */
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import type { DeviceBook } from '#node/domains/device-book.ts';
-import type { Turns } from '#node/domains/turns.ts';
+import type { DeviceReadings } from '#node/domains/device-readings.ts';
+import type { DomainLocks } from '#node/domains/domain-locks.ts';
 import type { AgentReader } from '#node/guest-agent/agent-reader.ts';
 import type { HostImages } from '#node/host-api/host-images.ts';
 import type { MonitorProbe } from '#node/host-api/monitor-probe.ts';
@@ -11,7 +11,7 @@ import type { Capabilities, Hypervisor } from '#node/hypervisor/hypervisor.ts';
 
 export interface ReadParts {
   readonly hypervisor: Hypervisor;
-  readonly book: DeviceBook;
+  readonly book: DeviceReadings;
   /** Reports of guest agents. */
   readonly agents: Pick<AgentReader, 'get'>;
   readonly monitors: Pick<MonitorProbe, 'findAnswering'>;
@@ -22,7 +22,7 @@ export interface ReadParts {
 export interface HostParts extends ReadParts {
   readonly vms: HostVmRecords;
   readonly images: HostImages;
-  readonly turns: Turns;
+  readonly turns: DomainLocks;
   readonly capabilities: Capabilities;
   readonly clock: Clock;
   readonly log: Log;

@@ -3,7 +3,7 @@
  */
 import { HOST_CODES, type HostAnswer, type HostStatus } from '#api/host-api.ts';
 import type { FieldError } from '#kube/field-error.ts';
-import { printAddress } from '#api/pci-address.ts';
+import { formatAnyAddress } from '#api/pci-address.ts';
 import { layoutOfDomain, placeHotplugged } from '#node/definition/addresses/place-hotplugged.ts';
 import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
 import { defineDisk } from '#node/definition/devices/disk.ts';
@@ -48,7 +48,7 @@ export async function hotplugDevice(kind: PluggableKind, parameters: SentMap, pa
   if (sent.refusal !== undefined) return sent.refusal;
   if (isTooDeep(sent.map)) return refuseCall(failed, `${key} is nested too deeply`);
   const { id } = found.domain;
-  return await parts.turns.take(id, async () => {
+  return await parts.turns.run(id, async () => {
     const errors = await plugDevice(id, sent.map, KINDS[kind], parts);
     if (errors.length > 0) return refuseCall(failed, ...errors);
     await refreshDevices(id, parts);
@@ -106,7 +106,7 @@ async function plugDevice(
   if (placed.problem !== undefined) return [`${key}: ${placed.problem}`];
   const requested = sentAddressOf(entry.device);
   if (requested !== undefined && !isSameAddress(requested, placed.device.address ?? {})) {
-    return [`${key}.address: ${printAddress(requested)} is occupied or not available in the running guest`];
+    return [`${key}.address: ${formatAnyAddress(requested)} is occupied or not available in the running guest`];
   }
   return await saveAndPlug(placed.device, { ...record, entries: [...existing, entry] }, record, parts);
 }

@@ -34,7 +34,7 @@ export async function hotunplugDevice(
   const sent = findMapParameter(parameters, key, failed);
   if (sent.refusal !== undefined) return sent.refusal;
   const { id } = found.domain;
-  const unplug = await parts.turns.take(id, () => requestUnplug(id, type, sent.map, parts));
+  const unplug = await parts.turns.run(id, () => requestUnplug(id, type, sent.map, parts));
   if (unplug.error !== undefined) return refuseCall(failed, `${key}: ${unplug.error}`);
   const { deviceId } = unplug;
   // Outside of the queue, so that other calls for this VM are served meanwhile.
@@ -44,7 +44,7 @@ export async function hotunplugDevice(
       `the guest did not release ${deviceId} within ${WAIT_MS / 1000} seconds; it may do so later`,
     );
   }
-  return await parts.turns.take(id, async () => {
+  return await parts.turns.run(id, async () => {
     const record = parts.vms.get(id);
     if (record !== undefined && !isInGuest(id, deviceId, parts)) {
       await parts.vms.save({ ...record, entries: record.entries.filter((entry) => entry.id !== deviceId) });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { HostDevice } from '#api/host-api.ts';
 import { parseOldFormat } from '#node/host-api/old-format.ts';
-import { readVm } from '#node/host-api/sent-vm.ts';
+import { parseSentVm } from '#node/host-api/sent-vm.ts';
 import { aVm } from '#node/host-api/testing/host-scene.ts';
 
 /** The sample of the seed, with shortened paths. */
@@ -123,7 +123,7 @@ for (const [spiceMonitors, vram] of VRAMS) {
 }
 
 function entriesOf(vm: Record<string, unknown>): string[] {
-  const read = readVm(vm);
+  const read = parseSentVm(vm);
   if ('errors' in read) return [...read.errors];
   return read.entries.map(({ id, device }) => `${id} ${summarize(device)}`);
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { addressText } from '#api/device-address.ts';
+import { formatAddress } from '#api/device-address.ts';
 import type { HostDevice } from '#api/host-api.ts';
 import { buildDeviceEntries } from '#node/host-api/device-entries.ts';
 import { placeAsLibvirt } from '#node/host-api/place-as-libvirt.ts';
@@ -77,7 +77,7 @@ for (const [name, { devices, machine = 'pc', vmchannel, want }] of Object.entrie
     const entries = buildDeviceEntries(sent, { chipset: machine === 'q35' ? 'q35' : 'i440fx' }, errors);
     assert.deepEqual(errors, []);
     const { rows } = placeAsLibvirt(entries, { machine, vmchannel });
-    assert.deepEqual(Object.fromEntries(rows.map((row) => [row.id, addressText(row)])), want);
+    assert.deepEqual(Object.fromEntries(rows.map((row) => [row.id, formatAddress(row)])), want);
   });
 }
 

@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import { HOST_CODES, type HostVerb, type HostVm } from '#api/host-api.ts';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
-import { DeviceBook } from '#node/domains/device-book.ts';
-import { Turns } from '#node/domains/turns.ts';
-import type { AgentNews } from '#node/guest-agent/agent-reader.ts';
+import { DeviceReadings } from '#node/domains/device-readings.ts';
+import { DomainLocks } from '#node/domains/domain-locks.ts';
+import type { GuestAgentReport } from '#node/guest-agent/agent-reader.ts';
 import { openHostApi } from '#node/host-api/host-api.ts';
 import { createFakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
 import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
@@ -25,10 +25,10 @@ async function aScene() {
     await hypervisor.create(aDefinition({ id, name: `default/${id}` }), { paused: id === 'b' });
   }
   hypervisor.guest('c').shutDown();
-  const book = new DeviceBook({ hypervisor, clock });
+  const book = new DeviceReadings({ hypervisor, clock });
   await book.read('a');
   const agents = {
-    get: (id: string): AgentNews | undefined => (id === 'a' ? { os: {}, interfaces: INTERFACES } : undefined),
+    get: (id: string): GuestAgentReport | undefined => (id === 'a' ? { os: {}, interfaces: INTERFACES } : undefined),
   };
   const host = await openHostApi({
     dir: undefined,
@@ -36,7 +36,7 @@ async function aScene() {
     hypervisor,
     book,
     agents,
-    turns: new Turns(),
+    turns: new DomainLocks(),
     capabilities: await hypervisor.capabilities(),
     clock,
     log: silentLog,

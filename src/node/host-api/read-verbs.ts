@@ -9,7 +9,7 @@ import { refuseCall } from '#node/host-api/answers.ts';
 import type { ReadParts } from '#node/host-api/host-parts.ts';
 import { isEnabled, quoteSentValue, type SentMap } from '#node/host-api/sent-values.ts';
 import { hostVmStatus, reportedHash, renderHostVm } from '#node/host-api/render-host-vm.ts';
-import type { Domain } from '#node/hypervisor/hypervisor.ts';
+import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
 
 export function listHostVms({ vmList = [], fullStatus, onlyUUID }: SentMap, parts: ReadParts): HostAnswer {
   if (!isStringList(vmList))
@@ -50,7 +50,7 @@ function guestIps(interfaces: readonly AgentInterface[]): string {
 }
 
 /** Returns the domains with these ids, skipping unknown ids; all domains if `ids` is empty. */
-function findDomains(ids: readonly string[], { hypervisor }: ReadParts): readonly Domain[] {
+function findDomains(ids: readonly string[], { hypervisor }: ReadParts): readonly DomainInfo[] {
   if (ids.length === 0) return hypervisor.list();
   return [...new Set(ids.map((id) => id.toLowerCase()))].flatMap((id) => hypervisor.get(id) ?? []);
 }

@@ -3,25 +3,25 @@
  * the hypervisor has. Hash and devices come from the same reading, so both can be sent back to `create`.
  */
 import { deviceHash } from '#api/device-hash.ts';
-import { hostDeviceOf, learnedDeviceOf, type HostDevice, type HostVm } from '#api/host-api.ts';
+import { toHostDevice, toLearnedDevice, type HostDevice, type HostVm } from '#api/host-api.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
-import { learnedFrom } from '#node/definition/learned-from.ts';
-import type { Reading } from '#node/domains/device-book.ts';
+import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
+import type { DeviceReading } from '#node/domains/device-readings.ts';
 import { bootString } from '#node/host-api/boot-string.ts';
 import { sentBootOrderOf } from '#node/host-api/device-fields.ts';
 import type { ReadParts } from '#node/host-api/host-parts.ts';
 import type { HostVmRecord } from '#node/host-api/host-vm-records.ts';
-import type { Domain } from '#node/hypervisor/hypervisor.ts';
+import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
 
 /** Returns undefined if the domain was removed meanwhile. */
-export function renderHostVm(domain: Domain, parts: ReadParts): HostVm | undefined {
+export function renderHostVm(domain: DomainInfo, parts: ReadParts): HostVm | undefined {
   const definition = parts.hypervisor.inspect(domain.id)?.definition;
   if (definition === undefined) return undefined;
   const reading = parts.book.get(domain.id);
   const record = parts.vms?.get(domain.id);
   const { sockets, cores, threads } = definition.cpu;
   const hash = reportedHash(reading, record);
-  const devices = renderDevices(reading?.devices ?? learnedFrom(definition), record);
+  const devices = renderDevices(reading?.devices ?? toLearnedDevices(definition), record);
   return {
     ...record?.sent,
     ...(record === undefined ? {} : { boot: renderBootString(devices) }),
@@ -39,19 +39,19 @@ export function renderHostVm(domain: Domain, parts: ReadParts): HostVm | undefin
   };
 }
 
-export function hostVmStatus({ current }: Domain): HostVm['status'] {
+export function hostVmStatus({ current }: DomainInfo): HostVm['status'] {
   if (current.state === 'ended') return 'Down';
   return current.state === 'paused' ? 'Paused' : 'Up';
 }
 
 /** Caches hashes, because statistics are requested often and readings rarely change. */
-const hashCache = new WeakMap<Reading, { readonly record: HostVmRecord; readonly hash: string }>();
+const hashCache = new WeakMap<DeviceReading, { readonly record: HostVmRecord; readonly hash: string }>();
 
-export function reportedHash(reading: Reading | undefined, record: HostVmRecord | undefined): string | undefined {
+export function reportedHash(reading: DeviceReading | undefined, record: HostVmRecord | undefined): string | undefined {
   if (reading === undefined || record === undefined) return reading?.hash;
   const known = hashCache.get(reading);
   if (known?.record === record) return known.hash;
-  const hash = deviceHash(renderDevices(reading.devices, record).flatMap((device) => learnedDeviceOf(device) ?? []));
+  const hash = deviceHash(renderDevices(reading.devices, record).flatMap((device) => toLearnedDevice(device) ?? []));
   hashCache.set(reading, { record, hash });
   return hash;
 }
@@ -61,7 +61,7 @@ function renderDevices(learned: readonly LearnedDevice[], record: HostVmRecord |
   const sent = new Map(record?.entries.map(({ id, device }) => [id, device]));
   return learned.map((device) => {
     const entry = sent.get(device.id);
-    if (entry === undefined) return hostDeviceOf(device);
+    if (entry === undefined) return toHostDevice(device);
     const { bootOrder, managed } = device;
     return {
       ...entry,

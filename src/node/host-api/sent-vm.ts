@@ -1,7 +1,7 @@
 /** Parses the VM that was sent to `create`, in the old or new format. Returns all errors at once. */
 import { chipsetOf } from '#api/chipset.ts';
 import { deviceHash } from '#api/device-hash.ts';
-import { learnedDeviceOf } from '#api/host-api.ts';
+import { toLearnedDevice } from '#api/host-api.ts';
 import { bootOrders } from '#node/host-api/boot-string.ts';
 import { checkCreateKeys } from '#node/host-api/create-keys.ts';
 import { buildDeviceEntries, isAgentChannel, type DeviceEntry } from '#node/host-api/device-entries.ts';
@@ -27,7 +27,7 @@ const MAX_BYTES = 256 * 1024;
 /** The default boot string of the old format: the disk. */
 const OLD_FORMAT_BOOT = 'c';
 
-export function readVm(parameters: SentMap): SentVm | { readonly errors: readonly string[] } {
+export function parseSentVm(parameters: SentMap): SentVm | { readonly errors: readonly string[] } {
   if (isTooDeep(parameters)) return { errors: ['the parameters are nested too deeply'] };
   const bytes = Buffer.byteLength(JSON.stringify(parameters));
   if (bytes > MAX_BYTES) return { errors: [`the parameters have ${bytes} bytes; expected at most ${MAX_BYTES}`] };
@@ -97,6 +97,6 @@ function applyBootString(devices: readonly SentDevice[], boot: string): readonly
 /** Checks that the sent hash, if any, is the hash of the sent devices. */
 function checkHash({ hash }: SentMap, devices: readonly SentDevice[]): string[] {
   if (hash === undefined || hash === '') return [];
-  const actual = deviceHash(devices.flatMap(({ device }) => learnedDeviceOf(device) ?? []));
+  const actual = deviceHash(devices.flatMap(({ device }) => toLearnedDevice(device) ?? []));
   return hash === actual ? [] : [`hash: ${quoteSentValue(hash)}; the hash of the devices is "${actual}"`];
 }

@@ -1,6 +1,6 @@
 /** Parses the parameters of a VM, except for its devices. Pure. */
 import { HOST_CODES, type HostStatus } from '#api/host-api.ts';
-import type { Domain } from '#api/domain/domain.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import { checkBootString } from '#node/host-api/boot-string.ts';
 import { isBlank } from '#node/host-api/key-rules.ts';
 import {
@@ -16,7 +16,7 @@ export interface VmConf {
   readonly vmId: string;
   readonly vmName: string;
   readonly memoryMib: number;
-  readonly cpu: NonNullable<Domain['cpu']>;
+  readonly cpu: NonNullable<DomainSpec['cpu']>;
   readonly machine: string;
   readonly acpi: boolean;
   /** The firmware UUID, which the guest sees. */
@@ -24,7 +24,7 @@ export interface VmConf {
   readonly boot: string;
   readonly kernelArgs: string;
   readonly serial?: string;
-  readonly clock?: NonNullable<Domain['clock']>;
+  readonly clock?: NonNullable<DomainSpec['clock']>;
   /** The niceness of the guest's process, 0 to 19. */
   readonly nice: number;
   /** As it was sent. Unless this is off, oVirt's hosts gave the VM the channel of their agent. */

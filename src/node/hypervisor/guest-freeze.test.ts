@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { GuestFreeze, type FreezeRecord } from './guest-freeze.ts';
-import { GuestAgentError } from './guest-lines.ts';
+import { GuestAgentError } from './guest-access.ts';
 
 const MINUTE = 60_000;
 

@@ -5,7 +5,7 @@
  */
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { GuestAgentError, type AgentCommand, type AskAgentOptions, type FreezeOptions } from './guest-lines.ts';
+import { GuestAgentError, type AgentCommand, type AskAgentOptions, type FreezeOptions } from './guest-access.ts';
 
 /** Freezing flushes everything that the guest has in its caches. */
 const FREEZE_MS = 30_000;
@@ -73,7 +73,7 @@ export class GuestFreeze {
       await askAgent({ execute: 'guest-fsfreeze-thaw' }, { timeoutMs: THAW_MS });
     } catch (error) {
       // An agent that has nothing frozen refuses to thaw.
-      if (!(error instanceof GuestAgentError && error.fault === 'Refused')) {
+      if (!(error instanceof GuestAgentError && error.reason === 'Refused')) {
         this.#scheduleThaw(THAW_RETRY_MS);
         throw error;
       }

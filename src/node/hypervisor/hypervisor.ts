@@ -17,7 +17,7 @@
 import type { Duplex } from 'node:stream';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
-import type { GuestLines } from '#node/hypervisor/guest-lines.ts';
+import type { GuestAccess } from '#node/hypervisor/guest-access.ts';
 import type { DomainMigration, MigrationPort } from '#node/hypervisor/migration.ts';
 
 export interface MachineType {
@@ -51,7 +51,7 @@ export type DomainState =
       readonly message?: string;
     };
 
-export interface Domain {
+export interface DomainInfo {
   readonly id: string;
   readonly name: string;
   readonly machine: string;
@@ -86,7 +86,7 @@ export interface DomainInspection {
    * Ids of devices that the guest was asked to release and has not released yet. The next process does not know them:
    * unplug again.
    */
-  readonly leaving: readonly string[];
+  readonly unplugging: readonly string[];
 }
 
 /** A failure of the hypervisor; worth a retry unless `permanent`. */
@@ -115,14 +115,14 @@ export type CopyState =
   /** Includes copies whose guest ended before they were complete. */
   | { readonly state: 'failed'; readonly message: string };
 
-export interface Hypervisor extends MigrationPort, GuestLines {
+export interface Hypervisor extends MigrationPort, GuestAccess {
   capabilities(): Promise<Capabilities>;
   /**
    * Finds the domains of earlier processes without touching their guests. Must be called once, before any other method.
    */
   adopt(): Promise<void>;
-  list(): readonly Domain[];
-  get(id: string): Domain | undefined;
+  list(): readonly DomainInfo[];
+  get(id: string): DomainInfo | undefined;
   /**
    * Calls the listener with the id after each change of a domain's state. Returns a function that removes the listener.
    */

@@ -38,7 +38,7 @@ export interface MovingDisk {
  * Tells the source's hypervisor how to connect to the target's. Written by the one, read by the other; opaque JSON to
  * all others.
  */
-export interface MigrationDoor {
+export interface MigrationEndpoint {
   readonly memory: string;
   /** Present if disks are moved. */
   readonly disks?: string;
@@ -46,7 +46,7 @@ export interface MigrationDoor {
   readonly secret?: string;
 }
 
-export interface Incoming {
+export interface IncomingMigration {
   readonly uid: string;
   readonly peer: string;
   /** The start time of the guest on its first node. */
@@ -55,13 +55,13 @@ export interface Incoming {
   readonly paused: boolean;
   readonly disks: readonly MovingDisk[];
   /** `local`: the source's hypervisor can open our files. */
-  readonly reach: { readonly is: 'local' } | { readonly is: 'network'; readonly host: string };
+  readonly transport: { readonly type: 'local' } | { readonly type: 'network'; readonly host: string };
 }
 
-export interface Outgoing {
+export interface OutgoingMigration {
   readonly uid: string;
   readonly peer: string;
-  readonly door: MigrationDoor;
+  readonly endpoint: MigrationEndpoint;
   readonly disks: readonly MovingDisk[];
   /** 0 means unlimited. */
   readonly bytesPerSecond: number;
@@ -77,7 +77,7 @@ export interface SendProgress {
 }
 
 /** State that the source can read only after everything else was sent. */
-export interface Sent {
+export interface TransferredState {
   /** The EFI variables, if they are persistent. */
   readonly nvram?: Buffer;
 }
@@ -97,9 +97,9 @@ export interface MigrationPort {
    * Source: sends the guest. Resolves when the guest is paused and only the last part is left to send. Rejects on
    * failure, or when the signal aborts; call abortMigration then. `sending` is on disk before anything is sent.
    */
-  send(id: string, outgoing: Outgoing, options: SendOptions): Promise<void>;
+  send(id: string, outgoing: OutgoingMigration, options: SendOptions): Promise<void>;
   /** Source, after send: sends the last part. Rejects on failure; call abortMigration then. */
-  switchOver(id: string): Promise<Sent>;
+  switchOver(id: string): Promise<TransferredState>;
   /**
    * Source, once the target has stored everything: records that the guest belongs to the target. On disk when it
    * resolves.
@@ -112,18 +112,18 @@ export interface MigrationPort {
    * Does nothing if nothing is being sent; also works after a restart of this process at any moment. Throws after
    * `migrated`.
    */
-  takeBack(id: string): Promise<void>;
+  abortMigration(id: string): Promise<void>;
 
   /**
    * Target: prepares a guest that waits for the incoming data, in state `incoming`. A failure leaves nothing behind.
    */
   receive(
     definition: DomainDefinition,
-    incoming: Incoming,
+    incoming: IncomingMigration,
     options: { readonly signal?: AbortSignal },
-  ): Promise<MigrationDoor>;
+  ): Promise<MigrationEndpoint>;
   /** Target: waits until all data has arrived, and makes state, disks and the step `stored` durable. */
-  store(id: string, sent: Sent, options: { readonly signal?: AbortSignal }): Promise<void>;
+  store(id: string, sent: TransferredState, options: { readonly signal?: AbortSignal }): Promise<void>;
   /** Target, once the source has migrated: records `committed`, then lets the guest continue. May be repeated. */
   commit(id: string): Promise<void>;
 }

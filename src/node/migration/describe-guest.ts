@@ -2,11 +2,11 @@
 import { open, stat } from 'node:fs/promises';
 import { claimNamesOf } from '#api/claim-names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { volumeMoves, type VolumeMove } from '#api/volume-move.ts';
+import { decideVolumeMoves, type VolumeMove } from '#api/volume-move.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { DiskDevice, DomainDefinition } from '#node/definition/domain-definition.ts';
-import type { Domain, Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import type { DomainInfo, Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { MovingDisk } from '#node/hypervisor/migration.ts';
 import type { BeginMessage } from '#node/migration/messages.ts';
 import { describeDirectory } from '#node/migration/source-directory.ts';
@@ -22,14 +22,14 @@ const BLOCK_BYTES = 512;
 export async function describeGuest(
   uid: string,
   vmi: Stored<VirtualMachineInstance>,
-  domain: Domain,
+  domain: DomainInfo,
   { hypervisor, lookups }: { readonly hypervisor: Hypervisor; readonly lookups: VolumeLookups },
 ): Promise<BeginMessage> {
   const { namespace = '', name, uid: instanceUid } = vmi.metadata;
   const inspection = hypervisor.inspect(domain.id);
   if (inspection === undefined) throw new Error('the guest no longer exists');
   const { definition } = inspection;
-  const moves = volumeMoves(vmi.spec, await boundVolumes(vmi, lookups));
+  const moves = decideVolumeMoves(vmi.spec, await boundVolumes(vmi, lookups));
   const media = disksWithMedia(definition).map((disk) => ({ disk, move: requireMove(disk, moves) }));
   const sizes = await hypervisor.diskSizes(domain.id);
   // Simulated guests have no directory, and their disks may not be files.

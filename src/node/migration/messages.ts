@@ -15,7 +15,7 @@
  * connection is lost before `migrated` is recorded, the migration is aborted. A target whose connection is lost after
  * `stored` asks for the outcome on a new stream.
  */
-import type { MigrationDoor, MovingDisk } from '#node/hypervisor/migration.ts';
+import type { MigrationEndpoint, MovingDisk } from '#node/hypervisor/migration.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 
 export interface BeginMessage {
@@ -59,7 +59,7 @@ export interface SentMessage {
 }
 
 export type FromTarget =
-  | { readonly type: 'ready'; readonly door: MigrationDoor }
+  | { readonly type: 'ready'; readonly door: MigrationEndpoint }
   | { readonly type: 'refused'; readonly message: string }
   | { readonly type: 'stored' }
   | { readonly type: 'failed'; readonly message: string }

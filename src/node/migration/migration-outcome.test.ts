@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { MigrationState } from '#api/migration-state.ts';
-import type { Domain, DomainState } from '#node/hypervisor/hypervisor.ts';
+import type { DomainInfo, DomainState } from '#node/hypervisor/hypervisor.ts';
 import type { DomainMigration } from '#node/hypervisor/migration.ts';
 import { sourceOutcome, concludedOutcome } from '#node/migration/migration-outcome.ts';
 
@@ -71,7 +71,7 @@ describe('the outcome according to the source', () => {
   };
   for (const [sentence, { migration, current = running, isInProgress = false, want }] of Object.entries(cases)) {
     it(sentence, () => {
-      const domain: Domain = {
+      const domain: DomainInfo = {
         ...{ id: 'u', name: 'ns/db', machine: 'q35', startedAtMs: 0, deviceEvents: 0, current },
         ...(migration && { migration }),
       };

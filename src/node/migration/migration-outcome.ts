@@ -1,6 +1,6 @@
 /** The outcome of an interrupted migration, as far as each side can determine it. Pure. */
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import type { Domain } from '#node/hypervisor/hypervisor.ts';
+import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
 import type { OutcomeResponse } from '#node/migration/messages.ts';
 
 /**
@@ -26,7 +26,11 @@ export function concludedOutcome(
  * Returns the outcome according to the source's record. With `isInProgress`, a session of this process has neither aborted
  * nor made `migrated` durable; the record then does not count, because writing it can still fail.
  */
-export function sourceOutcome(domain: Domain | undefined, uid: string, isInProgress: boolean): OutcomeResponse['is'] {
+export function sourceOutcome(
+  domain: DomainInfo | undefined,
+  uid: string,
+  isInProgress: boolean,
+): OutcomeResponse['is'] {
   if (isInProgress) return 'undecided';
   const { migration, current } = domain ?? {};
   if (migration?.uid === uid && migration.role === 'source') {

@@ -8,9 +8,9 @@ import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/vir
 import type { Stored } from '#kube/meta.ts';
 import { backoffMs } from '#lib/backoff.ts';
 import { invariant } from '#lib/invariant.ts';
-import { getIfExists, volumeLookups } from '#node/domains/start-domain.ts';
-import type { MigrationGate } from '#node/endpoint/endpoint-agent.ts';
-import type { Domain } from '#node/hypervisor/hypervisor.ts';
+import { getIfExists, volumeLookups } from '#node/domains/start-instance.ts';
+import type { MigrationAcceptor } from '#node/endpoint/endpoint-agent.ts';
+import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
 import { Channel } from '#node/migration/channel.ts';
 import type { OutcomeRequest, BeginMessage, OutcomeResponse, KeepAlive } from '#node/migration/messages.ts';
 import { readFromSource, readOutcome } from '#node/migration/read-message.ts';
@@ -59,7 +59,7 @@ const QUERY_BACKOFF = { firstMs: 200, maxMs: 10_000 };
 const MAX_INCOMING = 64;
 const STOP_TIMEOUT_MS = 5000;
 
-export class Migrations implements MigrationGate {
+export class Migrations implements MigrationAcceptor {
   readonly #parts: MigrationsParts & Pick<TargetParts, 'onChange'>;
   readonly #outgoing = new Map<string, SourceSession>();
   readonly #incoming = new Map<string, TargetSession>();
@@ -122,7 +122,7 @@ export class Migrations implements MigrationGate {
    * Finds out whether the migration of a guest that is stored here succeeded: from the instance's status, or from the
    * source. The answer is in `get`.
    */
-  queryOutcome(domain: Domain): void {
+  queryOutcome(domain: DomainInfo): void {
     const { id, migration } = domain;
     invariant(migration?.role === 'target', 'only the target queries the outcome');
     const { uid } = migration;
@@ -209,7 +209,7 @@ export class Migrations implements MigrationGate {
     return { type: 'outcome', is: isOther ? 'undecided' : sourceOutcome(domain, uid, isInProgress) };
   }
 
-  async #findOutcome(domain: Domain, uid: string, source: string): Promise<'migrated' | 'aborted' | undefined> {
+  async #findOutcome(domain: DomainInfo, uid: string, source: string): Promise<'migrated' | 'aborted' | undefined> {
     try {
       const concluded = await this.#readConclusion(domain, uid);
       if (concluded !== undefined) return concluded;
@@ -226,14 +226,14 @@ export class Migrations implements MigrationGate {
     }
   }
 
-  async #readConclusion({ id, name }: Domain, uid: string): Promise<'migrated' | 'aborted' | undefined> {
+  async #readConclusion({ id, name }: DomainInfo, uid: string): Promise<'migrated' | 'aborted' | undefined> {
     const { client, node, signal } = this.#parts;
     const [namespace = '', vmiName = ''] = name.split('/');
     const vmi = await getIfExists(client, VIRTUAL_MACHINE_INSTANCES, { namespace, name: vmiName }, signal);
     return vmi?.metadata.uid === id ? concludedOutcome(vmi, uid, node.name) : undefined;
   }
 
-  async #askSource({ id }: Domain, uid: string, source: string): Promise<OutcomeResponse['is']> {
+  async #askSource({ id }: DomainInfo, uid: string, source: string): Promise<OutcomeResponse['is']> {
     const { peers, clock, signal } = this.#parts;
     if (peers === undefined) throw new Error('this node has no connections to other node agents');
     const stream = await peers.open(source, { signal });

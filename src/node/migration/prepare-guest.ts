@@ -13,10 +13,10 @@ import type { Clock } from '#lib/clock.ts';
 import { isActivePod } from '#node/domains/active-pod.ts';
 import type { NodeFacts } from '#node/domains/domain-world.ts';
 import { PODS_BY_INSTANCE } from '#node/domains/observe-domain.ts';
-import { getIfExists, volumeLookups, type GuestKernel } from '#node/domains/start-domain.ts';
-import type { Turns } from '#node/domains/turns.ts';
+import { getIfExists, volumeLookups, type GuestKernel } from '#node/domains/start-instance.ts';
+import type { DomainLocks } from '#node/domains/domain-locks.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
-import type { Incoming, MigrationDoor } from '#node/hypervisor/migration.ts';
+import type { IncomingMigration, MigrationEndpoint } from '#node/hypervisor/migration.ts';
 import type { BeginMessage } from '#node/migration/messages.ts';
 import { retarget } from '#node/migration/retarget.ts';
 import { isLocalDirectory } from '#node/migration/source-directory.ts';
@@ -27,7 +27,7 @@ export interface PrepareParts {
   readonly pods: Informer<Pod>;
   readonly hypervisor: Hypervisor;
   readonly volumes: Volumes;
-  readonly locks: Turns;
+  readonly locks: DomainLocks;
   readonly guest: GuestKernel | undefined;
   readonly node: NodeFacts;
   readonly clock: Clock;
@@ -57,12 +57,12 @@ export async function prepareGuest(
   from: string,
   parts: PrepareParts,
   { signal, onFound }: PrepareOptions,
-): Promise<{ readonly vmi: Stored<VirtualMachineInstance>; readonly door: MigrationDoor }> {
+): Promise<{ readonly vmi: Stored<VirtualMachineInstance>; readonly door: MigrationEndpoint }> {
   const found = await retryUntilReady(() => findTarget(begin, from, parts, signal), parts, signal);
   onFound(found.vmi);
   const reach = await findReach(begin, parts.node);
   const door = await retryUntilReady(
-    () => parts.locks.take(begin.instance.uid, () => receive(begin, from, reach, found, parts, signal)),
+    () => parts.locks.run(begin.instance.uid, () => receive(begin, from, reach, found, parts, signal)),
     parts,
     signal,
   );
@@ -120,19 +120,19 @@ async function findTarget(
   return { vmi, pod };
 }
 
-async function findReach({ place }: BeginMessage, { hostIp }: NodeFacts): Promise<Incoming['reach']> {
-  if (place !== undefined && (await isLocalDirectory(place))) return { is: 'local' };
-  return { is: 'network', host: hostIp };
+async function findReach({ place }: BeginMessage, { hostIp }: NodeFacts): Promise<IncomingMigration['transport']> {
+  if (place !== undefined && (await isLocalDirectory(place))) return { type: 'local' };
+  return { type: 'network', host: hostIp };
 }
 
 async function receive(
   begin: BeginMessage,
   peer: string,
-  reach: Incoming['reach'],
+  reach: IncomingMigration['transport'],
   { vmi, pod }: TargetObjects,
   parts: PrepareParts,
   signal: AbortSignal,
-): Promise<MigrationDoor | NotReady> {
+): Promise<MigrationEndpoint | NotReady> {
   const { hypervisor, guest, node } = parts;
   const { uid, instance, startedAtMs, paused, disks, definition } = begin;
   if (hypervisor.get(instance.uid) !== undefined) {
@@ -145,7 +145,7 @@ async function receive(
   const target = { instance, volumes: prepared.volumes, kernel: guest, capabilities, spec: vmi.spec };
   const result = retarget(definition, { ...target, stateDirectory: prepared.stateDirectory });
   if ('refused' in result) throw new Error(result.refused);
-  const incoming = { uid, peer, startedAtMs, paused, disks, reach };
+  const incoming = { uid, peer, startedAtMs, paused, disks, transport: reach };
   return await hypervisor.receive(result.definition, incoming, { signal });
 }
 

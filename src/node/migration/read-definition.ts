@@ -6,7 +6,7 @@ import { chassis, smbios } from '#api/domain/chassis.ts';
 import { INPUT_BUSES, SOUND_MODELS, WATCHDOG_ACTIONS } from '#api/domain/hardware.ts';
 import { VIDEO_TYPES } from '#api/domain/video.ts';
 import { isRecord } from '#kube/meta.ts';
-import { driverOf } from '#node/definition/devices/others.ts';
+import { driverOf } from '#node/definition/devices/other-devices.ts';
 import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';
 
 const MAX_DEVICES = 512;

@@ -1,6 +1,6 @@
 /** Parses the messages of messages.ts. Returns undefined for anything else. Pure. */
 import { isRecord } from '#kube/meta.ts';
-import type { MigrationDoor, MovingDisk } from '#node/hypervisor/migration.ts';
+import type { MigrationEndpoint, MovingDisk } from '#node/hypervisor/migration.ts';
 import type {
   OutcomeRequest,
   BeginMessage,
@@ -138,7 +138,7 @@ function readSent(value: Fields): FromSource | undefined {
   return typeof sha256 === 'string' && SHA256.test(sha256) ? { type: 'sent', standsStillMs, nvram, sha256 } : undefined;
 }
 
-function readDoor(value: unknown): MigrationDoor | undefined {
+function readDoor(value: unknown): MigrationEndpoint | undefined {
   if (!isRecord(value)) return undefined;
   const { memory, disks, secret } = value;
   if (!isShort(memory)) return undefined;

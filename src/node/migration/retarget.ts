@@ -7,7 +7,7 @@ import { deepEqual } from '#kube/deep.ts';
 import { defineCpu } from '#node/definition/cpu.ts';
 import type { Device, DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
 import { defineMemoryKib } from '#node/definition/memory.ts';
-import type { GuestKernel } from '#node/domains/start-domain.ts';
+import type { GuestKernel } from '#node/domains/start-instance.ts';
 import type { Capabilities } from '#node/hypervisor/hypervisor.ts';
 import type { PreparedVolume } from '#node/volumes-port.ts';
 

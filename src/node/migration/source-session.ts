@@ -17,10 +17,10 @@ import { parseQuantity, quantityToNumber } from '#kube/quantity.ts';
 import { backoffMs } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { raced } from '#lib/raced.ts';
-import type { Turns } from '#node/domains/turns.ts';
+import { raceSignal } from '#lib/race-signal.ts';
+import type { DomainLocks } from '#node/domains/domain-locks.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
-import type { Sent } from '#node/hypervisor/migration.ts';
+import type { TransferredState } from '#node/hypervisor/migration.ts';
 import { Channel } from '#node/migration/channel.ts';
 import { describeGuest } from '#node/migration/describe-guest.ts';
 import type { BeginMessage, FromSource, FromTarget } from '#node/migration/messages.ts';
@@ -31,7 +31,7 @@ import type { VolumeLookups } from '#node/volumes-port.ts';
 
 export interface SourceParts {
   readonly hypervisor: Hypervisor;
-  readonly locks: Turns;
+  readonly locks: DomainLocks;
   readonly peers: Peers | undefined;
   readonly clock: Clock;
   readonly log: Log;
@@ -127,10 +127,10 @@ export class SourceSession {
         this.abort(`cannot connect to the target node: ${this.#connectError}`),
       );
       this.#reporter.startReporting();
-      const open = (channel = await raced(this.#connect(), this.#controller.signal).finally(stopTimeout));
-      const { begin, door } = await raced(this.#prepare(open), this.#controller.signal);
+      const open = (channel = await raceSignal(this.#connect(), this.#controller.signal).finally(stopTimeout));
+      const { begin, door } = await raceSignal(this.#prepare(open), this.#controller.signal);
       await this.#copy(open, begin, door);
-      await this.#parts.locks.take(this.#id, () => this.#switchOver(open));
+      await this.#parts.locks.run(this.#id, () => this.#switchOver(open));
       await this.#awaitArrival(open);
     } catch (error) {
       await this.#fail(channel, error);
@@ -190,7 +190,14 @@ export class SourceSession {
     restartStallTimer();
     const { bandwidthPerMigration, allowAutoConverge = false } = configuration;
     const bytesPerSecond = Math.round(quantityToNumber(parseQuantity(String(bandwidthPerMigration ?? 0))));
-    const outgoing = { uid, peer: target, door, disks: begin.disks, bytesPerSecond, autoConverge: allowAutoConverge };
+    const outgoing = {
+      uid,
+      peer: target,
+      endpoint: door,
+      disks: begin.disks,
+      bytesPerSecond,
+      autoConverge: allowAutoConverge,
+    };
     const stopTimeout = this.#limit(completionMs(begin, configuration), 'the copy was not complete in time');
     try {
       await hypervisor.send(this.#id, outgoing, {
@@ -220,7 +227,7 @@ export class SourceSession {
       const standsStillMs = Math.max(0, Math.round(clock.elapsed() - this.#pausedAtMs));
       channel.trySend({ type: 'sent', standsStillMs, ...encodeNvram(sent) });
       const stopTimeout = this.#limit(STORE_TIMEOUT_MS, 'the target node did not store the guest in time');
-      await raced(this.#stored.promise, this.#controller.signal).finally(stopTimeout);
+      await raceSignal(this.#stored.promise, this.#controller.signal).finally(stopTimeout);
       this.#controller.signal.throwIfAborted();
       this.#withholdsReport = true;
       await hypervisor.recordMigrated(this.#id);
@@ -246,7 +253,7 @@ export class SourceSession {
       if (answer.type !== 'arrived') throw new Error(failureText(answer));
       stopTimer();
       reportCommitted({ downtimeMs: answer.downtimeMs });
-      await locks.take(this.#id, () => hypervisor.leave(this.#id));
+      await locks.run(this.#id, () => hypervisor.leave(this.#id));
     } catch (err) {
       log.warn({ err, domain: this.#id }, 'The target node did not confirm the arrival of a migrated guest');
       if (this.#withholdsReport) reportCommitted();
@@ -270,7 +277,7 @@ export class SourceSession {
     const { locks, log } = this.#parts;
     const message = error instanceof Error ? error.message : String(error);
     try {
-      if (!this.#isTakenBack) await locks.take(this.#id, () => this.#takeBack());
+      if (!this.#isTakenBack) await locks.run(this.#id, () => this.#takeBack());
     } catch (err) {
       // Nothing is reported: the record decides, and it may say `migrated`.
       log.error({ err, domain: this.#id }, 'Cannot take back a guest after a failed migration; it will be tried again');
@@ -285,7 +292,7 @@ export class SourceSession {
     const { hypervisor } = this.#parts;
     const domain = hypervisor.get(this.#id);
     const isSending = domain?.migration?.uid === this.uid && domain.migration.role === 'source';
-    if (isSending && domain.current.state !== 'ended') await hypervisor.takeBack(this.#id);
+    if (isSending && domain.current.state !== 'ended') await hypervisor.abortMigration(this.#id);
     this.#isTakenBack = true;
   }
 
@@ -303,7 +310,7 @@ function completionMs(
   return Math.max(1, bytes / GIB) * perGib * 1000;
 }
 
-function encodeNvram({ nvram }: Sent): { nvram?: string; sha256?: string } {
+function encodeNvram({ nvram }: TransferredState): { nvram?: string; sha256?: string } {
   if (nvram === undefined) return {};
   return { nvram: nvram.toString('base64'), sha256: createHash('sha256').update(nvram).digest('hex') };
 }

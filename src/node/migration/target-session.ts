@@ -16,9 +16,9 @@ import type { Log } from '#lib/log.ts';
 import type { DomainNotes } from '#node/domains/domain-notes.ts';
 import { hotpluggableClaims } from '#node/domains/hotplug-devices.ts';
 import type { HotplugNotes } from '#node/domains/hotplug-notes.ts';
-import type { Turns } from '#node/domains/turns.ts';
+import type { DomainLocks } from '#node/domains/domain-locks.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
-import type { Sent } from '#node/hypervisor/migration.ts';
+import type { TransferredState } from '#node/hypervisor/migration.ts';
 import { ChannelClosedError, type Channel } from '#node/migration/channel.ts';
 import type {
   OutcomeRequest,
@@ -33,7 +33,7 @@ import type { EventSink } from '#runtime/events.ts';
 
 export interface TargetParts extends PrepareParts {
   readonly hypervisor: Hypervisor;
-  readonly locks: Turns;
+  readonly locks: DomainLocks;
   readonly notes: DomainNotes;
   readonly hotplugNotes: HotplugNotes;
   readonly events: EventSink;
@@ -124,7 +124,7 @@ export class TargetSession {
     const stopTimer = clock.after(STORE_TIMEOUT_MS, () => this.abort('the guest did not arrive in time'));
     try {
       const { signal } = this.#controller;
-      await locks.take(this.#id, () => hypervisor.store(this.#id, sent, { signal }));
+      await locks.run(this.#id, () => hypervisor.store(this.#id, sent, { signal }));
     } finally {
       stopTimer();
     }
@@ -133,7 +133,7 @@ export class TargetSession {
   async #resume(): Promise<void> {
     const { hypervisor, locks, hotplugNotes, events, node, log } = this.#parts;
     try {
-      await locks.take(this.#id, () => hypervisor.commit(this.#id));
+      await locks.run(this.#id, () => hypervisor.commit(this.#id));
     } catch (err) {
       // The domain controller repeats it, because it knows the decision.
       log.error({ err, domain: this.#id }, 'Cannot resume a migrated guest; it will be tried again');
@@ -190,7 +190,7 @@ export class TargetSession {
   }
 }
 
-function readSent({ nvram, sha256 }: SentMessage): Sent {
+function readSent({ nvram, sha256 }: SentMessage): TransferredState {
   if (nvram === undefined) return {};
   const bytes = Buffer.from(nvram, 'base64');
   if (createHash('sha256').update(bytes).digest('hex') !== sha256) {

@@ -5,14 +5,14 @@ import type { Probe } from '#api/domain/probe.ts';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { aVmi } from '#node/definition/testing/a-vmi.ts';
-import { HypervisorError, type Domain } from '#node/hypervisor/hypervisor.ts';
+import { HypervisorError, type DomainInfo } from '#node/hypervisor/hypervisor.ts';
 import { ProbeRunner } from '#node/probes/probe-runner.ts';
 
 /** A guest whose state and port the test can change. */
 function scene(livenessProbe: Probe) {
   const clock = new FakeClock();
   const vmi = aVmi({}, { livenessProbe });
-  const guest: { domain: Domain; isOpen: boolean; isUnknown: boolean; probed: number } = {
+  const guest: { domain: DomainInfo; isOpen: boolean; isUnknown: boolean; probed: number } = {
     domain: {
       ...{ id: vmi.metadata.uid, name: 'default/vm', machine: 'q35', startedAtMs: clock.now(), deviceEvents: 0 },
       current: { state: 'running' },
@@ -55,7 +55,7 @@ test('a guest that refuses three times in a row fails its liveness probe', async
   assert.equal(clock.pendingTimers, 0);
 });
 
-const quiet: Record<string, Partial<Domain>> = {
+const quiet: Record<string, Partial<DomainInfo>> = {
   'a paused guest is not probed': { current: { state: 'paused' } },
   'a guest with frozen file systems is not probed': { frozenUntilMs: 1 },
 };

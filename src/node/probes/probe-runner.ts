@@ -10,8 +10,8 @@ import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import type { GuestLines } from '#node/hypervisor/guest-lines.ts';
-import type { Domain, Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import type { GuestAccess } from '#node/hypervisor/guest-access.ts';
+import type { DomainInfo, Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import {
   applyResult,
   initialState,
@@ -33,7 +33,7 @@ export interface GuestHealth {
 
 export interface ProbeRunnerOptions {
   readonly hypervisor: Pick<Hypervisor, 'get' | 'onChange' | 'askAgent'>;
-  readonly ports: Pick<GuestLines, 'openPort'>;
+  readonly ports: Pick<GuestAccess, 'openPort'>;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly clock: Clock;
   readonly log: Log;
@@ -121,7 +121,7 @@ export class ProbeRunner {
     }
   }
 
-  #startProbe(vmi: Stored<VirtualMachineInstance>, domain: Domain, kind: ProbeKind, probe: Probe): ActiveProbe {
+  #startProbe(vmi: Stored<VirtualMachineInstance>, domain: DomainInfo, kind: ProbeKind, probe: Probe): ActiveProbe {
     const { clock } = this.#options;
     const { startedAtMs } = domain;
     const wasReady = isTrue(vmi.status?.conditions, 'Ready');
@@ -190,6 +190,6 @@ export class ProbeRunner {
 }
 
 /** Reports whether a guest can answer a probe. A frozen guest must not be stopped because it does not. */
-function canAnswer(domain: Domain | undefined): boolean {
+function canAnswer(domain: DomainInfo | undefined): boolean {
   return domain?.current.state === 'running' && domain.frozenUntilMs === undefined;
 }

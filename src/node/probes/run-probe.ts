@@ -6,7 +6,7 @@ import type { Probe } from '#api/domain/probe.ts';
 import { isRecord } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import { VERSION } from '#lib/version.ts';
-import type { GuestLines } from '#node/hypervisor/guest-lines.ts';
+import type { GuestAccess } from '#node/hypervisor/guest-access.ts';
 import { HypervisorError, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
 
 export interface ProbeResult {
@@ -19,7 +19,7 @@ export interface ProbeResult {
 
 export interface ProbeParts {
   readonly hypervisor: Pick<Hypervisor, 'askAgent'>;
-  readonly ports: Pick<GuestLines, 'openPort'>;
+  readonly ports: Pick<GuestAccess, 'openPort'>;
   readonly clock: Clock;
 }
 

@@ -19,7 +19,7 @@ test('a node is registered only when its Node has the address of the agent', asy
   const description = aDescription();
   const nodes = new Informer({ reader: client, type: NODES, clock, log: silentLog });
   const following = nodes.start({ signal });
-  await nodes.synced();
+  await nodes.waitForSync();
   // Node and Lease are written in any order.
   const unavailable = () => new ApiError(503, 'ServiceUnavailable', 'the server is unavailable');
   failures.push(unavailable(), unavailable(), unavailable(), unavailable());

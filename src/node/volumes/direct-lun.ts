@@ -6,7 +6,7 @@
 import { constants } from 'node:fs';
 import { access, open, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Volume } from '#api/domain/volume.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import { isErrorWithCode, isFileName } from './directory.ts';
 import { isVolumeDevice } from './loop-device.ts';
 import { prepareDevice } from './persistent-volume.ts';
@@ -19,7 +19,7 @@ import {
   type VolumesHost,
 } from './volumes-host.ts';
 
-export type DirectLun = NonNullable<Volume['directLun']>;
+export type DirectLun = NonNullable<VmiVolume['directLun']>;
 
 const NAME = /^[A-Za-z0-9._:-]{1,128}$/;
 

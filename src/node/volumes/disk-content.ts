@@ -5,8 +5,8 @@
 import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DiskStreamBroken, type DiskHeader } from '#api/disk-stream.ts';
-import { foreignFormat, HEADER_BYTES } from '#api/image-header.ts';
+import { DiskStreamInterrupted, type DiskHeader } from '#api/disk-stream.ts';
+import { findUnsupportedFormat, HEADER_BYTES } from '#api/image-header.ts';
 import { LOCAL_PROVISIONER } from '#api/names.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { DiskContent } from '#node/volumes-port.ts';
@@ -114,7 +114,7 @@ export async function replaceContent(
     signal?.throwIfAborted();
     await installImage(directory, ready, place, host);
   } catch (error) {
-    isBroken = from !== undefined && (error instanceof DiskStreamBroken || signal?.aborted === true);
+    isBroken = from !== undefined && (error instanceof DiskStreamInterrupted || signal?.aborted === true);
     throw error;
   } finally {
     // On a full disk, half a copy would take space from everything else.
@@ -164,7 +164,7 @@ async function receiveUpload(
 async function refuseForeignFormat(file: FileHandle): Promise<void> {
   const header = Buffer.alloc(HEADER_BYTES);
   const { bytesRead } = await file.read(header, 0, HEADER_BYTES, 0);
-  const foreign = foreignFormat(header.subarray(0, bytesRead));
+  const foreign = findUnsupportedFormat(header.subarray(0, bytesRead));
   if (foreign === undefined) return;
   throw new Error(`Cannot use the upload: it is in the format ${foreign}; expected raw or qcow2`);
 }

@@ -6,7 +6,7 @@ import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
 import { isMarkedAsState } from '#api/snapshot-state.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import { DiskRefused, type DiskContents, type VolumeLookups } from '#node/volumes-port.ts';
+import { DiskRefusedError, type DiskContents, type VolumeLookups } from '#node/volumes-port.ts';
 import { volumeOfClaim } from './claim.ts';
 import { openContent, replaceContent } from './disk-content.ts';
 import { findPartialUpload } from './partial-upload.ts';
@@ -22,7 +22,7 @@ export class Transfers {
   /** Registers a transfer and returns a function that ends it; calling that again does nothing. Throws DiskRefused. */
   begin(volume: string, way: Direction): () => void {
     const known = this.#open.get(volume);
-    if (known !== undefined && (way === 'in' || known.way === 'in')) throw new DiskRefused(inTransferText(volume));
+    if (known !== undefined && (way === 'in' || known.way === 'in')) throw new DiskRefusedError(inTransferText(volume));
     const open = known ?? { way, count: 0 };
     open.count++;
     this.#open.set(volume, open);
@@ -61,7 +61,7 @@ export function createDiskContents(host: VolumesHost, transfers: Transfers): Dis
     async replace(claim, lookups, { useOf }) {
       const { metadata } = (await lookups.claim(claim)) ?? {};
       if (metadata?.annotations?.[UPLOAD_ANNOTATION] !== 'true') {
-        throw new DiskRefused(
+        throw new DiskRefusedError(
           `persistentvolumeclaim "${claim}" does not wait for content (${UPLOAD_ANNOTATION}: "true")`,
         );
       }
@@ -71,7 +71,9 @@ export function createDiskContents(host: VolumesHost, transfers: Transfers): Dis
         receive: (header, chunks, { signal, from }) => replace(volume, header, chunks, host, { signal, from }),
         async begun(header) {
           if (isState)
-            throw new DiskRefused(`persistentvolumeclaim "${claim}" contains the persistent state of a VM, not a disk`);
+            throw new DiskRefusedError(
+              `persistentvolumeclaim "${claim}" contains the persistent state of a VM, not a disk`,
+            );
           return await findPartialUpload(volume, header, host);
         },
         close: async () => release(),
@@ -92,7 +94,7 @@ export function createDiskContents(host: VolumesHost, transfers: Transfers): Dis
     const release = transfers.begin(volume.metadata.name, way);
     try {
       const use = useOf(volume);
-      if (use !== undefined) throw new DiskRefused(use);
+      if (use !== undefined) throw new DiskRefusedError(use);
       return await open(release);
     } catch (error) {
       release();
@@ -106,6 +108,6 @@ async function findBoundVolume(
   lookups: VolumeLookups,
 ): Promise<{ volume: Stored<PersistentVolume>; isState: boolean }> {
   const found = await volumeOfClaim(claim, lookups);
-  if (found.is !== 'bound') throw new DiskRefused(found.message);
+  if (found.is !== 'bound') throw new DiskRefusedError(found.message);
   return { volume: found.volume as Stored<PersistentVolume>, isState: isMarkedAsState(found.claim) };
 }

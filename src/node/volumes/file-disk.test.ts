@@ -2,14 +2,14 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import type { Volume } from '#api/domain/volume.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import { aScene, aVmi, readyVolume } from './testing/volumes-scene.ts';
 
 const meta = (name: string) => ({ name, namespace: 'default', uid: name, resourceVersion: '1', creationTimestamp: '' });
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 
 interface Case {
-  readonly volume: Omit<Volume, 'name'>;
+  readonly volume: Omit<VmiVolume, 'name'>;
   readonly label?: string;
   /** The names and texts on the disk, in this order, or the message of the refusal. */
   readonly want: string | Readonly<Record<string, string>>;

@@ -2,7 +2,7 @@
  * Prepares configMap, secret, serviceAccount and downwardAPI volumes: a small CD image for each domain with one file
  * for each key, with the content at the start of the guest.
  */
-import type { Volume } from '#api/domain/volume.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import { readMetadataPath } from '#api/metadata-path.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -29,7 +29,7 @@ const MAX_BYTES = 4 * 1024 * 1024;
 type Files = ReadonlyMap<string, Buffer>;
 
 export async function prepareFileDisk(
-  volume: Volume,
+  volume: VmiVolume,
   vmi: Stored<VirtualMachineInstance>,
   lookups: VolumeLookups,
   host: VolumesHost,
@@ -52,7 +52,7 @@ function checkFiles(files: Files): string | undefined {
 }
 
 async function readFiles(
-  { name, configMap, secret, serviceAccount, downwardAPI }: Volume,
+  { name, configMap, secret, serviceAccount, downwardAPI }: VmiVolume,
   { metadata }: Stored<VirtualMachineInstance>,
   lookups: VolumeLookups,
 ): Promise<Files | VolumeRefusal> {

@@ -3,12 +3,12 @@
  * administrator has designated; otherwise users who can create instances could access every file of the machine.
  */
 import { posix } from 'node:path';
-import type { Volume } from '#api/domain/volume.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import { isFileName, openBelow } from './directory.ts';
 import { ensureImage } from './disk-image.ts';
 import { parseBytes, failedRefusal, missingRefusal, type PreparedDisk, type VolumesHost } from './volumes-host.ts';
 
-export type HostDisk = NonNullable<Volume['hostDisk']>;
+export type HostDisk = NonNullable<VmiVolume['hostDisk']>;
 
 export async function prepareHostDisk(disk: HostDisk, host: VolumesHost): Promise<PreparedDisk> {
   const place = parseHostDiskPath(disk.path, host.hostDiskDirs);

@@ -1,9 +1,9 @@
 /** Finds the part of an image that an interrupted upload has left, so that the next upload can resume. */
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
-import type { Begun, DiskHeader } from '#api/disk-stream.ts';
+import type { ResumePoint, DiskHeader } from '#api/disk-stream.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
-import { DiskRefused } from '#node/volumes-port.ts';
+import { DiskRefusedError } from '#node/volumes-port.ts';
 import { findUploadPlace, UPLOADED } from './disk-content.ts';
 import type { Directory } from './directory.ts';
 import { openOwnDirectory } from './persistent-volume.ts';
@@ -18,7 +18,7 @@ export async function findPartialUpload(
   volume: PersistentVolume,
   header: DiskHeader,
   host: VolumesHost,
-): Promise<Begun> {
+): Promise<ResumePoint> {
   const place = await findUploadPlace(volume, header, host);
   await using directory = await openOwnDirectory(place);
   if (header.replace !== true) await checkEmpty(directory, volume);
@@ -37,5 +37,5 @@ async function checkEmpty(directory: Directory, { metadata }: PersistentVolume):
   await using image = await directory.open(DISK_IMAGE, O_RDONLY);
   const stats = await image?.stat();
   if (stats === undefined || stats.blocks === 0) return;
-  throw new DiskRefused(`PersistentVolume "${metadata.name}" has content already, which would be lost`);
+  throw new DiskRefusedError(`PersistentVolume "${metadata.name}" has content already, which would be lost`);
 }

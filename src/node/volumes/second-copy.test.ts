@@ -3,11 +3,11 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import type { Volume } from '#api/domain/volume.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import { DiskRefused, type IncomingVolumes, type Preparation } from '#node/volumes-port.ts';
+import { DiskRefusedError, type IncomingVolumes, type Preparation } from '#node/volumes-port.ts';
 import {
   aLocalVolume,
   aScene,
@@ -24,7 +24,7 @@ const OTHER_ID = '6f3c0a0e-5f43-4f6f-8a53-6d7a39d3b1c4';
 const GUEST_USER = { uid: 64_055, gid: 64_055 };
 const INCOMING = 'selfsame.io/incoming-node';
 const LEFTOVER = 'selfsame.io/leftover-node';
-const CLAIMED: Volume = { name: 'root', persistentVolumeClaim: { claimName: 'data' } };
+const CLAIMED: VmiVolume = { name: 'root', persistentVolumeClaim: { claimName: 'data' } };
 const qemuImg = hasProgram('qemu-img') ? {} : { skip: 'qemu-img is not installed' };
 
 function loopSkipReason(): string | false {
@@ -38,7 +38,7 @@ function loopSkipReason(): string | false {
 }
 
 /** Returns an instance with a disk for every volume. */
-function aGuest(...volumes: Volume[]): Stored<VirtualMachineInstance> {
+function aGuest(...volumes: VmiVolume[]): Stored<VirtualMachineInstance> {
   const vmi = aVmi(volumes);
   const disks = volumes.map(({ name }) => ({ name }));
   return { ...vmi, spec: { ...vmi.spec, domain: { ...vmi.spec.domain, devices: { disks } } } };
@@ -245,7 +245,7 @@ describe('other disks of an incoming guest', () => {
     assert.deepEqual(prepared.is === 'ready' && [...prepared.volumes.keys()], ['scratch']);
   });
 
-  const unsupported: Record<string, { volume: Volume; incoming: IncomingVolumes }> = {
+  const unsupported: Record<string, { volume: VmiVolume; incoming: IncomingVolumes }> = {
     'the overlay of a disk that has none': { volume: CLAIMED, incoming: moving(MI, true) },
     'a whole disk for an ephemeral volume': {
       volume: { name: 'root', ephemeral: { persistentVolumeClaim: { claimName: 'data' } } },
@@ -336,7 +336,7 @@ describe('block volumes of migrating guests', { skip: loopSkipReason() }, () => 
       scene.bind('data', away({ [INCOMING]: 'node-1' }, { mode: 'Block' }));
       const prepared = await volumes.prepareIncoming(aGuest(CLAIMED), scene.lookups, moving(MI));
       assert.equal(outcomeText(prepared), 'waiting VolumeInUse');
-      await assert.rejects(volumes.removeLeftover(away({ [LEFTOVER]: 'node-1' }, { mode: 'Block' })), DiskRefused);
+      await assert.rejects(volumes.removeLeftover(away({ [LEFTOVER]: 'node-1' }, { mode: 'Block' })), DiskRefusedError);
       assert.ok(existsSync(join(directoryOf(scene), 'disk.img')));
 
       await volumes.release(OTHER_ID);

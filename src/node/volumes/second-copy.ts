@@ -10,7 +10,7 @@
 import { join } from 'node:path';
 import { INCOMING_NODE_ANNOTATION, LEFTOVER_NODE_ANNOTATION, LOCAL_DRIVER } from '#api/names.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
-import { DiskRefused, type MovingVolume } from '#node/volumes-port.ts';
+import { DiskRefusedError, type IncomingDisk } from '#node/volumes-port.ts';
 import { openBelow } from './directory.ts';
 import { detachLoops, findLoopUsers, findOtherUsers } from './loop-device.ts';
 import {
@@ -35,7 +35,7 @@ import {
  * Returns a refusal if the node does not have enough space for all incoming disks. Checked before anything is copied.
  */
 export async function checkRoomForIncoming(
-  moving: ReadonlyMap<string, MovingVolume>,
+  moving: ReadonlyMap<string, IncomingDisk>,
   { nodeDir, nodeName, freeBytes }: VolumesHost,
 ): Promise<VolumeRefusal | undefined> {
   const neededBytes = moving.values().reduce((sum, { bytes, usedBytes = 0 }) => sum + Math.min(bytes, usedBytes), 0);
@@ -93,7 +93,7 @@ export async function removeLeftover(volume: PersistentVolume, host: VolumesHost
     throw new Error(`Cannot remove a copy of PersistentVolume "${name}": its guest is being migrated to this node`);
   }
   if (host.isRoot && (await isAttached(place, host))) {
-    throw new DiskRefused(
+    throw new DiskRefusedError(
       `Cannot remove a copy of PersistentVolume "${name}": a guest of this node still uses it as a block device`,
     );
   }

@@ -14,7 +14,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SnapshotPlace } from '#api/snapshot-handle.ts';
 import { MAX_STATE_ARCHIVE_BYTES } from '#api/snapshot-state.ts';
-import { SnapshotUnusable } from '#node/volumes-port.ts';
+import { SnapshotUnusableError } from '#node/volumes-port.ts';
 import { Directory } from './directory.ts';
 import { changeOwner, detectFormat, PRIVATE_FILE, readMarker, replaceFile, writeMarker } from './disk-image.ts';
 import { FORMAT_FILE, TRAVERSE_ONLY } from './persistent-volume.ts';
@@ -70,7 +70,8 @@ export async function openEmptySnapshot(place: SnapshotPlace, host: VolumesHost)
 /** Seals the snapshot and returns the size of a volume from it, in bytes. Throws if there is no usable copy. */
 export function sealSnapshot(place: SnapshotPlace, host: VolumesHost): Promise<number> {
   return withSnapshot(place, host, async ({ directory, above }) => {
-    if (directory === undefined) throw new SnapshotUnusable(`Cannot seal snapshot "${place.id}": it does not exist`);
+    if (directory === undefined)
+      throw new SnapshotUnusableError(`Cannot seal snapshot "${place.id}": it does not exist`);
     let bytes = parseSize(await readMarker(directory, SEAL_FILE));
     if (bytes === undefined) {
       bytes = await checkCopy(directory, place, host);
@@ -89,11 +90,11 @@ async function checkCopy(directory: Directory, place: SnapshotPlace, host: Volum
   await using file = await directory.open(DISK_IMAGE, O_RDWR);
   const stats = await file?.stat();
   if (file === undefined || stats?.isFile() !== true)
-    throw new SnapshotUnusable(`Cannot seal snapshot "${id}": it has no image`);
+    throw new SnapshotUnusableError(`Cannot seal snapshot "${id}": it has no image`);
   // The owner changes first, so that nobody else can modify the file during the check.
   await changeOwner(file, agentUser(host));
   if (format !== 'raw' && format !== 'qcow2')
-    throw new SnapshotUnusable(`Cannot seal snapshot "${id}": its format is unknown`);
+    throw new SnapshotUnusableError(`Cannot seal snapshot "${id}": its format is unknown`);
   const bytes = format === 'raw' ? stats.size : await checkQcow2(file, join(directory.path, DISK_IMAGE));
   await file.sync();
   return bytes;
@@ -107,17 +108,18 @@ async function readArchive(
   await using file = await directory.open(ARCHIVE_FILE, O_RDONLY);
   const stats = await file?.stat();
   if (file === undefined || stats?.isFile() !== true) {
-    throw new SnapshotUnusable(`Cannot use snapshot "${id}": it has no archive`);
+    throw new SnapshotUnusableError(`Cannot use snapshot "${id}": it has no archive`);
   }
-  if (stats.size > MAX_STATE_ARCHIVE_BYTES) throw new SnapshotUnusable(`Cannot use snapshot "${id}": it is too large`);
+  if (stats.size > MAX_STATE_ARCHIVE_BYTES)
+    throw new SnapshotUnusableError(`Cannot use snapshot "${id}": it is too large`);
   return { bytes: stats.size, files: parseArchive(await file.readFile()) };
 }
 
 /** Returns the size of the disk in a qcow2 image. Throws if it is not one, or if it refers to other files. */
 async function checkQcow2(file: FileHandle, path: string): Promise<number> {
   const detected = await detectFormat(file, path);
-  if (isVolumeRefusal(detected)) throw new SnapshotUnusable(detected.message);
-  if (detected.is !== 'qcow2') throw new SnapshotUnusable(`Cannot use image "${path}": it is raw; expected qcow2`);
+  if (isVolumeRefusal(detected)) throw new SnapshotUnusableError(detected.message);
+  if (detected.is !== 'qcow2') throw new SnapshotUnusableError(`Cannot use image "${path}": it is raw; expected qcow2`);
   return detected.virtualBytes;
 }
 

@@ -6,7 +6,7 @@ import { describe, it } from 'node:test';
 import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
 import { STATE_LABEL } from '#api/persistent-state.ts';
 import { formatSnapshotHandle, type SnapshotPlace } from '#api/snapshot-handle.ts';
-import { SnapshotUnusable, type Volumes } from '#node/volumes-port.ts';
+import { SnapshotUnusableError, type Volumes } from '#node/volumes-port.ts';
 import { parseArchive, buildArchive } from './state-archive.ts';
 import { aLocalVolume, aScene, DOMAIN_ID, isRoot, type VolumesScene } from './testing/volumes-scene.ts';
 
@@ -133,7 +133,7 @@ describe('the snapshot of a persistent state', () => {
     keep(stateOf(scene, 'pvc-1'));
     await snapshotOf(scene, volumes);
     writeFileSync(join(scene.host.nodeDir, 'snapshots', PLACE.id, 'state.archive'), 'bytes');
-    await assert.rejects(volumes.fill(madeFrom(), {}), SnapshotUnusable);
+    await assert.rejects(volumes.fill(madeFrom(), {}), SnapshotUnusableError);
     assert.equal(existsSync(stateOf(scene, 'pvc-2')), false);
   });
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { MAX_STATE_ARCHIVE_BYTES } from '#api/snapshot-state.ts';
-import { SnapshotUnusable } from '#node/volumes-port.ts';
+import { SnapshotUnusableError } from '#node/volumes-port.ts';
 import { MAX_STATE_FILES, parseArchive, buildArchive, type StateFile } from './state-archive.ts';
 
 const FILES: StateFile[] = [
@@ -38,14 +38,14 @@ describe('the archive of a persistent state', () => {
   it('is refused if any byte has changed', () => {
     const archive = buildArchive(FILES);
     for (let at = 0; at < archive.length; at++) {
-      assert.throws(() => parseArchive(changed(archive, at)), SnapshotUnusable, `byte ${at}`);
+      assert.throws(() => parseArchive(changed(archive, at)), SnapshotUnusableError, `byte ${at}`);
     }
   });
 
   it('is refused if it is truncated or has additional bytes', () => {
     const archive = buildArchive(FILES);
     for (let size = 0; size < archive.length; size++) {
-      assert.throws(() => parseArchive(archive.subarray(0, size)), SnapshotUnusable, `${size} bytes`);
+      assert.throws(() => parseArchive(archive.subarray(0, size)), SnapshotUnusableError, `${size} bytes`);
     }
     assert.throws(() => parseArchive(Buffer.concat([archive, Buffer.from('x')])), /it has 1 more bytes/);
   });
@@ -77,7 +77,7 @@ describe('the archive of a persistent state', () => {
       name: `tpm/${i}`,
       content: Buffer.alloc(0),
     }));
-    assert.throws(() => buildArchive(many), SnapshotUnusable);
-    assert.throws(() => parseArchive(Buffer.alloc(MAX_STATE_ARCHIVE_BYTES + 1)), SnapshotUnusable);
+    assert.throws(() => buildArchive(many), SnapshotUnusableError);
+    assert.throws(() => parseArchive(Buffer.alloc(MAX_STATE_ARCHIVE_BYTES + 1)), SnapshotUnusableError);
   });
 });

@@ -10,7 +10,7 @@
 import { createHash } from 'node:crypto';
 import { MAX_STATE_ARCHIVE_BYTES } from '#api/snapshot-state.ts';
 import { isRecord } from '#kube/meta.ts';
-import { SnapshotUnusable } from '#node/volumes-port.ts';
+import { SnapshotUnusableError } from '#node/volumes-port.ts';
 
 export interface StateFile {
   /** `nvram.fd`, or `tpm/` and a file name. */
@@ -39,7 +39,7 @@ export function buildArchive(files: readonly StateFile[]): Buffer {
   const archive = Buffer.concat([lines, ...files.map(({ content }) => content)]);
   if (archive.length > MAX_STATE_ARCHIVE_BYTES || files.length > MAX_STATE_FILES) {
     const found = `${files.length} files with ${archive.length} bytes`;
-    throw new SnapshotUnusable(`Cannot store the persistent state: ${found}; expected ${limits}`);
+    throw new SnapshotUnusableError(`Cannot store the persistent state: ${found}; expected ${limits}`);
   }
   return archive;
 }
@@ -109,8 +109,8 @@ function isStateFile(name: string): boolean {
   return name === NVRAM_FILE || (name.startsWith(prefix) && isTpmFile(name.slice(prefix.length)));
 }
 
-function unusableError(why: string, cause?: unknown): SnapshotUnusable {
-  return new SnapshotUnusable(
+function unusableError(why: string, cause?: unknown): SnapshotUnusableError {
+  return new SnapshotUnusableError(
     `Cannot use the archive of a persistent state: ${why}`,
     cause === undefined ? {} : { cause },
   );

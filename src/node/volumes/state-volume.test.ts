@@ -21,7 +21,7 @@ import { openOwnDirectory } from './persistent-volume.ts';
 import { ProgramError, runCommand } from './run-command.ts';
 import { detectContent } from './state-file-system.ts';
 import { prepareState } from './state-volume.ts';
-import { whyNoBlockState } from './testing/block-support.ts';
+import { blockStateSkipReason } from './testing/block-support.ts';
 import {
   aClaim,
   aLocalVolume,
@@ -204,7 +204,7 @@ async function withBlock(run: (scene: VolumesScene, volumes: Volumes) => Promise
   assert.equal(backingFiles().includes(scene.dir), false);
 }
 
-describe('persistent state on block volumes', { skip: whyNoBlockState() }, () => {
+describe('persistent state on block volumes', { skip: blockStateSkipReason() }, () => {
   it('is mounted for its domain only, and stays for the next one', async () => {
     await withBlock(async (scene, volumes) => {
       const directory = directoryOf(await prepare(volumes, scene));

@@ -4,8 +4,8 @@
  */
 import { realpath, statfs } from 'node:fs/promises';
 import { posix } from 'node:path';
-import type { Volume } from '#api/domain/volume.ts';
-import { isMadeOfFiles } from '#api/made-of-files.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
+import { hasGeneratedContent } from '#api/generated-content.ts';
 import { isPlugged } from '#api/disk-bus.ts';
 import { STATE_POD_VOLUME } from '#api/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -179,7 +179,7 @@ function withDisksOnly(vmi: Stored<VirtualMachineInstance>): Stored<VirtualMachi
 }
 
 async function prepareOne(
-  volume: Volume,
+  volume: VmiVolume,
   vmi: Stored<VirtualMachineInstance>,
   lookups: VolumeLookups,
   context: VolumeContext,
@@ -190,7 +190,7 @@ async function prepareOne(
   const { name } = volume;
   const domainId = vmi.metadata.uid;
   const content = incoming?.contents.get(name);
-  if (content !== undefined && isMadeOfFiles(volume)) {
+  if (content !== undefined && hasGeneratedContent(volume)) {
     return writeIsoVolume(name, content, domainId, host);
   }
   const moving = incoming?.moving.get(name);
@@ -218,7 +218,7 @@ async function prepareOne(
 
 /** Prepares an empty disk of the size that it has on the source node, and replaces any earlier copy. */
 async function prepareMoving(
-  volume: Volume,
+  volume: VmiVolume,
   { domainId, bytes, overlay }: { domainId: string; bytes: number; overlay: boolean },
   lookups: VolumeLookups,
   context: VolumeContext,
@@ -229,7 +229,7 @@ async function prepareMoving(
   if (base !== undefined && overlay) {
     return prepareEphemeral(base.claimName, { domainId, name, recreateBytes: bytes }, lookups, context);
   }
-  const belongsToDomain = emptyDisk !== undefined || isMadeOfFiles(volume);
+  const belongsToDomain = emptyDisk !== undefined || hasGeneratedContent(volume);
   if (belongsToDomain && !overlay) return prepareEmptyDisk({ name, bytes, recreate: true }, domainId, host);
   if (persistentVolumeClaim === undefined || overlay) return refuseMove(name);
   const found = await findUsableVolume(persistentVolumeClaim.claimName, lookups, transfers);

@@ -1,6 +1,6 @@
 /** Accounts of our components: one each, with a role that grants no more than it needs. */
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
-import { desiredObject, type Desired } from '#operator/desired.ts';
+import { desiredObject, type DesiredObject } from '#operator/desired.ts';
 import {
   CLUSTER_ROLE_BINDINGS,
   CLUSTER_ROLES,
@@ -24,7 +24,7 @@ export const groupSubject = (name: string): Subject => ({ kind: 'Group', name, a
 /** Returns the name of the cluster role of an account, with a prefix because cluster roles are not namespaced. */
 export const roleNameOf = (account: string) => `selfsame:${account}`;
 
-export function serviceAccountObject(name: string): Desired {
+export function serviceAccountObject(name: string): DesiredObject {
   return desiredObject(SERVICE_ACCOUNTS, { namespace: SYSTEM_NAMESPACE, name });
 }
 
@@ -32,11 +32,11 @@ export function clusterRoleObject(
   name: string,
   rules: readonly PolicyRule[],
   labels?: Record<string, string>,
-): Desired {
+): DesiredObject {
   return desiredObject(CLUSTER_ROLES, { name, labels }, { rules });
 }
 
-export function clusterRoleBindingObject(role: string, ...subjects: readonly Subject[]): Desired {
+export function clusterRoleBindingObject(role: string, ...subjects: readonly Subject[]): DesiredObject {
   return desiredObject(
     CLUSTER_ROLE_BINDINGS,
     { name: role },
@@ -45,14 +45,14 @@ export function clusterRoleBindingObject(role: string, ...subjects: readonly Sub
 }
 
 /** Returns an account, its cluster role and the binding. */
-export function accountObjects(name: string, rules: readonly PolicyRule[]): Desired[] {
+export function accountObjects(name: string, rules: readonly PolicyRule[]): DesiredObject[] {
   const role = roleNameOf(name);
   const subject: Subject = { kind: 'ServiceAccount', name, namespace: SYSTEM_NAMESPACE };
   return [serviceAccountObject(name), clusterRoleObject(role, rules), clusterRoleBindingObject(role, subject)];
 }
 
 /** Returns the role of an account in our own namespace, and the binding. */
-export function namespacedRoleObjects(name: string, rules: readonly PolicyRule[]): Desired[] {
+export function namespacedRoleObjects(name: string, rules: readonly PolicyRule[]): DesiredObject[] {
   const namespace = SYSTEM_NAMESPACE;
   const subject: Subject = { kind: 'ServiceAccount', name, namespace };
   return [

@@ -1,13 +1,13 @@
 /** Registration of the aggregated API that subresources/ serves: start, stop, console ... Old virtctls use v1alpha3. */
 import { SUBRESOURCES_GROUP, SYSTEM_NAMESPACE } from '#api/names.ts';
-import { desiredObject, type Desired } from '#operator/desired.ts';
+import { desiredObject, type DesiredObject } from '#operator/desired.ts';
 import { API_SERVICES } from '#operator/kinds.ts';
 
 export const SUBRESOURCES_SERVICE = 'selfsame-subresources';
 
 const VERSIONS = { v1: 20, v1alpha3: 15 };
 
-export const apiServices: readonly Desired[] = Object.entries(VERSIONS).map(([version, versionPriority]) =>
+export const apiServiceObjects: readonly DesiredObject[] = Object.entries(VERSIONS).map(([version, versionPriority]) =>
   desiredObject(
     API_SERVICES,
     { name: `${version}.${SUBRESOURCES_GROUP}` },

@@ -6,11 +6,11 @@
 import { LOCAL_DRIVER, SYSTEM_NAMESPACE } from '#api/names.ts';
 import type { ResourceType } from '#kube/meta.ts';
 import { bootstrapObjects } from '#operator/bootstrap.ts';
-import { desiredObject, type Desired } from '#operator/desired.ts';
+import { desiredObject, type DesiredObject } from '#operator/desired.ts';
 import { ROLE_BINDINGS, SERVICE_ACCOUNTS } from '#operator/kinds.ts';
 import { namespacedRoleObjects, serviceAccountObject } from '#operator/objects/accounts.ts';
 import { SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
-import { installation } from '#operator/objects/installation.ts';
+import { maintainedObjects } from '#operator/objects/installation.ts';
 import { WEBHOOK_SERVICE } from '#operator/objects/webhooks.ts';
 import { CORE, RECORD_EVENTS_RULE, policyRule } from '#operator/roles/rules.ts';
 
@@ -32,12 +32,12 @@ export const CSI_DRIVERS: ResourceType = {
 
 /** Returns the accounts that a controllers process uses. */
 function ownAccounts(): string[] {
-  const all = [...bootstrapObjects(), ...installation].filter(({ type }) => type === SERVICE_ACCOUNTS);
+  const all = [...bootstrapObjects(), ...maintainedObjects].filter(({ type }) => type === SERVICE_ACCOUNTS);
   return [...all.map(({ object }) => object.metadata.name ?? ''), CONTROLLERS_ACCOUNT].toSorted();
 }
 
 /** Returns the objects in the order of creation; the namespace must exist. */
-export function clusterObjects(): readonly Desired[] {
+export function clusterObjects(): readonly DesiredObject[] {
   const named = (verbs: readonly string[], resource: string, ...resourceNames: readonly string[]) => ({
     ...policyRule(verbs, CORE, resource),
     resourceNames: [...resourceNames],

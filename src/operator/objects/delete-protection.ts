@@ -5,8 +5,8 @@
 import { PROTECTED_VMS_ANNOTATION, PROTECTION_LABEL, PROTECTION_POLICY } from '#api/delete-protection.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import { CLAIM_REPLACERS, PROTECTION_ACCOUNT } from '#api/own-accounts.ts';
-import { RELATIONS, DEFINITION_BONDS, describeDeleteRefusal } from '#api/protected-deletes.ts';
-import type { Desired } from '#operator/desired.ts';
+import { RELATIONS, DEFINITION_RELATIONS, describeDeleteRefusal } from '#api/protected-deletes.ts';
+import type { DesiredObject } from '#operator/desired.ts';
 import { buildPolicy, matchDeletes, matchUpdates } from '#operator/objects/policy.ts';
 
 const APIEXTENSIONS = 'apiextensions.k8s.io';
@@ -27,7 +27,7 @@ const mapOf = (values: Readonly<Record<string, string>>) =>
     .map(([key, value]) => `${text(key)}: ${text(value)}`)
     .join(', ')}}`;
 /** CEL: the relation of the object to the VMs. Names of definitions contain dots, names of kinds do not. */
-const bond = `(oldObject.metadata.name in ${mapOf(DEFINITION_BONDS)} && request.kind.kind == 'CustomResourceDefinition' ? ${mapOf(DEFINITION_BONDS)}[oldObject.metadata.name] : ${mapOf(RELATIONS)}[request.kind.kind])`;
+const bond = `(oldObject.metadata.name in ${mapOf(DEFINITION_RELATIONS)} && request.kind.kind == 'CustomResourceDefinition' ? ${mapOf(DEFINITION_RELATIONS)}[oldObject.metadata.name] : ${mapOf(RELATIONS)}[request.kind.kind])`;
 
 /** Name, rule and message are KubeVirt's, because its users and tools know them. */
 const vms = buildPolicy(PROTECTION_POLICY, {
@@ -131,4 +131,4 @@ const volumes = buildPolicy('selfsame-protected-volumes', {
   ],
 });
 
-export const deleteProtectionPolicies: readonly Desired[] = [...vms, ...dependencies, ...marks, ...volumes];
+export const deleteProtectionPolicies: readonly DesiredObject[] = [...vms, ...dependencies, ...marks, ...volumes];

@@ -3,7 +3,7 @@
  * kind of write. VMs without them are allowed; the VM controller fills them in.
  */
 import { KUBEVIRT_GROUP } from '#api/names.ts';
-import type { Desired } from '#operator/desired.ts';
+import type { DesiredObject } from '#operator/desired.ts';
 import { buildPolicy, matchUpdates } from '#operator/objects/policy.ts';
 
 const FIRMWARE = ['spec', 'template', 'spec', 'domain', 'firmware'];
@@ -23,7 +23,7 @@ const refuseRemoval = (field: 'uuid' | 'serial') => ({
   reason: 'Invalid',
 });
 
-export const firmwarePolicy: readonly Desired[] = buildPolicy('selfsame-firmware-identity', {
+export const firmwarePolicy: readonly DesiredObject[] = buildPolicy('selfsame-firmware-identity', {
   resourceRules: [matchUpdates(KUBEVIRT_GROUP, 'virtualmachines')],
   variables: [
     { name: 'uuid', expression: textAt('oldObject', [...FIRMWARE, 'uuid']) },

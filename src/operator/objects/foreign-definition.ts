@@ -6,7 +6,7 @@ import type { PrinterColumn } from '#api/custom-kind.ts';
 import { groupResource, type ResourceType } from '#kube/meta.ts';
 import { str } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
-import { desiredObject, type Desired } from '#operator/desired.ts';
+import { desiredObject, type DesiredObject } from '#operator/desired.ts';
 import { DEFINITIONS } from '#operator/kinds.ts';
 
 export interface ForeignKind {
@@ -23,7 +23,7 @@ interface DefinitionOptions {
   readonly annotations?: Record<string, string>;
 }
 
-export function foreignDefinition(kind: ForeignKind, { annotations = {} }: DefinitionOptions = {}): Desired {
+export function foreignDefinition(kind: ForeignKind, { annotations = {} }: DefinitionOptions = {}): DesiredObject {
   const { type, shortNames, description, properties, required, columns } = kind;
   const base: Record<string, Schema> = { apiVersion: str(), kind: str(), metadata: { type: 'object' } };
   const openAPIV3Schema: Schema = {

@@ -4,8 +4,8 @@
  *
  *   accounts, policies, webhooks ──► definitions (definitions.ts) ──► objects of our kinds, classes and services
  */
-import type { Desired } from '#operator/desired.ts';
-import { apiServices } from '#operator/objects/api-services.ts';
+import type { DesiredObject } from '#operator/desired.ts';
+import { apiServiceObjects } from '#operator/objects/api-services.ts';
 import { deleteProtectionPolicies } from '#operator/objects/delete-protection.ts';
 import { firmwarePolicy } from '#operator/objects/firmware-policy.ts';
 import { nodePolicies } from '#operator/objects/node-policies.ts';
@@ -19,7 +19,7 @@ import { volumeSnapshotClassObjects } from '#operator/objects/volume-snapshot-cl
 import { webhookObjects } from '#operator/objects/webhooks.ts';
 
 /** Objects that must exist before our kinds are served. The webhook gets its permissions before its first request. */
-export const objectsBeforeKinds: readonly Desired[] = [
+export const objectsBeforeKinds: readonly DesiredObject[] = [
   ...rbacObjects,
   ...nodePolicies,
   ...firmwarePolicy,
@@ -29,13 +29,13 @@ export const objectsBeforeKinds: readonly Desired[] = [
   ...webhookObjects,
 ];
 
-export const objectsAfterKinds: readonly Desired[] = [
+export const objectsAfterKinds: readonly DesiredObject[] = [
   // Before the classes: a state claim in a class without a profile would get the wrong modes.
   ...storageProfileObjects,
   ...storageClassObjects,
   ...volumeSnapshotClassObjects,
   settingsObject,
-  ...apiServices,
+  ...apiServiceObjects,
 ];
 
-export const installation: readonly Desired[] = [...objectsBeforeKinds, ...objectsAfterKinds];
+export const maintainedObjects: readonly DesiredObject[] = [...objectsBeforeKinds, ...objectsAfterKinds];

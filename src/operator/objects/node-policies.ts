@@ -15,7 +15,7 @@ import {
 import { NOT_QUIESCED_ANNOTATION } from '#api/snapshot-state.ts';
 import { NODE_USER_PREFIX, NODES_GROUP } from '#kube/node-user.ts';
 import { VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOT_GROUP } from '#kube/volume-snapshot-kinds.ts';
-import type { Desired } from '#operator/desired.ts';
+import type { DesiredObject } from '#operator/desired.ts';
 import { buildPolicy, matchUpdates } from '#operator/objects/policy.ts';
 
 const isNode = { name: 'is-a-node', expression: `'${NODES_GROUP}' in request.userInfo.groups` };
@@ -91,7 +91,7 @@ const onlySetsAnnotation = (key: string) => {
   ].join(' && ');
 };
 
-export const nodePolicies: readonly Desired[] = [
+export const nodePolicies: readonly DesiredObject[] = [
   ...buildPolicy('selfsame-node-restriction', {
     resourceRules: [matchUpdates(KUBEVIRT_GROUP, 'virtualmachineinstances/status')],
     matchConditions: [isNode],

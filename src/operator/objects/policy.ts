@@ -1,5 +1,5 @@
 /** Builds ValidatingAdmissionPolicies with their bindings. */
-import { desiredObject, type Desired } from '#operator/desired.ts';
+import { desiredObject, type DesiredObject } from '#operator/desired.ts';
 import { POLICIES, POLICY_BINDINGS } from '#operator/kinds.ts';
 
 interface Policy {
@@ -14,7 +14,7 @@ interface Policy {
 export function buildPolicy(
   name: string,
   { labels, resourceRules, matchConditions = [], variables = [], validations }: Policy,
-): Desired[] {
+): DesiredObject[] {
   // Spells out the server's defaults, so that the operator finds no difference, and restores them if a user adds an
   // exemption.
   const everywhere = {

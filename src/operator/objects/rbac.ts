@@ -8,7 +8,7 @@ import {
 } from '#operator/objects/accounts.ts';
 import { TRANSITION_ACCOUNT } from '#api/machine-types/names.ts';
 import { NODES_GROUP } from '#kube/node-user.ts';
-import type { Desired } from '#operator/desired.ts';
+import type { DesiredObject } from '#operator/desired.ts';
 import { controllerRoles } from '#operator/roles/controllers.ts';
 import { nodeRules } from '#operator/roles/node.ts';
 import { authenticatedRules, userRules } from '#operator/roles/users.ts';
@@ -19,7 +19,7 @@ const NODE_ROLE = 'selfsame:node';
 /** KubeVirt's name. */
 const AUTHENTICATED_ROLE = 'kubevirt.io:default';
 
-export const rbacObjects: readonly Desired[] = [
+export const rbacObjects: readonly DesiredObject[] = [
   ...Object.entries({ ...controllerRoles, ...serviceRoles }).flatMap(([name, rules]) => accountObjects(name, rules)),
   ...accountObjects(TRANSITION_ACCOUNT, transitionRules.everywhere),
   ...namespacedRoleObjects(TRANSITION_ACCOUNT, transitionRules.inSystemNamespace),

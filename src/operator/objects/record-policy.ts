@@ -5,7 +5,7 @@
  */
 import { IDENTITY_GROUP } from '#api/names.ts';
 import { RECORD_DELETERS, RECORD_WRITERS } from '#api/own-accounts.ts';
-import type { Desired } from '#operator/desired.ts';
+import type { DesiredObject } from '#operator/desired.ts';
 import { buildPolicy, matchDeletes, matchUpdates } from '#operator/objects/policy.ts';
 
 const RECORDS = 'virtualmachineidentities';
@@ -33,7 +33,7 @@ const WITHOUT_DEVICES = '!has(oldObject.status) || !has(oldObject.status.devices
 const KEPT = ['spec', 'status', 'metadata.finalizers', 'metadata.ownerReferences'];
 const named = `'VirtualMachineIdentity "' + oldObject.metadata.name + '" `;
 
-export const recordPolicies: readonly Desired[] = [
+export const recordPolicies: readonly DesiredObject[] = [
   ...buildPolicy('selfsame-identity-record-deletes', {
     resourceRules: [matchDeletes(IDENTITY_GROUP, RECORDS)],
     matchConditions: [isNotBy(RECORD_DELETERS), isOwnedByVm],

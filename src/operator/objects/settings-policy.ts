@@ -11,9 +11,9 @@ import { kubevirtSpec } from '#api/kubevirt/kind.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRT_GROUP, KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { fieldsNotYetSupported } from '#api/validation/unsupported.ts';
-import { QUANTITY_FORMAT_FAULT } from '#kube/quantity.ts';
+import { INVALID_QUANTITY_TEXT } from '#kube/quantity.ts';
 import type { Schema } from '#kube/schema.ts';
-import type { Desired } from '#operator/desired.ts';
+import type { DesiredObject } from '#operator/desired.ts';
 import { buildPolicy, matchWrites } from '#operator/objects/policy.ts';
 
 interface Variable {
@@ -166,7 +166,7 @@ function invalidBandwidth(): Variable {
   const shown = `(type(${value}) == string ? '"' + string(${value}) + '"' : string(${value}))`;
   const error = (detail: string) =>
     `['${CONFIGURATION}.migrations.bandwidthPerMigration: Invalid value: ' + ${shown} + ${text(`: ${detail}`)}]`;
-  const malformed = error(QUANTITY_FORMAT_FAULT);
+  const malformed = error(INVALID_QUANTITY_TEXT);
   const negative = `quantity(string(${value})).isLessThan(quantity('0')) ? ${error('must be greater than or equal to 0')} : []`;
   return {
     name: 'invalid_bandwidth',
@@ -191,7 +191,7 @@ const errors: readonly Variable[] = [
 ];
 const allErrors = { name: 'errors', expression: errors.map(({ name }) => `variables.${name}`).join(' + ') };
 
-export const settingsPolicy: readonly Desired[] = buildPolicy('selfsame-settings', {
+export const settingsPolicy: readonly DesiredObject[] = buildPolicy('selfsame-settings', {
   resourceRules: [matchWrites(KUBEVIRT_GROUP, 'kubevirts')],
   variables: [...values, ...errors, allErrors],
   validations: [

@@ -4,7 +4,7 @@
  */
 import { LOCAL_PROVISIONER } from '#api/names.ts';
 import { STORAGE_CLASSES, type AccessMode, type VolumeMode } from '#kube/core-kinds.ts';
-import { desiredObject, type Desired } from '#operator/desired.ts';
+import { desiredObject, type DesiredObject } from '#operator/desired.ts';
 
 const DEFAULT_CLASS = { 'storageclass.kubernetes.io/is-default-class': 'true' };
 
@@ -26,7 +26,7 @@ export const OWN_CLASSES: readonly OwnStorageClass[] = [
   { name: 'shared-block', scope: 'shared', volumeMode: 'Block', accessMode: 'ReadWriteMany' },
 ];
 
-export const storageClassObjects: readonly Desired[] = OWN_CLASSES.map(({ name, scope, isDefault }) =>
+export const storageClassObjects: readonly DesiredObject[] = OWN_CLASSES.map(({ name, scope, isDefault }) =>
   desiredObject(
     STORAGE_CLASSES,
     { name },

@@ -6,10 +6,10 @@
  * and copies `spec.claimPropertySets` to the status. We write that one field only, so that neither reverts the other.
  */
 import { STORAGE_PROFILES } from '#api/storage-profile.ts';
-import { desiredObject, type Desired } from '#operator/desired.ts';
+import { desiredObject, type DesiredObject } from '#operator/desired.ts';
 import { OWN_CLASSES } from '#operator/objects/storage-classes.ts';
 
-export const storageProfileObjects: readonly Desired[] = OWN_CLASSES.map(({ name, volumeMode, accessMode }) =>
+export const storageProfileObjects: readonly DesiredObject[] = OWN_CLASSES.map(({ name, volumeMode, accessMode }) =>
   desiredObject(
     STORAGE_PROFILES,
     { name },

@@ -6,7 +6,7 @@ import type { PrinterColumn } from '#api/custom-kind.ts';
 import { bool, int64, intOrString, map, obj, oneOf, str, time } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 import { VOLUME_SNAPSHOT_CLASSES, VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOTS } from '#kube/volume-snapshot-kinds.ts';
-import type { Desired } from '#operator/desired.ts';
+import type { DesiredObject } from '#operator/desired.ts';
 import { foreignDefinition, type ForeignKind } from '#operator/objects/foreign-definition.ts';
 
 /** API servers refuse kinds in groups of k8s.io without a reference to their approval. */
@@ -128,7 +128,7 @@ const volumeSnapshotClass: ForeignKind = {
   ],
 };
 
-export const volumeSnapshotDefinitions: readonly Desired[] = [
+export const volumeSnapshotDefinitions: readonly DesiredObject[] = [
   volumeSnapshot,
   volumeSnapshotContent,
   volumeSnapshotClass,

@@ -15,7 +15,7 @@ import {
   PERSISTENT_VOLUMES,
 } from '#kube/core-kinds.ts';
 import type { ResourceType } from '#kube/meta.ts';
-import { desiredObject, type Desired } from '#operator/desired.ts';
+import { desiredObject, type DesiredObject } from '#operator/desired.ts';
 import { MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS } from '#operator/kinds.ts';
 
 export const WEBHOOK_SERVICE = 'selfsame-webhook';
@@ -66,7 +66,7 @@ const GUARDED: readonly Kind[] = [
   CUSTOM_RESOURCE_DEFINITIONS,
 ];
 
-export const webhookObjects: readonly Desired[] = [
+export const webhookObjects: readonly DesiredObject[] = [
   desiredObject(
     MUTATING_WEBHOOKS,
     { name: MUTATING_CONFIGURATION },

@@ -1,5 +1,5 @@
 /** Permissions of users, which are aggregated to Kubernetes' roles admin, edit and view. */
-import { STATE_VERBS } from '#api/can.ts';
+import { STATE_VERBS } from '#api/verbs/decide-verb.ts';
 import { UPLOAD_VERB } from '#api/disk-stream.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import type { PolicyRule } from '#operator/kinds.ts';

@@ -7,17 +7,17 @@ import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { applyBootstrap, INFORMERS_ACCOUNT } from '#operator/bootstrap.ts';
-import { operatorController, served } from '#operator/operator-controller.ts';
+import { operatorController, waitUntilServed } from '#operator/operator-controller.ts';
 import type { RunningController } from '#runtime/controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { noEvents } from '#runtime/events.ts';
-import { Metrics } from '#runtime/metrics.ts';
+import { MetricRegistry } from '#runtime/metrics.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 import type { Informer } from '#client/informer.ts';
 import { ADMIN, type TestApi } from '#test/support/test-api.ts';
 
 export interface OperatorPlane {
-  readonly metrics: Metrics;
+  readonly metrics: MetricRegistry;
   informer<T extends KubeObject>(type: ResourceType<T>): Informer<T>;
   /** Returns a client with the permissions of one of our accounts. */
   client(account: string): Client;
@@ -49,7 +49,7 @@ export async function startOperator(api: TestApi): Promise<OperatorPlane> {
   const shared = { clock: systemClock, log: silentLog, signal };
   const informers = new SharedInformers({ ...shared, reader: clientOf(asAccount(INFORMERS_ACCOUNT)) });
   const informer: OperatorPlane['informer'] = (type) => informers.of(type);
-  const metrics = new Metrics();
+  const metrics = new MetricRegistry();
   const parts = {
     ...shared,
     informer,
@@ -59,7 +59,7 @@ export async function startOperator(api: TestApi): Promise<OperatorPlane> {
   };
   const running = new Set(operatorController().start(parts));
   const client = (account: string) => clientOf(asAccount(account));
-  await served(parts);
+  await waitUntilServed(parts);
   return {
     metrics,
     informer,

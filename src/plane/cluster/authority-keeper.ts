@@ -12,9 +12,9 @@ import { SECRETS, type Secret } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { BACKDATED_MS, issue, issueFor, type Authority, type IssuedCertificate } from '#lib/pki/authority.ts';
+import { BACKDATED_MS, issue, issueForKey, type Authority, type IssuedCertificate } from '#lib/pki/authority.ts';
 import { isIssuedBy } from '#lib/pki/issued-by.ts';
-import type { Purpose, Subject } from '#lib/pki/x509.ts';
+import type { Purpose, CertificateSubject } from '#lib/pki/x509.ts';
 import { AUTHORITY_SECRET } from '#operator/objects/cluster.ts';
 import type { Trust } from '#operator/trust.ts';
 import {
@@ -42,7 +42,7 @@ export interface AuthorityKeeperOptions {
 }
 
 export interface CertificateRequest {
-  readonly subject: Subject;
+  readonly subject: CertificateSubject;
   readonly purpose: Purpose;
 }
 
@@ -93,7 +93,7 @@ export class AuthorityKeeper implements Trust {
     const { clock, lifetimes } = this.#options;
     const nowMs = clock.now();
     const validity = { nowMs, lifetimeMs: lifetimes.certificateMs };
-    return issueFor(signerOf(this.#authorities, nowMs, lifetimes), createPublicKey(publicKeyPem), {
+    return issueForKey(signerOf(this.#authorities, nowMs, lifetimes), createPublicKey(publicKeyPem), {
       ...validity,
       subject,
       purpose,

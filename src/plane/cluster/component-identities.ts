@@ -18,7 +18,7 @@ export function createConnectionsAs(
     return { cert, key, ca };
   };
   return (client: Client): NodeConnections =>
-    createNodeConnections({ client, ...identity(), renewed: identity, checksName: true, clock });
+    createNodeConnections({ client, ...identity(), currentIdentity: identity, verifyNodeName: true, clock });
 }
 
 /**

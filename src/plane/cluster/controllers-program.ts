@@ -22,7 +22,7 @@ import { INFORMERS_ACCOUNT } from '#operator/bootstrap.ts';
 import { SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
 import { CLUSTER_SERVICES } from '#operator/objects/cluster.ts';
 import { WEBHOOK_SERVICE } from '#operator/objects/webhooks.ts';
-import { served } from '#operator/operator-controller.ts';
+import { waitUntilServed } from '#operator/operator-controller.ts';
 import { createAccountClients } from '#plane/cluster/account-clients.ts';
 import { MIN_RATIO, type Lifetimes } from '#plane/cluster/authorities.ts';
 import { AuthorityKeeper } from '#plane/cluster/authority-keeper.ts';
@@ -36,7 +36,7 @@ import { startPlaneControllers } from '#plane/plane-controllers.ts';
 import { createWebhook, createWebhookCaches, type WebhookCaches } from '#plane/webhook.ts';
 import type { RunningController } from '#runtime/controller.ts';
 import { runWhileLeading } from '#runtime/leader-election.ts';
-import { Metrics } from '#runtime/metrics.ts';
+import { MetricRegistry } from '#runtime/metrics.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 import { createSubresourcesApi } from '#subresources/subresources-api.ts';
 
@@ -79,7 +79,7 @@ export async function runControllersProgram(options: ControllersProgramOptions):
     const running = [authority.run({ signal: serving.signal }), keepOwnToken({ access, client, clock, log }, serving)];
     cleanups.unshift(() => Promise.all(running));
     const hosts = createConnectionsAs(authority, HOST_READER, { clock });
-    const parts: ProgramParts = { ...options, id, client, accounts, authority, hosts, metrics: new Metrics() };
+    const parts: ProgramParts = { ...options, id, client, accounts, authority, hosts, metrics: new MetricRegistry() };
     const services = await startServices(parts, serving.signal);
     cleanups.unshift(() => services.stop());
     const member: Member = { id, address: options.advertiseAddress, port: services.port };
@@ -119,7 +119,7 @@ interface ProgramParts extends ControllersProgramOptions {
   readonly accounts: ReturnType<typeof createAccountClients>;
   readonly authority: AuthorityKeeper;
   readonly hosts: ReturnType<typeof createConnectionsAs>;
-  readonly metrics: Metrics;
+  readonly metrics: MetricRegistry;
 }
 
 const endpointsOptions = ({ client, id, clock, log }: ProgramParts) => ({
@@ -146,7 +146,7 @@ async function startServices(parts: ProgramParts, signal: AbortSignal) {
     ...{ host, port, frontProxy, log },
     identity: identity.now(),
     webhook: createWebhook({ client: accounts.of(WEBHOOK_SERVICE), caches, clock }),
-    api: createSubresourcesApi({ client: subresources, nodes, agents: createAgentSigner(authority), clock, log }),
+    api: createSubresourcesApi({ client: subresources, nodes, agentSigner: createAgentSigner(authority), clock, log }),
     checkReady: () => (caches.now === undefined ? 'our kinds are not served yet' : undefined),
     metricsText: () => metrics.text(),
   });
@@ -181,9 +181,9 @@ async function fillWebhookCaches(
   signal: AbortSignal,
 ): Promise<void> {
   const informer: SharedInformers['of'] = (type) => informers.of(type);
-  if (!(await served({ informer, signal }))) return;
+  if (!(await waitUntilServed({ informer, signal }))) return;
   const created = createWebhookCaches(informer);
-  await informers.synced();
+  await informers.waitForSync();
   caches.now = created;
 }
 

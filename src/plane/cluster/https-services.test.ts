@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import { silentLog } from '#lib/log.ts';
 import { issue, makeAuthority, type IssuedCertificate } from '#lib/pki/authority.ts';
 import { startHttpsServices, type HttpsServices } from '#plane/cluster/https-services.ts';
-import { jsonAnswer, type SubresourceRequest } from '#subresources/http-types.ts';
+import { jsonResponse, type SubresourceRequest } from '#subresources/http-types.ts';
 
 const validity = { nowMs: Date.now(), lifetimeMs: 3_600_000 };
 const ours = makeAuthority({ commonName: 'ours' }, validity);
@@ -32,7 +32,7 @@ before(async () => {
     webhook: { review: async (path, review) => ({ path, review }) },
     async api(one) {
       received.push(one);
-      return jsonAnswer(200, { bytes: (await one.body()).length });
+      return jsonResponse(200, { bytes: (await one.body()).length });
     },
     checkReady: () => 'not yet',
     metricsText: () => 'up 1\n',

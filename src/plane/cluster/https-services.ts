@@ -15,7 +15,7 @@ import type { Log } from '#lib/log.ts';
 import { BodyBudget, type BodyLimits } from '#plane/cluster/body-budget.ts';
 import type { FrontProxy } from '#plane/cluster/front-proxy.ts';
 import type { Webhook } from '#plane/webhook.ts';
-import type { BytesAnswer, SubresourceHandler, SubresourceRequest } from '#subresources/http-types.ts';
+import type { SubresourceBytes, SubresourceHandler, SubresourceRequest } from '#subresources/http-types.ts';
 
 const MAX_CONNECTIONS = 4000;
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -125,7 +125,7 @@ async function handleRequest(
   options: HttpsServicesOptions,
   frontProxy: FrontProxy,
   { request, response, body }: Exchange,
-): Promise<BytesAnswer> {
+): Promise<SubresourceBytes> {
   const { path } = targetOf(request);
   if (path === '/livez' || path === '/healthz') return textAnswer(200, 'ok');
   if (path === '/readyz') return readinessAnswer(options);
@@ -143,13 +143,13 @@ async function handleRequest(
   return { status: 200, contentType: 'application/json', body: Buffer.from(JSON.stringify(reviewed)) };
 }
 
-function readinessAnswer({ checkReady }: HttpsServicesOptions): BytesAnswer {
+function readinessAnswer({ checkReady }: HttpsServicesOptions): SubresourceBytes {
   const why = checkReady();
   return why === undefined ? textAnswer(200, 'ok') : textAnswer(503, why);
 }
 
 /** Serves metrics to clients on this machine only. */
-function metricsAnswer({ metricsText }: HttpsServicesOptions, { socket }: IncomingMessage): BytesAnswer {
+function metricsAnswer({ metricsText }: HttpsServicesOptions, { socket }: IncomingMessage): SubresourceBytes {
   const from = socket.remoteAddress ?? '';
   if (!/^(?:::ffff:)?127\.|^::1$/.test(from))
     throw new ApiError(403, 'Forbidden', 'metrics are available on this machine only');
@@ -165,7 +165,7 @@ async function handleUpgrade(
   const ending = new AbortController();
   const onClose = () => ending.abort();
   socket.once('close', onClose);
-  let answered: BytesAnswer;
+  let answered: SubresourceBytes;
   try {
     const result = await options.api(apiRequest(frontProxy, request, ending.signal));
     if ('takeOver' in result) {
@@ -243,11 +243,15 @@ function parseJsonBody(sent: string): unknown {
   }
 }
 
-function textAnswer(status: number, words: string): BytesAnswer {
+function textAnswer(status: number, words: string): SubresourceBytes {
   return { status, contentType: 'text/plain; charset=utf-8', body: Buffer.from(words) };
 }
 
-function errorAnswer({ log }: HttpsServicesOptions, { method, url }: IncomingMessage, error: unknown): BytesAnswer {
+function errorAnswer(
+  { log }: HttpsServicesOptions,
+  { method, url }: IncomingMessage,
+  error: unknown,
+): SubresourceBytes {
   const apiError = error instanceof ApiError ? error : internalError((error as Error).message, error);
   if (apiError.code >= 500) log.warn({ err: error, method, url }, 'Cannot serve a request of the API server');
   return {

@@ -6,12 +6,12 @@ import { HOST_READER } from '#api/host-api.ts';
 import type { Client } from '#client/client.ts';
 import { startEngine, type EngineOptions } from '#engine/engine.ts';
 import { LocalServices } from '#engine/services.ts';
-import { renewed, renewing } from '#lib/renewals.ts';
+import { renewOnRead, renewWeekly } from '#lib/renewals.ts';
 import { SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
 import { admitHostOperator, admitNode } from '#plane/embedded/admit-node.ts';
 import { nodeDirOf, sharedDirOf } from '#plane/node-dir.ts';
 import { NodeProcesses } from '#plane/embedded/node-processes.ts';
-import { startOwnParts } from '#plane/embedded/own-parts.ts';
+import { startPlaneComponents } from '#plane/embedded/plane-components.ts';
 import { createNodeConnections } from '#subresources/node-connections.ts';
 
 export interface PlaneOptions extends Omit<EngineOptions, 'services' | 'readyChecks'> {
@@ -54,15 +54,15 @@ export async function startPlane(options: PlaneOptions): Promise<Plane> {
     const { handler, pki, url, kubeconfigPath } = engine;
     // Node agents authorize clients by their common name.
     const connectionsOf = (user: string) => (client: Client) => {
-      const identity = renewed(() => {
+      const identity = renewOnRead(() => {
         const { certPem: cert, keyPem: key } = pki.issueClientCertificate({ user, groups: [], days: CERTIFICATE_DAYS });
         return { cert, key, ca: pki.caPem };
       }, clock);
-      const connections = createNodeConnections({ client, ...identity(), renewed: identity, clock });
+      const connections = createNodeConnections({ client, ...identity(), currentIdentity: identity, clock });
       cleanups.push(() => connections.close());
       return connections;
     };
-    const parts = await startOwnParts({
+    const parts = await startPlaneComponents({
       handler,
       services,
       nodes: connectionsOf(SUBRESOURCES_SERVICE),
@@ -79,7 +79,7 @@ export async function startPlane(options: PlaneOptions): Promise<Plane> {
       for (const name of names) await admitNode(dataDir, name, { pki, url });
     };
     await admitAll();
-    cleanups.push(renewing(admitAll, { clock, log }));
+    cleanups.push(renewWeekly(admitAll, { clock, log }));
     const processes = new NodeProcesses({ nodes: names.map((name) => nodeCommand(options, name)), clock, log });
     cleanups.push(() => processes.stop());
     const lateNodes = await processes.ready(NODE_WAIT_MS);

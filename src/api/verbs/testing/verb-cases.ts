@@ -1,7 +1,13 @@
 /** Builders of VMs and instances, and a test driver that renders the decision about a verb as short text. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { can, type CanWorld, type Step, type Verb, type VerbOptions } from '#api/can.ts';
+import {
+  decideVerb,
+  type VerbWorld,
+  type VerbStep,
+  type SubresourceVerb,
+  type VerbOptions,
+} from '#api/verbs/decide-verb.ts';
 import type { MigrationState } from '#api/migration-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
@@ -56,7 +62,7 @@ export function aForeignVmi(): Stored<VirtualMachineInstance> {
 }
 
 /** Renders a step: `->X` the new strategy; `[..]` the queue; `grace n` of the instance; `pod`; a migration; `node`. */
-function renderStep(step: Step, { vm }: CanWorld): string {
+function renderStep(step: VerbStep, { vm }: VerbWorld): string {
   switch (step.do) {
     case 'patchVm': {
       const { spec } = applyJsonPatch(vm, step.patch) as VirtualMachine;
@@ -82,14 +88,14 @@ function renderStep(step: Step, { vm }: CanWorld): string {
   }
 }
 
-export function renderDecision(verb: Verb, world: CanWorld): string {
-  const answer = can(verb, world);
+export function renderDecision(verb: SubresourceVerb, world: VerbWorld): string {
+  const answer = decideVerb(verb, world);
   if ('denied' in answer) return `${answer.denied.code} ${answer.denied.message}`;
   return [answer.code, ...answer.allowed.map((step) => renderStep(step, world))].join(' ');
 }
 
 export interface Case {
-  readonly verb: Verb;
+  readonly verb: SubresourceVerb;
   readonly spec?: Partial<VirtualMachine['spec']>;
   readonly status?: VmStatus;
   readonly vmi?: Stored<VirtualMachineInstance>;

@@ -1,8 +1,15 @@
 /** Builders of VMs and instances with volumes, and a test driver for addvolume and removevolume. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { can, type AddedVolume, type CanWorld, type VerbTarget, type Verb, type VerbOptions } from '#api/can.ts';
-import type { Volume } from '#api/domain/volume.ts';
+import {
+  decideVerb,
+  type AddedVolume,
+  type VerbWorld,
+  type VerbTarget,
+  type SubresourceVerb,
+  type VerbOptions,
+} from '#api/verbs/decide-verb.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
 import { aVm, aVmi } from '#api/validation/testing/valid-objects.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -26,7 +33,7 @@ const metadata = { name: 'db', namespace: 'golden', resourceVersion: '1', creati
 const OWNER = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name: 'db', uid: 'vm-uid', controller: true };
 
 /** Returns a spec with these volumes in addition to `root` and `seed`. */
-export function specOf(patch: unknown, extra: readonly Volume[]): VmiSpec {
+export function specOf(patch: unknown, extra: readonly VmiVolume[]): VmiSpec {
   const { spec } = aVmi({ spec: patch });
   const { disks = [] } = spec.domain.devices ?? {};
   if (extra.length === 0) return spec;
@@ -66,15 +73,15 @@ export function storedVmi({ spec, phase, annotations, owned }: Instance): Stored
 }
 
 export const ephemeral = (...names: string[]) => ({ [EPHEMERAL_HOTPLUG_ANNOTATION]: JSON.stringify(names) });
-export const hot = (name: string, claimName = name): Volume => ({ name, persistentVolumeClaim: claim(claimName) });
+export const hot = (name: string, claimName = name): VmiVolume => ({ name, persistentVolumeClaim: claim(claimName) });
 
 export interface Case {
   readonly verb: 'addvolume' | 'removevolume';
   readonly on: VerbTarget;
   readonly options: VerbOptions;
   /** Volumes of the VM, or of the instance, in addition to `root` and `seed`. */
-  readonly vm?: readonly Volume[] | 'none';
-  readonly vmi?: readonly Volume[] | 'none';
+  readonly vm?: readonly VmiVolume[] | 'none';
+  readonly vmi?: readonly VmiVolume[] | 'none';
   /** A merge patch of the spec of the instance, or of the template. */
   readonly spec?: object;
   readonly status?: VmStatus;
@@ -103,7 +110,7 @@ export function worldOf({
   phase = 'Running',
   annotations,
   owned = true,
-}: Case): CanWorld {
+}: Case): VerbWorld {
   return {
     name: 'db',
     options,
@@ -115,8 +122,8 @@ export function worldOf({
 const namesOf = (list: readonly { readonly name: string }[] | undefined) => (list ?? []).map(({ name }) => name).join();
 const renderLists = ({ volumes, domain }: VmiSpec) => `${namesOf(volumes)} ${namesOf(domain.devices?.disks)}`;
 
-function renderDecision(verb: Verb, world: CanWorld, on: VerbTarget): string {
-  const answer = can(verb, world, on);
+function renderDecision(verb: SubresourceVerb, world: VerbWorld, on: VerbTarget): string {
+  const answer = decideVerb(verb, world, on);
   if ('denied' in answer) {
     assert.equal(answer.denied.on, on);
     return `${answer.denied.code} ${answer.denied.message}`;

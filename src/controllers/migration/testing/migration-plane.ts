@@ -93,7 +93,7 @@ export class MigrationPlane {
         return error.failures;
       },
     );
-    if (plan.goOn === true)
+    if (plan.continueOnError === true)
       await applyPlan({ changes: [], status: concludeMigration(world, failures) }, subject, context);
   }
 

@@ -90,7 +90,7 @@ export class RestorePlane {
         throw error instanceof PlanFailure ? new Crash() : error;
       },
     );
-    if (plan.goOn === true)
+    if (plan.continueOnError === true)
       await applyPlan({ changes: [], status: concludeRestore(world, failures) }, subject, context);
   }
 

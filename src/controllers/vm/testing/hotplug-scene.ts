@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Disk } from '#api/domain/disk.ts';
 import type { Interface } from '#api/domain/interface.ts';
-import type { Volume } from '#api/domain/volume.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -18,7 +18,7 @@ import type { Stored } from '#kube/meta.ts';
 
 interface Part {
   readonly disk?: Disk;
-  readonly volume?: Volume;
+  readonly volume?: VmiVolume;
   readonly nic?: Interface;
 }
 
@@ -26,7 +26,7 @@ interface Part {
 export function data(
   name: string,
   disk: Partial<Disk> = {},
-  claim: Partial<Volume['persistentVolumeClaim']> = {},
+  claim: Partial<VmiVolume['persistentVolumeClaim']> = {},
 ): Part {
   return {
     disk: { name, disk: { bus: 'scsi' }, ...disk },

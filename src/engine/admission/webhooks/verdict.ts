@@ -2,7 +2,7 @@
 import { CallFailure } from '#engine/admission/webhooks/call-failure.ts';
 import type { HttpResponse } from '#engine/admission/webhooks/https-client.ts';
 import { NestingError, parseJson } from '#engine/json.ts';
-import { goJsonFault } from '#kube/go-json-fault.ts';
+import { findGoJsonError } from '#kube/go-json-error.ts';
 import { isRecord } from '#kube/meta.ts';
 
 export type AdmissionReviewVersion = 'v1' | 'v1beta1';
@@ -32,7 +32,7 @@ export function decodeResponse({ status, contentType, body }: HttpResponse): unk
     return parseJson(body.toString('utf8'));
   } catch (error) {
     if (!(error instanceof SyntaxError || error instanceof NestingError)) throw error;
-    const why = goJsonFault(body) ?? error.message;
+    const why = findGoJsonError(body) ?? error.message;
     throw new CallFailure(`couldn't get version/kind; json parse error: ${why}`);
   }
 }

@@ -14,7 +14,7 @@ import { LocalServices, type LocalService } from '#engine/services.ts';
 import { openMemoryStore } from '#engine/store/open-store.ts';
 import type { Store } from '#engine/store/store.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
-import { reviewAnswer, sendJson, startWebhookServer, type WebhookServer } from '#test/support/webhook-server.ts';
+import { buildReviewAnswer, sendJson, startWebhookServer, type WebhookServer } from '#test/support/webhook-server.ts';
 
 let server: WebhookServer;
 let stranger: WebhookServer;
@@ -39,7 +39,7 @@ before(async () => {
   server.misbehave('/redirect', (response) => response.writeHead(307, { location: '/allow' }).end());
   server.misbehave('/headers', (response) => response.writeHead(200, { 'x-much': 'a'.repeat(64 * 1024) }).end());
   server.misbehave('/lie', (response, _socket, review) => {
-    const answer = reviewAnswer(review, {});
+    const answer = buildReviewAnswer(review, {});
     sendJson(response, { ...answer, response: { ...answer.response, uid: 'another' } });
   });
   await put('golden/hooks', { type: 'ClusterIP', externalIPs: ['127.0.0.1'], ports: [{ port: server.port }] });
@@ -129,7 +129,7 @@ const inService = (name: string, port = server.port): ClientConfig => ({
 test('sends an AdmissionReview and reads the response', async () => {
   const client = aClient(at('/allow'));
   assert.equal((await ask(client)).allowed, true);
-  const { path, review } = server.seen.at(-1)!;
+  const { path, review } = server.reviews.at(-1)!;
   assert.equal(path, '/allow?timeout=10s');
   const { uid, ...request } = review.request;
   assert.match(uid, /^[0-9a-f-]{36}$/);
@@ -165,7 +165,7 @@ test('if one of several servers is down, another is called', async () => {
     assert.equal((await ask(client)).allowed, true);
     client.retire();
   }
-  assert.equal(several.seen.length, 20);
+  assert.equal(several.reviews.length, 20);
 });
 
 const post = (path: string) => `failed to call webhook: Post "${server.url}${path}?timeout=10s": `;
@@ -246,7 +246,7 @@ for (const [name, { config, want }] of Object.entries(failures)) {
 test('a call fails: a wrong uid', async () => {
   const client = aClient(at('/lie'));
   await assert.rejects(ask(client), (error) => {
-    const { uid } = server.seen.at(-1)!.review.request;
+    const { uid } = server.reviews.at(-1)!.review.request;
     const want = `received invalid webhook response: expected response.uid="${uid}", got "another"`;
     return error instanceof CallFailure && error.message === want;
   });
@@ -289,12 +289,12 @@ for (const path of ['/never', '/drip']) {
   test(`timeoutSeconds ends a call that hangs at ${path}`, async () => {
     const clock = new HandClock();
     const client = aClient(at(path), { clock });
-    const seen = server.seen.length;
+    const seen = server.reviews.length;
     const call = ask(client, { timeoutSeconds: 2 });
     const ended = assert.rejects(call, {
       message: `failed to call webhook: Post "${server.url}${path}?timeout=2s": context deadline exceeded`,
     });
-    await server.got(seen + 1);
+    await server.awaitReviews(seen + 1);
     assert.deepEqual([...clock.timers.values()], [2000]);
     clock.expire();
     await ended;
@@ -305,9 +305,9 @@ for (const path of ['/never', '/drip']) {
 test('a client that disconnects ends its call', async () => {
   const client = aClient(at('/never'));
   const request = new AbortController();
-  const seen = server.seen.length;
+  const seen = server.reviews.length;
   const ended = assert.rejects(ask(client, {}, request.signal), /context canceled$/);
-  await server.got(seen + 1);
+  await server.awaitReviews(seen + 1);
   request.abort();
   await ended;
   await assert.rejects(ask(client, {}, request.signal), /context canceled$/, 'no further call may begin');
@@ -327,14 +327,14 @@ test('connections are reused, and closed ones are replaced', async () => {
 test('a slow webhook has a bounded number of calls, and further calls fail at once', async () => {
   const client = aClient(at('/never'));
   const requests = new AbortController();
-  const seen = server.seen.length;
+  const seen = server.reviews.length;
   const running = Array.from({ length: 32 + 512 }, () =>
     ask(client, {}, requests.signal).catch((error: Error) => error.message),
   );
   await assert.rejects(ask(client), {
     message: 'failed to call webhook: too many requests are waiting for this webhook; the limit is 512',
   });
-  await server.got(seen + 32);
+  await server.awaitReviews(seen + 32);
   const other = aClient(at('/allow'));
   assert.equal((await ask(other)).allowed, true, 'other webhooks must not be affected');
   other.retire();
@@ -344,18 +344,18 @@ test('a slow webhook has a bounded number of calls, and further calls fail at on
     messages,
     new Set([`${post('/never')}context canceled`, 'failed to call webhook: context canceled']),
   );
-  assert.equal(server.seen.length, seen + 33, 'waiting calls must not be sent');
+  assert.equal(server.reviews.length, seen + 33, 'waiting calls must not be sent');
 });
 
 test('a webhook that is retired during a call completes it', async () => {
   let answer: () => void = () => {};
   server.misbehave('/later', (response, _socket, review) => {
-    answer = () => sendJson(response, reviewAnswer(review, { warnings: ['late'] }));
+    answer = () => sendJson(response, buildReviewAnswer(review, { warnings: ['late'] }));
   });
   const client = aClient(at('/later'));
-  const seen = server.seen.length;
+  const seen = server.reviews.length;
   const call = ask(client);
-  await server.got(seen + 1);
+  await server.awaitReviews(seen + 1);
   client.retire();
   answer();
   assert.deepEqual((await call).warnings, ['late']);
@@ -378,7 +378,7 @@ test('a local service is called as a function, with copies', async () => {
     path = asked;
     const { request } = review as { request: { object: { metadata: { name: string } } } };
     request.object.metadata.name = 'changed';
-    return (kept = reviewAnswer(review, { warnings: ['hello'] }));
+    return (kept = buildReviewAnswer(review, { warnings: ['hello'] }));
   });
   const verdict = await client.call(hook, attributes, configMaps, false);
   assert.equal(path, '/check?timeout=10s');

@@ -2,7 +2,7 @@
  * Formats permissions like Kubernetes' error messages: `{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}`.
  */
 import type { RbacRule } from '#engine/auth/rbac/policy.ts';
-import { goQuoted } from '#kube/go-text.ts';
+import { goQuotedList } from '#kube/go-text.ts';
 
 /** Returns one line for each rule, sorted; permissions that differ only in the verb share a line. */
 export function describeRules(rules: readonly RbacRule[]): string {
@@ -30,5 +30,5 @@ function describeRule({ apiGroups, resources, nonResourceURLs, resourceNames, ve
     ['Verbs', verbs],
   ];
   const present = parts.filter(([, values]) => values !== undefined && values.length > 0);
-  return `{${present.map(([name, values = []]) => `${name}:${goQuoted(values)}`).join(', ')}}`;
+  return `{${present.map(([name, values = []]) => `${name}:${goQuotedList(values)}`).join(', ')}}`;
 }

@@ -20,7 +20,7 @@ import { serviceAccountUser, type Reference } from '#engine/auth/service-account
 import { sharedAudiences, type TokenLookup, type TokenVerdict } from '#engine/auth/tokens.ts';
 import type { UserInfo } from '#engine/request.ts';
 import type { Store } from '#engine/store/store.ts';
-import { goQuoted } from '#kube/go-text.ts';
+import { goQuotedList } from '#kube/go-text.ts';
 import { BoundedCache } from '#lib/bounded-cache.ts';
 import type { Clock } from '#lib/clock.ts';
 
@@ -70,7 +70,7 @@ export function serviceAccountTokens({ store, clock, key }: ServiceAccountTokenP
     const shared = sharedAudiences(tokenAudiences, audiences);
     if (shared.length === 0) {
       return {
-        refused: `token audiences ${goQuoted(tokenAudiences)} is invalid for the target audiences ${goQuoted(audiences)}`,
+        refused: `token audiences ${goQuotedList(tokenAudiences)} is invalid for the target audiences ${goQuotedList(audiences)}`,
       };
     }
     const now = clock.now();

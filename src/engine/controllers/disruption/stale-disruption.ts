@@ -5,7 +5,7 @@ import { findCondition } from '#kube/conditions.ts';
 import type { Stored } from '#kube/meta.ts';
 import { type Clock, timestamp } from '#lib/clock.ts';
 import { type ControllerDefinition, source } from '#runtime/controller.ts';
-import { NOTHING, type Plan } from '#runtime/plan.ts';
+import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
 export interface MarkedPodWorld {
   readonly pod: Stored<EnginePod>;
@@ -19,7 +19,7 @@ const BY_NODE = 'TerminationByKubelet';
 
 export function decideMarkedPod({ pod, nowMs }: MarkedPodWorld): Plan {
   const since = markedSince(pod);
-  if (since === undefined) return NOTHING;
+  if (since === undefined) return EMPTY_PLAN;
   const leftMs = Date.parse(since) + STALE_MS - nowMs;
   if (leftMs > 0) return { changes: [], requeueAfterMs: leftMs };
   const { namespace, name, uid } = pod.metadata;

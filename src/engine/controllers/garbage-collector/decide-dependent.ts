@@ -11,7 +11,7 @@ import type { CollectedObject } from '#engine/controllers/garbage-collector/owne
 import { keepOwners, unblockOwners } from '#engine/controllers/garbage-collector/owner-patches.ts';
 import { FOREGROUND_FINALIZER, ORPHAN_FINALIZER } from '#engine/registry/metadata.ts';
 import type { OwnerReference, Stored } from '#kube/meta.ts';
-import { NOTHING, type DeleteChange, type Plan } from '#runtime/plan.ts';
+import { EMPTY_PLAN, type DeleteChange, type Plan } from '#runtime/plan.ts';
 
 export type OwnerState =
   /** It exists and does not wait for this object to be deleted. */
@@ -57,9 +57,9 @@ export function decideDependent(world: DependentWorld): DependentDecision {
   const hasOwnerIn = (wanted: OwnerState) => owners.some(({ state }) => state === wanted);
 
   if (owners.length === 0 || object.metadata.deletionTimestamp !== undefined)
-    return { plan: NOTHING, invalidOwners: [] };
-  if (hasOwnerIn('invalid')) return { plan: NOTHING, invalidOwners };
-  if (hasOwnerIn('unserved')) return { plan: NOTHING, retryLater: true, invalidOwners };
+    return { plan: EMPTY_PLAN, invalidOwners: [] };
+  if (hasOwnerIn('invalid')) return { plan: EMPTY_PLAN, invalidOwners };
+  if (hasOwnerIn('unserved')) return { plan: EMPTY_PLAN, retryLater: true, invalidOwners };
   if (hasOwnerIn('solid')) {
     // The deletion of an owner that no watch has delivered yet would go unnoticed.
     const retryLater = owners.some(({ state, isWatched }) => state === 'solid' && !isWatched);
@@ -74,7 +74,7 @@ export function decideDependent(world: DependentWorld): DependentDecision {
 
 function removeStaleReferences(world: DependentWorld): Plan {
   const solid = new Set(world.owners.filter(({ state }) => state === 'solid').map(({ reference }) => reference));
-  if (solid.size === world.owners.length) return NOTHING;
+  if (solid.size === world.owners.length) return EMPTY_PLAN;
   const keep = (reference: OwnerReference) => solid.has(reference);
   return { changes: [keepOwners(world, keep, 'some of its owners do not exist or wait for its deletion')] };
 }

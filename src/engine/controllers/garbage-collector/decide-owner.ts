@@ -11,7 +11,7 @@ import {
 } from '#engine/controllers/garbage-collector/owner-patches.ts';
 import { isOrphaning, isInForegroundDeletion } from '#engine/controllers/garbage-collector/metadata-only.ts';
 import { FOREGROUND_FINALIZER, ORPHAN_FINALIZER } from '#engine/registry/metadata.ts';
-import { MAX_CHANGES, NOTHING, type Plan } from '#runtime/plan.ts';
+import { MAX_CHANGES, EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
 export interface OrphanWorld extends CollectedObject {
   /** Objects that refer to the owner. May be incomplete, but is empty only if there are none. */
@@ -20,7 +20,7 @@ export interface OrphanWorld extends CollectedObject {
 
 export function decideOrphan(world: OrphanWorld): Plan {
   const { object, dependents } = world;
-  if (!isOrphaning(object)) return NOTHING;
+  if (!isOrphaning(object)) return EMPTY_PLAN;
   if (dependents.length === 0) {
     return { changes: [removeFinalizer(world, ORPHAN_FINALIZER, 'no object refers to it')] };
   }
@@ -42,7 +42,7 @@ export interface ForegroundWorld extends CollectedObject {
 
 export function decideForeground(world: ForegroundWorld): Plan {
   const { object, isBlocked, cyclicOwners } = world;
-  if (!isInForegroundDeletion(object)) return NOTHING;
+  if (!isInForegroundDeletion(object)) return EMPTY_PLAN;
   if (!isBlocked)
     return { changes: [removeFinalizer(world, FOREGROUND_FINALIZER, 'no dependent blocks its deletion')] };
   const blocking = new Set(
@@ -50,6 +50,6 @@ export function decideForeground(world: ForegroundWorld): Plan {
       .filter(({ uid, blockOwnerDeletion }) => blockOwnerDeletion && cyclicOwners.includes(uid))
       .map(({ uid }) => uid),
   );
-  if (blocking.size === 0) return NOTHING;
+  if (blocking.size === 0) return EMPTY_PLAN;
   return { changes: [unblockOwners(world, (uid) => blocking.has(uid), 'its owners wait for it in a cycle')] };
 }

@@ -122,7 +122,7 @@ export class Monitors {
       log.warn({ kind: resource.collection }, 'Cannot list a kind within 30 s; collecting garbage without it');
       settle();
     });
-    informer.synced().then(settle, cancel);
+    informer.waitForSync().then(settle, cancel);
   }
 
   /** Tracks whether a watch is open. A monitor that is stopping ends when its last watch has been read to the end. */

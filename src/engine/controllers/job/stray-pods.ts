@@ -14,7 +14,7 @@ import { isActiveJobPod, isTracked } from '#engine/controllers/job/pod-state.ts'
 import { isApiError } from '#kube/api-error.ts';
 import { controllerOf, type Stored } from '#kube/meta.ts';
 import { type ControllerDefinition, source } from '#runtime/controller.ts';
-import { NOTHING, type Plan } from '#runtime/plan.ts';
+import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
 export interface StrayWorld {
   readonly pod: Stored<EnginePod>;
@@ -23,8 +23,8 @@ export interface StrayWorld {
 }
 
 export function decideStray({ pod, job }: StrayWorld): Plan {
-  if (controllerOf(pod) !== undefined && jobReference(pod) === undefined) return NOTHING;
-  if (job !== undefined && (isManagedElsewhere(job) || !isJobFinished(job))) return NOTHING;
+  if (controllerOf(pod) !== undefined && jobReference(pod) === undefined) return EMPTY_PLAN;
+  if (job !== undefined && (isManagedElsewhere(job) || !isJobFinished(job))) return EMPTY_PLAN;
   const changes = removeStrayTracking(pod, 'no Job counts the pod any more');
   return { changes: job !== undefined && isActiveJobPod(pod) ? [...changes, deletePod(pod)] : changes };
 }

@@ -22,7 +22,13 @@ import { LEASES, type Lease } from '#kube/core-kinds.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
-import { type ControllerDefinition, rechecked, type Source, source, startController } from '#runtime/controller.ts';
+import {
+  type ControllerDefinition,
+  recheckedSource,
+  type Source,
+  source,
+  startController,
+} from '#runtime/controller.ts';
 
 export const nodeLifecycleController: EngineController = {
   account: 'node-controller',
@@ -105,7 +111,7 @@ export function podDefinition({
   return {
     name: 'taint-eviction',
     type: ENGINE_PODS,
-    sources: [podSource(pods, byNode), nodeSourceForPods(nodes, byNode), rechecked(leases, LEASE_RECHECK)],
+    sources: [podSource(pods, byNode), nodeSourceForPods(nodes, byNode), recheckedSource(leases, LEASE_RECHECK)],
     observe(key) {
       const pod = pods.get(key);
       const name = pod?.spec.nodeName ?? '';

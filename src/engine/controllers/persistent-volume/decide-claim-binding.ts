@@ -12,7 +12,7 @@ import { storageAnnotationOf, classNameOf, lacksClass } from '#engine/controller
 import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { EventNote } from '#runtime/events.ts';
-import { NOTHING, type Plan } from '#runtime/plan.ts';
+import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
 const PROVISIONER_ANNOTATIONS = [STORAGE_PROVISIONER, 'volume.beta.kubernetes.io/storage-provisioner'] as const;
 const NO_PROVISIONER = 'kubernetes.io/no-provisioner';
@@ -33,7 +33,7 @@ export interface ClaimBindingWorld {
 export function decideClaimBinding(world: ClaimBindingWorld): Plan {
   const { claim } = world;
   if (storageAnnotationOf(claim, BIND_COMPLETED) !== undefined) return decideBoundClaim(world);
-  if (claim.metadata.deletionTimestamp !== undefined) return NOTHING;
+  if (claim.metadata.deletionTimestamp !== undefined) return EMPTY_PLAN;
   return claim.spec.volumeName ? bindNamedVolume(world) : findOrProvision(world);
 }
 
@@ -56,14 +56,14 @@ function decideBoundClaim({ claim, volume }: ClaimBindingWorld): Plan {
 }
 
 function markLost(claim: ClaimBindingWorld['claim'], reason: string, message: string): Plan {
-  if (claim.status?.phase === 'Lost') return NOTHING;
+  if (claim.status?.phase === 'Lost') return EMPTY_PLAN;
   const body = { status: { phase: 'Lost', accessModes: null, capacity: null } };
   const change = { ...patchClaim(claim, body, message), subresource: 'status' };
   return { changes: [change], events: [{ type: 'Warning', reason, message }] };
 }
 
 function bindNamedVolume({ claim, volume }: ClaimBindingWorld): Plan {
-  if (volume === undefined) return NOTHING;
+  if (volume === undefined) return EMPTY_PLAN;
   const { name } = volume.metadata;
   if (volume.spec.claimRef !== undefined && !isReservedFor(volume, claim)) {
     return eventPlan('Warning', 'FailedBinding', `volume ${JSON.stringify(name)} already bound to a different claim.`);

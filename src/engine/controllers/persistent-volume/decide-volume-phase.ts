@@ -10,7 +10,7 @@ import { patchVolume, unbindVolume } from '#engine/controllers/persistent-volume
 import { storageAnnotationOf } from '#engine/controllers/persistent-volume/storage-class.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import { NOTHING, type Plan } from '#runtime/plan.ts';
+import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
 export interface VolumePhaseWorld {
   readonly volume: Stored<PersistentVolume>;
@@ -28,7 +28,7 @@ export function decideVolumePhase(world: VolumePhaseWorld): Plan {
   if (claim === undefined) return releaseVolume(world);
   if (claim.spec.volumeName === volume.metadata.name) return setPhase(world, 'Bound');
   // The claim's own reconcile binds the volume that is reserved for it.
-  if (!claim.spec.volumeName) return NOTHING;
+  if (!claim.spec.volumeName) return EMPTY_PLAN;
   if (storageAnnotationOf(volume, PROVISIONED_BY) !== undefined && persistentVolumeReclaimPolicy === 'Delete') {
     return releaseVolume(world);
   }
@@ -46,7 +46,7 @@ function releaseVolume(world: VolumePhaseWorld): Plan {
 function setPhase({ volume, now }: VolumePhaseWorld, phase: Phase, message?: string): Plan {
   const before = volume.status?.phase;
   // A failed volume stays Failed, so that an administrator sees it.
-  if (before === phase || (before === 'Failed' && phase === 'Released')) return NOTHING;
+  if (before === phase || (before === 'Failed' && phase === 'Released')) return EMPTY_PLAN;
   const status = { phase, message: message ?? null, lastPhaseTransitionTime: now };
   return { changes: [{ ...patchVolume(volume, { status }, `the volume is ${phase}`), subresource: 'status' }] };
 }

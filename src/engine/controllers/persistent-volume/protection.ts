@@ -10,7 +10,7 @@ import { removeListItem } from '#engine/controllers/remove-list-item.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type PersistentVolume } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { defineController, source, startController } from '#runtime/controller.ts';
-import { NOTHING, type Plan } from '#runtime/plan.ts';
+import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
 export const CLAIM_FINALIZER = 'kubernetes.io/pvc-protection';
 const CONCURRENCY = 10;
@@ -29,11 +29,11 @@ export function decideProtection({ object, type, finalizer, used }: ProtectedWor
   const index = finalizers.indexOf(finalizer);
   const target = { do: 'patch', type, name: { namespace, name }, uid } as const;
   if (deletionTimestamp !== undefined) {
-    if (index < 0 || used) return NOTHING;
+    if (index < 0 || used) return EMPTY_PLAN;
     const patch = { type: 'json' as const, body: removeListItem('/metadata/finalizers', index, finalizer) };
     return { changes: [{ ...target, patch, why: 'it is no longer in use' }] };
   }
-  if (index >= 0) return NOTHING;
+  if (index >= 0) return EMPTY_PLAN;
   // A strategic merge patch adds to the list.
   const patch = { type: 'strategic' as const, body: { metadata: { finalizers: [finalizer] } } };
   return { changes: [{ ...target, patch, why: 'it must not be removed while it is in use' }] };

@@ -7,7 +7,7 @@ import { checkServiceReference, serviceReferenceFields } from '#engine/registry/
 import { findCondition } from '#kube/conditions.ts';
 import { type FieldError, invalidValue, requiredValue } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
-import { bool, bytes, type Infer, int32, list, noted, obj, str } from '#kube/schema-dsl.ts';
+import { bool, bytes, type Infer, int32, list, overrideOptions, obj, str } from '#kube/schema-dsl.ts';
 
 const apiServiceSpec = obj(
   {
@@ -28,8 +28,8 @@ const apiServiceStatus = obj({
 
 const apiService = obj(
   {
-    spec: noted(apiServiceSpec, { default: {} }),
-    status: noted(apiServiceStatus, { default: {} }),
+    spec: overrideOptions(apiServiceSpec, { default: {} }),
+    status: overrideOptions(apiServiceStatus, { default: {} }),
   },
   { required: ['spec'] },
 );

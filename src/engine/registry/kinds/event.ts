@@ -5,7 +5,7 @@ import { checkQualifiedName } from '#engine/registry/kinds/shared/formats.ts';
 import { objectReference } from '#engine/registry/kinds/shared/references.ts';
 import { type FieldError, invalidValue, requiredValue } from '#kube/field-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
-import { type Infer, int32, microTime, noted, obj, str, time } from '#kube/schema-dsl.ts';
+import { type Infer, int32, microTime, overrideOptions, obj, str, time } from '#kube/schema-dsl.ts';
 
 const eventSeries = obj({
   count: int32(),
@@ -23,7 +23,7 @@ const event = obj(
     count: int32(),
     eventTime: microTime(),
     firstTimestamp: time(),
-    involvedObject: noted(objectReference, { default: {} }),
+    involvedObject: overrideOptions(objectReference, { default: {} }),
     lastTimestamp: time(),
     message: str(),
     reason: str(),
@@ -31,7 +31,7 @@ const event = obj(
     reportingComponent: str({ default: '' }),
     reportingInstance: str({ default: '' }),
     series: eventSeries,
-    source: noted(eventSource, { default: {} }),
+    source: overrideOptions(eventSource, { default: {} }),
     type: str(),
   },
   { required: ['involvedObject'] },

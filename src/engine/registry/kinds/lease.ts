@@ -3,7 +3,7 @@ import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
 import { checkNotNegative } from '#engine/registry/kinds/shared/formats.ts';
 import { type FieldError, forbiddenField, invalidValue } from '#kube/field-error.ts';
-import { int32, microTime, noted, obj, str } from '#kube/schema-dsl.ts';
+import { int32, microTime, overrideOptions, obj, str } from '#kube/schema-dsl.ts';
 
 const leaseSpec = obj({
   acquireTime: microTime(),
@@ -15,7 +15,7 @@ const leaseSpec = obj({
   strategy: str(),
 });
 
-const lease = obj({ spec: noted(leaseSpec, { default: {} }) });
+const lease = obj({ spec: overrideOptions(leaseSpec, { default: {} }) });
 
 export const leases = defineKind({
   group: 'coordination.k8s.io',

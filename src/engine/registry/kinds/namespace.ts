@@ -5,7 +5,7 @@ import { plainCondition } from '#engine/registry/kinds/shared/condition.ts';
 import { checkQualifiedName } from '#engine/registry/kinds/shared/formats.ts';
 import { type FieldError, invalidValue } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
-import { list, noted, obj, str } from '#kube/schema-dsl.ts';
+import { list, overrideOptions, obj, str } from '#kube/schema-dsl.ts';
 
 const namespaceSpec = obj({
   finalizers: list(str(), { atomic: true }),
@@ -17,7 +17,7 @@ const namespaceStatus = obj({
 });
 
 const namespace = obj({
-  spec: noted(namespaceSpec, { default: {} }),
+  spec: overrideOptions(namespaceSpec, { default: {} }),
   status: namespaceStatus,
 });
 

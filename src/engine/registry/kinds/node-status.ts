@@ -1,6 +1,6 @@
 /** The schema of the status that a node reports. */
 import { plainCondition } from '#engine/registry/kinds/shared/condition.ts';
-import { bool, int32, int64, list, map, noted, obj, quantity, str, time } from '#kube/schema-dsl.ts';
+import { bool, int32, int64, list, map, overrideOptions, obj, quantity, str, time } from '#kube/schema-dsl.ts';
 
 const configMapNodeConfigSource = obj(
   {
@@ -45,7 +45,7 @@ const daemonEndpoint = obj(
 );
 
 const nodeDaemonEndpoints = obj({
-  kubeletEndpoint: noted(daemonEndpoint, { default: {} }),
+  kubeletEndpoint: overrideOptions(daemonEndpoint, { default: {} }),
 });
 
 const nodeFeatures = obj({
@@ -110,10 +110,10 @@ export const nodeStatusSchema = obj({
   capacity: map(quantity()),
   conditions: list(nodeCondition, { mergeKey: 'type' }),
   config: nodeConfigStatus,
-  daemonEndpoints: noted(nodeDaemonEndpoints, { default: {} }),
+  daemonEndpoints: overrideOptions(nodeDaemonEndpoints, { default: {} }),
   features: nodeFeatures,
   images: list(containerImage, { atomic: true }),
-  nodeInfo: noted(nodeSystemInfo, { default: {} }),
+  nodeInfo: overrideOptions(nodeSystemInfo, { default: {} }),
   phase: str(),
   runtimeHandlers: list(nodeRuntimeHandler, { atomic: true }),
   volumesAttached: list(attachedVolume, { atomic: true }),

@@ -9,7 +9,7 @@ import { taint } from '#engine/registry/kinds/shared/scheduling.ts';
 import { findCondition } from '#kube/conditions.ts';
 import { duplicateValue, type FieldError, forbiddenField } from '#kube/field-error.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
-import { bool, type Infer, list, noted, obj, str } from '#kube/schema-dsl.ts';
+import { bool, type Infer, list, overrideOptions, obj, str } from '#kube/schema-dsl.ts';
 
 const nodeSpec = obj({
   configSource: nodeConfigSource,
@@ -21,7 +21,10 @@ const nodeSpec = obj({
   unschedulable: bool(),
 });
 
-const node = obj({ spec: noted(nodeSpec, { default: {} }), status: noted(nodeStatusSchema, { default: {} }) });
+const node = obj({
+  spec: overrideOptions(nodeSpec, { default: {} }),
+  status: overrideOptions(nodeStatusSchema, { default: {} }),
+});
 
 type Node = KubeObject & Infer<typeof node>;
 

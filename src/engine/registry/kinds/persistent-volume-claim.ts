@@ -20,7 +20,7 @@ import {
 } from '#engine/registry/kinds/shared/storage-columns.ts';
 import { type FieldError, forbiddenField } from '#kube/field-error.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
-import { type Infer, list, map, noted, obj, quantity, str } from '#kube/schema-dsl.ts';
+import { type Infer, list, map, overrideOptions, obj, quantity, str } from '#kube/schema-dsl.ts';
 
 const modifyVolumeStatus = obj(
   {
@@ -42,7 +42,7 @@ const persistentVolumeClaimStatus = obj({
 });
 
 const claim = obj({
-  spec: noted(persistentVolumeClaimSpec, { default: {} }),
+  spec: overrideOptions(persistentVolumeClaimSpec, { default: {} }),
   status: persistentVolumeClaimStatus,
 });
 

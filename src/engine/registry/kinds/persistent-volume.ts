@@ -19,7 +19,7 @@ import {
 import { checkCsiDriver, checkHostPath, checkNfs } from '#engine/registry/kinds/shared/volume-rules.ts';
 import { type FieldError, forbiddenField, invalidValue, requiredValue, unsupportedValue } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
-import { type Infer, list, map, noted, obj, oneOf, quantity, str, time } from '#kube/schema-dsl.ts';
+import { type Infer, list, map, overrideOptions, obj, oneOf, quantity, str, time } from '#kube/schema-dsl.ts';
 
 const sources = { ...plainVolumeSources, ...persistentVolumeSources };
 const SOURCES = Object.keys(sources).sort();
@@ -46,7 +46,7 @@ const persistentVolumeStatus = obj({
 });
 
 const persistentVolume = obj({
-  spec: noted(persistentVolumeSpec, { default: {} }),
+  spec: overrideOptions(persistentVolumeSpec, { default: {} }),
   status: persistentVolumeStatus,
 });
 

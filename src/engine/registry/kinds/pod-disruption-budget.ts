@@ -5,7 +5,7 @@ import { coreConditionSchema } from '#engine/registry/kinds/shared/condition.ts'
 import { checkNotNegative } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
 import { type FieldError, invalidValue } from '#kube/field-error.ts';
-import { int32, int64, intOrString, list, map, noted, obj, oneOf, time } from '#kube/schema-dsl.ts';
+import { int32, int64, intOrString, list, map, overrideOptions, obj, oneOf, time } from '#kube/schema-dsl.ts';
 
 const podDisruptionBudgetSpec = obj({
   maxUnavailable: intOrString(),
@@ -26,8 +26,8 @@ const podDisruptionBudgetStatus = obj({
 });
 
 const podDisruptionBudget = obj({
-  spec: noted(podDisruptionBudgetSpec, { default: {} }),
-  status: noted(podDisruptionBudgetStatus, { default: {} }),
+  spec: overrideOptions(podDisruptionBudgetSpec, { default: {} }),
+  status: overrideOptions(podDisruptionBudgetStatus, { default: {} }),
 });
 
 export const podDisruptionBudgets = defineKind({

@@ -5,7 +5,7 @@ import { canonicalAmounts, checkAmount, quantityText } from '#engine/registry/ki
 import { type FieldError, invalidValue } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
 import { qualifiedNameErrors } from '#kube/names.ts';
-import { type Infer, list, map, noted, obj, quantity, str } from '#kube/schema-dsl.ts';
+import { type Infer, list, map, overrideOptions, obj, quantity, str } from '#kube/schema-dsl.ts';
 
 const scopedResourceSelectorRequirement = obj(
   {
@@ -35,8 +35,8 @@ const resourceQuotaStatus = obj({
 });
 
 const resourceQuota = obj({
-  spec: noted(resourceQuotaSpec, { default: {} }),
-  status: noted(resourceQuotaStatus, { default: {} }),
+  spec: overrideOptions(resourceQuotaSpec, { default: {} }),
+  status: overrideOptions(resourceQuotaStatus, { default: {} }),
 });
 
 type QuotaStatus = Infer<typeof resourceQuotaStatus>;

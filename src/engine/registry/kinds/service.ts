@@ -12,7 +12,7 @@ import {
 import { records } from '#engine/registry/kinds/shared/reading.ts';
 import { type FieldError, requiredValue } from '#kube/field-error.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
-import { bool, type Infer, int32, intOrString, list, map, noted, obj, oneOf, str } from '#kube/schema-dsl.ts';
+import { bool, type Infer, int32, intOrString, list, map, overrideOptions, obj, oneOf, str } from '#kube/schema-dsl.ts';
 
 const servicePort = obj(
   {
@@ -79,13 +79,13 @@ const loadBalancerStatus = obj({
 
 const serviceStatus = obj({
   conditions: list(coreConditionSchema, { mergeKey: 'type' }),
-  loadBalancer: noted(loadBalancerStatus, { default: {} }),
+  loadBalancer: overrideOptions(loadBalancerStatus, { default: {} }),
 });
 
 const service = obj(
   {
-    spec: noted(serviceSpec, { default: {} }),
-    status: noted(serviceStatus, { default: {} }),
+    spec: overrideOptions(serviceSpec, { default: {} }),
+    status: overrideOptions(serviceStatus, { default: {} }),
   },
   { required: ['spec'] },
 );

@@ -6,7 +6,7 @@ import type { CompiledSchema } from '#engine/registry/structural/compile.ts';
 import { decodedFormat, isInt32 } from '#engine/registry/structural/decode.ts';
 import { isInteger, jsonTypeOf } from '#engine/registry/structural/json-value.ts';
 import { typesOf, valueSchema } from '#engine/registry/structural/keywords.ts';
-import { quantityFault } from '#kube/quantity.ts';
+import { findQuantityError } from '#kube/quantity.ts';
 import { isQuantity } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 
@@ -26,7 +26,7 @@ export function decodeTypeError(object: Record<string, unknown>, compiled: Decod
 
 function findError(value: unknown, schema: Schema, place: Place, inner: string): string | undefined {
   if (value === null || value === undefined) return undefined;
-  if (isQuantity(schema)) return quantityFault(value);
+  if (isQuantity(schema)) return findQuantityError(value);
   const types = typesOf(schema);
   const got = jsonTypeOf(value);
   const fits = types.length === 0 || types.includes(got) || (got === 'integer' && types.includes('number'));

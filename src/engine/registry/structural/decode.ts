@@ -2,7 +2,7 @@
 import { formatCheck } from '#engine/registry/structural/formats.ts';
 import { isInteger } from '#engine/registry/structural/json-value.ts';
 import { propertiesOf, typesOf, valueSchema } from '#engine/registry/structural/keywords.ts';
-import { quantityFault } from '#kube/quantity.ts';
+import { findQuantityError } from '#kube/quantity.ts';
 import { isQuantity } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 
@@ -12,7 +12,8 @@ const INT32_MAX = 2 ** 31 - 1;
 
 /** Go reads null as an absent value. */
 export function compileDecodes(schema: Schema): TypeCheck {
-  if (isQuantity(schema)) return (value) => value === null || value === undefined || quantityFault(value) === undefined;
+  if (isQuantity(schema))
+    return (value) => value === null || value === undefined || findQuantityError(value) === undefined;
   const types = typesOf(schema);
   const accepts = (type: string) => types.length === 0 || types.includes(type);
   const acceptsBoolean = accepts('boolean');

@@ -7,14 +7,14 @@ import { isInt32 } from '#engine/registry/structural/decode.ts';
 import { findTextError } from '#engine/registry/structural/decode-type-error.ts';
 import { isInteger } from '#engine/registry/structural/json-value.ts';
 import { typesOf, valueSchema } from '#engine/registry/structural/keywords.ts';
-import { quantityFault } from '#kube/quantity.ts';
+import { findQuantityError } from '#kube/quantity.ts';
 import { isQuantity } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 
 /** Returns undefined if the value matches, or in the few cases where Go would convert it. */
 export function findConversionError(value: unknown, schema: Schema): string | undefined {
   if (value === null || value === undefined) return undefined;
-  if (isQuantity(schema)) return quantityFault(value);
+  if (isQuantity(schema)) return findQuantityError(value);
   const types = typesOf(schema);
   if (types.length === 0) return undefined;
   if (types.length > 1 || schema.format === 'date-time') return findParsedError(value, schema, types);

@@ -1,5 +1,5 @@
 /** A naive reference store: keeps all events and folds over them for each query. */
-import type { Listing, ListRange } from '../store.ts';
+import type { StoreListing, ListRange } from '../store.ts';
 
 export interface ModelEvent {
   readonly type: 'put' | 'delete';
@@ -50,6 +50,6 @@ export class StoreModel {
 }
 
 /** Formats a listing like the model's. */
-export function describeListing({ entries, remaining }: Listing): { entries: string[]; remaining: number } {
+export function describeListing({ entries, remaining }: StoreListing): { entries: string[]; remaining: number } {
   return { entries: entries.map(({ id, revision, bytes }) => `${id}@${revision} ${bytes.toString()}`), remaining };
 }

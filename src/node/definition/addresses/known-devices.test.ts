@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { IdentityStatus } from '#api/virtual-machine-identity/kind.ts';
-import { knownFrom, rowsFor, type KnownDevices } from '#node/definition/addresses/known-devices.ts';
+import { readKnownDevices, rowsFor, type KnownDevices } from '#node/definition/addresses/known-devices.ts';
 
 const address = { type: 'pci', domain: '0x0000', bus: '0x01', slot: '0x00', function: '0x0' };
 const row = (id: string, overrides: Partial<LearnedDevice> = {}): LearnedDevice => ({
@@ -82,5 +82,5 @@ const records: Record<string, { status: IdentityStatus; want: KnownDevices }> = 
 };
 
 for (const [sentence, { status, want }] of Object.entries(records)) {
-  test(sentence, () => assert.deepEqual(knownFrom(status), want));
+  test(sentence, () => assert.deepEqual(readKnownDevices(status), want));
 }

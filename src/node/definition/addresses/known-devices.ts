@@ -17,7 +17,7 @@ export interface KnownDevices {
 export const NOTHING_KNOWN: KnownDevices = { devices: [] };
 
 /** Reads the devices from the identity record of a VM. */
-export function knownFrom({ machine, devices, freed = [], learnedAt }: IdentityStatus): KnownDevices {
+export function readKnownDevices({ machine, devices, freed = [], learnedAt }: IdentityStatus): KnownDevices {
   if (devices === undefined) return NOTHING_KNOWN;
   // Devices that were never learned here come from an import.
   const imported = learnedAt === undefined && devices.length > 0;

@@ -10,7 +10,7 @@
  */
 import { FLOPPY_PLACES, IDE_PLACES, SCSI_PLACES, USB_PLACES } from '#node/definition/addresses/drive-places.ts';
 import { range, type Layout, type PciPlaces } from '#node/definition/addresses/layout.ts';
-import { pciAddressFromMap, pciAddressToMap, printPciAddress, type PciAddress } from '#api/pci-address.ts';
+import { pciAddressFromMap, pciAddressToMap, formatPciAddress, type PciAddress } from '#api/pci-address.ts';
 
 const VIDEO_SLOT = 0x02;
 const LAST_SLOT = 0x1f;
@@ -19,7 +19,7 @@ const DEFAULT_SLOTS = range(VIDEO_SLOT + 1, LAST_SLOT);
 /** A place is a slot. */
 const toPciAddress = (slot: number): PciAddress => ({ domain: 0, bus: 0, slot, function: 0 });
 const isPlace = (slot: number) => slot >= VIDEO_SLOT && slot <= LAST_SLOT;
-const print = (slot: number) => printPciAddress(toPciAddress(slot));
+const print = (slot: number) => formatPciAddress(toPciAddress(slot));
 
 const PCI: PciPlaces = {
   noun: 'PCI slot',

@@ -11,7 +11,7 @@ import {
 } from '#node/definition/addresses/layout-q35.ts';
 import { driveAddress } from '#node/definition/addresses/drive-address.ts';
 import type { Fixture } from '#node/definition/addresses/layout.ts';
-import { parsePciAddress, pciAddressToMap, printPciAddress } from '#api/pci-address.ts';
+import { parsePciAddress, pciAddressToMap, formatPciAddress } from '#api/pci-address.ts';
 
 const PCI = Q35_LAYOUT.pci;
 
@@ -75,11 +75,11 @@ test('there are six units on SATA and 256 on SCSI', () => {
 test('ports fill slots 02 to 05, and the device behind port N is on bus N + 1', () => {
   const ports = [0, 7, 8, 31];
   assert.deepEqual(
-    ports.map((port) => printPciAddress(rootPortAddress(port))),
+    ports.map((port) => formatPciAddress(rootPortAddress(port))),
     ['0000:00:02.0', '0000:00:02.7', '0000:00:03.0', '0000:00:05.7'],
   );
   assert.deepEqual(
-    ports.map((port) => printPciAddress(behindPort(port))),
+    ports.map((port) => formatPciAddress(behindPort(port))),
     ['0000:01:00.0', '0000:08:00.0', '0000:09:00.0', '0000:20:00.0'],
   );
 });

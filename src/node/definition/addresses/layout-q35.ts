@@ -19,7 +19,7 @@
  */
 import { SCSI_PLACES, unitPlaces, USB_PLACES } from '#node/definition/addresses/drive-places.ts';
 import { range, type Fixture, type Layout, type PciPlaces } from '#node/definition/addresses/layout.ts';
-import { pciAddressFromMap, pciAddressToMap, printPciAddress, type PciAddress } from '#api/pci-address.ts';
+import { pciAddressFromMap, pciAddressToMap, formatPciAddress, type PciAddress } from '#api/pci-address.ts';
 
 const FIRST_PORT_SLOT = 0x02;
 export const PORTS_PER_SLOT = 8;
@@ -87,7 +87,7 @@ function placeAt(address: PciAddress): number | undefined {
 
 const PCI: PciPlaces = {
   noun: 'PCI port',
-  print: (place) => printPciAddress(toPciAddress(place)),
+  print: (place) => formatPciAddress(toPciAddress(place)),
   addressOf: (place) => pciAddressToMap(toPciAddress(place)),
   placeOf: (map) => {
     const address = pciAddressFromMap(map);
@@ -95,7 +95,7 @@ const PCI: PciPlaces = {
   },
   isPluggable: isPort,
   defaultPlaces: range(0, MAX_PORTS - 1),
-  range: `${printPciAddress(behindPort(0))} to ${printPciAddress(behindPort(MAX_PORTS - 1))} (slot and function are 0)`,
+  range: `${formatPciAddress(behindPort(0))} to ${formatPciAddress(behindPort(MAX_PORTS - 1))} (slot and function are 0)`,
   placesFor: (fixture) =>
     [...(fixture === 'spare' ? [] : [FIXED_SLOTS[fixture]]), ...FREE_SLOTS].map((slot) => ROOT_BUS + slot),
 };

@@ -6,7 +6,7 @@ import { isRootPort, type LearnedDevice } from '#api/learned-device.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
 import { allocate, type PlaceRequest } from '#node/definition/addresses/allocate.ts';
 import type { DriveBus, Layout } from '#node/definition/addresses/layout.ts';
-import { parsePciAddress, pciAddressToMap, printAddress } from '#api/pci-address.ts';
+import { parsePciAddress, pciAddressToMap, formatAnyAddress } from '#api/pci-address.ts';
 import {
   candidatePlaces,
   isRecordUnusable,
@@ -108,6 +108,6 @@ function findUnusableRows(
     if (row?.address === undefined || (pciAddress !== undefined && pciAddress !== '')) return [];
     if (!isRecordUnusable(device, row, layout)) return [];
     const detail = 'the recorded address does not exist in the layout of this machine type';
-    return [invalidValue(field, printAddress(row.address), detail)];
+    return [invalidValue(field, formatAnyAddress(row.address), detail)];
   });
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { LearnedDevice } from '#api/learned-device.ts';
-import { pciAddressFromMap, pciAddressToMap, parsePciAddress, printPciAddress } from '#api/pci-address.ts';
+import { pciAddressFromMap, pciAddressToMap, parsePciAddress, formatPciAddress } from '#api/pci-address.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
@@ -109,7 +109,7 @@ for (const [name, { known, spec = {}, annotation, machine, imported = false, wan
     const place = definition?.devices.find(({ id }) => channel?.type === 'agent-channel' && id === channel.controller);
     const at = place?.address && pciAddressFromMap(place.address);
     const number = channel?.address?.['port'] ?? '';
-    const found = `${place?.id} ${at && printPciAddress(at)}${number === '1' ? '' : ` port ${number}`}`;
+    const found = `${place?.id} ${at && formatPciAddress(at)}${number === '1' ? '' : ` port ${number}`}`;
     assert.equal(channel && found, want);
     const moved = known.filter(({ id, address }) =>
       definition?.devices.some(

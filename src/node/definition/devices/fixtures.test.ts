@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Devices } from '#api/domain/devices.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
-import { addressText } from '#api/device-address.ts';
+import { formatAddress } from '#api/device-address.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
-import { learnedFrom } from '#node/definition/learned-from.ts';
+import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
 import { anInput, aVmi } from '#node/definition/testing/a-vmi.ts';
 
 const PLAIN = new Set(['scsi0', 'balloon0', 'serial0', 'display0', 'virtio-serial0', 'agent0']);
@@ -27,14 +27,14 @@ function rowsOf(machine: string, devices: Devices, known: readonly LearnedDevice
   );
   const result = defineDomain(anInput(vmi, { known: { devices: known } }));
   assert.deepEqual([result.problems, result.notes], [undefined, []]);
-  return learnedFrom(result.definition!);
+  return toLearnedDevices(result.definition!);
 }
 
 const placesOf = (rows: readonly LearnedDevice[]) =>
   Object.fromEntries(
     rows
       .filter(({ id, device }) => device !== 'pcie-root-port' && !PLAIN.has(id))
-      .map((row) => [row.id, addressText(row)]),
+      .map((row) => [row.id, formatAddress(row)]),
   );
 
 const onUsb = {

@@ -1,9 +1,9 @@
 /** Defines sound card, watchdog, inputs, USB redirection and the USB controller that some of them need. */
 import { vcpusOf } from '#api/domain/cpu.ts';
 import type { Devices } from '#api/domain/devices.ts';
-import type { Domain } from '#api/domain/domain.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import { REDIRECTION_SLOTS } from '#api/domain/hardware.ts';
-import { inputsOf, needsUsb, SOUND_ID, USB_ID, WATCHDOG_ID } from '#api/fixtures.ts';
+import { inputsOf, needsUsb, SOUND_ID, USB_ID, WATCHDOG_ID } from '#api/fixed-devices.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { FieldError } from '#kube/field-error.ts';
 import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
@@ -71,6 +71,6 @@ function defineRedirections({ clientPassthrough }: Devices): UnplacedDevice<Redi
 }
 
 /** Returns one queue for each processor if the spec asks for multiple queues, otherwise undefined. */
-export function diskQueues({ devices, ...domain }: Domain): number | undefined {
+export function diskQueues({ devices, ...domain }: DomainSpec): number | undefined {
   return devices?.blockMultiQueue === true ? vcpusOf(domain) : undefined;
 }

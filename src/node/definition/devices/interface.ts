@@ -1,6 +1,6 @@
 /** Defines network interfaces and their backends. */
 import { interfacesOf, networksOf } from '#api/attached-interfaces.ts';
-import { derivedMac } from '#api/derived-mac.ts';
+import { deriveMac } from '#api/derived-mac.ts';
 import { vcpusOf } from '#api/domain/cpu.ts';
 import { isConventional, type Interface, type Network } from '#api/domain/interface.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
@@ -85,7 +85,7 @@ export function defineInterface(
 }
 
 function parseMac({ name, macAddress }: Interface, ownerUid: string, field: string, problems: FieldError[]): string {
-  if (macAddress === undefined || macAddress === '') return derivedMac(ownerUid, name);
+  if (macAddress === undefined || macAddress === '') return deriveMac(ownerUid, name);
   const mac = macAddress.toLowerCase();
   const isUnicast = (Number.parseInt(mac.slice(0, 2), 16) & 1) === 0;
   if (!MAC.test(mac) || !isUnicast) {

@@ -1,5 +1,5 @@
 /** A minimal instance, and a node that can run it. */
-import type { Domain } from '#api/domain/domain.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -12,7 +12,7 @@ export const VMI_UID = '7e1c4a52-6f0b-4f52-9a57-0d6a5d3f2c11';
 export const VM_UID = '0b9fbb6c-2f43-4a53-8d0f-8d1f0c1f5a77';
 
 export function aVmi(
-  domain: Domain = {},
+  domain: DomainSpec = {},
   spec: Omit<VmiSpec, 'domain'> = {},
   owner?: string,
 ): Stored<VirtualMachineInstance> {

@@ -7,16 +7,16 @@ import type { Chipset } from '#api/chipset.ts';
 import type { Devices } from '#api/domain/devices.ts';
 import type { Disk } from '#api/domain/disk.ts';
 import type { Interface } from '#api/domain/interface.ts';
-import { isFixtureId } from '#api/fixtures.ts';
+import { isFixedDeviceId } from '#api/fixed-devices.ts';
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
 import type { KnownDevices } from '#node/definition/addresses/known-devices.ts';
 import { layoutOf } from '#node/definition/addresses/layouts.ts';
 import type { HotplugPlacement } from '#node/definition/addresses/place-hotplugged.ts';
 import { deviceBusOf } from '#node/definition/addresses/device-places.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
-import { defineLateDisk, defineLateInterface } from '#node/definition/define-late.ts';
+import { defineHotplugDisk, defineHotplugInterface } from '#node/definition/define-hotplug.ts';
 import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';
-import { learnedFrom } from '#node/definition/learned-from.ts';
+import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
 import { anInput, aVmi } from '#node/definition/testing/a-vmi.ts';
 
 /** Low enough that places do not run out; otherwise the place of a device that is gone would be reused. */
@@ -213,13 +213,13 @@ export class RecordedVm {
   }
 
   #plugNic({ name }: Interface): void {
-    this.#plug(defineLateInterface({ vmi: this.#vmi(), name, current: this.#running(), known: this.#record }));
+    this.#plug(defineHotplugInterface({ vmi: this.#vmi(), name, current: this.#running(), known: this.#record }));
   }
 
   /** If it cannot be hotplugged, it is added at the next start. */
   #plugDisk({ name }: Disk): void {
     const medium = { source: { path: `/data/${name}.img`, format: 'raw' as const }, readonly: false };
-    this.#plug(defineLateDisk({ vmi: this.#vmi(), name, current: this.#running(), known: this.#record, medium }));
+    this.#plug(defineHotplugDisk({ vmi: this.#vmi(), name, current: this.#running(), known: this.#record, medium }));
   }
 
   #plug({ device }: HotplugPlacement): void {
@@ -245,7 +245,7 @@ export class RecordedVm {
 
   #learn(): void {
     const guest = this.#running();
-    const learned: LearnedDevice[] = learnedFrom(guest);
+    const learned: LearnedDevice[] = toLearnedDevices(guest);
     const ids = new Set(learned.map(({ id }) => id));
     const kept = this.#record.devices.filter(({ id }) => !ids.has(id));
     this.#record = { machine: guest.machine, devices: [...learned, ...kept] };
@@ -257,7 +257,7 @@ export class RecordedVm {
    */
   #gone(next: DomainDefinition | undefined): string[] {
     const ids = new Set(next?.devices.map(({ id }) => id));
-    return this.#record.devices.map(({ id }) => id).filter((id) => isFixtureId(id) && !ids.has(id));
+    return this.#record.devices.map(({ id }) => id).filter((id) => isFixedDeviceId(id) && !ids.has(id));
   }
 
   #running(): DomainDefinition {

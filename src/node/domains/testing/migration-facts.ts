@@ -7,7 +7,7 @@ import { timestamp } from '#lib/clock.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
 import { reportedStatus } from '#node/domains/vmi-report.ts';
-import type { Domain, DomainState } from '#node/hypervisor/hypervisor.ts';
+import type { DomainInfo, DomainState } from '#node/hypervisor/hypervisor.ts';
 import type { DomainMigration } from '#node/hypervisor/migration.ts';
 import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
 import type { MigrationNotes } from '#node/migration/migrations.ts';
@@ -27,7 +27,7 @@ export const REQUESTED: MigrationState = {
   targetPod: 'launcher-2',
   startTimestamp: timestamp(NOW),
 };
-const inspection = { definition: { ...aDefinition(), devices: [] }, leaving: [] };
+const inspection = { definition: { ...aDefinition(), devices: [] }, unplugging: [] };
 const reading = { devices: [], hash: 'h1', revision: 7 };
 
 export interface MigrationFacts {
@@ -73,7 +73,7 @@ export function aWorld(facts: MigrationFacts): DomainWorld {
     leaving = [],
     noDomain,
   } = facts;
-  const domain: Domain = {
+  const domain: DomainInfo = {
     ...{ id: 'u', name: 'ns/db', machine: 'pc-q35-7.2', startedAtMs: NOW, current, deviceEvents: 0 },
     ...(record && { migration: record }),
   };
@@ -91,7 +91,7 @@ export function aWorld(facts: MigrationFacts): DomainWorld {
     pod: facts.noPod ? undefined : aPod(facts),
     vmi: facts.noVmi ? undefined : { ...vmi, status: reported },
     domain: noDomain ? undefined : domain,
-    inspection: { ...inspection, leaving },
+    inspection: { ...inspection, unplugging: leaving },
     ...{ reading, readingDueAtMs: 0, hotplugNotes: new Map(), stop: undefined, attempt: facts.attempt },
     ...(notes && { migration: notes }),
     ...{ node, nowMs: NOW + (facts.afterMs ?? 0), elapsedMs: 0 },

@@ -9,8 +9,8 @@ import type { TestContext } from 'node:test';
 import type { HostAnswer, HostVerb, HostVm } from '#api/host-api.ts';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
-import { DeviceBook } from '#node/domains/device-book.ts';
-import { Turns } from '#node/domains/turns.ts';
+import { DeviceReadings } from '#node/domains/device-readings.ts';
+import { DomainLocks } from '#node/domains/domain-locks.ts';
 import type { HostApi } from '#node/endpoint/endpoint-agent.ts';
 import { AgentReader } from '#node/guest-agent/agent-reader.ts';
 import { openHostApi } from '#node/host-api/host-api.ts';
@@ -55,9 +55,9 @@ export async function startHostScene(t: TestContext): Promise<HostScene> {
       guestUser: undefined,
       devDir: join(dir, 'dev'),
       hypervisor,
-      book: new DeviceBook({ hypervisor, clock }),
+      book: new DeviceReadings({ hypervisor, clock }),
       agents,
-      turns: new Turns(),
+      turns: new DomainLocks(),
       capabilities: await hypervisor.capabilities(),
       clock,
       log: silentLog,

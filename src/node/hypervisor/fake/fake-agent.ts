@@ -4,7 +4,7 @@
  */
 import { duplexPair, type Duplex } from 'node:stream';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { GuestAgentError, type AgentCommand, type GuestPort } from '../guest-lines.ts';
+import { GuestAgentError, type AgentCommand, type GuestPort } from '../guest-access.ts';
 import { HypervisorError } from '../hypervisor.ts';
 
 /** The agent's answers by command. An Error is a refusal; a function is called each time. */

@@ -10,11 +10,11 @@ import {
   HypervisorError,
   type CopyState,
   type DiskCopy,
-  type Domain,
+  type DomainInfo,
   type DomainInspection,
   type DomainState,
 } from '../hypervisor.ts';
-import { GuestAgentError, type AgentCommand, type GuestPort } from '../guest-lines.ts';
+import { GuestAgentError, type AgentCommand, type GuestPort } from '../guest-access.ts';
 import type { DomainMigration } from '../migration.ts';
 import { answerAgentCommand, FakePorts, type AgentAnswers, type PortServer } from './fake-agent.ts';
 import { resolveCopiedDisks, COPYING, type CopiedDisk } from './fake-copies.ts';
@@ -36,17 +36,17 @@ export interface GuestControls {
   shutDown(): void;
   crash(message: string): void;
   ignorePowerButton(): void;
-  say(text: string): void;
+  print(text: string): void;
   /** Keeps all devices until releaseDevices is called. */
   holdDevices(): void;
   /** Releases one device that the guest was asked for, or all of them. */
-  letGo(deviceId?: string): void;
+  releaseDevices(deviceId?: string): void;
   /** Writes to the guest's memory, which moves with the guest and is lost when it ends. */
-  remember(key: string, value: string): void;
-  recall(key: string): string | undefined;
+  setMemory(key: string, value: string): void;
+  getMemory(key: string): string | undefined;
   /** Writes to the persistent state. Keys that begin with `efi/` are EFI variables. */
-  keep(key: string, value: string): void;
-  kept(key: string): string | undefined;
+  writeState(key: string, value: string): void;
+  readState(key: string): string | undefined;
   /** Starts the guest agent. It stops when the guest restarts, and moves with the guest. */
   startAgent(answers?: AgentAnswers): void;
   stopAgent(): void;
@@ -84,7 +84,7 @@ export class FakeGuest implements GuestControls {
     });
   }
 
-  get domain(): Domain {
+  get domain(): DomainInfo {
     const { id, name, machine, startedAtMs, current, origin, migration } = this.record;
     const optional = { ...(origin !== undefined && { origin }), ...(migration !== undefined && { migration }) };
     const events = { deviceEvents: this.#deviceEvents, ...this.#watchdog.view };
@@ -103,7 +103,7 @@ export class FakeGuest implements GuestControls {
     if (this.record.current.state !== 'paused') return;
     const firstTime = this.record.said === '' && this.record.hasBooted !== true;
     this.#setState({ state: 'running' });
-    if (firstTime) this.say(bootBanner(this.definition));
+    if (firstTime) this.print(bootBanner(this.definition));
     if (this.record.holdsDevices !== true) this.#hotplug.release();
     if (this.record.pressed) this.powerDown();
   }
@@ -123,11 +123,11 @@ export class FakeGuest implements GuestControls {
     this.#hotplug.release();
     this.record.memory = [];
     this.#closeChannels();
-    this.say(`\r\nRestarting\r\n${bootBanner(this.definition)}`);
+    this.print(`\r\nRestarting\r\n${bootBanner(this.definition)}`);
   }
 
   shutDown(): void {
-    if (this.record.current.state !== 'ended') this.say('\r\nPower down\r\n');
+    if (this.record.current.state !== 'ended') this.print('\r\nPower down\r\n');
     this.#end({ state: 'ended', how: 'shutdown' });
   }
 
@@ -144,29 +144,29 @@ export class FakeGuest implements GuestControls {
     this.#onChange(false);
   }
 
-  say(text: string): void {
+  print(text: string): void {
     const bytes = Buffer.from(text);
     this.record.said = (this.record.said + bytes.toString('latin1')).slice(-MAX_CONSOLE_CHARACTERS);
     this.#onChange(false);
     for (const console of this.#consoles ?? []) console.push(bytes);
   }
 
-  remember(key: string, value: string): void {
+  setMemory(key: string, value: string): void {
     this.#assertRunning();
     this.record.memory = [...new Map([...(this.record.memory ?? []), [key, value]])];
     this.#onChange(false);
   }
 
-  recall(key: string): string | undefined {
+  getMemory(key: string): string | undefined {
     return new Map(this.record.memory).get(key);
   }
 
-  keep(key: string, value: string): void {
+  writeState(key: string, value: string): void {
     this.#assertRunning();
     this.#states.write(this.#stateDirectory(), key, value);
   }
 
-  kept(key: string): string | undefined {
+  readState(key: string): string | undefined {
     return this.#states.read(this.#stateDirectory()).get(key);
   }
 
@@ -258,7 +258,7 @@ export class FakeGuest implements GuestControls {
     return this.definition.devices.some(({ type }) => type === 'agent-channel');
   }
 
-  get #channelStatus(): Pick<Domain, 'agent' | 'frozenUntilMs'> {
+  get #channelStatus(): Pick<DomainInfo, 'agent' | 'frozenUntilMs'> {
     const { agent, frozen, current } = this.record;
     // Most guests have no agent; with thousands of guests, reading each definition would be slow.
     if (current.state === 'ended') return {};
@@ -276,7 +276,7 @@ export class FakeGuest implements GuestControls {
 
   get inspection(): DomainInspection {
     const hasEnded = this.record.current.state === 'ended';
-    return { definition: this.definition, leaving: hasEnded ? [] : this.#hotplug.unplugging };
+    return { definition: this.definition, unplugging: hasEnded ? [] : this.#hotplug.unplugging };
   }
 
   plug(device: PluggableDevice): void {
@@ -296,7 +296,7 @@ export class FakeGuest implements GuestControls {
     this.#onChange(false);
   }
 
-  letGo(deviceId?: string): void {
+  releaseDevices(deviceId?: string): void {
     this.#hotplug.release(deviceId);
   }
 
@@ -341,7 +341,7 @@ export class FakeGuest implements GuestControls {
     const console: Duplex = new Duplex({
       read: () => undefined,
       write: (chunk: Buffer, _encoding, done) => {
-        if (this.record.current.state === 'running') this.say(chunk.toString().replaceAll('\r', '\r\n'));
+        if (this.record.current.state === 'running') this.print(chunk.toString().replaceAll('\r', '\r\n'));
         done();
       },
       destroy: (error, done) => {

@@ -10,7 +10,7 @@ import { newUid } from '#lib/ids.ts';
 import { invariant } from '#lib/invariant.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import type { CopyState, DiskCopy } from '../hypervisor.ts';
-import type { Incoming, SourceStep, TargetStep } from '../migration.ts';
+import type { IncomingMigration, SourceStep, TargetStep } from '../migration.ts';
 import type { CopiedDisk } from './fake-copies.ts';
 import { closeFakeEndpoint, closeUnknownEndpoints, openFakeEndpoint, assertRunsOnOneHost } from './fake-endpoints.ts';
 import { FakeGuest } from './fake-guest.ts';
@@ -22,13 +22,13 @@ const PRIVATE_FILE = 0o600;
 const ID = /^[a-z0-9][a-z0-9-]{0,62}$/;
 
 export interface HostHolder {
-  changed(id: string): void;
+  onChange(id: string): void;
   /** Another hypervisor has taken the host. */
-  lost(): void;
+  onLost(): void;
 }
 
 /** Content of the guests' disks, for tests that read and write it. */
-export interface DiskTexts {
+export interface DiskContents {
   /** Returns undefined if the disk has no content to move. */
   readDisk(path: string): string | undefined;
   writeDisk(path: string, text: string): void;
@@ -42,7 +42,7 @@ export class FakeHost {
   /** Guests that are sent while this is true stay in transit until finishSends; other sends finish at once. */
   holdSends = false;
   /** Content of disks, which moves with the guest. */
-  disks: DiskTexts | undefined;
+  disks: DiskContents | undefined;
   /**
    * Called when a migration step is on disk. An error that it throws stops everything at this point, as kill -9 would.
    */
@@ -70,12 +70,12 @@ export class FakeHost {
   }
 
   /** Makes this holder the one that is notified of changes; the previous holder loses the host. */
-  hold(holder: HostHolder): void {
+  acquire(holder: HostHolder): void {
     if (this.#holder === holder) return;
     const previous = this.#holder;
     this.#holder = holder;
     for (const guest of this.#guests.values()) guest.dropConnections();
-    previous?.lost();
+    previous?.onLost();
   }
 
   release(holder: HostHolder): void {
@@ -92,12 +92,12 @@ export class FakeHost {
     return this.#guests.get(id);
   }
 
-  begin(definition: DomainDefinition, options: { startedAtMs: number; paused: boolean }): void {
+  addGuest(definition: DomainDefinition, options: { startedAtMs: number; paused: boolean }): void {
     this.#register(newGuestRecord(definition, options));
   }
 
   /** Adds a guest that waits for incoming data. Returns the endpoint to which the data must be sent. */
-  addIncomingGuest(definition: DomainDefinition, incoming: Incoming): string {
+  addIncomingGuest(definition: DomainDefinition, incoming: IncomingMigration): string {
     const endpoint = openFakeEndpoint(this.#dir);
     this.#register(newIncomingRecord(definition, incoming, endpoint));
     return endpoint;
@@ -138,14 +138,14 @@ export class FakeHost {
     invariant(ID.test(record.id), `the domain id ${JSON.stringify(record.id)} is a uid`);
     this.#saveRecord(record);
     this.#addGuestFor(record);
-    this.#holder?.changed(record.id);
+    this.#holder?.onChange(record.id);
   }
 
   #addGuestFor(record: GuestRecord): void {
     const guest = new FakeGuest(record, this.states, (stateChanged) => {
       this.#checkEndpoint(record);
       this.#saveRecord(record);
-      if (stateChanged) this.#holder?.changed(record.id);
+      if (stateChanged) this.#holder?.onChange(record.id);
     });
     this.#guests.set(record.id, guest);
   }

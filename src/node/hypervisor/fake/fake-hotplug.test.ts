@@ -31,14 +31,14 @@ describe('devices of simulated guests', () => {
     hypervisor.guest(id).holdDevices();
     await hypervisor.unplug(id, DISK.id);
     await hypervisor.unplug(id, SCSI.id);
-    assert.deepEqual(hypervisor.inspect(id)?.leaving, [DISK.id, SCSI.id]);
+    assert.deepEqual(hypervisor.inspect(id)?.unplugging, [DISK.id, SCSI.id]);
     assert.equal(hypervisor.get(id)?.deviceEvents, 0);
     const changes: string[] = [];
     hypervisor.onChange((changed) => changes.push(changed));
 
-    hypervisor.guest(id).letGo(SCSI.id);
-    assert.deepEqual(hypervisor.inspect(id)?.leaving, [DISK.id]);
-    hypervisor.guest(id).letGo();
+    hypervisor.guest(id).releaseDevices(SCSI.id);
+    assert.deepEqual(hypervisor.inspect(id)?.unplugging, [DISK.id]);
+    hypervisor.guest(id).releaseDevices();
 
     assert.ok(!idsOf().includes(DISK.id) && !idsOf().includes(SCSI.id));
     assert.equal(hypervisor.get(id)?.deviceEvents, 2);
@@ -47,7 +47,7 @@ describe('devices of simulated guests', () => {
 
   it('stay plugged without an unplug request', async () => {
     const { hypervisor, id, idsOf } = await aGuest();
-    hypervisor.guest(id).letGo();
+    hypervisor.guest(id).releaseDevices();
     assert.ok(idsOf().includes(DISK.id));
   });
 
@@ -76,9 +76,9 @@ describe('devices of simulated guests', () => {
       const next = createFakeHypervisor({ clock: new FakeClock(), dir });
       await next.adopt();
 
-      const want: DomainInspection = { ...before!, leaving: [] };
+      const want: DomainInspection = { ...before!, unplugging: [] };
       assert.deepEqual(next.inspect(id), want);
-      next.guest(id).letGo();
+      next.guest(id).releaseDevices();
       assert.ok(next.inspect(id)?.definition.devices.every((device) => device.id !== DISK.id));
     } finally {
       rmSync(dir, { recursive: true });

@@ -126,7 +126,7 @@ describe('fake hypervisor', () => {
 
   it('keeps only the end of the console output', async () => {
     const { hypervisor, id } = await aGuest();
-    for (let i = 0; i < 100; i++) hypervisor.guest(id).say(`${i} `.padEnd(1024, '.'));
+    for (let i = 0; i < 100; i++) hypervisor.guest(id).print(`${i} `.padEnd(1024, '.'));
     const log = await hypervisor.readConsoleLog(id);
     assert.equal(log.length, 16 * 1024);
     assert.ok(log.includes('99 ..'));

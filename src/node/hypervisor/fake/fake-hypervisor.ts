@@ -7,19 +7,25 @@ import type { Duplex } from 'node:stream';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
-import { learnedFrom } from '#node/definition/learned-from.ts';
+import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
 import {
   HypervisorError,
   type Capabilities,
   type CopyState,
   type DiskCopy,
-  type Domain,
+  type DomainInfo,
   type DomainInspection,
   type Hypervisor,
   type MachineType,
 } from '../hypervisor.ts';
-import type { AgentCommand, FreezeOptions, GuestPort } from '../guest-lines.ts';
-import type { Incoming, MigrationDoor, Outgoing, SendOptions, Sent } from '../migration.ts';
+import type { AgentCommand, FreezeOptions, GuestPort } from '../guest-access.ts';
+import type {
+  IncomingMigration,
+  MigrationEndpoint,
+  OutgoingMigration,
+  SendOptions,
+  TransferredState,
+} from '../migration.ts';
 import { resolveCopiedDisks, type CopiedDisk } from './fake-copies.ts';
 import { FakeFreezes } from './fake-freezes.ts';
 import type { FakeGuest, GuestControls } from './fake-guest.ts';
@@ -77,10 +83,10 @@ class SimulatedHypervisor implements FakeHypervisor {
   readonly #freezes: FakeFreezes;
   #holdsHost = false;
   readonly #holder: HostHolder = {
-    changed: (id: string) => {
+    onChange: (id: string) => {
       for (const listener of this.#listeners) listener(id);
     },
-    lost: () => this.#dropHost(),
+    onLost: () => this.#dropHost(),
   };
 
   constructor({ clock, dir, host, machines, latencyMs, copyImages, images, states }: FakeHypervisorOptions) {
@@ -99,7 +105,7 @@ class SimulatedHypervisor implements FakeHypervisor {
 
   async adopt(): Promise<void> {
     this.#holdsHost = true;
-    this.host.hold(this.#holder);
+    this.host.acquire(this.#holder);
     for (const guest of this.host.guests()) {
       const { migration, current } = guest.record;
       if (migration?.step === 'committed' && current.state === 'incoming') target.commitGuest(this.host, guest);
@@ -107,11 +113,11 @@ class SimulatedHypervisor implements FakeHypervisor {
     this.#freezes.adopt();
   }
 
-  list(): readonly Domain[] {
+  list(): readonly DomainInfo[] {
     return this.#holdsHost ? [...this.host.guests()].map(({ domain }) => domain) : [];
   }
 
-  get(id: string): Domain | undefined {
+  get(id: string): DomainInfo | undefined {
     return this.#holdsHost ? this.host.guest(id)?.domain : undefined;
   }
 
@@ -131,7 +137,7 @@ class SimulatedHypervisor implements FakeHypervisor {
     if (this.host.guest(definition.id) !== undefined) return;
     this.#throwInjectedFailure('create');
     this.#checkMachine(definition);
-    this.host.begin(definition, { startedAtMs: this.#clock.now(), paused });
+    this.host.addGuest(definition, { startedAtMs: this.#clock.now(), paused });
   }
 
   async pause(id: string): Promise<void> {
@@ -175,7 +181,7 @@ class SimulatedHypervisor implements FakeHypervisor {
   }
 
   async learn(id: string): Promise<readonly LearnedDevice[]> {
-    return learnedFrom(this.#liveGuest(id, 'learn the devices of').definition);
+    return toLearnedDevices(this.#liveGuest(id, 'learn the devices of').definition);
   }
 
   inspect(id: string): DomainInspection | undefined {
@@ -272,13 +278,13 @@ class SimulatedHypervisor implements FakeHypervisor {
 
   readonly workingDir = (): undefined => undefined;
 
-  async send(id: string, outgoing: Outgoing, options: SendOptions): Promise<void> {
+  async send(id: string, outgoing: OutgoingMigration, options: SendOptions): Promise<void> {
     const guest = this.#changeableGuest(id, 'send');
     const failure = this.#failures.send.shift();
     await source.send(this.host, guest, outgoing, { ...options, images: this.#images, failure });
   }
 
-  async switchOver(id: string): Promise<Sent> {
+  async switchOver(id: string): Promise<TransferredState> {
     return source.switchOver(this.host, this.#knownGuest(id, 'switch over'));
   }
 
@@ -290,15 +296,15 @@ class SimulatedHypervisor implements FakeHypervisor {
     source.leave(this.host, this.#knownGuest(id, 'end'));
   }
 
-  async takeBack(id: string): Promise<void> {
+  async abortMigration(id: string): Promise<void> {
     source.abortMigration(this.host, this.#knownGuest(id, 'abort the migration of'));
   }
 
   async receive(
     definition: DomainDefinition,
-    incoming: Incoming,
+    incoming: IncomingMigration,
     { signal }: { signal?: AbortSignal },
-  ): Promise<MigrationDoor> {
+  ): Promise<MigrationEndpoint> {
     signal?.throwIfAborted();
     this.#checkHoldsHost(`receive domain "${definition.name}"`);
     const existing = this.host.guest(definition.id);
@@ -308,7 +314,7 @@ class SimulatedHypervisor implements FakeHypervisor {
     return target.receive(this.host, definition, incoming);
   }
 
-  async store(id: string, sent: Sent, { signal }: { signal?: AbortSignal }): Promise<void> {
+  async store(id: string, sent: TransferredState, { signal }: { signal?: AbortSignal }): Promise<void> {
     signal?.throwIfAborted();
     const guest = this.#knownGuest(id, 'store');
     this.#throwInjectedFailure('store');

@@ -8,7 +8,7 @@ import { FakeClock } from '#client/testing/fake-clock.ts';
 import { newUid } from '#lib/ids.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
-import type { Incoming, MovingDisk, Outgoing, Sent } from '../migration.ts';
+import type { IncomingMigration, MovingDisk, OutgoingMigration, TransferredState } from '../migration.ts';
 import { aDefinition, aDisk } from '../testing/a-definition.ts';
 import { assertRunsOnOneHost } from './fake-endpoints.ts';
 import type { FakeHost } from './fake-host.ts';
@@ -26,33 +26,36 @@ describe('a migrating simulated guest', () => {
     const scene = await aScene();
     const { source, target, id } = scene;
     source.host.holdSends = true;
-    source.guest(id).remember('early', '1');
+    source.guest(id).setMemory('early', '1');
     const sending = scene.send();
-    source.guest(id).remember('late', '2');
+    source.guest(id).setMemory('late', '2');
     source.host.finishSends();
     await sending;
     await scene.arrive(await source.switchOver(id));
 
     assert.deepEqual(
-      ['early', 'late'].map((key) => target.guest(id).recall(key)),
+      ['early', 'late'].map((key) => target.guest(id).getMemory(key)),
       ['1', '2'],
     );
-    assert.equal(target.guest(id).recall('never'), undefined);
+    assert.equal(target.guest(id).getMemory('never'), undefined);
   });
 
   it('moves its persistent state to the target, and writes only there afterwards', async () => {
     const scene = await aScene();
     const { source, target, id } = scene;
-    source.guest(id).keep('tpm', 'secret');
-    source.guest(id).keep('efi/BootOrder', '0001');
+    source.guest(id).writeState('tpm', 'secret');
+    source.guest(id).writeState('efi/BootOrder', '0001');
     await scene.send();
     const sent = await source.switchOver(id);
     assert.ok(sent.nvram?.includes('BootOrder') === true && !sent.nvram.includes('tpm'));
     assert.equal(target.host.states.read('/state/b').size, 0);
     await scene.arrive(sent);
-    target.guest(id).keep('tpm', 'newer');
+    target.guest(id).writeState('tpm', 'newer');
 
-    assert.deepEqual([target.guest(id).kept('tpm'), target.guest(id).kept('efi/BootOrder')], ['newer', '0001']);
+    assert.deepEqual(
+      [target.guest(id).readState('tpm'), target.guest(id).readState('efi/BootOrder')],
+      ['newer', '0001'],
+    );
     assert.equal(source.host.states.read('/state/a').get('tpm'), 'secret');
   });
 
@@ -64,7 +67,7 @@ describe('a migrating simulated guest', () => {
     await target.pause(id);
     await target.resume(id);
     assert.equal((await target.readConsoleLog(id)).toString(), '');
-    assert.throws(() => source.guest(id).remember('a', 'b'), /only a running guest acts/);
+    assert.throws(() => source.guest(id).setMemory('a', 'b'), /only a running guest acts/);
   });
 
   it('boots on the target if it never ran before', async () => {
@@ -78,10 +81,10 @@ describe('a migrating simulated guest', () => {
 
   it('loses its memory on a restart', async () => {
     const { source, id } = await aScene();
-    source.guest(id).remember('a', '1');
-    source.guest(id).keep('b', '2');
+    source.guest(id).setMemory('a', '1');
+    source.guest(id).writeState('b', '2');
     await source.reset(id);
-    assert.deepEqual([source.guest(id).recall('a'), source.guest(id).kept('b')], [undefined, '2']);
+    assert.deepEqual([source.guest(id).getMemory('a'), source.guest(id).readState('b')], [undefined, '2']);
   });
 
   it('acts on the target on a power button pressed during the switchover', async () => {
@@ -145,7 +148,7 @@ describe('a migrating simulated guest', () => {
     it(`continues at the source if ${why}`, async () => {
       const scene = await aScene();
       await assert.rejects(run(scene), HypervisorError);
-      await scene.source.takeBack(scene.id);
+      await scene.source.abortMigration(scene.id);
       assert.deepEqual(scene.source.get(scene.id)?.current, { state: 'running' });
       assert.deepEqual(scene.target.get(scene.id)?.current, { state: 'incoming' });
     });
@@ -159,8 +162,8 @@ describe('a migrating simulated guest', () => {
         try {
           const scene = await aScene(dir === undefined ? {} : { dir });
           const { id } = scene;
-          scene.source.guest(id).remember('a', '1');
-          scene.source.guest(id).keep('tpm', '2');
+          scene.source.guest(id).setMemory('a', '1');
+          scene.source.guest(id).writeState('tpm', '2');
           const dies = (_: string, step: string) => {
             if (step === cut) throw new Error('killed');
           };
@@ -176,13 +179,13 @@ describe('a migrating simulated guest', () => {
             await target.commit(id);
             await source.leave(id);
           } else {
-            await source.takeBack(id);
+            await source.abortMigration(id);
             await target.destroy(id);
           }
 
           const [stays, goes] = hasMigrated ? [target, source] : [source, target];
           assert.deepEqual(stays.get(id)?.current, { state: 'running' });
-          assert.deepEqual([stays.guest(id).recall('a'), stays.guest(id).kept('tpm')], ['1', '2']);
+          assert.deepEqual([stays.guest(id).getMemory('a'), stays.guest(id).readState('tpm')], ['1', '2']);
           assert.equal(goes.get(id)?.current.state, 'ended');
         } finally {
           if (dir !== undefined) rmSync(dir, { recursive: true });
@@ -222,7 +225,7 @@ describe('a migrating simulated guest', () => {
     const { source, target, id } = scene;
     await scene.send();
     await target.store(id, await source.switchOver(id), {});
-    await source.takeBack(id);
+    await source.abortMigration(id);
     await assert.rejects(target.commit(id), /a guest runs on one host at a time/);
   });
 
@@ -247,7 +250,7 @@ describe('a migrating simulated guest', () => {
     try {
       const scene = await aScene();
       const { source, id, outgoing } = scene;
-      const forged: Outgoing = { ...outgoing, door: { memory: dir } };
+      const forged: OutgoingMigration = { ...outgoing, endpoint: { memory: dir } };
       await assert.rejects(source.send(id, forged, { signal: new AbortController().signal }), HypervisorError);
       assert.ok(existsSync(dir));
       assert.deepEqual(readdirSync(dir), []);
@@ -286,15 +289,22 @@ async function aScene({ definition = DEFINITION, change, moving = [], dir, pause
   const opened = { source: await open(dir && join(dir, 'source')), target: await open(dir && join(dir, 'target')) };
   const { source, target } = opened;
   await source.create(own, { paused });
-  const reach: Incoming['reach'] = { is: 'network', host: '127.0.0.1' };
-  const incoming: Incoming = { uid: newUid(), peer: 'a', startedAtMs: 0, paused, disks: moving, reach };
+  const reach: IncomingMigration['transport'] = { type: 'network', host: '127.0.0.1' };
+  const incoming: IncomingMigration = {
+    uid: newUid(),
+    peer: 'a',
+    startedAtMs: 0,
+    paused,
+    disks: moving,
+    transport: reach,
+  };
   const endpoint = await target.receive({ ...retargeted(own), ...change }, incoming, {});
-  const outgoing: Outgoing = {
-    ...{ uid: incoming.uid, peer: 'b', door: endpoint, disks: moving },
+  const outgoing: OutgoingMigration = {
+    ...{ uid: incoming.uid, peer: 'b', endpoint, disks: moving },
     ...{ bytesPerSecond: 0, autoConverge: false },
   };
   const send = () => source.send(id, outgoing, { signal: new AbortController().signal });
-  const arrive = async (sent: Sent) => {
+  const arrive = async (sent: TransferredState) => {
     await target.store(id, sent, {});
     await source.recordMigrated(id);
     await target.commit(id);

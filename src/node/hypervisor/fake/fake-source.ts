@@ -3,15 +3,15 @@
  * transit. Its state is packed after it was paused, so that nothing it did before is lost.
  */
 import type { DiskSource, DomainDefinition } from '#node/definition/domain-definition.ts';
-import { learnedFrom } from '#node/definition/learned-from.ts';
+import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import type {
   DomainMigration,
   MovingDisk,
-  Outgoing,
+  OutgoingMigration,
   SendOptions,
   SendProgress,
-  Sent,
+  TransferredState,
   SourceStep,
 } from '../migration.ts';
 import {
@@ -41,15 +41,15 @@ export interface FakeSendOptions extends SendOptions {
 export async function send(
   host: FakeHost,
   guest: FakeGuest,
-  outgoing: Outgoing,
+  outgoing: OutgoingMigration,
   options: FakeSendOptions,
 ): Promise<void> {
   const { record } = guest;
-  const { uid, peer, door, disks } = outgoing;
+  const { uid, peer, endpoint, disks } = outgoing;
   const { signal, onProgress, images, failure } = options;
   signal.throwIfAborted();
   if (record.door !== undefined) assertRunsOnOneHost(record.door, host.name, false);
-  record.door = door.memory;
+  record.door = endpoint.memory;
   record.goesOn = record.current.state === 'running';
   record.movingDisks = disks.map(({ deviceId }) => deviceId);
   record.handedOver = false;
@@ -62,14 +62,14 @@ export async function send(
   if (images !== undefined) await moveImages(images, guest.definition, outgoing);
   await waitInTransit(host, guest, signal);
   if (failure !== undefined) throw failure;
-  if (!isEndpointOpen(door.memory)) throw closedEndpointError(door.memory);
+  if (!isEndpointOpen(endpoint.memory)) throw closedEndpointError(endpoint.memory);
   if (record.migration !== sending || record.current.state === 'ended')
     throw migrationError('send', guest, 'the migration was aborted');
   guest.recordMigrationStep(sending, { state: 'paused', why: 'migration' });
   onProgress?.(simulatedProgress(totalBytes, totalBytes));
 }
 
-export function switchOver(host: FakeHost, guest: FakeGuest): Sent {
+export function switchOver(host: FakeHost, guest: FakeGuest): TransferredState {
   const { record, definition } = guest;
   const { migration, current, door: endpoint } = record;
   const isPausedByMigration = current.state === 'paused' && current.why === 'migration';
@@ -118,7 +118,7 @@ export function abortMigration(host: FakeHost, guest: FakeGuest): void {
 /** Returns the part of a definition that must be the same on both sides. */
 export function machineFingerprint(definition: DomainDefinition): string {
   const { machine, cpu, memoryKib, firmware, acpi, smm } = definition;
-  return JSON.stringify({ machine, cpu, memoryKib, firmware, acpi, smm, devices: learnedFrom(definition) });
+  return JSON.stringify({ machine, cpu, memoryKib, firmware, acpi, smm, devices: toLearnedDevices(definition) });
 }
 
 export function hasPersistentVariables({ firmware, state }: DomainDefinition): boolean {
@@ -180,9 +180,13 @@ function packGuest(host: FakeHost, { record, definition }: FakeGuest): Omit<Tran
 }
 
 /** Overlays are not copied: simulated guests do not write, so the target's new overlay is equal. */
-async function moveImages(images: RealImages, definition: DomainDefinition, outgoing: Outgoing): Promise<void> {
+async function moveImages(
+  images: RealImages,
+  definition: DomainDefinition,
+  outgoing: OutgoingMigration,
+): Promise<void> {
   const from = diskSources(definition);
-  const to = new Map(JSON.parse(outgoing.door.disks ?? '[]') as [string, DiskSource][]);
+  const to = new Map(JSON.parse(outgoing.endpoint.disks ?? '[]') as [string, DiskSource][]);
   for (const { deviceId } of outgoing.disks.filter((disk: MovingDisk) => !disk.overlay)) {
     const [source, target] = [from.get(deviceId), to.get(deviceId)];
     if (source === undefined || target === undefined) {

@@ -3,13 +3,13 @@
  */
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
-import type { Incoming, MigrationDoor, Sent } from '../migration.ts';
+import type { IncomingMigration, MigrationEndpoint, TransferredState } from '../migration.ts';
 import { closeFakeEndpoint, readFromEndpoint, type StateEntry } from './fake-endpoints.ts';
 import type { FakeGuest } from './fake-guest.ts';
 import type { FakeHost } from './fake-host.ts';
 import { migrationError, hasPersistentVariables, machineFingerprint, diskSources } from './fake-source.ts';
 
-export function receive(host: FakeHost, definition: DomainDefinition, incoming: Incoming): MigrationDoor {
+export function receive(host: FakeHost, definition: DomainDefinition, incoming: IncomingMigration): MigrationEndpoint {
   const media = diskSources(definition);
   const missing = incoming.disks.find(({ deviceId }) => !media.has(deviceId));
   if (missing !== undefined) {
@@ -23,7 +23,7 @@ export function receive(host: FakeHost, definition: DomainDefinition, incoming: 
   return { memory, disks: JSON.stringify(incoming.disks.map(({ deviceId }) => [deviceId, media.get(deviceId)])) };
 }
 
-export function store(host: FakeHost, guest: FakeGuest, sent: Sent): void {
+export function store(host: FakeHost, guest: FakeGuest, sent: TransferredState): void {
   const { record, definition } = guest;
   const { migration, door: endpoint = '', current } = record;
   if (migration?.role !== 'target')
@@ -67,7 +67,7 @@ export function commitGuest(host: FakeHost, guest: FakeGuest): void {
 }
 
 /** Returns the EFI variables, which the source's node agent sends. */
-function transferredVariables(guest: FakeGuest, { nvram }: Sent): readonly StateEntry[] {
+function transferredVariables(guest: FakeGuest, { nvram }: TransferredState): readonly StateEntry[] {
   if (!hasPersistentVariables(guest.definition)) return [];
   if (nvram === undefined) throw migrationError('store', guest, 'the EFI variables have not arrived');
   return JSON.parse(nvram.toString()) as StateEntry[];

@@ -2,12 +2,12 @@
 import { invariant } from '#lib/invariant.ts';
 import type { WatchdogAction } from '#api/domain/hardware.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import type { Domain } from '../hypervisor.ts';
+import type { DomainInfo } from '../hypervisor.ts';
 
 export class FakeWatchdog {
-  #fired: Domain['watchdog'];
+  #fired: DomainInfo['watchdog'];
 
-  get view(): Pick<Domain, 'watchdog'> {
+  get view(): Pick<DomainInfo, 'watchdog'> {
     return this.#fired === undefined ? {} : { watchdog: this.#fired };
   }
 

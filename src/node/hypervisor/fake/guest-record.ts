@@ -2,7 +2,7 @@
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import type { FreezeRecord } from '../guest-freeze.ts';
 import type { DomainState } from '../hypervisor.ts';
-import type { DomainMigration, Incoming } from '../migration.ts';
+import type { DomainMigration, IncomingMigration } from '../migration.ts';
 import type { AgentAnswers, FakeAgentState } from './fake-agent.ts';
 import type { FakeCopy } from './fake-copies.ts';
 import type { StateEntry } from './fake-endpoints.ts';
@@ -69,7 +69,7 @@ export function newGuestRecord(
 
 export function newIncomingRecord(
   definition: DomainDefinition,
-  { uid, peer, startedAtMs, paused }: Incoming,
+  { uid, peer, startedAtMs, paused }: IncomingMigration,
   endpoint: string,
 ): GuestRecord {
   return {

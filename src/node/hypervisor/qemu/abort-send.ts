@@ -1,8 +1,8 @@
 /** Aborts a migration at its source, whatever QEMU is doing, also for the migration of an earlier process. */
 import { HypervisorError } from '../hypervisor.ts';
-import { pollOnEvents } from './bell.ts';
+import { pollOnEvents } from './event-signal.ts';
 import { ignoreRefusal } from './copy-jobs.ts';
-import { uninstallKey } from './door.ts';
+import { uninstallKey } from './migration-endpoint.ts';
 import { hasMigrationEnded, readMigrationInfo } from './migrate-status.ts';
 import { isPausedByMigration } from './migration-record.ts';
 import { clearMirrors } from './mirror.ts';

@@ -5,7 +5,7 @@ import type { Clock } from '#lib/clock.ts';
 import type { QemuContext } from './context.ts';
 import { listDomainDirs, type DomainDir } from './domain-dir.ts';
 import type { DomainRecord } from './domain-record.ts';
-import { OutlivingProcess, findProcessesBelow, type ProcessIdentity } from './process.ts';
+import { DetachedProcess, findProcessesBelow, type ProcessIdentity } from './process.ts';
 import { QemuDomain } from './qemu-domain.ts';
 import { qemuMarker } from './start.ts';
 import { swtpmMarker } from './swtpm.ts';
@@ -96,8 +96,8 @@ async function adoptDomain(
   const domain = new QemuDomain({
     dir,
     record: { ...record, started },
-    qemu: new OutlivingProcess(started.qemu, context.clock),
-    swtpm: started.swtpm && new OutlivingProcess(started.swtpm, context.clock),
+    qemu: new DetachedProcess(started.qemu, context.clock),
+    swtpm: started.swtpm && new DetachedProcess(started.swtpm, context.clock),
     context,
     onChange,
   });
@@ -124,8 +124,8 @@ async function removeInterruptedStart(
 
 async function killAll(processes: readonly ProcessIdentity[], clock: Clock): Promise<void> {
   for (const identity of processes) {
-    const process = new OutlivingProcess(identity, clock);
+    const process = new DetachedProcess(identity, clock);
     await process.kill('SIGKILL');
-    await process.gone(KILL_MS);
+    await process.waitForExit(KILL_MS);
   }
 }

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { duplexPair, type Duplex } from 'node:stream';
 import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import { GuestAgentError, type AgentErrorReason } from '#node/hypervisor/guest-lines.ts';
+import { GuestAgentError, type AgentErrorReason } from '#node/hypervisor/guest-access.ts';
 import { AgentConnection } from '#node/hypervisor/qemu/agent-connection.ts';
 
 interface Command {
@@ -60,7 +60,7 @@ function scene(answer: Answer = answerAsAgent, { holds = false }: { holds?: bool
   };
 }
 const hasReason = (fault: AgentErrorReason) => (error: unknown) =>
-  error instanceof GuestAgentError && error.fault === fault;
+  error instanceof GuestAgentError && error.reason === fault;
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 test('sends nothing while no agent listens', async () => {

@@ -12,7 +12,7 @@
  */
 import type { Socket } from 'node:net';
 import type { Clock } from '#lib/clock.ts';
-import { GuestAgentError, type AgentCommand, type AskAgentOptions } from '../guest-lines.ts';
+import { GuestAgentError, type AgentCommand, type AskAgentOptions } from '../guest-access.ts';
 import type { QmpEvent } from './qmp.ts';
 
 const ANSWER_MS = 5000;

@@ -42,7 +42,7 @@ export interface JobInfo {
   readonly error?: string;
 }
 
-export async function readJobs(qmp: QmpClient): Promise<ReadonlyMap<string, JobInfo>> {
+export async function readBlockJobs(qmp: QmpClient): Promise<ReadonlyMap<string, JobInfo>> {
   const jobs = (await qmp.execute('query-jobs')) as JobInfo[];
   return new Map(jobs.map((job) => [job.id, job]));
 }
@@ -92,7 +92,7 @@ export async function closeTarget(qmp: QmpClient, copyId: string): Promise<void>
 
 /** Removes a copy in any state, even if its job still runs. */
 export async function clearCopy(qmp: QmpClient, clock: Clock, copyId: string): Promise<void> {
-  const jobs = await readJobs(qmp);
+  const jobs = await readBlockJobs(qmp);
   for (const id of [createJobName(copyId), copyName(copyId)]) {
     const job = jobs.get(id);
     if (job === undefined) continue;
@@ -118,7 +118,7 @@ export function ignoreRefusal(error: unknown): void {
 
 async function waitForConclusion(qmp: QmpClient, clock: Clock, id: string, timeoutMs: number): Promise<JobInfo> {
   const job = await poll(clock, { timeoutMs, everyMs: POLL_INTERVAL_MS }, async () => {
-    const found = (await readJobs(qmp)).get(id);
+    const found = (await readBlockJobs(qmp)).get(id);
     return found?.status === 'concluded' ? found : undefined;
   });
   if (job === undefined) throw new HypervisorError(`QEMU's job "${id}" did not end within ${timeoutMs} ms`);

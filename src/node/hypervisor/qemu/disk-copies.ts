@@ -10,7 +10,15 @@
 import type { Clock } from '#lib/clock.ts';
 import { HypervisorError, type CopyState, type DiskCopy } from '../hypervisor.ts';
 import { copyName, formatNodeName } from './arguments/block-nodes.ts';
-import { addTarget, clearCopy, closeTarget, isQemuRefusal, readJobs, startJobs, type JobInfo } from './copy-jobs.ts';
+import {
+  addTarget,
+  clearCopy,
+  closeTarget,
+  isQemuRefusal,
+  readBlockJobs,
+  startJobs,
+  type JobInfo,
+} from './copy-jobs.ts';
 import { checkFreeSpace, copySpaceBytes } from './copy-space.ts';
 import { readMedium } from './disk-size.ts';
 import type { CopyRecord } from './domain-record.ts';
@@ -73,7 +81,7 @@ export class DiskCopies {
     const ids = copies.map(({ copyId }) => copyId);
     if (this.#parts.hasEnded() && ids.every((id) => this.#find(id) !== undefined)) return;
     await withQmp('copy disks of', async (qmp) => {
-      const jobs = await readJobs(qmp);
+      const jobs = await readBlockJobs(qmp);
       const existing = ids.filter((id) => this.#hasStarted(id, jobs));
       if (existing.length === ids.length) return;
       if (existing.length > 0)
@@ -107,7 +115,7 @@ export class DiskCopies {
     if (record === undefined || record.outcome !== undefined) return record?.outcome;
     if (hasEnded()) return { state: 'failed', message: 'the guest ended before the copy was complete' };
     return withQmp('read the state of a copy of', async (qmp) => {
-      const job = (await readJobs(qmp)).get(copyName(copyId));
+      const job = (await readBlockJobs(qmp)).get(copyName(copyId));
       if (job === undefined) return undefined;
       if (job.status !== 'concluded') {
         return { state: 'copying', doneBytes: job['current-progress'], totalBytes: job['total-progress'] };

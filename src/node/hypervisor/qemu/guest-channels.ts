@@ -1,8 +1,8 @@
 /** All connections to one guest besides QEMU's monitor: its console, its agent and its ports. */
 import type { Duplex } from 'node:stream';
 import type { Log } from '#lib/log.ts';
-import { GuestAgentError, type AgentCommand, type AskAgentOptions } from '../guest-lines.ts';
-import type { Domain } from '../hypervisor.ts';
+import { GuestAgentError, type AgentCommand, type AskAgentOptions } from '../guest-access.ts';
+import type { DomainInfo } from '../hypervisor.ts';
 import { AgentConnection } from './agent-connection.ts';
 import { ConsoleLog, readConsoleLogFile } from './console-log.ts';
 import { SerialConsole } from './console.ts';
@@ -54,7 +54,7 @@ export class GuestChannels {
     });
   }
 
-  get view(): Pick<Domain, 'agent' | 'frozenUntilMs'> {
+  get view(): Pick<DomainInfo, 'agent' | 'frozenUntilMs'> {
     const { untilMs } = this.freeze;
     if (this.#agent === undefined || this.#options.hasEnded()) return {};
     const agent = this.#agent.isOpen ? 'connected' : 'disconnected';

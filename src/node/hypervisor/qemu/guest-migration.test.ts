@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import type { Outgoing } from '../migration.ts';
+import type { OutgoingMigration } from '../migration.ts';
 import { aDefinition } from '../testing/a-definition.ts';
 import { mirrorName } from './arguments/block-nodes.ts';
 import { DomainDir } from './domain-dir.ts';
@@ -21,9 +21,9 @@ const base = { uid: 'u', peer: 'other', disks: DISKS, goesOn: true };
 const SENDING: MigrationRecord = { ...base, role: 'source', step: 'sending' };
 const MIGRATED: MigrationRecord = { ...base, role: 'source', step: 'migrated' };
 const STORED: MigrationRecord = { ...base, role: 'target', step: 'stored' };
-const OUTGOING: Outgoing = {
+const OUTGOING: OutgoingMigration = {
   ...{ uid: 'u', peer: 'other', disks: DISKS, bytesPerSecond: 0, autoConverge: false },
-  door: { memory: 'tcp:10.0.0.1:49152', disks: 'tcp:10.0.0.1:49153' },
+  endpoint: { memory: 'tcp:10.0.0.1:49152', disks: 'tcp:10.0.0.1:49153' },
 };
 const { signal } = new AbortController();
 

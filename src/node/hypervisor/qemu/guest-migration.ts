@@ -4,8 +4,16 @@
  */
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
-import type { Incoming, MigrationDoor, Outgoing, SendOptions, Sent, SourceStep, TargetStep } from '../migration.ts';
-import { Bell } from './bell.ts';
+import type {
+  IncomingMigration,
+  MigrationEndpoint,
+  OutgoingMigration,
+  SendOptions,
+  TransferredState,
+  SourceStep,
+  TargetStep,
+} from '../migration.ts';
+import { EventSignal } from './event-signal.ts';
 import { readNvram } from './move-state.ts';
 import {
   isPausedByMigration,
@@ -25,7 +33,7 @@ const EVENTS: ReadonlySet<string> = new Set(['MIGRATION', 'JOB_STATUS_CHANGE', '
 
 const PAUSED_SINCE_ABORT = 'the guest is paused since an aborted migration; resume it before the next migration';
 
-export interface GuestMigrationParts extends Omit<GuestMigrationContext, 'bell'> {
+export interface GuestMigrationParts extends Omit<GuestMigrationContext, 'events'> {
   readonly definition: () => DomainDefinition;
   readonly record: () => MigrationRecord | undefined;
   /** The record is on disk when it resolves. */
@@ -54,11 +62,11 @@ export class GuestMigration {
   constructor(parts: GuestMigrationParts) {
     this.#parts = parts;
     const { clock, dir, user, files } = parts;
-    this.#context = { clock, dir, user, files, bell: new Bell() };
+    this.#context = { clock, dir, user, files, events: new EventSignal() };
   }
 
   onEvent({ name }: QmpEvent): void {
-    if (EVENTS.has(name)) this.#context.bell.notify();
+    if (EVENTS.has(name)) this.#context.events.notify();
   }
 
   /** Throws while the guest migrates or is on another node: nothing about it may change then. */
@@ -71,11 +79,11 @@ export class GuestMigration {
     this.#throwRefusal(verb, accessRefusal(this.#parts.record()));
   }
 
-  async send(outgoing: Outgoing, options: SendOptions): Promise<void> {
+  async send(outgoing: OutgoingMigration, options: SendOptions): Promise<void> {
     options.signal.throwIfAborted();
     this.#hasSentAll = false;
     const { withQmp, write, refresh, dir, record, isChanging } = this.#parts;
-    const { uid, peer, disks, door } = outgoing;
+    const { uid, peer, disks, endpoint } = outgoing;
     await withQmp('send', async (qmp) => {
       const why =
         changeRefusal(record()) ??
@@ -91,13 +99,13 @@ export class GuestMigration {
         await sendGuest(qmp, this.#context, outgoing, options);
       } finally {
         // Existing connections are not affected.
-        await removeEndpointLinks(dir, [door.memory, door.disks]).catch(() => undefined);
+        await removeEndpointLinks(dir, [endpoint.memory, endpoint.disks]).catch(() => undefined);
       }
     });
     await refresh();
   }
 
-  async switchOver(): Promise<Sent> {
+  async switchOver(): Promise<TransferredState> {
     const { disks } = this.#sourceRecord('switch over', ['sending']);
     return this.#parts.withQmp('switch over', async (qmp) => {
       await finishSend(qmp, this.#context, disks);
@@ -139,13 +147,13 @@ export class GuestMigration {
   }
 
   /** Opens the endpoint of a waiting QEMU. The record is on disk already. */
-  openEndpoint(incoming: Incoming): Promise<MigrationDoor> {
+  openEndpoint(incoming: IncomingMigration): Promise<MigrationEndpoint> {
     return this.#parts.withQmp('receive', (qmp) =>
       openEndpoint(qmp, this.#context, this.#parts.definition(), incoming),
     );
   }
 
-  async store(sent: Sent, { signal }: { signal?: AbortSignal }): Promise<void> {
+  async store(sent: TransferredState, { signal }: { signal?: AbortSignal }): Promise<void> {
     const record = this.#targetRecord('store', ['waiting', 'stored']);
     if (record.step === 'stored') return;
     await this.#parts.withQmp('store', async (qmp) => {

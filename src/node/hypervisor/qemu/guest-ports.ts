@@ -12,7 +12,7 @@ import { connect, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { Clock } from '#lib/clock.ts';
 import type { DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
-import type { GuestPort, OpenPortOptions } from '../guest-lines.ts';
+import type { GuestPort, OpenPortOptions } from '../guest-access.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import { netdevName } from './arguments/interface.ts';
 import type { QmpClient } from './qmp.ts';

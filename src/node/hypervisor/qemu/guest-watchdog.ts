@@ -1,16 +1,16 @@
 /** Tracks the watchdog of a guest: QEMU's events that it has fired, and the action it took. */
-import type { Domain } from '../hypervisor.ts';
+import type { DomainInfo } from '../hypervisor.ts';
 import type { QmpEvent } from './qmp.ts';
 
 export class GuestWatchdog {
   readonly #onChange: () => void;
-  #fired: Domain['watchdog'];
+  #fired: DomainInfo['watchdog'];
 
   constructor(changed: () => void) {
     this.#onChange = changed;
   }
 
-  get view(): Pick<Domain, 'watchdog'> {
+  get view(): Pick<DomainInfo, 'watchdog'> {
     return this.#fired === undefined ? {} : { watchdog: this.#fired };
   }
 

@@ -191,7 +191,7 @@ for (const device of [DISK, NIC]) {
     const { qemu, hotplug, state, releaseDevice } = await scene();
     await hotplug.plug(device);
     await hotplug.unplug(device.id);
-    assert.deepEqual(hotplug.inspection.leaving, [device.id]);
+    assert.deepEqual(hotplug.inspection.unplugging, [device.id]);
     assert.equal(state.changes, 1);
 
     releaseDevice(device.id);
@@ -199,7 +199,7 @@ for (const device of [DISK, NIC]) {
     await hotplug.reconcile();
 
     assert.deepEqual([qemu.left, state.record.devices], [[[], []], plain.devices]);
-    assert.deepEqual([hotplug.inspection.leaving, hotplug.events, state.changes], [[], 2, 2]);
+    assert.deepEqual([hotplug.inspection.unplugging, hotplug.events, state.changes], [[], 2, 2]);
   });
 }
 
@@ -209,11 +209,11 @@ test('keeps a device that the guest does not release, which can be requested aga
   await hotplug.unplug(DISK.id);
   qemu.refused.set('device_del', `Device ${DISK.id} is already in the process of unplug`);
   await hotplug.unplug(DISK.id);
-  assert.deepEqual(hotplug.inspection.leaving, [DISK.id]);
+  assert.deepEqual(hotplug.inspection.unplugging, [DISK.id]);
 
   hotplug.onEvent({ name: 'DEVICE_UNPLUG_GUEST_ERROR', data: { device: DISK.id, path: '' } });
 
-  assert.deepEqual(hotplug.inspection.leaving, []);
+  assert.deepEqual(hotplug.inspection.unplugging, []);
   assert.deepEqual(hotplug.inspection.definition.devices.at(-1), DISK);
   assert.deepEqual([hotplug.events, state.changes], [2, 2]);
 });
@@ -225,7 +225,7 @@ test('drops a device that QEMU no longer has', async () => {
 
   await hotplug.unplug(DISK.id);
 
-  assert.deepEqual([qemu.left, state.record.devices, hotplug.inspection.leaving], [[[], []], plain.devices, []]);
+  assert.deepEqual([qemu.left, state.record.devices, hotplug.inspection.unplugging], [[[], []], plain.devices, []]);
 });
 
 test('keeps a device in the record until QEMU has closed its medium', async () => {

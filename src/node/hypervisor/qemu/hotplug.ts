@@ -56,9 +56,9 @@ export class Hotplug {
 
   get inspection(): DomainInspection {
     const definition = this.#options.definition();
-    if (this.#unconfirmed.size === 0) return { definition, leaving: [...this.#unplugging] };
+    if (this.#unconfirmed.size === 0) return { definition, unplugging: [...this.#unplugging] };
     const devices = definition.devices.filter(({ id }) => !this.#unconfirmed.has(id));
-    return { definition: { ...definition, devices }, leaving: [...this.#unplugging] };
+    return { definition: { ...definition, devices }, unplugging: [...this.#unplugging] };
   }
 
   plug(device: PluggableDevice): Promise<void> {

@@ -11,7 +11,7 @@ import type { Chipset } from '#api/chipset.ts';
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
 import { pciAddressToMap } from '#api/pci-address.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { learnedFrom } from '#node/definition/learned-from.ts';
+import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
 import { requireChipset } from './arguments/qemu-arguments.ts';
 import type { QmpClient } from './qmp.ts';
 
@@ -130,7 +130,7 @@ export function learnDevices(
 
 /** Learns all devices of the guest with this definition. */
 export async function learnGuest(qmp: QmpClient, definition: DomainDefinition): Promise<LearnedDevice[]> {
-  return learnDevices(learnedFrom(definition), await readQomDevices(qmp), requireChipset(definition));
+  return learnDevices(toLearnedDevices(definition), await readQomDevices(qmp), requireChipset(definition));
 }
 
 function addAddress(device: LearnedDevice, qom: QomDevice, chipset: Chipset): LearnedDevice {

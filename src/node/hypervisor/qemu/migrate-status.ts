@@ -1,6 +1,6 @@
 /** The state of a migration as QEMU reports it, on either side. */
 import { HypervisorError } from '../hypervisor.ts';
-import { pollOnEvents, type WaitContext } from './bell.ts';
+import { pollOnEvents, type WaitContext } from './event-signal.ts';
 import type { QmpClient } from './qmp.ts';
 
 export interface MigrationInfo {

@@ -11,8 +11,8 @@ import type { Clock } from '#lib/clock.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import type { MovingDisk } from '../migration.ts';
 import { formatNodeName, isMirrorName, mirrorName } from './arguments/block-nodes.ts';
-import { pollOnEvents, type WaitContext } from './bell.ts';
-import { readJobs, readBlockNodes, ignoreRefusal, type JobInfo } from './copy-jobs.ts';
+import { pollOnEvents, type WaitContext } from './event-signal.ts';
+import { readBlockJobs, readBlockNodes, ignoreRefusal, type JobInfo } from './copy-jobs.ts';
 import type { QmpClient } from './qmp.ts';
 import { poll } from './timing.ts';
 
@@ -71,12 +71,12 @@ export function areReady(jobs: ReadonlyMap<string, JobInfo>, disks: readonly Mov
 /** Sends the last writes of the disks and disconnects from the target. The guest must be paused. */
 export async function finishMirrors(qmp: QmpClient, waiting: WaitContext, disks: readonly MovingDisk[]): Promise<void> {
   if (disks.length === 0) return;
-  if (!areReady(await readJobs(qmp), disks)) throw new HypervisorError('a disk has not been sent completely');
+  if (!areReady(await readBlockJobs(qmp), disks)) throw new HypervisorError('a disk has not been sent completely');
   // Cancelling a ready job completes it.
   for (const { deviceId } of disks) await qmp.execute('block-job-cancel', { device: mirrorName(deviceId) });
   const names = disks.map(({ deviceId }) => mirrorName(deviceId));
   const ended = await pollOnEvents(waiting, { timeoutMs: FINISH_MS, everyMs: POLL_INTERVAL_MS }, async () => {
-    const jobs = await readJobs(qmp);
+    const jobs = await readBlockJobs(qmp);
     return names.every((name) => jobs.get(name)?.status === 'concluded') ? jobs : undefined;
   });
   if (ended === undefined) throw new HypervisorError(`the disks were not sent completely within ${FINISH_MS} ms`);
@@ -90,7 +90,7 @@ export async function finishMirrors(qmp: QmpClient, waiting: WaitContext, disks:
 
 /** Removes all mirror jobs and nodes, in any state. */
 export async function clearMirrors(qmp: QmpClient, clock: Clock): Promise<void> {
-  const readMirrorJobs = async () => [...(await readJobs(qmp)).values()].filter(({ id }) => isMirrorName(id));
+  const readMirrorJobs = async () => [...(await readBlockJobs(qmp)).values()].filter(({ id }) => isMirrorName(id));
   for (const { id, status } of await readMirrorJobs()) {
     if (status !== 'concluded') await qmp.execute('block-job-cancel', { device: id, force: true }).catch(ignoreRefusal);
   }

@@ -3,7 +3,7 @@ import type { Clock } from '#lib/clock.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import { findFirstError, isPermanentError } from './process-log.ts';
 import { QMP_SOCKET, type DomainDir } from './domain-dir.ts';
-import type { OutlivingProcess } from './process.ts';
+import type { DetachedProcess } from './process.ts';
 import { QmpClient, type QmpOptions } from './qmp.ts';
 import { poll } from './timing.ts';
 
@@ -23,7 +23,7 @@ export interface MonitorOptions extends Pick<QmpOptions, 'onEvent' | 'onClose'> 
  */
 export async function openMonitor(
   dir: DomainDir,
-  qemu: OutlivingProcess,
+  qemu: DetachedProcess,
   { clock, timeoutMs, signal, onEvent, onClose }: MonitorOptions,
 ): Promise<QmpClient> {
   const socket = await poll(clock, { timeoutMs, everyMs: POLL_INTERVAL_MS }, async () => {
@@ -43,12 +43,12 @@ export async function openMonitor(
     if (qmp.isClosed) throw new HypervisorError('QEMU closed the connection');
     return qmp;
   } catch (error) {
-    if (await qemu.gone(EXIT_MS)) throw await exitError(dir, qemu);
+    if (await qemu.waitForExit(EXIT_MS)) throw await exitError(dir, qemu);
     throw error;
   }
 }
 
-async function exitError(dir: DomainDir, qemu: OutlivingProcess): Promise<HypervisorError> {
+async function exitError(dir: DomainDir, qemu: DetachedProcess): Promise<HypervisorError> {
   const errorText = await readQemuError(dir);
   return new HypervisorError(qemuExitText(qemu, errorText), { permanent: isPermanentError(errorText) });
 }
@@ -57,6 +57,6 @@ export async function readQemuError(dir: DomainDir): Promise<string> {
   return findFirstError(await dir.readLog('qemu.log').catch(() => ''), 'qemu-system-x86_64');
 }
 
-export function qemuExitText(qemu: OutlivingProcess, errorText: string): string {
+export function qemuExitText(qemu: DetachedProcess, errorText: string): string {
   return `QEMU ${qemu.exitText() ?? 'has exited'}${errorText === '' ? '' : `: ${errorText}`}`;
 }

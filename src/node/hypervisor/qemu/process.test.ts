@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { systemClock } from '#lib/clock.ts';
-import { isRunning, OutlivingProcess, parseStat, findProcessesBelow, spawnDetached } from './process.ts';
+import { isRunning, DetachedProcess, parseStat, findProcessesBelow, spawnDetached } from './process.ts';
 
 const LONG_MS = 20_000;
 
 async function spawned(
   command: string[],
-  run: (process: OutlivingProcess, log: () => Promise<string>, cwd: string) => Promise<void>,
+  run: (process: DetachedProcess, log: () => Promise<string>, cwd: string) => Promise<void>,
 ) {
   const cwd = await mkdtemp(join(tmpdir(), 'selfsame-process-'));
   const file = await open(join(cwd, 'log'), 'a');
@@ -22,7 +22,7 @@ async function spawned(
     await run(child, () => readFile(join(cwd, 'log'), 'utf8'), cwd);
   } finally {
     await child.kill('SIGKILL');
-    await child.gone(LONG_MS);
+    await child.waitForExit(LONG_MS);
     await rm(cwd, { recursive: true, force: true });
   }
 }
@@ -38,19 +38,19 @@ test('identifies a process by pid, start time and boot', () =>
 
 test('does not kill another process with a reused pid', () =>
   spawned(['sleep', '60'], async (child) => {
-    const mistaken = new OutlivingProcess({ ...child.identity, startTicks: '1' }, systemClock);
+    const mistaken = new DetachedProcess({ ...child.identity, startTicks: '1' }, systemClock);
     await mistaken.kill('SIGKILL');
     assert.equal(await child.isAlive(), true);
   }));
 
 test('notices the exit of a process that another process started', () =>
   spawned(['sleep', '60'], async (child) => {
-    const other = new OutlivingProcess(child.identity, systemClock);
+    const other = new DetachedProcess(child.identity, systemClock);
     assert.equal(await other.isAlive(), true);
-    assert.equal(await other.gone(0), false);
+    assert.equal(await other.waitForExit(0), false);
     await other.kill('SIGKILL');
-    assert.equal(await other.gone(LONG_MS), true);
-    assert.equal(await child.gone(LONG_MS), true);
+    assert.equal(await other.waitForExit(LONG_MS), true);
+    assert.equal(await child.waitForExit(LONG_MS), true);
     assert.equal(child.exitText(), 'was killed by SIGKILL');
     assert.equal(other.exitText(), undefined);
     await other.kill('SIGKILL');
@@ -58,14 +58,14 @@ test('notices the exit of a process that another process started', () =>
 
 test('writes output to the log, and knows the exit code', () =>
   spawned(['sh', '-c', 'echo out; echo err >&2; exit 3'], async (child, log) => {
-    assert.equal(await child.gone(LONG_MS), true);
+    assert.equal(await child.waitForExit(LONG_MS), true);
     assert.equal(child.exitText(), 'exited with code 3');
     assert.equal(await log(), 'out\nerr\n');
   }));
 
 test('starts a process with a clean environment in its own session', () =>
   spawned(['sh', '-c', 'env; cut -d" " -f6 /proc/self/stat; echo $$; exit 0'], async (child, log) => {
-    await child.gone(LONG_MS);
+    await child.waitForExit(LONG_MS);
     const lines = (await log()).trim().split('\n');
     assert.deepEqual(
       lines.filter((line) => /^[A-Z_]+=/.test(line) && !/^(?:PATH|LC_ALL|PWD|OLDPWD|SHLVL|_)=/.test(line)),

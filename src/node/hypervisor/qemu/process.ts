@@ -36,7 +36,7 @@ export interface SpawnOptions {
 export const GUEST_ENVIRONMENT = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
 const POLL_INTERVAL_MS = 20;
 
-export class OutlivingProcess {
+export class DetachedProcess {
   readonly identity: ProcessIdentity;
   readonly #clock: Clock;
   /** Set only if this process started it. */
@@ -69,7 +69,7 @@ export class OutlivingProcess {
   }
 
   /** Waits for the exit; returns whether the process exited within that time. */
-  async gone(timeoutMs: number): Promise<boolean> {
+  async waitForExit(timeoutMs: number): Promise<boolean> {
     if (this.#exited !== undefined) return (await waitAtMost(this.#clock, timeoutMs, this.#exited)) === true;
     const checkExit = async () => ((await isRunning(this.identity)) ? undefined : true);
     return (await poll(this.#clock, { timeoutMs, everyMs: POLL_INTERVAL_MS }, checkExit)) === true;
@@ -93,7 +93,7 @@ export class OutlivingProcess {
  * Starts a process in its own session, so that signals sent to us do not reach it. Rejects if the command cannot be
  * executed.
  */
-export async function spawnDetached(options: SpawnOptions, clock: Clock): Promise<OutlivingProcess> {
+export async function spawnDetached(options: SpawnOptions, clock: Clock): Promise<DetachedProcess> {
   const { command, args, cwd, user, logFd, fds = [] } = options;
   const child = spawn(command, args, {
     cwd,
@@ -109,7 +109,7 @@ export async function spawnDetached(options: SpawnOptions, clock: Clock): Promis
   const pid = child.pid as number;
   const stat = await readStat(pid);
   // Without a stat, the process has exited and was reaped; its exit code is known.
-  return new OutlivingProcess({ pid, startTicks: stat?.startTicks ?? '', bootId: await readBootId() }, clock, child);
+  return new DetachedProcess({ pid, startTicks: stat?.startTicks ?? '', bootId: await readBootId() }, clock, child);
 }
 
 export async function isRunning({ pid, startTicks, bootId }: ProcessIdentity): Promise<boolean> {

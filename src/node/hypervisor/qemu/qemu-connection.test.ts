@@ -8,13 +8,13 @@ import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { DomainDir } from './domain-dir.ts';
-import { spawnDetached, type OutlivingProcess } from './process.ts';
+import { spawnDetached, type DetachedProcess } from './process.ts';
 import { QemuConnection } from './qemu-connection.ts';
 import { waitWithClock } from './testing/wait-with-clock.ts';
 
 interface Scene {
   readonly connection: QemuConnection;
-  readonly qemu: OutlivingProcess;
+  readonly qemu: DetachedProcess;
   readonly calls: { reconnects: number; exits: number };
   /** All connections so far; the last one is the current one. */
   readonly sockets: Socket[];
@@ -90,7 +90,7 @@ test('does not reconnect to a QEMU that has exited', { timeout }, () =>
 test('notices on connecting that QEMU has exited', { timeout }, () =>
   scene(async ({ connection, qemu, calls, until }) => {
     await qemu.kill('SIGKILL');
-    assert.equal(await qemu.gone(1000), true);
+    assert.equal(await qemu.waitForExit(1000), true);
     await assert.rejects(connection.connect({ timeoutMs: 1000 }), /QEMU was killed by SIGKILL/);
     connection.watch();
     await until(() => calls.exits === 1);

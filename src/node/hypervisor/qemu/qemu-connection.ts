@@ -9,7 +9,7 @@ import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import type { DomainDir } from './domain-dir.ts';
 import { openMonitor } from './monitor.ts';
-import type { OutlivingProcess } from './process.ts';
+import type { DetachedProcess } from './process.ts';
 import type { QmpClient, QmpEvent } from './qmp.ts';
 
 const EXIT_MS = 3000;
@@ -18,7 +18,7 @@ const RECONNECT_TIMEOUT_MS = 10_000;
 
 export interface QemuConnectionOptions {
   readonly dir: DomainDir;
-  readonly qemu: OutlivingProcess;
+  readonly qemu: DetachedProcess;
   readonly clock: Clock;
   readonly log: Log;
   readonly onEvent: (event: QmpEvent) => void;
@@ -70,7 +70,7 @@ export class QemuConnection {
   async #watch(): Promise<void> {
     const { qemu, clock, onExit } = this.#options;
     if (this.#closed) return;
-    const gone = await qemu.gone(EXIT_MS);
+    const gone = await qemu.waitForExit(EXIT_MS);
     if (this.#closed) return;
     if (gone) await onExit();
     else this.#cancelReconnect = clock.after(RECONNECT_MS, () => void this.#reconnect());

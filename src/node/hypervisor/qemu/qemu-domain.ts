@@ -9,14 +9,14 @@ import type { Duplex } from 'node:stream';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Log } from '#lib/log.ts';
-import { HypervisorError, LOG_BYTES, type Domain, type DomainInspection, type DomainState } from '../hypervisor.ts';
+import { HypervisorError, LOG_BYTES, type DomainInfo, type DomainInspection, type DomainState } from '../hypervisor.ts';
 import { copyName, isCopyName } from './arguments/block-nodes.ts';
 import type { QemuContext } from './context.ts';
 import { deviceParts } from './device-parts.ts';
 import { GuestDisplay } from './display.ts';
 import { DiskCopies } from './disk-copies.ts';
 import type { DomainDir } from './domain-dir.ts';
-import { removeKeyFiles } from './door.ts';
+import { removeKeyFiles } from './migration-endpoint.ts';
 import type { EndedState } from './domain-record.ts';
 import { growDisk, readDiskSizes } from './disk-size.ts';
 import { GuestMigration } from './guest-migration.ts';
@@ -27,7 +27,7 @@ import { learnGuest } from './learn.ts';
 import { GuestChannels } from './guest-channels.ts';
 import { hasMigratedAway, migrationView, combineStates } from './migration-record.ts';
 import { readQemuError, qemuExitText } from './monitor.ts';
-import type { OutlivingProcess } from './process.ts';
+import type { DetachedProcess } from './process.ts';
 import { QemuConnection } from './qemu-connection.ts';
 import type { QmpClient, QmpEvent } from './qmp.ts';
 import { killQemu, quitOrKill } from './quit.ts';
@@ -42,8 +42,8 @@ const REFRESH_RETRY_MS = 1000;
 export interface QemuDomainParts {
   readonly dir: DomainDir;
   readonly record: StartedRecord;
-  readonly qemu: OutlivingProcess;
-  readonly swtpm: OutlivingProcess | undefined;
+  readonly qemu: DetachedProcess;
+  readonly swtpm: DetachedProcess | undefined;
   readonly context: QemuContext;
   /** Called after each change of the state. */
   readonly onChange: (id: string) => void;
@@ -107,7 +107,9 @@ export class QemuDomain {
       write: (migration) => store.write({ migration }).then(() => this.#notify()),
       setInMemory: (migration) => store.setInMemory({ migration }),
       isChanging: () =>
-        this.#isBeingCopied || this.hotplug.inspection.leaving.length > 0 || this.channels.freeze.untilMs !== undefined,
+        this.#isBeingCopied ||
+        this.hotplug.inspection.unplugging.length > 0 ||
+        this.channels.freeze.untilMs !== undefined,
       refresh: () => this.#refresh(),
       quit: () => this.destroy(),
     });
@@ -119,7 +121,7 @@ export class QemuDomain {
     });
   }
 
-  get view(): Domain {
+  get view(): DomainInfo {
     const { definition, started, migration } = this.#record;
     const { id, name, machine, origin } = definition;
     return {
@@ -135,7 +137,7 @@ export class QemuDomain {
 
   get inspection(): DomainInspection {
     const { inspection } = this.hotplug;
-    return this.#current.state === 'ended' ? { ...inspection, leaving: [] } : inspection;
+    return this.#current.state === 'ended' ? { ...inspection, unplugging: [] } : inspection;
   }
 
   get workingDir(): string | undefined {
@@ -368,7 +370,7 @@ export class QemuDomain {
     const { swtpm, dir } = this.#parts;
     this.#connection.close();
     await this.channels.finish(LAST_OUTPUT_MS);
-    if (swtpm !== undefined && !(await swtpm.gone(SWTPM_MS))) await swtpm.kill('SIGKILL');
+    if (swtpm !== undefined && !(await swtpm.waitForExit(SWTPM_MS))) await swtpm.kill('SIGKILL');
     // A hotplug of an interface may still be running.
     await this.hotplug.idle;
     await Promise.all([removeTaps(this.#record.definition, this.#log), removeKeyFiles(dir)]);

@@ -8,12 +8,18 @@ import { invariant } from '#lib/invariant.ts';
 import type { Log } from '#lib/log.ts';
 import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
 import { HypervisorError, type Capabilities, type CopyState, type DiskCopy, type Hypervisor } from '../hypervisor.ts';
-import type { Incoming, MigrationDoor, Outgoing, SendOptions, Sent } from '../migration.ts';
+import type {
+  IncomingMigration,
+  MigrationEndpoint,
+  OutgoingMigration,
+  SendOptions,
+  TransferredState,
+} from '../migration.ts';
 import { chooseAccelerator } from './accelerator.ts';
 import { adoptDomains } from './adopt.ts';
 import { readCapabilities } from './capabilities.ts';
 import type { QemuContext } from './context.ts';
-import type { AgentCommand, AskAgentOptions, FreezeOptions, GuestPort, OpenPortOptions } from '../guest-lines.ts';
+import type { AgentCommand, AskAgentOptions, FreezeOptions, GuestPort, OpenPortOptions } from '../guest-access.ts';
 import { DomainDir } from './domain-dir.ts';
 import { DEFAULT_OVMF_DIR } from './firmware.ts';
 import { LogTruncator } from './log-truncator.ts';
@@ -215,11 +221,11 @@ class QemuHypervisor implements Hypervisor {
     return this.#domains.get(id)?.workingDir;
   }
 
-  async send(id: string, outgoing: Outgoing, options: SendOptions): Promise<void> {
+  async send(id: string, outgoing: OutgoingMigration, options: SendOptions): Promise<void> {
     await this.#knownDomain(id, 'send').migration.send(outgoing, options);
   }
 
-  async switchOver(id: string): Promise<Sent> {
+  async switchOver(id: string): Promise<TransferredState> {
     return this.#knownDomain(id, 'switch over').migration.switchOver();
   }
 
@@ -231,20 +237,20 @@ class QemuHypervisor implements Hypervisor {
     await this.#knownDomain(id, 'leave').migration.leave();
   }
 
-  async takeBack(id: string): Promise<void> {
+  async abortMigration(id: string): Promise<void> {
     await this.#knownDomain(id, 'abort the migration of').migration.abort();
   }
 
   async receive(
     definition: DomainDefinition,
-    incoming: Incoming,
+    incoming: IncomingMigration,
     { signal }: { signal?: AbortSignal },
-  ): Promise<MigrationDoor> {
+  ): Promise<MigrationEndpoint> {
     const { id, name } = definition;
     if (this.#domains.has(id) || this.#starting.has(id)) {
       throw new HypervisorError(`Cannot receive domain "${name}": a domain with this id exists already`);
     }
-    let endpoint: MigrationDoor | undefined;
+    let endpoint: MigrationEndpoint | undefined;
     const onReady = async ({ migration }: QemuDomain) => {
       endpoint = await migration.openEndpoint(incoming);
     };
@@ -253,7 +259,7 @@ class QemuHypervisor implements Hypervisor {
     return endpoint;
   }
 
-  async store(id: string, sent: Sent, options: { signal?: AbortSignal }): Promise<void> {
+  async store(id: string, sent: TransferredState, options: { signal?: AbortSignal }): Promise<void> {
     await this.#knownDomain(id, 'store').migration.store(sent, options);
   }
 

@@ -7,7 +7,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DiskDevice, DiskSource, DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
-import type { Incoming, MigrationDoor, MovingDisk, Sent } from '../migration.ts';
+import type { IncomingMigration, MigrationEndpoint, MovingDisk, TransferredState } from '../migration.ts';
 import { fillNodeName, formatNodeName } from './arguments/block-nodes.ts';
 import { diskBlockdev } from './arguments/disk.ts';
 import { readBlockNodes, ignoreRefusal } from './copy-jobs.ts';
@@ -18,7 +18,7 @@ import {
   uninstallKey,
   newSecret,
   type EndpointAddress,
-} from './door.ts';
+} from './migration-endpoint.ts';
 import { DISKS_SOCKET, MIGRATION_SOCKET, type DomainDir } from './domain-dir.ts';
 import { syncFile, syncPersistentState, writeNvram } from './move-state.ts';
 import { waitUntilCompleted } from './migrate-status.ts';
@@ -32,17 +32,17 @@ export async function openEndpoint(
   qmp: QmpClient,
   context: GuestMigrationContext,
   definition: DomainDefinition,
-  { disks, reach }: Incoming,
-): Promise<MigrationDoor> {
+  { disks, transport }: IncomingMigration,
+): Promise<MigrationEndpoint> {
   const { dir, user } = context;
-  const isNetwork = reach.is === 'network';
+  const isNetwork = transport.type === 'network';
   const capabilities = ['events', 'late-block-activate'].map((capability) => ({ capability, state: true }));
   await qmp.execute('migrate-set-capabilities', { capabilities });
   const secret = isNetwork ? newSecret() : undefined;
   const tlsCreds = secret === undefined ? undefined : await installKey(qmp, secret, { dir, user, endpoint: 'server' });
   if (tlsCreds !== undefined) await qmp.execute('migrate-set-parameters', { 'tls-creds': tlsCreds });
   const listenAt = (socket: string, listen: (address: EndpointAddress) => Promise<unknown>) =>
-    reach.is === 'network' ? listenOnFreePort(reach.host, listen) : listenOnSocket(dir, socket, listen);
+    transport.type === 'network' ? listenOnFreePort(transport.host, listen) : listenOnSocket(dir, socket, listen);
 
   const memory = await listenAt(MIGRATION_SOCKET, (address) =>
     qmp.execute('migrate-incoming', { uri: formatEndpointAddress(address) }),
@@ -100,7 +100,7 @@ export async function storeGuest(
   context: GuestMigrationContext,
   definition: DomainDefinition,
   disks: readonly MovingDisk[],
-  { nvram, signal }: Sent & { signal?: AbortSignal | undefined },
+  { nvram, signal }: TransferredState & { signal?: AbortSignal | undefined },
 ): Promise<void> {
   await waitUntilCompleted(qmp, context, { timeoutMs: COMPLETE_MS, signal });
   if (disks.length > 0) await closeExports(qmp, disks);

@@ -3,17 +3,17 @@
  * little is left; then QEMU pauses the guest (pre-switchover) and waits for us.
  */
 import { HypervisorError } from '../hypervisor.ts';
-import type { MovingDisk, Outgoing, SendOptions, SendProgress } from '../migration.ts';
-import { pollOnEvents, type WaitContext } from './bell.ts';
-import { readJobs, type JobInfo } from './copy-jobs.ts';
+import type { MovingDisk, OutgoingMigration, SendOptions, SendProgress } from '../migration.ts';
+import { pollOnEvents, type WaitContext } from './event-signal.ts';
+import { readBlockJobs, type JobInfo } from './copy-jobs.ts';
 import {
   installKey,
   formatEndpointAddress,
   removeSocketLinks,
-  fromHere,
-  parseDoor,
+  reachableAddress,
+  parseEndpointAddress,
   type EndpointAddress,
-} from './door.ts';
+} from './migration-endpoint.ts';
 import type { DomainDir } from './domain-dir.ts';
 import { isMirrorName } from './arguments/block-nodes.ts';
 import { checkMigrationInfo, readMigrationInfo, waitUntilCompleted, type MigrationInfo } from './migrate-status.ts';
@@ -39,22 +39,27 @@ export interface GuestMigrationContext extends WaitContext {
 export async function sendGuest(
   qmp: QmpClient,
   context: GuestMigrationContext,
-  { door, disks, bytesPerSecond, autoConverge }: Outgoing,
+  { endpoint, disks, bytesPerSecond, autoConverge }: OutgoingMigration,
   options: SendOptions,
 ): Promise<void> {
   const { signal } = options;
-  const [memory, nbd] = [parseDoor(door.memory), door.disks === undefined ? undefined : parseDoor(door.disks)];
+  const [memory, nbd] = [
+    parseEndpointAddress(endpoint.memory),
+    endpoint.disks === undefined ? undefined : parseEndpointAddress(endpoint.disks),
+  ];
   const tlsCreds =
-    door.secret === undefined ? undefined : await installKey(qmp, door.secret, { ...context, endpoint: 'client' });
+    endpoint.secret === undefined
+      ? undefined
+      : await installKey(qmp, endpoint.secret, { ...context, endpoint: 'client' });
   await prepareToSend(qmp, { tlsCreds, bytesPerSecond, autoConverge });
   if (disks.length > 0) {
     if (nbd === undefined) throw new HypervisorError('the target has no endpoint for disks');
-    const server = await fromHere(nbd, context);
+    const server = await reachableAddress(nbd, context);
     await startMirrors(qmp, disks, { server, tlsCreds }, { bytesPerSecond });
     await followProgress(qmp, context, disks, options, ({ jobs }) => areReady(jobs, disks));
   }
   signal.throwIfAborted();
-  await qmp.execute('migrate', { uri: formatEndpointAddress(await fromHere(memory, context)) });
+  await qmp.execute('migrate', { uri: formatEndpointAddress(await reachableAddress(memory, context)) });
   await followProgress(qmp, context, disks, options, ({ info, jobs }) => {
     checkMigrationInfo(info);
     areReady(jobs, disks);
@@ -76,7 +81,7 @@ export async function finishSend(
 export async function removeEndpointLinks(dir: DomainDir, addresses: readonly (string | undefined)[]): Promise<void> {
   await removeSocketLinks(
     dir,
-    addresses.flatMap((text): EndpointAddress[] => (text === undefined ? [] : [parseDoor(text)])),
+    addresses.flatMap((text): EndpointAddress[] => (text === undefined ? [] : [parseEndpointAddress(text)])),
   );
 }
 
@@ -87,7 +92,7 @@ async function prepareToSend(
     tlsCreds,
     bytesPerSecond,
     autoConverge,
-  }: Pick<Outgoing, 'bytesPerSecond' | 'autoConverge'> & {
+  }: Pick<OutgoingMigration, 'bytesPerSecond' | 'autoConverge'> & {
     tlsCreds: string | undefined;
   },
 ): Promise<void> {
@@ -124,7 +129,7 @@ async function followProgress(
   let reportedAt = Number.NEGATIVE_INFINITY;
   await pollOnEvents(context, { timeoutMs: NO_LIMIT_MS, everyMs: PROGRESS_MS, signal }, async () => {
     const info = await readMigrationInfo(qmp);
-    const jobs = disks.length === 0 ? NO_JOBS : await readJobs(qmp);
+    const jobs = disks.length === 0 ? NO_JOBS : await readBlockJobs(qmp);
     const done = isDone({ info, jobs });
     if (done || clock.elapsed() - reportedAt >= PROGRESS_MS) {
       reportedAt = clock.elapsed();

@@ -6,7 +6,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
-import type { Incoming } from '../migration.ts';
+import type { IncomingMigration } from '../migration.ts';
 import { addKvmGroup } from './accelerator.ts';
 import { qemuArguments } from './arguments/qemu-arguments.ts';
 import { clearTpmState } from './move-state.ts';
@@ -26,7 +26,7 @@ import { findFirmware, type FirmwareFiles } from './firmware.ts';
 import { GuestPaths } from './guest-paths.ts';
 import { ensurePersistentState, type PersistentState } from './persistent-state.ts';
 import type { MigrationRecord } from './migration-record.ts';
-import { spawnDetached, type OutlivingProcess } from './process.ts';
+import { spawnDetached, type DetachedProcess } from './process.ts';
 import { QemuDomain } from './qemu-domain.ts';
 import { lockState } from './state-lock.ts';
 import { startSwtpm } from './swtpm.ts';
@@ -40,7 +40,7 @@ export interface StartOptions {
   /** The guest must not start to run by itself, not even after a restart of the node agent. */
   readonly paused: boolean;
   /** Set if the domain waits for a guest from another node. */
-  readonly incoming?: Incoming;
+  readonly incoming?: IncomingMigration;
   /** Called once QEMU can be used; the guest has not run yet. */
   readonly onReady: (domain: QemuDomain) => Promise<void>;
   readonly signal: AbortSignal | undefined;
@@ -94,8 +94,8 @@ async function start(
 
   if (incoming !== undefined && persistent.tpm !== undefined) await clearTpmState(persistent.tpm);
 
-  const killOnUndo = (process: OutlivingProcess) => undo.push(() => killProcess(process));
-  let swtpm: OutlivingProcess | undefined;
+  const killOnUndo = (process: DetachedProcess) => undo.push(() => killProcess(process));
+  let swtpm: DetachedProcess | undefined;
   if (needsTpm(definition)) {
     await startSwtpm(dir, { ...context, binary: context.swtpmBinary, stateDirectory: persistent.tpm }, (process) => {
       swtpm = process;
@@ -118,7 +118,7 @@ async function start(
   return domain;
 }
 
-function waitingRecord({ uid, peer, disks, paused }: Incoming): MigrationRecord {
+function waitingRecord({ uid, peer, disks, paused }: IncomingMigration): MigrationRecord {
   return { uid, peer, disks, role: 'target', step: 'waiting', goesOn: !paused };
 }
 
@@ -126,7 +126,7 @@ interface QemuFiles {
   readonly firmware: FirmwareFiles | undefined;
   readonly persistent: PersistentState;
   readonly lock: FileHandle | undefined;
-  readonly incoming: Incoming | undefined;
+  readonly incoming: IncomingMigration | undefined;
 }
 
 async function spawnQemu(
@@ -134,7 +134,7 @@ async function spawnQemu(
   definition: DomainDefinition,
   { firmware, persistent, lock, incoming }: QemuFiles,
   { accelerator, user, qemuBinary, clock }: QemuContext,
-): Promise<OutlivingProcess> {
+): Promise<DetachedProcess> {
   const paths = new GuestPaths(dir, { inherit: user !== undefined });
   const args = qemuArguments(definition, {
     accelerator,
@@ -186,7 +186,7 @@ function needsTpm({ devices }: DomainDefinition): boolean {
   return devices.some(({ type }) => type === 'tpm');
 }
 
-async function killProcess(process: OutlivingProcess): Promise<void> {
+async function killProcess(process: DetachedProcess): Promise<void> {
   await process.kill('SIGKILL');
-  await process.gone(KILL_MS);
+  await process.waitForExit(KILL_MS);
 }

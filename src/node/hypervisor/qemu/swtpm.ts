@@ -6,7 +6,7 @@ import { HypervisorError } from '../hypervisor.ts';
 import { TPM_SOCKET, TPM_STATE, type DomainDir } from './domain-dir.ts';
 import { findFirstError } from './process-log.ts';
 import { GuestPaths } from './guest-paths.ts';
-import { spawnDetached, type OutlivingProcess, type User } from './process.ts';
+import { spawnDetached, type DetachedProcess, type User } from './process.ts';
 import { poll } from './timing.ts';
 
 const READY_TIMEOUT_MS = 10_000;
@@ -38,11 +38,11 @@ export function swtpmArguments(id: string, directory: string): string[] {
 export async function startSwtpm(
   dir: DomainDir,
   { binary, user, clock, stateDirectory }: SwtpmOptions,
-  started: (swtpm: OutlivingProcess) => void,
+  started: (swtpm: DetachedProcess) => void,
 ): Promise<void> {
   const log = await dir.openLog('swtpm.log');
   const paths = new GuestPaths(dir, { inherit: true });
-  let swtpm: OutlivingProcess;
+  let swtpm: DetachedProcess;
   try {
     const args = swtpmArguments(dir.id, stateDirectory === undefined ? TPM_STATE : paths.pathFor(stateDirectory));
     const fds = await paths.open();

@@ -9,7 +9,7 @@ import {
   SLOW_BYTES_PER_SECOND,
   startGuest,
   stateOf,
-  until,
+  waitUntil,
   type Cases,
   type ConformanceScene,
 } from './scene.ts';
@@ -34,7 +34,7 @@ export const abortCases: Cases = {
     const move = await beginMove(scene);
     await moveTo(move, point);
     const before = migrationStatusOf(move.source, move.id);
-    await assert.rejects(move.source.takeBack(move.id), HypervisorError);
+    await assert.rejects(move.source.abortMigration(move.id), HypervisorError);
     assert.deepEqual(migrationStatusOf(move.source, move.id), before);
     assert.notEqual(stateOf(move.source, move.id), 'running');
   }),
@@ -70,14 +70,14 @@ export const abortCases: Cases = {
 
   'ignores an abort without a migration': async (scene) => {
     const id = await startGuest(scene);
-    await scene.hypervisor.takeBack(id);
+    await scene.hypervisor.abortMigration(id);
     assert.deepEqual(scene.hypervisor.get(id)?.current, { state: 'running' });
   },
 
   'keeps a guest paused that the user has paused': async (scene) => {
     const move = await beginMove(scene, { paused: true });
     await moveTo(move, 'switched');
-    await move.source.takeBack(move.id);
+    await move.source.abortMigration(move.id);
     assert.deepEqual(move.source.get(move.id)?.current, { state: 'paused' });
     await move.source.resume(move.id);
     assert.equal(stateOf(move.source, move.id), 'running');
@@ -86,7 +86,7 @@ export const abortCases: Cases = {
   'moves a guest after an aborted migration': async (scene) => {
     const first = await beginMove(scene);
     await moveTo(first, 'stored');
-    await first.source.takeBack(first.id);
+    await first.source.abortMigration(first.id);
     await clearTarget(first);
 
     const move = await beginMove(scene, { definition: first.definition });
@@ -117,8 +117,8 @@ export const abortCases: Cases = {
     const rejected = assert.rejects(sending);
     await scene.killAtSecond(move.id);
     await rejected;
-    await until(move.target, move.id, hasEnded);
-    await move.source.takeBack(move.id);
+    await waitUntil(move.target, move.id, hasEnded);
+    await move.source.abortMigration(move.id);
     assert.equal(stateOf(move.source, move.id), 'running');
     await move.target.remove(move.id);
   },
@@ -128,9 +128,9 @@ export const abortCases: Cases = {
     const rejected = assert.rejects(sending);
     await scene.killGuest(move.id);
     await rejected;
-    const { current } = await until(move.source, move.id, hasEnded);
+    const { current } = await waitUntil(move.source, move.id, hasEnded);
     assert.equal(current.state === 'ended' && current.how, 'crashed');
-    await move.source.takeBack(move.id);
+    await move.source.abortMigration(move.id);
     assert.equal(stateOf(move.source, move.id), 'ended');
   },
 
@@ -138,7 +138,7 @@ export const abortCases: Cases = {
     const move = await beginMove(scene);
     await clearTarget(move);
     await assert.rejects(moveTo(move, 'sent'));
-    await move.source.takeBack(move.id);
+    await move.source.abortMigration(move.id);
     assert.equal(stateOf(move.source, move.id), 'running');
   },
 
@@ -148,7 +148,7 @@ export const abortCases: Cases = {
     const rejected = assert.rejects(sending);
     await assertRefusesChanges(scene, source, id);
     assert.equal(source.get(id)?.migration?.step, 'sending');
-    await source.takeBack(id);
+    await source.abortMigration(id);
     await rejected;
     await source.plug(id, await aScsiDisk(scene));
   },
@@ -176,7 +176,7 @@ export const abortCases: Cases = {
     const move = await beginMove(scene);
     await moveTo(move, 'stored');
     await scene.killAtSecond(move.id);
-    const { current, migration } = await until(move.target, move.id, hasEnded);
+    const { current, migration } = await waitUntil(move.target, move.id, hasEnded);
     assert.equal(current.state === 'ended' && current.how, 'crashed');
     assert.equal(migration?.step, 'stored');
   },
@@ -200,7 +200,7 @@ export const abortCases: Cases = {
   'refuses to record an aborted migration as migrated': async (scene) => {
     const move = await beginMove(scene);
     await moveTo(move, 'stored');
-    await move.source.takeBack(move.id);
+    await move.source.abortMigration(move.id);
     await assert.rejects(move.source.recordMigrated(move.id), HypervisorError);
     assert.equal(move.source.get(move.id)?.migration?.step, 'aborted');
   },
@@ -217,8 +217,8 @@ function casesAt(
 /** Aborts twice, asserts that the guest continues at the source, and removes it at the target. */
 async function assertAborted(move: Move, { hasBegun }: { hasBegun: boolean }): Promise<void> {
   const { source, target, id } = move;
-  await source.takeBack(id);
-  await source.takeBack(id);
+  await source.abortMigration(id);
+  await source.abortMigration(id);
   assert.deepEqual(source.get(id)?.current, { state: 'running' });
   assert.equal(source.get(id)?.migration?.step, hasBegun ? 'aborted' : undefined);
   // A waiting QEMU may exit by itself when the source disconnects.

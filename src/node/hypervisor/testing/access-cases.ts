@@ -1,6 +1,6 @@
 /** Access to a guest's agent and ports, for guests without an agent or open ports. */
 import assert from 'node:assert/strict';
-import { GuestAgentError, type AgentErrorReason } from '../guest-lines.ts';
+import { GuestAgentError, type AgentErrorReason } from '../guest-access.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import { startGuest, type Cases } from './scene.ts';
 
@@ -8,7 +8,7 @@ const PING = { execute: 'guest-ping' };
 const FREEZE = { timeoutMs: 60_000, why: 'asked' as const };
 
 const hasReason = (fault: AgentErrorReason) => (error: unknown) =>
-  error instanceof GuestAgentError && error.fault === fault;
+  error instanceof GuestAgentError && error.reason === fault;
 
 export const accessCases: Cases = {
   'reports that no agent is connected': async (scene) => {

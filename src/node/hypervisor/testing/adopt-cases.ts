@@ -1,7 +1,7 @@
 /** Guests outlive the process that started them. */
 import assert from 'node:assert/strict';
 import { newUid } from '#lib/ids.ts';
-import { hasEnded, startGuest, stateOf, until, type Cases } from './scene.ts';
+import { hasEnded, startGuest, stateOf, waitUntil, type Cases } from './scene.ts';
 
 export const adoptCases: Cases = {
   'finds no domains in an empty directory': async (scene) => {
@@ -73,7 +73,7 @@ export const adoptCases: Cases = {
 
     await scene.killGuest(id);
 
-    const { current } = await until(next, id, hasEnded);
+    const { current } = await waitUntil(next, id, hasEnded);
     assert.equal(current.state === 'ended' && current.how, 'crashed');
   },
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { CONSOLE_LOG_BYTES, HypervisorError, LOG_BYTES } from '../hypervisor.ts';
-import { hasEnded, startGuest, until, type Cases } from './scene.ts';
+import { hasEnded, startGuest, waitUntil, type Cases } from './scene.ts';
 
 export const consoleCases: Cases = {
   'shows the same output on all consoles': async (scene) => {
@@ -67,7 +67,7 @@ export const consoleCases: Cases = {
     }
 
     await scene.hypervisor.destroy(id);
-    await until(scene.hypervisor, id, hasEnded);
+    await waitUntil(scene.hypervisor, id, hasEnded);
 
     const log = await scene.hypervisor.readConsoleLog(id);
     assert.ok(log.length <= CONSOLE_LOG_BYTES);

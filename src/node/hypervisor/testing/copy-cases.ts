@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { newUid } from '#lib/ids.ts';
 import { HypervisorError, type CopyState, type DiskCopy, type Hypervisor } from '../hypervisor.ts';
-import { hasEnded, stateOf, until, type Cases, type ConformanceScene } from './scene.ts';
+import { hasEnded, stateOf, waitUntil, type Cases, type ConformanceScene } from './scene.ts';
 
 export const copyCases: Cases = {
   'copies several disks while the guest runs, and reports when they are done': async (scene) => {
@@ -11,14 +11,14 @@ export const copyCases: Cases = {
 
     await hypervisor.startCopies(id, copies);
 
-    for (const copyId of ids) assert.deepEqual(await copyEnd(hypervisor, id, copyId), { state: 'done' });
+    for (const copyId of ids) assert.deepEqual(await waitForCopy(hypervisor, id, copyId), { state: 'done' });
     assert.equal(stateOf(hypervisor, id), 'running');
   },
 
   'copies disks of a paused guest': async (scene) => {
     const { id, copies, ids } = await aGuest(scene, { paused: true });
     await scene.hypervisor.startCopies(id, copies);
-    assert.deepEqual(await copyEnd(scene.hypervisor, id, ids[0]), { state: 'done' });
+    assert.deepEqual(await waitForCopy(scene.hypervisor, id, ids[0]), { state: 'done' });
     assert.equal(stateOf(scene.hypervisor, id), 'paused');
   },
 
@@ -37,7 +37,7 @@ export const copyCases: Cases = {
     const { hypervisor } = scene;
     const { id, copies, ids } = await aGuest(scene);
     await hypervisor.startCopies(id, copies);
-    for (const copyId of ids) await copyEnd(hypervisor, id, copyId);
+    for (const copyId of ids) await waitForCopy(hypervisor, id, copyId);
 
     await hypervisor.startCopies(id, copies);
 
@@ -48,7 +48,7 @@ export const copyCases: Cases = {
     const { hypervisor } = scene;
     const { id, copies, ids } = await aGuest(scene);
     await hypervisor.startCopies(id, copies.slice(0, 1));
-    await copyEnd(hypervisor, id, ids[0]);
+    await waitForCopy(hypervisor, id, ids[0]);
 
     await assert.rejects(hypervisor.startCopies(id, copies), HypervisorError);
 
@@ -59,7 +59,7 @@ export const copyCases: Cases = {
     const { hypervisor } = scene;
     const { id, copies, ids } = await aGuest(scene);
     await hypervisor.startCopies(id, copies);
-    await copyEnd(hypervisor, id, ids[0]);
+    await waitForCopy(hypervisor, id, ids[0]);
     assert.deepEqual(await hypervisor.copyState(id, ids[0]), { state: 'done' });
 
     for (const copyId of ids) {
@@ -70,7 +70,7 @@ export const copyCases: Cases = {
 
     const again = await Promise.all(copies.map(async (copy) => ({ ...copy, path: await scene.copyFile() })));
     await hypervisor.startCopies(id, again);
-    assert.deepEqual(await copyEnd(hypervisor, id, ids[1]), { state: 'done' });
+    assert.deepEqual(await waitForCopy(hypervisor, id, ids[1]), { state: 'done' });
   },
 
   'cancels one running copy and keeps the others': async (scene) => {
@@ -98,7 +98,7 @@ export const copyCases: Cases = {
       for (const copyId of ids) assert.equal(await hypervisor.copyState(id, copyId), undefined);
     }
     await hypervisor.startCopies(id, copies);
-    assert.deepEqual(await copyEnd(hypervisor, id, ids[0]), { state: 'done' });
+    assert.deepEqual(await waitForCopy(hypervisor, id, ids[0]), { state: 'done' });
   },
 
   'has no copies of unknown guests': async ({ hypervisor, copyFile }) => {
@@ -126,12 +126,12 @@ export const copyCases: Cases = {
   'finds finished copies of an earlier process': async (scene) => {
     const { id, copies, ids } = await aGuest(scene);
     await scene.hypervisor.startCopies(id, copies);
-    await copyEnd(scene.hypervisor, id, ids[0]);
+    await waitForCopy(scene.hypervisor, id, ids[0]);
 
     const next = await scene.reopen();
     await next.adopt();
 
-    for (const copyId of ids) assert.deepEqual(await copyEnd(next, id, copyId), { state: 'done' });
+    for (const copyId of ids) assert.deepEqual(await waitForCopy(next, id, copyId), { state: 'done' });
   },
 
   'reports a copy as failed if its guest ended before': async (scene) => {
@@ -140,7 +140,7 @@ export const copyCases: Cases = {
     await hypervisor.startCopies(id, copies);
 
     await scene.killGuest(id);
-    await until(hypervisor, id, hasEnded);
+    await waitUntil(hypervisor, id, hasEnded);
 
     for (const copyId of ids) assert.equal((await hypervisor.copyState(id, copyId))?.state, 'failed');
     const next = await scene.reopen();
@@ -168,7 +168,7 @@ export const copyCases: Cases = {
     const { hypervisor } = scene;
     const { id, copies, ids } = await aGuest(scene);
     await hypervisor.startCopies(id, copies);
-    await copyEnd(hypervisor, id, ids[0]);
+    await waitForCopy(hypervisor, id, ids[0]);
 
     await hypervisor.destroy(id);
 
@@ -202,7 +202,7 @@ async function slow(scene: ConformanceScene): Promise<Hypervisor> {
 }
 
 /** Waits for the end of a copy, checking after each change; the test's timeout is the limit. */
-export function copyEnd(hypervisor: Hypervisor, id: string, copyId: string): Promise<CopyState> {
+export function waitForCopy(hypervisor: Hypervisor, id: string, copyId: string): Promise<CopyState> {
   return new Promise((resolve, reject) => {
     const check = async () => {
       const state = await hypervisor.copyState(id, copyId);

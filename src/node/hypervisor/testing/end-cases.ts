@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { newUid } from '#lib/ids.ts';
 import { HypervisorError } from '../hypervisor.ts';
-import { hasEnded, startGuest, stateOf, until, type Cases } from './scene.ts';
+import { hasEnded, startGuest, stateOf, waitUntil, type Cases } from './scene.ts';
 
 export const endCases: Cases = {
   'presses the power button, and lets the guest decide': async (scene) => {
@@ -15,7 +15,7 @@ export const endCases: Cases = {
       assert.equal(stateOf(scene.hypervisor, id), 'running');
       return;
     }
-    const { current } = await until(scene.hypervisor, id, hasEnded);
+    const { current } = await waitUntil(scene.hypervisor, id, hasEnded);
     assert.equal(current.state === 'ended' && current.how, 'shutdown');
   },
 
@@ -48,7 +48,7 @@ export const endCases: Cases = {
 
     await scene.killGuest(id);
 
-    const { current } = await until(scene.hypervisor, id, hasEnded);
+    const { current } = await waitUntil(scene.hypervisor, id, hasEnded);
     assert.equal(current.state === 'ended' && current.how, 'crashed');
   },
 
@@ -57,7 +57,7 @@ export const endCases: Cases = {
     const wanted = definition();
     await hypervisor.create(wanted);
     await killGuest(wanted.id);
-    const { current } = await until(hypervisor, wanted.id, hasEnded);
+    const { current } = await waitUntil(hypervisor, wanted.id, hasEnded);
 
     await assert.rejects(hypervisor.pause(wanted.id), HypervisorError);
     await assert.rejects(hypervisor.resume(wanted.id), HypervisorError);

@@ -141,7 +141,7 @@ export const hotplugCases: Cases = {
 
     await hypervisor.unplug(id, 'nic-default');
 
-    assert.deepEqual(hypervisor.inspect(id)?.leaving, ['nic-default']);
+    assert.deepEqual(hypervisor.inspect(id)?.unplugging, ['nic-default']);
     assert.ok(idsOf(hypervisor, id).includes('nic-default'));
     assert.ok((await hypervisor.learn(id)).some((device) => device.id === 'nic-default'));
   },
@@ -150,7 +150,7 @@ export const hotplugCases: Cases = {
     const id = await startGuest(scene);
     const events = eventsOf(scene.hypervisor, id);
     await scene.hypervisor.unplug(id, 'disk-missing');
-    assert.deepEqual(scene.hypervisor.inspect(id)?.leaving, []);
+    assert.deepEqual(scene.hypervisor.inspect(id)?.unplugging, []);
     assert.equal(eventsOf(scene.hypervisor, id), events);
   },
 
@@ -218,7 +218,7 @@ export const hotplugCases: Cases = {
     assert.equal(hypervisor.inspect(wanted.id), undefined);
     await hypervisor.create(wanted);
     assert.equal(hypervisor.get(wanted.id)?.origin, 'host-api');
-    const want: DomainInspection = { definition: wanted, leaving: [] };
+    const want: DomainInspection = { definition: wanted, unplugging: [] };
     assert.deepEqual(hypervisor.inspect(wanted.id), want);
 
     await hypervisor.destroy(wanted.id);
@@ -240,12 +240,12 @@ function idsOf(hypervisor: Hypervisor, id: string): string[] {
 }
 
 async function assertPlugged(hypervisor: Hypervisor, id: string, device: PluggableDevice): Promise<void> {
-  const { definition, leaving } = hypervisor.inspect(id) ?? {};
+  const { definition, unplugging } = hypervisor.inspect(id) ?? {};
   assert.deepEqual(
     definition?.devices.find((one) => one.id === device.id),
     device,
   );
-  assert.deepEqual(leaving, []);
+  assert.deepEqual(unplugging, []);
   const learned = (await hypervisor.learn(id)).find((one) => one.id === device.id);
   assert.deepEqual(learned?.address, device.address, `the address of ${device.id}`);
   assert.equal(learned?.name, device.name);
@@ -262,7 +262,7 @@ async function waitUntilUnplugged(hypervisor: Hypervisor, id: string, deviceId: 
     const stop = hypervisor.onChange(check);
     check();
   });
-  assert.equal(hypervisor.inspect(id)?.leaving.includes(deviceId), false);
+  assert.equal(hypervisor.inspect(id)?.unplugging.includes(deviceId), false);
   assert.ok((await hypervisor.learn(id)).every((one) => one.id !== deviceId));
 }
 

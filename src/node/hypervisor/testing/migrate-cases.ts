@@ -120,7 +120,7 @@ export const migrateCases: Cases = {
   'refuses to receive a domain with an existing id': async (scene) => {
     const { target, definition, uid } = await beginMove(scene);
     const incoming = { uid, peer: SOURCE_NODE, startedAtMs: 0, paused: false, disks: [] };
-    const again = target.receive(definition, { ...incoming, reach: { is: 'network', host: '127.0.0.1' } }, {});
+    const again = target.receive(definition, { ...incoming, transport: { type: 'network', host: '127.0.0.1' } }, {});
     await assert.rejects(again, HypervisorError);
     assert.equal(stateOf(target, definition.id), 'incoming');
   },
@@ -171,7 +171,7 @@ export const migrateCases: Cases = {
   'keeps the disks at the source if the migration is aborted': async (scene) => {
     const { move, from } = await withMovingDisks(scene);
     await moveTo(move, 'stored');
-    await move.source.takeBack(move.id);
+    await move.source.abortMigration(move.id);
 
     assert.equal(stateOf(move.source, move.id), 'running');
     assert.deepEqual(paths(move.source.inspect(move.id)!.definition), from);

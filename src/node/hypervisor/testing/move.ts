@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { newUid } from '#lib/ids.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import type { DomainMigration, MovingDisk, Outgoing, Sent } from '../migration.ts';
-import type { Domain, Hypervisor } from '../hypervisor.ts';
+import type { DomainMigration, MovingDisk, OutgoingMigration, TransferredState } from '../migration.ts';
+import type { DomainInfo, Hypervisor } from '../hypervisor.ts';
 import { stateOf, type ConformanceScene } from './scene.ts';
 
 export const SOURCE_NODE = 'here';
@@ -29,8 +29,8 @@ export interface Move {
   readonly definition: DomainDefinition;
   source: Hypervisor;
   target: Hypervisor;
-  readonly outgoing: Outgoing;
-  sent: Sent;
+  readonly outgoing: OutgoingMigration;
+  sent: TransferredState;
   at: Point;
 }
 
@@ -45,11 +45,11 @@ export async function beginMove(scene: ConformanceScene, options: MoveOptions = 
     options.retargeted ?? definition,
     {
       ...{ uid, peer: SOURCE_NODE, startedAtMs, paused, disks },
-      reach: source.workingDir(id) === undefined ? { is: 'network', host: '127.0.0.1' } : { is: 'local' },
+      transport: source.workingDir(id) === undefined ? { type: 'network', host: '127.0.0.1' } : { type: 'local' },
     },
     {},
   );
-  const outgoing: Outgoing = { uid, peer: TARGET_NODE, door: endpoint, disks, bytesPerSecond, autoConverge: false };
+  const outgoing: OutgoingMigration = { uid, peer: TARGET_NODE, endpoint, disks, bytesPerSecond, autoConverge: false };
   return { id, uid, definition, source, target, outgoing, sent: {}, at: 'received' };
 }
 
@@ -80,7 +80,7 @@ export function migrationStatusOf(hypervisor: Hypervisor, id: string): Migration
   return { current, migration, startedAtMs };
 }
 
-export type MigrationStatus = Partial<Pick<Domain, 'current' | 'migration' | 'startedAtMs'>>;
+export type MigrationStatus = Partial<Pick<DomainInfo, 'current' | 'migration' | 'startedAtMs'>>;
 
 export function stepsOf({ source, target, id }: Move): (DomainMigration['step'] | undefined)[] {
   return [source.get(id)?.migration?.step, target.get(id)?.migration?.step];

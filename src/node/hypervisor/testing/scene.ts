@@ -1,6 +1,6 @@
 /** A hypervisor under test, and what its tests can do to it from outside. */
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import type { Domain, DomainState, Hypervisor } from '../hypervisor.ts';
+import type { DomainInfo, DomainState, Hypervisor } from '../hypervisor.ts';
 
 export interface ConformanceScene {
   /** Already adopted, without domains. */
@@ -59,7 +59,11 @@ export function stateOf(hypervisor: Hypervisor, id: string): DomainState['state'
 }
 
 /** Waits until the condition holds for the domain; the test's timeout is the limit. */
-export function until(hypervisor: Hypervisor, id: string, condition: (domain: Domain) => boolean): Promise<Domain> {
+export function waitUntil(
+  hypervisor: Hypervisor,
+  id: string,
+  condition: (domain: DomainInfo) => boolean,
+): Promise<DomainInfo> {
   return new Promise((resolve) => {
     const check = () => {
       const domain = hypervisor.get(id);
@@ -74,4 +78,4 @@ export function until(hypervisor: Hypervisor, id: string, condition: (domain: Do
   });
 }
 
-export const hasEnded = (domain: Domain) => domain.current.state === 'ended';
+export const hasEnded = (domain: DomainInfo) => domain.current.state === 'ended';

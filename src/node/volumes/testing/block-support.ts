@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { isRoot } from '#node/volumes/testing/volumes-scene.ts';
 
-export function whyNoBlockState(): string | false {
+export function blockStateSkipReason(): string | false {
   if (!isRoot) return 'only root may mount';
   try {
     execFileSync('mkfs.ext4', ['-V'], { stdio: 'pipe' });

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Volume } from '#api/domain/volume.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
 import { LOCAL_DRIVER, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { ConfigMap, PersistentVolume, PersistentVolumeClaim, Secret } from '#kube/core-kinds.ts';
@@ -133,7 +133,7 @@ export function aVolume(source: Partial<PersistentVolume['spec']>): Stored<Persi
   return { ...aLocalVolume(), metadata: meta('pv-1'), spec: { ...spec, ...source } };
 }
 
-export function aVmi(volumes: Volume[]): Stored<VirtualMachineInstance> {
+export function aVmi(volumes: VmiVolume[]): Stored<VirtualMachineInstance> {
   return {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachineInstance',

@@ -27,7 +27,7 @@ export interface RestoredBackup {
 }
 
 /** Throws BackupError, StoreDamagedError or DataDirError before it changes the directory. */
-export async function restoreBackup({ from, dataDir, now }: RestoreOptions): Promise<RestoredBackup> {
+export async function restoreBackupArchive({ from, dataDir, now }: RestoreOptions): Promise<RestoredBackup> {
   const files = unpackBackup(await readFile(from));
   const createdAt = parseCreationTime(files.get('backup.json')!);
   const lock = acquireDataDir(dataDir);

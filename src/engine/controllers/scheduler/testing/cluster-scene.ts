@@ -103,7 +103,7 @@ export async function startClusterScene(t: TestContext): Promise<ClusterScene> {
       recorders.push(events);
       return start({ client, informer: informers.of.bind(informers), registry, clock, log: silentLog, events, signal });
     });
-    await informers.synced();
+    await informers.waitForSync();
     return {
       async idle() {
         for (const controller of controllers) await controller.idle();

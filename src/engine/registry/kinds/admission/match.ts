@@ -2,7 +2,7 @@
 import { checkName, checkQualifiedName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
 import { type FieldError, invalidValue, requiredValue, tooMany } from '#kube/field-error.ts';
-import { type Infer, list, noted, obj, oneOf, str } from '#kube/schema-dsl.ts';
+import { type Infer, list, overrideOptions, obj, oneOf, str } from '#kube/schema-dsl.ts';
 
 export const matchCondition = obj(
   {
@@ -29,8 +29,8 @@ export const matchResources = obj(
   {
     excludeResourceRules: list(namedRuleWithOperations, { atomic: true }),
     matchPolicy: oneOf(['Equivalent', 'Exact'], { default: 'Equivalent' }),
-    namespaceSelector: noted(labelSelector, { default: {} }),
-    objectSelector: noted(labelSelector, { default: {} }),
+    namespaceSelector: overrideOptions(labelSelector, { default: {} }),
+    objectSelector: overrideOptions(labelSelector, { default: {} }),
     resourceRules: list(namedRuleWithOperations, { atomic: true }),
   },
   { atomic: true },

@@ -5,7 +5,7 @@ import { age, selectorText, UNSET_TEXT } from '#engine/registry/kinds/shared/col
 import { checkName, checkRequiredName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
 import { type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
-import { type Infer, list, noted, obj, oneOf, str } from '#kube/schema-dsl.ts';
+import { type Infer, list, overrideOptions, obj, oneOf, str } from '#kube/schema-dsl.ts';
 
 const paramRef = obj(
   {
@@ -28,7 +28,7 @@ const validatingAdmissionPolicyBindingSpec = obj(
 );
 
 const policyBinding = obj(
-  { spec: noted(validatingAdmissionPolicyBindingSpec, { default: {} }) },
+  { spec: overrideOptions(validatingAdmissionPolicyBindingSpec, { default: {} }) },
   { required: ['spec'] },
 );
 

@@ -12,7 +12,7 @@ import { coreConditionSchema } from '#engine/registry/kinds/shared/condition.ts'
 import { checkQualifiedName, checkName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
 import { type FieldError, invalidValue, requiredValue } from '#kube/field-error.ts';
 import { parseApiVersion } from '#kube/meta.ts';
-import { type Infer, int64, list, noted, obj, oneOf, str } from '#kube/schema-dsl.ts';
+import { type Infer, int64, list, overrideOptions, obj, oneOf, str } from '#kube/schema-dsl.ts';
 
 const paramKind = obj(
   {
@@ -77,8 +77,8 @@ const validatingAdmissionPolicyStatus = obj({
 });
 
 const policy = obj({
-  spec: noted(validatingAdmissionPolicySpec, { default: {} }),
-  status: noted(validatingAdmissionPolicyStatus, { default: {} }),
+  spec: overrideOptions(validatingAdmissionPolicySpec, { default: {} }),
+  status: overrideOptions(validatingAdmissionPolicyStatus, { default: {} }),
 });
 
 type PolicySpec = Infer<typeof validatingAdmissionPolicySpec>;

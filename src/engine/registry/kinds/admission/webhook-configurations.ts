@@ -13,7 +13,7 @@ import { checkName, checkUnique } from '#engine/registry/kinds/shared/formats.ts
 import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
 import { checkServiceReference, serviceReferenceFields } from '#engine/registry/kinds/shared/service-reference.ts';
 import { type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
-import { bytes, type Infer, int32, list, noted, obj, oneOf, str } from '#kube/schema-dsl.ts';
+import { bytes, type Infer, int32, list, overrideOptions, obj, oneOf, str } from '#kube/schema-dsl.ts';
 
 const serviceReference = obj({ ...serviceReferenceFields, path: str() }, { required: ['namespace', 'name'] });
 
@@ -31,8 +31,8 @@ const validatingWebhook = obj(
     matchConditions: list(matchCondition, { mergeKey: 'name' }),
     matchPolicy: oneOf(['Equivalent', 'Exact'], { default: 'Equivalent' }),
     name: str(),
-    namespaceSelector: noted(labelSelector, { default: {} }),
-    objectSelector: noted(labelSelector, { default: {} }),
+    namespaceSelector: overrideOptions(labelSelector, { default: {} }),
+    objectSelector: overrideOptions(labelSelector, { default: {} }),
     rules: list(ruleWithOperations, { atomic: true }),
     sideEffects: oneOf(['None', 'NoneOnDryRun']),
     timeoutSeconds: int32({ default: 10 }),

@@ -2,7 +2,7 @@
 import { probedCondition } from '#engine/registry/kinds/shared/condition.ts';
 import { labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
 import { podTemplateSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
-import { bool, type Infer, int32, int64, list, noted, obj, oneOf, str, time } from '#kube/schema-dsl.ts';
+import { bool, type Infer, int32, int64, list, overrideOptions, obj, oneOf, str, time } from '#kube/schema-dsl.ts';
 
 const podFailurePolicyOnExitCodesRequirement = obj(
   {
@@ -65,7 +65,7 @@ export const jobSpec = obj(
     selector: labelSelector,
     successPolicy,
     suspend: bool({ default: false }),
-    template: noted(podTemplateSpec, { default: {} }),
+    template: overrideOptions(podTemplateSpec, { default: {} }),
     ttlSecondsAfterFinished: int32(),
   },
   { required: ['template'] },

@@ -11,12 +11,12 @@ import type { Resource } from '#engine/registry/resource.ts';
 import { isTrue } from '#kube/conditions.ts';
 import { humanDuration } from '#kube/human-duration.ts';
 import { isRecord, type KubeObject, type ObjectMeta } from '#kube/meta.ts';
-import { type Infer, noted, obj } from '#kube/schema-dsl.ts';
+import { type Infer, overrideOptions, obj } from '#kube/schema-dsl.ts';
 
 const job = obj(
   {
-    spec: noted(jobSpec, { default: {} }),
-    status: noted(jobStatus, { default: {} }),
+    spec: overrideOptions(jobSpec, { default: {} }),
+    status: overrideOptions(jobStatus, { default: {} }),
   },
   { required: ['spec'] },
 );

@@ -1,7 +1,7 @@
 /** The schema of the status that a node reports for a pod. */
 import { probedCondition } from '#engine/registry/kinds/shared/condition.ts';
 import { resourceRequirements } from '#engine/registry/kinds/shared/resource-requirements.ts';
-import { bool, int32, int64, list, map, noted, obj, quantity, str, time } from '#kube/schema-dsl.ts';
+import { bool, int32, int64, list, map, overrideOptions, obj, quantity, str, time } from '#kube/schema-dsl.ts';
 
 export const containerStateWaiting = obj({
   message: str(),
@@ -77,13 +77,13 @@ export const containerStatus = obj(
     containerID: str(),
     image: str({ default: '' }),
     imageID: str({ default: '' }),
-    lastState: noted(containerState, { default: {} }),
+    lastState: overrideOptions(containerState, { default: {} }),
     name: str({ default: '' }),
     ready: bool({ default: false }),
     resources: resourceRequirements,
     restartCount: int32({ default: 0 }),
     started: bool(),
-    state: noted(containerState, { default: {} }),
+    state: overrideOptions(containerState, { default: {} }),
     user: containerUser,
     volumeMounts: list(volumeMountStatus, { mergeKey: 'mountPath' }),
   },

@@ -9,9 +9,9 @@ import { podSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
 import { type FieldError, forbiddenField } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
-import { noted, obj } from '#kube/schema-dsl.ts';
+import { overrideOptions, obj } from '#kube/schema-dsl.ts';
 
-const pod = obj({ spec: noted(podSpec, { default: {} }), status: podStatusSchema }, { required: ['spec'] });
+const pod = obj({ spec: overrideOptions(podSpec, { default: {} }), status: podStatusSchema }, { required: ['spec'] });
 
 const DEFAULT_GRACE_SECONDS = 30;
 

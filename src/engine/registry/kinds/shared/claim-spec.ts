@@ -4,13 +4,13 @@ import { labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
 import { typedLocalObjectReference, typedObjectReference } from '#engine/registry/kinds/shared/references.ts';
 import { volumeResourceRequirements } from '#engine/registry/kinds/shared/resource-requirements.ts';
 import { templateMeta } from '#engine/registry/kinds/shared/template-meta.ts';
-import { type Infer, noted, obj, str } from '#kube/schema-dsl.ts';
+import { type Infer, overrideOptions, obj, str } from '#kube/schema-dsl.ts';
 
 export const persistentVolumeClaimSpec = obj({
   accessModes,
   dataSource: typedLocalObjectReference,
   dataSourceRef: typedObjectReference,
-  resources: noted(volumeResourceRequirements, { default: {} }),
+  resources: overrideOptions(volumeResourceRequirements, { default: {} }),
   selector: labelSelector,
   storageClassName: str(),
   volumeAttributesClassName: str(),
@@ -23,7 +23,7 @@ export type ClaimSpec = Infer<typeof persistentVolumeClaimSpec>;
 export const persistentVolumeClaimTemplate = obj(
   {
     metadata: templateMeta,
-    spec: noted(persistentVolumeClaimSpec, { default: {} }),
+    spec: overrideOptions(persistentVolumeClaimSpec, { default: {} }),
   },
   { required: ['spec'] },
 );

@@ -3,7 +3,7 @@ import { envFromSource, envVar } from '#engine/registry/kinds/shared/env.ts';
 import { lifecycle, containerProbeSchema } from '#engine/registry/kinds/shared/probe.ts';
 import { resourceRequirements } from '#engine/registry/kinds/shared/resource-requirements.ts';
 import { securityContext } from '#engine/registry/kinds/shared/security-context.ts';
-import { bool, int32, list, noted, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
+import { bool, int32, list, overrideOptions, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
 
 export const containerPort = obj(
   {
@@ -62,7 +62,7 @@ export const container = obj(
     }),
     readinessProbe: containerProbeSchema,
     resizePolicy: list(containerResizePolicy, { atomic: true }),
-    resources: noted(resourceRequirements, { default: {} }),
+    resources: overrideOptions(resourceRequirements, { default: {} }),
     restartPolicy: oneOf(['Always']),
     securityContext,
     startupProbe: containerProbeSchema,

@@ -10,7 +10,19 @@ import {
 import { podSecurityContext } from '#engine/registry/kinds/shared/security-context.ts';
 import { templateMeta } from '#engine/registry/kinds/shared/template-meta.ts';
 import { podVolumeSchema } from '#engine/registry/kinds/shared/volume.ts';
-import { bool, type Infer, int32, int64, list, map, noted, obj, oneOf, quantity, str } from '#kube/schema-dsl.ts';
+import {
+  bool,
+  type Infer,
+  int32,
+  int64,
+  list,
+  map,
+  overrideOptions,
+  obj,
+  oneOf,
+  quantity,
+  str,
+} from '#kube/schema-dsl.ts';
 
 export const podDNSConfigOption = obj({
   name: str(),
@@ -95,7 +107,7 @@ export const podSpec = obj(
     runtimeClassName: str(),
     schedulerName: str({ default: 'default-scheduler' }),
     schedulingGates: list(podSchedulingGate, { mergeKey: 'name' }),
-    securityContext: noted(podSecurityContext, { default: {} }),
+    securityContext: overrideOptions(podSecurityContext, { default: {} }),
     serviceAccount: str(),
     serviceAccountName: str(),
     setHostnameAsFQDN: bool(),
@@ -114,7 +126,7 @@ export const podSpec = obj(
 
 export const podTemplateSpec = obj({
   metadata: templateMeta,
-  spec: noted(podSpec, { default: {} }),
+  spec: overrideOptions(podSpec, { default: {} }),
 });
 
 export type EnginePodSpec = Infer<typeof podSpec>;

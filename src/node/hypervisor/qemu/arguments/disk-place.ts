@@ -1,5 +1,5 @@
 /** The QEMU driver of a disk and its place on the bus. */
-import { USB_ID } from '#api/fixtures.ts';
+import { USB_ID } from '#api/fixed-devices.ts';
 import type { Chipset } from '#api/chipset.ts';
 import { invariant, unreachable } from '#lib/invariant.ts';
 import type { DiskDevice } from '#node/definition/domain-definition.ts';

@@ -1,6 +1,6 @@
 /** Arguments of the USB controller and of the devices on its ports. */
 import type { Chipset } from '#api/chipset.ts';
-import { USB_ID } from '#api/fixtures.ts';
+import { USB_ID } from '#api/fixed-devices.ts';
 import type { DeviceAddress } from '#api/learned-device.ts';
 import { invariant } from '#lib/invariant.ts';
 import { usbPortOf } from '#node/definition/addresses/drive-address.ts';

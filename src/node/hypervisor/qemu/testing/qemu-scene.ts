@@ -9,7 +9,7 @@ import { silentLog } from '#lib/log.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import type { ConformanceScene } from '#node/hypervisor/conformance.ts';
 import type { DomainRecord, StartedProcesses } from '#node/hypervisor/qemu/domain-record.ts';
-import { OutlivingProcess } from '#node/hypervisor/qemu/process.ts';
+import { DetachedProcess } from '#node/hypervisor/qemu/process.ts';
 import { createQemuHypervisor, type QemuHypervisorOptions } from '#node/hypervisor/qemu/qemu-hypervisor.ts';
 import { aDefinition, aDisk } from '#node/hypervisor/testing/a-definition.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
@@ -22,7 +22,7 @@ const DISK_BYTES = 8 * 2 ** 20;
 export const guestUser = process.getuid?.() === 0 ? GUEST_USER : undefined;
 
 /** Returns why real guests cannot run here, or false if they can. */
-export function whyNoQemu(): string | false {
+export function qemuSkipReason(): string | false {
   for (const path of ['/usr/bin/qemu-system-x86_64', '/usr/bin/swtpm', '/usr/share/OVMF/OVMF_CODE_4M.fd']) {
     try {
       accessSync(path, constants.R_OK);
@@ -43,7 +43,7 @@ export interface QemuScene extends ConformanceScene {
   readonly secondDir: string;
   record(id: string): Promise<DomainRecord & { started: StartedProcesses }>;
   /** Connects directly to the serial port, without a hypervisor. */
-  serialLine(id: string): Socket;
+  openSerialPort(id: string): Socket;
 }
 
 /** Closes the directory above the node to other users: guests must be able to open their files anyway. */
@@ -111,7 +111,7 @@ export async function qemuScene(): Promise<QemuScene> {
     },
     diskFile: () => guestFile(nodeDir, `volumes/${disks++}/disk.img`, Buffer.alloc(2 ** 20)),
     copyFile: () => guestFile(nodeDir, `snapshots/${copies++}/disk.img`, Buffer.alloc(0)),
-    serialLine: (id) => {
+    openSerialPort: (id) => {
       const line = connect(join(nodeDir, 'domains', id, 'run', 'serial.sock'));
       // The connection breaks when the guest ends; the test notices that by the output.
       line.on('error', () => undefined);
@@ -135,9 +135,9 @@ async function readRecord(dir: string, id: string): Promise<StartedRecord> {
 }
 
 async function killIn(dir: string, id: string): Promise<void> {
-  const qemu = new OutlivingProcess((await readRecord(dir, id)).started.qemu, systemClock);
+  const qemu = new DetachedProcess((await readRecord(dir, id)).started.qemu, systemClock);
   await qemu.kill('SIGKILL');
-  await qemu.gone(GONE_MS);
+  await qemu.waitForExit(GONE_MS);
 }
 
 /** Creates a file of the guests' user, in directories that this user may search. */

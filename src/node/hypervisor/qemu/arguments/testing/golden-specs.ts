@@ -2,7 +2,7 @@
  * Guests for the golden command lines (golden/*.txt): every bus, model and firmware, and devices with recorded
  * addresses.
  */
-import type { Domain } from '#api/domain/domain.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { KnownDevices } from '#node/definition/addresses/known-devices.ts';
@@ -11,11 +11,11 @@ import type { Medium } from '#node/definition/devices/disk.ts';
 import { HARDWARE_SPECS } from '#node/hypervisor/qemu/arguments/testing/golden-hardware.ts';
 import { anInput, aVmi, someCapabilities, someMedia } from '#node/definition/testing/a-vmi.ts';
 
-type Devices = NonNullable<Domain['devices']>;
+type Devices = NonNullable<DomainSpec['devices']>;
 
 export interface Spec {
   readonly devices?: Devices;
-  readonly domain?: Omit<Domain, 'devices'>;
+  readonly domain?: Omit<DomainSpec, 'devices'>;
   readonly networks?: VmiSpec['networks'];
   /** Volumes that differ from the default, a writable raw file. */
   readonly media?: Readonly<Record<string, Partial<Medium>>>;
@@ -246,7 +246,7 @@ function nic(name: string, last: number): NonNullable<Devices['interfaces']>[num
   return { name, macAddress: `02:00:00:00:00:0${last}` };
 }
 
-function i440fx(): Omit<Domain, 'devices'> {
+function i440fx(): Omit<DomainSpec, 'devices'> {
   return { machine: { type: 'pc' } };
 }
 

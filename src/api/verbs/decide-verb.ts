@@ -1,0 +1,361 @@
+/**
+ * The table of all verbs: when each is allowed, and the steps that it consists of, as data. The subresources execute
+ * the steps; a CLI or a dashboard can ask the same table beforehand. Codes and messages are KubeVirt's own, because its
+ * clients match them. Pure: the caller reads the objects and writes the changes.
+ */
+import { checkDisplay, checkForwardTarget, checkPortForward } from '#api/verbs/check-access.ts';
+import {
+  checkGuestAgent,
+  checkConsole,
+  checkPause,
+  checkReset,
+  checkSoftReboot,
+  checkUnpause,
+  unlessMigrating,
+  type InstanceRefusal,
+} from '#api/verbs/check-instance.ts';
+import { decideMigrateVerb } from '#api/verbs/decide-migrate.ts';
+import { decideAdoptState, decideReleaseState, type NamedClaim, type StateWorld } from '#api/verbs/decide-state.ts';
+import {
+  decideAddVolume,
+  decideAddVolumeToInstance,
+  decideRemoveVolume,
+  decideRemoveVolumeFromInstance,
+} from '#api/verbs/decide-volumes.ts';
+import {
+  buildGracePatch,
+  prependSteps,
+  queueRequests,
+  refuseOnVm,
+  switchRunState,
+  type RunStateWorld,
+} from '#api/verbs/run-state-steps.ts';
+import type { Disk } from '#api/domain/disk.ts';
+import type { VmiVolume } from '#api/domain/volume.ts';
+import { GUEST_READS } from '#api/guest-info.ts';
+import { isMigrating } from '#api/migration-state.ts';
+import { KUBEVIRT_GROUP } from '#api/names.ts';
+import { RUN_STRATEGIES, type RunStrategy, type StateChangeRequest } from '#api/virtual-machine/schema.ts';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { VirtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { badRequest, conflict, forbidden, internalError, notFound, type ApiError } from '#kube/api-error.ts';
+import { controllerUid, type Stored } from '#kube/meta.ts';
+import { invariant } from '#lib/invariant.ts';
+
+export const STATE_VERBS = ['adoptstate', 'releasestate'] as const;
+export const VM_VERBS = [
+  ...(['start', 'stop', 'restart', 'migrate', 'addvolume', 'removevolume', 'portforward'] as const),
+  ...STATE_VERBS,
+] as const;
+export const VMI_VERBS = [
+  ...(['pause', 'unpause', 'freeze', 'unfreeze', 'softreboot', 'reset', 'console'] as const),
+  ...(['addvolume', 'removevolume', 'vnc', 'vnc/screenshot', 'portforward', ...GUEST_READS] as const),
+] as const;
+export type VmVerb = (typeof VM_VERBS)[number];
+export type VmiVerb = (typeof VMI_VERBS)[number];
+export type SubresourceVerb = VmVerb | VmiVerb;
+/** The kind that a verb is called on. Some verbs exist on both. */
+export type VerbTarget = 'virtualmachine' | 'virtualmachineinstance';
+
+export interface VerbWorld {
+  /** Name of the VM and of its instance. */
+  readonly name: string;
+  /** Absent if there is no VM of that name. Most verbs of instances depend on the instance only. */
+  readonly vm?: Stored<VirtualMachine>;
+  readonly vmi?: Stored<VirtualMachineInstance>;
+  /** For STATE_VERBS only. */
+  readonly state?: StateWorld;
+  readonly options?: VerbOptions;
+}
+
+/** The options of all verbs; each verb reads its own. The caller handles dryRun. */
+export interface VerbOptions {
+  /** start */
+  readonly paused?: boolean;
+  /** stop */
+  readonly gracePeriod?: number;
+  /** restart */
+  readonly gracePeriodSeconds?: number;
+  /** migrate: labels that the target node must have. */
+  readonly addedNodeSelector?: Readonly<Record<string, string>>;
+  /** addvolume */
+  readonly added?: AddedVolume;
+  /** freeze: time after which the guest thaws by itself. */
+  readonly unfreezeSeconds?: number;
+  /** removevolume: the name of the volume, or of its claim. */
+  readonly removed?: string;
+  /** adoptstate, releasestate */
+  readonly stateClaim?: NamedClaim;
+}
+
+/** A volume and the disk of the same name, as they are added to the spec. */
+export interface AddedVolume {
+  readonly volume: VmiVolume & { readonly persistentVolumeClaim: NonNullable<VmiVolume['persistentVolumeClaim']> };
+  readonly disk: Disk;
+}
+
+export interface JsonPatchOperation {
+  readonly op: 'add' | 'remove' | 'replace' | 'test';
+  readonly path: string;
+  readonly value?: unknown;
+}
+
+/**
+ * One step of an allowed verb; steps are executed in order. A JSON patch whose test fails is a conflict (409) for the
+ * client. With dryRun, nodes are not called.
+ */
+export type VerbStep =
+  | { readonly do: 'patchVm'; readonly uid: string; readonly patch: readonly JsonPatchOperation[] }
+  | { readonly do: 'patchVmStatus'; readonly uid: string; readonly patch: readonly JsonPatchOperation[] }
+  | { readonly do: 'patchVmi'; readonly uid: string; readonly patch: readonly JsonPatchOperation[] }
+  | {
+      readonly do: 'patchClaim';
+      readonly name: string;
+      readonly uid: string;
+      readonly patch: readonly JsonPatchOperation[];
+    }
+  /** Deletes the running launcher pod of the instance (label CREATED_BY_LABEL), if there is one. */
+  | { readonly do: 'deletePod'; readonly vmiUid: string; readonly gracePeriodSeconds: number }
+  /** The server generates the name. */
+  | {
+      readonly do: 'createMigration';
+      readonly generateName: string;
+      readonly spec: VirtualMachineInstanceMigration['spec'];
+    }
+  /** Calls the agent of the node in `vmi.status.nodeName`. */
+  | { readonly do: 'callNode'; readonly verb: VmiVerb; readonly nodeName: string };
+
+export interface AllowedDecision {
+  readonly allowed: readonly VerbStep[];
+  /** HTTP code of the response, whose body is empty. */
+  readonly code: 200 | 202;
+}
+
+export interface RefusedDecision {
+  readonly denied: Refusal;
+}
+
+export interface Refusal {
+  readonly code: 400 | 403 | 404 | 409 | 500;
+  /** KubeVirt's message, without the prefix that Kubernetes adds. */
+  readonly message: string;
+  readonly on: VerbTarget;
+  readonly name: string;
+}
+
+export type VerbDecision = AllowedDecision | RefusedDecision;
+
+/** Decides whether a verb is allowed. `on` selects the kind for verbs that exist on both; the default is the VM. */
+export function decideVerb(verb: SubresourceVerb, world: VerbWorld, on?: VerbTarget): VerbDecision {
+  const ofVm = isVmVerb(verb) && on !== 'virtualmachineinstance' ? VM_DECISIONS[verb] : undefined;
+  const decide = ofVm ?? (isVmiVerb(verb) ? VMI_DECISIONS[verb] : undefined);
+  invariant(decide !== undefined, `${verb} is a verb of ${on ?? 'a VM or an instance'}`);
+  return decide(world);
+}
+
+export const isStateVerb = (verb: SubresourceVerb): boolean =>
+  (STATE_VERBS as readonly SubresourceVerb[]).includes(verb);
+const isVmVerb = (verb: SubresourceVerb): verb is VmVerb => (VM_VERBS as readonly SubresourceVerb[]).includes(verb);
+const isVmiVerb = (verb: SubresourceVerb): verb is VmiVerb => (VMI_VERBS as readonly SubresourceVerb[]).includes(verb);
+
+/** Returns the ApiError for a refusal. */
+export function refusalToApiError({ code, message, on, name }: Refusal): ApiError {
+  // KubeVirt names the resources in the singular here.
+  const resource = { group: KUBEVIRT_GROUP, plural: on };
+  switch (code) {
+    case 400:
+      return badRequest(message);
+    case 403:
+      return forbidden(resource, name, message);
+    case 404:
+      return notFound(resource, name);
+    case 409:
+      return conflict(resource, name, message);
+    case 500:
+      return internalError(message);
+  }
+}
+
+/**
+ * Returns the run strategy of the VM. Undefined if neither field is set, if both are, or if the strategy is unknown. An
+ * empty strategy counts as unset.
+ */
+export function runStrategyOf({ spec }: Pick<VirtualMachine, 'spec'>): RunStrategy | undefined {
+  const { running, runStrategy } = spec;
+  if (running !== undefined && runStrategy) return undefined;
+  if (running !== undefined) return running ? 'Always' : 'Halted';
+  return RUN_STRATEGIES.find((strategy) => strategy === runStrategy);
+}
+
+/** Reports whether the instance has ended and will not run again. */
+export function isFinal(vmi: Pick<VirtualMachineInstance, 'status'>): boolean {
+  return vmi.status?.phase === 'Succeeded' || vmi.status?.phase === 'Failed';
+}
+
+/** Messages that refuse a change because a snapshot or restore holds the VM. */
+export const HOLD_MESSAGES = {
+  runStateBySnapshot: (name: string) => `Cannot update vm running state until snapshot "${name}" completes`,
+  disks: (name: string) => `Cannot update vm disks or volumes until snapshot "${name}" completes`,
+  runStateByRestore: (name: string) => `Cannot update VM runStrategy until restore "${name}" completes`,
+  template: (name: string) => `Cannot update VM template until restore "${name}" completes`,
+} as const;
+
+type Decide = (world: VerbWorld) => VerbDecision;
+
+const VM_DECISIONS: Readonly<Record<VmVerb, Decide>> = {
+  start: (world) => checkHold(world, { stops: false }) ?? decideOnVm(world, decideStart),
+  stop: (world) => checkHold(world, { stops: true }) ?? decideOnVm(world, decideStop),
+  restart: (world) => checkGracePeriod(world) ?? checkHold(world, { stops: false }) ?? decideOnVm(world, decideRestart),
+  migrate: decideMigrateVerb,
+  addvolume: (world) => checkDiskHold(world, 'virtualmachine') ?? decideAddVolume(world),
+  removevolume: (world) => checkDiskHold(world, 'virtualmachine') ?? decideRemoveVolume(world),
+  portforward: (world) => checkForwardTarget(world) ?? decideOnVmi(world, 'portforward', checkPortForward),
+  adoptstate: (world) => checkDiskHold(world, 'virtualmachine') ?? decideAdoptState(world),
+  releasestate: (world) => checkDiskHold(world, 'virtualmachine') ?? decideReleaseState(world),
+};
+
+const VMI_DECISIONS: Readonly<Record<VmiVerb, Decide>> = {
+  pause: (world) => decideOnVmi(world, 'pause', unlessMigrating(checkPause)),
+  unpause: (world) => decideOnVmi(world, 'unpause', unlessMigrating(checkUnpause)),
+  freeze: (world) => decideOnVmi(world, 'freeze', unlessMigrating(checkGuestAgent)),
+  unfreeze: (world) => decideOnVmi(world, 'unfreeze', unlessMigrating(checkGuestAgent)),
+  guestosinfo: (world) => decideOnVmi(world, 'guestosinfo', checkGuestAgent),
+  userlist: (world) => decideOnVmi(world, 'userlist', checkGuestAgent),
+  filesystemlist: (world) => decideOnVmi(world, 'filesystemlist', checkGuestAgent),
+  softreboot: (world) => decideOnVmi(world, 'softreboot', unlessMigrating(checkSoftReboot)),
+  reset: (world) => decideOnVmi(world, 'reset', unlessMigrating(checkReset)),
+  console: (world) => decideOnVmi(world, 'console', checkConsole),
+  addvolume: (world) => checkDiskHold(world, 'virtualmachineinstance') ?? decideAddVolumeToInstance(world),
+  removevolume: (world) => checkDiskHold(world, 'virtualmachineinstance') ?? decideRemoveVolumeFromInstance(world),
+  vnc: (world) => decideOnVmi(world, 'vnc', checkDisplay),
+  'vnc/screenshot': (world) => decideOnVmi(world, 'vnc/screenshot', checkDisplay),
+  portforward: (world) => decideOnVmi(world, 'portforward', checkPortForward),
+};
+
+function decideOnVm(world: VerbWorld, decide: (world: RunStateWorld) => VerbDecision): VerbDecision {
+  const { vm, name } = world;
+  if (vm === undefined) return { denied: { code: 404, message: 'not found', on: 'virtualmachine', name } };
+  const strategy = runStrategyOf(vm);
+  if (strategy === undefined) return refuseOnVm(world, 500, `Invalid RunStrategy (${vm.spec.runStrategy ?? ''})`);
+  return decide({ ...world, vm, strategy });
+}
+
+/**
+ * Refuses changes of the running state. A restore still allows stopping: it may be waiting until the user stops the VM.
+ */
+function checkHold(world: VerbWorld, { stops }: { readonly stops: boolean }): RefusedDecision | undefined {
+  const { snapshotInProgress, restoreInProgress } = world.vm?.status ?? {};
+  if (snapshotInProgress) return refuseOnVm(world, 409, HOLD_MESSAGES.runStateBySnapshot(snapshotInProgress));
+  return restoreInProgress && !stops
+    ? refuseOnVm(world, 409, HOLD_MESSAGES.runStateByRestore(restoreInProgress))
+    : undefined;
+}
+
+/**
+ * Refuses changes of disks during a snapshot, including disks that only the instance has, and during a migration,
+ * because source and target must have the same disks.
+ */
+function checkDiskHold({ name, vm, vmi }: VerbWorld, on: VerbTarget): RefusedDecision | undefined {
+  const related = vmi !== undefined && vm?.metadata.uid === controllerUid(vmi);
+  const concerned = on === 'virtualmachine' || related;
+  if (isMigrating(vmi?.status?.migrationState) && (on === 'virtualmachineinstance' || related)) {
+    return { denied: { code: 409, message: 'VM has an active migration', on, name } };
+  }
+  const { snapshotInProgress, restoreInProgress } = (concerned ? vm?.status : undefined) ?? {};
+  if (snapshotInProgress) return { denied: { code: 409, message: HOLD_MESSAGES.disks(snapshotInProgress), on, name } };
+  if (!restoreInProgress) return undefined;
+  return { denied: { code: 409, message: HOLD_MESSAGES.template(restoreInProgress), on, name } };
+}
+
+function decideStart(world: RunStateWorld): VerbDecision {
+  const { vm, vmi, strategy, options } = world;
+  const phase = vmi?.status?.phase;
+  if (vmi !== undefined && phase !== undefined && phase !== 'Unknown' && !isFinal(vmi)) {
+    return refuseOnVm(world, 409, 'VM is already running');
+  }
+  const request: StateChangeRequest =
+    options?.paused === true ? { action: 'Start', data: { paused: 'true' } } : { action: 'Start' };
+  switch (strategy) {
+    case 'Halted':
+      // Only a request can record that the start is paused; the VM controller then changes the strategy.
+      return options?.paused === true ? queueRequests(world, [request]) : switchRunState(vm, true);
+    case 'Always':
+    case 'Once':
+      return refuseOnVm(world, 409, `${strategy} does not support manual start requests`);
+    case 'RerunOnFailure':
+      if (phase === 'Failed')
+        return refuseOnVm(world, 409, `${strategy} does not support starting VM from failed state`);
+      return queueRequests(world, startRequests(vmi, request));
+    case 'Manual':
+      return queueRequests(world, startRequests(vmi, request));
+  }
+}
+
+/** Requests the removal of a finished instance first: it has the name that the new instance needs. */
+function startRequests(vmi: VerbWorld['vmi'], request: StateChangeRequest): StateChangeRequest[] {
+  return vmi !== undefined && isFinal(vmi) ? [{ action: 'Stop', uid: vmi.metadata.uid }, request] : [request];
+}
+
+/**
+ * Returns the VM's own instance. Undefined for one that only shares the name: permission to stop the VM does not cover
+ * it.
+ */
+function findOwnInstance({ vm, vmi }: RunStateWorld): VerbWorld['vmi'] {
+  return vmi !== undefined && controllerUid(vmi) === vm.metadata.uid ? vmi : undefined;
+}
+
+function decideStop(world: RunStateWorld): VerbDecision {
+  const { vm, strategy, options } = world;
+  const vmi = findOwnInstance(world);
+  const runs = vmi !== undefined && !isFinal(vmi);
+  const shorter = runs && options?.gracePeriod !== undefined ? [buildGracePatch(vmi, options.gracePeriod)] : [];
+  if (strategy === 'Always' || strategy === 'Once') return prependSteps(shorter, switchRunState(vm, false));
+  if (!runs) return refuseOnVm(world, 409, 'VM is not running');
+  if (strategy === 'Halted' && !isShorter(vmi, options?.gracePeriod)) {
+    return refuseOnVm(world, 409, `${strategy} only supports manual stop requests with a shorter graceperiod`);
+  }
+  return prependSteps(shorter, queueRequests(world, [{ action: 'Stop', uid: vmi.metadata.uid }]));
+}
+
+function isShorter({ spec }: VirtualMachineInstance, seconds: number | undefined): boolean {
+  const now = spec.terminationGracePeriodSeconds;
+  return seconds !== undefined && (now === undefined || seconds < now);
+}
+
+function checkGracePeriod(world: VerbWorld): RefusedDecision | undefined {
+  const seconds = world.options?.gracePeriodSeconds ?? 0;
+  if (seconds > 0) return refuseOnVm(world, 400, 'For force restart, only gracePeriod=0 is supported for now');
+  return seconds < 0 ? refuseOnVm(world, 400, 'gracePeriod has to be greater or equal to 0') : undefined;
+}
+
+/** KubeVirt's forced restart gives the pod one second. */
+const FORCED_RESTART_GRACE_SECONDS = 1;
+
+function decideRestart(world: RunStateWorld): VerbDecision {
+  const { strategy, options } = world;
+  const vmi = findOwnInstance(world);
+  if (strategy === 'Halted' || strategy === 'Once') {
+    return refuseOnVm(world, 409, `RunStategy ${strategy} does not support manual restart requests`);
+  }
+  if (vmi === undefined) return refuseOnVm(world, 409, 'VM is not running: Halted');
+  const queued = queueRequests(world, [{ action: 'Stop', uid: vmi.metadata.uid }, { action: 'Start' }]);
+  if ('denied' in queued || options?.gracePeriodSeconds === undefined) return queued;
+  const gracePeriodSeconds = FORCED_RESTART_GRACE_SECONDS;
+  const force: VerbStep = { do: 'deletePod', vmiUid: vmi.metadata.uid, gracePeriodSeconds };
+  // The node agent reads the grace period from the instance, as for a stop.
+  return { code: 202, allowed: [buildGracePatch(vmi, 0), ...queued.allowed, force] };
+}
+
+function decideOnVmi(
+  world: VerbWorld,
+  verb: VmiVerb,
+  refuse: (vmi: VirtualMachineInstance) => InstanceRefusal,
+): VerbDecision {
+  const { vmi, name } = world;
+  const on = 'virtualmachineinstance';
+  if (vmi === undefined) return { denied: { code: 404, message: 'not found', on, name } };
+  const refusal = refuse(vmi);
+  if (refusal !== undefined) return { denied: { ...refusal, on, name } };
+  return { code: 200, allowed: [{ do: 'callNode', verb, nodeName: vmi.status?.nodeName ?? '' }] };
+}

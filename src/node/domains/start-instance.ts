@@ -1,0 +1,179 @@
+/**
+ * One attempt to start the guest of an instance: prepares its volumes, defines the domain and starts it. Expected failures
+ * are returned; errors of the API are thrown, so that the queue tries again.
+ */
+import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
+import { GUEST_IMAGE } from '#api/names.ts';
+import { needsState } from '#api/persistent-state.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { ObjectName, Reader } from '#client/client.ts';
+import { isApiError } from '#kube/api-error.ts';
+import { CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, SECRETS } from '#kube/core-kinds.ts';
+import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import { readKnownDevices, NOTHING_KNOWN, type KnownDevices } from '#node/definition/addresses/known-devices.ts';
+import { createDomain } from '#node/domains/create-domain.ts';
+import { hotpluggableClaims } from '#node/domains/hotplug-devices.ts';
+import type { Capabilities, Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import type { MissingVolume, Preparation, StatePreparation, VolumeLookups, Volumes } from '#node/volumes-port.ts';
+
+export interface GuestKernel {
+  readonly kernelPath: string;
+  readonly initrdPath: string;
+}
+
+export interface StartParts {
+  readonly client: Reader;
+  readonly hypervisor: Hypervisor;
+  readonly capabilities: Capabilities;
+  readonly volumes: Volumes;
+  /** The built-in guest, if it is installed. */
+  readonly guest: GuestKernel | undefined;
+  /** The claim with the persistent state of the VM, if it has one. */
+  readonly stateClaim?: string | undefined;
+  /** Requests a ServiceAccount token for the pod of the instance. */
+  readonly token?: VolumeLookups['token'];
+  readonly signal: AbortSignal;
+}
+
+export type StartOutcome =
+  | {
+      readonly is: 'started';
+      /** Hotpluggable claims by disk id. */
+      readonly claims: ReadonlyMap<string, string>;
+      /** Warnings for the user, although the guest runs. */
+      readonly warnings: readonly { readonly reason: string; readonly message: string }[];
+    }
+  | { readonly is: 'waiting' | 'failed'; readonly reason: string; readonly message: string };
+
+export async function startInstance(vmi: Stored<VirtualMachineInstance>, parts: StartParts): Promise<StartOutcome> {
+  const { client, hypervisor, capabilities, guest, signal } = parts;
+  const known = await knownDevices(vmi, client, signal);
+  const prepared = await prepareVolumes(vmi, parts);
+  if (prepared.is !== 'ready') return prepared;
+  const state = await prepareState(vmi, parts);
+  if (state !== undefined && state.is !== 'ready') return state;
+
+  const image = vmi.spec.domain.firmware?.kernelBoot?.container?.image;
+  const kernel = image?.split(':')[0] === GUEST_IMAGE ? guest : undefined;
+  const created = await createDomain(
+    {
+      vmi,
+      known,
+      capabilities,
+      volumes: prepared.volumes,
+      kernel,
+      ...(state && { state: { directory: state.directory } }),
+    },
+    { paused: vmi.spec.startStrategy === 'Paused' },
+    { hypervisor, signal },
+  );
+  if (created.is === 'refused') {
+    const message = created.problems.map((problem) => `${problem.field}: ${problem.message}`).join(', ');
+    return { is: 'failed', reason: 'InvalidDefinition', message };
+  }
+  if (created.is === 'failed') {
+    const { permanent, message } = created;
+    return { is: permanent ? 'failed' : 'waiting', reason: 'StartFailed', message };
+  }
+  const claims = new Map([...hotpluggableClaims(vmi)].map(([name, claim]) => [`disk-${name}`, claim]));
+  return {
+    is: 'started',
+    claims,
+    warnings: startWarnings(prepared.missing, created.omittedDevices, created.omittedFeatures),
+  };
+}
+
+function startWarnings(
+  missing: readonly MissingVolume[] = [],
+  leftOut: readonly string[] = [],
+  features: readonly string[] = [],
+) {
+  const missingDisks = missing.map(({ name, message }) => ({
+    reason: 'OptionalDiskMissing',
+    message: `Started without the optional disk "${name}": ${message}`,
+  }));
+  return [
+    ...missingDisks,
+    ...(leftOut.length === 0 ? [] : [{ reason: 'UnmanagedDevicesLeftOut', message: leftOut.join(' ') }]),
+    ...(features.length === 0 ? [] : [{ reason: 'FeaturesLeftOut', message: features.join(' ') }]),
+  ];
+}
+
+async function prepareState(
+  vmi: Stored<VirtualMachineInstance>,
+  { client, hypervisor, volumes, stateClaim, signal }: StartParts,
+): Promise<StatePreparation | undefined> {
+  // If the spec needs no state, the claim may be an ordinary disk, which must not be formatted.
+  if (stateClaim === undefined || !needsState(vmi.spec)) return undefined;
+  const options = { signal, hasEnded: hasEndedIn(hypervisor) };
+  return await volumes.prepareState(
+    vmi.metadata.uid,
+    stateClaim,
+    volumeLookups(vmi.metadata.namespace, client, signal),
+    options,
+  );
+}
+
+function hasEndedIn(hypervisor: Hypervisor): (id: string) => boolean {
+  return (id) => hypervisor.get(id)?.current.state === 'ended';
+}
+
+/** Prepares the volumes with these names; all volumes of the instance by default. */
+export function prepareVolumes(
+  vmi: Stored<VirtualMachineInstance>,
+  {
+    client,
+    hypervisor,
+    volumes,
+    signal,
+    token,
+  }: Pick<StartParts, 'client' | 'hypervisor' | 'volumes' | 'signal' | 'token'>,
+  names?: readonly string[],
+): Promise<Preparation> {
+  const options = { signal, hasEnded: hasEndedIn(hypervisor), ...(names === undefined ? {} : { names }) };
+  return volumes.prepare(vmi, volumeLookups(vmi.metadata.namespace, client, signal, token), options);
+}
+
+/** Returns the devices of the VM's identity record; nothing for an instance without a VM. */
+export async function knownDevices(
+  { metadata }: Stored<VirtualMachineInstance>,
+  client: Reader,
+  signal: AbortSignal,
+): Promise<KnownDevices> {
+  const owner = metadata.ownerReferences?.find(({ kind, controller }) => kind === 'VirtualMachine' && controller);
+  if (owner === undefined) return NOTHING_KNOWN;
+  const name = { namespace: metadata.namespace, name: owner.name };
+  const identity = await getIfExists(client, VIRTUAL_MACHINE_IDENTITIES, name, signal);
+  const isOfOwner = identity?.metadata.ownerReferences?.some(({ uid }) => uid === owner.uid);
+  return isOfOwner ? readKnownDevices(identity?.status ?? {}) : NOTHING_KNOWN;
+}
+
+export function volumeLookups(
+  namespace: string | undefined,
+  client: Reader,
+  signal: AbortSignal,
+  token?: VolumeLookups['token'],
+): VolumeLookups {
+  return {
+    claim: (name) => getIfExists(client, PERSISTENT_VOLUME_CLAIMS, { namespace, name }, signal),
+    volume: (name) => getIfExists(client, PERSISTENT_VOLUMES, { name }, signal),
+    secret: (name) => getIfExists(client, SECRETS, { namespace, name }, signal),
+    configMap: (name) => getIfExists(client, CONFIG_MAPS, { namespace, name }, signal),
+    ...(token && { token }),
+  };
+}
+
+/** Returns an object, or undefined if it does not exist. */
+export async function getIfExists<T extends KubeObject>(
+  client: Reader,
+  type: ResourceType<T>,
+  name: ObjectName,
+  signal: AbortSignal,
+): Promise<Stored<T> | undefined> {
+  try {
+    return await client.get(type, name, { signal });
+  } catch (error) {
+    if (isApiError(error, 'NotFound')) return undefined;
+    throw error;
+  }
+}
