@@ -4,6 +4,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { test } from 'node:test';
 import { checkFolderTable } from '#test/tidy/folder-table.ts';
+import { bannedWords, docComments, sharedNameProblems } from '#test/tidy/language.ts';
 import { layers } from '#test/tidy/layers.ts';
 import { rules, unjustified } from '#test/tidy/rules.ts';
 import type { Rule, SourceFile } from '#test/tidy/rules.ts';
@@ -38,13 +39,15 @@ test('the tidy test sees the repository', () => {
   assert.ok(files.filter(({ path }) => path.startsWith('src/')).length > 50);
 });
 
-const all: Record<string, Rule> = { layers, ...rules };
+const all: Record<string, Rule> = { layers, bannedWords, docComments, ...rules };
 for (const [name, rule] of Object.entries(all)) {
   test(`tidy: ${name}`, () => {
     const findings = files.flatMap(rule).map(({ path, line, problem }) => `${path}:${line} ${problem}`);
     assert.equal(findings.join('\n'), '');
   });
 }
+
+test('an exported name has one meaning', () => assert.deepEqual(sharedNameProblems(files), []));
 
 test('every runtime dependency has its justification in docs/adr', () => {
   const { dependencies } = JSON.parse(fileNamed('package.json').text) as { dependencies: Record<string, string> };

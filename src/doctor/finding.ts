@@ -12,7 +12,7 @@ export interface Finding {
   readonly state: FindingState;
   /** The state found, and its consequence. */
   readonly says: string;
-  /** How to fix it: a command or an instruction. */
+  /** A command or an instruction that fixes the problem. */
   readonly mend?: string;
 }
 

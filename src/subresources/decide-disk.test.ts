@@ -8,7 +8,7 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import { ApiError } from '#kube/api-error.ts';
 import type { Node, PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import { findDiskClaim, dataNodeOf, pickNode, checkUpload } from '#subresources/decide-disk.ts';
+import { findDiskClaim, soleDataNodeOf, pickNode, checkUpload } from '#subresources/decide-disk.ts';
 
 const meta = { name: 'db', uid: 'u', resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };
 const aVm = (more: { status?: object; metadata?: object; spec?: object } = {}) =>
@@ -138,7 +138,7 @@ const holders: Record<string, { volume: object; want: string | undefined }> = {
   },
 };
 for (const [title, { volume, want }] of Object.entries(holders)) {
-  test(`data of ${title}`, () => assert.equal(dataNodeOf(volume as PersistentVolume), want));
+  test(`data of ${title}`, () => assert.equal(soleDataNodeOf(volume as PersistentVolume), want));
 }
 
 const aNode = (

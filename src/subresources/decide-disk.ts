@@ -12,7 +12,7 @@ import { findCondition } from '#kube/conditions.ts';
 import type { Node, PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 
-export interface DiskAccess {
+export interface DiskTransferRequest {
   readonly verb: DiskVerb;
   readonly vm: Stored<VirtualMachine>;
   readonly vmi?: VirtualMachineInstance | undefined;
@@ -22,7 +22,7 @@ export interface DiskAccess {
 }
 
 /** Returns the name of the claim, or the refusal. */
-export function findDiskClaim(access: DiskAccess): { readonly claim: string } | ApiError {
+export function findDiskClaim(access: DiskTransferRequest): { readonly claim: string } | ApiError {
   const { verb, vm, vmi, volume } = access;
   const refuse = (why: string) => conflict({ group: KUBEVIRT_GROUP, plural: 'virtualmachine' }, vm.metadata.name, why);
   if (volume === '') return badRequest(`${verb} needs the name of a volume: ?volume=NAME`);
@@ -44,7 +44,7 @@ export function findDiskClaim(access: DiskAccess): { readonly claim: string } | 
   return refuse(`VM has the run strategy ${strategy ?? 'unknown'}; set it to Halted first`);
 }
 
-function diskClaim({ vm, volume }: DiskAccess): string | ApiError {
+function diskClaim({ vm, volume }: DiskTransferRequest): string | ApiError {
   const found = vm.spec.template.spec?.volumes?.find(({ name }) => name === volume);
   if (found === undefined) return badRequest(`VM has no volume ${JSON.stringify(volume)}`);
   const quoted = JSON.stringify(volume);
@@ -55,7 +55,7 @@ function diskClaim({ vm, volume }: DiskAccess): string | ApiError {
 }
 
 /** Returns the state claim. It must have the label by which the node distinguishes it from a disk. */
-function stateClaim({ vm, volume, state }: DiskAccess): string | ApiError {
+function stateClaim({ vm, volume, state }: DiskTransferRequest): string | ApiError {
   if (state === undefined) return notFound({ group: '', plural: 'persistentvolumeclaims' }, volume);
   const { name } = state.metadata;
   if (isMarkedAsState(state)) return name;
@@ -75,7 +75,7 @@ export function checkUpload({ metadata }: PersistentVolumeClaim): ApiError | und
 }
 
 /** Returns the node that has the data, or undefined if all nodes can reach it. */
-export function dataNodeOf({ metadata, spec }: PersistentVolume): string | undefined {
+export function soleDataNodeOf({ metadata, spec }: PersistentVolume): string | undefined {
   const attributes = spec.csi?.volumeAttributes ?? {};
   if (attributes['scope'] === 'shared') return undefined;
   return metadata.annotations?.[VOLUME_NODE_ANNOTATION] ?? attributes['node'];

@@ -16,7 +16,7 @@ import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type PersistentVol
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { SELECTED_NODE } from '#kube/volume-keys.ts';
 import type { Clock } from '#lib/clock.ts';
-import { findDiskClaim, dataNodeOf, pickNode, checkUpload } from '#subresources/decide-disk.ts';
+import { findDiskClaim, soleDataNodeOf, pickNode, checkUpload } from '#subresources/decide-disk.ts';
 import type { NodeRequest } from '#subresources/node-connections.ts';
 
 /** A volume is provisioned within seconds; this waits up to 30 seconds. */
@@ -140,7 +140,7 @@ export async function nodeOfClaim(
   if (!spec.volumeName) return metadata.annotations?.[SELECTED_NODE];
   const volume = await find(parts, request, PERSISTENT_VOLUMES, spec.volumeName);
   if (volume === undefined) throw notFound({ group: '', plural: 'persistentvolumes' }, spec.volumeName);
-  return dataNodeOf(volume);
+  return soleDataNodeOf(volume);
 }
 
 export async function chooseNode({ client }: DiskRequestParts, { signal }: ClaimRequest): Promise<string> {

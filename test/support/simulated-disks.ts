@@ -8,7 +8,7 @@ import { formatSnapshotHandle, parseSnapshotHandle, type SnapshotPlace } from '#
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import { volumeOfClaim } from '#node/volumes/claim.ts';
-import type { DiskContents } from '#node/hypervisor/fake/fake-host.ts';
+import type { FakeDiskContents } from '#node/hypervisor/fake/fake-host.ts';
 import type { Preparation, PreparedVolume, VolumeLookups, Volumes } from '#node/volumes-port.ts';
 
 /** The size of the claims in tests. */
@@ -37,7 +37,7 @@ interface IncomingVolumes {
   readonly contents: ReadonlyMap<string, Buffer>;
 }
 
-export class SimulatedDisks implements DiskContents {
+export class SimulatedDisks implements FakeDiskContents {
   readonly own = new SimulatedStorage();
   readonly shared: SimulatedStorage;
   /** Names of the PersistentVolumes that were created for incoming guests, and of leftovers that were removed. */

@@ -25,14 +25,14 @@ const BANNED_PROSE: readonly BannedWord[] = [
     pattern: /\bis no (?:way|key|name|number|address|machine|file|disk|claim|device) of\b/i,
     instead: '"is not a ... of"',
   },
-  { pattern: /\bmend(?:s|ed|ing)?\b/i, instead: 'fix, repair or correct' },
+  { pattern: /\bmended\b/i, instead: 'fixed, repaired or corrected' },
   { pattern: /\bgoes on there\b|\bthe next look\b/i, instead: '"the next reconcile"' },
 ];
 
 /** Parts of names: `toldOf`, `isTold`, `Purse`. */
 const BANNED_NAMES: readonly BannedWord[] = [
   {
-    pattern: /\b(?:told|meant|goOn|stands|purse|bell|desk)(?:[A-Z]\w*)?\b/,
+    pattern: /\b(?:told|meant|goOn|purse|bell|desk)(?:[A-Z]\w*)?\b/,
     instead: 'a verb or a noun that says what it is',
   },
   {

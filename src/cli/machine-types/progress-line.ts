@@ -10,7 +10,7 @@ export class ProgressLine {
   readonly #stream: MaybeTerminal;
   readonly #clock: Clock;
   #shown = '';
-  #toldAtMs = Number.NEGATIVE_INFINITY;
+  #printedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(stream: MaybeTerminal, clock: Clock) {
     this.#stream = stream;
@@ -26,9 +26,9 @@ export class ProgressLine {
       return;
     }
     const nowMs = this.#clock.elapsed();
-    if (nowMs - this.#toldAtMs < PRINT_INTERVAL_MS) return;
+    if (nowMs - this.#printedAtMs < PRINT_INTERVAL_MS) return;
     this.#shown = line;
-    this.#toldAtMs = nowMs;
+    this.#printedAtMs = nowMs;
     this.#stream.write(`${line}\n`);
   }
 

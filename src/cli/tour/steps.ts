@@ -20,12 +20,12 @@ import { changesOfImport, changesOfTour, readHistory } from '#cli/tour/history.t
 import { captureRefusal, waitFor, type TourApi } from '#cli/tour/tour-api.ts';
 import { TourError } from '#cli/tour/tour-error.ts';
 import type { TourMachines } from '#cli/tour/machine-types.ts';
-import { runCommand } from '#cli/tour/tour-command.ts';
+import { runVirtctlCommand } from '#cli/tour/tour-command.ts';
 import {
   tourClaim,
   DISK_CLAIM,
   editedDomain,
-  kernelBoot,
+  TOUR_KERNEL,
   MIGRATION,
   PLUGGED,
   RESTORE,
@@ -180,7 +180,7 @@ export const buildSteps = (machines: TourMachines, edits: TourEdits): readonly T
     title: `Let a transition Job change the machine type to ${machines.other} and restart the VM`,
     command: `virtctl update machine-types ${transitionWords(machines).join(' ')} --namespace NAMESPACE`,
     async run({ api, guest, before }) {
-      await runCommand(api, updateMachineTypes, transitionWords(machines));
+      await runVirtctlCommand(api, updateMachineTypes, transitionWords(machines));
       await removeTransitionJobs(api);
       const report = await guest.waitForBoot(before?.facts['bootid']);
       return { report, requested: { ...NEW_BOOT, 'machine type': machines.other } };
@@ -244,7 +244,7 @@ async function moveThroughOva(api: TourApi): Promise<void> {
     await api.patch(VIRTUAL_MACHINES, VM_NAME, { metadata: { labels: { [PROTECTION_LABEL]: null } } });
     await api.verb(VM_NAME, 'stop');
     await api.waitUntil(VIRTUAL_MACHINE_INSTANCES, VM_NAME, 'the guest to stop', (vmi) => vmi === undefined);
-    await runCommand(api, exportOvf, [VM_NAME, '--ova', file]);
+    await runVirtctlCommand(api, exportOvf, [VM_NAME, '--ova', file]);
     await api.remove(VIRTUAL_MACHINES, VM_NAME);
     await api.waitUntil(VIRTUAL_MACHINES, VM_NAME, 'the VM to be deleted', (vm) => vm === undefined);
     for (const name of VM_DISK_CLAIMS) {
@@ -256,9 +256,9 @@ async function moveThroughOva(api: TourApi): Promise<void> {
         (found) => found === undefined,
       );
     }
-    await runCommand(api, importOvf, [file]);
+    await runVirtctlCommand(api, importOvf, [file]);
     // The kernel of the built-in guest belongs to the node, so it is not in the file.
-    await api.patch(VIRTUAL_MACHINES, VM_NAME, templatePatch({ firmware: { kernelBoot } }));
+    await api.patch(VIRTUAL_MACHINES, VM_NAME, templatePatch({ firmware: { kernelBoot: TOUR_KERNEL } }));
   } finally {
     await rm(dir, { recursive: true, force: true });
   }

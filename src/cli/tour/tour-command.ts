@@ -5,7 +5,7 @@ import { parseArgs } from '#cli/flags.ts';
 import type { TourApi } from '#cli/tour/tour-api.ts';
 
 /** Runs a command with these words, as a user would type them, and returns the lines that it printed to stdout. */
-export async function runCommand(api: TourApi, command: Command, words: readonly string[]): Promise<string[]> {
+export async function runVirtctlCommand(api: TourApi, command: Command, words: readonly string[]): Promise<string[]> {
   const { connection, namespace, clock } = api;
   const { flags, args } = parseArgs(command.flags, words);
   const stdout = new PassThrough();

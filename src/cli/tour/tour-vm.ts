@@ -35,7 +35,7 @@ export const editedDomain = ({ uuid, serial, macAddress }: TourEdits) => ({
   devices: { interfaces: [{ name: INTERFACE, masquerade: {}, macAddress }] },
 });
 
-export const kernelBoot = {
+export const TOUR_KERNEL = {
   kernelArgs: 'console=ttyS0 quiet guest.wait=1',
   container: { image: GUEST_IMAGE },
 };
@@ -53,7 +53,7 @@ export const tourVm = (machineType: string): Pick<VirtualMachine, 'metadata' | '
           memory: { guest: '256Mi' },
           firmware: {
             bootloader: { efi: { secureBoot: false, persistent: true } },
-            kernelBoot,
+            kernelBoot: TOUR_KERNEL,
           },
           devices: {
             tpm: { persistent: true },

@@ -31,11 +31,11 @@ function loaderOf(domain: DomainSpec): FirmwareDefinition['loader'] {
   return {
     type: 'efi',
     secureBoot: efi.secureBoot ?? true,
-    ...(hasPersistentVariables(domain) && { persistent: true }),
+    ...(requestsPersistentVariables(domain) && { persistent: true }),
   };
 }
 
-export function hasPersistentVariables({ firmware }: DomainSpec): boolean {
+export function requestsPersistentVariables({ firmware }: DomainSpec): boolean {
   return firmware?.bootloader?.efi?.persistent === true;
 }
 

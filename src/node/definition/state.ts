@@ -2,8 +2,8 @@
 import type { DomainSpec } from '#api/domain/domain.ts';
 import { forbiddenField, type FieldError } from '#kube/field-error.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { hasPersistentVariables } from '#node/definition/firmware.ts';
-import { hasPersistentTpm } from '#node/definition/devices/tpm.ts';
+import { requestsPersistentVariables } from '#node/definition/firmware.ts';
+import { requestsPersistentTpm } from '#node/definition/devices/tpm.ts';
 
 /** Returns undefined if the guest has no persistent state, even if there is a directory for it. */
 export function defineState(
@@ -12,8 +12,8 @@ export function defineState(
   problems: FieldError[],
 ): DomainDefinition['state'] {
   const persistentFields = [
-    ...(hasPersistentTpm(domain.devices ?? {}) ? ['spec.domain.devices.tpm.persistent'] : []),
-    ...(hasPersistentVariables(domain) ? ['spec.domain.firmware.bootloader.efi.persistent'] : []),
+    ...(requestsPersistentTpm(domain.devices ?? {}) ? ['spec.domain.devices.tpm.persistent'] : []),
+    ...(requestsPersistentVariables(domain) ? ['spec.domain.firmware.bootloader.efi.persistent'] : []),
   ];
   if (persistentFields.length === 0) return undefined;
   if (state === undefined) {

@@ -9,7 +9,7 @@ import { backoffMs } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { DomainInfo, Hypervisor } from '#node/hypervisor/hypervisor.ts';
 
-export interface DeviceReading {
+export interface DomainDeviceReading {
   readonly devices: readonly LearnedDevice[];
   readonly hash: string;
   /** Increases whenever the hash changes, also across restarts of the agent. */
@@ -17,10 +17,10 @@ export interface DeviceReading {
 }
 
 /** Hash and revision of the last reading in the instance's status, possibly of an earlier process. */
-export type LastReported = Partial<Pick<DeviceReading, 'hash' | 'revision'>>;
+export type LastReported = Partial<Pick<DomainDeviceReading, 'hash' | 'revision'>>;
 
 interface ReadingState {
-  reading?: DeviceReading;
+  reading?: DomainDeviceReading;
   /** Domain.startedAtMs and Domain.deviceEvents at the time of the reading. */
   startedAtMs?: number;
   deviceEvents?: number;
@@ -45,7 +45,7 @@ export class DeviceReadings {
     this.#clock = clock;
   }
 
-  get(id: string): DeviceReading | undefined {
+  get(id: string): DomainDeviceReading | undefined {
     return this.#states.get(id)?.reading;
   }
 
@@ -84,7 +84,10 @@ export class DeviceReadings {
     this.#states.delete(id);
   }
 
-  #reading(devices: readonly LearnedDevice[], { hash: lastHash, revision: last = 0 }: LastReported): DeviceReading {
+  #reading(
+    devices: readonly LearnedDevice[],
+    { hash: lastHash, revision: last = 0 }: LastReported,
+  ): DomainDeviceReading {
     const hash = deviceHash(devices);
     // Equal devices keep their revision, also across processes.
     const revision = hash === lastHash && last > 0 ? last : Math.max(this.#clock.now(), last + 1);

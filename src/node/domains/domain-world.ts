@@ -3,7 +3,7 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { StartAttempt, StopState } from '#node/domains/domain-action.ts';
-import type { DeviceReading } from '#node/domains/device-readings.ts';
+import type { DomainDeviceReading } from '#node/domains/device-readings.ts';
 import type { DeviceNotes } from '#node/domains/hotplug-devices.ts';
 import type { GuestAgentReport } from '#node/guest-agent/agent-reader.ts';
 import type { GuestHealth } from '#node/probes/probe-runner.ts';
@@ -20,7 +20,7 @@ export interface DomainWorld {
   /** The current devices of the domain, and those that are being unplugged. */
   readonly inspection: DomainInspection | undefined;
   /** The last reading of the devices by this process. */
-  readonly reading: DeviceReading | undefined;
+  readonly reading: DomainDeviceReading | undefined;
   /** Time of the next reading, by Clock.elapsed; undefined while the last reading is current. */
   readonly readingDueAtMs: number | undefined;
   /** Notes by device id. */

@@ -9,7 +9,7 @@ import { setCondition, type Condition, type NextCondition } from '#kube/conditio
 import { deepEqual } from '#kube/deep.ts';
 import { timestamp } from '#lib/clock.ts';
 import type { HotplugState } from '#node/domains/decide-hotplug.ts';
-import type { DeviceReading } from '#node/domains/device-readings.ts';
+import type { DomainDeviceReading } from '#node/domains/device-readings.ts';
 import type { NodeFacts } from '#node/domains/domain-world.ts';
 import { mergeInterfaces } from '#node/guest-agent/agent-answers.ts';
 import type { GuestAgentReport } from '#node/guest-agent/agent-reader.ts';
@@ -20,7 +20,7 @@ export interface GuestFacts {
   /** Undefined if the hypervisor no longer knows the domain. */
   readonly inspection: DomainInspection | undefined;
   /** Undefined until this process has read the devices; the reported ones are kept until then. */
-  readonly reading: DeviceReading | undefined;
+  readonly reading: DomainDeviceReading | undefined;
   /** Undefined keeps the reported states. */
   readonly hotplug: readonly HotplugState[] | undefined;
   /** Progress of the migration; undefined keeps the reported one. */

@@ -20,7 +20,7 @@ import { LOG_READER, refuseRequest } from '#node/endpoint/peer.ts';
 import { isIssuedBy } from '#lib/pki/issued-by.ts';
 import type { UpgradeRequest } from '#node/endpoint/plain-stream.ts';
 import { parseEndpointPath, type EndpointRoute } from '#node/endpoint/route.ts';
-import { readRequestBody } from '#node/endpoint/read-request-body.ts';
+import { readBodyUpTo } from '#node/endpoint/read-body-up-to.ts';
 import { serveConsole } from '#node/endpoint/serve-console.ts';
 import { serveDisk } from '#node/endpoint/serve-disk.ts';
 import { serveScreenshot, serveVnc } from '#node/endpoint/serve-display.ts';
@@ -189,7 +189,7 @@ async function handleHostRequest(
   expectMethod(request.method ?? '', 'POST');
   const closing = new AbortController();
   response.once('close', () => closing.abort());
-  const body = await readRequestBody(request, MAX_BODY_BYTES);
+  const body = await readBodyUpTo(request, MAX_BODY_BYTES);
   const text = JSON.stringify(await serveHost(agent, route, body, closing));
   response.writeHead(200, { 'content-type': 'application/json' }).end(text);
 }

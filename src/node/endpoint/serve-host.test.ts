@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream';
 import type { IncomingMessage } from 'node:http';
 import { test } from 'node:test';
 import { ApiError } from '#kube/api-error.ts';
-import { readRequestBody } from '#node/endpoint/read-request-body.ts';
+import { readBodyUpTo } from '#node/endpoint/read-body-up-to.ts';
 import { serveHost } from '#node/endpoint/serve-host.ts';
 
 const options = { signal: new AbortController().signal };
@@ -41,21 +41,21 @@ test('reads a whole body', async () => {
   const { request, body } = aRequest();
   body.write('ab');
   body.end('cd');
-  assert.equal((await readRequestBody(request, 4)).toString(), 'abcd');
+  assert.equal((await readBodyUpTo(request, 4)).toString(), 'abcd');
 });
 
 test('refuses a body that is too large, with or without content-length', async () => {
   const undeclared = aRequest();
   undeclared.body.end('abcde');
-  assert.equal(await readRequestBody(undeclared.request, 4).then(() => 'read', codeOf), 413);
+  assert.equal(await readBodyUpTo(undeclared.request, 4).then(() => 'read', codeOf), 413);
   // Refused before any byte has arrived.
   const declared = aRequest({ 'content-length': '5' });
-  assert.equal(await readRequestBody(declared.request, 4).then(() => 'read', codeOf), 413);
+  assert.equal(await readBodyUpTo(declared.request, 4).then(() => 'read', codeOf), 413);
 });
 
 test('refuses an incomplete body', async () => {
   const { request, body } = aRequest();
   body.write('ab');
   body.destroy(new Error('cut'));
-  assert.equal(await readRequestBody(request, 4).then(() => 'read', codeOf), 400);
+  assert.equal(await readBodyUpTo(request, 4).then(() => 'read', codeOf), 400);
 });

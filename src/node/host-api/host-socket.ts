@@ -12,7 +12,7 @@ import { HOST_SOCKET } from '#api/host-api.ts';
 import { ApiError, internalError, methodNotAllowed } from '#kube/api-error.ts';
 import type { Log } from '#lib/log.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
-import { readRequestBody } from '#node/endpoint/read-request-body.ts';
+import { readBodyUpTo } from '#node/endpoint/read-body-up-to.ts';
 import { parseEndpointPath } from '#node/endpoint/route.ts';
 import { serveHost } from '#node/endpoint/serve-host.ts';
 
@@ -99,7 +99,7 @@ async function handleRequest(
     if (method !== 'POST') throw methodNotAllowed();
     const ending = new AbortController();
     response.once('close', () => ending.abort());
-    const body = await readRequestBody(request, MAX_BODY_BYTES);
+    const body = await readBodyUpTo(request, MAX_BODY_BYTES);
     send(200, await serveHost(agent, route, body, ending));
   } catch (error) {
     request.resume();

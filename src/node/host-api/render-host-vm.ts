@@ -6,7 +6,7 @@ import { deviceHash } from '#api/device-hash.ts';
 import { toHostDevice, toLearnedDevice, type HostDevice, type HostVm } from '#api/host-api.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
-import type { DeviceReading } from '#node/domains/device-readings.ts';
+import type { DomainDeviceReading } from '#node/domains/device-readings.ts';
 import { bootString } from '#node/host-api/boot-string.ts';
 import { sentBootOrderOf } from '#node/host-api/device-fields.ts';
 import type { ReadParts } from '#node/host-api/host-parts.ts';
@@ -45,9 +45,12 @@ export function hostVmStatus({ current }: DomainInfo): HostVm['status'] {
 }
 
 /** Caches hashes, because statistics are requested often and readings rarely change. */
-const hashCache = new WeakMap<DeviceReading, { readonly record: HostVmRecord; readonly hash: string }>();
+const hashCache = new WeakMap<DomainDeviceReading, { readonly record: HostVmRecord; readonly hash: string }>();
 
-export function reportedHash(reading: DeviceReading | undefined, record: HostVmRecord | undefined): string | undefined {
+export function reportedHash(
+  reading: DomainDeviceReading | undefined,
+  record: HostVmRecord | undefined,
+): string | undefined {
   if (reading === undefined || record === undefined) return reading?.hash;
   const known = hashCache.get(reading);
   if (known?.record === record) return known.hash;

@@ -86,30 +86,34 @@ describe('persistent state on volumes of mode Filesystem', () => {
     assert.equal(directoryOf(await prepare(volumes, scene)), join(path, 'state'));
   });
 
-  it('belongs to the guest user, whoever wrote it', { skip: !isRoot && 'only root can change owners' }, async () => {
-    await using scene = aScene();
-    scene.bind('state', aLocalVolume());
-    const volumes = await scene.open({ guestUser: GUEST_USER });
-    const directory = directoryOf(await prepare(volumes, scene));
-    keep(directory, 'a secret');
-    chmodSync(join(directory, 'tpm'), 0o755);
+  it(
+    'belongs to the guest user, also if another user wrote it',
+    { skip: !isRoot && 'only root can change owners' },
+    async () => {
+      await using scene = aScene();
+      scene.bind('state', aLocalVolume());
+      const volumes = await scene.open({ guestUser: GUEST_USER });
+      const directory = directoryOf(await prepare(volumes, scene));
+      keep(directory, 'a secret');
+      chmodSync(join(directory, 'tpm'), 0o755);
 
-    await prepare(volumes, scene);
+      await prepare(volumes, scene);
 
-    const modeOf = (...names: string[]) => {
-      const { uid, mode } = statSync(join(directory, ...names));
-      return [uid, (mode & 0o777).toString(8)];
-    };
-    // The guest cannot change the names in the directory.
-    assert.deepEqual(
-      [modeOf(), modeOf('tpm'), modeOf('tpm', 'permall')],
-      [
-        [0, '711'],
-        [64_055, '700'],
-        [64_055, '600'],
-      ],
-    );
-  });
+      const modeOf = (...names: string[]) => {
+        const { uid, mode } = statSync(join(directory, ...names));
+        return [uid, (mode & 0o777).toString(8)];
+      };
+      // The guest cannot change the names in the directory.
+      assert.deepEqual(
+        [modeOf(), modeOf('tpm'), modeOf('tpm', 'permall')],
+        [
+          [0, '711'],
+          [64_055, '700'],
+          [64_055, '600'],
+        ],
+      );
+    },
+  );
 
   const leading: Record<string, (directory: string, outside: string) => void> = {
     'a link': (directory, outside) => symlinkSync(outside, join(directory, 'nvram.fd')),

@@ -5,7 +5,7 @@
  */
 import {
   keepOwners,
-  removeFinalizer,
+  withoutFinalizer,
   unblockOwners,
   type CollectedObject,
 } from '#engine/controllers/garbage-collector/owner-patches.ts';
@@ -22,7 +22,7 @@ export function decideOrphan(world: OrphanWorld): Plan {
   const { object, dependents } = world;
   if (!isOrphaning(object)) return EMPTY_PLAN;
   if (dependents.length === 0) {
-    return { changes: [removeFinalizer(world, ORPHAN_FINALIZER, 'no object refers to it')] };
+    return { changes: [withoutFinalizer(world, ORPHAN_FINALIZER, 'no object refers to it')] };
   }
   const { uid } = object.metadata;
   const changes = dependents
@@ -44,7 +44,7 @@ export function decideForeground(world: ForegroundWorld): Plan {
   const { object, isBlocked, cyclicOwners } = world;
   if (!isInForegroundDeletion(object)) return EMPTY_PLAN;
   if (!isBlocked)
-    return { changes: [removeFinalizer(world, FOREGROUND_FINALIZER, 'no dependent blocks its deletion')] };
+    return { changes: [withoutFinalizer(world, FOREGROUND_FINALIZER, 'no dependent blocks its deletion')] };
   const blocking = new Set(
     (object.metadata.ownerReferences ?? [])
       .filter(({ uid, blockOwnerDeletion }) => blockOwnerDeletion && cyclicOwners.includes(uid))

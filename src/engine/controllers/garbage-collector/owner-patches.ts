@@ -36,7 +36,7 @@ export function unblockOwners(found: CollectedObject, unblock: (uid: string) => 
   return patchMetadata(found, { ownerReferences: unblocked }, why);
 }
 
-export function removeFinalizer(found: CollectedObject, finalizer: string, why: string): PatchChange {
+export function withoutFinalizer(found: CollectedObject, finalizer: string, why: string): PatchChange {
   const { finalizers = [] } = found.object.metadata;
   return patchMetadata(found, { finalizers: orNull(finalizers.filter((name) => name !== finalizer)) }, why);
 }

@@ -28,7 +28,7 @@ const persistentVolumeSpec = obj({
   ...sources,
   accessModes,
   capacity: map(quantity()),
-  // Not atomic like other references: the binder and whoever reserves the volume each own some fields.
+  // Not atomic like other references: the binder and the user who reserves the volume each own some fields.
   claimRef: obj(objectReference.properties),
   mountOptions: list(str(), { atomic: true }),
   nodeAffinity: volumeNodeAffinity,

@@ -7,10 +7,10 @@ import type { TpmDevice } from '#node/definition/domain-definition.ts';
 
 export function defineTpm(devices: Devices): TpmDevice[] {
   if (!hasTpm(devices)) return [];
-  return [{ type: 'tpm', id: 'tpm0', model: 'crb', ...(hasPersistentTpm(devices) && { persistent: true }) }];
+  return [{ type: 'tpm', id: 'tpm0', model: 'crb', ...(requestsPersistentTpm(devices) && { persistent: true }) }];
 }
 
-export function hasPersistentTpm(devices: Devices): boolean {
+export function requestsPersistentTpm(devices: Devices): boolean {
   return hasTpm(devices) && devices.tpm?.persistent === true;
 }
 

@@ -28,7 +28,7 @@ export interface HostHolder {
 }
 
 /** Content of the guests' disks, for tests that read and write it. */
-export interface DiskContents {
+export interface FakeDiskContents {
   /** Returns undefined if the disk has no content to move. */
   readDisk(path: string): string | undefined;
   writeDisk(path: string, text: string): void;
@@ -42,7 +42,7 @@ export class FakeHost {
   /** Guests that are sent while this is true stay in transit until finishSends; other sends finish at once. */
   holdSends = false;
   /** Content of disks, which moves with the guest. */
-  disks: DiskContents | undefined;
+  disks: FakeDiskContents | undefined;
   /**
    * Called when a migration step is on disk. An error that it throws stops everything at this point, as kill -9 would.
    */

@@ -1,4 +1,4 @@
-/** How tests control the devices of a simulated guest, and which addresses it accepts. */
+/** Tests the control of the devices of a simulated guest, and the addresses that it accepts. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** What tests can observe of migrating simulated guests, beyond the conformance suite. */
+/** Tests what can be observed of migrating simulated guests, beyond the conformance suite. */
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

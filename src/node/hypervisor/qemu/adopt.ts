@@ -38,7 +38,7 @@ export async function adoptDomains(
   return adopted;
 }
 
-/** Returns the QEMU and swtpm processes below the directory by domain id, whoever started them. */
+/** Returns the QEMU and swtpm processes below the directory by domain id, including those of earlier agents. */
 async function findLeftProcesses(root: string): Promise<ReadonlyMap<string, readonly ProcessIdentity[]>> {
   const path = await realpath(root);
   const found = await findProcessesBelow(path);

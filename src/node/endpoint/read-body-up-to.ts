@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { badRequest, tooLarge } from '#kube/api-error.ts';
 
 /** Throws ApiError if the body is too large or incomplete. */
-export async function readRequestBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+export async function readBodyUpTo(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   const refusal = () => tooLarge(`the body of the request is larger than ${maxBytes} bytes`);
   if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw refusal();
   const chunks: Buffer[] = [];
