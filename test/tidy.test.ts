@@ -4,7 +4,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { test } from 'node:test';
 import { checkFolderTable } from '#test/tidy/folder-table.ts';
-import { bannedWords, docComments, sharedNameProblems } from '#test/tidy/language.ts';
+import { bannedWords, docComments, missingFiles, sharedNameProblems } from '#test/tidy/language.ts';
 import { layers } from '#test/tidy/layers.ts';
 import { rules, unjustified } from '#test/tidy/rules.ts';
 import type { Rule, SourceFile } from '#test/tidy/rules.ts';
@@ -48,6 +48,8 @@ for (const [name, rule] of Object.entries(all)) {
 }
 
 test('an exported name has one meaning', () => assert.deepEqual(sharedNameProblems(files), []));
+
+test('files that comments and documents mention exist', () => assert.deepEqual(missingFiles(files), []));
 
 test('every runtime dependency has its justification in docs/adr', () => {
   const { dependencies } = JSON.parse(fileNamed('package.json').text) as { dependencies: Record<string, string> };

@@ -1,7 +1,7 @@
 /** Tests that every language rule finds its violations and accepts plain sentences. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bannedWords, docComments, sharedNameProblems } from '#test/tidy/language.ts';
+import { bannedWords, docComments, missingFiles, sharedNameProblems } from '#test/tidy/language.ts';
 import type { Rule } from '#test/tidy/rules.ts';
 
 interface Case {
@@ -53,4 +53,15 @@ test('a name that two modules export needs a reason, and a reason needs two modu
   assert.match(plan ?? '', /^Plan is exported by src\/a\/x.ts, src\/b\/x.ts: /);
   assert.match(once ?? '', /^gone is exported once/);
   assert.deepEqual(more, []);
+});
+
+test('a file that a comment or a document mentions must exist', () => {
+  const files = [
+    { path: 'src/a/x.ts', text: '// See a/x.ts and x.ts, not a/gone.ts.\nf("never.ts");' },
+    { path: 'docs/page.md', text: 'See `src/a/x.ts`\nand `gone.ts`.' },
+  ];
+  assert.deepEqual(missingFiles(files), [
+    'src/a/x.ts:1 mentions a/gone.ts, which does not exist',
+    'docs/page.md:2 mentions gone.ts, which does not exist',
+  ]);
 });

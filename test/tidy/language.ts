@@ -1,6 +1,6 @@
 /**
  * The language rules of CONTRIBUTING.md that a program can check: banned words with a better one, the beginning of doc
- * comments, and exported names that two modules use for different things.
+ * comments, exported names that two modules use for different things, and files that no longer exist.
  */
 import { isTest, type Finding, type Rule, type SourceFile } from '#test/tidy/rules.ts';
 import { lineAt, scanSource } from '#test/tidy/source-text.ts';
@@ -114,4 +114,21 @@ export function sharedNameProblems(
       .filter((name) => !repeated.has(name))
       .map((name) => `${name} is exported once: remove it from SHARED_NAMES`),
   ];
+}
+
+const MENTIONED_FILE = /(?<![\w./#-])(?:[\w-]+\/)*[a-z][\w-]*(?:\.test)?\.ts\b/g;
+
+/** Returns the files that comments and documents mention and that do not exist. A mention may leave out leading folders. */
+export function missingFiles(files: readonly SourceFile[]): string[] {
+  const paths = files.map(({ path }) => `/${path}`);
+  const exists = (name: string) => paths.some((path) => path.endsWith(`/${name}`));
+  return files
+    .filter(({ path }) => !isExempt(path) && (isDocument(path) || isTypeScript(path)))
+    .flatMap(({ path, text }) => {
+      const prose = isDocument(path) ? text : scanSource(text).comments;
+      const missing = [...prose.matchAll(MENTIONED_FILE)].filter(([name]) => name !== 'x.test.ts' && !exists(name));
+      return missing.map(
+        ({ 0: name, index }) => `${path}:${lineAt(prose, index)} mentions ${name}, which does not exist`,
+      );
+    });
 }
