@@ -1,6 +1,6 @@
 /**
- * Tests which VMs need persistent state, the names of its claims, and the search for them (facts/kubevirt.md 7.2, S11
- * to S18).
+ * Tests which VMs need persistent state, the names of its claims, and the search for them (cases S11 to S18 of
+ * KubeVirt's own tests).
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

@@ -1,6 +1,6 @@
 /**
  * Serves subresources.kubevirt.io, the verbs of VMs and instances, as an aggregated API. The API server has authorized
- * each request; api/can.ts decides whether a verb is possible in the current state; the node performs what concerns the
+ * each request; api/verbs/decide-verb.ts decides whether a verb is possible in the current state; the node performs what concerns the
  * guest.
  */
 import { isStateVerb } from '#api/verbs/decide-verb.ts';

@@ -1,6 +1,6 @@
 /**
  * VMs on the whole API with only the controllers of VMs and of identity records. The test acts as all other components:
- * it runs, reports and removes instances. Requests are those that the subresources would write (api/can.ts).
+ * it runs, reports and removes instances. Requests are those that the subresources would write (api/verbs/decide-verb.ts).
  */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';

@@ -1,5 +1,5 @@
 /**
- * The action table of the seed, as in the code of oVirt (VmDevicesMonitoring for reports, the plug commands for other
+ * Tests the action table of seed 003 (docs/seeds.md), as in the code of oVirt (VmDevicesMonitoring for reports, the plug commands for other
  * writes of addresses). The rows of the original that we override, and our rule:
  *
  *   reported without an address: skipped            the row is updated and keeps its address: `''` means unknown

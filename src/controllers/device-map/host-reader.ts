@@ -58,7 +58,7 @@ function parseVm(value: unknown): HostVm | undefined {
   };
 }
 
-/** Parses a device. Fields that cannot be read are empty; learnedDeviceOf drops such a device. */
+/** Parses a device. Fields that cannot be read are empty; toLearnedDevice drops such a device. */
 function parseDevice(value: unknown): HostDevice {
   if (!isRecord(value)) return { type: '', device: '' };
   const { name, bootOrder, managed, readonly } = value;

@@ -212,7 +212,7 @@ export function aWorld(more: Partial<MigrationWorld> = {}): MigrationWorld {
 const at = (...phases: string[]) => phases.map((phase) => ({ phase, phaseTransitionTimestamp: NOW }));
 
 /** Builds the world of a migration whose target claim and pod exist. */
-export function begun(more: Partial<MigrationWorld> = {}, meta: ObjectMeta = {}): MigrationWorld {
+export function aBegunWorld(more: Partial<MigrationWorld> = {}, meta: ObjectMeta = {}): MigrationWorld {
   const status: MigrationStatus = {
     phase: 'Scheduling',
     phaseTransitionTimestamps: at('Pending', 'Scheduling'),
@@ -223,7 +223,7 @@ export function begun(more: Partial<MigrationWorld> = {}, meta: ObjectMeta = {})
 }
 
 /** Builds the world of a migration that is announced to the agents. */
-export function announced(
+export function anAnnouncedWorld(
   more: Partial<MigrationWorld> & { readonly vmiStatus?: VmiStatus } = {},
   meta: ObjectMeta = {},
 ): MigrationWorld {
@@ -234,7 +234,7 @@ export function announced(
     migrationState: ANNOUNCED,
   };
   const finalizers = [MIGRATION_POD_FINALIZER];
-  return begun({
+  return aBegunWorld({
     migration: aMigration(status, meta),
     vmi: aVmi({ migrationState: ANNOUNCED, ...vmiStatus }),
     sourcePod: aPod('source', {}, { finalizers }),

@@ -5,7 +5,7 @@
  *   created, owned by the restore ─► filled ─► owned by the VM, and superseding the old claim, in one write
  *                                           ─► the old claim: marks removed, deleted
  *
- * So findState finds exactly one claim at any time, and the old claim is deleted after the new one has replaced it.
+ * So findStateClaim finds exactly one claim at any time, and the old claim is deleted after the new one has replaced it.
  * Pure.
  */
 import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';

@@ -27,7 +27,7 @@ export function buildSnapshotStatus(world: SnapshotWorld, stage: SnapshotStage):
   }
 }
 
-/** Keeps the reason of Progressing, from which wasTaken reads whether the snapshot was complete. */
+/** Keeps the reason of Progressing, from which isSnapshotComplete reads whether the snapshot was complete. */
 export function deletingStatus(world: SnapshotWorld): VmSnapshotStatus {
   const { snapshot } = world;
   const before = isSnapshotComplete(snapshot) ? COMPLETE : DELETING;

@@ -1,5 +1,6 @@
 /**
- * Rows of the seed's table (000) and cases U3 to U11 of KubeVirt's acceptance list, as far as this controller decides.
+ * Tests the rows of the scenario table of seed 000 (docs/seeds.md), and the cases U3 to U11 of KubeVirt's own tests, as
+ * far as this controller decides them.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-/** Tests the text of the policies; test/scenarios/delete-protection-policies.test.ts tests their effect. */
+/** Tests the text of the policies; test/planes/delete-protection-policies.test.ts tests their effect. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deleteProtectionPolicies } from '#operator/objects/delete-protection.ts';
