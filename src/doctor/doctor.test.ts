@@ -238,7 +238,7 @@ for (const [title, { of, what, state, message, fix }] of Object.entries(cases)) 
   });
 }
 
-test('a machine with everything', async () => {
+test('a machine with everything has no findings to fix', async () => {
   const examination = await examine(machine({}), PLACE);
   assert.deepEqual(
     examination.findings.filter(({ state }) => state !== 'works'),
@@ -261,7 +261,7 @@ test('reports killed tours, and only those', async () => {
   assert.ok(!without.findings.some(({ what }) => what === 'selfsame tour'));
 });
 
-test('a machine with nothing', async () => {
+test('a machine without any requirement cannot run VMs', async () => {
   const without = PROGRAMS.map(({ file }) => file);
   const examination = await examine(machine({ without }), PLACE);
   assert.ok(!isHealthy(examination));

@@ -1,5 +1,6 @@
 /**
- * Tests the claim of persistent state: cases S9 and S11 of KubeVirt's own tests, with our name and annotation (docs/seeds.md).
+ * Tests the claim of persistent state: the cases S9 and S11 of KubeVirt's own tests, with the name and annotation that
+ * seed 001 requires (docs/seeds.md).
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
