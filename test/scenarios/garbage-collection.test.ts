@@ -151,7 +151,7 @@ test('orphan: a dependent that no watch has delivered yet is kept, too', async (
   await own.stop();
 });
 
-test('dangling: an owner that never existed, and one that was created again', async () => {
+test('dangling: objects are deleted whose owner never existed, or was created again with another uid', async () => {
   const first = await create('again');
   await remove('again', 'Background');
   const second = await create('again');

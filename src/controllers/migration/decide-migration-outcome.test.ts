@@ -31,7 +31,7 @@ import {
   failedMigration,
 } from '#controllers/migration/testing/migration-cases.ts';
 
-const DONE = [
+const HAND_OVER_CHANGES = [
   `patch PersistentVolumeClaim ${TARGET_CLAIM}`,
   `patch PersistentVolumeClaim ${SOURCE_CLAIM}`,
   'patch PersistentVolume pv-root',
@@ -41,7 +41,7 @@ const DONE = [
   RELEASE_TARGET,
   `delete PersistentVolumeClaim ${SOURCE_CLAIM}`,
 ];
-const UNDONE = [VMI, DROP_POD, RELEASE_TARGET, SOURCE_POD_PATCH];
+const WIND_UP_CHANGES = [VMI, DROP_POD, RELEASE_TARGET, SOURCE_POD_PATCH];
 
 const deciding: Record<string, Case> = {
   'waits for the agents': { world: anAnnouncedWorld(), phase: 'PreparingTarget' },
@@ -56,7 +56,7 @@ const deciding: Record<string, Case> = {
   'M1: hands over when the agent reports that the guest has moved': {
     world: anAnnouncedWorld({ incoming, vmiStatus: { migrationProgress: progress('Committed') } }),
     phase: 'Running',
-    changes: DONE,
+    changes: HAND_OVER_CHANGES,
   },
   'M11: hands over when the target pod reports that it has the guest': {
     world: anAnnouncedWorld({
@@ -65,7 +65,7 @@ const deciding: Record<string, Case> = {
       isSourceResponding: false,
     }),
     phase: 'Running',
-    changes: DONE,
+    changes: HAND_OVER_CHANGES,
   },
   'M11: hands over when the source pod ended because of the migration': {
     world: anAnnouncedWorld({
@@ -77,7 +77,7 @@ const deciding: Record<string, Case> = {
       ),
     }),
     phase: 'Running',
-    changes: DONE,
+    changes: HAND_OVER_CHANGES,
   },
   'ignores what a pod reported about an earlier migration': {
     world: anAnnouncedWorld({ sourcePod: aPod('source', { conditions: [{ ...committed, message: 'earlier' }] }) }),
@@ -119,19 +119,19 @@ const deciding: Record<string, Case> = {
   'M2: winds up when the agent reports a failure': {
     world: anAnnouncedWorld({ vmiStatus: { migrationProgress: progress('Failed', 'the stream broke') } }),
     message: 'the stream broke',
-    changes: UNDONE,
+    changes: WIND_UP_CHANGES,
   },
   'M10: winds up when the guest ended on the source node': {
     world: anAnnouncedWorld({
       sourcePod: aPod('source', { phase: 'Succeeded' }, { finalizers: ['selfsame.io/migration'] }),
     }),
     message: 'the guest ended on the source node',
-    changes: UNDONE,
+    changes: WIND_UP_CHANGES,
   },
   'winds up when the target did not receive the guest': {
     world: anAnnouncedWorld({ targetPod: aPod('target', { phase: 'Failed', reason: MIGRATION_ABORTED_REASON }) }),
     message: 'the target node did not receive the guest',
-    changes: UNDONE,
+    changes: WIND_UP_CHANGES,
   },
   'M2: releases volumes and claims after the target pod is gone': {
     world: anAnnouncedWorld({
@@ -193,12 +193,12 @@ const deciding: Record<string, Case> = {
   'hands over if a user recovers the guest on the target': {
     world: recoveringWorld('target'),
     phase: 'Running',
-    changes: DONE,
+    changes: HAND_OVER_CHANGES,
   },
   'winds up if a user recovers the guest on the source': {
     world: recoveringWorld('source'),
     message: 'the annotation selfsame.io/recovery decided that the guest stays on node node-a',
-    changes: UNDONE,
+    changes: WIND_UP_CHANGES,
   },
   'ignores a recovery while the source node responds': {
     world: recoveringWorld('target', { isSourceResponding: true }),
@@ -227,7 +227,7 @@ const deciding: Record<string, Case> = {
   'hands over the state if the instance was removed by force': {
     world: anAnnouncedWorld({ vmi: undefined, targetPod: aPod('target', { conditions: [committed] }) }),
     phase: 'Running',
-    changes: DONE.filter((change) => change !== VMI && !change.includes('PersistentVolume pv')),
+    changes: HAND_OVER_CHANGES.filter((change) => change !== VMI && !change.includes('PersistentVolume pv')),
   },
 };
 
