@@ -95,18 +95,18 @@ const withDisk = (claimName: string) => ({
   spec: { template: { spec: { volumes: [{ name: 'root', persistentVolumeClaim: { claimName } }] } } },
 });
 
-function stored(namespace: string, name: string, patch: object = {}): Stored<VirtualMachine> {
+function aStoredVm(namespace: string, name: string, patch: object = {}): Stored<VirtualMachine> {
   const base = aVm(patch) as Stored<VirtualMachine>;
   return { ...base, metadata: { ...base.metadata, namespace, name, uid: `${name}-uid` } };
 }
 
 const DELETING = { metadata: { deletionTimestamp: THEN } };
 const VMS = [
-  stored('blue', 'api', withDisk('api-root')),
-  stored('golden', 'db', withDisk('root')),
-  stored('golden', 'web', withDisk('web-root')),
-  stored('leaving', 'old', { ...DELETING, ...withDisk('root') }),
-  ...['a', 'b', 'c', 'd', 'e'].map((name) => stored('many', name, withDisk('shared'))),
+  aStoredVm('blue', 'api', withDisk('api-root')),
+  aStoredVm('golden', 'db', withDisk('root')),
+  aStoredVm('golden', 'web', withDisk('web-root')),
+  aStoredVm('leaving', 'old', { ...DELETING, ...withDisk('root') }),
+  ...['a', 'b', 'c', 'd', 'e'].map((name) => aStoredVm('many', name, withDisk('shared'))),
 ];
 
 /** Like the API: returns the first VMs of one namespace or of all. */
@@ -135,7 +135,7 @@ const volume = (phase: string, claimRef?: object) => ({
   status: { phase },
 });
 const definition = (name: string) => ({ kind: 'CustomResourceDefinition', metadata: { name } });
-const owned = (uid: string, controller: boolean) => ({
+const ownerMetadata = (uid: string, controller: boolean) => ({
   ownerReferences: [{ apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name: 'db', uid, controller }],
 });
 
@@ -157,11 +157,11 @@ const deleteCases: Record<string, DeleteCase> = {
   'a disk of the same name in another namespace': { object: claim('blue', 'root') },
   'a disk of a VM that is being deleted': { object: claim('leaving', 'root') },
   'a claim that a protected VM controls': {
-    object: claim('golden', 'state', owned('db-uid', true)),
+    object: claim('golden', 'state', ownerMetadata('db-uid', true)),
     want: `PersistentVolumeClaim "state" cannot be deleted: it is a disk of the protected VirtualMachine db; ${first}`,
   },
   'a claim that a protected VM owns without controlling it': {
-    object: claim('golden', 'state', owned('db-uid', false)),
+    object: claim('golden', 'state', ownerMetadata('db-uid', false)),
   },
   'state of a protected VM without an owner': {
     object: claim('golden', 'kept', { labels: { 'persistent-state-for': 'db' } }),
@@ -170,7 +170,7 @@ const deleteCases: Record<string, DeleteCase> = {
   'state of another VM without an owner': {
     object: claim('golden', 'kept', { labels: { 'persistent-state-for': 'dbx' } }),
   },
-  'a claim of another owner': { object: claim('golden', 'state', owned('x-uid', true)) },
+  'a claim of another owner': { object: claim('golden', 'state', ownerMetadata('x-uid', true)) },
   'a disk that a restore replaces': {
     object: claim('golden', 'root'),
     user: 'system:serviceaccount:selfsame-system:restore-controller',

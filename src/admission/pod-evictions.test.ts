@@ -30,7 +30,9 @@ const NOT_MIGRATABLE = {
 };
 const STATUS = { phase: 'Running', nodeName: 'node-1', conditions: [MIGRATABLE] };
 const INSTANCE = { metadata: { uid: 'vmi-uid' }, status: STATUS };
-const migrating = (more: object = {}) => ({ migrationState: { migrationUid: 'm', sourceNode: 'node-1', ...more } });
+const migrationStatus = (more: object = {}) => ({
+  migrationState: { migrationUid: 'm', sourceNode: 'node-1', ...more },
+});
 
 const TRIGGERED = 'Eviction triggered evacuation of VMI "golden/db"';
 const FIXED = 'VMI db is configured with an eviction strategy but is not live-migratable';
@@ -92,17 +94,17 @@ const cases: Record<string, Case> = {
   'None of the instance overrides the default': { vmi: { spec: { evictionStrategy: 'None' } } },
   'does not evict a migrating guest, even if it is not migratable now': {
     strategy: 'LiveMigrateIfPossible',
-    vmi: { status: { conditions: [NOT_MIGRATABLE], ...migrating() } },
+    vmi: { status: { conditions: [NOT_MIGRATABLE], ...migrationStatus() } },
     want: TRIGGERED,
     marked: 'node-1',
   },
   'does not evict the target pod of a migration': {
     pod: { spec: { nodeName: 'node-2' } },
-    vmi: { status: migrating({ targetNode: 'node-2' }) },
+    vmi: { status: migrationStatus({ targetNode: 'node-2' }) },
     want: 'VMI "golden/db" is migrating to this node',
   },
   'evicts the source pod of a finished migration': {
-    vmi: { status: { nodeName: 'node-2', ...migrating({ completed: true }) } },
+    vmi: { status: { nodeName: 'node-2', ...migrationStatus({ completed: true }) } },
   },
   'evicts a pod without a node': { pod: { spec: { nodeName: null } }, vmi: { status: { nodeName: null } } },
   'evicts a pod that has ended': { pod: { status: { phase: 'Failed' } } },

@@ -11,14 +11,14 @@ const IMPORTED = 'an imported VM that has the controller gets the port at its fi
 /** `next` is the template from which the next instance is created. */
 export function agentDifferences(
   next: Parameters<typeof asksForAgent>[0],
-  { devices, imported }: Pick<LastSeen, 'devices' | 'imported'>,
+  { devices, isImported }: Pick<LastSeen, 'devices' | 'isImported'>,
 ): Difference[] {
   // Nothing can differ before the devices were read; a guest that starts for the first time has the whole channel.
   if (devices === undefined || devices.size === 0) return [];
   const rows = [...devices.values()].filter(({ plugged }) => plugged !== false);
   const hasController = rows.some(({ type, device }) => type === 'controller' && device === 'virtio-serial');
   const isRequested = asksForAgent(next);
-  if ((!isRequested && !(imported && hasController)) || (hasController && rows.some(isAgentPort))) return [];
+  if ((!isRequested && !(isImported && hasController)) || (hasController && rows.some(isAgentPort))) return [];
   const why = isRequested ? REQUESTED : IMPORTED;
   const port = { what: 'agent0', from: ABSENT, to: `port ${AGENT_PORT_NAME}`, why };
   if (hasController) return [port];

@@ -15,7 +15,7 @@ import {
   LATER,
   aRecord,
   without,
-  replaced,
+  replaceRow,
   aVmi,
   type Case,
   TEMPLATE_CHANGED,
@@ -97,7 +97,7 @@ const cases: Record<string, Case> = {
   },
   'a disk that was removed and added again': {
     record: aRecord({
-      devices: replaced({ ...rootRow, address: {} }),
+      devices: replaceRow({ ...rootRow, address: {} }),
       history: [
         {
           at: LATER,
@@ -131,11 +131,11 @@ const cases: Record<string, Case> = {
   },
   'nothing for an interface that was absent before': {
     spec: aSpec({ interfaces: [{ name: 'default', masquerade: {}, state: 'absent' }] }),
-    record: aRecord({ devices: replaced({ ...nicRow, plugged: false }) }),
+    record: aRecord({ devices: replaceRow({ ...nicRow, plugged: false }) }),
     want: [],
   },
   'an interface that returns to its address': {
-    record: aRecord({ devices: replaced({ ...nicRow, plugged: false }) }),
+    record: aRecord({ devices: replaceRow({ ...nicRow, plugged: false }) }),
     want: ['nic-default: unplugged -> virtio, address 0000:01:00.0 (the template plugs it in)'],
   },
   'a device with another explicit address': {

@@ -155,10 +155,10 @@ function smmOf({ features, firmware }: Pick<DomainSpec, 'features' | 'firmware'>
 
 function macDifferences({ metadata }: Stored<VirtualMachine>, next: VmiSpec, { macs }: LastSeen): Difference[] {
   return interfacesOf(next).flatMap(({ name, macAddress }) => {
-    const { mac: from, made } = macs.get(name) ?? {};
+    const { mac: from, isDerived } = macs.get(name) ?? {};
     // The record does not keep addresses that the template had set itself.
     if (from === undefined) return [];
-    const to = macAddress || (made === true ? from : deriveMac(metadata.uid, name));
+    const to = macAddress || (isDerived === true ? from : deriveMac(metadata.uid, name));
     if (plainMac(to) === plainMac(from)) return [];
     const why = macAddress ? TEMPLATE : 'the template no longer names a MAC address: one is derived and kept';
     return [{ what: `MAC of nic-${name}`, from, to, why }];

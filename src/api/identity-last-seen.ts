@@ -17,14 +17,14 @@ export interface LastSeen {
   /** The machine type in the spec of the instance, which may be an alias. */
   readonly wanted?: string;
   readonly spec?: VmiSpec;
-  /** By name of the interface; `made` is true for a derived address. */
-  readonly macs: ReadonlyMap<string, { readonly mac: string; readonly made: boolean }>;
+  /** By name of the interface; `isDerived`: derived from the uid of the VM. */
+  readonly macs: ReadonlyMap<string, { readonly mac: string; readonly isDerived: boolean }>;
   /** Rows of the record as they were then, by id; undefined if no devices were learned yet. */
   readonly devices?: ReadonlyMap<string, LearnedDevice>;
   /** The rows of the record now, by id: their addresses are kept. */
   readonly rows: ReadonlyMap<string, LearnedDevice>;
   /** True if the VM was imported and has not run here yet. */
-  readonly imported: boolean;
+  readonly isImported: boolean;
   /** Volumes that were plugged in for this run only. */
   readonly ephemeral: ReadonlySet<string>;
 }
@@ -49,7 +49,7 @@ export function collectLastSeen(
     macs: macsOf(record, vmi),
     ...(devices && { devices: revertTemplateChanges(record?.status ?? {}) }),
     rows,
-    imported: record?.status?.learnedAt === undefined && (devices?.length ?? 0) > 0,
+    isImported: record?.status?.learnedAt === undefined && (devices?.length ?? 0) > 0,
     ephemeral: new Set(vmi === undefined ? [] : ephemeralVolumesOf(vmi)),
   };
 }
@@ -57,10 +57,10 @@ export function collectLastSeen(
 function macsOf(record: VirtualMachineIdentity | undefined, vmi: VirtualMachineInstance | undefined): LastSeen['macs'] {
   const recorded = record?.spec.interfaces ?? [];
   const macs = new Map(
-    recorded.map(({ name, macAddress, fromTemplate }) => [name, { mac: macAddress, made: fromTemplate !== true }]),
+    recorded.map(({ name, macAddress, fromTemplate }) => [name, { mac: macAddress, isDerived: fromTemplate !== true }]),
   );
   for (const { name, macAddress } of vmi === undefined ? [] : interfacesOf(vmi.spec)) {
-    if (macAddress) macs.set(name, { mac: macAddress, made: macs.get(name)?.made ?? record === undefined });
+    if (macAddress) macs.set(name, { mac: macAddress, isDerived: macs.get(name)?.isDerived ?? record === undefined });
   }
   return macs;
 }

@@ -1,6 +1,6 @@
 /**
- * Tests which VMs need persistent state, the names of its claims, and the search for them (facts/kubevirt.md 7.2, S11
- * to S18).
+ * Tests which VMs need persistent state, the names of its claims, and the search for them (cases S11 to S18 of
+ * KubeVirt's own tests).
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -87,15 +87,17 @@ describe('names', () => {
   });
 });
 
-const owned = (uid: string, more: Partial<OwnerReference> = {}): OwnerReference[] => [
+const ownerReferencesTo = (uid: string, more: Partial<OwnerReference> = {}): OwnerReference[] => [
   { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name: 'db', uid, controller: true, ...more },
 ];
-const annotated = (vmName = 'db') => ({ annotations: { [`persistent-state-for-${stateKeyOf(vmName)}`]: 'true' } });
-const labelled = (vmName = 'db') => ({ labels: { [LABEL]: stateKeyOf(vmName) } });
-const OWN = { ownerReferences: owned('db-uid') };
+const stateAnnotation = (vmName = 'db') => ({
+  annotations: { [`persistent-state-for-${stateKeyOf(vmName)}`]: 'true' },
+});
+const stateLabel = (vmName = 'db') => ({ labels: { [LABEL]: stateKeyOf(vmName) } });
+const OWN = { ownerReferences: ownerReferencesTo('db-uid') };
 const DELETING = { deletionTimestamp: NOW };
-const superseding = (uid: string) => ({
-  annotations: { ...annotated().annotations, 'selfsame.io/supersedes': uid },
+const supersedingAnnotations = (uid: string) => ({
+  annotations: { ...stateAnnotation().annotations, 'selfsame.io/supersedes': uid },
 });
 
 function aClaim(name: string, metadata: ObjectMeta = {}): Stored<PersistentVolumeClaim> {
@@ -121,92 +123,108 @@ const cases: Record<string, Case> = {
   'no claim without candidates': { claims: [] },
   'no claim among disks': { claims: [aClaim('root', OWN), aClaim('db')] },
   'the claim with the annotation': {
-    claims: [aClaim('root', OWN), aClaim('a', { ...OWN, ...annotated() })],
+    claims: [aClaim('root', OWN), aClaim('a', { ...OWN, ...stateAnnotation() })],
     want: 'a',
   },
-  'the claim with the label': { claims: [aClaim('a', { ...OWN, ...labelled() })], want: 'a' },
+  'the claim with the label': { claims: [aClaim('a', { ...OWN, ...stateLabel() })], want: 'a' },
   'no claim whose annotation is false': {
     claims: [aClaim('a', { ...OWN, annotations: { 'persistent-state-for-db': 'false' } })],
   },
-  'a claim without an owner': { claims: [aClaim('a', annotated())], want: 'a' },
-  'a claim with an empty list of owners': { claims: [aClaim('a', { ...annotated(), ownerReferences: [] })], want: 'a' },
-  'no claim of an earlier VM of the same name': {
-    claims: [aClaim('a', { ...annotated(), ...labelled(), ownerReferences: owned('old-uid') })],
-  },
-  'no claim that the VM owns without controlling it': {
-    claims: [aClaim('a', { ...annotated(), ownerReferences: owned('db-uid', { controller: false }) })],
-  },
-  'no claim without an owner that is marked for another VM': {
-    claims: [aClaim('a', { ...annotated(), ...labelled('web') }), aClaim('b', { ...annotated('web'), ...labelled() })],
-  },
-  'its own claim, even if it is marked for another VM': {
-    claims: [aClaim('a', { ...OWN, ...annotated(), ...labelled('web') })],
+  'a claim without an owner': { claims: [aClaim('a', stateAnnotation())], want: 'a' },
+  'a claim with an empty list of owners': {
+    claims: [aClaim('a', { ...stateAnnotation(), ownerReferences: [] })],
     want: 'a',
   },
-  'no claim of another VM': { claims: [aClaim('a', annotated('web')), aClaim('b', labelled('web'))] },
+  'no claim of an earlier VM of the same name': {
+    claims: [aClaim('a', { ...stateAnnotation(), ...stateLabel(), ownerReferences: ownerReferencesTo('old-uid') })],
+  },
+  'no claim that the VM owns without controlling it': {
+    claims: [
+      aClaim('a', { ...stateAnnotation(), ownerReferences: ownerReferencesTo('db-uid', { controller: false }) }),
+    ],
+  },
+  'no claim without an owner that is marked for another VM': {
+    claims: [
+      aClaim('a', { ...stateAnnotation(), ...stateLabel('web') }),
+      aClaim('b', { ...stateAnnotation('web'), ...stateLabel() }),
+    ],
+  },
+  'its own claim, even if it is marked for another VM': {
+    claims: [aClaim('a', { ...OWN, ...stateAnnotation(), ...stateLabel('web') })],
+    want: 'a',
+  },
+  'no claim of another VM': { claims: [aClaim('a', stateAnnotation('web')), aClaim('b', stateLabel('web'))] },
   'the newest of several claims': {
-    claims: [aClaim('a', { ...OWN, ...annotated(), creationTimestamp: OLDER }), aClaim('b', { ...OWN, ...labelled() })],
+    claims: [
+      aClaim('a', { ...OWN, ...stateAnnotation(), creationTimestamp: OLDER }),
+      aClaim('b', { ...OWN, ...stateLabel() }),
+    ],
     want: 'b',
   },
   'the first by name of claims of the same age': {
-    claims: [aClaim('b', { ...OWN, ...annotated() }), aClaim('a', { ...OWN, ...annotated() })],
+    claims: [aClaim('b', { ...OWN, ...stateAnnotation() }), aClaim('a', { ...OWN, ...stateAnnotation() })],
     want: 'a',
   },
-  'no claim that is being deleted': { claims: [aClaim('a', { ...OWN, ...annotated(), ...DELETING })] },
+  'no claim that is being deleted': { claims: [aClaim('a', { ...OWN, ...stateAnnotation(), ...DELETING })] },
   'another claim if the newest is being deleted': {
     claims: [
-      aClaim('a', { ...OWN, ...annotated(), ...DELETING }),
-      aClaim('b', { ...OWN, ...annotated(), creationTimestamp: OLDER }),
+      aClaim('a', { ...OWN, ...stateAnnotation(), ...DELETING }),
+      aClaim('b', { ...OWN, ...stateAnnotation(), creationTimestamp: OLDER }),
     ],
     want: 'b',
   },
   'the claim with the legacy name': { claims: [aClaim(LEGACY, OWN)], want: LEGACY },
   'the claim with the legacy name and no owner': { claims: [aClaim(LEGACY)], want: LEGACY },
   'a marked claim before the legacy name': {
-    claims: [aClaim(LEGACY, OWN), aClaim('a', { ...OWN, ...annotated(), creationTimestamp: OLDER })],
+    claims: [aClaim(LEGACY, OWN), aClaim('a', { ...OWN, ...stateAnnotation(), creationTimestamp: OLDER })],
     want: 'a',
   },
-  'no claim with the legacy name of an earlier VM': { claims: [aClaim(LEGACY, { ownerReferences: owned('old-uid') })] },
+  'no claim with the legacy name of an earlier VM': {
+    claims: [aClaim(LEGACY, { ownerReferences: ownerReferencesTo('old-uid') })],
+  },
   'no claim with the legacy name that is being deleted': { claims: [aClaim(LEGACY, { ...OWN, ...DELETING })] },
   'no claim of another VM whose current name looks like the legacy name': {
     vmName: 'db-x4b2z',
     claims: [
-      aClaim('persistent-state-for-db-x4b2z', { ...annotated('db'), ownerReferences: owned('other-uid') }),
-      aClaim('persistent-state-for-db-x4b2z', annotated('db')),
+      aClaim('persistent-state-for-db-x4b2z', {
+        ...stateAnnotation('db'),
+        ownerReferences: ownerReferencesTo('other-uid'),
+      }),
+      aClaim('persistent-state-for-db-x4b2z', stateAnnotation('db')),
     ],
   },
   'no unmarked target claim of a migration': { claims: [aClaim('persistent-state-for-db-x4b2z', OWN)] },
   'the superseding claim instead of the superseded one': {
     claims: [
-      aClaim('old', { ...OWN, ...annotated() }),
-      aClaim('new', { ...OWN, ...superseding('old-uid'), creationTimestamp: OLDER }),
+      aClaim('old', { ...OWN, ...stateAnnotation() }),
+      aClaim('new', { ...OWN, ...supersedingAnnotations('old-uid'), creationTimestamp: OLDER }),
     ],
     want: 'new',
   },
   'no claim that is superseded by one that is being deleted': {
-    claims: [aClaim(LEGACY, OWN), aClaim('new', { ...OWN, ...superseding(`${LEGACY}-uid`), ...DELETING })],
+    claims: [aClaim(LEGACY, OWN), aClaim('new', { ...OWN, ...supersedingAnnotations(`${LEGACY}-uid`), ...DELETING })],
   },
   'a claim that supersedes itself': {
-    claims: [aClaim('a', { ...OWN, ...superseding('a-uid') })],
+    claims: [aClaim('a', { ...OWN, ...supersedingAnnotations('a-uid') })],
     want: 'a',
   },
   'a claim that is superseded only by a claim of another owner': {
     claims: [
-      aClaim('a', { ...OWN, ...annotated() }),
-      aClaim('b', { ...superseding('a-uid'), ownerReferences: owned('old-uid') }),
+      aClaim('a', { ...OWN, ...stateAnnotation() }),
+      aClaim('b', { ...supersedingAnnotations('a-uid'), ownerReferences: ownerReferencesTo('old-uid') }),
     ],
     want: 'a',
   },
   'a claim that is superseded only by an unmarked claim': {
     claims: [
-      aClaim('a', { ...OWN, ...annotated() }),
+      aClaim('a', { ...OWN, ...stateAnnotation() }),
       aClaim('b', { ...OWN, annotations: { 'selfsame.io/supersedes': 'a-uid' } }),
     ],
     want: 'a',
   },
   'the claim of a VM with a long name': {
     vmName: LONG_VM,
-    claims: [aClaim('a', { ...OWN, ...annotated(LONG_VM) })],
+    claims: [aClaim('a', { ...OWN, ...stateAnnotation(LONG_VM) })],
     want: 'a',
   },
   'the claim with the legacy name of a VM with a long name': {
@@ -216,7 +234,7 @@ const cases: Record<string, Case> = {
   },
   'the claim of a VM with dots in its name': {
     vmName: 'db.eu',
-    claims: [aClaim('a', { ...OWN, ...labelled('db.eu') }), aClaim('b', { ...OWN, ...annotated() })],
+    claims: [aClaim('a', { ...OWN, ...stateLabel('db.eu') }), aClaim('b', { ...OWN, ...stateAnnotation() })],
     want: 'a',
   },
 };
@@ -235,10 +253,10 @@ describe('findStateClaim returns', () => {
 
 describe('a claim without an owner is the state of the VM', () => {
   const unowned: Record<string, { claim: Stored<PersistentVolumeClaim>; want: boolean }> = {
-    'by a mark': { claim: aClaim('a', annotated()), want: true },
+    'by a mark': { claim: aClaim('a', stateAnnotation()), want: true },
     'by its legacy name': { claim: aClaim(LEGACY), want: true },
     'not if it has an owner': { claim: aClaim(LEGACY, OWN), want: false },
-    'not if it is marked for another VM': { claim: aClaim(LEGACY, labelled('web')), want: false },
+    'not if it is marked for another VM': { claim: aClaim(LEGACY, stateLabel('web')), want: false },
     'not without a mark': { claim: aClaim('db'), want: false },
   };
   for (const [sentence, { claim, want }] of Object.entries(unowned)) {
@@ -263,17 +281,17 @@ describe('the owner of the state is', () => {
   const owners: Record<string, { owner: Parameters<typeof stateOwnerOf>[0]; want: string }> = {
     'the VM': { owner: aVm(), want: 'vm-uid' },
     'the VM, even if it has an owner': {
-      owner: aVm(owned('pool-uid', { kind: 'VirtualMachinePool' })),
+      owner: aVm(ownerReferencesTo('pool-uid', { kind: 'VirtualMachinePool' })),
       want: 'vm-uid',
     },
-    'the VM of an instance': { owner: aVmi(owned('vm-uid')), want: 'vm-uid' },
+    'the VM of an instance': { owner: aVmi(ownerReferencesTo('vm-uid')), want: 'vm-uid' },
     'an instance without a VM': { owner: aVmi(), want: 'vmi-uid' },
     'an instance that a replica set controls': {
-      owner: aVmi(owned('set-uid', { kind: 'VirtualMachineInstanceReplicaSet' })),
+      owner: aVmi(ownerReferencesTo('set-uid', { kind: 'VirtualMachineInstanceReplicaSet' })),
       want: 'vmi-uid',
     },
     'an instance that a kind of the same name controls': {
-      owner: aVmi(owned('x-uid', { apiVersion: 'example.com/v1' })),
+      owner: aVmi(ownerReferencesTo('x-uid', { apiVersion: 'example.com/v1' })),
       want: 'vmi-uid',
     },
   };

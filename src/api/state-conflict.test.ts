@@ -22,9 +22,11 @@ const ownedBy = (
 };
 const OWN = ownedBy('VirtualMachine', 'db');
 const BACKUP = ownedBy('ConfigMap', 'backup');
-const annotated = (vmName = 'db') => ({ annotations: { [`persistent-state-for-${vmName}`]: 'true' } });
-const labelled = (vmName = 'db') => ({ labels: { 'persistent-state-for': vmName } });
-const superseding = (uid: string) => ({ annotations: { ...annotated().annotations, 'selfsame.io/supersedes': uid } });
+const stateAnnotation = (vmName = 'db') => ({ annotations: { [`persistent-state-for-${vmName}`]: 'true' } });
+const stateLabel = (vmName = 'db') => ({ labels: { 'persistent-state-for': vmName } });
+const supersedingAnnotations = (uid: string) => ({
+  annotations: { ...stateAnnotation().annotations, 'selfsame.io/supersedes': uid },
+});
 
 function aClaim(name: string, metadata: ObjectMeta = {}): Claim {
   const identity = { namespace: 'ns', name, uid: `${name}-uid`, resourceVersion: '1', creationTimestamp: NOW };
@@ -40,42 +42,42 @@ interface Case {
 const cases: Record<string, Case> = {
   'no claim without candidates': { claims: [] },
   'a claim with the annotation and another owner': {
-    claims: [aClaim('a', { ...annotated(), ...BACKUP })],
+    claims: [aClaim('a', { ...stateAnnotation(), ...BACKUP })],
     want: ['a'],
   },
   'a claim with the label and another owner': {
-    claims: [aClaim('a', { ...labelled(), ...BACKUP })],
+    claims: [aClaim('a', { ...stateLabel(), ...BACKUP })],
     want: ['a'],
   },
   'a claim with the legacy name and another owner': { claims: [aClaim(LEGACY, BACKUP)], want: [LEGACY] },
   'a claim with another owner that does not control it': {
-    claims: [aClaim('a', { ...annotated(), ...ownedBy('ConfigMap', 'backup', { controller: false }) })],
+    claims: [aClaim('a', { ...stateAnnotation(), ...ownedBy('ConfigMap', 'backup', { controller: false }) })],
     want: ['a'],
   },
   'a claim that the VM owns without controlling it': {
-    claims: [aClaim('a', { ...annotated(), ...ownedBy('VirtualMachine', 'db', { controller: false }) })],
+    claims: [aClaim('a', { ...stateAnnotation(), ...ownedBy('VirtualMachine', 'db', { controller: false }) })],
     want: ['a'],
   },
   'a claim of an earlier VM of the same name': {
-    claims: [aClaim('a', { ...annotated(), ...ownedBy('VirtualMachine', 'db', { uid: 'old-uid' }) })],
+    claims: [aClaim('a', { ...stateAnnotation(), ...ownedBy('VirtualMachine', 'db', { uid: 'old-uid' }) })],
     want: ['a'],
   },
   'a claim without an owner that is also marked for another VM': {
-    claims: [aClaim('a', { ...annotated(), ...labelled('web') })],
+    claims: [aClaim('a', { ...stateAnnotation(), ...stateLabel('web') })],
     want: ['a'],
   },
-  'no claim that the VM may use': { claims: [aClaim('a', annotated())] },
+  'no claim that the VM may use': { claims: [aClaim('a', stateAnnotation())] },
   'no claim of another owner if the VM has its own': {
     claims: [
-      aClaim('own', { ...OWN, ...annotated(), creationTimestamp: OLDER }),
-      aClaim('a', { ...annotated(), ...BACKUP }),
+      aClaim('own', { ...OWN, ...stateAnnotation(), creationTimestamp: OLDER }),
+      aClaim('a', { ...stateAnnotation(), ...BACKUP }),
     ],
   },
   'no claim of another owner if there is one without an owner': {
-    claims: [aClaim('free', annotated()), aClaim('a', { ...annotated(), ...BACKUP })],
+    claims: [aClaim('free', stateAnnotation()), aClaim('a', { ...stateAnnotation(), ...BACKUP })],
   },
   'no unmarked claim of another owner': {
-    claims: [aClaim('a', BACKUP), aClaim('b', { ...annotated('web'), ...BACKUP })],
+    claims: [aClaim('a', BACKUP), aClaim('b', { ...stateAnnotation('web'), ...BACKUP })],
   },
   'no claim whose annotation is false': {
     claims: [
@@ -86,35 +88,37 @@ const cases: Record<string, Case> = {
   'no claim of a restore, which hands it over or deletes it': {
     claims: [
       aClaim('a', {
-        ...annotated(),
+        ...stateAnnotation(),
         ...ownedBy('VirtualMachineRestore', 'r', { apiVersion: 'snapshot.kubevirt.io/v1beta1' }),
       }),
     ],
   },
   'a claim of a third-party kind named VirtualMachineRestore': {
     claims: [
-      aClaim('a', { ...annotated(), ...ownedBy('VirtualMachineRestore', 'r', { apiVersion: 'example.com/v1' }) }),
+      aClaim('a', { ...stateAnnotation(), ...ownedBy('VirtualMachineRestore', 'r', { apiVersion: 'example.com/v1' }) }),
     ],
     want: ['a'],
   },
-  'no claim that is being deleted': { claims: [aClaim('a', { ...annotated(), ...BACKUP, deletionTimestamp: NOW })] },
+  'no claim that is being deleted': {
+    claims: [aClaim('a', { ...stateAnnotation(), ...BACKUP, deletionTimestamp: NOW })],
+  },
   'no superseded claim': {
     claims: [
-      aClaim('a', { ...annotated(), ...BACKUP }),
-      aClaim('b', { ...OWN, ...superseding('a-uid'), deletionTimestamp: NOW }),
+      aClaim('a', { ...stateAnnotation(), ...BACKUP }),
+      aClaim('b', { ...OWN, ...supersedingAnnotations('a-uid'), deletionTimestamp: NOW }),
     ],
   },
   'all conflicting claims, the newest first': {
     claims: [
-      aClaim('b', { ...annotated(), ...BACKUP }),
-      aClaim('old', { ...labelled(), ...BACKUP, creationTimestamp: OLDER }),
-      aClaim('a', { ...annotated(), ...BACKUP }),
+      aClaim('b', { ...stateAnnotation(), ...BACKUP }),
+      aClaim('old', { ...stateLabel(), ...BACKUP, creationTimestamp: OLDER }),
+      aClaim('a', { ...stateAnnotation(), ...BACKUP }),
     ],
     want: ['a', 'b', 'old'],
   },
   'no claim of another VM whose current name looks like the legacy name': {
     vmName: 'db-x4b2z',
-    claims: [aClaim('persistent-state-for-db-x4b2z', { ...annotated('db'), ...OWN })],
+    claims: [aClaim('persistent-state-for-db-x4b2z', { ...stateAnnotation('db'), ...OWN })],
   },
   'no unmarked target claim of a migration of another VM': {
     vmName: 'db-x4b2z',
@@ -137,29 +141,35 @@ describe('the VM does not start because of', () => {
 describe('of several usable claims, the VM uses', () => {
   const several: Record<string, { claims: readonly Claim[]; want?: string }> = {
     'its own before a newer claim without an owner': {
-      claims: [aClaim('own', { ...OWN, ...annotated(), creationTimestamp: OLDER }), aClaim('free', annotated())],
+      claims: [
+        aClaim('own', { ...OWN, ...stateAnnotation(), creationTimestamp: OLDER }),
+        aClaim('free', stateAnnotation()),
+      ],
       want: 'own',
     },
     'its own with the legacy name before a marked claim without an owner': {
-      claims: [aClaim(LEGACY, OWN), aClaim('free', annotated())],
+      claims: [aClaim(LEGACY, OWN), aClaim('free', stateAnnotation())],
       want: LEGACY,
     },
     'its own, even if a claim without an owner supersedes it': {
-      claims: [aClaim('own', { ...OWN, ...annotated() }), aClaim('free', superseding('own-uid'))],
+      claims: [aClaim('own', { ...OWN, ...stateAnnotation() }), aClaim('free', supersedingAnnotations('own-uid'))],
       want: 'own',
     },
     'a claim without an owner if its own is being deleted': {
-      claims: [aClaim('own', { ...OWN, ...annotated(), deletionTimestamp: NOW }), aClaim('free', annotated())],
+      claims: [
+        aClaim('own', { ...OWN, ...stateAnnotation(), deletionTimestamp: NOW }),
+        aClaim('free', stateAnnotation()),
+      ],
       want: 'free',
     },
     'no claim that its own has superseded': {
       claims: [
-        aClaim('own', { ...OWN, ...superseding('free-uid'), deletionTimestamp: NOW }),
-        aClaim('free', annotated()),
+        aClaim('own', { ...OWN, ...supersedingAnnotations('free-uid'), deletionTimestamp: NOW }),
+        aClaim('free', stateAnnotation()),
       ],
     },
     'the newest claim without an owner': {
-      claims: [aClaim('a', { ...annotated(), creationTimestamp: OLDER }), aClaim('b', labelled())],
+      claims: [aClaim('a', { ...stateAnnotation(), creationTimestamp: OLDER }), aClaim('b', stateLabel())],
       want: 'b',
     },
   };
@@ -192,7 +202,7 @@ describe('the holder', () => {
       want: 'belongs to VirtualMachine "db" without being controlled by it',
     },
     'is another VM by its mark': {
-      metadata: { ...annotated(), ...labelled('web') },
+      metadata: { ...stateAnnotation(), ...stateLabel('web') },
       want: 'is also marked for VirtualMachine "web"',
     },
   };
@@ -202,7 +212,7 @@ describe('the holder', () => {
 });
 
 test('the message names the claim, its owner, both remedies, and further claims', () => {
-  const claims = ['a', 'b', 'c', 'd', 'e'].map((name) => aClaim(name, { ...annotated(), ...BACKUP }));
+  const claims = ['a', 'b', 'c', 'd', 'e'].map((name) => aClaim(name, { ...stateAnnotation(), ...BACKUP }));
   const subject = { ...OWNER, namespace: 'prod' };
   const one =
     'Cannot start VirtualMachine "db": PersistentVolumeClaim "a" is marked as its persistent state, but belongs to ' +

@@ -59,7 +59,7 @@ export interface StateModes {
 }
 
 const DEFAULT_MODES: StateModes = { volumeMode: 'Filesystem', accessMode: 'ReadWriteOnce' };
-/** In order of preference. State is written, so ReadOnlyMany cannot be used. */
+/** The volume modes of state, in order of preference. State is written, so ReadOnlyMany cannot be used. */
 const VOLUME_MODES: readonly VolumeMode[] = ['Filesystem', 'Block'];
 const ACCESS_MODES: readonly AccessMode[] = ['ReadWriteOnce', 'ReadWriteMany', 'ReadWriteOncePod'];
 

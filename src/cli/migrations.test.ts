@@ -8,7 +8,7 @@ const MIB = 1024 ** 2;
 const TYPE = { group: 'kubevirt.io', plural: 'virtualmachineinstancemigrations' };
 const migration = (patch: object) => aMigration(patch) as ListedMigration;
 const at = (status: object | undefined) => migration(status === undefined ? {} : { status });
-const copying = (done: number) => ({
+const copyProgress = (done: number) => ({
   phase: 'Running',
   migrationProgress: {
     migrationUid: 'm',
@@ -26,7 +26,7 @@ const lines: Record<string, object | undefined> = {
     message: 'waiting for a place: 5 migrations are under way',
   },
   'migration m1: TargetReady': { phase: 'TargetReady' },
-  'migration m1: Running, 128.0 MiB of 512.0 MiB, 64.0 MiB/s': copying(128),
+  'migration m1: Running, 128.0 MiB of 512.0 MiB, 64.0 MiB/s': copyProgress(128),
 };
 for (const [want, status] of Object.entries(lines)) test(want, () => assert.equal(progressLine(at(status)), want));
 
@@ -91,7 +91,7 @@ describe('following a migration', () => {
   }
 
   test('reports each phase, and progress within a phase at intervals', async () => {
-    const running = [0, 64, 128, 192, 256, 320, 384].map(copying);
+    const running = [0, 64, 128, 192, 256, 320, 384].map(copyProgress);
     const { end, reported } = await follow({}, { phase: 'Scheduling' }, ...running, { phase: 'Succeeded' });
     assert.equal(end, 'Succeeded');
     assert.deepEqual(reported, [

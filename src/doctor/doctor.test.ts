@@ -57,152 +57,157 @@ function machine({ without = [], programs = {}, files = {}, texts = {}, ...more 
   };
 }
 
-const cases: Record<string, { of: MadeUp; what: string; state: string; says: RegExp; mend?: RegExp }> = {
+const cases: Record<string, { of: MadeUp; what: string; state: string; message: RegExp; fix?: RegExp }> = {
   'no QEMU': {
     of: { without: ['qemu-system-x86_64'] },
     what: 'QEMU',
     state: 'missing',
-    says: /no guest can start/,
-    mend: /qemu-system-x86$/,
+    message: /no guest can start/,
+    fix: /qemu-system-x86$/,
   },
   'an old QEMU': {
     of: { programs: { 'qemu-system-x86_64': 'QEMU emulator version 6.2.0 (Debian)' } },
     what: 'QEMU',
     state: 'limited',
-    says: /^6\.2\.0; tested with 7\.2 and later$/,
+    message: /^6\.2\.0; tested with 7\.2 and later$/,
   },
   'a QEMU that reports no version': {
     of: { programs: { 'qemu-system-x86_64': '?' } },
     what: 'QEMU',
     state: 'works',
-    says: /^qemu-system-x86_64$/,
+    message: /^qemu-system-x86_64$/,
   },
-  'no swtpm': { of: { without: ['swtpm'] }, what: 'swtpm', state: 'limited', says: /TPM/, mend: /swtpm$/ },
+  'no swtpm': { of: { without: ['swtpm'] }, what: 'swtpm', state: 'limited', message: /TPM/, fix: /swtpm$/ },
   'a swtpm that does not run': {
     of: { broken: 'swtpm', programs: { swtpm: '\nswtpm: error while loading shared libraries: libtpms.so.0\n' } },
     what: 'swtpm',
     state: 'limited',
-    says: /^swtpm does not run \(swtpm: error while loading.*libtpms\.so\.0\): VMs with a TPM/,
-    mend: /--reinstall$/,
+    message: /^swtpm does not run \(swtpm: error while loading.*libtpms\.so\.0\): VMs with a TPM/,
+    fix: /--reinstall$/,
   },
-  'no ssh': { of: { without: ['ssh'] }, what: 'ssh', state: 'limited', says: /virtctl ssh/, mend: /openssh-client$/ },
+  'no ssh': { of: { without: ['ssh'] }, what: 'ssh', state: 'limited', message: /virtctl ssh/, fix: /openssh-client$/ },
   'another Node.js version': {
     of: { nodeVersion: 'v20.19.2' },
     what: 'Node.js',
     state: 'missing',
-    says: /v20\.19\.2; expected 24/,
-    mend: /setup\.sh/,
+    message: /v20\.19\.2; expected 24/,
+    fix: /setup\.sh/,
   },
   'a processor without virtualization': {
     of: { texts: { '/proc/cpuinfo': 'flags : fpu\n' } },
     what: 'KVM',
     state: 'limited',
-    says: /emulated/,
-    mend: /firmware/,
+    message: /emulated/,
+    fix: /firmware/,
   },
   'no /dev/kvm': {
     of: { without: ['/dev/kvm'] },
     what: 'KVM',
     state: 'limited',
-    says: /\/dev\/kvm does not exist/,
-    mend: /modprobe/,
+    message: /\/dev\/kvm does not exist/,
+    fix: /modprobe/,
   },
   'a /dev/kvm without permission': {
     of: { files: { '/dev/kvm': LOCKED } },
     what: 'KVM',
     state: 'limited',
-    says: /no permission to open/,
+    message: /no permission to open/,
   },
-  'a working /dev/kvm': { of: {}, what: 'KVM', state: 'works', says: /^\/dev\/kvm$/ },
+  'a working /dev/kvm': { of: {}, what: 'KVM', state: 'works', message: /^\/dev\/kvm$/ },
   'firmware without secure boot': {
     of: { without: [`${OVMF}/OVMF_CODE_4M.secboot.fd`] },
     what: 'UEFI firmware',
     state: 'limited',
-    says: /^OVMF_CODE_4M\.secboot\.fd not in/,
-    mend: /ovmf$/,
+    message: /^OVMF_CODE_4M\.secboot\.fd not in/,
+    fix: /ovmf$/,
   },
   'no loop devices': {
     of: { without: ['/dev/loop-control'] },
     what: 'loop devices',
     state: 'limited',
-    says: /local-block/,
-    mend: /modprobe loop/,
+    message: /local-block/,
+    fix: /modprobe loop/,
   },
   'loop devices that may not be used': {
     of: { files: { '/dev/loop-control': LOCKED } },
     what: 'loop devices',
     state: 'limited',
-    says: /no permission to open.*local-block/,
-    mend: /CAP_SYS_ADMIN/,
+    message: /no permission to open.*local-block/,
+    fix: /CAP_SYS_ADMIN/,
   },
-  'loop devices without root': { of: { isRoot: false }, what: 'loop devices', state: 'limited', says: /requires root/ },
+  'loop devices without root': {
+    of: { isRoot: false },
+    what: 'loop devices',
+    state: 'limited',
+    message: /requires root/,
+  },
   'no taps': {
     of: { without: ['/dev/net/tun'] },
     what: 'bridges',
     state: 'limited',
-    says: /masquerade/,
-    mend: /modprobe tun/,
+    message: /masquerade/,
+    fix: /modprobe tun/,
   },
-  'an existing data directory': { of: {}, what: 'data directory', state: 'works', says: /^\/data$/ },
+  'an existing data directory': { of: {}, what: 'data directory', state: 'works', message: /^\/data$/ },
   'a data directory that does not exist yet': {
     of: { without: ['/data'] },
     what: 'data directory',
     state: 'works',
-    says: /will be created/,
+    message: /will be created/,
   },
   'a data directory in use': {
     of: { texts: { '/data/server.pid': '42\n' }, alive: [42] },
     what: 'data directory',
     state: 'works',
-    says: /process 42$/,
+    message: /process 42$/,
   },
   'a data directory whose server was killed': {
     of: { texts: { '/data/server.pid': '42\n' } },
     what: 'data directory',
     state: 'works',
-    says: /^\/data$/,
+    message: /^\/data$/,
   },
   'a data directory of another user': {
     of: { files: { '/data': { isDirectory: true, isWritable: false } } },
     what: 'data directory',
     state: 'missing',
-    says: /is not readable and writable/,
-    mend: /--data-dir.*chown/,
+    message: /is not readable and writable/,
+    fix: /--data-dir.*chown/,
   },
   'a file instead of a data directory': {
     of: { files: { '/data': FILE } },
     what: 'data directory',
     state: 'missing',
-    says: /not a directory/,
-    mend: /^choose another with --data-dir$/,
+    message: /not a directory/,
+    fix: /^choose another with --data-dir$/,
   },
   'little space': {
     of: { freeBytes: 200 * 1024 ** 2 },
     what: 'disk space',
     state: 'limited',
-    says: /^200 MiB free.*pause/,
-    mend: /--data-dir/,
+    message: /^200 MiB free.*pause/,
+    fix: /--data-dir/,
   },
   'no space': {
     of: { freeBytes: 20 * 1024 ** 2 },
     what: 'disk space',
     state: 'missing',
-    says: /^20 MiB free.*too little to start/,
-    mend: /--data-dir/,
+    message: /^20 MiB free.*too little to start/,
+    fix: /--data-dir/,
   },
   'space that cannot be determined': {
     of: { freeBytes: undefined },
     what: 'disk space',
     state: 'limited',
-    says: /unknown/,
+    message: /unknown/,
   },
-  'a port that is free': { of: {}, what: 'port', state: 'works', says: /127\.0\.0\.1:6443 is free/ },
+  'a port that is free': { of: {}, what: 'port', state: 'works', message: /127\.0\.0\.1:6443 is free/ },
   'a port of another program': {
     of: { taken: true },
     what: 'port',
     state: 'limited',
-    says: /another program/,
-    mend: /--port 0.*:6443/,
+    message: /another program/,
+    fix: /--port 0.*:6443/,
   },
   'the port of the running plane': {
     of: {
@@ -212,28 +217,28 @@ const cases: Record<string, { of: MadeUp; what: string; state: string; says: Reg
     },
     what: 'port',
     state: 'works',
-    says: /served by process 42/,
+    message: /served by process 42/,
   },
   'no built-in guest': {
     of: { without: ['/guest/initrd.gz'] },
     what: 'built-in guest',
     state: 'limited',
-    says: /not built/,
-    mend: /setup\.sh/,
+    message: /not built/,
+    fix: /setup\.sh/,
   },
 };
-for (const [title, { of, what, state, says, mend }] of Object.entries(cases)) {
+for (const [title, { of, what, state, message, fix }] of Object.entries(cases)) {
   test(`finds ${title}`, async () => {
     const { findings } = await examine(machine(of), PLACE);
     const finding = findings.find((one) => one.what === what);
     assert.equal(finding?.state, state);
-    assert.match(finding?.says ?? '', says);
-    if (mend !== undefined) assert.match(finding?.mend ?? '', mend);
-    if (state === 'works') assert.equal(finding?.mend, undefined);
+    assert.match(finding?.message ?? '', message);
+    if (fix !== undefined) assert.match(finding?.fix ?? '', fix);
+    if (state === 'works') assert.equal(finding?.fix, undefined);
   });
 }
 
-test('a machine with everything', async () => {
+test('a machine with everything has no findings to fix', async () => {
   const examination = await examine(machine({}), PLACE);
   assert.deepEqual(
     examination.findings.filter(({ state }) => state !== 'works'),
@@ -249,14 +254,14 @@ test('a machine with everything', async () => {
 test('reports killed tours, and only those', async () => {
   const { findings } = await examine(machine({}), { ...PLACE, killedTours: ['/tmp/selfsame-tour-7-aB3xY9'] });
   const finding = findings.find(({ what }) => what === 'selfsame tour');
-  assert.match(finding?.says ?? '', /selfsame-tour-7-aB3xY9$/);
-  assert.equal(finding?.mend, 'selfsame tour --clear');
+  assert.match(finding?.message ?? '', /selfsame-tour-7-aB3xY9$/);
+  assert.equal(finding?.fix, 'selfsame tour --clear');
   assert.ok(isHealthy({ version: '', findings }));
   const without = await examine(machine({}), PLACE);
   assert.ok(!without.findings.some(({ what }) => what === 'selfsame tour'));
 });
 
-test('a machine with nothing', async () => {
+test('a machine without any requirement cannot run VMs', async () => {
   const without = PROGRAMS.map(({ file }) => file);
   const examination = await examine(machine({ without }), PLACE);
   assert.ok(!isHealthy(examination));

@@ -11,9 +11,9 @@ export interface Finding {
   readonly what: string;
   readonly state: FindingState;
   /** The state found, and its consequence. */
-  readonly says: string;
+  readonly message: string;
   /** A command or an instruction that fixes the problem. */
-  readonly mend?: string;
+  readonly fix?: string;
 }
 
 export interface Examination {
@@ -23,16 +23,16 @@ export interface Examination {
 
 const STATE_WIDTH = 9;
 const WHAT_WIDTH = 18;
-const MEND_INDENT = ' '.repeat(STATE_WIDTH + WHAT_WIDTH);
+const FIX_INDENT = ' '.repeat(STATE_WIDTH + WHAT_WIDTH);
 
 export function examinationText({ version, findings }: Examination): string {
   return [`selfsame ${version}`, '', ...findingLines(findings), '', summary(findings), ''].join('\n');
 }
 
 export function findingLines(findings: readonly Finding[]): string[] {
-  return findings.flatMap(({ what, state, says, mend }) => [
-    `${state.padEnd(STATE_WIDTH)}${what.padEnd(WHAT_WIDTH)}${says}`,
-    ...(mend === undefined ? [] : [`${MEND_INDENT}fix: ${mend}`]),
+  return findings.flatMap(({ what, state, message, fix }) => [
+    `${state.padEnd(STATE_WIDTH)}${what.padEnd(WHAT_WIDTH)}${message}`,
+    ...(fix === undefined ? [] : [`${FIX_INDENT}fix: ${fix}`]),
   ]);
 }
 

@@ -8,27 +8,27 @@ export async function examineKvm(machine: ExaminedMachine): Promise<Finding> {
   const what = 'KVM';
   const hasFlag = /^flags\s*:.*\b(?:vmx|svm)\b/m.test(await machine.text('/proc/cpuinfo'));
   if (!hasFlag) {
-    const mend = 'enable virtualization in the firmware of the machine, or nested virtualization on its host';
-    return { what, state: 'limited', says: `the processor does not offer virtualization: ${EMULATED}`, mend };
+    const fix = 'enable virtualization in the firmware of the machine, or nested virtualization on its host';
+    return { what, state: 'limited', message: `the processor does not offer virtualization: ${EMULATED}`, fix };
   }
   const device = await machine.file('/dev/kvm');
   if (device === undefined) {
     return {
       what,
       state: 'limited',
-      says: `/dev/kvm does not exist: ${EMULATED}`,
-      mend: 'modprobe kvm_intel || modprobe kvm_amd',
+      message: `/dev/kvm does not exist: ${EMULATED}`,
+      fix: 'modprobe kvm_intel || modprobe kvm_amd',
     };
   }
   if (!device.isWritable) {
     return {
       what,
       state: 'limited',
-      says: `no permission to open /dev/kvm: ${EMULATED}`,
-      mend: 'run as root, or: adduser $USER kvm',
+      message: `no permission to open /dev/kvm: ${EMULATED}`,
+      fix: 'run as root, or: adduser $USER kvm',
     };
   }
-  return { what, state: 'works', says: '/dev/kvm' };
+  return { what, state: 'works', message: '/dev/kvm' };
 }
 
 const OVMF = '/usr/share/OVMF';
@@ -38,31 +38,31 @@ export async function examineFirmware(machine: ExaminedMachine): Promise<Finding
   const what = 'UEFI firmware';
   const found = await Promise.all(FIRMWARE.map((name) => machine.file(`${OVMF}/${name}`)));
   const absent = FIRMWARE.filter((_, index) => found[index] === undefined);
-  if (absent.length === 0) return { what, state: 'works', says: `OVMF in ${OVMF}, with and without secure boot` };
-  const says = `${absent.join(', ')} not in ${OVMF}: VMs with EFI cannot start`;
-  return { what, state: 'limited', says, mend: 'apt-get install -y --no-install-recommends ovmf' };
+  if (absent.length === 0) return { what, state: 'works', message: `OVMF in ${OVMF}, with and without secure boot` };
+  const message = `${absent.join(', ')} not in ${OVMF}: VMs with EFI cannot start`;
+  return { what, state: 'limited', message, fix: 'apt-get install -y --no-install-recommends ovmf' };
 }
 
 export async function examineLoopDevices(machine: ExaminedMachine): Promise<Finding> {
   const what = 'loop devices';
   const without = 'the storage classes local-block and shared-block cannot be used; local and shared can';
-  if (!machine.isRoot) return { what, state: 'limited', says: `requires root: ${without}`, mend: 'run as root' };
+  if (!machine.isRoot) return { what, state: 'limited', message: `requires root: ${without}`, fix: 'run as root' };
   const control = await machine.file('/dev/loop-control');
   if (control === undefined) {
-    return { what, state: 'limited', says: `/dev/loop-control does not exist: ${without}`, mend: 'modprobe loop' };
+    return { what, state: 'limited', message: `/dev/loop-control does not exist: ${without}`, fix: 'modprobe loop' };
   }
   if (!control.isWritable) {
-    const mend = 'in a container: give it /dev/loop-control and CAP_SYS_ADMIN';
-    return { what, state: 'limited', says: `no permission to open /dev/loop-control: ${without}`, mend };
+    const fix = 'in a container: give it /dev/loop-control and CAP_SYS_ADMIN';
+    return { what, state: 'limited', message: `no permission to open /dev/loop-control: ${without}`, fix };
   }
-  return { what, state: 'works', says: '/dev/loop-control' };
+  return { what, state: 'works', message: '/dev/loop-control' };
 }
 
 export async function examineTaps(machine: ExaminedMachine): Promise<Finding> {
   const what = 'bridges';
   const tun = await machine.file('/dev/net/tun');
-  if (tun?.isWritable === true && machine.isRoot) return { what, state: 'works', says: '/dev/net/tun' };
+  if (tun?.isWritable === true && machine.isRoot) return { what, state: 'works', message: '/dev/net/tun' };
   const why = tun === undefined ? '/dev/net/tun does not exist' : 'requires root';
-  const says = `${why}: VMs have user-mode networking (masquerade) only`;
-  return { what, state: 'limited', says, mend: tun === undefined ? 'modprobe tun' : 'run as root' };
+  const message = `${why}: VMs have user-mode networking (masquerade) only`;
+  return { what, state: 'limited', message, fix: tun === undefined ? 'modprobe tun' : 'run as root' };
 }

@@ -98,22 +98,22 @@ async function examineProgram(machine: ExaminedMachine, program: Program): Promi
   const install = `apt-get install -y --no-install-recommends ${program.package}`;
   const result = await machine.run(file, args, calledBy);
   if (result === undefined)
-    return { what, state: otherwise, says: `${missingText(file, calledBy)}: ${without}`, mend: install };
+    return { what, state: otherwise, message: `${missingText(file, calledBy)}: ${without}`, fix: install };
   if (!result.works) {
     const words = result.text.trim().split('\n')[0]?.slice(0, MAX_QUOTED) ?? '';
     return {
       what,
       state: otherwise,
-      says: `${file} does not run (${words}): ${without}`,
-      mend: `${install} --reinstall`,
+      message: `${file} does not run (${words}): ${without}`,
+      fix: `${install} --reinstall`,
     };
   }
   const version = /\d+(?:\.\d+)+/.exec(result.text)?.[0];
-  if (version === undefined) return { what, state: 'works', says: file };
+  if (version === undefined) return { what, state: 'works', message: file };
   if (atLeast !== undefined && isOlder(version, atLeast)) {
-    return { what, state: 'limited', says: `${version}; tested with ${atLeast} and later`, mend: install };
+    return { what, state: 'limited', message: `${version}; tested with ${atLeast} and later`, fix: install };
   }
-  return { what, state: 'works', says: version };
+  return { what, state: 'works', message: version };
 }
 
 const missingText = (file: string, calledBy: 'agent' | 'user') =>

@@ -9,10 +9,10 @@ import { definitions } from '#operator/objects/definitions.ts';
 
 const NOW = '2026-01-01T12:00:00Z';
 const EARLIER = '2025-01-01T12:00:00Z';
-const named = (name: string): DesiredObject => definitions.find(({ object }) => object.metadata.name === name)!;
-const vms = named(VM_DEFINITION);
+const definitionOf = (name: string): DesiredObject => definitions.find(({ object }) => object.metadata.name === name)!;
+const vms = definitionOf(VM_DEFINITION);
 
-function stored({ object }: DesiredObject, since?: string): Stored {
+function toStored({ object }: DesiredObject, since?: string): Stored {
   const { metadata } = object;
   const annotations = { ...metadata.annotations, ...(since && { [SINCE_ANNOTATION]: since }) };
   const server = { name: metadata.name!, uid: 'u', resourceVersion: '1', creationTimestamp: EARLIER };
@@ -30,12 +30,12 @@ interface Case {
 
 const cases: Record<string, Case> = {
   'a new definition is created with the annotation': { admissionSince: NOW, want: NOW, changes: 1 },
-  'a definition without the annotation gets it': { present: stored(vms), admissionSince: NOW, want: NOW, changes: 1 },
-  'the annotation is never changed': { present: stored(vms, EARLIER), admissionSince: NOW, changes: 0 },
-  'the annotation is kept if the webhook configuration is gone': { present: stored(vms, EARLIER), changes: 0 },
-  'the annotation is not written without a webhook configuration': { present: stored(vms), changes: 0 },
+  'a definition without the annotation gets it': { present: toStored(vms), admissionSince: NOW, want: NOW, changes: 1 },
+  'the annotation is never changed': { present: toStored(vms, EARLIER), admissionSince: NOW, changes: 0 },
+  'the annotation is kept if the webhook configuration is gone': { present: toStored(vms, EARLIER), changes: 0 },
+  'the annotation is not written without a webhook configuration': { present: toStored(vms), changes: 0 },
   'other definitions do not get the annotation': {
-    wanted: named('kubevirts.kubevirt.io'),
+    wanted: definitionOf('kubevirts.kubevirt.io'),
     admissionSince: NOW,
     changes: 1,
   },

@@ -16,48 +16,54 @@ const wanted = desiredObject(
 );
 
 /** Returns the object as the server stores it, changed by a merge patch. */
-function stored(patch: unknown = {}, from: DesiredObject = wanted): Stored {
+function aStoredObject(patch: unknown = {}, from: DesiredObject = wanted): Stored {
   const metadata = { uid: 'u1', resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };
   return applyMergePatch(applyMergePatch(structuredClone(from.object), { metadata }), patch) as Stored;
 }
 
 /** `want` has the paths of the patch; undefined if there is no change. */
 const cases: Record<string, { present: Stored; wanted?: DesiredObject; want?: string[] }> = {
-  'no difference': { present: stored() },
+  'no difference': { present: aStoredObject() },
   'fields that the server fills in': {
-    present: stored({
+    present: aStoredObject({
       status: { ready: true },
       spec: { policy: 'Fail', rules: [{ verb: 'get', scope: '*' }, { verb: 'list' }] },
     }),
   },
   'labels and annotations of other users': {
-    present: stored({ metadata: { labels: { theirs: 'x' }, annotations: { theirs: 'x' } } }),
+    present: aStoredObject({ metadata: { labels: { theirs: 'x' }, annotations: { theirs: 'x' } } }),
   },
-  'empty fields that the server drops': { present: stored({ spec: { selector: null, conditions: null } }) },
-  'another value': { present: stored({ spec: { mode: 'y' } }), want: ['/spec'] },
-  'a missing value': { present: stored({ spec: { mode: null } }), want: ['/spec'] },
+  'empty fields that the server drops': { present: aStoredObject({ spec: { selector: null, conditions: null } }) },
+  'another value': { present: aStoredObject({ spec: { mode: 'y' } }), want: ['/spec'] },
+  'a missing value': { present: aStoredObject({ spec: { mode: null } }), want: ['/spec'] },
   'an additional list item': {
-    present: stored({ spec: { rules: [{ verb: 'get' }, { verb: 'list' }, {}] } }),
+    present: aStoredObject({ spec: { rules: [{ verb: 'get' }, { verb: 'list' }, {}] } }),
     want: ['/spec'],
   },
-  'a value in an object that should be empty': { present: stored({ spec: { selector: { a: 'b' } } }), want: ['/spec'] },
-  'a field that should be absent': { present: stored({ spec: { way: { out: 'x' } } }), want: ['/spec'] },
-  'an item in a list that should be empty': { present: stored({ spec: { conditions: ['no'] } }), want: ['/spec'] },
+  'a value in an object that should be empty': {
+    present: aStoredObject({ spec: { selector: { a: 'b' } } }),
+    want: ['/spec'],
+  },
+  'a field that should be absent': { present: aStoredObject({ spec: { way: { out: 'x' } } }), want: ['/spec'] },
+  'an item in a list that should be empty': {
+    present: aStoredObject({ spec: { conditions: ['no'] } }),
+    want: ['/spec'],
+  },
   'a changed label of ours': {
-    present: stored({ metadata: { labels: { ours: 'no' } } }),
+    present: aStoredObject({ metadata: { labels: { ours: 'no' } } }),
     want: ['/metadata/labels/ours'],
   },
-  'missing labels': { present: stored({ metadata: { labels: null } }), want: ['/metadata/labels'] },
+  'missing labels': { present: aStoredObject({ metadata: { labels: null } }), want: ['/metadata/labels'] },
   'an object of an older version with an additional field': {
-    present: stored({ spec: { extra: 1 }, metadata: { annotations: { [HASH]: 'old' } } }),
+    present: aStoredObject({ spec: { extra: 1 }, metadata: { annotations: { [HASH]: 'old' } } }),
     want: ['/metadata/annotations/operator.selfsame.io~1hash', '/spec'],
   },
   'settings, which belong to the administrator': {
-    present: stored({ spec: { mode: 'y' } }),
+    present: aStoredObject({ spec: { mode: 'y' } }),
     wanted: { ...wanted, once: true },
   },
   'an object that is being deleted': {
-    present: stored({ spec: { mode: 'y' }, metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }),
+    present: aStoredObject({ spec: { mode: 'y' }, metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }),
   },
 };
 
@@ -86,9 +92,9 @@ test('a shared object has no label and no hash of ours', () => {
 });
 
 const sharedCases: Record<string, { present: Stored; want?: unknown }> = {
-  'no difference': { present: stored({}, shared) },
+  'no difference': { present: aStoredObject({}, shared) },
   'labels, status and fields of the other controller': {
-    present: stored(
+    present: aStoredObject(
       {
         metadata: { labels: { 'app.kubernetes.io/managed-by': 'theirs' } },
         spec: { clone: 'copy', deep: { theirs: 2 } },
@@ -98,11 +104,11 @@ const sharedCases: Record<string, { present: Stored; want?: unknown }> = {
     ),
   },
   'an object of the other controller without our field': {
-    present: stored({ metadata: { labels: { theirs: 'x' } }, spec: { sets: null, clone: 'copy' } }, shared),
+    present: aStoredObject({ metadata: { labels: { theirs: 'x' } }, spec: { sets: null, clone: 'copy' } }, shared),
     want: { sets: [{ mode: 'x' }], deep: { ours: 1 }, clone: 'copy' },
   },
   'another value of our field': {
-    present: stored({ spec: { sets: [{ mode: 'y' }], deep: { theirs: 2 } } }, shared),
+    present: aStoredObject({ spec: { sets: [{ mode: 'y' }], deep: { theirs: 2 } } }, shared),
     want: { sets: [{ mode: 'x' }], deep: { ours: 1, theirs: 2 } },
   },
 };

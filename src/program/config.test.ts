@@ -29,7 +29,7 @@ interface UpCase {
   readonly want: Partial<UpOptions>;
 }
 
-const ups: Record<string, UpCase> = {
+const upCases: Record<string, UpCase> = {
   'has a default for everything': { want: {} },
   'takes a value as the next argument': { args: ['--data-dir', '/d', '--port', '1'], want: { dataDir: '/d', port: 1 } },
   'takes a value after an equals sign': { args: ['--data-dir=/a=b'], want: { dataDir: '/a=b' } },
@@ -53,7 +53,7 @@ const ups: Record<string, UpCase> = {
     env: { SELFSAME_PORT: 'nonsense' },
     want: { port: 7000 },
   },
-  'accepts how guests run': {
+  'accepts the number of nodes, the hypervisor and the accelerator': {
     args: ['--nodes', '0', '--hypervisor', 'fake', '--accel', 'tcg'],
     want: { nodes: 0, hypervisor: 'fake', accel: 'tcg' },
   },
@@ -64,13 +64,13 @@ const ups: Record<string, UpCase> = {
   'takes the last of a repeated flag': { args: ['--port', '1', '--port', '2'], want: { port: 2 } },
 };
 
-for (const [name, { args = [], env = {}, want }] of Object.entries(ups)) {
+for (const [name, { args = [], env = {}, want }] of Object.entries(upCases)) {
   test(`up ${name}`, () => {
     assert.deepEqual(parseCommandLine(['up', ...args], env), { command: 'up', options: { ...DEFAULTS, ...want } });
   });
 }
 
-const hosts: Record<string, { args: string[]; node?: string; dataDir?: string; words: string[] }> = {
+const hostCases: Record<string, { args: string[]; node?: string; dataDir?: string; words: string[] }> = {
   'has no node unless one is named': { args: ['list', 'table'], words: ['list', 'table'] },
   'takes its flags before the verb': {
     args: ['--node', 'n1', '--data-dir=/d', 'list', 'vms:a,b'],
@@ -82,7 +82,7 @@ const hosts: Record<string, { args: string[]; node?: string; dataDir?: string; w
   'accepts no verb': { args: ['--node', 'n1'], node: 'n1', words: [] },
 };
 
-for (const [name, { args, node, dataDir = DEFAULTS.dataDir, words }] of Object.entries(hosts)) {
+for (const [name, { args, node, dataDir = DEFAULTS.dataDir, words }] of Object.entries(hostCases)) {
   test(`host ${name}`, () => {
     assert.deepEqual(parseCommandLine(['host', ...args], {}), { command: 'host', options: { node, dataDir, words } });
   });

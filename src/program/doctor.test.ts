@@ -6,8 +6,8 @@ import { tourRefusalText } from './doctor.ts';
 const found = (what: string, state: Finding['state']): Finding => ({
   what,
   state,
-  says: `says ${what}`,
-  mend: 'mend it',
+  message: `message about ${what}`,
+  fix: 'install it',
 });
 
 const cases: Record<string, { of: Finding[]; want: RegExp }> = {
@@ -18,7 +18,7 @@ const cases: Record<string, { of: Finding[]; want: RegExp }> = {
   },
   'requirements of every VM': {
     of: [found('QEMU', 'missing')],
-    want: /^The tour cannot .*\n\nmissing {2}QEMU .*\n +fix: mend it\n/,
+    want: /^The tour cannot .*\n\nmissing {2}QEMU .*\n +fix: install it\n/,
   },
   'additional requirements of the tour only': {
     of: [found('KVM', 'limited'), found('swtpm', 'limited')],

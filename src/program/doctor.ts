@@ -30,11 +30,23 @@ export interface DoctorCall {
   readonly clock: Clock;
 }
 
+/** Returns the JSON output; programs depend on its keys. */
+function toOutput({ findings, ...rest }: Examination): object {
+  return {
+    ...rest,
+    findings: findings.map(({ message, fix, ...finding }) => ({
+      ...finding,
+      says: message,
+      ...(fix !== undefined && { mend: fix }),
+    })),
+  };
+}
+
 /** Prints the findings and returns the exit code. */
 export async function runDoctor(call: DoctorCall): Promise<number> {
   const { examination, output, bundle, stdout, stderr } = call;
   const isJson = output === 'json';
-  stdout.write(isJson ? `${JSON.stringify(examination, undefined, 2)}\n` : examinationText(examination));
+  stdout.write(isJson ? `${JSON.stringify(toOutput(examination), undefined, 2)}\n` : examinationText(examination));
   if (bundle !== undefined) {
     try {
       const bytes = await writeSupportBundle(call, bundle);

@@ -147,14 +147,14 @@ const aNode = (
   spec: object = {},
   labels: object = { 'kubevirt.io/schedulable': 'true' },
 ) => ({ metadata: { name, labels }, spec, status: { conditions: [{ type: 'Ready', status: ready }] } }) as Stored<Node>;
-const tainted = (key: string, effect: string) => ({ taints: [{ key, effect }] });
+const taintSpec = (key: string, effect: string) => ({ taints: [{ key, effect }] });
 
 test('the first ready node is chosen', () => {
   const nodes = [
     aNode('a', 'False'),
     aNode('b', 'True', { unschedulable: true }),
-    aNode('c', 'True', tainted('k', 'NoSchedule')),
-    aNode('e', 'True', tainted('k', 'PreferNoSchedule')),
+    aNode('c', 'True', taintSpec('k', 'NoSchedule')),
+    aNode('e', 'True', taintSpec('k', 'PreferNoSchedule')),
     aNode('d', 'True'),
   ];
   assert.equal(pickNode(nodes), 'd');
@@ -163,6 +163,6 @@ test('the first ready node is chosen', () => {
 
 test('in an existing cluster one of our nodes is chosen, although it repels other pods', () => {
   const kubelet = aNode('a-kubelet', 'True', {}, {});
-  assert.equal(pickNode([kubelet, aNode('host', 'True', tainted('selfsame.io/vms-only', 'NoSchedule'))]), 'host');
+  assert.equal(pickNode([kubelet, aNode('host', 'True', taintSpec('selfsame.io/vms-only', 'NoSchedule'))]), 'host');
   assert.equal(pickNode([kubelet]), undefined);
 });

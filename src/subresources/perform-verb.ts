@@ -1,5 +1,5 @@
 /**
- * Performs the steps that can() allows. Each write tests that the object is still the one that was read; if it is not,
+ * Performs the steps that decideVerb allows. Each write tests that the object is still the one that was read; if it is not,
  * and nothing was written yet, the objects are read again.
  */
 import {

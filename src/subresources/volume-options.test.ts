@@ -5,7 +5,7 @@ import { readOptions, type VerbRequestOptions } from '#subresources/read-options
 
 const SOURCE = { persistentVolumeClaim: { claimName: 'pvc' } };
 const CLAIM = { claimName: 'pvc', hotpluggable: true };
-const added = (disk: object, claim: object = CLAIM) =>
+const readAdded = (disk: object, claim: object = CLAIM) =>
   ({
     dryRun: false,
     added: { volume: { name: 'data', persistentVolumeClaim: claim }, disk: { ...disk, name: 'data' } },
@@ -14,31 +14,31 @@ const added = (disk: object, claim: object = CLAIM) =>
 const good: Record<string, { verb?: SubresourceVerb; body: object; want: VerbRequestOptions }> = {
   'a disk': {
     body: { name: 'data', disk: { disk: { bus: 'virtio' }, serial: 'A1', cache: 'none' }, volumeSource: SOURCE },
-    want: added({ disk: { bus: 'virtio' }, serial: 'A1', cache: 'none' }),
+    want: readAdded({ disk: { bus: 'virtio' }, serial: 'A1', cache: 'none' }),
   },
   'a disk with another name, which is replaced': {
     body: { name: 'data', disk: { name: 'other', disk: { bus: 'scsi' } }, volumeSource: SOURCE },
-    want: added({ disk: { bus: 'scsi' } }),
+    want: readAdded({ disk: { bus: 'scsi' } }),
   },
   'a disk without a bus': {
     body: { name: 'data', disk: { disk: {} }, volumeSource: SOURCE },
-    want: added({ disk: { bus: 'scsi' } }),
+    want: readAdded({ disk: { bus: 'scsi' } }),
   },
   'a disk without a kind': {
     body: { name: 'data', disk: {}, volumeSource: SOURCE },
-    want: added({ disk: { bus: 'scsi' } }),
+    want: readAdded({ disk: { bus: 'scsi' } }),
   },
   'a LUN without a bus': {
     body: { name: 'data', disk: { lun: {} }, volumeSource: SOURCE },
-    want: added({ lun: { bus: 'scsi' } }),
+    want: readAdded({ lun: { bus: 'scsi' } }),
   },
   'a CD-ROM, for admission to refuse': {
     body: { name: 'data', disk: { cdrom: {} }, volumeSource: SOURCE },
-    want: added({ cdrom: {} }),
+    want: readAdded({ cdrom: {} }),
   },
   'a field that only admission can validate': {
     body: { name: 'data', disk: { disk: { bus: 'scsi' }, io: 'native' }, volumeSource: SOURCE },
-    want: added({ disk: { bus: 'scsi' }, io: 'native' }),
+    want: readAdded({ disk: { bus: 'scsi' }, io: 'native' }),
   },
   'a claim with hotpluggable false, which is replaced': {
     body: {
@@ -49,7 +49,7 @@ const good: Record<string, { verb?: SubresourceVerb; body: object; want: VerbReq
         dataVolume: null,
       },
     },
-    want: added({ disk: { bus: 'scsi' } }, { ...CLAIM, readOnly: true }),
+    want: readAdded({ disk: { bus: 'scsi' } }, { ...CLAIM, readOnly: true }),
   },
   'a removal': { verb: 'removevolume', body: { name: 'data' }, want: { dryRun: false, removed: 'data' } },
   'a dry run of a removal': {

@@ -21,7 +21,7 @@ import {
   type Cluster,
   type ChildProcess,
 } from '#test/support/cluster-processes.ts';
-import { aVirtualMachine, neverAborted } from '#test/support/cluster-vms.ts';
+import { aVirtualMachine, optionsWithoutAbort } from '#test/support/cluster-vms.ts';
 
 const NAMESPACE = `any-cluster-${process.pid}`;
 const SECRETS: ResourceType = { group: '', version: 'v1', kind: 'Secret', plural: 'secrets', namespaced: true };
@@ -54,14 +54,14 @@ before(async () => {
 });
 after(async () => {
   await cluster?.admin.deleteCollection(VIRTUAL_MACHINES, { namespace: NAMESPACE }).catch(() => undefined);
-  await vms?.waitUntil(() => vms.list().length === 0, neverAborted());
+  await vms?.waitUntil(() => vms.list().length === 0, optionsWithoutAbort());
   await cluster?.admin.delete(NAMESPACES, { name: NAMESPACE }).catch(() => undefined);
   for (const end of ends.toReversed()) await end();
 });
 
 const key = (name: string) => `${NAMESPACE}/${name}`;
 const phaseIs = (name: string, phase: string) =>
-  vmis.waitUntil(() => vmis.get(key(name))?.status?.phase === phase, neverAborted());
+  vmis.waitUntil(() => vmis.get(key(name))?.status?.phase === phase, optionsWithoutAbort());
 const create = (name: string) => cluster.admin.create(VIRTUAL_MACHINES, aVirtualMachine(NAMESPACE, name));
 const put = (name: string, verb: string) =>
   cluster.admin.update(
@@ -81,9 +81,9 @@ test('a VM can be started, paused, migrated, protected and stopped', { timeout: 
   await phaseIs('life', 'Running');
   // Our client reports an empty answer as an error; only the effect of the request counts.
   await put('life', 'pause').catch((error: unknown) => assert.match(String(error), /is not an object/));
-  await vmis.waitUntil(() => isPaused('life'), neverAborted());
+  await vmis.waitUntil(() => isPaused('life'), optionsWithoutAbort());
   await put('life', 'unpause').catch((error: unknown) => assert.match(String(error), /is not an object/));
-  await vmis.waitUntil(() => !isPaused('life'), neverAborted());
+  await vmis.waitUntil(() => !isPaused('life'), optionsWithoutAbort());
 
   const from = vmis.get(key('life'))?.status?.nodeName;
   await cluster.admin.create(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, {
@@ -95,10 +95,10 @@ test('a VM can be started, paused, migrated, protected and stopped', { timeout: 
   const moved = await cluster.startInformer(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, NAMESPACE);
   await moved.waitUntil(
     () => ['Succeeded', 'Failed'].includes(moved.get(key('life'))?.status?.phase ?? ''),
-    neverAborted(),
+    optionsWithoutAbort(),
   );
   assert.equal(moved.get(key('life'))?.status?.phase, 'Succeeded');
-  await vmis.waitUntil(() => vmis.get(key('life'))?.status?.nodeName !== from, neverAborted());
+  await vmis.waitUntil(() => vmis.get(key('life'))?.status?.nodeName !== from, optionsWithoutAbort());
 
   const label = (value: string | null) => ({
     type: 'merge' as const,
@@ -109,7 +109,7 @@ test('a VM can be started, paused, migrated, protected and stopped', { timeout: 
   await assert.rejects(cluster.admin.delete(VIRTUAL_MACHINES, name), /cannot be deleted, disable\/remove label/);
   await cluster.admin.patch(VIRTUAL_MACHINES, name, label(null));
   await cluster.admin.patch(VIRTUAL_MACHINES, name, { type: 'merge', body: { spec: { runStrategy: 'Halted' } } });
-  await vmis.waitUntil(() => vmis.get(key('life')) === undefined, neverAborted());
+  await vmis.waitUntil(() => vmis.get(key('life')) === undefined, optionsWithoutAbort());
 });
 
 test('each process has only its own rights', async () => {

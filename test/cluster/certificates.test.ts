@@ -8,7 +8,7 @@ import { isTrue } from '#kube/conditions.ts';
 import { NAMESPACES } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { bindPodsWithoutScheduler, startCluster, type Cluster } from '#test/support/cluster-processes.ts';
-import { aVirtualMachine, neverAborted } from '#test/support/cluster-vms.ts';
+import { aVirtualMachine, optionsWithoutAbort } from '#test/support/cluster-vms.ts';
 
 const NAMESPACE = `certificates-${process.pid}`;
 
@@ -36,7 +36,7 @@ before(async () => {
 });
 after(async () => {
   await cluster?.admin.deleteCollection(VIRTUAL_MACHINES, { namespace: NAMESPACE }).catch(() => undefined);
-  await vmis?.waitUntil(() => vmis.list().length === 0, neverAborted());
+  await vmis?.waitUntil(() => vmis.list().length === 0, optionsWithoutAbort());
   await cluster?.admin.delete(NAMESPACES, { name: NAMESPACE }).catch(() => undefined);
   for (const end of ends.toReversed()) await end();
 });
@@ -51,7 +51,7 @@ test(
     const secrets = await cluster.startInformer(SECRETS, 'selfsame-system');
     await cluster.admin.create(VIRTUAL_MACHINES, aVirtualMachine(NAMESPACE, 'steady'));
     const key = `${NAMESPACE}/steady`;
-    await vmis.waitUntil(() => vmis.get(key)?.status?.phase === 'Running', neverAborted());
+    await vmis.waitUntil(() => vmis.get(key)?.status?.phase === 'Running', optionsWithoutAbort());
 
     const seen = new Set<string>();
     const type = { ...VIRTUAL_MACHINE_INSTANCES, group: 'subresources.kubevirt.io' } as ResourceType;
@@ -63,7 +63,7 @@ test(
         assert.match(String(error), /is not an object/);
       });
       const wanted = verb === 'pause';
-      await vmis.waitUntil(() => isTrue(vmis.get(key)?.status?.conditions, 'Paused') === wanted, neverAborted());
+      await vmis.waitUntil(() => isTrue(vmis.get(key)?.status?.conditions, 'Paused') === wanted, optionsWithoutAbort());
     };
     const newest = authoritiesIn(secrets.get(AUTHORITIES)).toSorted().at(-1) ?? assert.fail('there is none');
     let requests = 0;

@@ -1,6 +1,6 @@
 /**
- * The identity of a VM is stable on the whole plane: every row of the seed's table (000, "Scenario Comparison Table")
- * and every case of KubeVirt's own acceptance list that we keep. Differences that design.md decides:
+ * The identity of a VM is stable on the whole plane: every row of the scenario table of seed 000 (docs/seeds.md)
+ * and the cases of KubeVirt's own tests, U1 to U20, that apply here. Intended differences:
  *   U1: the machine type is not filled in at creation. U15: restore to another name renews a uuid that is in use.
  *   U16: there is no clone kind. U17: see row 3. U20: removal is refused (row 10).
  */

@@ -214,7 +214,7 @@ suite('verbs of VMs', () => {
     });
   }
 
-  test('of a VM that does not exist', async () => {
+  test('are refused for a VM that does not exist', async () => {
     const { status, body } = await onVm('nobody', 'start');
     assert.equal(status, 404);
     assert.equal(body.message, 'virtualmachine.kubevirt.io "nobody" not found');
@@ -433,7 +433,7 @@ suite('other parts of the API', () => {
     });
   }
 
-  test('a console without an upgrade', async () => {
+  test('a console request without an upgrade is refused', async () => {
     const name = scene.newName();
     await scene.createVmi(name, RUNS);
     const { status, body } = await scene.call('GET', `${IN_NAMESPACE}/virtualmachineinstances/${name}/console`);

@@ -11,7 +11,7 @@ import { startSubresourcesScene, type SubresourcesScene } from '#test/scenarios/
 import { sendHttp1Request } from '#test/support/raw-https.ts';
 
 const IN_NAMESPACE = '/apis/subresources.kubevirt.io/v1/namespaces/default';
-/** From the example in the RFC. */
+/** The Sec-WebSocket-Key in the example of RFC 6455. */
 const KEY = 'dGhlIHNhbXBsZSBub25jZQ==';
 const ACCEPT = 's3pPLMBiTxaQ9kYGzzhZRbK+xOo=';
 const MASK = Buffer.from([1, 2, 3, 4]);

@@ -377,7 +377,7 @@ suite('virtctl', () => {
     assert.equal(stdout.text, 'login: POWER DOWN.\n', 'its last output is not lost');
   });
 
-  test('a console of an instance that does not exist', async () => {
+  test('a console of an instance that does not exist is refused', async () => {
     assert.deepEqual(await scene.virtctl('console', 'nobody'), {
       code: 1,
       out: '',

@@ -164,7 +164,7 @@ test('a refused pod is reported until it is created', async (t) => {
   assert.deepEqual([vmi.status.phase, conditionOf(vmi, 'Synchronized')], ['Scheduled', undefined]);
 });
 
-const terminated = (exitCode: number, reason: string, message = '') => ({
+const terminatedStatus = (exitCode: number, reason: string, message = '') => ({
   containerStatuses: [
     {
       name: 'compute',
@@ -181,7 +181,7 @@ test('a guest that shuts down has succeeded, and its pod stays for its log', asy
   const scene = await start(t, 'node-1');
   await create(scene);
   const pod = await runGuest(scene);
-  await scene.reportPod(pod.metadata.name, { phase: 'Succeeded', ...terminated(0, 'Completed') });
+  await scene.reportPod(pod.metadata.name, { phase: 'Succeeded', ...terminatedStatus(0, 'Completed') });
   const { status } = await readVmi(scene);
   assert.deepEqual([status.phase, status.reason, status.activePods], ['Succeeded', undefined, undefined]);
   assert.equal(conditionOf({ status }, 'Ready').reason, 'PodTerminating');
@@ -192,7 +192,10 @@ test('a guest that crashes has failed, with the reason', async (t) => {
   const scene = await start(t, 'node-1');
   await create(scene);
   const pod = await runGuest(scene);
-  await scene.reportPod(pod.metadata.name, { phase: 'Failed', ...terminated(1, 'GuestCrashed', 'QEMU exited with 1') });
+  await scene.reportPod(pod.metadata.name, {
+    phase: 'Failed',
+    ...terminatedStatus(1, 'GuestCrashed', 'QEMU exited with 1'),
+  });
   const { status } = await readVmi(scene);
   assert.deepEqual([status.phase, status.reason], ['Failed', 'GuestCrashed']);
   assert.ok((await scene.eventsOf('db')).includes('Warning GuestCrashed QEMU exited with 1'));

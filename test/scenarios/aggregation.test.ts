@@ -95,7 +95,7 @@ const condition = async (name: string) => {
 };
 
 const listGroups = async (): Promise<Loose[]> => (await api.ok('GET', '/apis')).groups;
-const aggregated = async (group: string): Promise<Loose> => {
+const findAggregatedGroup = async (group: string): Promise<Loose> => {
   const { items } = await api.ok('GET', '/apis', { accept: V2 });
   return items.find(({ metadata }: Loose) => metadata.name === group);
 };
@@ -182,7 +182,7 @@ test('an API in this process is called as a function with the requesting user', 
     groupVersion: 'local.golden/v1',
     version: 'v1',
   });
-  assert.deepEqual((await aggregated('local.golden')).versions, [
+  assert.deepEqual((await findAggregatedGroup('local.golden')).versions, [
     {
       version: 'v1',
       resources: [
@@ -207,7 +207,7 @@ test('a group disappears with its APIService', async () => {
   await register('v1.local.golden', LOCAL);
   await api.ok('DELETE', `${API_SERVICES}/${installed.pop()}`);
   await settleAll();
-  assert.equal(await aggregated('local.golden'), undefined);
+  assert.equal(await findAggregatedGroup('local.golden'), undefined);
   const { status, text } = await api.call('GET', '/apis/local.golden/v1/things');
   assert.deepEqual([status, text], [404, '404 page not found\n']);
 });
@@ -261,7 +261,7 @@ function describeExtension(group: string): void {
 test('a server over HTTPS appears in discovery and OpenAPI, with its own documents', async () => {
   describeExtension('ext.golden');
   await register('v1.ext.golden');
-  assert.deepEqual((await aggregated('ext.golden')).versions, [
+  assert.deepEqual((await findAggregatedGroup('ext.golden')).versions, [
     {
       version: 'v1',
       resources: [
@@ -303,9 +303,9 @@ test('a server that stops answering is Stale after a minute and keeps its last d
   }
   await clock.advance(60_000);
   await settleAll();
-  const [stale] = (await aggregated('ext.golden')).versions;
+  const [stale] = (await findAggregatedGroup('ext.golden')).versions;
   assert.deepEqual([stale.freshness, stale.resources.length], ['Stale', 1]);
-  const [current] = (await aggregated('local.golden')).versions;
+  const [current] = (await findAggregatedGroup('local.golden')).versions;
   assert.equal(current.freshness, 'Current');
 });
 

@@ -135,7 +135,7 @@ for (const [route, { write, what }] of Object.entries(kept)) {
       const answer = await write(at, vm);
       assert.equal(answer.status, 200, answer.text);
       const [fields, verb] = what;
-      // Other VMs of this file have the same uuid, which causes a warning, too.
+      // Other VMs of this file have the same uuid, which causes another warning.
       const warned = answer.warnings.filter((text) => !text.includes('is also that of'));
       assert.deepEqual(warned, [
         `the firmware ${fields} of VirtualMachine "${name}" cannot be removed and ${verb} kept`,

@@ -47,7 +47,7 @@ const owner = ({ apiVersion, kind, metadata }: Loose, fields: Loose = {}): Loose
   uid: metadata.uid,
   ...fields,
 });
-const blocking = (object: Loose) => owner(object, { blockOwnerDeletion: true });
+const blockingOwner = (object: Loose) => owner(object, { blockOwnerDeletion: true });
 const remove = (name: string, propagationPolicy: string) =>
   api.ok('DELETE', url(name), { body: { propagationPolicy } });
 const release = (name: string) => api.ok('PATCH', url(name), { body: { metadata: { finalizers: null } } });
@@ -74,8 +74,8 @@ test('background: the owner is deleted at once, and all dependents follow', asyn
 test('foreground: blocking dependents are deleted first, from the leaves up', async () => {
   const watch = await api.watch(`${CONFIGMAPS}?watch=1`);
   const root = await create('fg-root');
-  const middle = await create('fg-middle', { owners: [blocking(root)] });
-  await create('fg-leaf', { owners: [blocking(middle)] });
+  const middle = await create('fg-middle', { owners: [blockingOwner(root)] });
+  await create('fg-leaf', { owners: [blockingOwner(middle)] });
   const answer = await remove('fg-root', 'Foreground');
   assert.deepEqual(answer.metadata.finalizers, ['foregroundDeletion']);
   assert.deepEqual(await remainingOf('fg-root', 'fg-middle', 'fg-leaf'), []);
@@ -86,7 +86,7 @@ test('foreground: blocking dependents are deleted first, from the leaves up', as
 
 test('foreground: an owner waits only for blocking dependents', async () => {
   const root = await create('wait-root');
-  await create('wait-blocks', { owners: [blocking(root)], finalizers: ['example.org/hold'] });
+  await create('wait-blocks', { owners: [blockingOwner(root)], finalizers: ['example.org/hold'] });
   await create('wait-not', { owners: [owner(root)], finalizers: ['example.org/hold'] });
   await remove('wait-root', 'Foreground');
   assert.deepEqual(await remainingOf('wait-root', 'wait-blocks', 'wait-not'), ['wait-root', 'wait-blocks', 'wait-not']);
@@ -99,7 +99,7 @@ test('foreground: an owner waits only for blocking dependents', async () => {
 test('orphan: dependents stay and lose only the reference to their owner', async () => {
   const root = await create('orphan-root');
   const other = await create('orphan-other');
-  await create('orphan-a', { owners: [blocking(root)] });
+  await create('orphan-a', { owners: [blockingOwner(root)] });
   await create('orphan-b', { owners: [owner(other), owner(root)] });
   // More objects than one batch changes.
   const crowd = Array.from({ length: 130 }, (_, i) => `orphan-many-${i}`);
@@ -151,7 +151,7 @@ test('orphan: a dependent that no watch has delivered yet is kept, too', async (
   await own.stop();
 });
 
-test('dangling: an owner that never existed, and one that was created again', async () => {
+test('dangling: objects are deleted whose owner never existed, or was created again with another uid', async () => {
   const first = await create('again');
   await remove('again', 'Background');
   const second = await create('again');
@@ -175,7 +175,7 @@ test('several owners: the object stays until the last owner is deleted', async (
 test('several owners: an object that has another owner does not block a foreground deletion', async () => {
   const a = await create('shared-a');
   const b = await create('shared-b');
-  await create('shared-child', { owners: [blocking(a), blocking(b)] });
+  await create('shared-child', { owners: [blockingOwner(a), blockingOwner(b)] });
   await remove('shared-a', 'Foreground');
   assert.deepEqual(await remainingOf('shared-a', 'shared-b', 'shared-child'), ['shared-b', 'shared-child']);
   assert.deepEqual(ownerNames(await get('shared-child')), ['shared-b']);
@@ -192,9 +192,9 @@ test('a reference that is changed to a deleted owner is noticed', async () => {
 
 async function createCycle(prefix: string): Promise<string[]> {
   const a = await create(`${prefix}-a`);
-  const b = await create(`${prefix}-b`, { owners: [blocking(a)] });
-  const c = await create(`${prefix}-c`, { owners: [blocking(b)] });
-  await api.ok('PATCH', url(`${prefix}-a`), { body: { metadata: { ownerReferences: [blocking(c)] } } });
+  const b = await create(`${prefix}-b`, { owners: [blockingOwner(a)] });
+  const c = await create(`${prefix}-c`, { owners: [blockingOwner(b)] });
+  await api.ok('PATCH', url(`${prefix}-a`), { body: { metadata: { ownerReferences: [blockingOwner(c)] } } });
   return [`${prefix}-a`, `${prefix}-b`, `${prefix}-c`];
 }
 
@@ -258,7 +258,7 @@ test('a cluster-scoped object is never collected because of a namespaced owner',
 
 test('a cluster-scoped owner can own objects in all namespaces', async () => {
   const wide = await createClass('wide');
-  await create('of-wide', { owners: [blocking(wide)] });
+  await create('of-wide', { owners: [blockingOwner(wide)] });
   await createClass('wide-too', [owner(wide)]);
   assert.deepEqual(await remainingOf('of-wide'), ['of-wide']);
   await api.ok('DELETE', `${CLASSES}/wide`, { body: { propagationPolicy: 'Foreground' } });
@@ -278,8 +278,8 @@ test('unserved owners are left alone until their kind is served; custom kinds ow
   assert.deepEqual(await remainingOf('of-gadget', 'of-robot'), ['of-robot']);
 
   const root = await api.ok('POST', GADGETS, { body: aGadget('root') });
-  await api.ok('POST', GADGETS, { body: aGadget('child', undefined, { ownerReferences: [blocking(root)] }) });
-  await create('of-root', { owners: [blocking(root)] });
+  await api.ok('POST', GADGETS, { body: aGadget('child', undefined, { ownerReferences: [blockingOwner(root)] }) });
+  await create('of-root', { owners: [blockingOwner(root)] });
   await api.ok('DELETE', `${GADGETS}/root`, { body: { propagationPolicy: 'Foreground' } });
   assert.deepEqual(await remainingOf('of-root'), []);
   assert.deepEqual((await api.ok('GET', GADGETS)).items, []);
@@ -328,7 +328,7 @@ test('dependents of a kind are deleted also if the kind disappears before its ob
 
 test('an owner in foreground deletion stays until every kind has been listed', async () => {
   const root = await create('unlisted-root');
-  const metadata = { name: 'unlisted', ownerReferences: [blocking(root)], finalizers: ['example.org/hold'] };
+  const metadata = { name: 'unlisted', ownerReferences: [blockingOwner(root)], finalizers: ['example.org/hold'] };
   const secrets = '/api/v1/namespaces/golden/secrets';
   await api.ok('POST', secrets, { body: { apiVersion: 'v1', kind: 'Secret', metadata } });
   await collector.stop();
@@ -400,7 +400,7 @@ test('garbage from a time without a collector is found by the next one', async (
   const root = await create('later-root');
   await create('later-child', { owners: [owner(root)] });
   const waits = await create('later-waits');
-  await create('later-blocks', { owners: [blocking(waits)] });
+  await create('later-blocks', { owners: [blockingOwner(waits)] });
   const lets = await create('later-lets');
   await create('later-let', { owners: [owner(lets)] });
   await collector.stop();

@@ -58,7 +58,7 @@ describe('list', () => {
     assert.deepEqual(names(exact), ['a', 'b', 'c', 'd', 'e']);
   });
 
-  test('selectors', async () => {
+  test('selectors choose objects by labels and fields', async () => {
     const list = async (query: string) =>
       names(await api.ok('GET', `${GADGETS}?${new URLSearchParams(query).toString()}`));
     assert.deepEqual(await list('labelSelector=half in (one)'), ['a', 'b']);
@@ -93,7 +93,7 @@ describe('list', () => {
     );
   });
 
-  test('tables', async () => {
+  test('a table has the columns of the kind', async () => {
     const table = await api.ok('GET', GADGETS, {
       accept: 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json',
     });

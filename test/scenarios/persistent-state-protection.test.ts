@@ -43,7 +43,7 @@ test('the state of a protected VM is marked, and so is its volume', async (t) =>
   await change(`${VMS}/db`, label('true'));
   assert.deepEqual(await marks(), ['db', 'default/db', 'db']);
 
-  // If another VM has marked it, too, neither VM would use it.
+  // If two VMs have marked it, neither of them uses it.
   await change(`${CLAIMS}/kept`, { metadata: { labels: { 'persistent-state-for': 'web' } } });
   assert.deepEqual(await marks(), [undefined, undefined, 'db']);
   await change(`${CLAIMS}/kept`, { metadata: { labels: { 'persistent-state-for': 'db' } } });

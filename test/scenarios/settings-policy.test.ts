@@ -33,7 +33,7 @@ const aKubeVirt = (spec: unknown, name = 'kubevirt'): Loose => ({
   metadata: { name },
   spec,
 });
-const configured = (configuration: Loose): Loose => ({ configuration });
+const configurationSpec = (configuration: Loose): Loose => ({ configuration });
 const dryCreate = (spec: unknown, path = SYSTEM, name = 'kubevirt'): Promise<TestResponse> =>
   api.call('POST', `${path}?dryRun=All`, { body: aKubeVirt(spec, name) });
 
@@ -51,9 +51,9 @@ const unsupported = (field: string, type: string, allowed: string) =>
 
 const cases: Record<string, { spec: unknown; want?: string }> = {
   nothing: { spec: undefined },
-  'an empty configuration': { spec: configured({}) },
+  'an empty configuration': { spec: configurationSpec({}) },
   'invalid globs': {
-    spec: configured({
+    spec: configurationSpec({
       emulatedMachines: ['q35*', '[--'],
       architectureConfiguration: { amd64: { emulatedMachines: ['['] } },
       directLuns: ['3600*', '[^]'],
@@ -65,36 +65,36 @@ const cases: Record<string, { spec: unknown; want?: string }> = {
     ].join(', '),
   },
   'a default machine type that VMs may not have': {
-    spec: configured({ architectureConfiguration: { amd64: { machineType: 'pc' } } }),
+    spec: configurationSpec({ architectureConfiguration: { amd64: { machineType: 'pc' } } }),
     want: unsupported(`${AMD64}.machineType`, 'pc', 'q35* pc-q35*'),
   },
   'a default machine type with an invalid name': {
-    spec: configured({ machineType: 'q35 x', emulatedMachines: ['*'] }),
+    spec: configurationSpec({ machineType: 'q35 x', emulatedMachines: ['*'] }),
     want: unsupported('spec.configuration.machineType', 'q35 x', '*'),
   },
-  'machine types that exclude the implicit default': { spec: configured({ emulatedMachines: ['pc-q35-*'] }) },
-  'no machine types, and an implicit default': { spec: configured({ emulatedMachines: [] }) },
+  'machine types that exclude the implicit default': { spec: configurationSpec({ emulatedMachines: ['pc-q35-*'] }) },
+  'no machine types, and an implicit default': { spec: configurationSpec({ emulatedMachines: [] }) },
   'machine types that exclude the explicit default': {
-    spec: configured({ machineType: 'q35', emulatedMachines: ['pc-q35-*'] }),
+    spec: configurationSpec({ machineType: 'q35', emulatedMachines: ['pc-q35-*'] }),
     want: unsupported('spec.configuration.machineType', 'q35', 'pc-q35-*'),
   },
   'a deprecated default that takes precedence': {
-    spec: configured({ machineType: 'q35', architectureConfiguration: { amd64: { machineType: 'pc' } } }),
+    spec: configurationSpec({ machineType: 'q35', architectureConfiguration: { amd64: { machineType: 'pc' } } }),
   },
   'machine types with their own default': {
-    spec: configured({ machineType: 'pc-q35-8.2', emulatedMachines: ['pc-q35-*'] }),
+    spec: configurationSpec({ machineType: 'pc-q35-8.2', emulatedMachines: ['pc-q35-*'] }),
   },
   'machine types by a character class': {
-    spec: configured({ machineType: 'pc-q35-8.2', emulatedMachines: ['pc-q35-[^0-7].[0-9]'] }),
+    spec: configurationSpec({ machineType: 'pc-q35-8.2', emulatedMachines: ['pc-q35-[^0-7].[0-9]'] }),
   },
   'a setting that Selfsame does not support': {
-    spec: configured({ network: {} }),
+    spec: configurationSpec({ network: {} }),
     want: 'spec.configuration.network: Forbidden: is not supported yet',
   },
   'a setting that does not exist': { spec: { hurry: 1 }, want: 'spec.hurry: Forbidden: unknown field' },
   'a setting that does not exist, without a value': { spec: { hurry: null } },
   'an unknown field of an item': {
-    spec: configured({
+    spec: configurationSpec({
       specialManagedDevices: [
         { type: 'a', device: 'b' },
         { type: 'a', device: 'c', bus: 'd' },
@@ -102,32 +102,32 @@ const cases: Record<string, { spec: unknown; want?: string }> = {
     }),
     want: 'spec.configuration.specialManagedDevices[1].bus: Forbidden: unknown field',
   },
-  'known fields of items': { spec: configured({ specialManagedDevices: [{ type: 'a', device: 'b' }] }) },
+  'known fields of items': { spec: configurationSpec({ specialManagedDevices: [{ type: 'a', device: 'b' }] }) },
   "an unknown field of the guest's manufacturer": {
-    spec: configured({ smbios: { product: 'x', colour: 'red' } }),
+    spec: configurationSpec({ smbios: { product: 'x', colour: 'red' } }),
     want: 'spec.configuration.smbios.colour: Forbidden: unknown field',
   },
   'migrations with limits': {
-    spec: configured({
+    spec: configurationSpec({
       evictionStrategy: 'LiveMigrate',
       migrations: { parallelMigrationsPerCluster: 7, bandwidthPerMigration: '64Mi', allowAutoConverge: true },
     }),
   },
-  'migrations without a bandwidth limit': { spec: configured({ migrations: { bandwidthPerMigration: 0 } }) },
+  'migrations without a bandwidth limit': { spec: configurationSpec({ migrations: { bandwidthPerMigration: 0 } }) },
   'migrations with a negative bandwidth': {
-    spec: configured({ migrations: { bandwidthPerMigration: '-1Mi' } }),
+    spec: configurationSpec({ migrations: { bandwidthPerMigration: '-1Mi' } }),
     want: `${MIGRATIONS}.bandwidthPerMigration: Invalid value: "-1Mi": must be greater than or equal to 0`,
   },
   'migrations with a negative number as bandwidth': {
-    spec: configured({ migrations: { bandwidthPerMigration: -1 } }),
+    spec: configurationSpec({ migrations: { bandwidthPerMigration: -1 } }),
     want: `${MIGRATIONS}.bandwidthPerMigration: Invalid value: -1: must be greater than or equal to 0`,
   },
   'migrations with an invalid bandwidth': {
-    spec: configured({ migrations: { bandwidthPerMigration: 'fast' } }),
+    spec: configurationSpec({ migrations: { bandwidthPerMigration: 'fast' } }),
     want: `${MIGRATIONS}.bandwidthPerMigration: Invalid value: "fast": ${GRAMMAR}`,
   },
   'migration settings that Selfsame does not support': {
-    spec: configured({ migrations: { allowPostCopy: true, network: 'fast', hurry: 1 } }),
+    spec: configurationSpec({ migrations: { allowPostCopy: true, network: 'fast', hurry: 1 } }),
     want: [
       `${MIGRATIONS}.allowPostCopy: Forbidden: is not supported yet`,
       `${MIGRATIONS}.network: Forbidden: is not supported yet`,
@@ -161,10 +161,10 @@ test('existing invalid values do not prevent other changes', async () => {
     specialManagedDevices: [{ type: 'a', device: 'b', bus: 'c' }],
     migrations: { bandwidthPerMigration: '-1' },
   };
-  await api.ok('POST', SYSTEM, { body: aKubeVirt(configured(wrong)) });
+  await api.ok('POST', SYSTEM, { body: aKubeVirt(configurationSpec(wrong)) });
   await api.ok('PATCH', binding, actions('Deny'));
   const edit = (configuration: Loose) =>
-    api.call('PATCH', `${SYSTEM}/kubevirt`, { body: { spec: configured(configuration) } });
+    api.call('PATCH', `${SYSTEM}/kubevirt`, { body: { spec: configurationSpec(configuration) } });
   assert.equal((await edit({ evictionStrategy: 'LiveMigrate' })).status, 200);
   assertRefused(await edit({ hurry: 1, slow: 2 }), 'spec.configuration.slow: Forbidden: unknown field');
   assertRefused(await edit({ machineType: 'pc-2' }), unsupported('spec.configuration.machineType', 'pc-2', 'q35 ['));
@@ -186,7 +186,7 @@ test('the policy interprets globs and machine types like the admission of VMs', 
       const at = `spec.configuration.emulatedMachines[${globs.indexOf(glob)}]`;
       return `${at}: Invalid value: "${glob}": syntax error in pattern`;
     });
-    const answer = await dryCreate(configured({ emulatedMachines: globs }));
+    const answer = await dryCreate(configurationSpec({ emulatedMachines: globs }));
     if (want.length === 0) assert.equal(answer.status, 201, answer.text);
     else assertRefused(answer, want.join(', '));
   }
@@ -196,7 +196,7 @@ test('the policy interprets globs and machine types like the admission of VMs', 
       [randomText('aq5.*?', 4), `${randomText('aq5*', 2)}[^${randomText('aq5.', 2)}]*`],
     ];
     const isAllowed = isMachineTypeName(type) && matchesAny(globs, type);
-    const answer = await dryCreate(configured({ machineType: type, emulatedMachines: globs }));
+    const answer = await dryCreate(configurationSpec({ machineType: type, emulatedMachines: globs }));
     assert.equal(answer.status, isAllowed ? 201 : 422, `${type} ${globs.join(' ')}: ${answer.text}`);
   }
 });

@@ -140,7 +140,7 @@ describe('update and patch', () => {
     assert.deepEqual([statuses.filter((s) => s === 200).length, statuses.filter((s) => s === 409).length], [1, 9]);
   });
 
-  test('JSON, merge and strategic patches', async () => {
+  test('JSON, merge and strategic patches change an object', async () => {
     await api.ok('POST', CONFIGMAPS, {
       body: configMap('patched', { a: '1', b: '2' }, { finalizers: ['x.example/one'] }),
     });

@@ -27,19 +27,22 @@ before(async () => {
 after(() => scene.stop());
 
 let count = 0;
-const named = (object: Loose): Loose => ({ ...object, metadata: { ...object.metadata, name: `vm-${++count}` } });
+const withNewName = (object: Loose): Loose => ({ ...object, metadata: { ...object.metadata, name: `vm-${++count}` } });
 const create = (object: Loose) => api.call('POST', object.kind === 'VirtualMachine' ? VMS : VMIS, { body: object });
 const firmware = (value: unknown) => ({ spec: { template: { spec: { domain: { firmware: value } } } } });
 
 test('a new VM gets its own identity', async () => {
-  const [a, b] = await Promise.all([create(named(aVm(firmware(null)))), create(named(aVm(firmware(null))))]);
+  const [a, b] = await Promise.all([
+    create(withNewName(aVm(firmware(null)))),
+    create(withNewName(aVm(firmware(null)))),
+  ]);
   const identities = [a, b].map(({ body }: TestResponse) => body.spec.template.spec.domain.firmware);
   for (const { uuid, serial } of identities) assert.deepEqual([UUID.test(uuid), UUID.test(serial)], [true, true]);
   assert.equal(new Set(identities.flatMap(({ uuid, serial }: Loose) => [uuid, serial])).size, 4);
 });
 
 test('an update neither adds nor changes the identity', async () => {
-  const { body: vm } = await create(named(aVm(firmware(null))));
+  const { body: vm } = await create(withNewName(aVm(firmware(null))));
   const path = `${VMS}/${vm.metadata.name}`;
   const labelled = await api.ok('PATCH', path, { body: { metadata: { labels: { a: 'b' } } } });
   assert.deepEqual(labelled.spec, vm.spec);
@@ -48,7 +51,10 @@ test('an update neither adds nor changes the identity', async () => {
 test('a uuid that another VM has causes a warning, on create and on update', async () => {
   const uuid = newUid();
   const shared = `firmware uuid ${uuid} is also that of`;
-  const [first, second] = [named(aVm(firmware({ uuid }))), named(aVm(firmware({ uuid: uuid.toUpperCase() })))];
+  const [first, second] = [
+    withNewName(aVm(firmware({ uuid }))),
+    withNewName(aVm(firmware({ uuid: uuid.toUpperCase() }))),
+  ];
   assert.deepEqual((await create(first)).warnings, []);
   await plane.settle();
   const made = await create(second);
@@ -59,14 +65,14 @@ test('a uuid that another VM has causes a warning, on create and on update', asy
   await api.ok('DELETE', `${VMS}/${second.metadata.name}`);
   await plane.settle();
 
-  const elsewhere = named(aVm({ ...firmware(null), metadata: { namespace: 'blue' } }));
+  const elsewhere = withNewName(aVm({ ...firmware(null), metadata: { namespace: 'blue' } }));
   await api.ok('POST', BLUE, { body: elsewhere });
   const changed = await api.call('PATCH', `${BLUE}/${elsewhere.metadata.name}`, { body: firmware({ uuid }) });
   assert.deepEqual([changed.status, changed.warnings], [200, [`${shared} a VirtualMachine in another namespace`]]);
 });
 
 test('an instance that a user creates gets a uuid and our finalizer', async () => {
-  const { body } = await create(named(aVmi({ spec: { domain: { firmware: null } } })));
+  const { body } = await create(withNewName(aVmi({ spec: { domain: { firmware: null } } })));
   assert.match(body.spec.domain.firmware.uuid, UUID);
   assert.deepEqual(body.metadata.finalizers, ['kubevirt.io/foregroundDeleteVirtualMachine']);
 });
@@ -121,7 +127,7 @@ const refusals: Record<string, Refusal> = {
 
 for (const [name, { object, message, warnings = [] }] of Object.entries(refusals)) {
   test(`refuses ${name}`, async () => {
-    const answer = await create(named(object()));
+    const answer = await create(withNewName(object()));
     assert.equal(answer.status, 422, answer.text);
     assert.match(answer.body.message, message);
     assert.deepEqual(answer.warnings, warnings);
@@ -129,21 +135,21 @@ for (const [name, { object, message, warnings = [] }] of Object.entries(refusals
 }
 
 test('spec.running is allowed, with a warning', async () => {
-  const answer = await create(named(aVm({ spec: { runStrategy: null, running: false } })));
+  const answer = await create(withNewName(aVm({ spec: { runStrategy: null, running: false } })));
   assert.equal(answer.status, 201);
   assert.deepEqual(answer.warnings, deprecated);
 });
 
 test('machine types follow the KubeVirt object, and existing VMs can still be stopped', async () => {
-  const { body: vm } = await create(named(aVm()));
+  const { body: vm } = await create(withNewName(aVm()));
   await api.ok('PATCH', KUBEVIRT, { body: { spec: { configuration: { emulatedMachines: ['pc-q35-9.*'] } } } });
   await plane.settle();
-  const refused = await create(named(aVm()));
+  const refused = await create(withNewName(aVm()));
   assert.match(refused.body.message, /machine\.type is not supported: q35 \(allowed values: \[pc-q35-9\.\*\]\)$/);
   await api.ok('PATCH', `${VMS}/${vm.metadata.name}`, { body: { spec: { runStrategy: 'Halted' } } });
   await api.ok('PATCH', KUBEVIRT, { body: { spec: { configuration: { emulatedMachines: null } } } });
   await plane.settle();
-  assert.equal((await create(named(aVm()))).status, 201);
+  assert.equal((await create(withNewName(aVm()))).status, 201);
 });
 
 test('there is one KubeVirt object, and its globs are valid', async () => {
@@ -158,7 +164,7 @@ test('there is one KubeVirt object, and its globs are valid', async () => {
 });
 
 test('an instance cannot be changed, except for its grace period by our parts', async () => {
-  const { body: vmi } = await create(named(aVmi()));
+  const { body: vmi } = await create(withNewName(aVmi()));
   const path = `${VMIS}/${vmi.metadata.name}`;
   const cores = await api.call('PATCH', path, { body: { spec: { domain: { cpu: { cores: 4 } } } } });
   assert.match(cores.body.message, /update of VMI object is restricted$/);
@@ -168,7 +174,7 @@ test('an instance cannot be changed, except for its grace period by our parts', 
 });
 
 test('finalizers can be removed from an object that is being deleted', async () => {
-  const { body: vmi } = await create(named(aVmi()));
+  const { body: vmi } = await create(withNewName(aVmi()));
   const path = `${VMIS}/${vmi.metadata.name}`;
   await api.ok('DELETE', path);
   await api.ok('PATCH', path, { body: { metadata: { finalizers: null } }, user: asAccount('vmi-controller') });

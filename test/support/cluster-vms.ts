@@ -22,4 +22,4 @@ export function aVirtualMachine(namespace: string, name: string): VirtualMachine
 }
 
 /** Options whose signal never aborts: the wait ends with the test at the latest. */
-export const neverAborted = () => ({ signal: new AbortController().signal });
+export const optionsWithoutAbort = () => ({ signal: new AbortController().signal });

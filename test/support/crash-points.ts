@@ -1,5 +1,5 @@
 /**
- * Crash points (design.md, section 7): a scenario runs once to its end. It then runs again for every n: its process is
+ * Crash points: a scenario runs once to its end. It then runs again for every n: its process is
  * cut after the n-th write and started again on what the store contains. The invariants must hold each time.
  *
  * The cut happens inside the test process: after it, no write of the scenario's process ever returns; then that process

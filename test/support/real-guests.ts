@@ -101,7 +101,7 @@ export async function startRealPlane(
     awaitObject: (type, name, ready, { namespace } = {}) =>
       pollUntilDone(`${type.kind} ${name}`, async () => {
         const object = await getIfExists(plane.client, type, name, namespace);
-        return ready(object) ? done(object) : waiting(object?.['status']);
+        return ready(object) ? done(object) : stillWaiting(object?.['status']);
       }),
     guest: (name) => realGuest(() => plane, name),
     async restart() {
@@ -152,13 +152,13 @@ function realGuest(currentPlane: () => RealPlane, name: string): RealGuest {
     async awaitVmi(what, ready) {
       await pollUntilDone(`VMI ${name}: ${what}`, async () => {
         const vmi = await findVmi();
-        return ready(vmi) ? done(undefined) : waiting(vmi?.status ?? 'no instance');
+        return ready(vmi) ? done(undefined) : stillWaiting(vmi?.status ?? 'no instance');
       });
     },
     awaitVm: (what, ready) =>
       pollUntilDone(`VM ${name}: ${what}`, async () => {
         const vm = await guest.vm();
-        return ready(vm) ? done(vm) : waiting(vm.status);
+        return ready(vm) ? done(vm) : stillWaiting(vm.status);
       }),
     console: () => readConsole(currentPlane(), name),
     awaitBoot: ({ afterBootId } = {}) =>
@@ -166,7 +166,7 @@ function realGuest(currentPlane: () => RealPlane, name: string): RealGuest {
         const text = await guest.console().catch((error: unknown) => String(error));
         const report = lastReport(text);
         const isOtherBoot = report !== undefined && report.facts['bootid'] !== afterBootId;
-        return isOtherBoot ? done(report) : waiting(text.slice(-500));
+        return isOtherBoot ? done(report) : stillWaiting(text.slice(-500));
       }),
     async runCommand(line, pattern) {
       const stream = await openConsole(currentPlane(), name);
@@ -176,7 +176,7 @@ function realGuest(currentPlane: () => RealPlane, name: string): RealGuest {
       try {
         stream.write(`${line}\n`);
         return await pollUntilDone(`VM ${name}: answer to "${line}"`, async () =>
-          pattern.test(output) ? done(output) : waiting(output.slice(-500)),
+          pattern.test(output) ? done(output) : stillWaiting(output.slice(-500)),
         );
       } finally {
         stream.destroy();
@@ -189,7 +189,7 @@ function realGuest(currentPlane: () => RealPlane, name: string): RealGuest {
 type PollResult<T> = { readonly is: 'done'; readonly value: T } | { readonly is: 'waiting'; readonly seen: unknown };
 
 const done = <T>(value: T): PollResult<T> => ({ is: 'done', value });
-const waiting = (seen: unknown): PollResult<never> => ({ is: 'waiting', seen });
+const stillWaiting = (seen: unknown): PollResult<never> => ({ is: 'waiting', seen });
 
 async function pollUntilDone<T>(what: string, poll: () => Promise<PollResult<T>>): Promise<T> {
   const deadline = performance.now() + PATIENCE_MS;

@@ -24,7 +24,7 @@ interface Case {
 
 const restarting: EntryNote = { state: 'restarting', at: '2026-01-01T12:00:00Z' };
 const required: EntryNote = { state: 'restartRequired', at: '2026-01-01T12:00:00Z' };
-const skipped = (type: string): EntryNote => ({
+const skippedNote = (type: string): EntryNote => ({
   state: 'skipped',
   reason: `its machine type was changed to "${type}" in the meantime`,
 });
@@ -34,8 +34,12 @@ const cases: Record<string, Case> = {
   'a stopped VM that is patched': { vm: CLEARED, want: { state: 'done' } },
   'a patched VM that has started since': { vm: { type: NEW }, vmi: NEXT, want: { state: 'done' } },
   'a target that is set': { entry: { ...STOPPED, act: 'set' }, vm: { type: NEW }, want: { state: 'done' } },
-  'a type that a user changed before the job': { vm: { type: 'q35' }, want: skipped('q35') },
-  'a target that a user cleared before the job': { entry: { ...STOPPED, act: 'set' }, vm: CLEARED, want: skipped('') },
+  'a type that a user changed before the job': { vm: { type: 'q35' }, want: skippedNote('q35') },
+  'a target that a user cleared before the job': {
+    entry: { ...STOPPED, act: 'set' },
+    vm: CLEARED,
+    want: skippedNote(''),
+  },
   'a type that a user changed after the patch': {
     note: { state: 'updated' },
     vm: { type: OLD },

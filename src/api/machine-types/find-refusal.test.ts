@@ -7,7 +7,7 @@ interface Case {
   readonly vm?: VmOverrides;
   readonly vmi?: VmiOverrides;
   readonly patch?: string;
-  /** If it differs from that of the patch. */
+  /** Why it cannot be restarted, if that differs from why it cannot be patched. */
   readonly restart?: string;
 }
 

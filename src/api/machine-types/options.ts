@@ -139,10 +139,11 @@ export function validateOptions(options: TransitionOptions): OptionError[] {
   if (glob === '') add('glob', 'no machine type was specified');
   else if (glob.length > MAX_GLOB) add('glob', `must be no more than ${MAX_GLOB} characters`);
   else if (parseGlob(glob) === undefined) add('glob', `${JSON.stringify(glob)}: syntax error in pattern`);
-  if (namespace !== undefined) add('namespace', ...quoted(namespace, nameErrors('label', namespace)));
+  if (namespace !== undefined) add('namespace', ...prefixWithValue(namespace, nameErrors('label', namespace)));
   if (labelSelector !== undefined) add('labelSelector', ...checkSelector(labelSelector));
-  if (name !== undefined) add('name', ...quoted(name, nameErrors('subdomain', name)));
-  if (target !== undefined && !isMachineTypeName(target)) add('target', ...quoted(target, ['is not a machine type']));
+  if (name !== undefined) add('name', ...prefixWithValue(name, nameErrors('subdomain', name)));
+  if (target !== undefined && !isMachineTypeName(target))
+    add('target', ...prefixWithValue(target, ['is not a machine type']));
   if (!(Number.isInteger(maxRestarts) && maxRestarts >= 1 && maxRestarts <= MAX_CONCURRENT_RESTARTS)) {
     add('maxRestarts', `must be between 1 and ${MAX_CONCURRENT_RESTARTS}`);
   }
@@ -157,7 +158,8 @@ export function validateOptions(options: TransitionOptions): OptionError[] {
   return faults;
 }
 
-const quoted = (text: string, errors: readonly string[]) => errors.map((error) => `${JSON.stringify(text)} ${error}`);
+const prefixWithValue = (text: string, errors: readonly string[]) =>
+  errors.map((error) => `${JSON.stringify(text)} ${error}`);
 
 function checkSelector(text: string): string[] {
   if (text.length > MAX_SELECTOR) return [`must be no more than ${MAX_SELECTOR} characters`];

@@ -83,7 +83,7 @@ export const aRecord = (status: IdentityStatus = {}, spec: object = {}): Virtual
   status: { machine: { type: 'pc-q35-7.2' }, devices: rows, learnedAt: LEARNED, ...status },
 });
 export const without = (...ids: string[]) => rows.filter(({ id }) => !ids.includes(id));
-export const replaced = (row: LearnedDevice) => rows.map((one) => (one.id === row.id ? row : one));
+export const replaceRow = (row: LearnedDevice) => rows.map((one) => (one.id === row.id ? row : one));
 export const aVmi = (spec: VmiSpec, metadata: object = {}, status: object = {}): VirtualMachineInstance => ({
   apiVersion: 'kubevirt.io/v1',
   kind: 'VirtualMachineInstance',

@@ -6,7 +6,7 @@ import { aVm, aVmi } from '#api/validation/testing/valid-objects.ts';
 import { validateVirtualMachineInstance } from '#api/validation/validate-virtual-machine-instance.ts';
 import { validateVirtualMachine } from '#api/validation/validate-virtual-machine.ts';
 
-const refused = (field: string, name: string) =>
+const refusalOf = (field: string, name: string) =>
   `${field}: Forbidden: VMs may not use the block device "${name}"; a cluster administrator can allow it in spec.configuration.directLuns of the KubeVirt object selfsame-system/kubevirt`;
 const kubevirt = (directLuns: string[]) => ({
   apiVersion: 'kubevirt.io/v1',
@@ -43,24 +43,24 @@ const VOLUMES = 'spec.template.spec.volumes';
 const cases: Record<string, Case> = {
   'refuses all devices by default': {
     luns: { a: { guid: GUID } },
-    want: [refused(`${VOLUMES}[0].directLun.guid`, GUID)],
+    want: [refusalOf(`${VOLUMES}[0].directLun.guid`, GUID)],
   },
   'allows a device in the list': { allowed: [GUID], luns: { a: { guid: GUID } } },
   'allows a device that matches a glob of the list': { allowed: ['x', '36001405*'], luns: { a: { guid: GUID } } },
   'refuses a device of which the list has only a part': {
     allowed: ['36001405'],
     luns: { a: { guid: GUID } },
-    want: [refused(`${VOLUMES}[0].directLun.guid`, GUID)],
+    want: [refusalOf(`${VOLUMES}[0].directLun.guid`, GUID)],
   },
   'a malformed glob allows nothing': {
     allowed: ['[', '36001405['],
     luns: { a: { guid: GUID } },
-    want: [refused(`${VOLUMES}[0].directLun.guid`, GUID)],
+    want: [refusalOf(`${VOLUMES}[0].directLun.guid`, GUID)],
   },
   'checks uuids as well': {
     allowed: ['0b5c-*'],
     luns: { a: { uuid: '0b5c-11' }, b: undefined, c: { uuid: '0b5d-11' } },
-    want: [refused(`${VOLUMES}[2].directLun.uuid`, '0b5d-11')],
+    want: [refusalOf(`${VOLUMES}[2].directLun.uuid`, '0b5d-11')],
   },
   'allows other changes of a VM with a device that is no longer allowed': {
     luns: { a: { guid: GUID } },
@@ -74,12 +74,12 @@ const cases: Record<string, Case> = {
   'refuses another device for such a VM': {
     luns: { a: { guid: 'y' } },
     old: { a: { guid: GUID } },
-    want: [refused(`${VOLUMES}[0].directLun.guid`, 'y')],
+    want: [refusalOf(`${VOLUMES}[0].directLun.guid`, 'y')],
   },
   'refuses a second device for such a VM': {
     luns: { a: { guid: GUID }, b: { guid: 'y' } },
     old: { a: { guid: GUID } },
-    want: [refused(`${VOLUMES}[1].directLun.guid`, 'y')],
+    want: [refusalOf(`${VOLUMES}[1].directLun.guid`, 'y')],
   },
 };
 
@@ -95,6 +95,6 @@ test('checks instances of users, but not those of stored VMs', () => {
   const configuration = configurationOf(undefined);
   const vmi = aVmi({ spec: specOf({ a: { guid: GUID } }) });
   const errors = (trusted: boolean) => texts(validateVirtualMachineInstance(vmi, { configuration, trusted }));
-  assert.deepEqual(errors(false), [refused('spec.volumes[0].directLun.guid', GUID)]);
+  assert.deepEqual(errors(false), [refusalOf('spec.volumes[0].directLun.guid', GUID)]);
   assert.deepEqual(errors(true), []);
 });

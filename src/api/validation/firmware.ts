@@ -7,7 +7,7 @@ import { forbiddenField, invalidValue, requiredValue, unsupportedValue, type Fie
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 const NIL_UUID = /^[0-]*$/;
 const EXAMPLE = '5d307ca9-b3ef-428c-8861-06e72d69f223';
-/** Not allowed in SMBIOS strings and command lines. */
+/** Characters that are not allowed in SMBIOS strings and command lines. */
 // oxlint-disable-next-line no-control-regex
 const CONTROL_CHARACTERS = /[\u0000-\u001f\u007f]/;
 

@@ -10,7 +10,7 @@ import type { FieldError } from '#kube/field-error.ts';
 
 const texts = (errors: FieldError[]) => errors.map(({ field, message }) => `${field}: ${message}`);
 const machine = (type: string | null) => ({ spec: { template: { spec: { domain: { machine: { type } } } } } });
-const imported = (value: unknown) => ({
+const importAnnotation = (value: unknown) => ({
   metadata: { annotations: { 'identity.selfsame.io/imported-devices': JSON.stringify(value) } },
 });
 const IMPORT = { from: 'OVF of oVirt 4.1', devices: [{ id: 'nic-lan', type: 'interface', device: 'virtio' }] };
@@ -58,20 +58,20 @@ const vms: Record<string, { vm: unknown; old?: unknown; want?: string[] }> = {
     vm: { spec: { template: { metadata: { labels: { 'kubevirt.io/nodeName': 'n1' } } } } },
     want: [`spec.template.metadata.labels: Forbidden: creation ${RESERVED}`],
   },
-  'imported devices': { vm: imported(IMPORT) },
+  'imported devices': { vm: importAnnotation(IMPORT) },
   'imported devices with the same id': {
-    vm: imported({ ...IMPORT, devices: [...IMPORT.devices, ...IMPORT.devices] }),
+    vm: importAnnotation({ ...IMPORT, devices: [...IMPORT.devices, ...IMPORT.devices] }),
     want: [`${IMPORTED}: Invalid value: two devices have the id nic-lan`],
   },
-  'unchanged imported devices': { vm: imported(IMPORT), old: imported(IMPORT) },
-  'the removal of imported devices': { vm: {}, old: imported(IMPORT) },
+  'unchanged imported devices': { vm: importAnnotation(IMPORT), old: importAnnotation(IMPORT) },
+  'the removal of imported devices': { vm: {}, old: importAnnotation(IMPORT) },
   'a change of imported devices': {
-    vm: imported({ ...IMPORT, devices: [] }),
-    old: imported(IMPORT),
+    vm: importAnnotation({ ...IMPORT, devices: [] }),
+    old: importAnnotation(IMPORT),
     want: [`${IMPORTED}: Forbidden: may only be set when the VirtualMachine is created`],
   },
   'imported devices after creation': {
-    vm: imported(IMPORT),
+    vm: importAnnotation(IMPORT),
     old: {},
     want: [`${IMPORTED}: Forbidden: may only be set when the VirtualMachine is created`],
   },
@@ -114,7 +114,7 @@ test('a null machine type is allowed', () => {
 test('a restore may set imported devices, a user may not', () => {
   const context = { configuration: CONFIGURATION, old: aVm() };
   const errors = (writer?: 'restore-controller') =>
-    validateVirtualMachine(aVm(imported(IMPORT)), { ...context, writer });
+    validateVirtualMachine(aVm(importAnnotation(IMPORT)), { ...context, writer });
   assert.equal(errors().length, 1);
   assert.deepEqual(errors('restore-controller'), []);
 });

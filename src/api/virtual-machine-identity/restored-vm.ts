@@ -1,8 +1,8 @@
 /**
  * Recognises VMs that a backup tool created from a copy of another VM object: with a new uid, and usually without status.
  * At its first start every VM is marked with its namespace, name and uid. A VM whose mark has another uid is the copy of
- * a machine that has run, so its identity record must come from somewhere; it does not start as a new machine. A mark with
- * another namespace or name means that somebody made a new VM out of an old manifest, and is ignored. Pure.
+ * a machine that has run, so it does not start as a new machine: it needs the identity record of the original. A mark with
+ * another namespace or name means that a user created a new VM from an old manifest; such a mark is ignored. Pure.
  */
 import { STARTED_ANNOTATION } from '#api/names.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';

@@ -52,7 +52,7 @@ export const contentStatus = obj({
   observedGeneration: int64(),
 });
 
-/** The parts of a VM that a restore needs. Contents that KubeVirt created have them, too. */
+/** The parts of a VM that a restore needs. Contents that KubeVirt created also have them. */
 export interface SnapshotVm {
   metadata: ObjectMeta;
   spec: VmSpec;

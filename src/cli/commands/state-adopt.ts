@@ -6,7 +6,7 @@ import { sendStateVerb, requireClaim, stateFlags } from '#cli/state-verb.ts';
 export const stateAdopt = defineCommand({
   name: 'adopt',
   usage: 'VM',
-  summary: 'Make a claim that another object owns the persistent state of a virtual machine.',
+  summary: 'Make a virtual machine the owner of a claim that is marked as its persistent state.',
   details:
     'A virtual machine does not start while the claim marked as its state is owned by another object. This command makes\n' +
     'the virtual machine the only owner, so that the claim is deleted with it. Refused while another virtual machine, an\n' +

@@ -6,7 +6,7 @@ import { sendStateVerb, requireClaim, stateFlags } from '#cli/state-verb.ts';
 export const stateRelease = defineCommand({
   name: 'release',
   usage: 'VM',
-  summary: 'Unmark a claim that another object owns as the persistent state of a virtual machine.',
+  summary: 'Remove the mark that makes a claim the persistent state of a virtual machine.',
   details:
     'A virtual machine does not start while the claim marked as its state is owned by another object. This command removes\n' +
     'the mark; the claim and its content stay with their owner. If the virtual machine has no other state, it starts with\n' +

@@ -4,7 +4,7 @@ import { buildVmManifest, type NewVmOptions } from '#cli/create/new-vm.ts';
 
 type Flags = Partial<NewVmOptions['volumes'] & NewVmOptions['cloudInit'] & Omit<NewVmOptions, 'volumes' | 'cloudInit'>>;
 
-function made(flags: Flags = {}) {
+function buildVm(flags: Flags = {}) {
   const { containerDisks = [], claims = [], imports = [], sysprep, name = 'db', runStrategy = 'Always' } = flags;
   const { memory = '512Mi', terminationGracePeriod = 180, kind, userData, networkData, user, password } = flags;
   return buildVmManifest({
@@ -22,10 +22,10 @@ function made(flags: Flags = {}) {
   });
 }
 const specOf = (flags: Flags) =>
-  (made(flags).objects.at(-1) as { spec: { template: { spec: Record<string, unknown> } } }).spec.template.spec;
+  (buildVm(flags).objects.at(-1) as { spec: { template: { spec: Record<string, unknown> } } }).spec.template.spec;
 
 test('the smallest VM has memory and runs', () => {
-  assert.deepEqual(made().objects, [
+  assert.deepEqual(buildVm().objects, [
     {
       apiVersion: 'kubevirt.io/v1',
       kind: 'VirtualMachine',
@@ -41,7 +41,7 @@ test('the smallest VM has memory and runs', () => {
 });
 
 test('volumes have disks with their names and boot orders', () => {
-  const { objects } = made({
+  const { objects } = buildVm({
     claims: ['src:root,bootorder:2'],
     imports: ['type:blank,size:1Gi,name:data,bootorder:1'],
   });
@@ -68,7 +68,7 @@ test('volumes have disks with their names and boot orders', () => {
 });
 
 test('a claim can be created from a snapshot', () => {
-  const [claim] = made({ imports: ['type:snapshot,src:before,size:2Gi,storageclass:fast'] }).objects;
+  const [claim] = buildVm({ imports: ['type:snapshot,src:before,size:2Gi,storageclass:fast'] }).objects;
   assert.deepEqual((claim as { spec: unknown }).spec, {
     accessModes: ['ReadWriteOnce'],
     storageClassName: 'fast',
@@ -113,7 +113,7 @@ test('attaches sysprep as a CD', () => {
 });
 
 test('creates a container disk, with a note that it is not supported', () => {
-  const { notes } = made({ containerDisks: ['src:quay.io/a/b:c', 'src:quay.io/a/b:d,name:two'] });
+  const { notes } = buildVm({ containerDisks: ['src:quay.io/a/b:c', 'src:quay.io/a/b:d,name:two'] });
   assert.equal(notes.length, 1);
   const { volumes } = specOf({ containerDisks: ['src:quay.io/a/b:c', 'src:quay.io/a/b:d,name:two'] });
   assert.deepEqual(volumes, [
@@ -169,5 +169,5 @@ const refused: Record<string, { flags: Flags; message: RegExp }> = {
   },
 };
 for (const [title, { flags, message }] of Object.entries(refused)) {
-  test(`refuses ${title}`, () => assert.throws(() => made(flags), { name: 'CommandError', message }));
+  test(`refuses ${title}`, () => assert.throws(() => buildVm(flags), { name: 'CommandError', message }));
 }

@@ -25,13 +25,13 @@ test('lists types with alias and deprecation in the order of their versions', ()
 });
 
 const labelsAlone: Record<string, ReportedType[] | string | undefined> = {
-  'no annotation': undefined,
-  'one that is no JSON': '{',
-  'one that is no list': '{}',
-  'one of other things': '[1, null, {"alias": "q35"}]',
+  'has no annotation': undefined,
+  'has an annotation that is not JSON': '{',
+  'has an annotation that is not a list': '{}',
+  'has an annotation with items that are not types': '[1, null, {"alias": "q35"}]',
 };
 for (const [title, reported] of Object.entries(labelsAlone)) {
-  test(`labels alone count where there is ${title}`, () => {
+  test(`only the labels of a node count if it ${title}`, () => {
     assert.deepEqual(offeredTypes([aNode('a', ['q35'], reported)]), [
       { name: 'q35', aliases: [], deprecated: undefined, nodes: ['a'] },
     ]);

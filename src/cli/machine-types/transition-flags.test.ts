@@ -6,7 +6,7 @@ import { findIdleFlags, selectionFlags, transitionOptions } from '#cli/machine-t
 
 const table = { ...selectionFlags, namespace: textFlag({ name: 'namespace', help: '' }, 'string') };
 
-function asked(...argv: string[]): TransitionOptions {
+function parseTransition(...argv: string[]): TransitionOptions {
   const { args, flags } = parseArgs(table, argv);
   return transitionOptions({ args, flags, namespace: flags.namespace });
 }
@@ -44,7 +44,7 @@ const understood: Record<string, { argv: string[]; want: TransitionOptions }> = 
   },
 };
 for (const [title, { argv, want }] of Object.entries(understood)) {
-  test(`understands ${title}`, () => assert.deepEqual(asked(...argv), want));
+  test(`understands ${title}`, () => assert.deepEqual(parseTransition(...argv), want));
 }
 
 const refused: Record<string, { argv: string[]; message: RegExp }> = {
@@ -83,7 +83,7 @@ const refused: Record<string, { argv: string[]; message: RegExp }> = {
   'all errors at once': { argv: ['[', '--name', 'No!'], message: /^--which-matches-glob: .*\n--name: / },
 };
 for (const [title, { argv, message }] of Object.entries(refused)) {
-  test(`refuses ${title}`, () => assert.throws(() => asked(...argv), { name: 'CommandError', message }));
+  test(`refuses ${title}`, () => assert.throws(() => parseTransition(...argv), { name: 'CommandError', message }));
 }
 
 const idle: Record<string, { argv: string[]; want: number }> = {

@@ -1,4 +1,4 @@
-/** The history steps of the tour can fail: if a change is missing, or if one is recorded that nobody made. */
+/** The history steps of the tour can fail: if a change is missing, or if one is recorded that was not made. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { HistoryEntry, IdentityChange, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';

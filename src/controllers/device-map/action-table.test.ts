@@ -1,5 +1,5 @@
 /**
- * The action table of the seed, as in the code of oVirt (VmDevicesMonitoring for reports, the plug commands for other
+ * Tests the action table of seed 003 (docs/seeds.md), as in the code of oVirt (VmDevicesMonitoring for reports, the plug commands for other
  * writes of addresses). The rows of the original that we override, and our rule:
  *
  *   reported without an address: skipped            the row is updated and keeps its address: `''` means unknown
@@ -56,167 +56,167 @@ interface Case extends Partial<ReadRowsInput> {
   readonly want: readonly RowDecision[];
 }
 
-const decided = (action: RowDecision['action'], next: LearnedDevice): RowDecision => ({
+const aDecision = (action: RowDecision['action'], next: LearnedDevice): RowDecision => ({
   id: next.id,
   action,
   row: next,
 });
-const deleted = (id: string): RowDecision => ({ id, action: 'delete' });
+const aDeletion = (id: string): RowDecision => ({ id, action: 'delete' });
 
 const cases: Record<string, Case> = {
   // Reported.
   'a reported device gets the address of the report': {
     rows: [disk()],
     reported: [disk({ address: B })],
-    want: [decided('update', disk({ address: B }))],
+    want: [aDecision('update', disk({ address: B }))],
   },
   'a reported device that was unplugged becomes plugged': {
     rows: [nic({ plugged: false })],
     reported: [nic()],
-    want: [decided('update', nic())],
+    want: [aDecision('update', nic())],
   },
   'boot order, read-only and parameters are those of the report': {
     rows: [disk({ bootOrder: 1, specParams: { x: '1' } })],
     reported: [disk({ readonly: true, specParams: { x: '2' } })],
-    want: [decided('update', disk({ readonly: true, specParams: { x: '2' } }))],
+    want: [aDecision('update', disk({ readonly: true, specParams: { x: '2' } }))],
   },
   'parameters that are not reported stay': {
     rows: [usb({ specParams: { index: '0' } })],
     reported: [usb()],
-    want: [decided('update', usb({ specParams: { index: '0' } }))],
+    want: [aDecision('update', usb({ specParams: { index: '0' } }))],
   },
   'another model of an interface is recorded': {
     rows: [nic()],
     reported: [nic({ device: 'e1000e' })],
-    want: [decided('update', nic({ device: 'e1000e' }))],
+    want: [aDecision('update', nic({ device: 'e1000e' }))],
   },
   'an empty address keeps the recorded one': {
     rows: [disk()],
     reported: [disk({ address: {} })],
-    want: [decided('update', disk())],
+    want: [aDecision('update', disk())],
   },
   'a missing address keeps the recorded one': {
     rows: [disk()],
     reported: [disk({ address: undefined })],
-    want: [decided('update', disk())],
+    want: [aDecision('update', disk())],
   },
   'an unknown device is inserted, managed as reported': {
     reported: [usb(), disk()],
-    want: [decided('insert', usb()), decided('insert', disk())],
+    want: [aDecision('insert', usb()), aDecision('insert', disk())],
   },
   'an unknown device without the managed flag is unmanaged': {
     reported: [usb({ managed: undefined })],
-    want: [decided('insert', usb())],
+    want: [aDecision('insert', usb())],
   },
   'an unknown special managed device is inserted as managed': {
     reported: [usb()],
     special: SPECIAL,
-    want: [decided('insert', usb({ managed: true, specialManaged: true }))],
+    want: [aDecision('insert', usb({ managed: true, specialManaged: true }))],
   },
   'a device that is no longer special managed becomes unmanaged': {
     rows: [usb({ managed: true, specialManaged: true })],
     reported: [usb()],
-    want: [decided('update', usb())],
+    want: [aDecision('update', usb())],
   },
   'an unknown device with an empty address is inserted': {
     reported: [usb({ address: {} })],
-    want: [decided('insert', usb({ address: undefined }))],
+    want: [aDecision('insert', usb({ address: undefined }))],
   },
   'the first of two devices with the same id counts': {
     reported: [disk(), disk({ address: B })],
-    want: [decided('insert', disk())],
+    want: [aDecision('insert', disk())],
   },
   'a reported device that is to be unplugged is unplugged and keeps its address until the guest has released it': {
     rows: [disk(), nic({ address: B })],
     reported: [disk(), nic({ address: B })],
     requests: UNPLUGGED,
-    want: [decided('update', disk({ plugged: false })), decided('update', nic({ address: B, plugged: false }))],
+    want: [aDecision('update', disk({ plugged: false })), aDecision('update', nic({ address: B, plugged: false }))],
   },
   'a reported device that the template does not have was plugged in for this run only': {
     reported: [disk()],
     requests: DETACHED,
-    want: [decided('insert', disk())],
+    want: [aDecision('insert', disk())],
   },
   // Not reported.
-  'a requested device that is not reported keeps its address': { rows: [disk()], want: [decided('keep', disk())] },
+  'a requested device that is not reported keeps its address': { rows: [disk()], want: [aDecision('keep', disk())] },
   'a device that is requested again is plugged at its kept address before it is reported': {
     rows: [nic({ plugged: false })],
-    want: [decided('keep', nic())],
+    want: [aDecision('keep', nic())],
   },
   'an unplugged interface keeps its address': {
     rows: [nic()],
     requests: UNPLUGGED,
-    want: [decided('keep', nic({ plugged: false }))],
+    want: [aDecision('keep', nic({ plugged: false }))],
   },
   'an unplugged disk releases its address': {
     rows: [disk()],
     requests: UNPLUGGED,
-    want: [decided('release', disk({ plugged: false, address: undefined }))],
+    want: [aDecision('release', disk({ plugged: false, address: undefined }))],
   },
   'a detached device is deleted': {
     rows: [disk(), nic()],
     requests: DETACHED,
-    want: [deleted('disk-a'), deleted('nic-a')],
+    want: [aDeletion('disk-a'), aDeletion('nic-a')],
   },
   'graphics, console and tpm have no address and are kept': {
     rows: ['graphics', 'console', 'tpm'].map((type) => row(type, type, type, { managed: false })),
-    want: ['graphics', 'console', 'tpm'].map((type) => decided('keep', row(type, type, type, { managed: false }))),
+    want: ['graphics', 'console', 'tpm'].map((type) => aDecision('keep', row(type, type, type, { managed: false }))),
   },
   'rng and balloon are kept if the template requests them': {
     rows: [row('rng0', 'rng', 'virtio', { address: A }), row('balloon0', 'balloon', 'memballoon', { address: B })],
     want: [
-      decided('keep', row('rng0', 'rng', 'virtio', { address: A })),
-      decided('keep', row('balloon0', 'balloon', 'memballoon', { address: B })),
+      aDecision('keep', row('rng0', 'rng', 'virtio', { address: A })),
+      aDecision('keep', row('balloon0', 'balloon', 'memballoon', { address: B })),
     ],
   },
   'rng is deleted if the template no longer requests it': {
     rows: [row('rng0', 'rng', 'virtio', { address: A })],
     requests: DETACHED,
-    want: [deleted('rng0')],
+    want: [aDeletion('rng0')],
   },
-  'an unmanaged device that is not reported is deleted': { rows: [usb()], want: [deleted('usb0')] },
+  'an unmanaged device that is not reported is deleted': { rows: [usb()], want: [aDeletion('usb0')] },
   'a special managed device that is not reported is kept': {
     rows: [usb()],
     special: SPECIAL,
-    want: [decided('keep', usb({ managed: true, specialManaged: true }))],
+    want: [aDecision('keep', usb({ managed: true, specialManaged: true }))],
   },
   'a device that is no longer special managed and not reported is deleted': {
     rows: [usb({ managed: true, specialManaged: true })],
-    want: [deleted('usb0')],
+    want: [aDeletion('usb0')],
   },
   'a special managed device that is reported without the flag becomes unmanaged when the list no longer has it': {
     rows: [usb({ managed: true, specialManaged: true })],
     reported: [usb({ managed: undefined })],
-    want: [decided('update', usb())],
+    want: [aDecision('update', usb())],
   },
   'a managed device that is also listed is not marked as special': {
     reported: [usb({ managed: true })],
     special: SPECIAL,
-    want: [decided('insert', usb({ managed: true }))],
+    want: [aDecision('insert', usb({ managed: true }))],
   },
   'a managed device of a type that no template requests is kept': {
     rows: [row('video0', 'video', 'qxl', { address: A })],
-    want: [decided('keep', row('video0', 'video', 'qxl', { address: A }))],
+    want: [aDecision('keep', row('video0', 'video', 'qxl', { address: A }))],
   },
-  'a root port stays until the chipset changes': { rows: [port], want: [decided('keep', port)] },
+  'a root port stays until the chipset changes': { rows: [port], want: [aDecision('keep', port)] },
   // Addresses.
   'an address that another device has now is released': {
     rows: [nic({ plugged: false })],
     reported: [disk()],
     requests: new Map([...UNPLUGGED, ['disk-a', { plugged: true }]]),
-    want: [decided('insert', disk()), decided('release', nic({ plugged: false, address: undefined }))],
+    want: [aDecision('insert', disk()), aDecision('release', nic({ plugged: false, address: undefined }))],
   },
   'the order of the keys of an address does not matter': {
     rows: [nic({ address: Object.fromEntries(Object.entries(A).toReversed()) })],
     reported: [disk()],
-    want: [decided('insert', disk()), decided('release', nic({ address: undefined }))],
+    want: [aDecision('insert', disk()), aDecision('release', nic({ address: undefined }))],
   },
   'two drives may have the same address: it does not name the controller': {
     rows: [row('disk-a', 'disk', 'disk', { address: { type: 'drive', unit: '0' } })],
     reported: [row('disk-b', 'disk', 'disk', { address: { type: 'drive', unit: '0' } })],
     want: [
-      decided('insert', row('disk-b', 'disk', 'disk', { address: { type: 'drive', unit: '0' } })),
-      decided('keep', row('disk-a', 'disk', 'disk', { address: { type: 'drive', unit: '0' } })),
+      aDecision('insert', row('disk-b', 'disk', 'disk', { address: { type: 'drive', unit: '0' } })),
+      aDecision('keep', row('disk-a', 'disk', 'disk', { address: { type: 'drive', unit: '0' } })),
     ],
   },
   'another chipset drops all addresses, root ports and unmanaged devices': {
@@ -224,10 +224,10 @@ const cases: Record<string, Case> = {
     reported: [disk({ address: {} })],
     chipsetChanged: true,
     want: [
-      decided('update', disk({ address: undefined })),
-      decided('keep', nic({ address: undefined })),
-      deleted('usb0'),
-      deleted('rp3'),
+      aDecision('update', disk({ address: undefined })),
+      aDecision('keep', nic({ address: undefined })),
+      aDeletion('usb0'),
+      aDeletion('rp3'),
     ],
   },
 };
@@ -275,10 +275,10 @@ test('without a guest only the template decides, and devices of the machine stay
   const decideStopped = (requests: DeviceRequests) => decideStoppedRows(ROWS, requests);
   assert.deepEqual(rowsOf(decideStopped(WANTED)), ROWS);
   assert.deepEqual(plain(decideStopped(UNPLUGGED)), [
-    decided('release', plain(disk({ plugged: false, address: undefined })) as LearnedDevice),
-    decided('keep', nic({ address: B, plugged: false })),
-    decided('keep', usb()),
-    decided('keep', port),
+    aDecision('release', plain(disk({ plugged: false, address: undefined })) as LearnedDevice),
+    aDecision('keep', nic({ address: B, plugged: false })),
+    aDecision('keep', usb()),
+    aDecision('keep', port),
   ]);
   assert.deepEqual(rowsOf(decideStopped(DETACHED)), [usb(), port]);
   assert.deepEqual(rowsOf(decideStoppedRows(rowsOf(decideStopped(UNPLUGGED)), WANTED))[1], nic({ address: B }));

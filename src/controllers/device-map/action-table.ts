@@ -1,5 +1,5 @@
 /**
- * Decides the fate of each row of a record: the action table of the seed, with amendments (action-table.test.ts lists
+ * Decides the action for each row of a record, by the action table of seed 003 (docs/seeds.md) with amendments (action-table.test.ts lists
  * its rows). A device that the template still requests keeps its row and address; only a detached device loses them.
  * Pure.
  *

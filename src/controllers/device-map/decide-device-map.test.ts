@@ -22,7 +22,7 @@ import type { ObjectMeta, Stored } from '#kube/meta.ts';
 
 const NOW = '2026-01-01T12:00:00Z';
 const stored = { name: 'db', namespace: 'ns', resourceVersion: '1', creationTimestamp: NOW };
-const owned = (uid: string): ObjectMeta => ({
+const ownerMetadata = (uid: string): ObjectMeta => ({
   ownerReferences: [{ apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name: 'db', uid, controller: true }],
 });
 
@@ -79,7 +79,7 @@ function aVmi(status: VmiStatus = {}, metadata: ObjectMeta = {}): Stored<Virtual
   return {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachineInstance',
-    metadata: { ...stored, uid: 'vmi-1', ...owned('vm-uid'), ...metadata },
+    metadata: { ...stored, uid: 'vmi-1', ...ownerMetadata('vm-uid'), ...metadata },
     spec: { domain: {} },
     status: { phase: 'Running', ...reported, ...status },
   };
@@ -89,7 +89,7 @@ function aRecord(status?: IdentityStatus, owner = 'vm-uid'): Stored<VirtualMachi
   return {
     apiVersion: 'identity.selfsame.io/v1',
     kind: 'VirtualMachineIdentity',
-    metadata: { ...stored, uid: 'record', ...owned(owner) },
+    metadata: { ...stored, uid: 'record', ...ownerMetadata(owner) },
     spec: {},
     ...(status === undefined ? {} : { status }),
   };
@@ -138,7 +138,7 @@ test('the first reading is recorded as it is, with its hash', () => {
 });
 
 const NODE_1 = { node: 'node-1', vmId: 'vmi-1' };
-const imported = (value: unknown) => ({ annotations: { [IMPORTED_DEVICES_ANNOTATION]: JSON.stringify(value) } });
+const importMetadata = (value: unknown) => ({ annotations: { [IMPORTED_DEVICES_ANNOTATION]: JSON.stringify(value) } });
 
 const dues: Record<string, { world: Partial<DeviceMapWorld>; want?: typeof NODE_1 }> = {
   'a first hash is read': { world: {}, want: NODE_1 },
@@ -178,14 +178,14 @@ const dues: Record<string, { world: Partial<DeviceMapWorld>; want?: typeof NODE_
     },
     want: NODE_1,
   },
-  'an instance of an earlier VM is not read': { world: { vmi: aVmi({}, owned('earlier')) } },
+  'an instance of an earlier VM is not read': { world: { vmi: aVmi({}, ownerMetadata('earlier')) } },
   'an instance without an owner is not read': { world: { vmi: aVmi({}, { ownerReferences: undefined }) } },
   'the record of an earlier VM is not read': { world: { identity: aRecord(undefined, 'earlier') } },
   'a record without a VM is not read': { world: { vm: undefined } },
   'a record without an instance is not read': { world: { vmi: undefined } },
   'a VM that is being restored is not read': { world: { vm: aVm(DEVICES, { restoring: 'back' }) } },
   'an import that is not recorded yet is not read': {
-    world: { vm: aVm(DEVICES, imported({ from: 'x', devices: [] })) },
+    world: { vm: aVm(DEVICES, importMetadata({ from: 'x', devices: [] })) },
   },
 };
 for (const [name, { world, want }] of Object.entries(dues)) {
@@ -406,7 +406,7 @@ test('the default interface is removed when the template has others', () => {
 
 test('an import gives the initial devices, once', () => {
   const from = { from: 'OVF of oVirt 4.1', machine: 'pc-i440fx-2.9', devices: [disk('root', '0x07')] };
-  const vm = aVm(DEVICES, imported(from));
+  const vm = aVm(DEVICES, importMetadata(from));
   const status = statusOf({ vm, vmi: undefined });
   assert.deepEqual(status, {
     machine: { type: 'pc-i440fx-2.9' },
@@ -428,7 +428,7 @@ test('an import gives the initial devices, once', () => {
 });
 
 test('an invalid import is reported, and nothing of it is recorded', () => {
-  const plan = decideDeviceMap(aWorld({ vm: aVm(DEVICES, imported('rows')), vmi: undefined }));
+  const plan = decideDeviceMap(aWorld({ vm: aVm(DEVICES, importMetadata('rows')), vmi: undefined }));
   assert.deepEqual(plan.status, { recorded: {} });
   assert.equal(plan.events?.[0]?.reason, 'FaultyImport');
 });

@@ -7,7 +7,7 @@ import { toDeviceReading } from '#controllers/device-map/reading.ts';
 
 const done = { code: 0, message: 'Done' };
 const answer = (value: unknown) => Buffer.from(JSON.stringify(value));
-const listed = (...vmList: unknown[]) => parseListResponse(answer({ status: done, vmList }));
+const parseVms = (...vmList: unknown[]) => parseListResponse(answer({ status: done, vmList }));
 
 const DISK: LearnedDevice = {
   id: 'disk-a',
@@ -34,7 +34,7 @@ const VM = {
 };
 
 test('a device is the same after it was sent and parsed', () => {
-  const [vm] = listed(VM);
+  const [vm] = parseVms(VM);
   assert.deepEqual(toDeviceReading(vm), {
     vmId: 'vmi-1',
     machine: 'pc-q35-7.2',
@@ -51,7 +51,7 @@ test('the request names the VMs and asks for their full status', () => {
 
 test('devices without id, type or device are ignored and counted; others are parsed', () => {
   const devices = [{ type: 'disk', device: 'disk' }, { deviceId: 'x', device: 'disk' }, 7, toHostDevice(DISK)];
-  const reading = toDeviceReading(listed({ ...VM, devices })[0]);
+  const reading = toDeviceReading(parseVms({ ...VM, devices })[0]);
   assert.deepEqual(reading?.devices, [DISK]);
   assert.equal(reading?.ignored, 3);
 });
@@ -68,7 +68,7 @@ const unread: Record<string, unknown> = {
   'a VM of which only the id is sent': 'vmi-1',
 };
 for (const [name, vm] of Object.entries(unread)) {
-  test(`nothing is learned from ${name}`, () => assert.equal(toDeviceReading(listed(vm)[0]), undefined));
+  test(`nothing is learned from ${name}`, () => assert.equal(toDeviceReading(parseVms(vm)[0]), undefined));
 }
 
 const addresses: Record<string, { sent: unknown; want: unknown }> = {
@@ -84,7 +84,7 @@ const addresses: Record<string, { sent: unknown; want: unknown }> = {
 };
 for (const [name, { sent, want }] of Object.entries(addresses)) {
   test(`address: ${name}`, () => {
-    const [vm] = listed({ ...VM, devices: [{ ...toHostDevice(DISK), address: sent }] });
+    const [vm] = parseVms({ ...VM, devices: [{ ...toHostDevice(DISK), address: sent }] });
     assert.deepEqual(toDeviceReading(vm)?.devices[0]?.address, want);
   });
 }
@@ -102,15 +102,15 @@ test('invalid parameters of a device are dropped, and prototype keys are harmles
   assert.ok(Object.hasOwn(second?.address ?? {}, '__proto__'));
 });
 
-const nested = (depth: number): object => (depth === 0 ? {} : { in: nested(depth - 1) });
+const nestObjects = (depth: number): object => (depth === 0 ? {} : { in: nestObjects(depth - 1) });
 const params: Record<string, { sent: object; want?: object }> = {
-  'nested maps': { sent: nested(3), want: nested(3) },
-  'maps that are nested too deeply': { sent: nested(4) },
+  'nested maps': { sent: nestObjects(3), want: nestObjects(3) },
+  'maps that are nested too deeply': { sent: nestObjects(4) },
   'a long string': { sent: { x: 'y'.repeat(16 * 1024) } },
 };
 for (const [name, { sent, want }] of Object.entries(params)) {
   test(`parameters: ${name}`, () => {
-    const [vm] = listed({ ...VM, devices: [{ ...toHostDevice(DISK), specParams: sent }] });
+    const [vm] = parseVms({ ...VM, devices: [{ ...toHostDevice(DISK), specParams: sent }] });
     assert.deepEqual(toDeviceReading(vm)?.devices[0]?.specParams, want);
   });
 }

@@ -1,8 +1,8 @@
 /**
- * Tests the decisions about a migration before it is announced. M1 to M17 are rows of facts/kubevirt.md 7.3.
- * Differences:
+ * Tests the decisions about a migration before it is announced. M1 to M17 are the
+ * cases of KubeVirt's own tests. Intended differences:
  *
- *   M3, M4    upstream, both sides use a ReadWriteMany claim; the seed requires a new target claim, so M1 and M2 apply
+ *   M3, M4    upstream, both sides use a ReadWriteMany claim; seed 001 requires a new target claim, so M1 and M2 apply
  *   M9        there are no migrations between clusters
  *   M10, M11  upstream, a Job reads the source's record; here the agents report it, and the migration waits for them
  *   M12       a VMI that waits: controllers/vmi
@@ -20,7 +20,7 @@ import {
   aPod,
   aVmi,
   aWorld,
-  begun,
+  aBegunWorld,
   NOW_MS,
   SOURCE_POD,
   TARGET_CLAIM,
@@ -60,7 +60,7 @@ const beginning: Record<string, Case> = {
     changes: [MAKE_POD],
   },
   'creates only the objects that are missing': {
-    world: begun({ targetPod: undefined }),
+    world: aBegunWorld({ targetPod: undefined }),
     phase: 'Scheduling',
     changes: [MAKE_POD],
   },
@@ -160,14 +160,14 @@ const refused: Record<string, Case> = {
 };
 
 const preparing: Record<string, Case> = {
-  'waits for a node for the target pod': { world: begun(), phase: 'Scheduling' },
+  'waits for a node for the target pod': { world: aBegunWorld(), phase: 'Scheduling' },
   'announces everything in one plan when the target pod has a node': {
-    world: begun({ targetPod: aPod('target') }),
+    world: aBegunWorld({ targetPod: aPod('target') }),
     phase: 'Scheduled',
     changes: [SOURCE_POD_PATCH, 'patch PersistentVolume pv-root', VMI],
   },
   'waits for a snapshot that began meanwhile': {
-    world: begun({
+    world: aBegunWorld({
       targetPod: aPod('target'),
       vm: { status: { snapshotInProgress: 'nightly' } } as MigrationWorld['vm'],
     }),
@@ -175,7 +175,7 @@ const preparing: Record<string, Case> = {
     message: 'snapshot nightly of the VM is in progress',
   },
   'waits for a device that is plugged meanwhile': {
-    world: begun({
+    world: aBegunWorld({
       targetPod: aPod('target'),
       vmi: aVmi({ hotplug: [{ device: 'disk-b', phase: 'Plugging' }] }),
     }),
@@ -183,43 +183,43 @@ const preparing: Record<string, Case> = {
     message: 'device disk-b of the VMI is plugging',
   },
   'waits for a disk that became busy meanwhile': {
-    world: begun({ targetPod: aPod('target'), claims: withVolume({ [LEFTOVER_NODE_ANNOTATION]: 'node-c' }) }),
+    world: aBegunWorld({ targetPod: aPod('target'), claims: withVolume({ [LEFTOVER_NODE_ANNOTATION]: 'node-c' }) }),
     phase: 'Scheduled',
     message: /node node-c/,
   },
   'M14: removes the target pod if cancelled before the announcement': {
-    world: begun({}, DELETED),
+    world: aBegunWorld({}, DELETED),
     phase: 'Scheduling',
     message: 'the migration was cancelled',
     changes: [DROP_POD, RELEASE_TARGET],
   },
   'M14: deletes the target claim after the pod': {
-    world: begun({ targetPod: undefined, migration: failedMigration('the migration was cancelled') }),
+    world: aBegunWorld({ targetPod: undefined, migration: failedMigration('the migration was cancelled') }),
     message: 'the migration was cancelled',
     changes: [`delete PersistentVolumeClaim ${TARGET_CLAIM}`],
   },
   'reports why the target pod cannot be scheduled yet': {
-    world: begun({ targetPod: unschedulablePod() }),
+    world: aBegunWorld({ targetPod: unschedulablePod() }),
     phase: 'Scheduling',
     message: 'the target pod cannot be scheduled yet: 0/1 nodes',
   },
   'fails if the target pod cannot be scheduled within 5 minutes': {
-    world: begun({ targetPod: unschedulablePod(), now: NOW_MS + 5 * 60_000 }),
+    world: aBegunWorld({ targetPod: unschedulablePod(), now: NOW_MS + 5 * 60_000 }),
     message: 'the target pod could not be scheduled within 5 minutes: 0/1 nodes',
     changes: [DROP_POD, RELEASE_TARGET],
   },
   'fails if the target pod is not ready within 15 minutes': {
-    world: begun({ now: NOW_MS + 15 * 60_000 }),
+    world: aBegunWorld({ now: NOW_MS + 15 * 60_000 }),
     message: 'the target pod was not ready within 15 minutes',
     changes: [DROP_POD, RELEASE_TARGET],
   },
   'fails if the target pod has ended': {
-    world: begun({ targetPod: aPod('target', { phase: 'Failed', reason: 'Evicted' }) }),
+    world: aBegunWorld({ targetPod: aPod('target', { phase: 'Failed', reason: 'Evicted' }) }),
     message: `the target pod ${TARGET_POD} has ended: Evicted`,
     changes: [DROP_POD, RELEASE_TARGET],
   },
   'fails if the source pod is being deleted': {
-    world: begun({ sourcePod: aPod('source', {}, DELETED) }),
+    world: aBegunWorld({ sourcePod: aPod('source', {}, DELETED) }),
     message: `the virt-launcher pod ${SOURCE_POD} of the guest is ending`,
     changes: [DROP_POD, RELEASE_TARGET],
   },
@@ -241,7 +241,7 @@ describe('fails at once for', () => {
 });
 
 test('each phase gets a timestamp, also one that passed between two reconciles', () => {
-  const world = begun({ targetPod: aPod('target'), now: NOW_MS + 1000 });
+  const world = aBegunWorld({ targetPod: aPod('target'), now: NOW_MS + 1000 });
   const { phaseTransitionTimestamps } = decideMigration(world).status as MigrationStatus;
   assert.deepEqual(phaseTransitionTimestamps?.at(-1), {
     phase: 'Scheduled',
@@ -257,7 +257,7 @@ test('each phase gets a timestamp, also one that passed between two reconciles',
 test('the instance gets the state of the migration, and nothing of the migration before', () => {
   const before = { ...ANNOUNCED, migrationUid: 'before', completed: true, endTimestamp: timestamp(NOW_MS) };
   const vmi = aVmi({ migrationState: { ...before, sourcePod: 'x', targetPod: SOURCE_POD } });
-  const plan = decideMigration(begun({ vmi, targetPod: aPod('target') }));
+  const plan = decideMigration(aBegunWorld({ vmi, targetPod: aPod('target') }));
   const last = plan.changes.at(-1);
   assert(last?.do === 'patch');
   assert.deepEqual((last.patch.body as { value: unknown }[])[1]?.value, ANNOUNCED);
@@ -280,7 +280,7 @@ test('keeps the five newest finished migrations of an instance', () => {
 });
 
 test('reports an object that could not be created', () => {
-  const world = begun({ targetPod: undefined });
+  const world = aBegunWorld({ targetPod: undefined });
   const [change] = decideMigration(world).changes;
   assert(change !== undefined);
   const error = new ApiError(403, 'Forbidden', 'exceeded quota: small');

@@ -12,7 +12,7 @@ import {
   SOURCE_CLAIM,
   SOURCE_POD,
   TARGET_CLAIM,
-  announced,
+  anAnnouncedWorld,
   ANNOUNCED,
 } from '#controllers/migration/migration-world.fixture.ts';
 import {
@@ -31,7 +31,7 @@ import {
   failedMigration,
 } from '#controllers/migration/testing/migration-cases.ts';
 
-const DONE = [
+const HAND_OVER_CHANGES = [
   `patch PersistentVolumeClaim ${TARGET_CLAIM}`,
   `patch PersistentVolumeClaim ${SOURCE_CLAIM}`,
   'patch PersistentVolume pv-root',
@@ -41,30 +41,34 @@ const DONE = [
   RELEASE_TARGET,
   `delete PersistentVolumeClaim ${SOURCE_CLAIM}`,
 ];
-const UNDONE = [VMI, DROP_POD, RELEASE_TARGET, SOURCE_POD_PATCH];
+const WIND_UP_CHANGES = [VMI, DROP_POD, RELEASE_TARGET, SOURCE_POD_PATCH];
 
 const deciding: Record<string, Case> = {
-  'waits for the agents': { world: announced(), phase: 'PreparingTarget' },
+  'waits for the agents': { world: anAnnouncedWorld(), phase: 'PreparingTarget' },
   'is TargetReady when the target pod runs': {
-    world: announced({ targetPod: aPod('target', { phase: 'Running' }) }),
+    world: anAnnouncedWorld({ targetPod: aPod('target', { phase: 'Running' }) }),
     phase: 'TargetReady',
   },
   'is Running while the guest is copied': {
-    world: announced({ vmiStatus: { migrationProgress: progress('Copying') } }),
+    world: anAnnouncedWorld({ vmiStatus: { migrationProgress: progress('Copying') } }),
     phase: 'Running',
   },
   'M1: hands over when the agent reports that the guest has moved': {
-    world: announced({ incoming, vmiStatus: { migrationProgress: progress('Committed') } }),
+    world: anAnnouncedWorld({ incoming, vmiStatus: { migrationProgress: progress('Committed') } }),
     phase: 'Running',
-    changes: DONE,
+    changes: HAND_OVER_CHANGES,
   },
   'M11: hands over when the target pod reports that it has the guest': {
-    world: announced({ incoming, targetPod: aPod('target', { conditions: [committed] }), isSourceResponding: false }),
+    world: anAnnouncedWorld({
+      incoming,
+      targetPod: aPod('target', { conditions: [committed] }),
+      isSourceResponding: false,
+    }),
     phase: 'Running',
-    changes: DONE,
+    changes: HAND_OVER_CHANGES,
   },
   'M11: hands over when the source pod ended because of the migration': {
-    world: announced({
+    world: anAnnouncedWorld({
       incoming,
       sourcePod: aPod(
         'source',
@@ -73,14 +77,14 @@ const deciding: Record<string, Case> = {
       ),
     }),
     phase: 'Running',
-    changes: DONE,
+    changes: HAND_OVER_CHANGES,
   },
   'ignores what a pod reported about an earlier migration': {
-    world: announced({ sourcePod: aPod('source', { conditions: [{ ...committed, message: 'earlier' }] }) }),
+    world: anAnnouncedWorld({ sourcePod: aPod('source', { conditions: [{ ...committed, message: 'earlier' }] }) }),
     phase: 'PreparingTarget',
   },
   'M5: does not repeat steps that are done': {
-    world: announced({
+    world: anAnnouncedWorld({
       migration: aMigration({ phase: 'Running', migrationState: { ...ANNOUNCED, completed: true } }),
       vmiStatus: { migrationState: { ...ANNOUNCED, completed: true } },
       sourcePod: undefined,
@@ -95,7 +99,7 @@ const deciding: Record<string, Case> = {
     changes: [END],
   },
   'M6: changes nothing if the target claim holds the state of another VM': {
-    world: announced({
+    world: anAnnouncedWorld({
       targetClaim: aStateClaim('target', { labels: { 'persistent-state-for': 'web' } }),
       vmiStatus: { migrationProgress: progress('Committed') },
     }),
@@ -103,7 +107,7 @@ const deciding: Record<string, Case> = {
     message: `PersistentVolumeClaim ${TARGET_CLAIM} already holds the state of VM web`,
   },
   'M7: reports missing claim names': {
-    world: announced({
+    world: anAnnouncedWorld({
       migration: aMigration({
         phase: 'Running',
         migrationState: { ...ANNOUNCED, completed: true, sourcePersistentStatePVCName: undefined },
@@ -113,22 +117,24 @@ const deciding: Record<string, Case> = {
     message: 'missing source and/or target PVC name(s)',
   },
   'M2: winds up when the agent reports a failure': {
-    world: announced({ vmiStatus: { migrationProgress: progress('Failed', 'the stream broke') } }),
+    world: anAnnouncedWorld({ vmiStatus: { migrationProgress: progress('Failed', 'the stream broke') } }),
     message: 'the stream broke',
-    changes: UNDONE,
+    changes: WIND_UP_CHANGES,
   },
   'M10: winds up when the guest ended on the source node': {
-    world: announced({ sourcePod: aPod('source', { phase: 'Succeeded' }, { finalizers: ['selfsame.io/migration'] }) }),
+    world: anAnnouncedWorld({
+      sourcePod: aPod('source', { phase: 'Succeeded' }, { finalizers: ['selfsame.io/migration'] }),
+    }),
     message: 'the guest ended on the source node',
-    changes: UNDONE,
+    changes: WIND_UP_CHANGES,
   },
   'winds up when the target did not receive the guest': {
-    world: announced({ targetPod: aPod('target', { phase: 'Failed', reason: MIGRATION_ABORTED_REASON }) }),
+    world: anAnnouncedWorld({ targetPod: aPod('target', { phase: 'Failed', reason: MIGRATION_ABORTED_REASON }) }),
     message: 'the target node did not receive the guest',
-    changes: UNDONE,
+    changes: WIND_UP_CHANGES,
   },
   'M2: releases volumes and claims after the target pod is gone': {
-    world: announced({
+    world: anAnnouncedWorld({
       incoming,
       migration: failedMigration('the stream broke'),
       vmiStatus: { migrationState: failedMigration('the stream broke').status?.migrationState },
@@ -139,7 +145,7 @@ const deciding: Record<string, Case> = {
     changes: ['patch PersistentVolume pv-root', `delete PersistentVolumeClaim ${TARGET_CLAIM}`],
   },
   'M2: is Failed when everything is wound up': {
-    world: announced({
+    world: anAnnouncedWorld({
       migration: failedMigration('the stream broke'),
       vmiStatus: { migrationState: failedMigration('the stream broke').status?.migrationState },
       sourcePod: aPod('source'),
@@ -151,7 +157,7 @@ const deciding: Record<string, Case> = {
     changes: [END],
   },
   'keeps a target claim that a VM has adopted': {
-    world: announced({
+    world: anAnnouncedWorld({
       migration: failedMigration('the stream broke'),
       vmiStatus: { migrationState: failedMigration('the stream broke').status?.migrationState },
       sourcePod: aPod('source'),
@@ -163,18 +169,18 @@ const deciding: Record<string, Case> = {
     changes: [END],
   },
   'asks the agents to abort a cancelled migration': {
-    world: announced({}, DELETED),
+    world: anAnnouncedWorld({}, DELETED),
     phase: 'PreparingTarget',
     message: 'the migration is being cancelled',
     changes: [VMI],
   },
   'M10: reports an unknown outcome if the source node does not respond': {
-    world: announced({ isSourceResponding: false }),
+    world: anAnnouncedWorld({ isSourceResponding: false }),
     phase: 'PreparingTarget',
     message: /unknown whether the guest is on node node-a or has moved to node node-b: node node-a does not respond/,
   },
   'M10: learns nothing from a pod that was garbage-collected with its node': {
-    world: announced({
+    world: anAnnouncedWorld({
       isSourceResponding: false,
       sourcePod: aPod('source', {
         phase: 'Failed',
@@ -187,12 +193,12 @@ const deciding: Record<string, Case> = {
   'hands over if a user recovers the guest on the target': {
     world: recoveringWorld('target'),
     phase: 'Running',
-    changes: DONE,
+    changes: HAND_OVER_CHANGES,
   },
   'winds up if a user recovers the guest on the source': {
     world: recoveringWorld('source'),
     message: 'the annotation selfsame.io/recovery decided that the guest stays on node node-a',
-    changes: UNDONE,
+    changes: WIND_UP_CHANGES,
   },
   'ignores a recovery while the source node responds': {
     world: recoveringWorld('target', { isSourceResponding: true }),
@@ -215,13 +221,13 @@ const deciding: Record<string, Case> = {
     message: /Cannot recover the guest on the target node: the target pod .* has ended or does not exist$/,
   },
   'waits for the agents if the instance was removed by force': {
-    world: announced({ vmi: undefined }),
+    world: anAnnouncedWorld({ vmi: undefined }),
     phase: 'PreparingTarget',
   },
   'hands over the state if the instance was removed by force': {
-    world: announced({ vmi: undefined, targetPod: aPod('target', { conditions: [committed] }) }),
+    world: anAnnouncedWorld({ vmi: undefined, targetPod: aPod('target', { conditions: [committed] }) }),
     phase: 'Running',
-    changes: DONE.filter((change) => change !== VMI && !change.includes('PersistentVolume pv')),
+    changes: HAND_OVER_CHANGES.filter((change) => change !== VMI && !change.includes('PersistentVolume pv')),
   },
 };
 
@@ -229,17 +235,20 @@ testDecisions('an announced migration', deciding);
 
 test('the agents are asked once to abort a cancelled migration, and its condition reports it', () => {
   const aborting = { ...ANNOUNCED, abortRequested: true, abortStatus: 'Aborting' as const };
-  const first = decideMigration(announced({}, DELETED)).status as MigrationStatus;
+  const first = decideMigration(anAnnouncedWorld({}, DELETED)).status as MigrationStatus;
   assert.deepEqual(first.migrationState, aborting);
   assert.equal(first.conditions?.[0]?.type, 'migrationAbortRequested');
   const migration = aMigration(first, DELETED);
-  assert.deepEqual(decideMigration(announced({ migration, vmiStatus: { migrationState: aborting } })).changes, []);
+  assert.deepEqual(
+    decideMigration(anAnnouncedWorld({ migration, vmiStatus: { migrationState: aborting } })).changes,
+    [],
+  );
 });
 
 test('ManualRecoveryRequired is True until the node is back', () => {
-  const lost = decideMigration(announced({ isSourceResponding: false })).status as MigrationStatus;
+  const lost = decideMigration(anAnnouncedWorld({ isSourceResponding: false })).status as MigrationStatus;
   assert.deepEqual([lost.conditions?.[0]?.type, lost.conditions?.[0]?.status], ['ManualRecoveryRequired', 'True']);
-  const back = decideMigration(announced({ migration: aMigration(lost) })).status as MigrationStatus;
+  const back = decideMigration(anAnnouncedWorld({ migration: aMigration(lost) })).status as MigrationStatus;
   assert.equal(back.conditions?.[0]?.status, 'False');
 });
 

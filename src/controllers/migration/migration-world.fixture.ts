@@ -33,7 +33,7 @@ export const TARGET = 'node-b';
 export const SOURCE_CLAIM = 'persistent-state-for-db-1';
 export const TARGET_CLAIM = 'persistent-state-for-db-2';
 
-const stored = (name: string, uid: string, more: ObjectMeta = {}) => ({
+const storedMetadata = (name: string, uid: string, more: ObjectMeta = {}) => ({
   namespace: 'ns',
   name,
   uid,
@@ -48,7 +48,7 @@ export function aMigration(status?: MigrationStatus, meta: ObjectMeta = {}): Sto
   return {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachineInstanceMigration',
-    metadata: stored('go', UID, { finalizers: [MIGRATION_FINALIZER], ...meta }),
+    metadata: storedMetadata('go', UID, { finalizers: [MIGRATION_FINALIZER], ...meta }),
     spec: { vmiName: 'db' },
     ...(status === undefined ? {} : { status }),
   };
@@ -63,7 +63,7 @@ export function aVmi(
   return {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachineInstance',
-    metadata: stored('db', VMI_UID, { ownerReferences: [ofVm], ...meta }),
+    metadata: storedMetadata('db', VMI_UID, { ownerReferences: [ofVm], ...meta }),
     spec: {
       domain: {
         memory: { guest: '128Mi' },
@@ -92,7 +92,7 @@ export function aPod(
   return {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: stored(isTarget ? TARGET_POD : SOURCE_POD, `${of}-pod-uid`, {
+    metadata: storedMetadata(isTarget ? TARGET_POD : SOURCE_POD, `${of}-pod-uid`, {
       labels: {
         [APP_LABEL]: LAUNCHER_APP,
         [CREATED_BY_LABEL]: VMI_UID,
@@ -127,7 +127,7 @@ export function aStateClaim(of: 'source' | 'target', meta: ObjectMeta = {}): Sto
   return {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
-    metadata: stored(name, `${of}-claim-uid`, { ownerReferences: [ofVm], ...marks, ...meta }),
+    metadata: storedMetadata(name, `${of}-claim-uid`, { ownerReferences: [ofVm], ...marks, ...meta }),
     spec: {
       storageClassName: 'local',
       volumeMode: 'Filesystem',
@@ -142,7 +142,7 @@ export function aDiskClaim(): Stored<PersistentVolumeClaim> {
   return {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
-    metadata: stored('db-root', 'root-claim-uid'),
+    metadata: storedMetadata('db-root', 'root-claim-uid'),
     spec: { accessModes: ['ReadWriteOnce'], volumeName: 'pv-root' },
     status: { phase: 'Bound' },
   };
@@ -153,7 +153,7 @@ export function aVolume(annotations: Record<string, string> = {}): Stored<Persis
     apiVersion: 'v1',
     kind: 'PersistentVolume',
     metadata: {
-      ...stored('pv-root', 'pv-uid'),
+      ...storedMetadata('pv-root', 'pv-uid'),
       namespace: undefined,
       annotations: { [VOLUME_NODE_ANNOTATION]: SOURCE, ...annotations },
     },
@@ -212,7 +212,7 @@ export function aWorld(more: Partial<MigrationWorld> = {}): MigrationWorld {
 const at = (...phases: string[]) => phases.map((phase) => ({ phase, phaseTransitionTimestamp: NOW }));
 
 /** Builds the world of a migration whose target claim and pod exist. */
-export function begun(more: Partial<MigrationWorld> = {}, meta: ObjectMeta = {}): MigrationWorld {
+export function aBegunWorld(more: Partial<MigrationWorld> = {}, meta: ObjectMeta = {}): MigrationWorld {
   const status: MigrationStatus = {
     phase: 'Scheduling',
     phaseTransitionTimestamps: at('Pending', 'Scheduling'),
@@ -223,7 +223,7 @@ export function begun(more: Partial<MigrationWorld> = {}, meta: ObjectMeta = {})
 }
 
 /** Builds the world of a migration that is announced to the agents. */
-export function announced(
+export function anAnnouncedWorld(
   more: Partial<MigrationWorld> & { readonly vmiStatus?: VmiStatus } = {},
   meta: ObjectMeta = {},
 ): MigrationWorld {
@@ -234,7 +234,7 @@ export function announced(
     migrationState: ANNOUNCED,
   };
   const finalizers = [MIGRATION_POD_FINALIZER];
-  return begun({
+  return aBegunWorld({
     migration: aMigration(status, meta),
     vmi: aVmi({ migrationState: ANNOUNCED, ...vmiStatus }),
     sourcePod: aPod('source', {}, { finalizers }),

@@ -1,5 +1,6 @@
 /**
- * Every combination of modes gets a new target claim, as the seed requires (M3, M4: upstream reuses the source claim).
+ * Tests that every combination of modes gets a new target claim, as seed 001 requires (docs/seeds.md). KubeVirt reuses
+ * the source claim in the cases M3 and M4 of its own tests.
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

@@ -1,5 +1,6 @@
 /**
- * Tests the claim of persistent state: S9 and S11 of facts/kubevirt.md 7.2, with the name and annotation of the seed.
+ * Tests the claim of persistent state: the cases S9 and S11 of KubeVirt's own tests, with the name and annotation that
+ * seed 001 requires (docs/seeds.md).
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

@@ -1,6 +1,6 @@
 /**
- * Tests the storage of persistent state. S1 to S8 are rows of facts/kubevirt.md 7.2; if upstream differs, the seed
- * wins:
+ * Tests the storage of persistent state. S1 to S8 are the cases of KubeVirt's own tests. Where seed 001
+ * (docs/seeds.md) differs from KubeVirt, we follow the seed:
  *
  *   S1  a configured class without a profile   upstream ReadWriteMany, here ReadWriteOnce; and it must exist
  *   S6  Filesystem with both access modes      upstream ReadWriteMany, here ReadWriteOnce

@@ -89,7 +89,7 @@ function snapshotVmOf({ metadata, spec, status }: Stored<VirtualMachine>): Snaps
   };
 }
 
-/** Returns the record if it belongs to this VM and is not vanishing. */
+/** Returns the record if it belongs to this VM and is not being removed. */
 function snapshotIdentityOf({ vm, identity }: HeldVm): SnapshotIdentity | undefined {
   if (identity === undefined || isBeingRemoved(identity)) return undefined;
   const owner = controllerUid(identity);

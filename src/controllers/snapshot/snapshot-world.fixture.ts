@@ -17,7 +17,7 @@ export const CREATED_MS = Date.parse(CREATED);
 export const UUID = '0c53b12d-8ce6-44d9-9e1b-6b1a0a3b2a10';
 export const DELETED = { deletionTimestamp: CREATED };
 
-function stored(name: string, uid: string, metadata: ObjectMeta = {}) {
+function storedMetadata(name: string, uid: string, metadata: ObjectMeta = {}) {
   return { namespace: 'ns', resourceVersion: '1', creationTimestamp: CREATED, ...metadata, name, uid };
 }
 
@@ -30,7 +30,7 @@ export function aSnapshot(
   return {
     apiVersion: 'snapshot.kubevirt.io/v1beta1',
     kind: 'VirtualMachineSnapshot',
-    metadata: stored('snap', 'snap-uid', { finalizers: [VM_SNAPSHOT_FINALIZER], ...metadata }),
+    metadata: storedMetadata('snap', 'snap-uid', { finalizers: [VM_SNAPSHOT_FINALIZER], ...metadata }),
     spec: { source: { apiGroup: 'kubevirt.io', kind: 'VirtualMachine', name: 'db' }, ...spec },
     ...(status === undefined ? {} : { status }),
   };
@@ -49,7 +49,7 @@ export function aVm(
   return {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachine',
-    metadata: stored('db', metadata.uid ?? 'vm-uid', { labels: { app: 'db' }, generation: 3, ...metadata }),
+    metadata: storedMetadata('db', metadata.uid ?? 'vm-uid', { labels: { app: 'db' }, generation: 3, ...metadata }),
     spec: { runStrategy: 'Always', template: { spec: { domain: { firmware: { uuid: UUID } }, volumes } } },
     status,
   };
@@ -64,7 +64,7 @@ export function aVmi(
   return {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachineInstance',
-    metadata: stored('db', 'vmi-uid', { ownerReferences: [vmOwner], ...metadata }),
+    metadata: storedMetadata('db', 'vmi-uid', { ownerReferences: [vmOwner], ...metadata }),
     spec: { domain: {}, volumes },
     status: { phase, ...status },
   };
@@ -80,7 +80,7 @@ export function aRecord(metadata: ObjectMeta = {}, status: IdentityStatus = {}):
   return {
     apiVersion: 'identity.selfsame.io/v1',
     kind: 'VirtualMachineIdentity',
-    metadata: stored('db', 'record-uid', { ownerReferences: [vmOwner], ...metadata }),
+    metadata: storedMetadata('db', 'record-uid', { ownerReferences: [vmOwner], ...metadata }),
     spec: { firmware: { uuid: UUID, serial: 's1' } },
     status: { machine: { type: 'pc-q35-7.2' }, ...status },
   };
@@ -94,7 +94,7 @@ export function aClaim(
   return {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
-    metadata: stored(name, `${name}-uid`, metadata),
+    metadata: storedMetadata(name, `${name}-uid`, metadata),
     spec: { accessModes: ['ReadWriteOnce'], ...(phase === 'Bound' ? { volumeName: `pv-${name}` } : {}) },
     status: { phase },
   };
@@ -104,7 +104,7 @@ export function aPersistentVolume(claim: string, driver = 'local.selfsame.io'): 
   return {
     apiVersion: 'v1',
     kind: 'PersistentVolume',
-    metadata: { ...stored(`pv-${claim}`, `pv-${claim}-uid`), namespace: undefined },
+    metadata: { ...storedMetadata(`pv-${claim}`, `pv-${claim}-uid`), namespace: undefined },
     spec: {
       capacity: { storage: '1Gi' },
       accessModes: ['ReadWriteOnce'],
@@ -122,7 +122,7 @@ export function aClass(
   return {
     apiVersion: 'snapshot.storage.k8s.io/v1',
     kind: 'VolumeSnapshotClass',
-    metadata: { ...stored(name, `${name}-uid`, { annotations }), namespace: undefined },
+    metadata: { ...storedMetadata(name, `${name}-uid`, { annotations }), namespace: undefined },
     driver,
     deletionPolicy: 'Delete',
   };
@@ -132,7 +132,7 @@ export function aRestore(status: VirtualMachineRestore['status'] = {}): Stored<V
   return {
     apiVersion: 'snapshot.kubevirt.io/v1beta1',
     kind: 'VirtualMachineRestore',
-    metadata: stored('restore', 'restore-uid'),
+    metadata: storedMetadata('restore', 'restore-uid'),
     spec: { target: { kind: 'VirtualMachine', name: 'db' }, virtualMachineSnapshotName: 'snap' },
     status,
   };

@@ -25,7 +25,7 @@ export function aClaim({
   return {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
-    metadata: { ...stored('disk', 'u1'), namespace: 'default', resourceVersion: '5', annotations },
+    metadata: { ...storedMetadata('disk', 'u1'), namespace: 'default', resourceVersion: '5', annotations },
     spec: { accessModes: ['ReadWriteOnce'], storageClassName: 'local', resources, ...spec },
     status: status ?? { phase: 'Pending' },
   };
@@ -40,7 +40,7 @@ export function aClass(more: Partial<StorageClass> = {}): Stored<StorageClass> {
     allowVolumeExpansion: true,
     parameters: { scope: 'node' },
     ...more,
-    metadata: stored('local', 'c'),
+    metadata: storedMetadata('local', 'c'),
   };
 }
 
@@ -60,7 +60,7 @@ export function aVolume(overrides: VolumeOverrides = {}): Stored<PersistentVolum
   const built = buildLocalVolume(aClaim(), storageClass, 'node-1', copy);
   return {
     ...built,
-    metadata: { ...built.metadata, ...stored('pvc-u1', 'v'), ...metadata },
+    metadata: { ...built.metadata, ...storedMetadata('pvc-u1', 'v'), ...metadata },
     spec: { ...built.spec, ...spec },
     ...(status === undefined ? {} : { status }),
   };
@@ -76,7 +76,7 @@ export function aSnapshot({ metadata, spec, status }: SnapshotOverrides = {}): S
   return {
     apiVersion: 'snapshot.storage.k8s.io/v1',
     kind: 'VolumeSnapshot',
-    metadata: { ...stored('snap', 's1'), namespace: 'default', ...metadata },
+    metadata: { ...storedMetadata('snap', 's1'), namespace: 'default', ...metadata },
     spec: spec ?? { source: { persistentVolumeClaimName: 'disk' }, volumeSnapshotClassName: 'local' },
     ...(status === undefined ? {} : { status }),
   };
@@ -94,7 +94,7 @@ export function aContent({ metadata, spec, status }: ContentOverrides = {}): Sto
     apiVersion: 'snapshot.storage.k8s.io/v1',
     kind: 'VolumeSnapshotContent',
     metadata: {
-      ...stored('snapcontent-s1', 'c1'),
+      ...storedMetadata('snapcontent-s1', 'c1'),
       annotations: { 'selfsame.io/snapshot-node': 'node-1' },
       finalizers: ['selfsame.io/snapshot-data'],
       ...metadata,
@@ -117,6 +117,6 @@ export function describePlan({ changes, events = [] }: Plan): string[] {
   return [...changes.map((change) => `${change.do} ${change.type.kind}`), ...events.map(({ reason }) => reason)];
 }
 
-function stored(name: string, uid: string): Stored['metadata'] {
+function storedMetadata(name: string, uid: string): Stored['metadata'] {
   return { name, uid, resourceVersion: '1', creationTimestamp: NOW };
 }

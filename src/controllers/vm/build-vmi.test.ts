@@ -87,7 +87,7 @@ const grown = {
   domain: { machine: { type: 'pc-q35-7.2' }, firmware: { uuid: UUID, serial: 's1' }, cpu: { cores: 4 } },
 };
 
-const sized = (size: string, uuid: string, macAddress: string): Partial<VmiSpec> => ({
+const specWithSize = (size: string, uuid: string, macAddress: string): Partial<VmiSpec> => ({
   domain: {
     memory: { guest: size },
     resources: { requests: { memory: size } },
@@ -98,7 +98,7 @@ const sized = (size: string, uuid: string, macAddress: string): Partial<VmiSpec>
   volumes: [{ name: 'a', emptyDisk: { capacity: size } }],
 });
 
-/** Nothing that came with hotplug. */
+/** A spec without the fields that were added for hotplug. */
 const OLD: VmiSpec = {
   domain: {
     machine: { type: 'pc-q35-7.2' },
@@ -167,15 +167,15 @@ const restarts: Record<string, { world: ReturnType<typeof aWorld>; want: boolean
   },
   'another notation of the same value needs no restart': {
     world: aWorld({
-      vm: aVm({ template: sized('1024Mi', UUID.toUpperCase(), '02:00:00:00:00:AB') }),
-      vmi: aVmi('Running', { vm: aVm({ template: sized('1Gi', UUID, '02:00:00:00:00:ab') }) }),
+      vm: aVm({ template: specWithSize('1024Mi', UUID.toUpperCase(), '02:00:00:00:00:AB') }),
+      vmi: aVmi('Running', { vm: aVm({ template: specWithSize('1Gi', UUID, '02:00:00:00:00:ab') }) }),
     }),
     want: false,
   },
   'another size needs a restart': {
     world: aWorld({
-      vm: aVm({ template: sized('1025Mi', UUID, '02:00:00:00:00:ab') }),
-      vmi: aVmi('Running', { vm: aVm({ template: sized('1Gi', UUID, '02:00:00:00:00:ab') }) }),
+      vm: aVm({ template: specWithSize('1025Mi', UUID, '02:00:00:00:00:ab') }),
+      vmi: aVmi('Running', { vm: aVm({ template: specWithSize('1Gi', UUID, '02:00:00:00:00:ab') }) }),
     }),
     want: true,
   },

@@ -14,7 +14,7 @@ import type { ObjectMeta, Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 import type { Change } from '#runtime/plan.ts';
 
-const shown = (change: Change): string => `${change.do} ${change.type.kind}`;
+const describeChange = (change: Change): string => `${change.do} ${change.type.kind}`;
 
 interface Case {
   readonly world: Partial<VmWorld>;
@@ -201,7 +201,7 @@ const cases: Record<string, Case> = {
 for (const [name, { world, want, status = true }] of Object.entries(cases)) {
   test(name, () => {
     const plan = decideVm(aWorld(world));
-    assert.deepEqual(plan.changes.map(shown), want);
+    assert.deepEqual(plan.changes.map(describeChange), want);
     assert.equal(plan.status !== undefined, status);
   });
 }

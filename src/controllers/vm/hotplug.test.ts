@@ -5,7 +5,7 @@ import { concludeVm, decideVm } from '#controllers/vm/decide-vm.ts';
 import { planHotplug } from '#controllers/vm/hotplug.ts';
 import { requiresRestart } from '#controllers/vm/restart-required.ts';
 import {
-  data,
+  claimDisk,
   nic,
   template,
   type Scene,
@@ -22,7 +22,7 @@ import { applyJsonPatch } from '#kube/json-patch.ts';
 test('a write requires the lists that were read', () => {
   const { vmi, ...world } = worldOf({
     runs: [root],
-    template: [root, data('a'), nic('n', { macAddress: '02:00:00:00:00:01' })],
+    template: [root, claimDisk('a'), nic('n', { macAddress: '02:00:00:00:00:01' })],
   });
   const [change] = planHotplug({ ...world, vmi })?.changes ?? [];
   assert.ok(vmi !== undefined && change?.do === 'patch');
@@ -38,7 +38,7 @@ test('a write requires the lists that were read', () => {
   for (const spec of Object.values(others)) assert.throws(() => applyJsonPatch({ ...vmi, spec }, body), /test/i);
 });
 
-const asked: Scene = { runs: [root], template: [root, data('a')] };
+const asked: Scene = { runs: [root], template: [root, claimDisk('a')] };
 const worlds: Record<string, VmWorld> = {
   'while the VM is held': worldOf(asked, { lock: { kind: 'snapshot', name: 'nightly' } }),
   'into an instance under deletion': worldOf(asked, {

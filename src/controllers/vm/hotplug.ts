@@ -28,7 +28,7 @@ export interface DeviceSteps {
   readonly interfaces: InterfaceSteps;
   /** Names of volumes that were plugged into the instance for this run only. */
   readonly ephemeral: readonly string[];
-  /** Names of ephemeral volumes that the template has, too, by now. */
+  /** Names of ephemeral volumes that have since been added to the template as well. */
   readonly persisted: readonly string[];
 }
 

@@ -10,7 +10,7 @@ import { aVm, aVmi, DELETED } from '#controllers/vm/vm-world.fixture.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 
 const reference = { apiGroup: 'kubevirt.io', kind: 'VirtualMachine', name: 'db' };
-const stored = (name: string, minute: number, metadata: ObjectMeta) => ({
+const storedMetadata = (name: string, minute: number, metadata: ObjectMeta) => ({
   namespace: 'ns',
   name,
   uid: `${name}-uid`,
@@ -28,7 +28,7 @@ function aSnapshot(
   return {
     apiVersion: 'snapshot.kubevirt.io/v1beta1',
     kind: 'VirtualMachineSnapshot',
-    metadata: stored(name, minute, metadata),
+    metadata: storedMetadata(name, minute, metadata),
     spec: { source: reference },
     ...(status === undefined ? {} : { status }),
   };
@@ -38,7 +38,7 @@ function aRestore(name: string, minute: number, metadata: ObjectMeta = {}): Stor
   return {
     apiVersion: 'snapshot.kubevirt.io/v1beta1',
     kind: 'VirtualMachineRestore',
-    metadata: stored(name, minute, metadata),
+    metadata: storedMetadata(name, minute, metadata),
     spec: { target: reference, virtualMachineSnapshotName: 's' },
     status: { targetUID: 'vm-uid' },
   };

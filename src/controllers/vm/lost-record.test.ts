@@ -9,7 +9,16 @@ import type { RunStrategy, VmStatus } from '#api/virtual-machine/schema.ts';
 import { decideVm } from '#controllers/vm/decide-vm.ts';
 import { knownIdentity, recordIdentity } from '#controllers/vm/identity.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
-import { aRecord, aVm, aVmi, aWorld, CONFIGURATION, DELETED, RAN, UUID } from '#controllers/vm/vm-world.fixture.ts';
+import {
+  aRecord,
+  aVm,
+  aVmi,
+  aWorld,
+  CONFIGURATION,
+  DELETED,
+  STATUS_AFTER_RUN,
+  UUID,
+} from '#controllers/vm/vm-world.fixture.ts';
 
 const DEVICES = [{ id: 'nic-default', type: 'interface', device: 'virtio' }];
 const MAC = '02:00:00:00:00:07';
@@ -87,7 +96,7 @@ const cases: Record<string, Case> = {
     reason: 'DecisionRequired',
   },
   'an instance that has ended has no addresses': {
-    world: { vm: lostVm('Manual'), vmi: aVmi('Succeeded', { status: RAN }), ...nothing, ...empty },
+    world: { vm: lostVm('Manual'), vmi: aVmi('Succeeded', { status: STATUS_AFTER_RUN }), ...nothing, ...empty },
     changes: [],
     reason: 'DecisionRequired',
   },

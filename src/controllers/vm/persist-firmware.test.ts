@@ -1,5 +1,6 @@
 /**
- * Rows of the seed's table (000) and cases U3 to U11 of KubeVirt's acceptance list, as far as this controller decides.
+ * Tests the rows of the scenario table of seed 000 (docs/seeds.md), and the cases U3 to U11 of KubeVirt's own tests, as
+ * far as this controller decides them.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -34,7 +35,7 @@ function recordOf(vm: Stored<VirtualMachine>, firmware: IdentitySpec['firmware']
   return { ...aRecord(vm), spec: { ...aRecord(vm).spec, firmware } };
 }
 
-const running = (firmware: Firmware) => aVmi('Running', { vm: vmWith(firmware, 'Always') });
+const aRunningVmi = (firmware: Firmware) => aVmi('Running', { vm: vmWith(firmware, 'Always') });
 
 function vmPatches(changes: readonly Change[]): PatchChange[] {
   return changes.filter((change) => change.do === 'patch').filter(({ type }) => type === VIRTUAL_MACHINES);
@@ -84,7 +85,7 @@ const cases: Record<string, Case> = {
   },
   'row 2: a stopped VM with a uuid is left alone': { world: { vm: vmWith({ uuid: UUID }) }, want: undefined },
   'row 3: a running VM without a uuid gets the uuid of its instance': {
-    world: { vm: alwaysBare, identity: recordOf(alwaysBare, {}), vmi: running({ uuid: LEGACY }) },
+    world: { vm: alwaysBare, identity: recordOf(alwaysBare, {}), vmi: aRunningVmi({ uuid: LEGACY }) },
     want: [{ uuid: LEGACY }, BY_INSTANCE!],
   },
   'row 3: a running VM gets the legacy uuid if its instance has none': {
@@ -95,7 +96,7 @@ const cases: Record<string, Case> = {
     world: {
       vm: vmWith({ uuid: OTHER }, 'Always'),
       identity: aRecord(vmWith({ uuid: UUID })),
-      vmi: running({ uuid: UUID }),
+      vmi: aRunningVmi({ uuid: UUID }),
     },
     want: undefined,
   },
@@ -113,7 +114,7 @@ const cases: Record<string, Case> = {
     world: {
       vm: alwaysBare,
       identity: recordOf(alwaysBare, { uuid: UUID, serial: 's1' }),
-      vmi: running({ uuid: OTHER, serial: 's2' }),
+      vmi: aRunningVmi({ uuid: OTHER, serial: 's2' }),
     },
     want: [{ uuid: UUID, serial: 's1' }, BY_RECORD!],
   },
@@ -121,7 +122,7 @@ const cases: Record<string, Case> = {
     world: {
       vm: alwaysBare,
       identity: recordOf(alwaysBare, { uuid: UUID }),
-      vmi: running({ uuid: UUID, serial: 's2' }),
+      vmi: aRunningVmi({ uuid: UUID, serial: 's2' }),
     },
     want: [{ uuid: UUID, serial: 's2' }, BY_RECORD!],
   },
@@ -193,7 +194,7 @@ test('a start writes the uuid before it creates the instance, if nothing else is
 });
 
 test('an unwanted instance is stopped and a lost record is created before the uuid is written', () => {
-  const vmi = running({ uuid: LEGACY });
+  const vmi = aRunningVmi({ uuid: LEGACY });
   const first = (world: Partial<VmWorld>) => {
     const [change] = decideVm(aWorld(world)).changes;
     return change && `${change.do} ${change.type.kind}`;
@@ -247,7 +248,7 @@ test('U8, U9: an instance has the uuid of the template, otherwise the legacy uui
 
 const restarts: Record<string, [VmWorld, boolean]> = {
   'U10: no restart is required before the uuid is written': [
-    aWorld({ vm: alwaysBare, vmi: running({ uuid: LEGACY }) }),
+    aWorld({ vm: alwaysBare, vmi: aRunningVmi({ uuid: LEGACY }) }),
     false,
   ],
   'U10: no restart is required after the uuid is written': [
@@ -256,20 +257,20 @@ const restarts: Record<string, [VmWorld, boolean]> = {
         ...vmWith({ uuid: LEGACY }, 'Always', { generation: 2 }),
         status: { conditions: [{ type: 'RestartRequired', status: 'True' }] },
       },
-      vmi: running({ uuid: LEGACY }),
+      vmi: aRunningVmi({ uuid: LEGACY }),
     }),
     false,
   ],
   'U10: no restart is required for a uuid that only the instance has': [
-    aWorld({ vm: alwaysBare, identity: recordOf(alwaysBare, {}), vmi: running({ uuid: UUID, serial: 's1' }) }),
+    aWorld({ vm: alwaysBare, identity: recordOf(alwaysBare, {}), vmi: aRunningVmi({ uuid: UUID, serial: 's1' }) }),
     false,
   ],
   'U10: no restart is required for the same uuid in upper case': [
-    aWorld({ vm: vmWith({ uuid: UUID.toUpperCase() }, 'Always'), vmi: running({ uuid: UUID }) }),
+    aWorld({ vm: vmWith({ uuid: UUID.toUpperCase() }, 'Always'), vmi: aRunningVmi({ uuid: UUID }) }),
     false,
   ],
   'U11: a restart is required for another uuid': [
-    aWorld({ vm: vmWith({ uuid: OTHER }, 'Always'), vmi: running({ uuid: UUID }) }),
+    aWorld({ vm: vmWith({ uuid: OTHER }, 'Always'), vmi: aRunningVmi({ uuid: UUID }) }),
     true,
   ],
 };

@@ -8,7 +8,7 @@ import { aRecord, aVm, aWorld } from '#controllers/vm/vm-world.fixture.ts';
 
 const OWN = startedMark(aVm().metadata);
 const ORIGINAL = startedMark({ ...aVm().metadata, uid: 'original' });
-const restored = (annotations: Record<string, string> = {}) =>
+const aRestoredVm = (annotations: Record<string, string> = {}) =>
   aVm({ metadata: { annotations: { [STARTED_ANNOTATION]: ORIGINAL, ...annotations } } });
 const unmarked = aVm({ metadata: { annotations: { [STARTED_ANNOTATION]: '' } } });
 const snapshot = {
@@ -21,16 +21,16 @@ const cases: Record<string, { world: Partial<VmWorld>; want: string | undefined 
   'the first start marks the VM': { world: { vm: unmarked, identity: undefined }, want: OWN },
   'a VM with its own mark is not written again': { world: {}, want: undefined },
   'a restored VM keeps the mark of its original until it has a record': {
-    world: { vm: restored(), identity: undefined, lostRecord: {} },
+    world: { vm: aRestoredVm(), identity: undefined, lostRecord: {} },
     want: undefined,
   },
   'a restored VM keeps it until the record is rebuilt': {
-    world: { vm: restored(), identity: aRecord(), lostRecord: { snapshot } },
+    world: { vm: aRestoredVm(), identity: aRecord(), lostRecord: { snapshot } },
     want: undefined,
   },
-  'a restored VM gets its own mark once its record is complete': { world: { vm: restored() }, want: OWN },
+  'a restored VM gets its own mark once its record is complete': { world: { vm: aRestoredVm() }, want: OWN },
   'a restored VM gets its own mark once a new layout is accepted and its record exists': {
-    world: { vm: restored({ [NEW_LAYOUT_ANNOTATION]: 'original' }), identity: aRecord(), lostRecord: {} },
+    world: { vm: aRestoredVm({ [NEW_LAYOUT_ANNOTATION]: 'original' }), identity: aRecord(), lostRecord: {} },
     want: OWN,
   },
 };

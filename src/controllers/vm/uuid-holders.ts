@@ -22,7 +22,7 @@ export class UuidHolders {
   readonly #held = new Map<string, string[]>();
   #sharing = 0;
 
-  /** The number of VMs whose uuid another VM has, too. */
+  /** The number of VMs that share their uuid with another VM. */
   get sharingCount(): number {
     return this.#sharing;
   }

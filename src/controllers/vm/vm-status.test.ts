@@ -3,7 +3,17 @@ import { test } from 'node:test';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import type { PrintableStatus, VmStatus } from '#api/virtual-machine/schema.ts';
 import { backoffSeconds, startFailureOf } from '#controllers/vm/start-failure.ts';
-import { aRecord, aVm, aVmi, aWorld, DELETED, NOW, NOW_MS, RAN, UUID } from '#controllers/vm/vm-world.fixture.ts';
+import {
+  aRecord,
+  aVm,
+  aVmi,
+  aWorld,
+  DELETED,
+  NOW,
+  NOW_MS,
+  STATUS_AFTER_RUN,
+  UUID,
+} from '#controllers/vm/vm-world.fixture.ts';
 import type { UuidSharers } from '#controllers/vm/uuid-holders.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { vmStatusOf } from '#controllers/vm/vm-status.ts';
@@ -74,7 +84,7 @@ const printableCases: Record<string, [PrintableStatus, Partial<VmWorld>]> = {
   'a VM that is about to get an instance': ['Starting', {}],
   'a VM that failed to start': ['CrashLoopBackOff', { vm: aVm({ status: { startFailure: failure } }) }],
   'a VM whose instance failed to start': ['CrashLoopBackOff', { vmi: aVmi('Failed') }],
-  'a VM whose instance ran and failed': ['Stopped', { vmi: aVmi('Failed', { status: RAN }) }],
+  'a VM whose instance ran and failed': ['Stopped', { vmi: aVmi('Failed', { status: STATUS_AFTER_RUN }) }],
   'a halted VM': [
     'Stopped',
     { vm: aVm({ runStrategy: 'Halted' }), claims: [{ name: 'root', claim: claim('Pending') }] },
@@ -286,7 +296,7 @@ test('an instance that never ran counts as one more failure, once', () => {
 
 test('an instance that ran, and a strategy that does not start by itself, reset the failures', () => {
   const status = { startFailure: failure };
-  const vmi = aVmi('Failed', { status: RAN });
+  const vmi = aVmi('Failed', { status: STATUS_AFTER_RUN });
   assert.equal(startFailureOf(aWorld({ vm: aVm({ status }), vmi })), undefined);
   assert.equal(startFailureOf(aWorld({ vm: aVm({ status }), vmi: aVmi('Running') })), undefined);
   assert.equal(startFailureOf(aWorld({ vm: aVm({ status, runStrategy: 'Manual' }) })), undefined);

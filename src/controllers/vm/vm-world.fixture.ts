@@ -93,4 +93,6 @@ export function aWorld(overrides: Partial<VmWorld> = {}): VmWorld {
 
 export const DELETED = { deletionTimestamp: NOW };
 /** The status of an instance that has run. */
-export const RAN: VmiStatus = { phaseTransitionTimestamps: [{ phase: 'Running', phaseTransitionTimestamp: NOW }] };
+export const STATUS_AFTER_RUN: VmiStatus = {
+  phaseTransitionTimestamps: [{ phase: 'Running', phaseTransitionTimestamp: NOW }],
+};

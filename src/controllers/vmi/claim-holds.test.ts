@@ -34,11 +34,11 @@ function user({
   return { vmi, nodeExists: true, ...(hasPod ? { pod: { ...pod, spec: { ...pod.spec, volumes } } } : {}) };
 }
 
-const reported = (claimName: string): VmiStatus => ({
+const statusWithClaim = (claimName: string): VmiStatus => ({
   volumeStatus: [{ name: 'd', hotplugVolume: {}, persistentVolumeClaimInfo: { claimName } }],
 });
 /** Returns an instance whose spec no longer has the claim. */
-const detaching = (status: VmiStatus): ClaimUser => ({
+const aDetachingUser = (status: VmiStatus): ClaimUser => ({
   vmi: aVmi({ status: { phase: 'Running', ...status } }),
   pod: aPod(),
   nodeExists: true,
@@ -61,25 +61,25 @@ const cases: Record<string, { users: readonly ClaimUser[]; meta: ObjectMeta; wan
     want: undefined,
   },
   'a claim that the guest has not released stays held': {
-    users: [detaching(reported('data'))],
+    users: [aDetachingUser(statusWithClaim('data'))],
     meta: HELD,
     want: undefined,
   },
   'a claim that the guest has not released is held although the disk has another claim by now': {
-    users: [detaching(reported('data'))],
+    users: [aDetachingUser(statusWithClaim('data'))],
     meta: FREE,
     want: 'hold',
   },
-  'a claim that the guest has released is released': { users: [detaching({})], meta: HELD, want: 'release' },
+  'a claim that the guest has released is released': { users: [aDetachingUser({})], meta: HELD, want: 'release' },
   'a claim is released when the instance is gone': { users: [], meta: HELD, want: 'release' },
   'a claim is released after the end of the guest': {
     users: [user({ status: { phase: 'Failed' } })],
     meta: HELD,
     want: 'release',
   },
-  'a claim that another guest uses stays held': { users: [detaching({}), user()], meta: HELD, want: undefined },
+  'a claim that another guest uses stays held': { users: [aDetachingUser({}), user()], meta: HELD, want: undefined },
   'a claim stays held if the pod is gone but not the guest': {
-    users: [user({ hasPod: false, status: reported('data') })],
+    users: [user({ hasPod: false, status: statusWithClaim('data') })],
     meta: HELD,
     want: undefined,
   },

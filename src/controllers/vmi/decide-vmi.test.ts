@@ -12,7 +12,7 @@ import type { Plan } from '#runtime/plan.ts';
 const LATER = '2030-01-01T00:01:00Z';
 const ready: Condition[] = [{ type: 'Ready', status: 'True' }];
 const evicted: Condition = { type: 'DisruptionTarget', status: 'True', reason: 'DeletionByTaintManager' };
-const running = () => aPod({ phase: 'Running', nodeName: 'node-1', conditions: ready });
+const aRunningPod = () => aPod({ phase: 'Running', nodeName: 'node-1', conditions: ready });
 const inPhase = (phase: VmiPhase, more: VmiStatus = {}) => aVmi({ status: { phase, ...more } });
 const onClaim = { volumes: [{ name: 'root', persistentVolumeClaim: { claimName: 'disk' } }] };
 const optionalSpec = {
@@ -35,7 +35,7 @@ describe('the phase', () => {
     'is Pending before there is a pod': { world: {}, want: ['Pending'] },
     'is Scheduling while the pod has no node': { world: { pod: aPod() }, want: ['Scheduling'] },
     'is Scheduled on a node': { world: { pod: aPod({ nodeName: 'a' }) }, want: ['Scheduled'] },
-    'is Running when the pod is ready': { world: { pod: running() }, want: ['Running'] },
+    'is Running when the pod is ready': { world: { pod: aRunningPod() }, want: ['Running'] },
     'does not go back': {
       world: { vmi: inPhase('Running'), pod: aPod({ phase: 'Running', nodeName: 'a' }) },
       want: ['Running'],
@@ -46,7 +46,7 @@ describe('the phase', () => {
       want: ['Failed', 'Killed'],
     },
     'does not change after the end': {
-      world: { vmi: inPhase('Succeeded'), pod: running() },
+      world: { vmi: inPhase('Succeeded'), pod: aRunningPod() },
       want: ['Succeeded'],
     },
     'keeps its reason after the end': {
@@ -131,7 +131,7 @@ describe('the changes', () => {
           meta: { labels: { 'kubevirt.io/nodeName': 'node-1' } },
           status: { phase: 'Running' },
         }),
-        pod: running(),
+        pod: aRunningPod(),
         claims: new Map(),
       }),
       want: [],
@@ -141,13 +141,16 @@ describe('the changes', () => {
       want: ['create Pod'],
     },
     'do not create a second pod': { world: aWorld({ vmi: inPhase('Scheduling') }), want: [] },
-    'label the instance with its node': { world: aWorld({ pod: running() }), want: ['patch VirtualMachineInstance'] },
+    'label the instance with its node': {
+      world: aWorld({ pod: aRunningPod() }),
+      want: ['patch VirtualMachineInstance'],
+    },
     'label the instance once': {
-      world: aWorld({ vmi: aVmi({ meta: { labels: { 'kubevirt.io/nodeName': 'node-1' } } }), pod: running() }),
+      world: aWorld({ vmi: aVmi({ meta: { labels: { 'kubevirt.io/nodeName': 'node-1' } } }), pod: aRunningPod() }),
       want: [],
     },
     'delete the pod of an instance under deletion': {
-      world: aWorld({ vmi: aVmi(underDeletion), pod: running() }),
+      world: aWorld({ vmi: aVmi(underDeletion), pod: aRunningPod() }),
       want: ['delete Pod'],
     },
     'wait for the pod of an instance under deletion': {
@@ -178,8 +181,8 @@ describe('the changes', () => {
 
 describe('the status', () => {
   it('is the same if nothing has changed', () => {
-    const first = statusOf(decideVmi(aWorld({ pod: running() })));
-    const again = statusOf(decideVmi(aWorld({ vmi: aVmi({ status: first }), pod: running(), now: LATER })));
+    const first = statusOf(decideVmi(aWorld({ pod: aRunningPod() })));
+    const again = statusOf(decideVmi(aWorld({ vmi: aVmi({ status: first }), pod: aRunningPod(), now: LATER })));
     assert.deepEqual(again, first);
   });
   it('keeps the fields of the node agent', () => {
@@ -190,19 +193,19 @@ describe('the status', () => {
       deviceHash: 'h',
       conditions: [paused],
     };
-    const next = statusOf(decideVmi(aWorld({ vmi: aVmi({ status }), pod: running() })));
+    const next = statusOf(decideVmi(aWorld({ vmi: aVmi({ status }), pod: aRunningPod() })));
     assert.deepEqual([next.machine, next.deviceHash, next.conditions?.[0]], [{ type: 'pc-q35-7.2' }, 'h', paused]);
   });
   it('is not ready while the guest is paused', () => {
     const paused = { type: 'Paused', status: 'True' as const, lastTransitionTime: NOW };
     const status: VmiStatus = { phase: 'Running', conditions: [paused] };
     const { reason, message } =
-      conditionOf(decideVmi(aWorld({ vmi: aVmi({ status }), pod: running() })), 'Ready') ?? {};
+      conditionOf(decideVmi(aWorld({ vmi: aVmi({ status }), pod: aRunningPod() })), 'Ready') ?? {};
     assert.deepEqual([reason, message], ['GuestNotRunning', 'Guest VM is paused']);
   });
   it('records each phase with its time', () => {
     const first = statusOf(decideVmi(aWorld()));
-    const next = statusOf(decideVmi(aWorld({ vmi: aVmi({ status: first }), pod: running(), now: LATER })));
+    const next = statusOf(decideVmi(aWorld({ vmi: aVmi({ status: first }), pod: aRunningPod(), now: LATER })));
     assert.deepEqual(next.phaseTransitionTimestamps, [
       { phase: 'Pending', phaseTransitionTimestamp: NOW },
       { phase: 'Running', phaseTransitionTimestamp: LATER },
@@ -213,7 +216,7 @@ describe('the status', () => {
     const compute = { name: 'compute', image: 'x', imageID: '', ready: false, restartCount: 0, state: { waiting } };
     const plan = decideVmi(aWorld({ pod: aPod({ nodeName: 'a', containerStatuses: [compute] }) }));
     assert.equal(conditionOf(plan, 'Synchronized')?.reason, 'ErrImagePull');
-    const next = decideVmi(aWorld({ vmi: aVmi({ status: statusOf(plan) }), pod: running() }));
+    const next = decideVmi(aWorld({ vmi: aVmi({ status: statusOf(plan) }), pod: aRunningPod() }));
     assert.equal(conditionOf(next, 'Synchronized'), undefined);
   });
   it('does not report a container that is being created', () => {

@@ -21,7 +21,7 @@ const onNode = (name: string, node: string): ClaimView => {
     volume: { ...volume, spec: { ...volume.spec, csi: { driver: LOCAL_DRIVER, volumeHandle: name } } },
   };
 };
-const shared = (name: string): ClaimView => {
+const aSharedClaim = (name: string): ClaimView => {
   const volume = aVolume(`pv-${name}`);
   return { claim: aClaim(name), volume: { ...volume, spec: { ...volume.spec, accessModes: ['ReadWriteMany'] } } };
 };
@@ -127,7 +127,7 @@ describe('the volumes of the target pod', () => {
   const spec = { domain: disks('root', 'late'), volumes: [claimVolume('root'), claimVolume('late')] };
 
   it('are those of the source pod; hotplugged volumes are hotplugged again, removed ones are gone', () => {
-    const claims = [shared('root-claim'), shared('late-claim')];
+    const claims = [aSharedClaim('root-claim'), aSharedClaim('late-claim')];
     const pod = build({ vmi: { spec }, claims, named: ['root', 'gone'] });
     assert.deepEqual(names(pod), ['root-claim']);
     assert.deepEqual(
@@ -147,7 +147,7 @@ describe('the volumes of the target pod', () => {
       want: ['NotIn node-1'],
     },
     'are not required on the node if all nodes can reach them': {
-      overrides: { vmi: { spec }, claims: [shared('root-claim')], named: ['root'] },
+      overrides: { vmi: { spec }, claims: [aSharedClaim('root-claim')], named: ['root'] },
       want: ['NotIn node-1'],
     },
     'require their node if they cannot be migrated, and the scheduler reports that': {

@@ -34,7 +34,7 @@ const LOCAL: StorageClass = {
 
 const keeper = (status?: VmiStatus) =>
   aVmi({ spec: { domain: { devices: { tpm: { persistent: true } } } }, ...(status && { status }) });
-const marked = (name: string, spec: Partial<PersistentVolumeClaim['spec']> = {}) =>
+const aMarkedClaim = (name: string, spec: Partial<PersistentVolumeClaim['spec']> = {}) =>
   aClaim(name, { metadata: { labels: { [STATE_LABEL]: 'db' } }, spec: { storageClassName: 'local', ...spec } });
 const podWith = (claimName: string): Stored<Pod> => {
   const pod = aPod();
@@ -64,19 +64,19 @@ const nameOf = async (seen: ReturnType<ReturnType<typeof createStateObserver>['o
 };
 
 test('an instance without persistent state needs no claim', async () => {
-  const { states } = await observer([marked('kept')]);
+  const { states } = await observer([aMarkedClaim('kept')]);
   assert.equal(await states.observe(aVmi(), undefined, { signal }), undefined);
 });
 
 test('a cached claim is used, with the binding mode of its class', async () => {
-  const { states } = await observer([marked('kept')]);
+  const { states } = await observer([aMarkedClaim('kept')]);
   const state = await states.observe(keeper(), undefined, { signal });
   assert.ok(state?.kind === 'exists');
   assert.deepEqual([state.claim.metadata.name, state.waitsForConsumer], ['kept', true]);
 });
 
 for (const [name, claim] of Object.entries({
-  'its label': marked('late'),
+  'its label': aMarkedClaim('late'),
   'its annotation': aClaim('late', { metadata: { annotations: { [stateAnnotationOf('db')]: 'true' } } }),
   'its old name': aClaim('persistent-state-for-db'),
 })) {
@@ -108,7 +108,7 @@ for (const [name, claim] of Object.entries({
 }
 
 test('a claim of another owner does not matter if the VM has its own state claim', async () => {
-  const { states } = await observer([marked('kept'), foreign({ labels: { [STATE_LABEL]: 'db' } })]);
+  const { states } = await observer([aMarkedClaim('kept'), foreign({ labels: { [STATE_LABEL]: 'db' } })]);
   assert.equal(await nameOf(states.observe(keeper(), undefined, { signal })), 'kept');
 });
 
@@ -137,14 +137,14 @@ test('no state claim is possible without a storage class', async () => {
 });
 
 test('the claim that the pod names counts', async () => {
-  const { states } = await observer([marked('kept'), marked('mine')]);
+  const { states } = await observer([aMarkedClaim('kept'), aMarkedClaim('mine')]);
   assert.equal(await nameOf(states.observe(keeper(), podWith('mine'), { signal })), 'mine');
   assert.equal(await nameOf(states.observe(keeper(), podWith('gone'), { signal })), undefined);
   assert.equal(await nameOf(states.observe(keeper(), aPod(), { signal })), undefined);
 });
 
 test('an instance that has ended or lost its pod keeps its reported claim and requests no other', async () => {
-  const { states } = await observer([marked('kept'), marked('mine')]);
+  const { states } = await observer([aMarkedClaim('kept'), aMarkedClaim('mine')]);
   const volumeStatus = [{ name: STATE_VOLUME, persistentVolumeClaimInfo: { claimName: 'mine' } }];
   assert.equal(await nameOf(states.observe(keeper({ phase: 'Failed', volumeStatus }), undefined, { signal })), 'mine');
   assert.equal(await nameOf(states.observe(keeper({ phase: 'Scheduling' }), undefined, { signal })), undefined);

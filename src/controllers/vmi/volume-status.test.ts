@@ -25,10 +25,10 @@ function world(
   return aWorld({ vmi, pod: { ...pod, spec: { ...pod.spec, volumes } }, ...rest });
 }
 
-const reported = (phase: 'Plugging' | 'Ready' | 'Unplugging' | 'Failed', message?: string) => [
+const hotplugReport = (phase: 'Plugging' | 'Ready' | 'Unplugging' | 'Failed', message?: string) => [
   { device: 'disk-data', phase, ...(message === undefined ? {} : { message }) },
 ];
-const going = (deletionTimestamp: string): ClaimView => ({
+const aDeletingClaim = (deletionTimestamp: string): ClaimView => ({
   claim: aClaim('data-claim', { metadata: { deletionTimestamp } }),
 });
 const podWith = (claimName: string) => {
@@ -50,11 +50,11 @@ const cases: Record<string, Case> = {
     want: undefined,
   },
   'a volume that the pod names has no hotplug status if the node reports it': {
-    world: world(reported('Ready'), { pod: podWith('data-claim') }),
+    world: world(hotplugReport('Ready'), { pod: podWith('data-claim') }),
     want: undefined,
   },
   'a volume that the pod names gets a hotplug status when it is unplugged': {
-    world: world(reported('Unplugging'), { pod: podWith('data-claim') }),
+    world: world(hotplugReport('Unplugging'), { pod: podWith('data-claim') }),
     want: ['Detaching', 'VolumeDetaching', undefined],
     early: true,
   },
@@ -64,15 +64,15 @@ const cases: Record<string, Case> = {
     want: ['Pending', 'VolumePending', undefined],
   },
   'the progress of a hotplugged volume is reported': {
-    world: world(reported('Plugging', 'waits for its volume')),
+    world: world(hotplugReport('Plugging', 'waits for its volume')),
     want: ['Pending', 'VolumePending', 'waits for its volume'],
   },
   'a plugged volume is ready': {
-    world: world(reported('Ready')),
+    world: world(hotplugReport('Ready')),
     want: ['Ready', 'VolumeReady', 'Successfully attach hotplugged volume data to VM'],
   },
   'the reason why a volume cannot be plugged in is reported': {
-    world: world(reported('Failed', 'no port is left')),
+    world: world(hotplugReport('Failed', 'no port is left')),
     want: ['Pending', 'PlugFailed', 'no port is left'],
   },
   'a missing claim is named': {
@@ -80,11 +80,11 @@ const cases: Record<string, Case> = {
     want: ['Pending', 'FailedPvcNotFound', 'PVC default/data-claim does not exist, waiting for it to appear'],
   },
   'a claim under deletion is named': {
-    world: world(reported('Plugging'), { claims: new Map([['data-claim', going(NOW)]]) }),
+    world: world(hotplugReport('Plugging'), { claims: new Map([['data-claim', aDeletingClaim(NOW)]]) }),
     want: ['Pending', 'FailedPvcNotFound', 'PVC default/data-claim is being deleted'],
   },
   'a volume that the guest is to release is detaching': {
-    world: world(reported('Unplugging', 'the guest has not let go')),
+    world: world(hotplugReport('Unplugging', 'the guest has not let go')),
     want: ['Detaching', 'VolumeDetaching', 'the guest has not let go'],
   },
   'a volume that is only attached has no hotplug status': {

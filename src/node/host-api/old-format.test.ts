@@ -5,7 +5,7 @@ import { parseOldFormat } from '#node/host-api/old-format.ts';
 import { parseSentVm } from '#node/host-api/sent-vm.ts';
 import { aVm } from '#node/host-api/testing/host-scene.ts';
 
-/** The sample of the seed, with shortened paths. */
+/** The sample of seed 003 (docs/seeds.md), with shortened paths. */
 export const SAMPLE = {
   bridge: 'rhevm,rhevm,rhevm,rhevm,rhevm,rhevm,rhevm',
   acpiEnable: 'true',
@@ -128,7 +128,7 @@ function entriesOf(vm: Record<string, unknown>): string[] {
   return read.entries.map(({ id, device }) => `${id} ${summarize(device)}`);
 }
 
-test('converts the sample of the seed to devices in the old order, with boot orders', () => {
+test('converts the sample of seed 003 to devices in the old order, with boot orders', () => {
   const { boot: _boot, ...rest } = SAMPLE;
   assert.deepEqual(entriesOf({ ...rest, boot: 'dcn' }).slice(0, 10), [
     'dev-video0 video/qxl',

@@ -38,7 +38,7 @@ function ownAccounts(): string[] {
 
 /** Returns the objects in the order of creation; the namespace must exist. */
 export function clusterObjects(): readonly DesiredObject[] {
-  const named = (verbs: readonly string[], resource: string, ...resourceNames: readonly string[]) => ({
+  const ruleForNames = (verbs: readonly string[], resource: string, ...resourceNames: readonly string[]) => ({
     ...policyRule(verbs, CORE, resource),
     resourceNames: [...resourceNames],
   });
@@ -47,15 +47,15 @@ export function clusterObjects(): readonly DesiredObject[] {
     ...namespacedRoleObjects(CONTROLLERS_ACCOUNT, [
       RECORD_EVENTS_RULE,
       // Each controller uses its own account.
-      named(['create'], 'serviceaccounts/token', ...ownAccounts()),
+      ruleForNames(['create'], 'serviceaccounts/token', ...ownAccounts()),
       // Leader election, and the list of processes.
       policyRule(['get', 'list', 'create', 'update', 'patch', 'delete'], 'coordination.k8s.io', 'leases'),
       // Our certificate authorities.
       policyRule(['create'], CORE, 'secrets'),
-      named(['get', 'update'], 'secrets', AUTHORITY_SECRET),
+      ruleForNames(['get', 'update'], 'secrets', AUTHORITY_SECRET),
       // The addresses of our services.
       policyRule(['get', 'create'], CORE, 'endpoints'),
-      named(['update'], 'endpoints', ...CLUSTER_SERVICES),
+      ruleForNames(['update'], 'endpoints', ...CLUSTER_SERVICES),
       policyRule(['list', 'create', 'delete'], 'discovery.k8s.io', 'endpointslices'),
     ]),
     // The certificate authority of the API server's requests to the aggregated API.

@@ -27,7 +27,7 @@ const mapOf = (values: Readonly<Record<string, string>>) =>
     .map(([key, value]) => `${text(key)}: ${text(value)}`)
     .join(', ')}}`;
 /** CEL: the relation of the object to the VMs. Names of definitions contain dots, names of kinds do not. */
-const bond = `(oldObject.metadata.name in ${mapOf(DEFINITION_RELATIONS)} && request.kind.kind == 'CustomResourceDefinition' ? ${mapOf(DEFINITION_RELATIONS)}[oldObject.metadata.name] : ${mapOf(RELATIONS)}[request.kind.kind])`;
+const relation = `(oldObject.metadata.name in ${mapOf(DEFINITION_RELATIONS)} && request.kind.kind == 'CustomResourceDefinition' ? ${mapOf(DEFINITION_RELATIONS)}[oldObject.metadata.name] : ${mapOf(RELATIONS)}[request.kind.kind])`;
 
 /** Name, rule and message are KubeVirt's, because its users and tools know them. */
 const vms = buildPolicy(PROTECTION_POLICY, {
@@ -67,7 +67,7 @@ const dependencies = buildPolicy('selfsame-protected-vms', {
         describeDeleteRefusal({
           kind: interpolate('request.kind.kind'),
           name: interpolate('oldObject.metadata.name'),
-          relation: interpolate(bond),
+          relation: interpolate(relation),
           vms: interpolate('variables.vms'),
         }),
       ),

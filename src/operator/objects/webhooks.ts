@@ -50,7 +50,7 @@ function hook(name: string, rules: readonly object[]) {
   };
 }
 
-/** Without the KubeVirt object, which settings-policy.ts validates even if no webhook is running yet. */
+/** The validated kinds, without the KubeVirt object, which settings-policy.ts validates even if no webhook is running yet. */
 const VALIDATED: readonly Kind[] = [
   VIRTUAL_MACHINES,
   VIRTUAL_MACHINE_INSTANCES,

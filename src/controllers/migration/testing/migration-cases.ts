@@ -17,7 +17,7 @@ import {
   aWorld,
   SOURCE_POD,
   TARGET_POD,
-  announced,
+  anAnnouncedWorld,
   ANNOUNCED,
   UID,
 } from '#controllers/migration/migration-world.fixture.ts';
@@ -82,11 +82,11 @@ export function withVolume(annotations: Record<string, string>): MigrationWorld[
 /** Builds a world in which the source node is lost and a user has set the recovery annotation. */
 export function recoveringWorld(recovery: string, more: Partial<MigrationWorld> = {}): MigrationWorld {
   const migration = recoveringMigration(recovery, [{ type: 'ManualRecoveryRequired', status: 'True' }]);
-  return announced({ migration, isSourceResponding: false, incoming, ...more });
+  return anAnnouncedWorld({ migration, isSourceResponding: false, incoming, ...more });
 }
 
 export function recoveringMigration(recovery: string, conditions: MigrationStatus['conditions']): StoredMigration {
-  const { status } = announced().migration;
+  const { status } = anAnnouncedWorld().migration;
   return aMigration({ ...status, conditions }, { annotations: { [RECOVERY_ANNOTATION]: recovery } });
 }
 

@@ -23,7 +23,7 @@ interface Part {
 }
 
 /** Returns a disk on a claim, hotpluggable by default. */
-export function data(
+export function claimDisk(
   name: string,
   disk: Partial<Disk> = {},
   claim: Partial<VmiVolume['persistentVolumeClaim']> = {},
@@ -33,7 +33,7 @@ export function data(
     volume: { name, persistentVolumeClaim: { claimName: `${name}-claim`, hotpluggable: true, ...claim } },
   };
 }
-export const fixed = (name: string): Part => data(name, {}, { hotpluggable: undefined });
+export const fixedDisk = (name: string): Part => claimDisk(name, {}, { hotpluggable: undefined });
 export const nic = (name: string, more: Partial<Interface> = {}): Part => ({ nic: { name, bridge: {}, ...more } });
 export const absent = (name: string): Part => nic(name, { state: 'absent' });
 
@@ -124,9 +124,9 @@ export interface Case extends Scene {
   readonly restart?: boolean;
 }
 
-export const root = fixed('root');
+export const root = fixedDisk('root');
 export const ROOT = 'root:root-claim';
-export const listed = (device: string, phase: 'Ready' | 'Unplugging') => [{ device, phase }];
+export const hotplugStatus = (device: string, phase: 'Ready' | 'Unplugging') => [{ device, phase }];
 
 export function testHotplug(cases: Readonly<Record<string, Case>>): void {
   for (const [name, scene] of Object.entries(cases)) {
