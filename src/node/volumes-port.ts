@@ -75,7 +75,7 @@ export interface DiskUpload {
    * Returns the progress of an interrupted earlier upload, with the hash of its bytes. Throws if the content does not fit the
    * volume, or if the volume has content that must not be replaced.
    */
-  begun(header: DiskHeader): Promise<ResumePoint>;
+  readProgress(header: DiskHeader): Promise<ResumePoint>;
   close(): Promise<void>;
 }
 

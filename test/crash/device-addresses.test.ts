@@ -50,7 +50,7 @@ async function edit({ plane }: Walk, change: (spec: Loose) => void): Promise<str
   return outcomeOf(await plane.call('PUT', VM, { body: vm }));
 }
 
-async function verb({ plane }: Walk, resource: string, name: string, body: Loose): Promise<string> {
+async function callVerb({ plane }: Walk, resource: string, name: string, body: Loose): Promise<string> {
   return outcomeOf(await plane.call('PUT', `${SUBRESOURCES}/${resource}/walker/${name}`, { body }));
 }
 
@@ -69,12 +69,12 @@ const steps: Readonly<Record<string, Step>> = {
     const bus = busOf(name);
     const resource = walk.random.pick(['virtualmachines', 'virtualmachineinstances']);
     const body = { name, disk: { disk: { bus } }, volumeSource: hotVolume(name) };
-    return `${resource} addvolume ${name} on ${bus}: ${forgetAddress(walk, `disk-${name}`, await verb(walk, resource, 'addvolume', body))}`;
+    return `${resource} addvolume ${name} on ${bus}: ${forgetAddress(walk, `disk-${name}`, await callVerb(walk, resource, 'addvolume', body))}`;
   },
   async removeVolume(walk) {
     const name = walk.random.pick(HOT_DISKS);
     const resource = walk.random.pick(['virtualmachines', 'virtualmachineinstances']);
-    return `${resource} removevolume ${name}: ${forgetAddress(walk, `disk-${name}`, await verb(walk, resource, 'removevolume', { name }))}`;
+    return `${resource} removevolume ${name}: ${forgetAddress(walk, `disk-${name}`, await callVerb(walk, resource, 'removevolume', { name }))}`;
   },
   async coldDisk(walk) {
     const name = walk.random.pick(COLD_DISKS);

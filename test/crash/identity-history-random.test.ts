@@ -152,7 +152,7 @@ async function checkHistory(plane: VmPlane, before: HistoryCheck): Promise<Histo
   const [vm, found] = [await plane.get('VirtualMachine', VM), await plane.get('VirtualMachineIdentity', VM)];
   const { history = [], recorded } = found.status ?? {};
   assert.deepEqual(recorded, found.spec, 'the history accounts for the spec');
-  const added = addedTo(before.history, history);
+  const added = newEntries(before.history, history);
   const state = buildIdentityState(found.spec, found.status);
   const replayed = added.reduce<IdentityState>((now, { changes }) => replayChanges(now, changes), before.state);
   assert.deepEqual(plain(replayed), plain(state), added.map(({ what }) => what).join('\n'));
@@ -170,7 +170,7 @@ async function checkHistory(plane: VmPlane, before: HistoryCheck): Promise<Histo
 const plain = (state: IdentityState): unknown => JSON.parse(JSON.stringify(Object.fromEntries(state)));
 
 /** Returns the entries after the old ones, the oldest of which may have been dropped. */
-function addedTo(old: readonly Loose[], history: readonly Loose[]): readonly Loose[] {
+function newEntries(old: readonly Loose[], history: readonly Loose[]): readonly Loose[] {
   const texts = old.map((entry) => JSON.stringify(entry));
   const kept = history.findLastIndex((entry) => JSON.stringify(entry) === texts.at(-1)) + 1;
   assert.deepEqual(

@@ -33,12 +33,12 @@ let agents: AgentReader;
 
 before(async () => {
   await hypervisor.adopt();
-  const book = new DeviceReadings({ hypervisor, clock: systemClock });
+  const readings = new DeviceReadings({ hypervisor, clock: systemClock });
   agents = new AgentReader({ hypervisor, clock: systemClock, log: silentLog });
   const capabilities = await hypervisor.capabilities();
   const parts = {
     hypervisor,
-    book,
+    readings,
     agents,
     turns: new DomainLocks(),
     capabilities,

@@ -23,7 +23,7 @@ const GUEST = join(import.meta.dirname, '../../.cache/guest');
 const PATIENCE_MS = 180_000;
 const ARGUMENTS = 'console=ttyS0 quiet';
 
-function whyNot(): string | false {
+function skipReason(): string | false {
   try {
     accessSync(join(GUEST, 'vmlinuz'));
     return qemuSkipReason();
@@ -53,7 +53,7 @@ async function waitForReport({ hypervisor }: QemuScene, id: string, tag: string)
   return report ?? assert.fail(`the guest did not report "${tag}"; its console ends with ${text.slice(-500)}`);
 }
 
-test('TPM and EFI variables survive kill -9 and another domain', { skip: whyNot(), timeout: 600_000 }, async () => {
+test('TPM and EFI variables survive kill -9 and another domain', { skip: skipReason(), timeout: 600_000 }, async () => {
   const scene = await qemuScene();
   await using objects = aScene();
   objects.bind('state', aLocalVolume({ mode: guestUser === undefined ? 'Filesystem' : 'Block', storage: '10Mi' }));

@@ -1,5 +1,5 @@
 /**
- * Packs the files of a persistent state (hypervisor/qemu/kept-state.ts) into an archive, and unpacks them. A guest may
+ * Packs the files of a persistent state (hypervisor/qemu/persistent-state.ts) into an archive, and unpacks them. A guest may
  * run meanwhile: swtpm replaces its files atomically, and EFI variables are copied as a crash would leave them, which
  * firmware tolerates. Lock files and unfinished files are left out.
  */
@@ -16,7 +16,7 @@ const PRIVATE_DIR = 0o700;
 /** swtpm writes rarely, so this many changes in a row mean that something is wrong. */
 const MAX_TRIES = 10;
 
-/** `state` is undefined if no guest has stored anything yet. Throws SnapshotUnusable if the files exceed the limits. */
+/** Packs the files; none if `state` is undefined. Throws SnapshotUnusableError if the files exceed the limits. */
 export async function packState(state: Directory | undefined): Promise<Buffer> {
   return buildArchive([...(await readTpmFiles(state)), ...(await readFiles(state, [NVRAM_FILE])).found]);
 }

@@ -3,7 +3,7 @@
  * directory below it: then guests can also come from other processes of this machine. An endpoint serves one guest and
  * one migration, from `receive` until the guest has arrived or the migration is aborted.
  *
- * The guests on both sides of an endpoint must never run at the same time; watchRunning asserts that.
+ * The guests on both sides of an endpoint must never run at the same time; assertRunsOnOneHost checks that.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, isAbsolute, join } from 'node:path';

@@ -38,7 +38,7 @@ export class Hotplug {
   readonly #unconfirmed = new Set<string>();
   readonly #unplugging = new Set<string>();
   #events = 0;
-  /** Serialises the steps of all devices. */
+  /** Serializes the steps of all devices. */
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(options: HotplugOptions) {
