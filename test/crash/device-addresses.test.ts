@@ -16,7 +16,7 @@ const OPERATIONS = 1000;
 const VM = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines/walker';
 const SUBRESOURCES = '/apis/subresources.kubevirt.io/v1/namespaces/default';
 /** Longer than an agent waits before it asks a guest again to release a device. */
-const WHILE_MS = 35_000;
+const RETRY_WAIT_MS = 35_000;
 
 const HOT_DISKS = ['h0', 'h1', 'h2', 'h3', 'h4', 'h5'];
 const COLD_DISKS = ['c0', 'c1', 'c2'];
@@ -224,10 +224,10 @@ test(`${OPERATIONS} random changes move no device`, async (t) => {
       await checkAddresses(walk);
     }
     plane.guests('walker')[0]?.releaseDevices();
-    await plane.advance(WHILE_MS * 12);
+    await plane.advance(RETRY_WAIT_MS * 12);
     await checkAddresses(walk);
     await plane.runVerb('restart', 'walker');
-    await plane.advance(WHILE_MS * 12);
+    await plane.advance(RETRY_WAIT_MS * 12);
     await checkAddresses(walk);
     assert.ok(walk.seen.size > 0);
   } catch (error) {

@@ -21,9 +21,9 @@ const STORAGE: Readonly<Record<string, string>> = { one: 'shared', two: 'local',
 const NAMES = Object.keys(STORAGE);
 const VMS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines';
 /** Longer than anything takes while all nodes are there. */
-const MOMENT_MS = 15_000;
+const SHORT_WAIT_MS = 15_000;
 /** Longer than any wait for a target that runs, or for a node. */
-const WHILE_MS = 330_000;
+const LONGEST_WAIT_MS = 330_000;
 
 /** The UUIDs that each VM may have. A VM without any must be absent. */
 class Ledger {
@@ -353,7 +353,7 @@ test('no VM loses its uuid or gets one that was not chosen for it', async (t) =>
     // Some snapshots to restore from the beginning.
     for (const make of [steps.create, steps.snapshot]) {
       for (const vm of NAMES.slice(0, 2)) done.push(await make(walk, vm));
-      await plane.advance(MOMENT_MS);
+      await plane.advance(SHORT_WAIT_MS);
       await checkVms(walk);
     }
     for (let step = 0; step < STEPS; step++) {
@@ -362,12 +362,12 @@ test('no VM loses its uuid or gets one that was not chosen for it', async (t) =>
         host.holdCopies = false;
         host.finishCopies();
       }
-      await plane.advance(MOMENT_MS);
-      if (await isBusy(walk)) await plane.advance(WHILE_MS);
+      await plane.advance(SHORT_WAIT_MS);
+      if (await isBusy(walk)) await plane.advance(LONGEST_WAIT_MS);
       await checkVms(walk);
     }
     await bringNodesBack(plane);
-    await plane.advance(WHILE_MS);
+    await plane.advance(LONGEST_WAIT_MS);
     await checkVms(walk);
     const restores = await plane.list('VirtualMachineRestore');
     const complete = restores.filter(({ status }) => status?.complete === true).length;

@@ -20,7 +20,7 @@ import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
 
 const GUEST = join(import.meta.dirname, '../../.cache/guest');
 /** Long, because guests are emulated and the machine may be busy. */
-const PATIENCE_MS = 180_000;
+const TIMEOUT_MS = 180_000;
 const ARGUMENTS = 'console=ttyS0 quiet';
 
 function skipReason(): string | false {
@@ -46,7 +46,7 @@ function guestWithState(scene: QemuScene, directory: string): DomainDefinition {
 
 async function waitForReport({ hypervisor }: QemuScene, id: string, tag: string): Promise<GuestReport> {
   let text = '';
-  const report = await poll(systemClock, { timeoutMs: PATIENCE_MS, everyMs: 200 }, async () => {
+  const report = await poll(systemClock, { timeoutMs: TIMEOUT_MS, everyMs: 200 }, async () => {
     text = (await hypervisor.readConsoleLog(id)).toString('latin1');
     return lastReport(text, tag);
   });

@@ -170,7 +170,7 @@ describe('the content of a disk', () => {
     scene.bind('data', aLocalVolume());
     const volumes = await scene.open();
     await assert.rejects(contentsOf(volumes).replace('data', scene.lookups, UNUSED), {
-      name: 'DiskRefused',
+      name: 'DiskRefusedError',
       message: 'persistentvolumeclaim "data" does not wait for content (selfsame.io/upload: "true")',
     });
   });
@@ -181,7 +181,10 @@ describe('the content of a disk', () => {
     const volumes = await scene.open();
     const contents = contentsOf(volumes);
     const inUse = { useOf: () => 'it is in use by pod "p"' };
-    await assert.rejects(contents.open('data', scene.lookups, inUse), { name: 'DiskRefused', message: /by pod "p"/ });
+    await assert.rejects(contents.open('data', scene.lookups, inUse), {
+      name: 'DiskRefusedError',
+      message: /by pod "p"/,
+    });
     const content = await contents.open('data', scene.lookups, UNUSED);
     const other = await contents.open('data', scene.lookups, UNUSED);
     const replace = () => contents.replace('data', scene.lookups, UNUSED);
