@@ -1,6 +1,6 @@
 /**
- * Defines the domain of a VMI. Pure: the same instance, record and node always yield the same definition. It decides
- * everything that the guest can see; files and processes belong to volumes/ and hypervisor/. All problems are returned
+ * Defines the domain of a VMI. Pure: the same instance, record and node always yield the same definition. The
+ * definition has everything that the guest can see; files and processes belong to volumes/ and hypervisor/. All problems are returned
  * at once. They are permanent, because the spec of an instance does not change.
  */
 import { CHIPSETS, chipsetOf } from '#api/chipset.ts';
