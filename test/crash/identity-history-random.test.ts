@@ -121,8 +121,8 @@ const steps: Readonly<Record<string, Step>> = {
     await scene.run();
   },
   replace: async ({ plane }) => {
-    const there = await plane.get('VirtualMachine', VM);
-    await plane.call('PUT', `${VMS}/${VM}`, { body: withoutFirmwareUuid(there), user: ALICE });
+    const existing = await plane.get('VirtualMachine', VM);
+    await plane.call('PUT', `${VMS}/${VM}`, { body: withoutFirmwareUuid(existing), user: ALICE });
   },
 };
 const NAMES = [...Object.keys(steps), 'restart', 'uuid', 'migrate', 'restore', 'snapshot'];

@@ -227,9 +227,9 @@ describe('other disks of an incoming guest', () => {
     scene.bind('data', aLocalVolume({ scope: 'shared', storage: '16Mi' }));
 
     const nothing = { moving: new Map(), contents: new Map() };
-    const there = await volumes.prepareIncoming(aGuest(CLAIMED), scene.lookups, nothing);
+    const prepared = await volumes.prepareIncoming(aGuest(CLAIMED), scene.lookups, nothing);
 
-    assert.equal(readyVolume(there, 'root').source.path, path);
+    assert.equal(readyVolume(prepared, 'root').source.path, path);
     assert.equal(statSync(path).size, 8 * MI);
     assert.ok(readFileSync(path).subarray(0, 32).includes('data of the guest'));
   });
@@ -365,14 +365,17 @@ describe('block volumes of migrating guests', { skip: loopSkipReason() }, () => 
     try {
       const here = readyVolume(await source.prepare(aGuest(CLAIMED), scene.lookups, {}), 'root').source;
       const prepared = await target.prepareIncoming(aGuest(CLAIMED), scene.lookups, nothing);
-      const there = readyVolume(prepared, 'root').source;
-      assert.notEqual(there.path, here.path);
+      const targetSource = readyVolume(prepared, 'root').source;
+      assert.notEqual(targetSource.path, here.path);
 
       await source.release(DOMAIN_ID);
       assert.deepEqual(devicesBelow(scene), [
         join(scene.dir, 'shared/volumes/pvc-1', `root_${DOMAIN_ID}.node-2.block`),
       ]);
-      execFileSync('dd', [`of=${there.path}`, 'bs=512', 'oflag=direct'], { input: 'x'.padEnd(512), stdio: 'pipe' });
+      execFileSync('dd', [`of=${targetSource.path}`, 'bs=512', 'oflag=direct'], {
+        input: 'x'.padEnd(512),
+        stdio: 'pipe',
+      });
       // The guest migrates back.
       await source.prepareIncoming(aGuest(CLAIMED), scene.lookups, nothing);
       await target.releaseUnwanted(() => false);

@@ -21,13 +21,13 @@ export async function adoptDomains(
   onChange: (id: string) => void,
 ): Promise<QemuDomain[]> {
   const waiting = await listDomainDirs(root);
-  const left = await findLeftoverProcesses(root);
-  await endUnreachableGuests(left, waiting, context);
+  const leftovers = await findLeftoverProcesses(root);
+  await endUnreachableGuests(leftovers, waiting, context);
   const adopted: QemuDomain[] = [];
   const worker = async () => {
     for (let dir = waiting.pop(); dir !== undefined; dir = waiting.pop()) {
       try {
-        const domain = await adoptDomain(dir, left.get(dir.id) ?? [], context, onChange);
+        const domain = await adoptDomain(dir, leftovers.get(dir.id) ?? [], context, onChange);
         if (domain !== undefined) adopted.push(domain);
       } catch (err) {
         context.log.error({ err, domain: dir.id }, 'Cannot adopt a domain');
@@ -56,12 +56,12 @@ async function findLeftoverProcesses(root: string): Promise<ReadonlyMap<string, 
  * their VM would be started again.
  */
 async function endUnreachableGuests(
-  left: ReadonlyMap<string, readonly ProcessIdentity[]>,
+  leftovers: ReadonlyMap<string, readonly ProcessIdentity[]>,
   dirs: readonly DomainDir[],
   { clock, log }: QemuContext,
 ): Promise<void> {
   const known = new Set(dirs.map(({ id }) => id));
-  for (const [id, processes] of left) {
+  for (const [id, processes] of leftovers) {
     if (known.has(id) || processes.length === 0) continue;
     log.error(
       { domain: id, pids: processes.map(({ pid }) => pid) },

@@ -70,9 +70,9 @@ export class QemuConnection {
   async #watch(): Promise<void> {
     const { qemu, clock, onExit } = this.#options;
     if (this.#closed) return;
-    const gone = await qemu.waitForExit(EXIT_MS);
+    const hasExited = await qemu.waitForExit(EXIT_MS);
     if (this.#closed) return;
-    if (gone) await onExit();
+    if (hasExited) await onExit();
     else this.#cancelReconnect = clock.after(RECONNECT_MS, () => void this.#reconnect());
   }
 
