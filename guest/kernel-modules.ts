@@ -34,7 +34,7 @@ export function dependenciesOf(module: Buffer): string[] {
     .filter((name) => name !== '');
 }
 
-/** Normalises a name, because the kernel treats dashes and underscores in names of modules alike. */
+/** Normalizes a name, because the kernel treats dashes and underscores in names of modules alike. */
 function moduleName(name: string): string {
   return name.replaceAll('-', '_');
 }

@@ -48,12 +48,12 @@ export type StatePreparation =
 
 /** The snapshot is not a complete copy and never will be. */
 export class SnapshotUnusableError extends Error {
-  override readonly name = 'SnapshotUnusable';
+  override readonly name = 'SnapshotUnusableError';
 }
 
 /** The content cannot be read or replaced at the moment. Another try may succeed. */
 export class DiskRefusedError extends Error {
-  override readonly name = 'DiskRefused';
+  override readonly name = 'DiskRefusedError';
 }
 
 /** The content of a disk. Must always be closed. */
@@ -75,7 +75,7 @@ export interface DiskUpload {
    * Returns the progress of an interrupted earlier upload, with the hash of its bytes. Throws if the content does not fit the
    * volume, or if the volume has content that must not be replaced.
    */
-  begun(header: DiskHeader): Promise<ResumePoint>;
+  readProgress(header: DiskHeader): Promise<ResumePoint>;
   close(): Promise<void>;
 }
 

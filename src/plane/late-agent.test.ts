@@ -47,7 +47,7 @@ function recordingAgent(recorded: string[]): EndpointAgent {
         recorded.push(`replace ${namespace}/${claim}`);
         return {
           async receive() {},
-          begun: async () => ({ offset: 0, hash: createHash('sha256') }),
+          readProgress: async () => ({ offset: 0, hash: createHash('sha256') }),
           async close() {},
         };
       },

@@ -130,7 +130,7 @@ describe('a migration', () => {
     await assertAborted(scene, moving, /not yet/);
   });
 
-  it('is aborted when the guest shall stop, and the guest stops', async (t) => {
+  it('is aborted when the guest has to stop, and the guest stops', async (t) => {
     const [scene, moving] = await startCopying(t);
     await scene.api.ok('DELETE', `${PODS}/launcher-db`);
     await scene.settle();

@@ -16,7 +16,7 @@ const OPERATIONS = 1000;
 const VM = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines/walker';
 const SUBRESOURCES = '/apis/subresources.kubevirt.io/v1/namespaces/default';
 /** Longer than an agent waits before it asks a guest again to release a device. */
-const WHILE_MS = 35_000;
+const RETRY_WAIT_MS = 35_000;
 
 const HOT_DISKS = ['h0', 'h1', 'h2', 'h3', 'h4', 'h5'];
 const COLD_DISKS = ['c0', 'c1', 'c2'];
@@ -50,7 +50,7 @@ async function edit({ plane }: Walk, change: (spec: Loose) => void): Promise<str
   return outcomeOf(await plane.call('PUT', VM, { body: vm }));
 }
 
-async function verb({ plane }: Walk, resource: string, name: string, body: Loose): Promise<string> {
+async function callVerb({ plane }: Walk, resource: string, name: string, body: Loose): Promise<string> {
   return outcomeOf(await plane.call('PUT', `${SUBRESOURCES}/${resource}/walker/${name}`, { body }));
 }
 
@@ -69,12 +69,12 @@ const steps: Readonly<Record<string, Step>> = {
     const bus = busOf(name);
     const resource = walk.random.pick(['virtualmachines', 'virtualmachineinstances']);
     const body = { name, disk: { disk: { bus } }, volumeSource: hotVolume(name) };
-    return `${resource} addvolume ${name} on ${bus}: ${forgetAddress(walk, `disk-${name}`, await verb(walk, resource, 'addvolume', body))}`;
+    return `${resource} addvolume ${name} on ${bus}: ${forgetAddress(walk, `disk-${name}`, await callVerb(walk, resource, 'addvolume', body))}`;
   },
   async removeVolume(walk) {
     const name = walk.random.pick(HOT_DISKS);
     const resource = walk.random.pick(['virtualmachines', 'virtualmachineinstances']);
-    return `${resource} removevolume ${name}: ${forgetAddress(walk, `disk-${name}`, await verb(walk, resource, 'removevolume', { name }))}`;
+    return `${resource} removevolume ${name}: ${forgetAddress(walk, `disk-${name}`, await callVerb(walk, resource, 'removevolume', { name }))}`;
   },
   async coldDisk(walk) {
     const name = walk.random.pick(COLD_DISKS);
@@ -224,10 +224,10 @@ test(`${OPERATIONS} random changes move no device`, async (t) => {
       await checkAddresses(walk);
     }
     plane.guests('walker')[0]?.releaseDevices();
-    await plane.advance(WHILE_MS * 12);
+    await plane.advance(RETRY_WAIT_MS * 12);
     await checkAddresses(walk);
     await plane.runVerb('restart', 'walker');
-    await plane.advance(WHILE_MS * 12);
+    await plane.advance(RETRY_WAIT_MS * 12);
     await checkAddresses(walk);
     assert.ok(walk.seen.size > 0);
   } catch (error) {

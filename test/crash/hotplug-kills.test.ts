@@ -31,7 +31,7 @@ interface Step {
 const sequence: Readonly<Record<string, Step>> = {
   'a volume is added': {
     ask: (plane) =>
-      verb(plane, 'addvolume', {
+      callVerb(plane, 'addvolume', {
         name: 'data',
         disk: { disk: { bus: 'scsi' }, serial: 'DATA' },
         volumeSource: { persistentVolumeClaim: { claimName: 'data', hotpluggable: true } },
@@ -39,7 +39,7 @@ const sequence: Readonly<Record<string, Step>> = {
     isDone: hasVolume,
   },
   'it is removed': {
-    ask: (plane) => verb(plane, 'removevolume', { name: 'data' }),
+    ask: (plane) => callVerb(plane, 'removevolume', { name: 'data' }),
     isDone: (template) => !hasVolume(template),
   },
   'an interface is added': {
@@ -56,7 +56,7 @@ const sequence: Readonly<Record<string, Step>> = {
   },
 };
 
-async function verb(plane: VmPlane, name: string, body: Loose): Promise<void> {
+async function callVerb(plane: VmPlane, name: string, body: Loose): Promise<void> {
   const { status, text } = await plane.call('PUT', `${SUBRESOURCES}/virtualmachines/db/${name}`, { body });
   assert.equal(status, 202, text);
 }

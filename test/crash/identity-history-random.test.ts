@@ -30,7 +30,7 @@ const MACHINES = ['pc-q35-rhel8.2.0', 'pc-q35-6.2', 'q35', 'pc-q35-rhel8.2.0'];
 const DISKS = ['b', 'c'];
 const NICS = ['lan', 'wan'];
 /** Longer than any wait for a target that stops, or for a node. */
-const WHILE_MS = 330_000;
+const LONGEST_WAIT_MS = 330_000;
 
 interface World {
   readonly plane: VmPlane;
@@ -49,7 +49,7 @@ async function edit({ plane }: World, change: (spec: Loose) => void): Promise<vo
 }
 
 const mac = (n: number) => `02:00:00:00:00:${(n % 200).toString(16).padStart(2, '0')}`;
-const toggled = (list: Loose[], name: string, made: () => Loose): Loose[] =>
+const toggle = (list: Loose[], name: string, made: () => Loose): Loose[] =>
   list.some((one) => one.name === name) ? list.filter((one) => one.name !== name) : [...list, made()];
 /** Restarts the VM, or starts it if a restore or a stop has left it halted. */
 async function restart({ plane }: Pick<World, 'plane'>): Promise<void> {
@@ -60,7 +60,7 @@ const setFirmware = (world: World, values: Loose) =>
 const setNic = (world: World, values: Loose) =>
   edit(world, ({ domain }) => Object.assign(domain.devices.interfaces[0], values));
 
-async function volume({ plane, n }: World, resource: string, what: string): Promise<void> {
+async function callVolumeVerb({ plane, n }: World, resource: string, what: string): Promise<void> {
   const name = DISKS[n % DISKS.length]!;
   const body =
     what === 'removevolume'
@@ -88,23 +88,23 @@ const steps: Readonly<Record<string, Step>> = {
     edit(world, (spec) => {
       const name = DISKS[world.n % DISKS.length]!;
       const { devices } = spec.domain;
-      devices.disks = toggled(devices.disks, name, () => ({ name, disk: { bus: 'virtio' } }));
-      spec.volumes = toggled(spec.volumes, name, () => ({ name, persistentVolumeClaim: { claimName: name } }));
+      devices.disks = toggle(devices.disks, name, () => ({ name, disk: { bus: 'virtio' } }));
+      spec.volumes = toggle(spec.volumes, name, () => ({ name, persistentVolumeClaim: { claimName: name } }));
     }),
   nic: (world) =>
     edit(world, (spec) => {
       const name = NICS[world.n % NICS.length]!;
       const { devices } = spec.domain;
       const own = world.n % 3 === 0 ? { macAddress: mac(world.n + 1) } : {};
-      devices.interfaces = toggled(devices.interfaces, name, () => ({ name, bridge: {}, ...own }));
-      spec.networks = toggled(spec.networks, name, () => ({ name, multus: { networkName: name } }));
+      devices.interfaces = toggle(devices.interfaces, name, () => ({ name, bridge: {}, ...own }));
+      spec.networks = toggle(spec.networks, name, () => ({ name, multus: { networkName: name } }));
     }),
   rng: (world) => edit(world, ({ domain }) => Object.assign(domain.devices, { rng: world.n % 2 === 0 ? {} : null })),
   tpm: (world) =>
     edit(world, ({ domain }) => Object.assign(domain.devices, { tpm: { persistent: world.n % 2 === 0 } })),
-  plug: (world) => volume(world, 'virtualmachines', 'addvolume'),
-  unplug: (world) => volume(world, 'virtualmachines', 'removevolume'),
-  plugUntilStop: (world) => volume(world, 'virtualmachineinstances', 'addvolume'),
+  plug: (world) => callVolumeVerb(world, 'virtualmachines', 'addvolume'),
+  unplug: (world) => callVolumeVerb(world, 'virtualmachines', 'removevolume'),
+  plugUntilStop: (world) => callVolumeVerb(world, 'virtualmachineinstances', 'addvolume'),
   restart,
   stop: ({ plane }) => plane.beginVerb('stop', VM),
   migrate: (world) => world.plane.post(aMigration(`move-${++world.count}`, VM)),
@@ -121,8 +121,8 @@ const steps: Readonly<Record<string, Step>> = {
     await scene.run();
   },
   replace: async ({ plane }) => {
-    const there = await plane.get('VirtualMachine', VM);
-    await plane.call('PUT', `${VMS}/${VM}`, { body: withoutFirmwareUuid(there), user: ALICE });
+    const existing = await plane.get('VirtualMachine', VM);
+    await plane.call('PUT', `${VMS}/${VM}`, { body: withoutFirmwareUuid(existing), user: ALICE });
   },
 };
 const NAMES = [...Object.keys(steps), 'restart', 'uuid', 'migrate', 'restore', 'snapshot'];
@@ -152,7 +152,7 @@ async function checkHistory(plane: VmPlane, before: HistoryCheck): Promise<Histo
   const [vm, found] = [await plane.get('VirtualMachine', VM), await plane.get('VirtualMachineIdentity', VM)];
   const { history = [], recorded } = found.status ?? {};
   assert.deepEqual(recorded, found.spec, 'the history accounts for the spec');
-  const added = addedTo(before.history, history);
+  const added = newEntries(before.history, history);
   const state = buildIdentityState(found.spec, found.status);
   const replayed = added.reduce<IdentityState>((now, { changes }) => replayChanges(now, changes), before.state);
   assert.deepEqual(plain(replayed), plain(state), added.map(({ what }) => what).join('\n'));
@@ -170,7 +170,7 @@ async function checkHistory(plane: VmPlane, before: HistoryCheck): Promise<Histo
 const plain = (state: IdentityState): unknown => JSON.parse(JSON.stringify(Object.fromEntries(state)));
 
 /** Returns the entries after the old ones, the oldest of which may have been dropped. */
-function addedTo(old: readonly Loose[], history: readonly Loose[]): readonly Loose[] {
+function newEntries(old: readonly Loose[], history: readonly Loose[]): readonly Loose[] {
   const texts = old.map((entry) => JSON.stringify(entry));
   const kept = history.findLastIndex((entry) => JSON.stringify(entry) === texts.at(-1)) + 1;
   assert.deepEqual(
@@ -190,7 +190,7 @@ async function isBusy(plane: VmPlane): Promise<boolean> {
   );
 }
 
-interface Planned {
+interface PlannedStep {
   readonly what: string;
   readonly n: number;
   /** The server is killed after this number of writes. */
@@ -199,7 +199,7 @@ interface Planned {
   readonly restarts: boolean;
 }
 
-async function runSequence(t: TestContext, sequence: readonly Planned[]): Promise<void> {
+async function runSequence(t: TestContext, sequence: readonly PlannedStep[]): Promise<void> {
   const plane = await startVmPlane(t);
   try {
     for (const name of ['root', ...DISKS]) {
@@ -225,7 +225,7 @@ async function runSequence(t: TestContext, sequence: readonly Planned[]): Promis
         await plane.restartServer();
       }
       await plane.settle();
-      if (await isBusy(plane)) await plane.advance(WHILE_MS);
+      if (await isBusy(plane)) await plane.advance(LONGEST_WAIT_MS);
       checked = await checkHistory(plane, checked).catch((error: unknown) => {
         throw new Error(`after ${what} ${n}`, { cause: error });
       });

@@ -20,10 +20,10 @@ const MAX_WRITES = 16;
 const STORAGE: Readonly<Record<string, string>> = { one: 'shared', two: 'local', three: 'shared' };
 const NAMES = Object.keys(STORAGE);
 const VMS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines';
-/** Longer than anything takes while all nodes are there. */
-const MOMENT_MS = 15_000;
+/** Longer than anything takes while all nodes are up. */
+const SHORT_WAIT_MS = 15_000;
 /** Longer than any wait for a target that runs, or for a node. */
-const WHILE_MS = 330_000;
+const LONGEST_WAIT_MS = 330_000;
 
 /** The UUIDs that each VM may have. A VM without any must be absent. */
 class Ledger {
@@ -82,19 +82,19 @@ interface Walk {
 type StepName =
   | 'create'
   | 'createWithUuid'
-  | 'leftByAnOlderVersion'
+  | 'storeOldVm'
   | 'createUnadmitted'
   | 'change'
   | 'removeFirmware'
-  | 'replaceWithout'
+  | 'replaceWithoutUuid'
   | 'applyManifest'
   | 'power'
   | 'snapshot'
   | 'restore'
-  | 'restoreAnother'
+  | 'restoreFromOtherVm'
   | 'restoreWhileSnapshotted'
-  | 'forget'
-  | 'node'
+  | 'deleteSnapshotOrRestore'
+  | 'disconnectNode'
   | 'remove';
 
 type Step = (walk: Walk, vm: string) => Promise<string>;
@@ -126,7 +126,7 @@ const steps: Readonly<Record<StepName, Step>> = {
     ledger.decide(vm, uuid);
     return `create ${vm} with ${uuid}: ${outcomeOf(await plane.call('POST', VMS, { body }))}`;
   },
-  async leftByAnOlderVersion({ plane, ledger }, vm) {
+  async storeOldVm({ plane, ledger }, vm) {
     ledger.decide(vm, legacyUuid(vm));
     await storePastAdmission(plane, withoutFirmwareUuid(onClaim(vm, { runStrategy: 'Halted' })));
     return `old ${vm} without uuid`;
@@ -151,9 +151,9 @@ const steps: Readonly<Record<StepName, Step>> = {
     // A VM of an older version that the controller has not seen yet has no UUID to lose.
     return `take away ${JSON.stringify(body)} of ${vm}: ${outcomeOf(answer)}`;
   },
-  async replaceWithout({ plane }, vm) {
-    const there = await plane.get('VirtualMachine', vm);
-    const answer = await plane.call('PUT', `${VMS}/${vm}`, { body: withoutFirmwareUuid(there) });
+  async replaceWithoutUuid({ plane }, vm) {
+    const existing = await plane.get('VirtualMachine', vm);
+    const answer = await plane.call('PUT', `${VMS}/${vm}`, { body: withoutFirmwareUuid(existing) });
     return `replace ${vm} without uuid: ${outcomeOf(answer)}`;
   },
   async applyManifest({ plane }, vm) {
@@ -178,7 +178,7 @@ const steps: Readonly<Record<StepName, Step>> = {
     const made = await plane.post(aRestore(name, vm, from, policy));
     return `restore ${name} of ${vm} from ${from} (${policy.targetReadinessPolicy}): ${outcomeOf(made)}`;
   },
-  async restoreAnother({ plane, random, ledger, taken }, vm) {
+  async restoreFromOtherVm({ plane, random, ledger, taken }, vm) {
     const others = [...taken].filter(([, shot]) => shot.vm !== vm);
     if (others.length === 0) return 'no snapshot of another VM';
     const [from, shot] = random.pick(others);
@@ -199,16 +199,16 @@ const steps: Readonly<Record<StepName, Step>> = {
     const made = await plane.post(aRestore(`restore-${number}`, vm, from, { targetReadinessPolicy: 'StopTarget' }));
     return `restore ${number} of ${vm} from ${from} while snapshot early-${number} is taken: ${outcomeOf(made)}`;
   },
-  async forget({ plane, random, taken }) {
+  async deleteSnapshotOrRestore({ plane, random, taken }) {
     const kind = random.pick(['VirtualMachineSnapshot', 'VirtualMachineRestore']);
-    const there = await plane.list(kind);
-    if (there.length === 0) return `no ${kind}`;
-    const { name } = random.pick(there).metadata;
+    const existing = await plane.list(kind);
+    if (existing.length === 0) return `no ${kind}`;
+    const { name } = random.pick(existing).metadata;
     taken.delete(name);
     await plane.beginDelete(kind, name);
     return `delete ${kind} ${name}`;
   },
-  async node({ plane, random }) {
+  async disconnectNode({ plane, random }) {
     const node = random.pick(plane.nodes);
     if (random.chance(0.5)) await plane.killNode(node.name);
     else node.isolate();
@@ -224,17 +224,17 @@ const steps: Readonly<Record<StepName, Step>> = {
 const WHEN_ABSENT: readonly StepName[] = [
   'create',
   'createWithUuid',
-  'leftByAnOlderVersion',
+  'storeOldVm',
   'createUnadmitted',
   'restore',
   'restore',
-  'restoreAnother',
-  'restoreAnother',
+  'restoreFromOtherVm',
+  'restoreFromOtherVm',
 ];
-const WHEN_THERE: readonly StepName[] = [
+const WHEN_PRESENT: readonly StepName[] = [
   'change',
   'removeFirmware',
-  'replaceWithout',
+  'replaceWithoutUuid',
   'applyManifest',
   'power',
   'power',
@@ -242,11 +242,11 @@ const WHEN_THERE: readonly StepName[] = [
   'snapshot',
   'restore',
   'restore',
-  'restoreAnother',
+  'restoreFromOtherVm',
   'restoreWhileSnapshotted',
   'restoreWhileSnapshotted',
-  'forget',
-  'node',
+  'deleteSnapshotOrRestore',
+  'disconnectNode',
   'remove',
   'remove',
 ];
@@ -257,7 +257,7 @@ async function takeStep(walk: Walk): Promise<string> {
   if (random.chance(0.5)) await bringNodesBack(plane);
   const vm = random.pick(NAMES);
   const isAbsent = (await plane.find('VirtualMachine', vm)) === undefined;
-  const name = random.pick(isAbsent ? WHEN_ABSENT : WHEN_THERE);
+  const name = random.pick(isAbsent ? WHEN_ABSENT : WHEN_PRESENT);
   const step: Step = steps[name];
   if (random.chance(0.4)) return await step(walk, vm);
   const writes = random.between(0, MAX_WRITES);
@@ -283,8 +283,8 @@ async function bringNodesBack(plane: VmPlane): Promise<void> {
 
 /** Enters the UUID of a VM whose create got no answer. */
 async function noteCreated({ plane, ledger }: Walk, vm: string): Promise<void> {
-  const there = await plane.find('VirtualMachine', vm);
-  if (there !== undefined) ledger.decide(vm, uuidOf(there) ?? '');
+  const existing = await plane.find('VirtualMachine', vm);
+  if (existing !== undefined) ledger.decide(vm, uuidOf(existing) ?? '');
 }
 
 async function isBusy({ plane }: Walk): Promise<boolean> {
@@ -302,10 +302,10 @@ async function checkVms({ plane, ledger, taken }: Walk): Promise<void> {
   const restores = (await plane.list('VirtualMachineRestore')).filter((restore) => !isRestoreFinished(restore));
   const vms = await plane.list('VirtualMachine');
   for (const vm of NAMES) {
-    const there = vms.find(({ metadata }) => metadata.name === vm);
+    const existing = vms.find(({ metadata }) => metadata.name === vm);
     const isRestored = restores.some(({ spec }) => spec.target.name === vm);
-    const open = isRestored || there?.metadata.deletionTimestamp !== undefined;
-    ledger.check(vm, there === undefined ? undefined : (uuidOf(there) ?? 'none'), { open });
+    const open = isRestored || existing?.metadata.deletionTimestamp !== undefined;
+    ledger.check(vm, existing === undefined ? undefined : (uuidOf(existing) ?? 'none'), { open });
   }
   const staying = vms.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
   for (const vm of staying) checkDuplicate(vm, staying);
@@ -353,7 +353,7 @@ test('no VM loses its uuid or gets one that was not chosen for it', async (t) =>
     // Some snapshots to restore from the beginning.
     for (const make of [steps.create, steps.snapshot]) {
       for (const vm of NAMES.slice(0, 2)) done.push(await make(walk, vm));
-      await plane.advance(MOMENT_MS);
+      await plane.advance(SHORT_WAIT_MS);
       await checkVms(walk);
     }
     for (let step = 0; step < STEPS; step++) {
@@ -362,12 +362,12 @@ test('no VM loses its uuid or gets one that was not chosen for it', async (t) =>
         host.holdCopies = false;
         host.finishCopies();
       }
-      await plane.advance(MOMENT_MS);
-      if (await isBusy(walk)) await plane.advance(WHILE_MS);
+      await plane.advance(SHORT_WAIT_MS);
+      if (await isBusy(walk)) await plane.advance(LONGEST_WAIT_MS);
       await checkVms(walk);
     }
     await bringNodesBack(plane);
-    await plane.advance(WHILE_MS);
+    await plane.advance(LONGEST_WAIT_MS);
     await checkVms(walk);
     const restores = await plane.list('VirtualMachineRestore');
     const complete = restores.filter(({ status }) => status?.complete === true).length;

@@ -34,7 +34,7 @@ export class Ledger {
   }
 }
 
-/** Lists omit apiVersion and kind. */
+/** Returns the object as text, without apiVersion and kind, which lists omit. */
 function canonical(object: KubeObject): string {
   return JSON.stringify({ ...object, apiVersion: undefined, kind: undefined });
 }

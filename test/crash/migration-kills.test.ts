@@ -37,7 +37,7 @@ const VICTIMS: readonly Victim[] = ['source agent', 'target agent', 'source gues
 const LEAST = { messages: 6, steps: 6, agentWrites: 4, serverWrites: 25 };
 const MOST_WRITES = 120;
 /** Longer than any component waits for another. */
-const PATIENCE_MS = 90_000;
+const LONGEST_WAIT_MS = 90_000;
 
 class MigrationRun {
   readonly plane: VmPlane;
@@ -55,23 +55,23 @@ class MigrationRun {
     return { source, target: this.plane.nodes.find((node) => node !== source)! };
   }
 
-  /** Calls `seen` for each event before any other component can react to it. */
-  watch(seen: (point: Point) => void): void {
+  /** Calls `onPoint` for each event before any other component can react to it. */
+  watch(onPoint: (point: Point) => void): void {
     const { source, target } = this.sides();
     const sideOf = (node: string) => (node === source.name ? 'source' : 'target');
-    const happened = new Map<string, number>();
-    const migrate = (what: string, side: Point['side']) => {
-      const times = happened.get(`${side} ${what}`) ?? 0;
-      happened.set(`${side} ${what}`, times + 1);
-      seen({ what: `${what} ${times}`, side });
+    const counts = new Map<string, number>();
+    const recordPoint = (what: string, side: Point['side']) => {
+      const times = counts.get(`${side} ${what}`) ?? 0;
+      counts.set(`${side} ${what}`, times + 1);
+      onPoint({ what: `${what} ${times}`, side });
     };
-    this.plane.streams.onMessage = ({ from, type }) => migrate(`message ${type}`, sideOf(from));
+    this.plane.streams.onMessage = ({ from, type }) => recordPoint(`message ${type}`, sideOf(from));
     for (const node of [source, target]) {
-      node.host.onStep = (_, step) => migrate(`step ${step}`, sideOf(node.name));
+      node.host.onStep = (_, step) => recordPoint(`step ${step}`, sideOf(node.name));
       node.onWrite = (what) => {
         if (what.includes('/events') || what.includes('/leases')) return;
         // The names of launcher pods and state volumes differ each time.
-        migrate(`write ${what.replace(/(virt-launcher|pvc)-[^/]+/, 'ANY')}`, sideOf(node.name));
+        recordPoint(`write ${what.replace(/(virt-launcher|pvc)-[^/]+/, 'ANY')}`, sideOf(node.name));
       };
     }
   }
@@ -84,15 +84,15 @@ class MigrationRun {
     }
   }
 
-  /** Runs one migration and calls `strike` meanwhile; checks the outcome when the plane has settled. */
-  async migrate(strike: (name: string) => Promise<void>, { restarted = false } = {}): Promise<string> {
+  /** Runs one migration and calls `disturb` meanwhile; checks the outcome when the plane has settled. */
+  async migrate(disturb: (name: string) => Promise<void>, { restarted = false } = {}): Promise<string> {
     const name = `m${++this.#count}`;
     await writeEverywhere(this.plane, name);
     const { source, target } = this.sides();
     await this.plane.beginApply(aMigration(name));
-    await strike(name);
+    await disturb(name);
     this.unwatch();
-    await this.plane.advance(PATIENCE_MS);
+    await this.plane.advance(LONGEST_WAIT_MS);
     const outcome = await migrationPhase(this.plane, name);
     assert.match(outcome, /^(Succeeded|Failed: \S.*)$/);
     await assertInvariants(this.plane, name, { restarted, stateClass: this.stateClass });
@@ -102,7 +102,7 @@ class MigrationRun {
   }
 
   /** Kills the victim at this point. */
-  async cut(point: Point, victim: Victim): Promise<string> {
+  async killAt(point: Point, victim: Victim): Promise<string> {
     const { source, target } = this.sides();
     const node = victim.startsWith('source') ? source : target;
     const isAgent = victim.endsWith('agent');
@@ -113,13 +113,13 @@ class MigrationRun {
       if (isAgent) node.crashAgent();
       else for (const guest of node.livingGuests(`default/${VM}`)) guest.crash('it was killed');
     });
-    const strike = async () => {
+    const disturb = async () => {
       await this.plane.settle();
       if (!wasReached || !isAgent) return;
       await this.plane.killNode(node.name);
       await this.plane.reviveNode(node.name);
     };
-    const outcome = await this.migrate(strike, { restarted: !isAgent });
+    const outcome = await this.migrate(disturb, { restarted: !isAgent });
     assert.ok(wasReached, 'the point was reached');
     return outcome;
   }
@@ -180,7 +180,7 @@ function testAllPoints(stateClass: StateStorageClass, sampling: Sampling, turn: 
       const chosen = sample(messages, sampling.messages, turn + index);
       assert.ok(chosen.length > 0);
       for (const point of chosen) {
-        await withContext(`${victim} at ${point.side} ${point.what}`, () => migrations.cut(point, victim));
+        await withContext(`${victim} at ${point.side} ${point.what}`, () => migrations.killAt(point, victim));
       }
     });
   }
@@ -190,7 +190,8 @@ function testAllPoints(stateClass: StateStorageClass, sampling: Sampling, turn: 
       const own = points.filter(({ what, side }) => victim.startsWith(side) && !what.startsWith('message'));
       const chosen = sample(own, sampling.steps, turn);
       assert.ok(chosen.length > 0);
-      for (const point of chosen) await withContext(`${victim} at ${point.what}`, () => migrations.cut(point, victim));
+      for (const point of chosen)
+        await withContext(`${victim} at ${point.what}`, () => migrations.killAt(point, victim));
     });
   }
 
@@ -200,7 +201,7 @@ function testAllPoints(stateClass: StateStorageClass, sampling: Sampling, turn: 
       let writes = sampling === SPARSE ? turn : 0;
       for (; writes <= MOST_WRITES; writes += step) {
         const cut = migrations.plane.cutAfter(writes + 1);
-        const strike = async () => {
+        const disturb = async () => {
           const outcome = await Promise.race([
             cut,
             migrations.plane.settle().then(
@@ -213,7 +214,7 @@ function testAllPoints(stateClass: StateStorageClass, sampling: Sampling, turn: 
           isOver = outcome !== 'cut';
         };
         let isOver = false;
-        await withContext(`server after write ${writes}`, () => migrations.migrate(strike));
+        await withContext(`server after write ${writes}`, () => migrations.migrate(disturb));
         if (isOver) break;
       }
       assert.ok(writes >= LEAST.serverWrites && writes < MOST_WRITES, `${writes} writes`);

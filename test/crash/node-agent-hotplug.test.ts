@@ -62,7 +62,7 @@ function devicesOf(scene: AgentScene, id: string): string[] {
 }
 
 /** Returns the reported hotplugs and the pending condition: `disk-data Ready`, `pending: reason`. */
-async function reported(scene: AgentScene): Promise<string[]> {
+async function readReported(scene: AgentScene): Promise<string[]> {
   const { status } = await scene.vmi('db');
   const condition = status.conditions.find(({ type }: Loose) => type === 'DeviceChangePending');
   return [
@@ -72,7 +72,7 @@ async function reported(scene: AgentScene): Promise<string[]> {
 }
 
 /** Returns hash and revision of the status, which must be those of `list`. */
-async function reading(scene: AgentScene): Promise<{ hash: string; revision: number; ids: string[] }> {
+async function readReading(scene: AgentScene): Promise<{ hash: string; revision: number; ids: string[] }> {
   const { status } = await scene.vmi('db');
   const options = { signal: new AbortController().signal };
   const { vmList = [] } = await scene.agent().host!.call('list', { fullStatus: true }, options);
@@ -87,12 +87,12 @@ describe('an interface', () => {
   it('is plugged and unplugged with the spec, and reported in the status', async (t) => {
     const scene = await startAgentScene(t);
     const { id } = await scene.launch('db');
-    const before = await reading(scene);
+    const before = await readReading(scene);
     await scene.clock.advance(1000);
     await applySpec(scene, { nics: ['default', 'b'] });
     await scene.settle();
     assert.deepEqual(devicesOf(scene, id), ['nic-default', 'nic-b']);
-    assert.deepEqual(await reported(scene), ['nic-b Ready']);
+    assert.deepEqual(await readReported(scene), ['nic-b Ready']);
     const { status } = await scene.vmi('db');
     assert.deepEqual(
       status.interfaces.map(({ name, mac }: Loose) => [name, mac]),
@@ -101,14 +101,14 @@ describe('an interface', () => {
         ['b', `${MAC}2`],
       ],
     );
-    const plugged = await reading(scene);
+    const plugged = await readReading(scene);
     assert.ok(plugged.hash !== before.hash && plugged.revision > before.revision && plugged.ids.includes('nic-b'));
 
     await applySpec(scene, { nics: ['default', '-b'] });
     await scene.settle();
     assert.deepEqual(devicesOf(scene, id), ['nic-default']);
-    assert.deepEqual(await reported(scene), []);
-    const unplugged = await reading(scene);
+    assert.deepEqual(await readReported(scene), []);
+    const unplugged = await readReading(scene);
     assert.equal(unplugged.hash, before.hash);
     assert.ok(unplugged.revision > plugged.revision, 'the revision increases even if the devices are those of before');
   });
@@ -136,16 +136,16 @@ describe('a volume', () => {
     scene.volumes.next = { is: 'waiting', reason: 'VolumeNotBound', message: 'claim "a" is not bound' };
     await applySpec(scene, { claims: { data: 'a' } });
     await scene.settle();
-    assert.deepEqual(await reported(scene), ['disk-data Plugging', 'pending: VolumeNotBound']);
+    assert.deepEqual(await readReported(scene), ['disk-data Plugging', 'pending: VolumeNotBound']);
     assert.deepEqual(devicesOf(scene, id), ['nic-default']);
     scene.volumes.next = ready;
     await scene.advance(10);
-    assert.deepEqual(await reported(scene), ['disk-data Ready']);
+    assert.deepEqual(await readReported(scene), ['disk-data Ready']);
     assert.deepEqual(devicesOf(scene, id), ['nic-default', 'disk-data on a']);
 
     await applySpec(scene, {});
     await scene.settle();
-    assert.deepEqual(await reported(scene), []);
+    assert.deepEqual(await readReported(scene), []);
     assert.deepEqual(devicesOf(scene, id), ['nic-default']);
     assert.deepEqual(steps(scene), ['plug disk-data', 'unplug disk-data', 'releaseVolume data']);
   });
@@ -158,13 +158,13 @@ describe('a volume', () => {
     scene.hypervisor().guest(id).holdDevices();
     await applySpec(scene, {});
     await scene.settle();
-    assert.deepEqual(await reported(scene), ['nic-b Unplugging', 'pending: WaitingForGuest']);
+    assert.deepEqual(await readReported(scene), ['nic-b Unplugging', 'pending: WaitingForGuest']);
     await scene.advance(65);
     assert.deepEqual(steps(scene), ['plug nic-b', 'unplug nic-b', 'unplug nic-b', 'unplug nic-b']);
     scene.hypervisor().guest(id).releaseDevices();
     await scene.settle();
-    assert.deepEqual(await reported(scene), []);
-    assert.equal((await reading(scene)).ids.includes('nic-b'), false);
+    assert.deepEqual(await readReported(scene), []);
+    assert.equal((await readReading(scene)).ids.includes('nic-b'), false);
   });
 
   it('with another claim under the same name is plugged in after the first is unplugged', async (t) => {
@@ -175,7 +175,7 @@ describe('a volume', () => {
     await applySpec(scene, { claims: { data: 'b' } });
     await scene.settle();
     assert.deepEqual(devicesOf(scene, id), ['nic-default', 'disk-data on b']);
-    assert.deepEqual(await reported(scene), ['disk-data Ready']);
+    assert.deepEqual(await readReported(scene), ['disk-data Ready']);
     assert.deepEqual(steps(scene), ['plug disk-data', 'unplug disk-data', 'releaseVolume data', 'plug disk-data']);
   });
 
@@ -198,11 +198,11 @@ describe('a volume', () => {
     scene.hypervisor().failNextPlug(new HypervisorError('Cannot plug: no such bus', { permanent: true }));
     await applySpec(scene, { claims: { data: 'a' } });
     await scene.settle();
-    assert.deepEqual(await reported(scene), ['disk-data Failed', 'pending: PlugFailed']);
+    assert.deepEqual(await readReported(scene), ['disk-data Failed', 'pending: PlugFailed']);
     const { items } = await scene.api.ok('GET', '/api/v1/namespaces/default/events');
     assert.ok(items.some(({ reason, message }: Loose) => reason === 'PlugFailed' && message.includes('no such bus')));
     await scene.advance(31);
-    assert.deepEqual(await reported(scene), ['disk-data Ready']);
+    assert.deepEqual(await readReported(scene), ['disk-data Ready']);
     assert.deepEqual(devicesOf(scene, id), ['nic-default', 'disk-data on a']);
   });
 
@@ -217,7 +217,7 @@ describe('a volume', () => {
     await scene.settle();
     assert.deepEqual(steps(scene), ['releaseVolume data', 'plug disk-data']);
     assert.deepEqual(devicesOf(scene, id), ['nic-default', 'disk-data on b']);
-    assert.deepEqual(await reported(scene), ['disk-data Ready']);
+    assert.deepEqual(await readReported(scene), ['disk-data Ready']);
   });
 
   it('that failed is released when the spec no longer has it', async (t) => {
@@ -228,7 +228,7 @@ describe('a volume', () => {
     await scene.settle();
     await applySpec(scene, {});
     await scene.settle();
-    assert.deepEqual(await reported(scene), []);
+    assert.deepEqual(await readReported(scene), []);
     assert.deepEqual(steps(scene), ['plug disk-data', 'releaseVolume data']);
   });
 });
@@ -289,7 +289,7 @@ describe('devices', () => {
     const { status } = await scene.vmi('db');
     assert.deepEqual([status.machine.type.startsWith('pc-q35'), 'deviceHash' in status], [true, false]);
     await scene.advance(1);
-    assert.match((await reading(scene)).hash, /^[0-9a-f]{64}$/);
+    assert.match((await readReading(scene)).hash, /^[0-9a-f]{64}$/);
     assert.equal(scene.learned.length, 3);
   });
 
@@ -335,8 +335,8 @@ describe('an agent that is killed during hotplugs', () => {
         await applySpec(scene, {});
         await settleAndRestart();
         assert.deepEqual(devicesOf(scene, id), ['nic-default']);
-        assert.deepEqual(await reported(scene), []);
-        assert.equal((await reading(scene)).ids.includes('disk-data'), false);
+        assert.deepEqual(await readReported(scene), []);
+        assert.equal((await readReading(scene)).ids.includes('disk-data'), false);
         // Both volumes were released, by either agent.
         const released = scene.writes.filter((write) => write === 'releaseVolume data').length;
         assert.ok(released >= 2, `released ${released} times`);

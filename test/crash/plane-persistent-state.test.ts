@@ -47,7 +47,7 @@ async function stateOf(plane: VmPlane, vm: string): Promise<Loose> {
 }
 
 /** Returns class, modes and size of the VM's claim, after checking that its guest uses it. */
-async function shape(plane: VmPlane, vm: string): Promise<string> {
+async function describeClaim(plane: VmPlane, vm: string): Promise<string> {
   const { spec } = await stateOf(plane, vm);
   assert.equal(plane.guest(vm).definition.state?.directory, `/simulated/${spec.volumeName}/state`);
   const { storageClassName, accessModes, volumeMode, resources } = spec;
@@ -73,7 +73,7 @@ test('the class and the modes of the claim', async (t) => {
     await t.test(sentence, async () => {
       await plane.apply(aVmWithState(vm));
       assert.equal(await plane.summaryOf(vm), RUNNING);
-      assert.equal(await shape(plane, vm), want);
+      assert.equal(await describeClaim(plane, vm), want);
       await deleteVm(plane, vm);
     });
 
@@ -117,7 +117,7 @@ test('the class and the modes of the claim', async (t) => {
     );
     const kind = { apiVersion: 'storage.k8s.io/v1', kind: 'StorageClass', provisioner: LOCAL_PROVISIONER };
     await plane.apply({ ...kind, metadata: { name: 'late' }, parameters: { scope: 'shared' } });
-    assert.equal(await shape(plane, 'waits'), 'late ReadWriteOnce Filesystem 10Mi');
+    assert.equal(await describeClaim(plane, 'waits'), 'late ReadWriteOnce Filesystem 10Mi');
     assert.equal(await synchronizedFailure(plane, 'waits'), undefined);
   });
 

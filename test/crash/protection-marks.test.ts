@@ -71,7 +71,7 @@ const unprotect = (scene: VmiScene, vm: string) =>
   change(scene, `${VMS}/${vm}`, { metadata: { labels: { [PROTECTION_LABEL]: null } } });
 
 /** Returns the marks by place, without places that have none. */
-async function marks(scene: VmiScene): Promise<Record<string, string>> {
+async function readMarks(scene: VmiScene): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
   for (const [place, url] of Object.entries(PLACES)) {
     const { status, body } = await scene.call('GET', url);
@@ -86,11 +86,11 @@ const OF_DB = { namespace: 'db', definition: 'default/db', records: 'default/db'
 test('marks are set and removed with the label', async (t) => {
   const scene = await startScene(t);
   await make(scene, 'db', ['disk']);
-  assert.deepEqual(await marks(scene), {});
+  assert.deepEqual(await readMarks(scene), {});
   await protect(scene, 'db');
-  assert.deepEqual(await marks(scene), OF_DB);
+  assert.deepEqual(await readMarks(scene), OF_DB);
   await unprotect(scene, 'db');
-  assert.deepEqual(await marks(scene), {});
+  assert.deepEqual(await readMarks(scene), {});
 });
 
 test('a changed or removed mark is restored, and a forged mark is removed', async (t) => {
@@ -101,7 +101,7 @@ test('a changed or removed mark is restored, and a forged mark is removed', asyn
       await change(scene, url, { metadata: { annotations: { [PROTECTED_VMS_ANNOTATION]: forged } } });
     }
     await scene.advance(10);
-    assert.deepEqual(await marks(scene), OF_DB, `after ${JSON.stringify(forged)}`);
+    assert.deepEqual(await readMarks(scene), OF_DB, `after ${JSON.stringify(forged)}`);
   }
 });
 
@@ -109,7 +109,11 @@ test('the marks follow the claims of the template', async (t) => {
   const scene = await startScene(t);
   await make(scene, 'db', ['disk'], PROTECTED);
   await change(scene, `${VMS}/db`, { spec: templateOf('spare') });
-  assert.deepEqual(await marks(scene), { ...omit(OF_DB, 'disk', 'pv-disk'), spare: 'db', 'pv-spare': 'default/db' });
+  assert.deepEqual(await readMarks(scene), {
+    ...omit(OF_DB, 'disk', 'pv-disk'),
+    spare: 'db',
+    'pv-spare': 'default/db',
+  });
 });
 
 test('a status write of a protected VM leads to no other write', async (t) => {
@@ -135,7 +139,7 @@ test('a second volume for a bound claim is not a disk of the VM, and is not mark
   const second = await scene.ok('GET', `${VOLUMES}/second`);
   assert.equal(second.status.phase, 'Released');
   assert.equal(second.metadata.annotations[PROTECTED_VMS_ANNOTATION], undefined);
-  assert.deepEqual(await marks(scene), OF_DB);
+  assert.deepEqual(await readMarks(scene), OF_DB);
 });
 
 test('a claim of two VMs is marked until neither is protected', async (t) => {
@@ -149,11 +153,11 @@ test('a claim of two VMs is marked until neither is protected', async (t) => {
     disk: 'db, web',
     'pv-disk': 'default/db, default/web',
   };
-  assert.deepEqual(await marks(scene), { ...both, spare: 'db', 'pv-spare': 'default/db' });
+  assert.deepEqual(await readMarks(scene), { ...both, spare: 'db', 'pv-spare': 'default/db' });
   await unprotect(scene, 'web');
-  assert.deepEqual(await marks(scene), { ...OF_DB, spare: 'db', 'pv-spare': 'default/db' });
+  assert.deepEqual(await readMarks(scene), { ...OF_DB, spare: 'db', 'pv-spare': 'default/db' });
   await unprotect(scene, 'db');
-  assert.deepEqual(await marks(scene), {});
+  assert.deepEqual(await readMarks(scene), {});
 });
 
 test('a VM that is being deleted or is deleted protects nothing', async (t) => {
@@ -169,10 +173,10 @@ test('a VM that is being deleted or is deleted protects nothing', async (t) => {
     spare: 'web',
     'pv-spare': 'default/web',
   };
-  assert.deepEqual(await marks(scene), ofWeb);
+  assert.deepEqual(await readMarks(scene), ofWeb);
   await scene.ok('DELETE', `${VMS}/web`);
   await scene.settle();
-  assert.deepEqual(await marks(scene), {});
+  assert.deepEqual(await readMarks(scene), {});
 });
 
 test('claims that a protected VM controls are marked, even if its template does not name them', async (t) => {
@@ -180,13 +184,13 @@ test('claims that a protected VM controls are marked, even if its template does 
   const { uid } = (await make(scene, 'db', ['disk'], PROTECTED)).metadata;
   const owner = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name: 'db', uid };
   await change(scene, `${CLAIMS}/spare`, { metadata: { ownerReferences: [owner] } });
-  assert.deepEqual(await marks(scene), OF_DB, 'an owner that does not control it');
+  assert.deepEqual(await readMarks(scene), OF_DB, 'an owner that does not control it');
   await change(scene, `${CLAIMS}/spare`, { metadata: { ownerReferences: [{ ...owner, controller: true }] } });
-  assert.deepEqual(await marks(scene), { ...OF_DB, spare: 'db', 'pv-spare': 'default/db' });
+  assert.deepEqual(await readMarks(scene), { ...OF_DB, spare: 'db', 'pv-spare': 'default/db' });
   await unprotect(scene, 'db');
-  assert.deepEqual(await marks(scene), {});
+  assert.deepEqual(await readMarks(scene), {});
   await protect(scene, 'db');
-  assert.deepEqual(await marks(scene), { ...OF_DB, spare: 'db', 'pv-spare': 'default/db' });
+  assert.deepEqual(await readMarks(scene), { ...OF_DB, spare: 'db', 'pv-spare': 'default/db' });
 });
 
 test('a claim that is created later is marked, and its volume when it is bound', async (t) => {
@@ -207,7 +211,7 @@ test('a volume is not marked for a claim that names it but is not bound to it', 
   const scene = await startScene(t);
   await scene.addClaim('thief', { storageClassName: '', volumeName: 'pv-spare' });
   await make(scene, 'db', ['thief'], PROTECTED);
-  assert.deepEqual(await marks(scene), { namespace: 'db', definition: 'default/db', records: 'default/db' });
+  assert.deepEqual(await readMarks(scene), { namespace: 'db', definition: 'default/db', records: 'default/db' });
 });
 
 test('a volume that kept the data of an earlier claim of that name is not marked', async (t) => {
@@ -217,7 +221,7 @@ test('a volume that kept the data of an earlier claim of that name is not marked
   await scene.addClaim('disk', { storageClassName: '' });
   await make(scene, 'db', ['disk'], PROTECTED);
   await change(scene, PLACES['pv-disk']!, { metadata: { labels: { looked: 'at' } } });
-  assert.deepEqual(await marks(scene), omit(OF_DB, 'pv-disk'));
+  assert.deepEqual(await readMarks(scene), omit(OF_DB, 'pv-disk'));
 });
 
 test('the volume of a claim that is being deleted is marked while it is bound to the claim', async (t) => {
@@ -231,9 +235,9 @@ test('the volume of a claim that is being deleted is marked while it is bound to
     await scene.settle();
   }
   await protect(scene, 'db');
-  assert.deepEqual(await marks(scene), { ...omit(OF_DB, 'disk'), 'pv-spare': 'default/db' });
+  assert.deepEqual(await readMarks(scene), { ...omit(OF_DB, 'disk'), 'pv-spare': 'default/db' });
   for (const claim of ['disk', 'spare']) await change(scene, `${CLAIMS}/${claim}`, { metadata: { finalizers: null } });
-  assert.deepEqual(await marks(scene), { namespace: 'db', definition: 'default/db', records: 'default/db' });
+  assert.deepEqual(await readMarks(scene), { namespace: 'db', definition: 'default/db', records: 'default/db' });
 });
 
 test('objects that are being deleted are not marked', async (t) => {
@@ -244,7 +248,7 @@ test('objects that are being deleted are not marked', async (t) => {
     await scene.ok('DELETE', PLACES[place]!);
   }
   await protect(scene, 'db');
-  assert.deepEqual(await marks(scene), { namespace: 'db', definition: 'default/db', records: 'default/db' });
+  assert.deepEqual(await readMarks(scene), { namespace: 'db', definition: 'default/db', records: 'default/db' });
 });
 
 test('many new labels lead to few writes of the CRD, and its mark is correct in the end', async (t) => {
@@ -263,14 +267,14 @@ test('many new labels lead to few writes of the CRD, and its mark is correct in 
   assert.equal(writes, 10);
   await scene.advance(10);
   const first = 'default/vm-00, default/vm-01, default/vm-02 and others';
-  assert.deepEqual(await marks(scene), {
+  assert.deepEqual(await readMarks(scene), {
     namespace: 'vm-00, vm-01, vm-02 and others',
     definition: first,
     records: first,
   });
   for (const name of names) await scene.ok('DELETE', `${VMS}/${name}`);
   await scene.settle();
-  assert.deepEqual(await marks(scene), {});
+  assert.deepEqual(await readMarks(scene), {});
 });
 
 interface KillCase {
@@ -318,13 +322,13 @@ for (const [sentence, { act, want }] of Object.entries(killCases)) {
     let points = 0;
     for (; cut; points++) {
       await make(scene, 'db', ['disk']);
-      assert.deepEqual(await marks(scene), {});
+      assert.deepEqual(await readMarks(scene), {});
       killable.killAfter(points);
       await act(scene);
       cut = killable.isKilled;
       await killable.restart();
       await scene.settle();
-      assert.deepEqual(await marks(scene), want, `killed after write ${points}`);
+      assert.deepEqual(await readMarks(scene), want, `killed after write ${points}`);
       await scene.ok('DELETE', `${VMS}?labelSelector=`);
       await scene.settle();
     }

@@ -165,7 +165,7 @@ class Scene {
   }
 
   /** Returns status, number of instances, run strategy and queued requests: `Running 2 Always`. */
-  async shown(name: string): Promise<string> {
+  async describeVm(name: string): Promise<string> {
     const { spec, status } = await this.vm(name);
     const queued = (status.stateChangeRequests ?? []).map(({ action }: Loose) => ` +${action}`).join('');
     return `${status.printableStatus} ${this.instances(name)} ${spec.runStrategy}${queued}`;
@@ -288,12 +288,12 @@ for (const [strategy, cells] of Object.entries(strategies) as [RunStrategy, [VmE
       const name = `vm-${index}`;
       await scene.create(name, strategy);
       if (strategy === 'Manual') {
-        assert.equal(await scene.shown(name), 'Stopped 0 Manual');
+        assert.equal(await scene.describeVm(name), 'Stopped 0 Manual');
         await scene.ask('start', name);
       }
       let refusal = '';
       for (const event of events) refusal = await trigger(scene, name, event);
-      assert.equal(refusal || (await scene.shown(name)), want, events.join(', then '));
+      assert.equal(refusal || (await scene.describeVm(name)), want, events.join(', then '));
     }
   });
 }
@@ -375,7 +375,7 @@ test('a VM that fails to start is tried again with growing delays until it runs'
   scene.broken.add('db');
   await scene.create('db', 'Always');
   const failures = async () => (await scene.vm('db')).status.startFailure?.consecutiveFailCount;
-  assert.equal(await scene.shown('db'), 'CrashLoopBackOff 1 Always');
+  assert.equal(await scene.describeVm('db'), 'CrashLoopBackOff 1 Always');
   assert.equal(await failures(), 1);
   await scene.advance(9);
   assert.equal(scene.instances('db'), 1);
@@ -385,7 +385,7 @@ test('a VM that fails to start is tried again with growing delays until it runs'
   assert.equal(scene.instances('db'), 2);
   scene.broken.clear();
   await scene.advance(22);
-  assert.equal(await scene.shown('db'), 'Running 3 Always');
+  assert.equal(await scene.describeVm('db'), 'Running 3 Always');
   assert.equal(await failures(), undefined);
 });
 
@@ -398,10 +398,10 @@ test('a refused create of the instance is reported until it succeeds', async (t)
   const failure = async () =>
     (await scene.vm('db')).status.conditions.find(({ type }: Loose) => type === 'Failure')?.message;
   assert.match(await failure(), /^Failure while starting VMI: .*not today/);
-  assert.equal(await scene.shown('db'), 'Starting 0 Always');
+  assert.equal(await scene.describeVm('db'), 'Starting 0 Always');
   refuses = false;
   await scene.advance(60);
-  assert.equal(await scene.shown('db'), 'Running 1 Always');
+  assert.equal(await scene.describeVm('db'), 'Running 1 Always');
   assert.equal(await failure(), undefined);
 });
 
@@ -424,7 +424,7 @@ test('U7: a refused write of the firmware uuid is reported, and nothing starts u
     assert.equal(await failure(), undefined);
     assert.equal((await scene.vm(name)).spec.template.spec.domain.firmware.uuid, legacyUuid(name));
   }
-  assert.equal(await scene.shown('db'), 'Running 1 Always');
+  assert.equal(await scene.describeVm('db'), 'Running 1 Always');
 });
 
 test('a VM starts when the last snapshot or restore no longer holds it', async (t) => {
@@ -442,7 +442,7 @@ test('a VM starts when the last snapshot or restore no longer holds it', async (
   await scene.ok('PATCH', `${SNAPSHOTS}/virtualmachinerestores/r/status`, { status: { restores: [] } });
   const held = async () => {
     const { snapshotInProgress = '-', restoreInProgress = '-' } = (await scene.vm('db')).status;
-    return `${snapshotInProgress} ${restoreInProgress} ${await scene.shown('db')}`;
+    return `${snapshotInProgress} ${restoreInProgress} ${await scene.describeVm('db')}`;
   };
   await scene.create('db', 'Always');
   assert.equal(await held(), 's - Stopped 0 Always');
@@ -464,7 +464,7 @@ test('an instance of another owner is not changed, and the VM reports it', async
   assert.equal((await scene.vmi('db')).metadata.uid, metadata.uid);
   await scene.ok('DELETE', `${VMIS}/db`);
   await scene.settle();
-  assert.equal(await scene.shown('db'), 'Running 2 Always');
+  assert.equal(await scene.describeVm('db'), 'Running 2 Always');
 });
 
 const deletions: Record<string, { policy: string; instance: boolean }> = {
@@ -535,7 +535,7 @@ for (const [name, { strategy, event, want }] of Object.entries(killCases)) {
       return { scene, writes };
     };
     const { scene, writes } = await run(Infinity);
-    assert.equal(await scene.shown('db'), want);
+    assert.equal(await scene.describeVm('db'), want);
     assert.ok(writes >= 3, `${writes} writes to cut after`);
     const record = (await scene.find(`${RECORDS}/db`))?.spec;
 
@@ -543,7 +543,7 @@ for (const [name, { strategy, event, want }] of Object.entries(killCases)) {
       const { scene: again } = await run(cut);
       await again.restart();
       await again.advance(RETRY_SECONDS);
-      assert.equal(await again.shown('db'), want, `cut after write ${cut}`);
+      assert.equal(await again.describeVm('db'), want, `cut after write ${cut}`);
       assert.equal((await again.find(`${RECORDS}/db`))?.spec.firmware.uuid, record?.firmware.uuid);
     }
   });
@@ -560,7 +560,7 @@ test('a VM that is created again adopts the orphaned instance', async (t) => {
   const { metadata } = await scene.create('db', 'Always');
   const { uid, ownerReferences } = (await scene.vmi('db')).metadata;
   assert.deepEqual([uid, ownerReferences.map((owner: Loose) => owner.uid)], [before, [metadata.uid]]);
-  assert.equal(await scene.shown('db'), 'Running 1 Always');
+  assert.equal(await scene.describeVm('db'), 'Running 1 Always');
   await scene.advance(60);
   assert.equal((await scene.vmi('db')).metadata.uid, before);
 });

@@ -143,7 +143,7 @@ async function runVerbs(plane: VmPlane, crash: Crash): Promise<number> {
   return cuts;
 }
 
-/** A full run tests every write; another run tests every second one, and the others with the agents. */
+/** Runs all crash points: a full run tests every write, another run every second one, and the others with the agents. */
 async function runAllCrashPoints(t: TestContext, agents: boolean): Promise<void> {
   const plane = await startVmPlane(t);
   let points = 0;

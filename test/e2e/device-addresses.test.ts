@@ -161,9 +161,9 @@ test('the devices of a guest keep their addresses', async (t) => {
   await t.test('when disks are plugged in, and at the next start', async () => {
     await addVolume(vm, 'hot-scsi', 'scsi');
     await addVolume(vm, 'hot-virtio', 'virtio');
-    const isThere = (places: Record<string, string>) => 'HOT-SCSI' in places && 'HOT-VIRTIO' in places;
+    const isPlugged = (places: Record<string, string>) => 'HOT-SCSI' in places && 'HOT-VIRTIO' in places;
     const plugged = placesOf(
-      await vm.waitUntilSeen('the disks were plugged in', (report) => isThere(placesOf(report))),
+      await vm.waitUntilSeen('the disks were plugged in', (report) => isPlugged(placesOf(report))),
     );
     assert.deepEqual([plugged['A'], plugged['C']], [first['A'], first['C']]);
     assert.deepEqual(placesOf(await vm.restart()), plugged);
@@ -180,9 +180,9 @@ test('the devices of a guest keep their addresses', async (t) => {
       Object.assign(template.domain.devices!, { autoattachPodInterface: undefined, interfaces: [nic('up')] });
       template.networks = [{ name: 'default', pod: {} }];
     });
-    const came = await vm.waitUntilSeen('a NIC was plugged in', ({ nics }) => nics.length === 1);
-    const { mac = '', pci = '' } = came.nics[0] ?? {};
-    assert.deepEqual(placesOf(came), { ...disks, [mac]: pci });
+    const withNic = await vm.waitUntilSeen('a NIC was plugged in', ({ nics }) => nics.length === 1);
+    const { mac = '', pci = '' } = withNic.nics[0] ?? {};
+    assert.deepEqual(placesOf(withNic), { ...disks, [mac]: pci });
 
     await vm.edit(({ domain }) => (domain.devices!.interfaces = [nic('absent')]));
     await vm.waitUntilSeen('the NIC was unplugged', ({ nics }) => nics.length === 0);

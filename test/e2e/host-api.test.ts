@@ -23,7 +23,7 @@ import { openLibvirt, libvirtSkipReason } from '#test/support/libvirt.ts';
 
 const VM_ID = '27c61cea-f4fd-47e9-84e8-d1598f32ccc0';
 const GUEST = join(import.meta.dirname, '../../.cache/guest');
-const PATIENCE_MS = 180_000;
+const TIMEOUT_MS = 180_000;
 const MIB = 1024 * 1024;
 
 const dir = mkdtempSync(join(tmpdir(), 'selfsame-host-api-'));
@@ -33,12 +33,12 @@ let agents: AgentReader;
 
 before(async () => {
   await hypervisor.adopt();
-  const book = new DeviceReadings({ hypervisor, clock: systemClock });
+  const readings = new DeviceReadings({ hypervisor, clock: systemClock });
   agents = new AgentReader({ hypervisor, clock: systemClock, log: silentLog });
   const capabilities = await hypervisor.capabilities();
   const parts = {
     hypervisor,
-    book,
+    readings,
     agents,
     turns: new DomainLocks(),
     capabilities,
@@ -71,7 +71,7 @@ async function report(tag: string, ask?: string): Promise<GuestReport> {
     console.write(`${ask}\n`);
     console.resume();
   }
-  const end = systemClock.elapsed() + PATIENCE_MS;
+  const end = systemClock.elapsed() + TIMEOUT_MS;
   for (;;) {
     const text = (await hypervisor.readConsoleLog(VM_ID)).toString();
     const found = lastReport(text, tag);
@@ -102,7 +102,7 @@ const seenPlaces = ({ disks, nics }: GuestReport) =>
 
 /** Waits until the statistics of a VM fulfil the condition. */
 async function waitForStats(holds: (stats: HostVmStats) => boolean): Promise<void> {
-  const end = systemClock.elapsed() + PATIENCE_MS;
+  const end = systemClock.elapsed() + TIMEOUT_MS;
   for (;;) {
     const { statsList = [] } = await api.call('getAllVmStats', {}, { signal: new AbortController().signal });
     if (statsList.some(holds)) return;
@@ -200,7 +200,7 @@ test('list reports the addresses that the guest sees, after plug, unplug and a n
   const { words, niceness } = processOf(created);
   assert.deepEqual(niceness, [3], 'the niceness of every thread');
   const [, base = ''] = /^base=(.*)$/.exec(words[words.indexOf('-rtc') + 1] ?? '') ?? [];
-  assert.ok(Math.abs(Date.parse(`${base}Z`) - systemClock.now() + 86_400_000) < PATIENCE_MS, base);
+  assert.ok(Math.abs(Date.parse(`${base}Z`) - systemClock.now() + 86_400_000) < TIMEOUT_MS, base);
   assert.equal(
     words.filter((word) => word.includes('werror') && word.includes('stop')).length,
     2,

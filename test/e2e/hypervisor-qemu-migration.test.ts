@@ -42,7 +42,7 @@ interface Move {
 }
 
 interface MoveOptions {
-  readonly there?: DomainDefinition;
+  readonly retargeted?: DomainDefinition;
   readonly disks?: readonly MovingDisk[];
   readonly network?: boolean;
   readonly bytesPerSecond?: number;
@@ -53,18 +53,18 @@ describe('qemu: a migrating guest', { skip, timeout: 60_000 }, () => {
     await withScene(async (scene) => {
       const guest = await echoGuest(scene);
       await bootGuest(scene.hypervisor, guest);
-      const there = await prepareMigration(scene, guest);
-      await migrate(there);
-      await assertEchoes(there.target, guest.id, 'hello there');
-      await there.source.remove(guest.id);
+      const firstMove = await prepareMigration(scene, guest);
+      await migrate(firstMove);
+      await assertEchoes(firstMove.target, guest.id, 'hello there');
+      await firstMove.source.remove(guest.id);
 
       const back = await prepareMigration(
-        { ...scene, hypervisor: there.target, second: async () => there.source },
+        { ...scene, hypervisor: firstMove.target, second: async () => firstMove.source },
         guest,
       );
       await migrate(back);
 
-      await assertEchoes(there.source, guest.id, 'hello here');
+      await assertEchoes(firstMove.source, guest.id, 'hello here');
     });
   });
 
@@ -72,9 +72,9 @@ describe('qemu: a migrating guest', { skip, timeout: 60_000 }, () => {
     await withScene(async (scene) => {
       const taken = createServer().listen(49_152, '127.0.0.1');
       try {
-        const { guest, there, disks } = await guestWithDisks(scene);
+        const { guest, retargeted, disks } = await guestWithDisks(scene);
         await scene.hypervisor.create(guest);
-        const move = await prepareMigration(scene, guest, { there, disks, network: true });
+        const move = await prepareMigration(scene, guest, { retargeted, disks, network: true });
         const { memory, disks: nbd, secret } = move.outgoing.endpoint;
         assert.match(memory, /^tcp:127\.0\.0\.1:49\d{3}$/);
         assert.notEqual(memory, 'tcp:127.0.0.1:49152');
@@ -89,7 +89,7 @@ describe('qemu: a migrating guest', { skip, timeout: 60_000 }, () => {
           const log = await readFile(join(dir, 'domains', guest.id, 'qemu.log'), 'utf8');
           assert.ok(!log.includes(secret ?? ''));
         }
-        assertSameDisks(guest, there);
+        assertSameDisks(guest, retargeted);
       } finally {
         taken.close();
       }
@@ -139,22 +139,22 @@ describe('qemu: a migrating guest', { skip, timeout: 60_000 }, () => {
 
   it('has its disks copied bit by bit, and only the overlay of a layered disk', async () => {
     await withScene(async (scene) => {
-      const { guest, there, disks } = await guestWithDisks(scene);
+      const { guest, retargeted, disks } = await guestWithDisks(scene);
       await scene.hypervisor.create(guest);
 
-      await migrate(await prepareMigration(scene, guest, { there, disks }));
+      await migrate(await prepareMigration(scene, guest, { retargeted, disks }));
 
-      assertSameDisks(guest, there);
-      assert.ok((await stat(pathOf(there, 'disk-layer'))).size < 4 * MIB, 'the base was not copied');
-      assert.ok((await stat(pathOf(there, 'disk-raw'))).blocks * 512 < IMAGE_BYTES / 2, 'it has holes');
+      assertSameDisks(guest, retargeted);
+      assert.ok((await stat(pathOf(retargeted, 'disk-layer'))).size < 4 * MIB, 'the base was not copied');
+      assert.ok((await stat(pathOf(retargeted, 'disk-raw'))).blocks * 512 < IMAGE_BYTES / 2, 'it has holes');
     });
   });
 
   it('has writes copied that happen during the copy', async () => {
     await withScene(async (scene) => {
-      const { guest, there, disks } = await guestWithDisks(scene);
+      const { guest, retargeted, disks } = await guestWithDisks(scene);
       await scene.hypervisor.create(guest);
-      const { outgoing } = await prepareMigration(scene, guest, { there, disks });
+      const { outgoing } = await prepareMigration(scene, guest, { retargeted, disks });
       // Writes of a guest take the same path. QEMU accepts one QMP connection, so no other may be open.
       await scene.hypervisor.close();
       const qmp = await monitorOf(scene, guest.id);
@@ -175,8 +175,8 @@ describe('qemu: a migrating guest', { skip, timeout: 60_000 }, () => {
       await finishMirrors(qmp, { clock: systemClock, events: new EventSignal() }, disks);
 
       qmp.close();
-      assertSameDisks(guest, there);
-      assert.equal((await readFile(pathOf(there, 'disk-raw')))[4 * MIB], 9);
+      assertSameDisks(guest, retargeted);
+      assert.equal((await readFile(pathOf(retargeted, 'disk-raw')))[4 * MIB], 9);
     });
   });
 
@@ -219,14 +219,14 @@ describe('qemu: a guest whose migration is aborted', { skip, timeout: 60_000 }, 
     it(`keeps running after the next agent took it back while ${interruption}`, async () => {
       await withScene(async (scene) => {
         const sendsDisks = interruption.startsWith('disks');
-        const { guest, there, disks } = await echoWithDisk(scene);
+        const { guest, retargeted, disks } = await echoWithDisk(scene);
         await bootGuest(scene.hypervisor, guest);
         const slow = sendsDisks
           ? { bytesPerSecond: 1000 }
           : interruption.startsWith('memory')
             ? { bytesPerSecond: 2 * MIB }
             : {};
-        const move = await prepareMigration(scene, guest, { there, disks, ...slow });
+        const move = await prepareMigration(scene, guest, { retargeted, disks, ...slow });
         await until(move);
 
         const next = await scene.reopen();
@@ -265,9 +265,9 @@ describe('qemu: the state of a migrating guest', { skip, timeout: 120_000 }, () 
       // Data that a new target does not have.
       const template = await readFile('/usr/share/OVMF/OVMF_VARS_4M.fd');
       await guestFile(here, 'nvram.fd', Buffer.concat([template.subarray(0, -4), Buffer.from('mine')]));
-      const there = { ...guest, state: { directory: elsewhere } };
+      const retargeted = { ...guest, state: { directory: elsewhere } };
       await scene.hypervisor.create(guest);
-      const move = await prepareMigration(scene, guest, { there });
+      const move = await prepareMigration(scene, guest, { retargeted });
       await send(move);
       const sent = await move.source.switchOver(guest.id);
       const own = Buffer.from(sent.nvram ?? Buffer.alloc(0));
@@ -340,12 +340,12 @@ async function withScene(run: (scene: QemuScene) => Promise<void>): Promise<void
 }
 
 async function prepareMigration(scene: QemuScene, guest: DomainDefinition, options: MoveOptions = {}): Promise<Move> {
-  const { there = guest, disks = [], network = false, bytesPerSecond = 0 } = options;
+  const { retargeted = guest, disks = [], network = false, bytesPerSecond = 0 } = options;
   const [source, target, uid] = [scene.hypervisor, await scene.second(), newUid()];
   const reach: IncomingMigration['transport'] = network ? { type: 'network', host: '127.0.0.1' } : { type: 'local' };
   const incoming = { uid, peer: 'here', startedAtMs: 1, paused: false, disks, transport: reach };
-  const door = await target.receive(there, incoming, {});
-  const outgoing = { uid, peer: 'there', endpoint: door, disks, bytesPerSecond, autoConverge: true };
+  const endpoint = await target.receive(retargeted, incoming, {});
+  const outgoing = { uid, peer: 'there', endpoint, disks, bytesPerSecond, autoConverge: true };
   return { scene, source, target, id: guest.id, outgoing };
 }
 
@@ -389,8 +389,8 @@ async function echoWithDisk(scene: QemuScene) {
     [scene.nodeDir, scene.secondDir].map((dir) => guestFile(dir, 'volumes/data/disk.img', Buffer.alloc(2 * MIB, 'x'))),
   );
   const guest = withDisks(plain, { data: { path: here!, format: 'raw' } });
-  const there = withDisks(plain, { data: { path: elsewhere!, format: 'raw' } });
-  return { guest, there, disks: [{ deviceId: 'disk-data', bytes: 2 * MIB, overlay: false }] };
+  const retargeted = withDisks(plain, { data: { path: elsewhere!, format: 'raw' } });
+  return { guest, retargeted, disks: [{ deviceId: 'disk-data', bytes: 2 * MIB, overlay: false }] };
 }
 
 /** Makes a raw disk with holes, an overlay on a base that both sides have, and a read-only disk. */
@@ -414,14 +414,14 @@ async function guestWithDisks(scene: QemuScene) {
   };
   const plain = scene.definition();
   const guest = withDisks(plain, await make(scene.nodeDir, true));
-  const there = withDisks(plain, await make(scene.secondDir, false));
+  const retargeted = withDisks(plain, await make(scene.secondDir, false));
   const moving = (name: string, overlay: boolean, bytes = IMAGE_BYTES) => ({
     deviceId: `disk-${name}`,
     bytes,
     overlay,
   });
   const disks = [moving('raw', false), moving('layer', true), moving('fixed', false, MIB)];
-  return { guest, there, disks };
+  return { guest, retargeted, disks };
 }
 
 function withDisks(plain: DomainDefinition, sources: Record<string, DiskSource>): DomainDefinition {
@@ -438,13 +438,13 @@ function pathOf({ devices }: DomainDefinition, id: string): string {
   return disk.source.path;
 }
 
-function assertSameDisks(guest: DomainDefinition, there: DomainDefinition): void {
+function assertSameDisks(guest: DomainDefinition, retargeted: DomainDefinition): void {
   for (const [id, format] of [
     ['disk-raw', 'raw'],
     ['disk-layer', 'qcow2'],
     ['disk-fixed', 'raw'],
   ] as const) {
-    const args = ['compare', '--force-share', '-f', format, '-F', format, pathOf(guest, id), pathOf(there, id)];
+    const args = ['compare', '--force-share', '-f', format, '-F', format, pathOf(guest, id), pathOf(retargeted, id)];
     execFileSync('qemu-img', args, { stdio: 'pipe' });
   }
 }

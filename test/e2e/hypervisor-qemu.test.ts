@@ -142,7 +142,7 @@ describe('qemu: copies of disks', { skip, timeout: 60_000 }, () => {
 
   it(
     'reach files in directories that guests cannot access',
-    { skip: guestUser === undefined && 'only root can' },
+    { skip: guestUser === undefined && 'requires root' },
     async () => {
       await withScene(async (scene) => {
         const definition = await scene.definitionWithDisks();
@@ -199,7 +199,7 @@ describe('qemu: copies of disks', { skip, timeout: 60_000 }, () => {
 });
 
 describe('qemu: bridges', { skip, timeout: 60_000 }, () => {
-  const noBridge = whyNoBridge();
+  const noBridge = bridgeSkipReason();
 
   it('adds an interface to a bridge and removes it again', { skip: noBridge }, async () => {
     const tap = { name: tapName('a-uid', 'nic-lan'), bridge: BRIDGE };
@@ -255,7 +255,7 @@ describe('qemu: processes and files', { skip, timeout: 60_000 }, () => {
     });
   });
 
-  it('runs guests as an unprivileged user', { skip: guestUser === undefined && 'only root can' }, async () => {
+  it('runs guests as an unprivileged user', { skip: guestUser === undefined && 'requires root' }, async () => {
     await withScene(async (scene) => {
       const definition = await echoGuest(scene);
       await scene.hypervisor.create(definition);
@@ -389,7 +389,7 @@ function ip(...args: string[]): void {
   execFileSync('ip', args, { stdio: 'pipe' });
 }
 
-function whyNoBridge(): string | false {
+function bridgeSkipReason(): string | false {
   if (guestUser === undefined) return 'only root can make bridges';
   try {
     ip('link', 'add', BRIDGE, 'type', 'bridge');

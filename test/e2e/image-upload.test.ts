@@ -15,7 +15,7 @@ const MIB = 1024 * 1024;
 const virtctl = new URL('../../virtctl', import.meta.url).pathname;
 const guestFile = (name: string) => readFileSync(new URL(`../../.cache/guest/${name}`, import.meta.url));
 
-/** The kernel is an EFI program; the shell of the firmware starts it with startup.nsh. */
+/** Makes an image with a kernel, which is an EFI program that the shell of the firmware starts with startup.nsh. */
 function aBootableQcow2(t: TestContext): string {
   const dir = mkdtempSync(join(tmpdir(), 'bootable-'));
   t.after(() => rmSync(dir, { recursive: true, force: true }));

@@ -67,7 +67,7 @@ async function run(...args: string[]): Promise<string> {
 const jobIn = (text: string) => /^Successfully created job (\S+)\.$/m.exec(text)?.[1] ?? assert.fail(text);
 
 /** Returns what `list` reports for each VM of the Job: its state, with the reason if there is one. */
-async function listed(job: string): Promise<{ status: string; states: Record<string, string> }> {
+async function readList(job: string): Promise<{ status: string; states: Record<string, string> }> {
   interface Row {
     readonly name: string;
     readonly state: string;
@@ -141,7 +141,7 @@ async function launch(name: string): Promise<GuestReport> {
 const rootOf = ({ disks }: GuestReport) => disks.find(({ serial }) => serial === 'root')?.name ?? assert.fail();
 
 /** Returns what the guest sees, without the machine type and the values of one boot. Linux names disks as it finds them. */
-function selfsame({ facts, pci, disks, nics }: GuestReport) {
+function identityOf({ facts, pci, disks, nics }: GuestReport) {
   const found = disks.map(({ pci: at, serial, sectors, readonly }) => ({ at, serial, sectors, readonly }));
   return {
     facts: { ...facts, machine: '', bootid: '', memory: '' },
@@ -155,7 +155,7 @@ function selfsame({ facts, pci, disks, nics }: GuestReport) {
 async function assertRebooted(name: string, since: GuestReport, type: string): Promise<GuestReport> {
   const report = await plane.guest(name).awaitBoot({ afterBootId: since.facts['bootid'] ?? '' });
   assert.equal(report.facts['machine'], type);
-  assert.deepEqual(selfsame(report), selfsame(since));
+  assert.deepEqual(identityOf(report), identityOf(since));
   const root = await plane.guest(name).runCommand(`read ${rootOf(report)}`, /GUEST read \S+ \S+/);
   assert.match(root, new RegExp(`GUEST read \\S+ ${name}`));
   return report;
@@ -191,7 +191,7 @@ test('guests change their machine type and keep their identity', { timeout: 600_
     assert.equal(markOf(await vm('second')), undefined);
     const { metadata, status } = await plane.guest('runs').vmi();
     assert.deepEqual([metadata.uid, status?.machine?.type], [uid, OLD], 'it was not restarted');
-    assert.deepEqual(await listed(job), { status: 'Running', states: { runs: 'restartRequired', second: 'done' } });
+    assert.deepEqual(await readList(job), { status: 'Running', states: { runs: 'restartRequired', second: 'done' } });
   });
 
   await t.test('the Job has its own service account with only the rights that it needs', async () => {
@@ -223,7 +223,7 @@ test('guests change their machine type and keep their identity', { timeout: 600_
     [runs, second] = await Promise.all([assertRebooted('runs', runs, NEW), assertRebooted('second', second, NEW)]);
     await waitForCompletion(job);
     assert.equal(markOf(await vm('runs')), false);
-    assert.deepEqual(await listed(job), { status: 'Complete', states: { runs: 'done', second: 'done' } });
+    assert.deepEqual(await readList(job), { status: 'Complete', states: { runs: 'done', second: 'done' } });
     assert.deepEqual(plane.programs(), []);
   });
 
@@ -235,7 +235,7 @@ test('guests change their machine type and keep their identity', { timeout: 600_
       const uids = await Promise.all(NAMES.map(uidOf));
       assert.match(await run('pc-q35-7.*', ...filter, '--dry-run'), /^No VM needs a change/);
       job = jobIn(await run('pc-q35-7.*', ...filter, '--restart-now', '--wait'));
-      assert.deepEqual(await listed(job), { status: 'Complete', states: {} });
+      assert.deepEqual(await readList(job), { status: 'Complete', states: {} });
       assert.deepEqual(await Promise.all(NAMES.map(uidOf)), uids);
     },
   );
@@ -265,7 +265,7 @@ test('guests change their machine type and keep their identity', { timeout: 600_
 
     job = jobIn(await printed);
     [runs, second] = await Promise.all([assertRebooted('runs', runs, OLD), assertRebooted('second', second, OLD)]);
-    assert.deepEqual(await listed(job), { status: 'Complete', states: { runs: 'done', second: 'done' } });
+    assert.deepEqual(await readList(job), { status: 'Complete', states: { runs: 'done', second: 'done' } });
     assert.equal((await podOf(job)).status?.containerStatuses?.[0]?.restartCount, 1);
     for (const name of NAMES) {
       assert.equal(typeOf(await vm(name)), OLD);

@@ -21,8 +21,8 @@ let plane: RealPlane;
 let guest: RealGuest;
 let api: ApiConnection;
 
-const skip = whyNotHere();
-function whyNotHere(): string | false {
+const skip = bridgeSkipReason();
+function bridgeSkipReason(): string | false {
   try {
     ip('link', 'add', BRIDGE, 'type', 'bridge');
     ip('link', 'del', BRIDGE);

@@ -20,10 +20,10 @@ import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
 
 const GUEST = join(import.meta.dirname, '../../.cache/guest');
 /** Long, because guests are emulated and the machine may be busy. */
-const PATIENCE_MS = 180_000;
+const TIMEOUT_MS = 180_000;
 const ARGUMENTS = 'console=ttyS0 quiet';
 
-function whyNot(): string | false {
+function skipReason(): string | false {
   try {
     accessSync(join(GUEST, 'vmlinuz'));
     return qemuSkipReason();
@@ -46,14 +46,14 @@ function guestWithState(scene: QemuScene, directory: string): DomainDefinition {
 
 async function waitForReport({ hypervisor }: QemuScene, id: string, tag: string): Promise<GuestReport> {
   let text = '';
-  const report = await poll(systemClock, { timeoutMs: PATIENCE_MS, everyMs: 200 }, async () => {
+  const report = await poll(systemClock, { timeoutMs: TIMEOUT_MS, everyMs: 200 }, async () => {
     text = (await hypervisor.readConsoleLog(id)).toString('latin1');
     return lastReport(text, tag);
   });
   return report ?? assert.fail(`the guest did not report "${tag}"; its console ends with ${text.slice(-500)}`);
 }
 
-test('TPM and EFI variables survive kill -9 and another domain', { skip: whyNot(), timeout: 600_000 }, async () => {
+test('TPM and EFI variables survive kill -9 and another domain', { skip: skipReason(), timeout: 600_000 }, async () => {
   const scene = await qemuScene();
   await using objects = aScene();
   objects.bind('state', aLocalVolume({ mode: guestUser === undefined ? 'Filesystem' : 'Block', storage: '10Mi' }));

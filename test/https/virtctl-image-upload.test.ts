@@ -136,8 +136,8 @@ suite('virtctl image-upload', () => {
     await disks.createVolumeFor('mixed');
     disks.wrap = (one) => ({
       ...one,
-      async begun(header) {
-        const { offset, hash } = await one.begun(header);
+      async readProgress(header) {
+        const { offset, hash } = await one.readProgress(header);
         // As with a damaged disk: the bytes do not match the reported checksum.
         const reported = hash.copy();
         hash.update('x');

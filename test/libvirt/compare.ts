@@ -48,7 +48,7 @@ function assertPorts(defined: string): void {
 /** Buses and controllers of the chipset. */
 const WITH_THE_MACHINE = new Set(['pci', 'pcie-root-port', 'ide', 'sata', 'fdc', 'ccid']);
 
-/** USB ports are left out because our controller is another model. */
+/** Reports whether the layout decides the address of the row. It does not decide USB ports: our controller is another model. */
 function isOfLayout(row: LearnedDevice): boolean {
   const { type, device, address } = row;
   if (type === 'controller') return !WITH_THE_MACHINE.has(device) && specParamOf(row, 'model') !== 'piix3-uhci';
@@ -59,7 +59,7 @@ function isBridge(row: LearnedDevice): boolean {
   return row.device === 'pci' && specParamOf(row, 'model')?.endsWith('-bridge') === true;
 }
 
-/** Our machines have no bridges, no multifunction devices, and no further disk controllers. */
+/** Reports whether our machines can have the row: no bridges, multifunction devices or further disk controllers. */
 function isPossible(row: LearnedDevice, bridges: ReadonlySet<number>): boolean {
   if (keyOf(row).startsWith('scsi ') && keyOf(row) !== 'scsi 0') return false;
   const { type, bus, function: fn, controller } = row.address ?? {};
@@ -67,7 +67,7 @@ function isPossible(row: LearnedDevice, bridges: ReadonlySet<number>): boolean {
   return type !== 'drive' || controller === '0';
 }
 
-/** Our SCSI controller is another model at the address of libvirt's first one. */
+/** Returns the key for comparisons. Our SCSI controller is another model at the address of libvirt's first one. */
 function keyOf(row: LearnedDevice): string {
   const { id, type, device } = row;
   if (type !== 'controller') return id;

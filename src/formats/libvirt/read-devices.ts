@@ -26,7 +26,7 @@ export interface DomainNic {
   readonly keepsAddress: boolean;
 }
 
-/** `letters` are the boot devices of `os`; they count if no device has a boot order. */
+/** Reads all devices. `letters` are the boot devices of `os`; they count if no device has a boot order. */
 export function readDomainDevices(
   devices: XmlElement | undefined,
   letters: readonly string[],

@@ -102,7 +102,7 @@ function isCdrom({ media }: DescribedDisk): boolean {
   return media === 'cdrom';
 }
 
-/** sata, scsi and usb disks share the prefix sd. */
+/** Returns the prefix of the disk's name in libvirt. sata, scsi and usb disks share the prefix sd. */
 function namePrefix({ bus }: DescribedDisk): string {
   return bus === 'sata' || bus === 'scsi' || bus === 'usb' ? 'sd' : bus;
 }

@@ -58,13 +58,14 @@ export function readOvfDevices(
     });
   }
   for (const { nic, item } of nics) {
-    const isSame = nic.model === (item.own.get('model') ?? modelOfSubType(item.texts.get('ResourceSubType') ?? '3'));
+    const keepsModel =
+      nic.model === (item.own.get('model') ?? modelOfSubType(item.texts.get('ResourceSubType') ?? '3'));
     rows.add({
       id: nic.id,
       type: 'interface',
       device: nic.model,
       name: nic.name,
-      ...(isSame && { address: item.address }),
+      ...(keepsModel && { address: item.address }),
       bootOrder: orders.get(nic.id),
       managed: true,
       plugged: nic.plugged,

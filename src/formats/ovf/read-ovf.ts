@@ -93,7 +93,7 @@ function readMachine(envelope: Envelope, items: readonly OvfItem[], findings: Fi
   };
 }
 
-/** oVirt stores the uuid at the operating system, its OVAs at the system itself. */
+/** Returns the uuid of the machine. oVirt stores it at the operating system, its OVAs at the system itself. */
 function readUuid({ operatingSystem, system }: Envelope): string | undefined {
   return [attributeOf(operatingSystem, 'id'), attributeOf(system, 'id')].find(
     (id) => id !== undefined && UUID.test(id),

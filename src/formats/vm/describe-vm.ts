@@ -35,7 +35,7 @@ const EXPORTED_FIELDS = new Set([
   'startStrategy',
 ]);
 
-/** `record` is undefined if the VM never ran. `claims` contains at least those that the VM uses. */
+/** Describes the VM. `record` is undefined if the VM never ran. `claims` contains at least those that the VM uses. */
 export function describeVm(
   vm: VirtualMachine,
   record: VirtualMachineIdentity | undefined,

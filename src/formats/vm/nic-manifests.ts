@@ -7,7 +7,7 @@ const POD = 'pod';
 /** Linux' rule for names of bridges. */
 const BRIDGE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$/;
 
-/** `mapped` has `pod` or a bridge of the node for each network of the description. */
+/** Builds both. `mapped` has `pod` or a bridge of the node for each network of the description. */
 export function nicManifests(
   nics: readonly DescribedNic[],
   mapped: ReadonlyMap<string, string>,

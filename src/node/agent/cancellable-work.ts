@@ -1,10 +1,10 @@
-/** Long-running work that can be cancelled by name. At most one at a time for each name. */
+/** Long-running work that can be cancelled by name. Each name has at most one at a time. */
 import { invariant } from '#lib/invariant.ts';
 
 export class CancellableWork {
   readonly #running = new Map<string, { readonly own: AbortController; readonly ended: Promise<void> }>();
 
-  /** Returns `cancelled` after `cancel`. All other errors are thrown, including the abort of `signal`. */
+  /** Runs the work. Returns `cancelled` after `cancel`. All other errors are thrown, including the abort of `signal`. */
   async run(
     name: string,
     signal: AbortSignal,
@@ -32,7 +32,7 @@ export class CancellableWork {
   }
 
   /** Resolves when no work with this name runs. */
-  async ended(name: string): Promise<void> {
+  async waitForEnd(name: string): Promise<void> {
     await this.#running.get(name)?.ended;
   }
 }

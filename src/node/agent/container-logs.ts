@@ -70,7 +70,7 @@ function consoleLog(hypervisor: Hypervisor, id: string): ContainerLog {
   };
 }
 
-/** A follower gets new lines only when the guest has ended, because a hypervisor logs little before. */
+/** Returns the log of the hypervisor. A follower gets new lines only at the end of the guest; little is logged before. */
 function hypervisorLog(hypervisor: Hypervisor, id: string): ContainerLog {
   const read = async () => (hypervisor.get(id) === undefined ? Buffer.alloc(0) : hypervisor.readLog(id));
   return {

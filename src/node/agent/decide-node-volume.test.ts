@@ -45,8 +45,8 @@ function aVolume({ metadata, spec, phase = 'Released' }: Facts = {}): Stored<Per
 }
 
 const INCOMING = { 'selfsame.io/incoming-node': 'n2' };
-const left = (on: string, home: string, more: object = {}) => ({
-  annotations: { ...at(home).annotations, 'selfsame.io/leftover-node': on, ...more },
+const left = (on: string, dataNode: string, more: object = {}) => ({
+  annotations: { ...at(dataNode).annotations, 'selfsame.io/leftover-node': on, ...more },
 });
 
 const BOTH = ['removeData', 'removeFinalizer'];

@@ -34,8 +34,8 @@ export function decideNodeVolume(volume: Stored<PersistentVolume>, node: string)
   if (finalizers.includes(VOLUME_COPY_FINALIZER)) return [];
   // The volume was deleted while bound: its data stays until the claim is gone.
   if (finalizers.includes(VOLUME_PROTECTION) || status?.phase === 'Bound') return [];
-  const home = annotations[VOLUME_NODE_ANNOTATION];
-  if (home !== undefined && home !== node) return [];
+  const dataNode = annotations[VOLUME_NODE_ANNOTATION];
+  if (dataNode !== undefined && dataNode !== node) return [];
   // Without the object, the copy on the other node would be forgotten.
   if (isVolumeMoving(volume) || annotations[LEFTOVER_NODE_ANNOTATION] !== undefined) return [];
   // `Retain` keeps the data and deletes only the object.
@@ -45,9 +45,9 @@ export function decideNodeVolume(volume: Stored<PersistentVolume>, node: string)
 
 /** Reports whether this node has a leftover of the volume. Never true if the node holds or may hold its data. */
 export function hasLeftover({ metadata: { annotations = {} } }: PersistentVolume, node: string): boolean {
-  const { [VOLUME_NODE_ANNOTATION]: home, [INCOMING_NODE_ANNOTATION]: incoming } = annotations;
+  const { [VOLUME_NODE_ANNOTATION]: dataNode, [INCOMING_NODE_ANNOTATION]: incoming } = annotations;
   if (annotations[LEFTOVER_NODE_ANNOTATION] !== node) return false;
-  return home !== undefined && home !== node && incoming !== node;
+  return dataNode !== undefined && dataNode !== node && incoming !== node;
 }
 
 /** Reports whether the volume is moving to another node. */

@@ -112,7 +112,7 @@ function decideWanted(wanted: readonly DiskWorld[], guest: SetWorld['guest']): r
   const first = unfinished.find((disk) => !hasStarted(disk));
   if (first !== undefined) {
     if (guest === 'starting') return [{ do: 'recheck' }];
-    // Each that is still missing makes news of itself.
+    // The change of a content that is still missing queues the set again.
     return wanted.length < setSize(first.content) ? [] : [{ do: 'start', disks: unfinished }];
   }
   const unreported = unfinished.filter(({ content }) => content.status?.creationTime === undefined);

@@ -139,7 +139,7 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
     dir: options.hostDir,
     guestUser,
     hypervisor,
-    book: readings,
+    readings,
     agents,
     turns: locks,
     capabilities,

@@ -38,9 +38,9 @@ export interface SnapshotParts {
   readonly volumes: Volumes;
   readonly own: OwnWrites<VolumeSnapshotContent>;
   /** Copies of disks that no guest has open. */
-  readonly taking: CancellableWork;
+  readonly offlineCopies: CancellableWork;
   /** Statuses of complete copies that could not be reported yet, by uid. Another copy would be of a later time. */
-  readonly taken: Map<string, SnapshotContentStatus>;
+  readonly unreportedStatuses: Map<string, SnapshotContentStatus>;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly clock: Clock;
   readonly log: Log;
@@ -110,7 +110,7 @@ async function copyQuiesced(
   try {
     await hypervisor.freeze(instance, { timeoutMs: FREEZE_MS, why: 'snapshot' });
   } catch (err) {
-    log.warn({ err, domain: instance }, 'Cannot freeze a guest for a snapshot; taking it without');
+    log.warn({ err, domain: instance }, 'Cannot freeze a guest for a snapshot; the snapshot is taken without a freeze');
     const [vmi] = vmis.byIndex(INSTANCES_BY_UID, instance);
     const message = `The file systems were not frozen for a snapshot: ${err instanceof Error ? err.message : String(err)}`;
     if (vmi !== undefined) events.record(vmi, { type: 'Warning', reason: 'QuiesceTimeout', message });
@@ -173,7 +173,7 @@ export async function failSet(contents: readonly Content[], message: string, par
 }
 
 export async function discardCopy(content: Content, parts: SnapshotParts): Promise<void> {
-  parts.taken.delete(content.metadata.uid);
+  parts.unreportedStatuses.delete(content.metadata.uid);
   await endCopy(content, parts);
   for (const place of possiblePlaces(content, parts)) await parts.volumes.removeSnapshot(place);
 }

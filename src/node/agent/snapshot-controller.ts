@@ -53,7 +53,7 @@ const BACKOFF = { firstMs: 500, maxMs: 10_000 };
 const ENDED_PHASES: ReadonlySet<string> = new Set(['Succeeded', 'Failed']);
 
 type Content = Stored<VolumeSnapshotContent>;
-export type SnapshotControllerParts = Omit<SnapshotParts, 'own' | 'taking' | 'taken'>;
+export type SnapshotControllerParts = Omit<SnapshotParts, 'own' | 'offlineCopies' | 'unreportedStatuses'>;
 
 /**
  * Volumes, pods and instances are read for the state of the guest, whose changes queue the set (hypervisor.onChange). While a
@@ -70,7 +70,12 @@ export function startSnapshotController(options: SnapshotControllerParts): {
   idle(): Promise<void>;
   stop(): Promise<void>;
 } {
-  const parts: SnapshotParts = { ...options, own: new OwnWrites(), taking: new CancellableWork(), taken: new Map() };
+  const parts: SnapshotParts = {
+    ...options,
+    own: new OwnWrites(),
+    offlineCopies: new CancellableWork(),
+    unreportedStatuses: new Map(),
+  };
   const { contents, pods, vmis, hypervisor, clock, log, node, signal } = parts;
   indexClaims(pods, vmis);
   const ifAssigned = (content: Content, value: string | undefined) =>
@@ -99,7 +104,7 @@ export function startSnapshotController(options: SnapshotControllerParts): {
   const sets = queue(SETS_CONCURRENCY, (set) => reconcileSet(set, parts));
   const singles = queue(SINGLES_CONCURRENCY, (name) => reconcileSingle(name, parts));
   const removals = queue(REMOVALS_CONCURRENCY, async (name) => {
-    await parts.taking.ended(name);
+    await parts.offlineCopies.waitForEnd(name);
     return await reconcileSingle(name, parts);
   });
 
@@ -108,8 +113,8 @@ export function startSnapshotController(options: SnapshotControllerParts): {
     if (content === undefined) return;
     const isLost = change.new === undefined || !isAssignedToNode(change.new, node);
     const isDeleted = content.metadata.deletionTimestamp !== undefined;
-    if (isLost || isDeleted) parts.taking.cancel(name);
-    if (isLost) parts.taken.delete(content.metadata.uid);
+    if (isLost || isDeleted) parts.offlineCopies.cancel(name);
+    if (isLost) parts.unreportedStatuses.delete(content.metadata.uid);
     if (!isAssignedToNode(content, node)) return;
     const set = snapshotSetKey(content);
     if (set !== undefined) sets.add(set);

@@ -24,12 +24,12 @@ type Content = Stored<VolumeSnapshotContent>;
 
 /** Takes the snapshot. A failure is reported and tried again. */
 export async function takeOfflineSnapshot(content: Content, parts: SnapshotParts): Promise<WorkResult> {
-  const { taking, taken, signal } = parts;
+  const { offlineCopies, unreportedStatuses, signal } = parts;
   const { name, uid } = content.metadata;
   try {
-    if (!taken.has(uid)) {
-      const outcome = await taking.run(name, signal, async (workSignal) => {
-        taken.set(uid, await copy(content, parts, workSignal));
+    if (!unreportedStatuses.has(uid)) {
+      const outcome = await offlineCopies.run(name, signal, async (workSignal) => {
+        unreportedStatuses.set(uid, await copy(content, parts, workSignal));
       });
       // The deletion has queued the content again.
       if (outcome === 'cancelled') return {};
@@ -38,8 +38,8 @@ export async function takeOfflineSnapshot(content: Content, parts: SnapshotParts
     signal.throwIfAborted();
     return await reportFailure(content, error, parts);
   }
-  await writeContentStatus(content, taken.get(uid) ?? {}, parts);
-  taken.delete(uid);
+  await writeContentStatus(content, unreportedStatuses.get(uid) ?? {}, parts);
+  unreportedStatuses.delete(uid);
   return {};
 }
 

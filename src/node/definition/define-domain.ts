@@ -1,6 +1,6 @@
 /**
- * Defines the domain of a VMI. Pure: the same instance, record and node always yield the same definition. It decides
- * everything that the guest can see; files and processes belong to volumes/ and hypervisor/. All problems are returned
+ * Defines the domain of a VMI. Pure: the same instance, record and node always yield the same definition. The
+ * definition has everything that the guest can see; files and processes belong to volumes/ and hypervisor/. All problems are returned
  * at once. They are permanent, because the spec of an instance does not change.
  */
 import { CHIPSETS, chipsetOf } from '#api/chipset.ts';
@@ -55,7 +55,7 @@ export type DefineResult = {
   /** Sentences for users about recorded devices that the guest does not get unchanged. */
   readonly notes: readonly string[];
   /** Sentences for users about requests of the spec that this node cannot satisfy. */
-  readonly left: readonly string[];
+  readonly omitted: readonly string[];
 } & (
   | { readonly definition: DomainDefinition; readonly problems?: undefined }
   | { readonly problems: readonly FieldError[]; readonly definition?: undefined }
@@ -96,7 +96,7 @@ export function defineDomain({ vmi, known, capabilities, volumes, kernel, state 
     devices: withThreads.devices,
     ...(persistentState !== undefined && { state: persistentState }),
   };
-  return problems.length === 0 ? { definition, notes, left: omitted } : { problems, notes, left: omitted };
+  return problems.length === 0 ? { definition, notes, omitted } : { problems, notes, omitted };
 }
 
 /**

@@ -24,7 +24,7 @@ export interface DomainDefinition {
     /** Features in addition to the model, in QEMU's names: avx2, hv-relaxed. */
     readonly features?: Readonly<Record<string, string | number | boolean>>;
   };
-  /** Whole MiB, less 8 KiB under TCG, because QEMU 7.2 corrupts migrating guests otherwise (facts). */
+  /** Whole MiB, less 8 KiB under TCG, because QEMU 7.2 corrupts migrating guests otherwise (memory.ts). */
   readonly memoryKib: number;
   readonly firmware: FirmwareDefinition;
   /** The kernel to boot instead of a disk. */

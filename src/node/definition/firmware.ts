@@ -5,7 +5,7 @@ import type { DomainSpec } from '#api/domain/domain.ts';
 import { forbiddenField, type FieldError } from '#kube/field-error.ts';
 import type { FirmwareDefinition } from '#node/definition/domain-definition.ts';
 
-/** `uid` is the UUID of an instance without one; instances of a VM always have one. */
+/** Defines the firmware. `uid` becomes the UUID of an instance without one; instances of a VM always have one. */
 export function defineFirmware(domain: DomainSpec, uid: string, smbios?: Smbios): FirmwareDefinition {
   const { firmware } = domain;
   const chassis = printableValues(domain.chassis);

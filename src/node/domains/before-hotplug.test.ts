@@ -28,7 +28,7 @@ const { vmi, rows, definition } = JSON.parse(readFileSync(FILE, 'utf8')) as {
 test('the next start defines the same guest', () => {
   const known = { machine: definition.machine, devices: rows };
   const result = defineDomain(anInput(vmi, { known }));
-  assert.deepEqual(result, { definition, notes: [], left: [] });
+  assert.deepEqual(result, { definition, notes: [], omitted: [] });
 });
 
 test('the guest is learned with the addresses of its record', () => {

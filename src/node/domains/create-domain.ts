@@ -38,5 +38,5 @@ export async function createDomain(
     if (!(error instanceof HypervisorError)) throw error;
     return { is: 'failed', permanent: error.permanent, message: error.message };
   }
-  return { is: 'created', omittedDevices: defined.notes, omittedFeatures: defined.left };
+  return { is: 'created', omittedDevices: defined.notes, omittedFeatures: defined.omitted };
 }

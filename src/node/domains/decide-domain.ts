@@ -28,7 +28,7 @@ import { isReported } from '#node/domains/vmi-report.ts';
 /** The first attempts are not reported, to save writes: a claim is usually bound within two of them. */
 const TRIES_BEFORE_REPORT = 3;
 /** A fallback in case the change that makes the pod active is missed. */
-const UNCLAIMED_RECHECK_MS = 10_000;
+const INACTIVE_POD_RECHECK_MS = 10_000;
 
 export function decideDomain(world: DomainWorld): readonly DomainAction[] {
   const { pod, domain } = world;
@@ -147,7 +147,7 @@ function decideStart({ vmi, attempt, elapsedMs }: DomainWorld, pod: Stored<Pod>)
   const { phase } = vmi.status ?? {};
   if (vmi.metadata.deletionTimestamp !== undefined || phase === 'Succeeded' || phase === 'Failed') return [];
   // The status of the instance must name this pod, so that an instance never has two guests. Usually it does already.
-  if (!isActivePod(pod, vmi)) return [{ do: 'recheck', afterMs: UNCLAIMED_RECHECK_MS }];
+  if (!isActivePod(pod, vmi)) return [{ do: 'recheck', afterMs: INACTIVE_POD_RECHECK_MS }];
   if (attempt === undefined) return [{ do: 'start' }];
   if (attempt.is === 'failed') {
     return [{ do: 'remove' }, { do: 'reportPod', view: refusedView(attempt.reason, attempt.message) }];

@@ -54,7 +54,7 @@ function wasTriedWithOtherClaim({ claim }: HotplugDevice, last: HotplugNote['las
 export interface HotplugState {
   readonly device: string;
   readonly phase: HotplugPhase;
-  /** Why the device is not Ready; absent while the change simply proceeds. */
+  /** The reason why the device is not Ready; absent while the change simply proceeds. */
   readonly reason?: string;
   readonly message?: string;
 }

@@ -40,12 +40,12 @@ test('a disk is plugged in', async () => {
 });
 
 test('a disk that an earlier attempt plugged in counts as plugged', async () => {
-  const left = aDisk('data', 4, onClaim('b')) as DiskDevice;
-  assert.deepEqual(await plugInto([left]), { outcome: { is: 'plugged' }, path: '/claims/b' });
+  const leftover = aDisk('data', 4, onClaim('b')) as DiskDevice;
+  assert.deepEqual(await plugInto([leftover]), { outcome: { is: 'plugged' }, path: '/claims/b' });
 });
 
 test('a disk of another claim that an earlier attempt plugged in does not count', async () => {
-  const left = aDisk('data', 4, onClaim('a')) as DiskDevice;
-  const { outcome, path } = await plugInto([left]);
+  const leftover = aDisk('data', 4, onClaim('a')) as DiskDevice;
+  const { outcome, path } = await plugInto([leftover]);
   assert.deepEqual([outcome.is, path], ['waiting', '/claims/a']);
 });

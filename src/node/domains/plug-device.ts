@@ -40,7 +40,7 @@ export async function plugDevice(
   if (placed.problem !== undefined) return plugFailure(placed.problem);
   try {
     await hypervisor.plug(uid, placed.device);
-    return isInGuest(placed.device, hypervisor.inspect(uid)) ? { is: 'plugged' } : otherPresent(placed.device);
+    return isInGuest(placed.device, hypervisor.inspect(uid)) ? { is: 'plugged' } : idInUseOutcome(placed.device);
   } catch (error) {
     if (!(error instanceof HypervisorError)) throw error;
     const { permanent, message } = error;
@@ -58,7 +58,7 @@ function isInGuest(device: PluggableDevice, inspection: DomainInspection | undef
   return present.source?.path === device.source?.path;
 }
 
-function otherPresent({ id }: PluggableDevice): PlugOutcome {
+function idInUseOutcome({ id }: PluggableDevice): PlugOutcome {
   return { is: 'waiting', reason: 'PlugFailed', message: `the guest still has another ${id}` };
 }
 

@@ -138,7 +138,7 @@ function isElsewhere(current: DomainState): boolean {
   return current.state === 'incoming' || (current.state === 'paused' && current.why === 'migration');
 }
 
-/** The reasons and messages are KubeVirt's. */
+/** Returns the Paused condition, with KubeVirt's reasons and messages. */
 function pausedCondition({ why }: Extract<DomainState, { state: 'paused' }>): NextCondition {
   const [reason, message] =
     why === 'ioError'

@@ -20,7 +20,7 @@ const ACTION_TEXTS: Readonly<Record<string, string>> = {
   shutdown: 'is asked to shut down',
 };
 
-/** Returns a function that stops it. A watchdog that fires while no agent is running is not recorded. */
+/** Starts to record. Returns a function that stops it. A watchdog that fires while no agent is running is not recorded. */
 export function recordWatchdogEvents({ hypervisor, vmiOf, events }: WatchdogEventParts): () => void {
   const recorded = new Map<string, number>();
   return hypervisor.onChange((id) => {

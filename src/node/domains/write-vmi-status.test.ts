@@ -31,7 +31,7 @@ const CONFLICT = conflict(VIRTUAL_MACHINE_INSTANCES, 'db', 'it was changed');
 const FORBIDDEN = forbidden(VIRTUAL_MACHINE_INSTANCES, 'db', 'it is on another node');
 const GONE = notFound(VIRTUAL_MACHINE_INSTANCES, 'db');
 
-/** `now` is the instance as the API returns it; undefined if it is gone. */
+/** Writes the status. `now` is the instance as the API returns it; undefined if it is gone. */
 async function write(refusals: readonly Error[], now: Stored<VirtualMachineInstance> | undefined) {
   const remaining = [...refusals];
   const calls: string[] = [];

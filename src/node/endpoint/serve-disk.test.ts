@@ -37,7 +37,7 @@ function fakeDisks(noted: string[]): DiskAccess {
           for await (const chunk of chunks) pieces.push(chunk);
           noted.push(`received ${Buffer.concat(pieces).toString()}${from === undefined ? '' : ` from ${from}`}`);
         },
-        async begun() {
+        async readProgress() {
           return { offset: 4, hash: createHash('sha256').update(CONTENT.subarray(0, 4)) };
         },
         close,

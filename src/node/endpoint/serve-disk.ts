@@ -161,7 +161,7 @@ async function negotiateResume(
   reader: DiskReader,
   { stream, signal, runBusy }: TransferContext,
 ): Promise<ResumePoint> {
-  const { offset, hash } = await runBusy(upload.begun(header));
+  const { offset, hash } = await runBusy(upload.readProgress(header));
   await writeChunk(stream, encodeDiskLine({ offset, sha256: hash.copy().digest('hex') }), signal);
   const from = await reader.readOffset(offset);
   return from === offset ? { offset, hash } : { offset: 0, hash: createHash('sha256') };

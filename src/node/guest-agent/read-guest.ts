@@ -6,7 +6,7 @@ import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 
 type AgentAccess = Pick<Hypervisor, 'get' | 'askAgent'>;
 
-/** Throws GuestAgentError. */
+/** Returns the requested information. Throws GuestAgentError. */
 export async function readGuest(hypervisor: AgentAccess, id: string, what: GuestRead): Promise<object> {
   const ask = (execute: string) => hypervisor.askAgent(id, { execute });
   switch (what) {
@@ -19,7 +19,7 @@ export async function readGuest(hypervisor: AgentAccess, id: string, what: Guest
   }
 }
 
-/** Commands that an old guest agent does not know are left out. */
+/** Reads the general information. Leaves out answers to commands that an old guest agent does not know. */
 async function readAgentInfo(hypervisor: AgentAccess, id: string): Promise<GuestAgentInfo> {
   const ask = async (execute: string) => {
     try {

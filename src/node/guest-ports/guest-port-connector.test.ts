@@ -12,7 +12,7 @@ import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
 
 const [NODE, GUEST, MAC] = ['127.0.0.1', '127.0.0.2', '02:00:00:00:00:01'];
 
-function bridged(): DomainDefinition {
+function aBridgedGuest(): DomainDefinition {
   const definition = aDefinition();
   const devices = definition.devices.map((device) =>
     device.type === 'interface' ? { ...device, backend: { type: 'bridge' as const, bridge: 'br0' } } : device,
@@ -20,7 +20,7 @@ function bridged(): DomainDefinition {
   return { ...definition, devices };
 }
 
-async function scene(t: TestContext, { mac = MAC, definition = bridged(), addresses = [GUEST] } = {}) {
+async function scene(t: TestContext, { mac = MAC, definition = aBridgedGuest(), addresses = [GUEST] } = {}) {
   const sockets: Socket[] = [];
   const server = createServer((socket) => void sockets.push(socket.on('error', () => undefined)));
   server.listen(0, GUEST);

@@ -68,7 +68,7 @@ export class GuestPortConnector implements Pick<GuestAccess, 'openPort'> {
       if (open.size === 0 && this.#open.get(id) === open) this.#open.delete(id);
     });
     try {
-      await this.#awaitConnection(socket, route, port.port, options);
+      await this.#waitForConnection(socket, route, port.port, options);
       return socket;
     } catch (error) {
       socket.destroy();
@@ -85,7 +85,7 @@ export class GuestPortConnector implements Pick<GuestAccess, 'openPort'> {
     for (const socket of this.#open.get(id) ?? []) socket.destroy();
   }
 
-  async #awaitConnection(
+  async #waitForConnection(
     socket: Socket,
     route: BridgeRoute,
     port: number,

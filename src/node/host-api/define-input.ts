@@ -110,7 +110,7 @@ export function refineDefinition(definition: DomainDefinition, { conf, entries }
 }
 
 /**
- * Sets the error policy as oVirt's hosts did: an error pauses the guest unless `propagateErrors` is on. Not sent: the
+ * Sets the error policy as oVirt's hosts did: an error pauses the guest unless `propagateErrors` is on. Without it, the
  * hypervisor's default.
  */
 export function withErrorPolicy(disk: DiskDevice, { device }: DeviceEntry): DiskDevice {

@@ -19,7 +19,7 @@ export async function destroyHostVm(parameters: SentMap, parts: HostParts): Prom
     if (now.refusal !== undefined) return now.refusal;
     await parts.hypervisor.destroy(id);
     await parts.hypervisor.remove(id);
-    parts.book.forget(id);
+    parts.readings.forget(id);
     await parts.vms.remove(id);
     return { status: HOST_CODES.done };
   });

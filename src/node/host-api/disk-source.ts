@@ -54,7 +54,7 @@ function readVolume(drive: SentMap): SentDiskSource {
   return { is: 'invalid', error: `expected all of ${VOLUME_KEYS.join(', ')}, each of them a name without slashes` };
 }
 
-/** The form of a GUID is not checked here; direct-lun.ts does that. */
+/** Reads a block device. The form of a GUID is checked later, by direct-lun.ts. */
 function readLun(drive: SentMap): SentDiskSource {
   const [guid, uuid] = [readWord(drive['GUID']), readWord(drive['UUID'])];
   if (guid !== undefined && uuid !== undefined) return { is: 'invalid', error: 'expected either a GUID or a UUID' };

@@ -83,7 +83,7 @@ function indexAddress({ device }: DeviceEntry): LearnedDevice['address'] {
   return ifaceOf(device) === 'fdc' ? driveAddress(index) : undefined;
 }
 
-/** The model of a controller may be in the device or in its specParams. */
+/** Returns the specParams of the row. The model of a controller may be in the device or in its specParams. */
 function rowParams({ device }: DeviceEntry): SpecParams | undefined {
   if (device.type === 'disk') return { bus: ifaceOf(device) };
   const model = readWord(device.specParams?.['model'] ?? device['model']);

@@ -11,7 +11,7 @@ import type { Capabilities, Hypervisor } from '#node/hypervisor/hypervisor.ts';
 
 export interface ReadParts {
   readonly hypervisor: Hypervisor;
-  readonly book: DeviceReadings;
+  readonly readings: DeviceReadings;
   /** Reports of guest agents. */
   readonly agents: Pick<AgentReader, 'get'>;
   readonly monitors: Pick<MonitorProbe, 'findAnswering'>;
@@ -32,9 +32,12 @@ export interface HostParts extends ReadParts {
  * Reads the devices, so that the answer has addresses. A failure is only logged: the agent reads all guests again
  * later.
  */
-export async function refreshDevices(vmId: string, { book, log }: Pick<HostParts, 'book' | 'log'>): Promise<void> {
+export async function refreshDevices(
+  vmId: string,
+  { readings, log }: Pick<HostParts, 'readings' | 'log'>,
+): Promise<void> {
   try {
-    await book.read(vmId);
+    await readings.read(vmId);
   } catch (err) {
     log.warn({ err, domain: vmId }, 'Cannot read the devices of a guest of the host API; the agent will retry');
   }

@@ -14,7 +14,7 @@ interface RequestOptions {
   readonly body?: string;
 }
 
-/** The directory is longer than the path of a socket may be. */
+/** Starts a server in a directory whose path is longer than that of a socket may be. */
 async function startScene(t: TestContext, host?: HostApi) {
   const root = mkdtempSync(join(tmpdir(), 'host-socket-'));
   const dir = join(root, 'd'.repeat(100), 'e'.repeat(100));

@@ -38,7 +38,7 @@ export async function hotunplugDevice(
   if (unplug.error !== undefined) return refuseCall(failed, `${key}: ${unplug.error}`);
   const { deviceId } = unplug;
   // Outside of the queue, so that other calls for this VM are served meanwhile.
-  if (!(await awaitRelease(id, deviceId, parts, signal))) {
+  if (!(await waitForRelease(id, deviceId, parts, signal))) {
     return refuseCall(
       failed,
       `the guest did not release ${deviceId} within ${WAIT_MS / 1000} seconds; it may do so later`,
@@ -94,7 +94,7 @@ function isInGuest(id: string, deviceId: string, { hypervisor }: HostParts): boo
 }
 
 /** Resolves to whether the guest released the device before the timeout and before the caller gave up. */
-function awaitRelease(id: string, deviceId: string, parts: HostParts, signal: AbortSignal): Promise<boolean> {
+function waitForRelease(id: string, deviceId: string, parts: HostParts, signal: AbortSignal): Promise<boolean> {
   const { hypervisor, clock } = parts;
   return new Promise((resolve) => {
     const finish = (isReleased: boolean) => {

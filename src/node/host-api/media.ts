@@ -68,7 +68,7 @@ const FORMATS: ReadonlyMap<unknown, 'raw' | 'qcow2'> = new Map([
   ['qcow2', 'qcow2'],
 ]);
 
-/** Media of CD-ROM and floppy drives are raw unless the caller says otherwise. */
+/** Returns the options for the medium. Media of CD-ROM and floppy drives are raw unless the caller sent a format. */
 function mediumOptions(entry: DeviceEntry, errors: string[]): MediumOptions {
   const { format } = entry.device;
   const readonly = isReadonly(entry);

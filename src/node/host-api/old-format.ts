@@ -30,16 +30,16 @@ const MAX_LIST = 200;
 
 export function parseOldFormat(vm: SentMap, errors: string[]): readonly SentDevice[] {
   return [
-    ...videoCards(vm, errors),
-    ...cdrom(vm),
-    ...floppy(vm),
-    ...disks(vm, errors),
-    ...networkCards(vm, errors),
-    ...soundCard(vm),
+    ...parseVideoCards(vm, errors),
+    ...parseCdrom(vm),
+    ...parseFloppy(vm),
+    ...parseDisks(vm, errors),
+    ...parseNetworkCards(vm, errors),
+    ...parseSoundCard(vm),
   ];
 }
 
-function videoCards({ display, spiceMonitors }: SentMap, errors: string[]): SentDevice[] {
+function parseVideoCards({ display, spiceMonitors }: SentMap, errors: string[]): SentDevice[] {
   const isSpice = readText(display)?.startsWith('qxl') === true;
   const monitors = isSpice ? (readWholeNumber(spiceMonitors ?? 1) ?? 0) : 1;
   if (monitors < 1 || monitors > MAX_MONITORS) {
@@ -53,8 +53,8 @@ function videoCards({ display, spiceMonitors }: SentMap, errors: string[]): Sent
   }));
 }
 
-/** oVirt's hosts always added a CD-ROM drive, with or without a medium. */
-function cdrom({ cdrom: path }: SentMap): SentDevice[] {
+/** Returns the CD-ROM drive. oVirt's hosts always added one, with or without a medium. */
+function parseCdrom({ cdrom: path }: SentMap): SentDevice[] {
   const device = {
     type: 'disk',
     device: 'cdrom',
@@ -66,17 +66,17 @@ function cdrom({ cdrom: path }: SentMap): SentDevice[] {
   return [{ field: 'cdrom', device: { ...device, path: readText(path) ?? '' } }];
 }
 
-function floppy({ floppy: path }: SentMap): SentDevice[] {
+function parseFloppy({ floppy: path }: SentMap): SentDevice[] {
   if (readWord(path) === undefined) return [];
   return [{ field: 'floppy', device: { type: 'disk', device: 'floppy', iface: 'fdc', index: 0, path, address: '' } }];
 }
 
-function soundCard({ soundDevice }: SentMap): SentDevice[] {
+function parseSoundCard({ soundDevice }: SentMap): SentDevice[] {
   const model = readWord(soundDevice);
   return model === undefined ? [] : [{ field: 'soundDevice', device: { type: 'sound', device: model, address: '' } }];
 }
 
-function disks(vm: SentMap, errors: string[]): SentDevice[] {
+function parseDisks(vm: SentMap, errors: string[]): SentDevice[] {
   const { drives = [] } = vm;
   if (!Array.isArray(drives) || drives.length > MAX_LIST || !drives.every(isRecord)) {
     errors.push(`drives: expected a list of at most ${MAX_LIST} drives`);
@@ -126,7 +126,7 @@ function assignIdeIndexes(drives: readonly SentDevice[], others: readonly SentDe
     const { device } = drive;
     if (device['iface'] !== 'ide' || device['index'] !== undefined) return drive;
     const index = [0, 1, 3].find((free) => !used.has(free));
-    // Too many disks; disks() reports that.
+    // Too many disks; parseDisks reports that.
     if (index === undefined) return drive;
     used.add(index);
     return { ...drive, device: { ...device, index } };
@@ -137,7 +137,7 @@ function assignIdeIndexes(drives: readonly SentDevice[], others: readonly SentDe
  * Combines the lists of MAC addresses, models and bridges. If MAC addresses or bridges are missing, the last one is
  * repeated.
  */
-function networkCards(vm: SentMap, errors: string[]): SentDevice[] {
+function parseNetworkCards(vm: SentMap, errors: string[]): SentDevice[] {
   const macs = parseCommaList(vm['macAddr']);
   const models = parseCommaList(vm['nicModel']);
   const bridges = parseCommaList(vm['bridge']);

@@ -46,7 +46,7 @@ export function placeAsLibvirt(
   };
 }
 
-/** Channels other than that of the guest agent are left out, so they get no address. */
+/** Returns the row with the address. Channels other than that of the guest agent are left out, so they get none. */
 function withAddress(row: LearnedDevice, address: LearnedDevice['address']): LearnedDevice {
   const isLeftOut = row.type === 'channel' && row.id !== AGENT_CHANNEL_ID;
   return address === undefined || isLeftOut ? row : { ...row, address };

@@ -25,8 +25,8 @@ async function aScene() {
     await hypervisor.create(aDefinition({ id, name: `default/${id}` }), { paused: id === 'b' });
   }
   hypervisor.guest('c').shutDown();
-  const book = new DeviceReadings({ hypervisor, clock });
-  await book.read('a');
+  const readings = new DeviceReadings({ hypervisor, clock });
+  await readings.read('a');
   const agents = {
     get: (id: string): GuestAgentReport | undefined => (id === 'a' ? { os: {}, interfaces: INTERFACES } : undefined),
   };
@@ -34,7 +34,7 @@ async function aScene() {
     dir: undefined,
     guestUser: undefined,
     hypervisor,
-    book,
+    readings,
     agents,
     turns: new DomainLocks(),
     capabilities: await hypervisor.capabilities(),
@@ -43,11 +43,11 @@ async function aScene() {
   });
   const call = (verb: HostVerb, parameters: Record<string, unknown> = {}) =>
     host.call(verb, parameters, { signal: new AbortController().signal });
-  return { book, call };
+  return { readings, call };
 }
 
 test('list returns ids, states, or everything', async () => {
-  const { book, call } = await aScene();
+  const { readings, call } = await aScene();
   assert.deepEqual(await call('list', { onlyUUID: true }), { status: HOST_CODES.done, vmList: ['a', 'b', 'c'] });
   assert.deepEqual((await call('list')).vmList, [
     { vmId: 'a', status: 'Up' },
@@ -65,12 +65,12 @@ test('list returns ids, states, or everything', async () => {
     memSize: 64,
     smp: '1',
     uuid: '5d307ca9-b3ef-428c-8861-06e72d69f223',
-    hash: book.get('a')!.hash,
-    deviceRevision: book.get('a')!.revision,
+    hash: readings.get('a')!.hash,
+    deviceRevision: readings.get('a')!.revision,
   });
   assert.deepEqual(
     devices.map(({ deviceId, alias }) => [deviceId, alias]),
-    book.get('a')!.devices.map(({ id }) => [id, id]),
+    readings.get('a')!.devices.map(({ id }) => [id, id]),
   );
   // The devices have not been read yet, so they come from the definition, without a hash.
   assert.deepEqual([unread!.hash, unread!.deviceRevision], [undefined, undefined]);
@@ -88,10 +88,10 @@ test('list returns only the requested VMs and skips unknown ids', async () => {
 });
 
 test('statistics have the hash of guests that were read, and the IPv4 addresses that agents report', async () => {
-  const { book, call } = await aScene();
+  const { readings, call } = await aScene();
   assert.deepEqual((await call('getAllVmStats')).statsList, [
     {
-      ...{ vmId: 'a', status: 'Up', hash: book.get('a')!.hash },
+      ...{ vmId: 'a', status: 'Up', hash: readings.get('a')!.hash },
       ...{ monitorResponse: '0', guestIPs: '10.0.2.15 10.0.2.16 172.17.0.1' },
     },
     { vmId: 'b', status: 'Paused', monitorResponse: '0', guestIPs: '' },

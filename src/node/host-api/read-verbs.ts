@@ -23,12 +23,12 @@ export function listHostVms({ vmList = [], fullStatus, onlyUUID }: SentMap, part
   return { status, vmList: domains.flatMap((domain) => renderHostVm(domain, parts) ?? []) };
 }
 
-export async function getAllVmStats({ hypervisor, book, vms, agents, monitors }: ReadParts): Promise<HostAnswer> {
+export async function getAllVmStats({ hypervisor, readings, vms, agents, monitors }: ReadParts): Promise<HostAnswer> {
   const domains = hypervisor.list();
   const alive = domains.filter(({ current }) => current.state !== 'ended').map(({ id }) => id);
   const answering = await monitors.findAnswering(alive);
   const statsList = domains.map((domain): HostVmStats => {
-    const hash = reportedHash(book.get(domain.id), vms?.get(domain.id));
+    const hash = reportedHash(readings.get(domain.id), vms?.get(domain.id));
     return {
       vmId: domain.id,
       status: hostVmStatus(domain),

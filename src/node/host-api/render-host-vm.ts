@@ -17,7 +17,7 @@ import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
 export function renderHostVm(domain: DomainInfo, parts: ReadParts): HostVm | undefined {
   const definition = parts.hypervisor.inspect(domain.id)?.definition;
   if (definition === undefined) return undefined;
-  const reading = parts.book.get(domain.id);
+  const reading = parts.readings.get(domain.id);
   const record = parts.vms?.get(domain.id);
   const { sockets, cores, threads } = definition.cpu;
   const hash = reportedHash(reading, record);

@@ -35,7 +35,7 @@ export function readInteger(value: unknown): number | undefined {
   return text !== undefined && /^-?[0-9]{1,15}$/.test(text) ? Number(text) : undefined;
 }
 
-/** True for `true`, `'true'` and `'True'`; everything else is off, as on oVirt's hosts. */
+/** Reports whether the value is `true`, `'true'` or `'True'`; everything else is off, as on oVirt's hosts. */
 export function isEnabled(value: unknown): boolean {
   return value === true || (typeof value === 'string' && value.toLowerCase() === 'true');
 }

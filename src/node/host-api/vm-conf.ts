@@ -100,7 +100,7 @@ function parseSerial({ serial }: SentMap, errors: string[]): Pick<VmConf, 'seria
   return {};
 }
 
-/** `tdf` delivers missed ticks of the real-time clock later, `pitReinjection` those of the timer. */
+/** Parses the clock. `tdf` delivers missed ticks of the real-time clock later, `pitReinjection` those of the timer. */
 function parseClock({ timeOffset, tdf, pitReinjection }: SentMap, errors: string[]): Pick<VmConf, 'clock'> {
   const offsetSeconds = isBlank(timeOffset) ? 0 : readInteger(timeOffset);
   if (offsetSeconds === undefined || Math.abs(offsetSeconds) > MAX_OFFSET_SECONDS) {

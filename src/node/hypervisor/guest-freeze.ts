@@ -29,7 +29,7 @@ export interface GuestFreezeOptions {
 export class GuestFreeze {
   readonly #options: GuestFreezeOptions;
   #cancelTimer: (() => void) | undefined;
-  /** Serialises the timer's thaw with requests for a longer freeze. */
+  /** Serializes the timer's thaw with requests for a longer freeze. */
   #queue: Promise<unknown> = Promise.resolve();
   #closed = false;
 
@@ -114,7 +114,7 @@ export class GuestFreeze {
     if (this.#closed) return;
     this.#cancelTimer = clock.after(inMs, () => {
       if (this.#closed || hasEnded()) return;
-      this.thaw().catch((err: unknown) => log.warn({ err }, 'cannot thaw the file systems of a guest; retrying'));
+      this.thaw().catch((err: unknown) => log.warn({ err }, 'Cannot thaw the file systems of a guest; retrying'));
     });
   }
 }

@@ -57,16 +57,16 @@ export async function prepareGuest(
   from: string,
   parts: PrepareParts,
   { signal, onFound }: PrepareOptions,
-): Promise<{ readonly vmi: Stored<VirtualMachineInstance>; readonly door: MigrationEndpoint }> {
+): Promise<{ readonly vmi: Stored<VirtualMachineInstance>; readonly endpoint: MigrationEndpoint }> {
   const found = await retryUntilReady(() => findTarget(begin, from, parts, signal), parts, signal);
   onFound(found.vmi);
   const reach = await findReach(begin, parts.node);
-  const door = await retryUntilReady(
+  const endpoint = await retryUntilReady(
     () => parts.locks.run(begin.instance.uid, () => receive(begin, from, reach, found, parts, signal)),
     parts,
     signal,
   );
-  return { vmi: found.vmi, door };
+  return { vmi: found.vmi, endpoint };
 }
 
 /** A refusal that may be resolved soon. All others are thrown. */

@@ -84,8 +84,8 @@ describe('a message of a target', () => {
   });
   const bad: Record<string, unknown> = {
     'it is a message of a source': { type: 'migrated' },
-    'ready has no door': { type: 'ready' },
-    'ready has an incomplete door': { type: 'ready', door: { disks: 'b' } },
+    'ready has no endpoint': { type: 'ready' },
+    'ready has an incomplete endpoint': { type: 'ready', door: { disks: 'b' } },
   };
   for (const [sentence, value] of Object.entries(bad)) {
     it(`is rejected if ${sentence}`, () => assert.equal(readFromTarget(value), undefined));

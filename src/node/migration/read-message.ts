@@ -51,8 +51,8 @@ export function readFromTarget(value: unknown): FromTarget | undefined {
   const { type } = value;
   switch (type) {
     case 'ready': {
-      const door = readDoor(value['door']);
-      return door && { type, door };
+      const endpoint = readEndpoint(value['door']);
+      return endpoint && { type, door: endpoint };
     }
     case 'refused':
     case 'failed':
@@ -138,7 +138,7 @@ function readSent(value: Fields): FromSource | undefined {
   return typeof sha256 === 'string' && SHA256.test(sha256) ? { type: 'sent', standsStillMs, nvram, sha256 } : undefined;
 }
 
-function readDoor(value: unknown): MigrationEndpoint | undefined {
+function readEndpoint(value: unknown): MigrationEndpoint | undefined {
   if (!isRecord(value)) return undefined;
   const { memory, disks, secret } = value;
   if (!isShort(memory)) return undefined;

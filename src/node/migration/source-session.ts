@@ -119,7 +119,7 @@ export class SourceSession {
     this.#controller.abort(new Error(why));
   }
 
-  /** Never rejects. */
+  /** Runs the session to its end. Never rejects. */
   async run(): Promise<void> {
     let channel: TargetChannel | undefined;
     try {
@@ -128,10 +128,10 @@ export class SourceSession {
       );
       this.#reporter.startReporting();
       const open = (channel = await raceSignal(this.#connect(), this.#controller.signal).finally(stopTimeout));
-      const { begin, door } = await raceSignal(this.#prepare(open), this.#controller.signal);
-      await this.#copy(open, begin, door);
+      const { begin, endpoint } = await raceSignal(this.#prepare(open), this.#controller.signal);
+      await this.#copy(open, begin, endpoint);
       await this.#parts.locks.run(this.#id, () => this.#switchOver(open));
-      await this.#awaitArrival(open);
+      await this.#waitForArrival(open);
     } catch (error) {
       await this.#fail(channel, error);
     } finally {
@@ -170,11 +170,11 @@ export class SourceSession {
     const begin = await describeGuest(uid, vmi, domain, found);
     await channel.send(begin);
     const answer = await channel.next({ signal, timeoutMs: PREPARE_TIMEOUT_MS });
-    if (answer.type === 'ready') return { begin, door: answer.door };
+    if (answer.type === 'ready') return { begin, endpoint: answer.door };
     throw new Error(failureText(answer));
   }
 
-  async #copy(channel: TargetChannel, begin: BeginMessage, door: Extract<FromTarget, { type: 'ready' }>['door']) {
+  async #copy(channel: TargetChannel, begin: BeginMessage, endpoint: Extract<FromTarget, { type: 'ready' }>['door']) {
     const { hypervisor, clock } = this.#parts;
     const { configuration = {}, target, uid } = this.#request;
     void this.#watchTarget(channel);
@@ -193,7 +193,7 @@ export class SourceSession {
     const outgoing = {
       uid,
       peer: target,
-      endpoint: door,
+      endpoint,
       disks: begin.disks,
       bytesPerSecond,
       autoConverge: allowAutoConverge,
@@ -241,7 +241,7 @@ export class SourceSession {
     channel.trySend({ type: 'migrated' });
   }
 
-  async #awaitArrival(channel: TargetChannel): Promise<void> {
+  async #waitForArrival(channel: TargetChannel): Promise<void> {
     const { hypervisor, locks, clock, log } = this.#parts;
     const reportCommitted = (more: Partial<MigrationProgress> = {}) => {
       this.#withholdsReport = false;

@@ -92,7 +92,7 @@ export class TargetSession {
     this.#sent.reject(new Error(why));
   }
 
-  /** Never rejects. */
+  /** Runs the session to its end, and returns the decision of the source. Never rejects. */
   async run(): Promise<SourceDecision> {
     void this.#listen();
     try {
@@ -109,12 +109,12 @@ export class TargetSession {
 
   async #prepare(): Promise<void> {
     const { signal } = this.#controller;
-    const { vmi, door } = await prepareGuest(this.#begin, this.#from, this.#parts, {
+    const { vmi, endpoint } = await prepareGuest(this.#begin, this.#from, this.#parts, {
       signal,
       onFound: (found) => (this.#vmi = found),
     });
     this.#vmi = vmi;
-    await this.#channel.send({ type: 'ready', door });
+    await this.#channel.send({ type: 'ready', door: endpoint });
     this.#parts.onChange(this.#id);
   }
 

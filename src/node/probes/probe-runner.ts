@@ -27,7 +27,7 @@ import type { EventRecorder } from '#runtime/events.ts';
 export interface GuestHealth {
   /** Absent without a readiness probe. */
   readonly ready?: boolean;
-  /** Why the guest has to be stopped. */
+  /** The reason why the guest has to be stopped. */
   readonly livenessFailure?: string;
 }
 

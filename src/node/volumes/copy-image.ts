@@ -1,5 +1,5 @@
 /**
- * Copies whole images with cp and qemu-img. Both directories must be writable by us only, so that nobody else can put
+ * Copies whole images with cp and qemu-img. Both directories must be writable by us only, so that no other user can put
  * links into them. A copy does not begin without enough free space, because guests on a full file system are paused.
  */
 import { stat } from 'node:fs/promises';

@@ -36,7 +36,7 @@ for (const [sentence, { lun, want }] of Object.entries(names)) {
   });
 }
 
-/** Creates a /dev in which this name, below disk/by-id, is a link to a file with that content. */
+/** Creates a link to the target with this name, in disk/by-id of the simulated /dev. */
 function link(dir: string, name: string, target: string): void {
   mkdirSync(join(dir, 'dev', 'disk', 'by-id'), { recursive: true });
   symlinkSync(target, join(dir, 'dev', 'disk', 'by-id', name));

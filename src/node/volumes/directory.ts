@@ -1,6 +1,6 @@
 /**
  * An open directory and operations on its entries. Names are resolved below the open directory itself, one at a time
- * and never through symbolic links, so that nobody can redirect us between a check and its use. (Node has no openat;
+ * and never through symbolic links, so that no other process can redirect us between a check and its use. (Node has no openat;
  * paths below /proc/self/fd have the same effect.) Await every call before the directory is disposed of.
  */
 import { constants } from 'node:fs';

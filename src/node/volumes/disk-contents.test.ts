@@ -23,7 +23,7 @@ const NO_QEMU_IMG = hasProgram('qemu-img') ? false : 'qemu-img is not installed'
 async function* inPieces(content: Buffer, size = 100_000) {
   for (let at = 0; at < content.length; at += size) yield content.subarray(at, at + size);
 }
-async function whole(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
+async function readAll(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
   const pieces: Buffer[] = [];
   for await (const piece of chunks) pieces.push(Buffer.from(piece));
   return Buffer.concat(pieces);
@@ -33,7 +33,7 @@ function contentsOf({ contents }: Volumes) {
   return contents;
 }
 /** Adds a bound claim that waits for its content. */
-function awaiting(scene: VolumesScene, volume = aLocalVolume()): void {
+function addAwaitingClaim(scene: VolumesScene, volume = aLocalVolume()): void {
   scene.bind('data', volume);
   scene.claims.get('data')!.metadata.annotations = { [UPLOAD_ANNOTATION]: 'true' };
 }
@@ -61,7 +61,7 @@ function aDisk(): Buffer {
 describe('the content of a disk', () => {
   it('is imported as raw, grown to the size of its volume, and exported', async () => {
     await using scene = aScene();
-    awaiting(scene);
+    addAwaitingClaim(scene);
     const volumes = await scene.open();
     await upload(scene, volumes, { size: 3 * MIB, format: 'raw' }, inPieces(aDisk()));
     assert.deepEqual(filesOf(scene), ['disk.format', 'disk.img']);
@@ -71,14 +71,14 @@ describe('the content of a disk', () => {
 
     const content = await contentsOf(volumes).open('data', scene.lookups, UNUSED);
     assert.deepEqual(content.header, { size: 8 * MIB, format: 'raw', virtualSize: 8 * MIB });
-    const read = await whole(content.chunks());
+    const read = await readAll(content.chunks());
     await content.close();
     assert.ok(read.equals(Buffer.concat([aDisk(), Buffer.alloc(5 * MIB)])));
   });
 
   it('is converted from qcow2 to raw', { skip: NO_QEMU_IMG }, async () => {
     await using scene = aScene();
-    awaiting(scene);
+    addAwaitingClaim(scene);
     const volumes = await scene.open();
     const [raw, packed] = [join(scene.dir, 'a.raw'), join(scene.dir, 'a.qcow2')];
     writeFileSync(raw, aDisk());
@@ -96,7 +96,7 @@ describe('the content of a disk', () => {
 
   it('is refused if the disk in a qcow2 image is larger than the volume', { skip: NO_QEMU_IMG }, async () => {
     await using scene = aScene();
-    awaiting(scene);
+    addAwaitingClaim(scene);
     const volumes = await scene.open();
     const packed = join(scene.dir, 'a.qcow2');
     execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', packed, '1G']);
@@ -136,7 +136,7 @@ describe('the content of a disk', () => {
   for (const [title, { header, content, message }] of Object.entries(refused)) {
     it(`refuses ${title} and does not change the disk`, async () => {
       await using scene = aScene();
-      awaiting(scene);
+      addAwaitingClaim(scene);
       const volumes = await scene.open();
       await upload(scene, volumes, { size: 3 * MIB, format: 'raw' }, inPieces(aDisk()));
       await assert.rejects(upload(scene, volumes, header, inPieces(content)), message);
@@ -147,7 +147,7 @@ describe('the content of a disk', () => {
 
   it('leaves nothing behind if the upload is interrupted', async () => {
     await using scene = aScene();
-    awaiting(scene);
+    addAwaitingClaim(scene);
     const volumes = await scene.open();
     async function* broken() {
       yield Buffer.from('half');
@@ -159,7 +159,7 @@ describe('the content of a disk', () => {
 
   it('does not fill the file system', async () => {
     await using scene = aScene();
-    awaiting(scene);
+    addAwaitingClaim(scene);
     const volumes = await scene.open({ freeBytes: async () => 1000 });
     const sent = upload(scene, volumes, { size: 5, format: 'raw' }, inPieces(Buffer.from('bytes')));
     await assert.rejects(sent, /the file system has 1000 bytes left/);
@@ -170,18 +170,21 @@ describe('the content of a disk', () => {
     scene.bind('data', aLocalVolume());
     const volumes = await scene.open();
     await assert.rejects(contentsOf(volumes).replace('data', scene.lookups, UNUSED), {
-      name: 'DiskRefused',
+      name: 'DiskRefusedError',
       message: 'persistentvolumeclaim "data" does not wait for content (selfsame.io/upload: "true")',
     });
   });
 
   it('can have several readers or one writer, and neither while a pod uses it', async () => {
     await using scene = aScene();
-    awaiting(scene);
+    addAwaitingClaim(scene);
     const volumes = await scene.open();
     const contents = contentsOf(volumes);
     const inUse = { useOf: () => 'it is in use by pod "p"' };
-    await assert.rejects(contents.open('data', scene.lookups, inUse), { name: 'DiskRefused', message: /by pod "p"/ });
+    await assert.rejects(contents.open('data', scene.lookups, inUse), {
+      name: 'DiskRefusedError',
+      message: /by pod "p"/,
+    });
     const content = await contents.open('data', scene.lookups, UNUSED);
     const other = await contents.open('data', scene.lookups, UNUSED);
     const replace = () => contents.replace('data', scene.lookups, UNUSED);
@@ -193,7 +196,7 @@ describe('the content of a disk', () => {
     assert.deepEqual([waits.is, waits.is !== 'ready' && waits.reason], ['waiting', 'VolumeInTransfer']);
     await content.close();
     assert.equal(readyVolume(await prepare(scene, volumes), 'd').source.format, 'raw');
-    awaiting(scene);
+    addAwaitingClaim(scene);
     const upload = await replace();
     await assert.rejects(contents.open('data', scene.lookups, UNUSED), /is being exported or imported/);
     await upload.close();
@@ -202,7 +205,7 @@ describe('the content of a disk', () => {
 
   it('must be imported before the first start', async () => {
     await using scene = aScene();
-    awaiting(scene);
+    addAwaitingClaim(scene);
     const volumes = await scene.open();
     const waits = await prepare(scene, volumes);
     assert.deepEqual([waits.is, waits.is !== 'ready' && waits.reason], ['waiting', 'UploadPending']);
@@ -227,7 +230,7 @@ describe('the content of a disk', () => {
 
   it('of a block volume can be replaced', { skip: isRoot ? false : 'only root has block volumes' }, async () => {
     await using scene = aScene();
-    awaiting(scene, aLocalVolume({ mode: 'Block' }));
+    addAwaitingClaim(scene, aLocalVolume({ mode: 'Block' }));
     await upload(scene, await scene.open(), { size: 3 * MIB, format: 'raw' }, inPieces(aDisk()));
     assert.deepEqual(filesOf(scene), ['disk.img']);
   });

@@ -19,7 +19,7 @@ type Direction = 'out' | 'in';
 export class Transfers {
   readonly #open = new Map<string, { readonly way: Direction; count: number }>();
 
-  /** Registers a transfer and returns a function that ends it; calling that again does nothing. Throws DiskRefused. */
+  /** Registers a transfer and returns a function that ends it; calling that again does nothing. Throws DiskRefusedError. */
   begin(volume: string, way: Direction): () => void {
     const known = this.#open.get(volume);
     if (known !== undefined && (way === 'in' || known.way === 'in')) throw new DiskRefusedError(inTransferText(volume));
@@ -69,7 +69,7 @@ export function createDiskContents(host: VolumesHost, transfers: Transfers): Dis
       const replace = isState ? replaceState : replaceContent;
       return await withTransfer(volume, 'in', useOf, async (release) => ({
         receive: (header, chunks, { signal, from }) => replace(volume, header, chunks, host, { signal, from }),
-        async begun(header) {
+        async readProgress(header) {
           if (isState)
             throw new DiskRefusedError(
               `persistentvolumeclaim "${claim}" contains the persistent state of a VM, not a disk`,

@@ -45,7 +45,7 @@ export interface Image {
   readonly cacheNone: boolean;
 }
 
-/** Idempotent. Throws system errors. */
+/** Finds or creates the image. May be repeated. Throws system errors. */
 export async function ensureImage(
   directory: Directory,
   options: ImageOptions,

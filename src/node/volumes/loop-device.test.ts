@@ -31,7 +31,7 @@ function loopSkipReason(): string | false {
   }
 }
 
-/** Real time, because the kernel needs it. */
+/** Waits in real time, because the kernel needs it. */
 async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -152,12 +152,12 @@ async function detach({ path, backingFile }: LoopDevice, run: RunCommand): Promi
   const { gid } = await stat(path);
   await chown(path, 0, gid);
   await run('losetup', ['--detach', path]);
-  await awaitDetach(path, backingFile);
+  await waitForDetach(path, backingFile);
   await rm(backingFile, { force: true });
 }
 
 /** Waits until the device is detached: while another program has it open, such as udev, the kernel delays that. */
-async function awaitDetach(path: string, backingFile: string): Promise<void> {
+async function waitForDetach(path: string, backingFile: string): Promise<void> {
   for (let tries = 0; tries < DETACH_TRIES; tries++) {
     const attached = (await listLoopDevices()).some(
       (device) => device.path === path && device.backingFile === backingFile,

@@ -131,7 +131,7 @@ export async function syncOwnData({ root: path, name }: OwnPlace): Promise<void>
   for (const one of [own, volumes, root]) await one?.sync();
 }
 
-/** Refuses a volume that is still to be filled from a snapshot, so that nobody creates an empty image for it. */
+/** Refuses a volume that is still to be filled from a snapshot, so that no empty image is created for it. */
 export async function refusePendingCopy(volume: PersistentVolume, place: OwnPlace): Promise<VolumeRefusal | undefined> {
   if (snapshotHandleOf(volume) === undefined) return undefined;
   await using directory = await openOwnDirectory(place);

@@ -45,7 +45,7 @@ function aGuest(...volumes: VmiVolume[]): Stored<VirtualMachineInstance> {
 }
 
 /** Returns a volume of node-2 with these annotations. */
-function away(
+function aRemoteVolume(
   annotations: Record<string, string>,
   options: Parameters<typeof aLocalVolume>[0] = {},
 ): Stored<PersistentVolume> {
@@ -65,7 +65,7 @@ const outcomeText = (prepared: Preparation) =>
 const directoryOf = (scene: VolumesScene) => join(scene.host.nodeDir, 'volumes', 'pvc-1');
 
 /** Writes data as an earlier guest or attempt left it. */
-function leave(scene: VolumesScene): void {
+function writeLeftover(scene: VolumesScene): void {
   mkdirSync(join(directoryOf(scene), 'state', 'tpm'), { recursive: true });
   writeFileSync(join(directoryOf(scene), 'state', 'tpm', 'permall'), 'old');
   writeFileSync(join(directoryOf(scene), 'disk.img'), 'old');
@@ -82,7 +82,7 @@ describe('a volume of an incoming guest', () => {
   for (const [what, { freeBytes, usedBytes, want }] of Object.entries(rooms)) {
     it(what, async () => {
       await using scene = aScene();
-      scene.bind('data', away({ [INCOMING]: 'node-1' }));
+      scene.bind('data', aRemoteVolume({ [INCOMING]: 'node-1' }));
       const volumes = await scene.open({ freeBytes: async () => freeBytes });
       const incoming = { ...moving(4 * MI), moving: new Map([['root', { bytes: 4 * MI, usedBytes, overlay: false }]]) };
       const prepared = await volumes.prepareIncoming(aGuest(CLAIMED), scene.lookups, incoming);
@@ -93,8 +93,8 @@ describe('a volume of an incoming guest', () => {
 
   it('is created again, empty and with the requested size', async () => {
     await using scene = aScene();
-    scene.bind('data', away({ [INCOMING]: 'node-1' }));
-    leave(scene);
+    scene.bind('data', aRemoteVolume({ [INCOMING]: 'node-1' }));
+    writeLeftover(scene);
     const volumes = await scene.open();
 
     // The claim was expanded after the migration began, or the volume was larger from the beginning.
@@ -111,7 +111,7 @@ describe('a volume of an incoming guest', () => {
 
   it('is unchanged and grows if its data node is this node', async () => {
     await using scene = aScene();
-    scene.bind('data', away({ [INCOMING]: 'node-1' }));
+    scene.bind('data', aRemoteVolume({ [INCOMING]: 'node-1' }));
     const volumes = await scene.open();
     const incoming = await volumes.prepareIncoming(aGuest(CLAIMED), scene.lookups, moving(4 * MI));
     const { path } = readyVolume(incoming, 'root').source;
@@ -134,7 +134,7 @@ describe('a volume of an incoming guest', () => {
 
   it('belongs to the guest user', { skip: !isRoot && 'only root can change owners' }, async () => {
     await using scene = aScene();
-    scene.bind('data', away({ [INCOMING]: 'node-1' }));
+    scene.bind('data', aRemoteVolume({ [INCOMING]: 'node-1' }));
     const volumes = await scene.open({ guestUser: GUEST_USER });
     const prepared = await volumes.prepareIncoming(aGuest(CLAIMED), scene.lookups, moving(4 * MI));
     const { uid, mode } = statSync(readyVolume(prepared, 'root').source.path);
@@ -143,20 +143,20 @@ describe('a volume of an incoming guest', () => {
 
   const refused: Record<string, { volume: Stored<PersistentVolume>; want: string }> = {
     'its data node is this node': {
-      volume: away({ [INCOMING]: 'node-1' }, { node: 'node-1' }),
+      volume: aRemoteVolume({ [INCOMING]: 'node-1' }, { node: 'node-1' }),
       want: 'failed VolumeOnThisNode',
     },
     'it is being migrated to another node': {
-      volume: away({ [INCOMING]: 'node-3' }),
+      volume: aRemoteVolume({ [INCOMING]: 'node-3' }),
       want: 'failed VolumeOnOtherNode',
     },
-    'it is not being migrated': { volume: away({}), want: 'failed VolumeOnOtherNode' },
+    'it is not being migrated': { volume: aRemoteVolume({}), want: 'failed VolumeOnOtherNode' },
     'it is shared by all nodes': {
-      volume: away({ [INCOMING]: 'node-1' }, { scope: 'shared' }),
+      volume: aRemoteVolume({ [INCOMING]: 'node-1' }, { scope: 'shared' }),
       want: 'failed VolumeUnsupported',
     },
     'an earlier copy has not been removed yet': {
-      volume: away({ [INCOMING]: 'node-1', [LEFTOVER]: 'node-1' }),
+      volume: aRemoteVolume({ [INCOMING]: 'node-1', [LEFTOVER]: 'node-1' }),
       want: 'waiting LeftoverPending',
     },
   };
@@ -164,7 +164,7 @@ describe('a volume of an incoming guest', () => {
     it(`is refused without a change if ${name}`, async () => {
       await using scene = aScene();
       scene.bind('data', volume);
-      leave(scene);
+      writeLeftover(scene);
       const prepared = await (await scene.open()).prepareIncoming(aGuest(CLAIMED), scene.lookups, moving(4 * MI));
       assert.equal(outcomeText(prepared), want);
       assert.equal(readFileSync(join(directoryOf(scene), 'disk.img'), 'utf8'), 'old');
@@ -173,7 +173,7 @@ describe('a volume of an incoming guest', () => {
 
   it('is refused for a guest that starts here', async () => {
     await using scene = aScene();
-    scene.bind('data', away({ [INCOMING]: 'node-1' }));
+    scene.bind('data', aRemoteVolume({ [INCOMING]: 'node-1' }));
     const volumes = await scene.open();
     assert.equal(outcomeText(await volumes.prepare(aGuest(CLAIMED), scene.lookups, {})), 'failed VolumeOnOtherNode');
     // An incoming guest must announce the volume as moving.
@@ -227,16 +227,16 @@ describe('other disks of an incoming guest', () => {
     scene.bind('data', aLocalVolume({ scope: 'shared', storage: '16Mi' }));
 
     const nothing = { moving: new Map(), contents: new Map() };
-    const there = await volumes.prepareIncoming(aGuest(CLAIMED), scene.lookups, nothing);
+    const prepared = await volumes.prepareIncoming(aGuest(CLAIMED), scene.lookups, nothing);
 
-    assert.equal(readyVolume(there, 'root').source.path, path);
+    assert.equal(readyVolume(prepared, 'root').source.path, path);
     assert.equal(statSync(path).size, 8 * MI);
     assert.ok(readFileSync(path).subarray(0, 32).includes('data of the guest'));
   });
 
   it('may be missing if they are not plugged', async () => {
     await using scene = aScene();
-    scene.bind('data', away({}));
+    scene.bind('data', aRemoteVolume({}));
     const vmi = aGuest({ name: 'scratch', emptyDisk: { capacity: '1Mi' } }, CLAIMED);
     const [scratch, root] = vmi.spec.domain.devices?.disks ?? [];
     const disks = [scratch!, { ...root!, plugged: false }];
@@ -263,7 +263,7 @@ describe('other disks of an incoming guest', () => {
   for (const [name, { volume, incoming }] of Object.entries(unsupported)) {
     it(`are refused for ${name}`, async () => {
       await using scene = aScene();
-      scene.bind('data', away({ [INCOMING]: 'node-1' }));
+      scene.bind('data', aRemoteVolume({ [INCOMING]: 'node-1' }));
       const prepared = await (await scene.open()).prepareIncoming(aGuest(volume), scene.lookups, incoming);
       assert.equal(outcomeText(prepared), 'failed VolumeUnsupported');
       assert.equal(existsSync(directoryOf(scene)), false);
@@ -275,24 +275,27 @@ describe('a leftover copy', () => {
   it('is removed recursively, and removing it again does nothing', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
-    leave(scene);
+    writeLeftover(scene);
     mkdirSync(join(scene.host.nodeDir, 'volumes', 'pvc-2'));
-    for (let i = 0; i < 2; i++) await volumes.removeLeftover(away({ [LEFTOVER]: 'node-1' }));
+    for (let i = 0; i < 2; i++) await volumes.removeLeftover(aRemoteVolume({ [LEFTOVER]: 'node-1' }));
     assert.deepEqual(readdirSync(join(scene.host.nodeDir, 'volumes')), ['pvc-2']);
   });
 
   const kept: Record<string, { volume: Stored<PersistentVolume>; want: RegExp }> = {
-    'its data node is this node': { volume: away({ [LEFTOVER]: 'node-1' }, { node: 'node-1' }), want: /on this node/ },
+    'its data node is this node': {
+      volume: aRemoteVolume({ [LEFTOVER]: 'node-1' }, { node: 'node-1' }),
+      want: /on this node/,
+    },
     'its guest is being migrated here': {
-      volume: away({ [LEFTOVER]: 'node-1', [INCOMING]: 'node-1' }),
+      volume: aRemoteVolume({ [LEFTOVER]: 'node-1', [INCOMING]: 'node-1' }),
       want: /is being migrated to this node/,
     },
-    'it is shared by all nodes': { volume: away({}, { scope: 'shared' }), want: /data on a single node/ },
+    'it is shared by all nodes': { volume: aRemoteVolume({}, { scope: 'shared' }), want: /data on a single node/ },
   };
   for (const [name, { volume, want }] of Object.entries(kept)) {
     it(`is not removed if ${name}`, async () => {
       await using scene = aScene();
-      leave(scene);
+      writeLeftover(scene);
       await assert.rejects((await scene.open()).removeLeftover(volume), want);
       assert.equal(readFileSync(join(directoryOf(scene), 'disk.img'), 'utf8'), 'old');
     });
@@ -308,7 +311,7 @@ const devicesBelow = ({ dir }: VolumesScene) =>
 describe('block volumes of migrating guests', { skip: loopSkipReason() }, () => {
   it('use the new image, not that of an earlier attempt', async () => {
     await using scene = aScene();
-    scene.bind('data', away({ [INCOMING]: 'node-1' }, { mode: 'Block' }));
+    scene.bind('data', aRemoteVolume({ [INCOMING]: 'node-1' }, { mode: 'Block' }));
     const volumes = await scene.open({ guestUser: GUEST_USER });
     try {
       for (const bytes of [4 * MI, 6 * MI]) {
@@ -333,14 +336,17 @@ describe('block volumes of migrating guests', { skip: loopSkipReason() }, () => 
     scene.bind('data', aLocalVolume({ mode: 'Block' }));
     try {
       await volumes.prepare({ ...other, metadata: { ...other.metadata, uid: OTHER_ID } }, scene.lookups, {});
-      scene.bind('data', away({ [INCOMING]: 'node-1' }, { mode: 'Block' }));
+      scene.bind('data', aRemoteVolume({ [INCOMING]: 'node-1' }, { mode: 'Block' }));
       const prepared = await volumes.prepareIncoming(aGuest(CLAIMED), scene.lookups, moving(MI));
       assert.equal(outcomeText(prepared), 'waiting VolumeInUse');
-      await assert.rejects(volumes.removeLeftover(away({ [LEFTOVER]: 'node-1' }, { mode: 'Block' })), DiskRefusedError);
+      await assert.rejects(
+        volumes.removeLeftover(aRemoteVolume({ [LEFTOVER]: 'node-1' }, { mode: 'Block' })),
+        DiskRefusedError,
+      );
       assert.ok(existsSync(join(directoryOf(scene), 'disk.img')));
 
       await volumes.release(OTHER_ID);
-      await volumes.removeLeftover(away({ [LEFTOVER]: 'node-1' }, { mode: 'Block' }));
+      await volumes.removeLeftover(aRemoteVolume({ [LEFTOVER]: 'node-1' }, { mode: 'Block' }));
       assert.equal(existsSync(directoryOf(scene)), false);
     } finally {
       await volumes.release(OTHER_ID);
@@ -359,14 +365,17 @@ describe('block volumes of migrating guests', { skip: loopSkipReason() }, () => 
     try {
       const here = readyVolume(await source.prepare(aGuest(CLAIMED), scene.lookups, {}), 'root').source;
       const prepared = await target.prepareIncoming(aGuest(CLAIMED), scene.lookups, nothing);
-      const there = readyVolume(prepared, 'root').source;
-      assert.notEqual(there.path, here.path);
+      const targetSource = readyVolume(prepared, 'root').source;
+      assert.notEqual(targetSource.path, here.path);
 
       await source.release(DOMAIN_ID);
       assert.deepEqual(devicesBelow(scene), [
         join(scene.dir, 'shared/volumes/pvc-1', `root_${DOMAIN_ID}.node-2.block`),
       ]);
-      execFileSync('dd', [`of=${there.path}`, 'bs=512', 'oflag=direct'], { input: 'x'.padEnd(512), stdio: 'pipe' });
+      execFileSync('dd', [`of=${targetSource.path}`, 'bs=512', 'oflag=direct'], {
+        input: 'x'.padEnd(512),
+        stdio: 'pipe',
+      });
       // The guest migrates back.
       await source.prepareIncoming(aGuest(CLAIMED), scene.lookups, nothing);
       await target.releaseUnwanted(() => false);

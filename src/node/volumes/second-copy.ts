@@ -82,7 +82,7 @@ export async function prepareIncoming(
 }
 
 /**
- * Removes the copy. Does nothing if there is none. Throws DiskRefused while a guest of this node uses it as a block
+ * Removes the copy. Does nothing if there is none. Throws DiskRefusedError while a guest of this node uses it as a block
  * device.
  */
 export async function removeLeftover(volume: PersistentVolume, host: VolumesHost): Promise<void> {

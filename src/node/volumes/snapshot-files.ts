@@ -91,7 +91,7 @@ async function checkCopy(directory: Directory, place: SnapshotPlace, host: Volum
   const stats = await file?.stat();
   if (file === undefined || stats?.isFile() !== true)
     throw new SnapshotUnusableError(`Cannot seal snapshot "${id}": it has no image`);
-  // The owner changes first, so that nobody else can modify the file during the check.
+  // The owner changes first, so that no other user can modify the file during the check.
   await changeOwner(file, agentUser(host));
   if (format !== 'raw' && format !== 'qcow2')
     throw new SnapshotUnusableError(`Cannot seal snapshot "${id}": its format is unknown`);

@@ -60,7 +60,10 @@ function writeQcow2(path: string, text: string, extra: string[] = []): void {
   writeFileSync(path, readFileSync(`${path}.qcow2`), { flag: 'r+' });
 }
 
-function madeFrom(place: SnapshotPlace, options: Parameters<typeof aLocalVolume>[0] = {}): Stored<PersistentVolume> {
+function aVolumeFromSnapshot(
+  place: SnapshotPlace,
+  options: Parameters<typeof aLocalVolume>[0] = {},
+): Stored<PersistentVolume> {
   const volume = aLocalVolume({ name: 'pvc-2', ...options });
   Object.assign(volume.spec.csi!.volumeAttributes!, { snapshot: formatSnapshotHandle(place) });
   return volume;
@@ -81,7 +84,7 @@ const fillsUp: RunCommand = async (_command, args) => {
   throw new Error('No space left on device');
 };
 
-function begins(path: string, text: string): void {
+function startsWith(path: string, text: string): void {
   assert.equal(readFileSync(path).toString('latin1', 0, text.length), text);
 }
 
@@ -96,13 +99,13 @@ describe('snapshots of unused volumes', () => {
       assert.equal(await volumes.sealSnapshot(place), 8 * MI);
       assert.equal(await volumes.sealSnapshot(place), 8 * MI);
       write(scene, 'after!');
-      await volumes.fill(madeFrom(place, { storage: '16Mi' }), {});
+      await volumes.fill(aVolumeFromSnapshot(place, { storage: '16Mi' }), {});
 
-      begins(diskOf(scene, 'pvc-2'), 'before');
-      begins(diskOf(scene), 'after!');
+      startsWith(diskOf(scene, 'pvc-2'), 'before');
+      startsWith(diskOf(scene), 'after!');
       assert.equal(statSync(diskOf(scene, 'pvc-2')).size, 16 * MI);
       assert.ok(statSync(diskOf(scene, 'pvc-2')).blocks * 512 < MI, 'holes stay holes');
-      scene.bind('data', madeFrom(place, { storage: '16Mi' }));
+      scene.bind('data', aVolumeFromSnapshot(place, { storage: '16Mi' }));
       const { source } = readyVolume(await volumes.prepare(aVmi(claimed), scene.lookups, {}), 'root');
       assert.deepEqual(source, { path: diskOf(scene, 'pvc-2'), format: 'raw' });
     });
@@ -124,7 +127,7 @@ describe('snapshots of unused volumes', () => {
 
     await volumes.takeSnapshot(aLocalVolume(), HERE, {});
 
-    begins(join(snapshotDir(scene), 'disk.img'), 'now');
+    startsWith(join(snapshotDir(scene), 'disk.img'), 'now');
     assert.deepEqual(readdirSync(snapshotDir(scene)).sort(), ['disk.format', 'disk.img']);
   });
 
@@ -138,7 +141,7 @@ describe('snapshots of unused volumes', () => {
 
     await volumes.takeSnapshot(block, HERE, {});
     assert.equal(await volumes.sealSnapshot(HERE), 8 * MI);
-    await volumes.fill(madeFrom(HERE, { mode: 'Block' }), {});
+    await volumes.fill(aVolumeFromSnapshot(HERE, { mode: 'Block' }), {});
 
     assert.deepEqual(readFileSync(diskOf(scene, 'pvc-2')), readFileSync(diskOf(scene)));
   });
@@ -151,9 +154,9 @@ describe('snapshots of unused volumes', () => {
 
     await volumes.takeSnapshot(aLocalVolume({ storage: '2Mi' }), HERE, {});
     assert.equal(await volumes.sealSnapshot(HERE), 2 * MI);
-    await volumes.fill(madeFrom(HERE), {});
+    await volumes.fill(aVolumeFromSnapshot(HERE), {});
 
-    begins(diskOf(scene, 'pvc-2'), 'inside');
+    startsWith(diskOf(scene, 'pvc-2'), 'inside');
     assert.equal(statSync(diskOf(scene, 'pvc-2')).size, 8 * MI);
   });
 
@@ -199,7 +202,7 @@ describe('snapshots of unused volumes', () => {
       place: { scope: 'node', node: 'node-2', id: 'a' },
       why: /data is on node "node-2"; this is node "node-1"/,
     },
-    'of a volume that is not filled yet': { volume: madeFrom(SHARED), why: /still being copied/ },
+    'of a volume that is not filled yet': { volume: aVolumeFromSnapshot(SHARED), why: /still being copied/ },
   };
   for (const [sentence, { volume, place = HERE, why }] of Object.entries(refused)) {
     it(`are refused ${sentence}`, async () => {
@@ -220,9 +223,9 @@ describe('snapshots that a hypervisor writes', () => {
     writeQcow2(path, 'running');
 
     assert.equal(await volumes.sealSnapshot(HERE), 2 * MI);
-    await volumes.fill(madeFrom(HERE), {});
+    await volumes.fill(aVolumeFromSnapshot(HERE), {});
 
-    begins(diskOf(scene, 'pvc-2'), 'running');
+    startsWith(diskOf(scene, 'pvc-2'), 'running');
     assert.equal(readFileSync(join(diskOf(scene, 'pvc-2'), '..', 'disk.format'), 'utf8'), 'raw\n');
   });
 
@@ -237,7 +240,7 @@ describe('snapshots that a hypervisor writes', () => {
       writeQcow2(path, 'running');
       await volumes.sealSnapshot(HERE);
       owners.push(statSync(path).uid);
-      await volumes.fill(madeFrom(HERE), {});
+      await volumes.fill(aVolumeFromSnapshot(HERE), {});
       owners.push(statSync(diskOf(scene, 'pvc-2')).uid);
 
       assert.deepEqual(owners, [GUEST_UID, 0, GUEST_UID]);
@@ -262,7 +265,7 @@ describe('snapshots that a hypervisor writes', () => {
     await assert.rejects(volumes.sealSnapshot(HERE), /it is raw; expected qcow2/);
     execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', '/etc/passwd', '-F', 'raw', path]);
     await assert.rejects(volumes.sealSnapshot(HERE), /names a backing file/);
-    await assert.rejects(volumes.fill(madeFrom(HERE), {}), /is not complete; expected a sealed one/);
+    await assert.rejects(volumes.fill(aVolumeFromSnapshot(HERE), {}), /is not complete; expected a sealed one/);
   });
 });
 
@@ -288,10 +291,10 @@ describe('volumes from snapshots', () => {
     write(scene, 'much');
     await assert.rejects(volumes.takeSnapshot(aLocalVolume(), HERE, {}), /has -1 bytes left/);
     writeSealed(scene);
-    await assert.rejects(volumes.fill(madeFrom(HERE), {}), /has -1 bytes left/);
+    await assert.rejects(volumes.fill(aVolumeFromSnapshot(HERE), {}), /has -1 bytes left/);
     writeQcow2(await volumes.makeSnapshotFile(HERE), 'running');
     await volumes.sealSnapshot(HERE);
-    await assert.rejects(volumes.fill(madeFrom(HERE), {}), /has -1 bytes left/);
+    await assert.rejects(volumes.fill(aVolumeFromSnapshot(HERE), {}), /has -1 bytes left/);
     assert.deepEqual(started, []);
   });
 
@@ -303,7 +306,7 @@ describe('volumes from snapshots', () => {
       writeQcow2(await volumes.makeSnapshotFile(HERE), 'running');
       await volumes.sealSnapshot(HERE);
 
-      await volumes.fill(madeFrom(HERE, { mode }), {});
+      await volumes.fill(aVolumeFromSnapshot(HERE, { mode }), {});
 
       modes.push(statSync(diskOf(scene, 'pvc-2')).mode & 0o777);
       assert.deepEqual(modes, [0o600, 0o600]);
@@ -314,7 +317,7 @@ describe('volumes from snapshots', () => {
     await using scene = aScene({ run: fillsUp });
     const volumes = await scene.open();
     writeSealed(scene);
-    await assert.rejects(volumes.fill(madeFrom(HERE), {}), /No space left/);
+    await assert.rejects(volumes.fill(aVolumeFromSnapshot(HERE), {}), /No space left/);
     assert.deepEqual(readdirSync(join(diskOf(scene, 'pvc-2'), '..')), []);
   });
 
@@ -322,8 +325,8 @@ describe('volumes from snapshots', () => {
     await using scene = aScene({ run: thenRun(() => write(scene, 'the guest’s', 'pvc-2')) });
     const volumes = await scene.open();
     writeSealed(scene);
-    await volumes.fill(madeFrom(HERE), {});
-    begins(diskOf(scene, 'pvc-2'), 'the guest');
+    await volumes.fill(aVolumeFromSnapshot(HERE), {});
+    startsWith(diskOf(scene, 'pvc-2'), 'the guest');
     assert.deepEqual(readdirSync(join(diskOf(scene, 'pvc-2'), '..')).sort(), ['disk.format', 'disk.img']);
   });
 
@@ -333,19 +336,19 @@ describe('volumes from snapshots', () => {
     writeSealed(scene, 'qcow2');
     const image = join(snapshotDir(scene), 'disk.img');
     execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', '/etc/passwd', '-F', 'raw', image]);
-    await assert.rejects(volumes.fill(madeFrom(HERE), {}), /names a backing file/);
+    await assert.rejects(volumes.fill(aVolumeFromSnapshot(HERE), {}), /names a backing file/);
   });
 
   it('are not available to guests before they are filled', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
-    scene.bind('data', madeFrom(HERE));
-    await assert.rejects(volumes.fill(madeFrom(HERE), {}), /it does not exist; expected a sealed one/);
+    scene.bind('data', aVolumeFromSnapshot(HERE));
+    await assert.rejects(volumes.fill(aVolumeFromSnapshot(HERE), {}), /it does not exist; expected a sealed one/);
 
     const prepared = await volumes.prepare(aVmi(claimed), scene.lookups, {});
 
     assert.equal(prepared.is === 'waiting' && prepared.reason, 'VolumeCopyPending');
-    await assert.rejects(volumes.grow(madeFrom(HERE)), /still being copied/);
+    await assert.rejects(volumes.grow(aVolumeFromSnapshot(HERE)), /still being copied/);
     assert.equal(existsSync(diskOf(scene, 'pvc-2')), false);
   });
 
@@ -355,10 +358,10 @@ describe('volumes from snapshots', () => {
     write(scene, 'one');
     await volumes.takeSnapshot(aLocalVolume(), HERE, {});
     await volumes.sealSnapshot(HERE);
-    await volumes.fill(madeFrom(HERE), {});
+    await volumes.fill(aVolumeFromSnapshot(HERE), {});
     write(scene, 'two', 'pvc-2');
-    await volumes.fill(madeFrom(HERE), {});
-    begins(diskOf(scene, 'pvc-2'), 'two');
+    await volumes.fill(aVolumeFromSnapshot(HERE), {});
+    startsWith(diskOf(scene, 'pvc-2'), 'two');
   });
 
   it('leave nothing behind when they are removed before they are filled', async () => {
@@ -367,9 +370,9 @@ describe('volumes from snapshots', () => {
     writeSealed(scene);
     const signal = AbortSignal.abort(new Error('no longer wanted'));
 
-    await assert.rejects(volumes.fill(madeFrom(HERE), { signal }), /no longer wanted/);
+    await assert.rejects(volumes.fill(aVolumeFromSnapshot(HERE), { signal }), /no longer wanted/);
     writeFileSync(`${diskOf(scene, 'pvc-2')}.new`, 'half');
-    await volumes.removeData(madeFrom(HERE));
+    await volumes.removeData(aVolumeFromSnapshot(HERE));
 
     assert.equal(existsSync(join(diskOf(scene, 'pvc-2'), '..')), false);
   });
@@ -377,7 +380,7 @@ describe('volumes from snapshots', () => {
   it('are filled from our own snapshots only', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
-    const volume = madeFrom(HERE);
+    const volume = aVolumeFromSnapshot(HERE);
     volume.spec.csi!.volumeAttributes!['snapshot'] = 'node/node-1/../../etc';
     await assert.rejects(volumes.fill(volume, {}), /is not the handle of one of our snapshots/);
   });
@@ -391,7 +394,7 @@ describe('volumes from snapshots', () => {
     symlinkSync(join(scene.dir, 'elsewhere'), snapshotDir(scene));
 
     await assert.rejects(volumes.sealSnapshot(HERE), { code: 'ENOTDIR' });
-    await assert.rejects(volumes.fill(madeFrom(HERE), {}), { code: 'ENOTDIR' });
+    await assert.rejects(volumes.fill(aVolumeFromSnapshot(HERE), {}), { code: 'ENOTDIR' });
     await assert.rejects(volumes.removeSnapshot(HERE), { code: 'ENOTDIR' });
     assert.equal(existsSync(join(scene.dir, 'elsewhere', 'disk.img')), true);
   });
@@ -402,13 +405,13 @@ describe('volumes from snapshots', () => {
     write(scene, 'one');
     await volumes.takeSnapshot(aLocalVolume(), HERE, {});
     await volumes.sealSnapshot(HERE);
-    await volumes.fill(madeFrom(HERE), {});
+    await volumes.fill(aVolumeFromSnapshot(HERE), {});
 
     await volumes.removeSnapshot(HERE);
     await volumes.removeSnapshot(HERE);
 
     assert.equal(existsSync(snapshotDir(scene)), false);
-    begins(diskOf(scene, 'pvc-2'), 'one');
+    startsWith(diskOf(scene, 'pvc-2'), 'one');
     await assert.rejects(volumes.sealSnapshot(HERE), /it does not exist/);
   });
 });

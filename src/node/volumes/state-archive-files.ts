@@ -16,7 +16,7 @@ const PRIVATE_DIR = 0o700;
 /** swtpm writes rarely, so this many changes in a row mean that something is wrong. */
 const MAX_TRIES = 10;
 
-/** `state` is undefined if no guest has stored anything yet. Throws SnapshotUnusable if the files exceed the limits. */
+/** Packs the files; none if `state` is undefined. Throws SnapshotUnusableError if the files exceed the limits. */
 export async function packState(state: Directory | undefined): Promise<Buffer> {
   return buildArchive([...(await readTpmFiles(state)), ...(await readFiles(state, [NVRAM_FILE])).found]);
 }

@@ -27,14 +27,14 @@ function mountSkipReason(): string | false {
   }
 }
 
-function madeFrom(options: Parameters<typeof aLocalVolume>[0] = {}) {
+function aVolumeFromSnapshot(options: Parameters<typeof aLocalVolume>[0] = {}) {
   const volume = aLocalVolume({ name: 'pvc-2', storage: '10Mi', ...options });
   Object.assign(volume.spec.csi!.volumeAttributes!, { snapshot: formatSnapshotHandle(PLACE) });
   return volume;
 }
 
 /** Writes a state as a guest leaves it, with files that do not belong to the persistent state. */
-function keep(directory: string, keys = KEYS): void {
+function writeState(directory: string, keys = KEYS): void {
   mkdirSync(join(directory, 'tpm'), { recursive: true });
   writeFileSync(join(directory, 'tpm', 'tpm2-00.permall'), keys);
   writeFileSync(join(directory, 'tpm', 'TMP2-00.permall'), 'half');
@@ -60,7 +60,7 @@ describe('the snapshot of a persistent state', () => {
   it('contains only persistent files, also while the guest runs', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
-    keep(stateOf(scene, 'pvc-1'));
+    writeState(stateOf(scene, 'pvc-1'));
     assert.equal(await volumes.hasStateSnapshot?.(PLACE), false);
     await snapshotOf(scene, volumes, { domainId: DOMAIN_ID });
     assert.equal(await volumes.hasStateSnapshot?.(PLACE), true);
@@ -77,13 +77,13 @@ describe('the snapshot of a persistent state', () => {
   it('fills a volume, which guests cannot use before', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
-    keep(stateOf(scene, 'pvc-1'));
+    writeState(stateOf(scene, 'pvc-1'));
     await snapshotOf(scene, volumes);
-    scene.bind('state', madeFrom());
+    scene.bind('state', aVolumeFromSnapshot());
     const prepare = () => volumes.prepareState(DOMAIN_ID, 'state', scene.lookups, {});
     const before = await prepare();
     assert.equal(before.is !== 'ready' && before.reason, 'VolumeCopyPending');
-    await volumes.fill(madeFrom(), {});
+    await volumes.fill(aVolumeFromSnapshot(), {});
     assert.deepEqual(await prepare(), { is: 'ready', directory: stateOf(scene, 'pvc-2') });
     assert.deepEqual(readdirSync(join(scene.host.nodeDir, 'volumes', 'pvc-2')), ['state']);
     assert.deepEqual(readdirSync(stateOf(scene, 'pvc-2')).sort(), ['nvram.fd', 'tpm']);
@@ -93,20 +93,20 @@ describe('the snapshot of a persistent state', () => {
   it('fills a volume once and does not replace later state', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
-    keep(stateOf(scene, 'pvc-1'));
+    writeState(stateOf(scene, 'pvc-1'));
     await snapshotOf(scene, volumes);
-    await volumes.fill(madeFrom(), {});
-    keep(stateOf(scene, 'pvc-2'), 'newer keys');
-    await volumes.fill(madeFrom(), {});
+    await volumes.fill(aVolumeFromSnapshot(), {});
+    writeState(stateOf(scene, 'pvc-2'), 'newer keys');
+    await volumes.fill(aVolumeFromSnapshot(), {});
     assert.equal(readFileSync(join(stateOf(scene, 'pvc-2'), 'tpm', 'tpm2-00.permall'), 'utf8'), 'newer keys');
   });
 
   it('gives the files to the guest user', NEEDS_ROOT, async () => {
     await using scene = aScene();
     const volumes = await scene.open({ guestUser: GUEST_USER });
-    keep(stateOf(scene, 'pvc-1'));
+    writeState(stateOf(scene, 'pvc-1'));
     await snapshotOf(scene, volumes);
-    await volumes.fill(madeFrom(), {});
+    await volumes.fill(aVolumeFromSnapshot(), {});
     const modes = ['', 'tpm', 'tpm/tpm2-00.permall', 'nvram.fd'].map((name) => {
       const { uid, mode } = statSync(join(stateOf(scene, 'pvc-2'), name));
       return [name, uid, (mode & 0o777).toString(8)];
@@ -123,17 +123,17 @@ describe('the snapshot of a persistent state', () => {
     await using scene = aScene();
     const volumes = await scene.open();
     await snapshotOf(scene, volumes);
-    await volumes.fill(madeFrom(), {});
+    await volumes.fill(aVolumeFromSnapshot(), {});
     assert.deepEqual(readdirSync(stateOf(scene, 'pvc-2')), []);
   });
 
   it('is refused if it is damaged', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
-    keep(stateOf(scene, 'pvc-1'));
+    writeState(stateOf(scene, 'pvc-1'));
     await snapshotOf(scene, volumes);
     writeFileSync(join(scene.host.nodeDir, 'snapshots', PLACE.id, 'state.archive'), 'bytes');
-    await assert.rejects(volumes.fill(madeFrom(), {}), SnapshotUnusableError);
+    await assert.rejects(volumes.fill(aVolumeFromSnapshot(), {}), SnapshotUnusableError);
     assert.equal(existsSync(stateOf(scene, 'pvc-2')), false);
   });
 
@@ -153,11 +153,11 @@ describe('the snapshot of a persistent state on a block volume', NO_MOUNTS, () =
     await using scene = aScene();
     const volumes = await scene.open({ guestUser: GUEST_USER });
     scene.bind('old', aBlock());
-    scene.bind('new', madeFrom({ mode: 'Block' }));
+    scene.bind('new', aVolumeFromSnapshot({ mode: 'Block' }));
     try {
       const prepared = await volumes.prepareState(DOMAIN_ID, 'old', scene.lookups, {});
       assert.equal(prepared.is, 'ready');
-      keep(prepared.is === 'ready' ? prepared.directory : '');
+      writeState(prepared.is === 'ready' ? prepared.directory : '');
       await volumes.takeSnapshot(aBlock(), PLACE, { state: { domainId: DOMAIN_ID } });
       const running = readFileSync(join(scene.host.nodeDir, 'snapshots', PLACE.id, 'state.archive'));
       // No other user is admitted meanwhile.
@@ -169,7 +169,7 @@ describe('the snapshot of a persistent state on a block volume', NO_MOUNTS, () =
       assert.deepEqual(readdirSync(join(scene.host.nodeDir, 'state-mounts')), []);
 
       await volumes.sealSnapshot(PLACE);
-      await volumes.fill(madeFrom({ mode: 'Block' }), {});
+      await volumes.fill(aVolumeFromSnapshot({ mode: 'Block' }), {});
       const filled = await volumes.prepareState(DOMAIN_ID, 'new', scene.lookups, {});
       assert.equal(filled.is, 'ready');
       const path = join(filled.is === 'ready' ? filled.directory : '', 'tpm', 'tpm2-00.permall');
@@ -207,7 +207,7 @@ describe('the content of a persistent state', () => {
     const volumes = await scene.open();
     scene.bind('state', aLocalVolume());
     mark(scene);
-    keep(stateOf(scene, 'pvc-1'));
+    writeState(stateOf(scene, 'pvc-1'));
     const content = await volumes.contents!.open('state', scene.lookups, UNUSED);
     const pieces: Buffer[] = [];
     for await (const piece of content.chunks()) pieces.push(piece);
@@ -226,7 +226,7 @@ describe('the content of a persistent state', () => {
     const volumes = await scene.open();
     scene.bind('state', aLocalVolume());
     mark(scene);
-    keep(stateOf(scene, 'pvc-1'));
+    writeState(stateOf(scene, 'pvc-1'));
     await assert.rejects(upload(scene, volumes, Buffer.from('a disk')), /not an archive of persistent state/);
     assert.equal(readFileSync(join(stateOf(scene, 'pvc-1'), 'nvram.fd'), 'utf8'), 'variables');
   });

@@ -25,7 +25,7 @@ const { O_CREAT, O_EXCL, O_RDWR } = constants;
 
 const NODE_CHARACTERS = 200;
 
-/** `domainId` is the domain that uses the volume now; undefined if none does. */
+/** Packs the state. `domainId` is the domain that uses the volume now; undefined if none does. */
 export async function packVolume(
   volume: PersistentVolume,
   place: OwnPlace,

@@ -10,7 +10,7 @@ const FILES: StateFile[] = [
   { name: 'nvram.fd', content: Buffer.from([0, 10, 255, 10]) },
 ];
 
-function changed(archive: Buffer, at: number): Buffer {
+function flipByte(archive: Buffer, at: number): Buffer {
   const copy = Buffer.from(archive);
   copy[at] = copy[at]! ^ 1;
   return copy;
@@ -38,7 +38,7 @@ describe('the archive of a persistent state', () => {
   it('is refused if any byte has changed', () => {
     const archive = buildArchive(FILES);
     for (let at = 0; at < archive.length; at++) {
-      assert.throws(() => parseArchive(changed(archive, at)), SnapshotUnusableError, `byte ${at}`);
+      assert.throws(() => parseArchive(flipByte(archive, at)), SnapshotUnusableError, `byte ${at}`);
     }
   });
 
@@ -56,7 +56,7 @@ describe('the archive of a persistent state', () => {
     'a file that is not persistent state': [{ files: [file('lock')] }, 'x', /it has a file "lock"/],
     'the lock of swtpm': [{ files: [file('tpm/.lock')] }, 'x', /it has a file/],
     'a file twice': [{ files: [file('nvram.fd'), file('nvram.fd')] }, 'xx', /it has a file "nvram.fd"/],
-    'a size that is none': [{ files: [file('nvram.fd', 'x', -1)] }, 'x', /cannot be read/],
+    'a size that is not a number': [{ files: [file('nvram.fd', 'x', -1)] }, 'x', /cannot be read/],
     'too many files': [
       { files: Array.from({ length: MAX_STATE_FILES + 1 }, (_, i) => file(`tpm/f${i}`, '')) },
       '',

@@ -46,7 +46,7 @@ export function buildArchive(files: readonly StateFile[]): Buffer {
 
 const limits = `at most ${MAX_STATE_FILES} files and ${MAX_STATE_ARCHIVE_BYTES} bytes`;
 
-/** Throws SnapshotUnusable if the archive is damaged or is not an archive. */
+/** Parses an archive. Throws SnapshotUnusableError if the archive is damaged or is not an archive. */
 export function parseArchive(archive: Buffer): StateFile[] {
   if (archive.length > MAX_STATE_ARCHIVE_BYTES)
     throw unusableError(`it has ${archive.length} bytes; expected ${limits}`);

@@ -34,7 +34,7 @@ export interface FileSystemOptions {
   readonly work: Directory;
 }
 
-/** Refuses a device that this machine uses. Idempotent. */
+/** Creates the file system if it is missing. Refuses a device that this machine uses. May be repeated. */
 export async function ensureFileSystem(
   options: FileSystemOptions,
   host: VolumesHost,

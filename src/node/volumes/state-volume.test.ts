@@ -50,7 +50,7 @@ const prepare = (volumes: Volumes, scene: VolumesScene, id = DOMAIN_ID, ended: r
   volumes.prepareState(id, 'state', scene.lookups, { hasEnded: (other) => ended.includes(other) });
 
 /** Writes files as guests store them. */
-function keep(directory: string, text: string): void {
+function writeState(directory: string, text: string): void {
   mkdirSync(join(directory, 'tpm'), { recursive: true });
   writeFileSync(join(directory, 'tpm', 'permall'), text);
 }
@@ -64,7 +64,7 @@ describe('persistent state on volumes of mode Filesystem', () => {
     const volumes = await scene.open();
 
     const directory = directoryOf(await prepare(volumes, scene));
-    keep(directory, 'a secret');
+    writeState(directory, 'a secret');
     await volumes.release(DOMAIN_ID);
     const next = directoryOf(await prepare(await scene.open(), scene, OTHER_ID));
 
@@ -94,7 +94,7 @@ describe('persistent state on volumes of mode Filesystem', () => {
       scene.bind('state', aLocalVolume());
       const volumes = await scene.open({ guestUser: GUEST_USER });
       const directory = directoryOf(await prepare(volumes, scene));
-      keep(directory, 'a secret');
+      writeState(directory, 'a secret');
       chmodSync(join(directory, 'tpm'), 0o755);
 
       await prepare(volumes, scene);
@@ -124,7 +124,7 @@ describe('persistent state on volumes of mode Filesystem', () => {
   for (const [name, put] of Object.entries(leading)) {
     it(
       `is refused without a change of owner if it contains ${name}`,
-      { skip: !isRoot && 'only root can' },
+      { skip: !isRoot && 'requires root' },
       async () => {
         await using scene = aScene();
         scene.bind('state', aLocalVolume());
@@ -213,7 +213,7 @@ describe('persistent state on block volumes', { skip: blockStateSkipReason() }, 
     await withBlock(async (scene, volumes) => {
       const directory = directoryOf(await prepare(volumes, scene));
       assert.equal(directory, join(scene.host.nodeDir, 'state-mounts', DOMAIN_ID, 'state'));
-      keep(directory, 'a secret');
+      writeState(directory, 'a secret');
       // A repeated call, as by the next agent after a crash.
       assert.equal(directoryOf(await prepare(await scene.open(), scene)), directory);
       assert.equal(mountsBelow(scene).length, 1);
@@ -231,7 +231,7 @@ describe('persistent state on block volumes', { skip: blockStateSkipReason() }, 
   it('is handed over from a domain that has ended, but not while a file is open', async () => {
     await withBlock(async (scene, volumes) => {
       const directory = directoryOf(await prepare(volumes, scene));
-      keep(directory, 'a secret');
+      writeState(directory, 'a secret');
       const reader = await open(join(directory, 'tpm', 'permall'));
       assert.equal(reasonOf(await prepare(volumes, scene, OTHER_ID, [DOMAIN_ID])), 'waiting FailedMount');
       await assert.rejects(volumes.release(DOMAIN_ID), /umount/);
@@ -283,7 +283,7 @@ describe('persistent state on block volumes', { skip: blockStateSkipReason() }, 
     const image = join(scene.host.nodeDir, 'volumes/pvc-1/disk.img');
     try {
       const directory = directoryOf(await prepare(volumes, scene));
-      keep(directory, 'a secret');
+      writeState(directory, 'a secret');
       await volumes.release(DOMAIN_ID);
       const cut = readFileSync(image);
       cut.fill(0, 0, 4096).write('selfsame: a file system for state is being made here\n');

@@ -62,7 +62,7 @@ export interface StateUser {
 
 export type PreparedState = { readonly is: 'ready'; readonly directory: string } | VolumeRefusal;
 
-/** Idempotent. Throws system errors. */
+/** Prepares the volume for the state of its user. May be repeated. Throws system errors. */
 export async function prepareState(
   volume: PersistentVolume,
   user: StateUser,

@@ -303,6 +303,6 @@ async function findUsableVolume(
 function refuseSystemError(name: string, error: unknown, log: Log): VolumeRefusal {
   const isSystemError = error instanceof Error && 'syscall' in error;
   if (!isSystemError && !(error instanceof ProgramError)) throw error;
-  log.warn({ volume: name, err: error }, 'Cannot prepare a volume; will retry');
+  log.warn({ volume: name, err: error }, 'Cannot prepare a volume; it will be tried again');
   return waitingRefusal('FailedMount', `Cannot prepare volume "${name}": ${error.message}`);
 }

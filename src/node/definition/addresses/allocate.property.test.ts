@@ -34,9 +34,9 @@ test('recorded places do not depend on the order of the spec', () => {
   fc.assert(
     fc.property(requestsArb, recorded, (requests, record) => {
       const complete = new Map([...record, ...allocate(requests, record, KIND).places]);
-      const there = allocate(requests, complete, KIND).places;
-      const back = allocate(requests.toReversed(), complete, KIND).places;
-      assert.deepEqual(Object.fromEntries(back), Object.fromEntries(there));
+      const inOrder = allocate(requests, complete, KIND).places;
+      const reversed = allocate(requests.toReversed(), complete, KIND).places;
+      assert.deepEqual(Object.fromEntries(reversed), Object.fromEntries(inOrder));
     }),
   );
 });

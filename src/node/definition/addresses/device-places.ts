@@ -69,7 +69,7 @@ export function recordedPlaces(
 ): ReadonlyMap<string, number> {
   const recorded = new Map<string, number>();
   const occupied = new Set<number>();
-  // Plugged devices first: an unplugged device has no claim to a place that a plugged one has.
+  // Plugged devices first: an unplugged device does not get a place that a plugged one has.
   const isUnplugged = ({ plugged }: LearnedDevice) => plugged === false;
   for (const row of [...rows.filter((each) => !isUnplugged(each)), ...rows.filter(isUnplugged)]) {
     // The layout decides the addresses of root ports, whatever another manager recorded.

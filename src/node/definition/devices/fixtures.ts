@@ -34,7 +34,7 @@ export function defineFixtures(
   ];
 }
 
-/** Like the SCSI controller, it is added with the first device that needs it, and then it stays. */
+/** Defines the USB controller. Like the SCSI controller, it comes with the first device that needs it and then stays. */
 function defineUsbController(devices: Devices, rows: readonly LearnedDevice[]): UnplacedDevice<UsbController>[] {
   const isWanted = needsUsb(devices) || rows.some(({ id }) => id === USB_ID);
   return isWanted ? [{ device: { type: 'usb-controller', id: USB_ID }, field: FIELD }] : [];

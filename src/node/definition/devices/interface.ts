@@ -21,8 +21,8 @@ const MAC = /^[0-9a-f]{2}(?:([:-])[0-9a-f]{2})(?:\1[0-9a-f]{2}){4}$/;
 const BRIDGE = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$/;
 
 /**
- * Each takes a window of 4 KiB of the 64 KiB of I/O ports. With 15 of them, SeaBIOS fails before it boots, and OVMF
- * ignores the tenth (measured). Virtio interfaces take none.
+ * The maximum number of e1000e interfaces. Each takes a window of 4 KiB of the 64 KiB of I/O ports. With 15 of them,
+ * SeaBIOS fails before it boots, and OVMF ignores the tenth (measured). Virtio interfaces take none.
  */
 const MAX_E1000E = 8;
 const NO_ROOM = `a guest can have at most ${MAX_E1000E} interfaces of this model`;

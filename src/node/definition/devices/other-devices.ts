@@ -82,7 +82,7 @@ export interface OtherDevices {
   readonly notes: readonly string[];
 }
 
-/** `ownIds` are the ids of the devices that the spec asks for. */
+/** Defines the devices of the rows. `ownIds` are the ids of the devices that the spec asks for. */
 export function defineOtherDevices(rows: readonly LearnedDevice[], ownIds: ReadonlySet<string>): OtherDevices {
   const devices: UnplacedDevice<OtherDevice>[] = [];
   const notes: string[] = [];
@@ -128,7 +128,7 @@ function checkRow({ id, address }: LearnedDevice): string | undefined {
   return pci !== undefined && pci.function !== 0 ? 'multifunction devices are not supported' : undefined;
 }
 
-/** A special managed device counts as unmanaged on the node. */
+/** Converts a row to a device. A special managed device counts as unmanaged on the node. */
 function toOtherDevice(row: LearnedDevice, driver: string): OtherDevice {
   const { id, type, device, specParams } = row;
   const managed = row.specialManaged === true ? false : row.managed;

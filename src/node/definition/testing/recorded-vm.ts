@@ -62,7 +62,7 @@ export class RecordedVm {
     this.#machine = MACHINES[chipset][0] ?? '';
   }
 
-  /** Some are hotplugged; others are added at the next start. */
+  /** Adds an interface: hotplugged, or at the next start. */
   addNic(pick: number): boolean {
     if (this.#nics.length >= MAX_NICS) return false;
     const model = MODELS[pick % MODELS.length];
@@ -100,7 +100,7 @@ export class RecordedVm {
     return true;
   }
 
-  /** The interface keeps its place. */
+  /** Unplugs an interface, which keeps its place. */
   unplugNic(pick: number): boolean {
     const here = this.#nics.filter(({ state }) => state !== 'absent');
     const nic = here[pick % Math.max(1, here.length)];
@@ -120,7 +120,7 @@ export class RecordedVm {
     return true;
   }
 
-  /** The disk loses its place. */
+  /** Unplugs a disk, which loses its place. */
   unplugDisk(pick: number): boolean {
     const here = this.#disks.filter(({ plugged }) => plugged !== false);
     const disk = here[pick % Math.max(1, here.length)];
@@ -216,7 +216,7 @@ export class RecordedVm {
     this.#plug(defineHotplugInterface({ vmi: this.#vmi(), name, current: this.#running(), known: this.#record }));
   }
 
-  /** If it cannot be hotplugged, it is added at the next start. */
+  /** Plugs the disk in. A disk that cannot be hotplugged is added at the next start. */
   #plugDisk({ name }: Disk): void {
     const medium = { source: { path: `/data/${name}.img`, format: 'raw' as const }, readonly: false };
     this.#plug(defineHotplugDisk({ vmi: this.#vmi(), name, current: this.#running(), known: this.#record, medium }));

@@ -55,7 +55,7 @@ export async function startHostScene(t: TestContext): Promise<HostScene> {
       guestUser: undefined,
       devDir: join(dir, 'dev'),
       hypervisor,
-      book: new DeviceReadings({ hypervisor, clock }),
+      readings: new DeviceReadings({ hypervisor, clock }),
       agents,
       turns: new DomainLocks(),
       capabilities: await hypervisor.capabilities(),

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { HypervisorError } from '../hypervisor.ts';
 import { copyImages, realImages } from './copy-images.ts';
 
-const skip = whyNoQemuImg();
+const skip = qemuImgSkipReason();
 
 test('copies the image behind a simulated guest, or fails with a reason', { skip }, async () => {
   const dir = await mkdtemp(join(tmpdir(), 'selfsame-copy-'));
@@ -45,7 +45,7 @@ test('moves an image into an existing one, and returns its size', { skip }, asyn
   }
 });
 
-function whyNoQemuImg(): string | false {
+function qemuImgSkipReason(): string | false {
   try {
     accessSync('/usr/bin/qemu-img');
     return false;

@@ -55,7 +55,7 @@ export interface GuestControls {
   /** Opens a port, for the lifetime of this process. */
   listen(port: number, server: PortServer): void;
   stopListening(): void;
-  /** Stops feeding the watchdog, which triggers the action of the definition. */
+  /** Stops resetting the watchdog, which triggers the action of the definition. */
   expireWatchdog(): void;
 }
 
@@ -224,7 +224,8 @@ export class FakeGuest implements GuestControls {
   expireWatchdog(): void {
     const action = this.#watchdog.fire(this.definition);
     this.#onChange(true);
-    if (action === 'poweroff') this.crash('The guest did not feed its watchdog, so the watchdog switched it off.');
+    if (action === 'poweroff')
+      this.crash('The guest did not reset its watchdog in time, so the watchdog switched it off.');
     else if (action === 'shutdown') this.powerDown();
     else this.reboot();
   }

@@ -22,7 +22,7 @@ async function inFiles(): Promise<ConformanceScene> {
   return { ...scene, end: async () => rmSync(dir, { recursive: true }) };
 }
 
-async function stubborn(): Promise<ConformanceScene> {
+async function ignoringPowerButton(): Promise<ConformanceScene> {
   const scene = await inMemory();
   const hypervisor = scene.hypervisor as FakeHypervisor;
   const create = hypervisor.create.bind(hypervisor);
@@ -78,7 +78,7 @@ function definitionWithDisks(): DomainDefinition {
 
 hypervisorConformance('fake in memory', inMemory);
 hypervisorConformance('fake in files', inFiles);
-hypervisorConformance('fake with stubborn guests', stubborn);
+hypervisorConformance('fake with stubborn guests', ignoringPowerButton);
 
 describe('fake hypervisor', () => {
   async function aGuest() {

@@ -40,7 +40,7 @@ export interface GuestRecord {
   migration?: DomainMigration;
   /** The endpoint to which the guest is sent, or at which it arrived. */
   door?: string;
-  /** Source: the guest was running when the send began. Target: the guest shall run once it has arrived. */
+  /** Source: the guest was running when the send began. Target: the guest runs once it has arrived. */
   goesOn?: boolean;
   /** Source: ids of the disks whose data is moved. */
   movingDisks?: readonly string[];

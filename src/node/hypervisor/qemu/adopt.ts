@@ -21,16 +21,16 @@ export async function adoptDomains(
   onChange: (id: string) => void,
 ): Promise<QemuDomain[]> {
   const waiting = await listDomainDirs(root);
-  const left = await findLeftProcesses(root);
-  await endUnreachableGuests(left, waiting, context);
+  const leftovers = await findLeftoverProcesses(root);
+  await endUnreachableGuests(leftovers, waiting, context);
   const adopted: QemuDomain[] = [];
   const worker = async () => {
     for (let dir = waiting.pop(); dir !== undefined; dir = waiting.pop()) {
       try {
-        const domain = await adoptDomain(dir, left.get(dir.id) ?? [], context, onChange);
+        const domain = await adoptDomain(dir, leftovers.get(dir.id) ?? [], context, onChange);
         if (domain !== undefined) adopted.push(domain);
       } catch (err) {
-        context.log.error({ err, domain: dir.id }, 'cannot adopt a domain');
+        context.log.error({ err, domain: dir.id }, 'Cannot adopt a domain');
       }
     }
   };
@@ -39,7 +39,7 @@ export async function adoptDomains(
 }
 
 /** Returns the QEMU and swtpm processes below the directory by domain id, including those of earlier agents. */
-async function findLeftProcesses(root: string): Promise<ReadonlyMap<string, readonly ProcessIdentity[]>> {
+async function findLeftoverProcesses(root: string): Promise<ReadonlyMap<string, readonly ProcessIdentity[]>> {
   const path = await realpath(root);
   const found = await findProcessesBelow(path);
   const byId = Map.groupBy(found, ({ cwd }) => relative(path, cwd).split('/')[0] ?? '');
@@ -56,16 +56,16 @@ async function findLeftProcesses(root: string): Promise<ReadonlyMap<string, read
  * their VM would be started again.
  */
 async function endUnreachableGuests(
-  left: ReadonlyMap<string, readonly ProcessIdentity[]>,
+  leftovers: ReadonlyMap<string, readonly ProcessIdentity[]>,
   dirs: readonly DomainDir[],
   { clock, log }: QemuContext,
 ): Promise<void> {
   const known = new Set(dirs.map(({ id }) => id));
-  for (const [id, processes] of left) {
+  for (const [id, processes] of leftovers) {
     if (known.has(id) || processes.length === 0) continue;
     log.error(
       { domain: id, pids: processes.map(({ pid }) => pid) },
-      'the directory of a running guest was removed; ending the guest',
+      'The directory of a running guest was removed; ending the guest',
     );
     await killAll(processes, clock);
   }
@@ -82,12 +82,12 @@ async function adoptDomain(
     // A guest of a user may run there, so an administrator has to decide.
     context.log.error(
       { domain: dir.id, path: dir.path },
-      'cannot read the record of a domain whose processes run; leaving it alone',
+      'Cannot read the record of a domain whose processes run; leaving it alone',
     );
     return undefined;
   }
   if (record === 'damaged')
-    context.log.error({ domain: dir.id }, 'cannot read the record of a domain that has ended; removing it');
+    context.log.error({ domain: dir.id }, 'Cannot read the record of a domain that has ended; removing it');
   if (typeof record === 'string' || record.started === undefined) {
     await removeInterruptedStart(dir, typeof record === 'string' ? undefined : record, processes, context);
     return undefined;

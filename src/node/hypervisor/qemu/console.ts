@@ -112,7 +112,7 @@ export class SerialConsole {
       this.#isLogFailing = false;
     } catch (err) {
       // A full disk must not take the console away from its users.
-      if (!this.#isLogFailing) this.#options.log.warn({ err }, 'cannot write the console log');
+      if (!this.#isLogFailing) this.#options.log.warn({ err }, 'Cannot write the console log');
       this.#isLogFailing = true;
     }
   }

@@ -138,7 +138,7 @@ async function removeNodes(qmp: QmpClient, copyId: string, nodes: ReadonlySet<st
 
 /**
  * Returns the options of the image. Zeros are detected, because block devices and files without holes are copied in
- * full and the copy shall be sparse.
+ * full and the copy should be sparse.
  */
 function targetOptions(copyId: string): object {
   return {

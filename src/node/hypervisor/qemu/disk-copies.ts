@@ -46,7 +46,7 @@ export interface DiskCopiesParts {
 
 export class DiskCopies {
   readonly #parts: DiskCopiesParts;
-  /** Serialises the steps of all copies. */
+  /** Serializes the steps of all copies. */
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(parts: DiskCopiesParts) {

@@ -67,7 +67,7 @@ export class GuestChannels {
       void this.freeze
         .clearRecord()
         .catch((err: unknown) =>
-          this.#options.log.warn({ err }, 'cannot record that the file systems of a guest are thawed'),
+          this.#options.log.warn({ err }, 'Cannot record that the file systems of a guest are thawed'),
         );
   }
 

@@ -246,7 +246,7 @@ test('reports QEMU’s error', () =>
     const sending = assert.rejects(migration.send(OUTGOING, { signal }), /the migration failed: no route to host/);
     await until(() => qemu.done.includes('migrate'));
     qemu.migrate = { status: 'failed', 'error-desc': 'no route to host' };
-    await until(settled(sending));
+    await until(watchSettled(sending));
     await sending;
     assert.equal(step(), 'sending');
   }));
@@ -260,7 +260,7 @@ test('fails on a disk error, also while memory is sent', () =>
     await until(() => qemu.done.includes('migrate'));
     const name = mirrorName('disk-a');
     qemu.jobs.set(name, { id: name, status: 'concluded', error: 'Input/output error' });
-    await until(settled(sending));
+    await until(watchSettled(sending));
     await sending;
   }));
 
@@ -308,7 +308,7 @@ test('completes decided steps after a restart, and nothing else', async () => {
 });
 
 /** Returns a function that reports whether the work has settled. */
-function settled(work: Promise<unknown>): () => boolean {
+function watchSettled(work: Promise<unknown>): () => boolean {
   let over = false;
   const end = () => void (over = true);
   work.then(end, end);

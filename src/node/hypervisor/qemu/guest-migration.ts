@@ -195,7 +195,7 @@ export class GuestMigration {
     }
   }
 
-  /** A step that cannot be recorded is not taken. */
+  /** Writes the next record. If that fails, the previous one stays valid, and the caller must not take the step. */
   async #write(before: MigrationRecord, next: MigrationRecord): Promise<void> {
     try {
       await this.#parts.write(next);

@@ -37,7 +37,7 @@ export class GuestPorts {
   #opening = 0;
   /** Keys of the forwards of this process. */
   readonly #forwards = new Set<string>();
-  /** Serialises the changes: a new forward is found by its guest port, so only one may be added at a time. */
+  /** Serializes the changes: a new forward is found by its guest port, so only one may be added at a time. */
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(options: GuestPortsOptions) {

@@ -17,7 +17,7 @@ export class GuestWatchdog {
   /** Returns why QEMU ended, if the watchdog ended it; QEMU does not report that in its log. */
   get endMessage(): string | undefined {
     return this.#fired?.action === 'poweroff'
-      ? 'The guest did not feed its watchdog, so the watchdog switched it off.'
+      ? 'The guest did not reset its watchdog in time, so the watchdog switched it off.'
       : undefined;
   }
 

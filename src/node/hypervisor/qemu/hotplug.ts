@@ -38,7 +38,7 @@ export class Hotplug {
   readonly #unconfirmed = new Set<string>();
   readonly #unplugging = new Set<string>();
   #events = 0;
-  /** Serialises the steps of all devices. */
+  /** Serializes the steps of all devices. */
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(options: HotplugOptions) {
@@ -154,10 +154,10 @@ export class Hotplug {
     const found = await readDeviceTypes(qmp);
     const errors: unknown[] = [];
     for (const device of this.#options.definition().devices.filter(isPluggable)) {
-      const isThere = found.has(device.id);
-      if (isThere && this.#unconfirmed.delete(device.id)) this.#notify();
+      const isPresent = found.has(device.id);
+      if (isPresent && this.#unconfirmed.delete(device.id)) this.#notify();
       // A device that is still in use, for example by a copy, must not block the others.
-      if (!isThere) await this.#drop(qmp, device).catch((error: unknown) => errors.push(error));
+      if (!isPresent) await this.#drop(qmp, device).catch((error: unknown) => errors.push(error));
     }
     if (errors.length > 0) throw errors[0];
   }

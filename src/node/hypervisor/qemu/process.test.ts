@@ -8,7 +8,7 @@ import { isRunning, DetachedProcess, parseStat, findProcessesBelow, spawnDetache
 
 const LONG_MS = 20_000;
 
-async function spawned(
+async function withProcess(
   command: string[],
   run: (process: DetachedProcess, log: () => Promise<string>, cwd: string) => Promise<void>,
 ) {
@@ -28,7 +28,7 @@ async function spawned(
 }
 
 test('identifies a process by pid, start time and boot', () =>
-  spawned(['sleep', '60'], async (child) => {
+  withProcess(['sleep', '60'], async (child) => {
     const { identity } = child;
     assert.equal(await isRunning(identity), true);
     assert.equal(await isRunning({ ...identity, startTicks: '1' }), false);
@@ -37,14 +37,14 @@ test('identifies a process by pid, start time and boot', () =>
   }));
 
 test('does not kill another process with a reused pid', () =>
-  spawned(['sleep', '60'], async (child) => {
+  withProcess(['sleep', '60'], async (child) => {
     const mistaken = new DetachedProcess({ ...child.identity, startTicks: '1' }, systemClock);
     await mistaken.kill('SIGKILL');
     assert.equal(await child.isAlive(), true);
   }));
 
 test('notices the exit of a process that another process started', () =>
-  spawned(['sleep', '60'], async (child) => {
+  withProcess(['sleep', '60'], async (child) => {
     const other = new DetachedProcess(child.identity, systemClock);
     assert.equal(await other.isAlive(), true);
     assert.equal(await other.waitForExit(0), false);
@@ -57,14 +57,14 @@ test('notices the exit of a process that another process started', () =>
   }));
 
 test('writes output to the log, and knows the exit code', () =>
-  spawned(['sh', '-c', 'echo out; echo err >&2; exit 3'], async (child, log) => {
+  withProcess(['sh', '-c', 'echo out; echo err >&2; exit 3'], async (child, log) => {
     assert.equal(await child.waitForExit(LONG_MS), true);
     assert.equal(child.exitText(), 'exited with code 3');
     assert.equal(await log(), 'out\nerr\n');
   }));
 
 test('starts a process with a clean environment in its own session', () =>
-  spawned(['sh', '-c', 'env; cut -d" " -f6 /proc/self/stat; echo $$; exit 0'], async (child, log) => {
+  withProcess(['sh', '-c', 'env; cut -d" " -f6 /proc/self/stat; echo $$; exit 0'], async (child, log) => {
     await child.waitForExit(LONG_MS);
     const lines = (await log()).trim().split('\n');
     assert.deepEqual(
@@ -80,7 +80,7 @@ test('fails for a missing program', async () => {
 });
 
 test('finds a process by its working directory, even if that was removed', () =>
-  spawned(['sleep', '60', '0.0419'], async (child, _log, cwd) => {
+  withProcess(['sleep', '60', '0.0419'], async (child, _log, cwd) => {
     const [root, words] = [await realpath(tmpdir()), ['sleep', '60', '0.0419', '']];
     const found = async () =>
       (await findProcessesBelow(root)).filter(({ identity }) => identity.pid === child.identity.pid);

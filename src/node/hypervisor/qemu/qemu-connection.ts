@@ -56,7 +56,7 @@ export class QemuConnection {
 
   /** Reconnects as soon as possible, or reports that the process has exited. */
   watch(): void {
-    this.#watch().catch((err: unknown) => this.#options.log.error({ err }, 'cannot watch QEMU'));
+    this.#watch().catch((err: unknown) => this.#options.log.error({ err }, 'Cannot watch QEMU'));
   }
 
   /** Closes the connection for good; QEMU keeps running. */
@@ -70,9 +70,9 @@ export class QemuConnection {
   async #watch(): Promise<void> {
     const { qemu, clock, onExit } = this.#options;
     if (this.#closed) return;
-    const gone = await qemu.waitForExit(EXIT_MS);
+    const hasExited = await qemu.waitForExit(EXIT_MS);
     if (this.#closed) return;
-    if (gone) await onExit();
+    if (hasExited) await onExit();
     else this.#cancelReconnect = clock.after(RECONNECT_MS, () => void this.#reconnect());
   }
 
@@ -86,6 +86,6 @@ export class QemuConnection {
     // After a failure the connection is closed again, which leads to the next reconnect.
     await this.#options
       .onReconnect()
-      .catch((err: unknown) => this.#options.log.warn({ err }, 'cannot query QEMU after reconnecting'));
+      .catch((err: unknown) => this.#options.log.warn({ err }, 'Cannot query QEMU after reconnecting'));
   }
 }

@@ -383,7 +383,7 @@ export class QemuDomain {
     if (this.#record.ended !== undefined) return;
     await this.#store
       .write({ ended })
-      .catch((err: unknown) => this.#log.error({ err }, 'cannot record the end of a domain'));
+      .catch((err: unknown) => this.#log.error({ err }, 'Cannot record the end of a domain'));
   }
 
   #setState(next: DomainState): void {

@@ -37,7 +37,7 @@ function send(qemu: Duplex, message: unknown): void {
   qemu.write(`${JSON.stringify(message)}\r\n`);
 }
 
-async function opened() {
+async function openClient() {
   const made = scene();
   send(made.qemu, GREETING);
   return { ...made, client: await made.open() };
@@ -57,7 +57,7 @@ test('sends commands only after the greeting and the capabilities', async () => 
 });
 
 test('assigns answers to commands in any order', async () => {
-  const { client, qemu, commands } = await opened();
+  const { client, qemu, commands } = await openClient();
   const [first, second] = [client.execute('query-status'), client.execute('query-pci', { a: 1 })];
   await settle();
   assert.deepEqual(commands[2]?.arguments, { a: 1 });
@@ -67,7 +67,7 @@ test('assigns answers to commands in any order', async () => {
 });
 
 test('accepts messages in pieces, and several at once', async () => {
-  const { client, qemu, commands, events } = await opened();
+  const { client, qemu, commands, events } = await openClient();
   const answer = client.execute('query-status');
   await settle();
   const text = `${JSON.stringify({ event: 'STOP', data: {} })}\n${JSON.stringify({ return: 'é', id: commands[1]?.id })}\n`;
@@ -77,7 +77,7 @@ test('accepts messages in pieces, and several at once', async () => {
 });
 
 test('reports a refusal with the class and text of QEMU', async () => {
-  const { client, qemu, commands } = await opened();
+  const { client, qemu, commands } = await openClient();
   const answer = client.execute('cont');
   await settle();
   send(qemu, { error: { class: 'GenericError', desc: 'no way' }, id: commands[1]?.id });
@@ -85,7 +85,7 @@ test('reports a refusal with the class and text of QEMU', async () => {
 });
 
 test('fails a command after its timeout, and drops its late answer', async () => {
-  const { client, clock, qemu, commands } = await opened();
+  const { client, clock, qemu, commands } = await openClient();
   const late = client.execute('query-status', undefined, { timeoutMs: 100 });
   const rejected = assert.rejects(late, (error) => error instanceof QmpError && error.class === 'Timeout');
   await clock.advance(100);
@@ -98,7 +98,7 @@ test('fails a command after its timeout, and drops its late answer', async () =>
 });
 
 test('fails pending and later commands when QEMU disconnects', async () => {
-  const { client, qemu, closed } = await opened();
+  const { client, qemu, closed } = await openClient();
   const pending = client.execute('query-status');
   const rejected = assert.rejects(pending, (error) => error instanceof QmpError && error.class === 'Disconnected');
   qemu.end();
@@ -109,21 +109,21 @@ test('fails pending and later commands when QEMU disconnects', async () => {
 });
 
 test('does not call onClose after close', async () => {
-  const { client, closed } = await opened();
+  const { client, closed } = await openClient();
   client.close();
   await settle();
   assert.equal(closed.times, 0);
 });
 
 test('disconnects after invalid JSON', async () => {
-  const { qemu, closed } = await opened();
+  const { qemu, closed } = await openClient();
   qemu.write('{ "return": \n');
   await settle();
   assert.equal(closed.times, 1);
 });
 
 test('disconnects if a line does not end', async () => {
-  const { qemu, closed } = await opened();
+  const { qemu, closed } = await openClient();
   const chunk = Buffer.alloc(1024 * 1024, 0x20);
   for (let i = 0; i < 5; i++) qemu.write(chunk);
   await settle();
@@ -132,7 +132,7 @@ test('disconnects if a line does not end', async () => {
 });
 
 test('limits the number of pending commands', async () => {
-  const { client } = await opened();
+  const { client } = await openClient();
   const pending = Array.from({ length: 128 }, () => client.execute('query-status'));
   await assert.rejects(client.execute('query-status'), /too many commands/);
   client.close();

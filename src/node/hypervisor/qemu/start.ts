@@ -58,7 +58,7 @@ export async function startQemuDomain(
     return await start(dir, definition, context, options, undo);
   } catch (cause) {
     for (const step of undo.reverse()) {
-      await step().catch((err: unknown) => context.log.error({ err, domain: dir.id }, 'cannot undo a failed start'));
+      await step().catch((err: unknown) => context.log.error({ err, domain: dir.id }, 'Cannot undo a failed start'));
     }
     if (options.signal?.aborted === true) throw cause;
     const permanent = cause instanceof HypervisorError && cause.permanent;

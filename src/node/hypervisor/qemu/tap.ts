@@ -73,7 +73,7 @@ export async function removeTap(name: string): Promise<void> {
 /** Removes the tap devices of an ended domain. A failure must not keep the domain, so it is only logged. */
 export async function removeTaps(definition: DomainDefinition, log: Log): Promise<void> {
   for (const { name } of tapsOf(definition)) {
-    await removeTap(name).catch((err: unknown) => log.warn({ err }, 'cannot remove a tap device'));
+    await removeTap(name).catch((err: unknown) => log.warn({ err }, 'Cannot remove a tap device'));
   }
 }
 

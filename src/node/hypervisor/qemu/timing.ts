@@ -7,7 +7,7 @@ export function sleep(clock: Clock, ms: number): Promise<void> {
   });
 }
 
-/** Returns undefined if the work takes longer. The work continues, and its failure is ignored. */
+/** Waits for the work. Returns undefined if it takes longer; it then continues, and its failure is ignored. */
 export function waitAtMost<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     const cancel = clock.after(ms, () => resolve(undefined));

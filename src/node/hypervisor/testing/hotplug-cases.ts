@@ -251,7 +251,7 @@ async function assertPlugged(hypervisor: Hypervisor, id: string, device: Pluggab
   assert.equal(learned?.name, device.name);
 }
 
-/** The test's timeout is the limit. */
+/** Waits until the guest has released the device; the test's timeout is the limit. */
 async function waitUntilUnplugged(hypervisor: Hypervisor, id: string, deviceId: string): Promise<void> {
   await new Promise<void>((resolve) => {
     const check = () => {

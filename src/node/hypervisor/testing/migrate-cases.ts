@@ -103,18 +103,18 @@ export const migrateCases: Cases = {
   },
 
   'moves a guest back to its first hypervisor': async (scene) => {
-    const there = await beginMove(scene);
-    const { id } = there;
-    await moveTo(there, 'left');
-    await there.source.remove(id);
-    const back: ConformanceScene = { ...scene, hypervisor: there.target, second: async () => there.source };
+    const firstMove = await beginMove(scene);
+    const { id } = firstMove;
+    await moveTo(firstMove, 'left');
+    await firstMove.source.remove(id);
+    const back: ConformanceScene = { ...scene, hypervisor: firstMove.target, second: async () => firstMove.source };
     // The guest exists, so create does nothing.
-    const move = await beginMove(back, { definition: there.definition });
+    const move = await beginMove(back, { definition: firstMove.definition });
 
     await moveTo(move, 'left');
 
-    assert.equal(stateOf(there.source, id), 'running');
-    assert.deepEqual(there.target.get(id)?.current, { state: 'ended', how: 'migrated' });
+    assert.equal(stateOf(firstMove.source, id), 'running');
+    assert.deepEqual(firstMove.target.get(id)?.current, { state: 'ended', how: 'migrated' });
   },
 
   'refuses to receive a domain with an existing id': async (scene) => {

@@ -1,17 +1,17 @@
 /** Names of QEMU's block nodes. They are hashes of our ids, because QEMU allows only 31 characters. */
 import { createHash } from 'node:crypto';
 
-/** The format node: used by the device, and the one to resize. */
+/** Returns the name of the format node, which the device uses and which is resized. */
 export function formatNodeName(deviceId: string): string {
   return `fmt-${digest(deviceId)}`;
 }
 
-/** The file node below the format node: the file or block device. */
+/** Returns the name of the file node below the format node: the file or block device. */
 export function fileNodeName(deviceId: string): string {
   return `file-${digest(deviceId)}`;
 }
 
-/** The node to which a disk is copied, and the copy job. */
+/** Returns the name of the node to which a disk is copied, and of the copy job. */
 export function copyName(copyId: string): string {
   return `${COPY_PREFIX}${digest(copyId)}`;
 }
@@ -20,12 +20,12 @@ export function isCopyName(name: string): boolean {
   return name.startsWith(COPY_PREFIX);
 }
 
-/** The file node below the node of a copy. */
+/** Returns the name of the file node below the node of a copy. */
 export function copyFileName(copyId: string): string {
   return `copyfile-${digest(copyId)}`;
 }
 
-/** The node of a disk on the target of a migration, and the mirror job. */
+/** Returns the name of the node of a disk on the target of a migration, and of the mirror job. */
 export function mirrorName(deviceId: string): string {
   return `${MIRROR_PREFIX}${digest(deviceId)}`;
 }
@@ -34,7 +34,7 @@ export function isMirrorName(name: string): boolean {
   return name.startsWith(MIRROR_PREFIX);
 }
 
-/** The writable node through which a read-only disk is received. */
+/** Returns the name of the writable node through which a read-only disk is received. */
 export function fillNodeName(deviceId: string): string {
   return `fill-${digest(deviceId)}`;
 }

@@ -29,7 +29,7 @@ function clockBase({ offsetSeconds, timezone }: ClockDefinition, nowMs: () => nu
   return offsetSeconds === undefined ? 'utc' : dateText(nowMs() + offsetSeconds * 1000);
 }
 
-/** `2026-01-31T12:00:00`. */
+/** Formats a time as `2026-01-31T12:00:00`. */
 function dateText(ms: number): string {
   return new Date(ms).toISOString().slice(0, 19);
 }

@@ -49,7 +49,7 @@ export function diskBlockdev(
   };
 }
 
-/** QEMU has a different driver for block devices. Files of volumes are never below /dev, except for /dev/shm. */
+/** Reports whether the path is a block device, which needs another driver. Only /dev/shm has files below /dev. */
 function isBlockDevice(path: string): boolean {
   return path.startsWith('/dev/') && !path.startsWith('/dev/shm/');
 }

@@ -59,7 +59,7 @@ function queuesOf({ queues }: InterfaceDevice): { queues?: number } {
   return queues === undefined ? {} : { queues };
 }
 
-/** Two interrupt vectors per queue, one for each direction, and two more. */
+/** Returns the options for several queues: two interrupt vectors per queue, one for each direction, and two more. */
 function multiQueue({ queues }: InterfaceDevice): DeviceOptions {
   return queues === undefined ? {} : { mq: true, vectors: 2 * queues + 2 };
 }

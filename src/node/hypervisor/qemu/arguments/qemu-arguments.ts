@@ -58,7 +58,7 @@ export function qemuArguments(definition: DomainDefinition, host: QemuHost): str
   ];
 }
 
-/** Only the node agent can open the socket, and it authenticates the users of the display. */
+/** Returns the option of the VNC server. Only the node agent can open the socket, and it authenticates the users. */
 function vncOption(socket: string): string {
   return optionText(`unix:${socket}`, { share: 'force-shared' });
 }

@@ -3,8 +3,8 @@ import { deviceArguments } from '#node/hypervisor/qemu/arguments/option-text.ts'
 import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';
 
 /**
- * Keeps `slot` at 0, as libvirt does: with other values, guests would name interfaces after them (ens1 instead of
- * enp1s0).
+ * Builds the arguments of a root port. `slot` is 0, as in libvirt: with other values, guests would name interfaces after
+ * them (ens1 instead of enp1s0).
  */
 export function rootPortArguments(port: RootPort): string[] {
   const place = pciPlace(port, 'q35');

@@ -2,7 +2,7 @@ import type { SerialDevice } from '#node/definition/domain-definition.ts';
 import { deviceArguments, optionText } from '#node/hypervisor/qemu/arguments/option-text.ts';
 import type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
 
-/** Index 0 is COM1: port 0x3f8, IRQ 4. */
+/** Builds the arguments of the serial port. Index 0 is COM1: port 0x3f8, IRQ 4. */
 export function serialArguments({ id }: SerialDevice, { serialSocket }: QemuHost): string[] {
   const chardev = `chr-${id}`;
   return [

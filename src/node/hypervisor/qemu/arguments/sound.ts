@@ -3,7 +3,7 @@ import type { SoundDevice } from '#node/definition/domain-definition.ts';
 import { deviceArguments, optionText } from '#node/hypervisor/qemu/arguments/option-text.ts';
 import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';
 
-/** Discards the sound: otherwise QEMU would look for sound devices of the host. */
+/** Builds the arguments of a sound card. The sound is discarded: else QEMU would use sound devices of the host. */
 export function soundArguments(sound: SoundDevice, chipset: Chipset): string[] {
   const audiodev = `snd-${sound.id}`;
   const place = pciPlace(sound, chipset);

@@ -3,7 +3,7 @@ import type { TpmDevice } from '#node/definition/domain-definition.ts';
 import { deviceArguments, optionText } from '#node/hypervisor/qemu/arguments/option-text.ts';
 import type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
 
-/** Connects QEMU to a swtpm, which listens on the socket before QEMU starts. */
+/** Builds the arguments of a TPM, which is a swtpm that listens on the socket before QEMU starts. */
 export function tpmArguments({ id, model }: TpmDevice, { tpmSocket }: QemuHost): string[] {
   invariant(tpmSocket !== undefined, 'a guest with a TPM has its socket');
   const chardev = `chr-${id}`;

@@ -46,7 +46,7 @@ export interface QemuScene extends ConformanceScene {
   openSerialPort(id: string): Socket;
 }
 
-/** Closes the directory above the node to other users: guests must be able to open their files anyway. */
+/** Opens a scene in a directory that is closed to other users: guests must be able to open their files anyway. */
 export async function qemuScene(): Promise<QemuScene> {
   const root = await mkdtemp(join(tmpdir(), 'selfsame-qemu-'));
   await chmod(root, 0o700);
