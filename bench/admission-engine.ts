@@ -39,7 +39,6 @@ const listener = await HttpsListener.start({
   ca: pki.caPem,
   handler: core.handler,
   authenticate: createAuthenticator({ tokens: core.tokens }),
-  clock,
   log,
 });
 const controllers = await startControllers({ core, caPem: pki.caPem, clock, log });

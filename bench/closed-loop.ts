@@ -2,7 +2,6 @@
 import { operation, type Operation, type OperationSpec } from './operations.ts';
 import { pause } from './pause.ts';
 import { cpuMs } from './proc-files.ts';
-import { RawConnection1 } from './raw-h1.ts';
 import { RawConnection, type Connection, type Target } from './raw-h2.ts';
 import { percentile } from './statistics.ts';
 
@@ -11,8 +10,6 @@ export interface RateJob {
   readonly target: Target;
   readonly operation: OperationSpec;
   readonly clients: number;
-  /** HTTP/1.1 instead of HTTP/2. */
-  readonly http1?: boolean;
   readonly warmMs: number;
   readonly measureMs: number;
 }
@@ -30,9 +27,7 @@ export async function measureRate(job: RateJob): Promise<Rate> {
   const { target, clients, warmMs, measureMs } = job;
   const prepared = operation(job.operation, clients);
   const connections = await Promise.all(
-    Array.from({ length: clients }, () =>
-      (job.http1 === true ? RawConnection1 : RawConnection).connect(target, prepared.fields),
-    ),
+    Array.from({ length: clients }, () => RawConnection.connect(target, prepared.fields)),
   );
   const run = new Run(prepared);
   const ended = connections.map((connection, client) => run.client(connection, client));

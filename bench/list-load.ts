@@ -1,8 +1,7 @@
-/** Measures how long a list takes: one client lists a namespace repeatedly, whole or in pages, over HTTP/1.1. */
+/** Measures how long a list takes: one client lists a namespace repeatedly, whole or in pages, over HTTP/2. */
 import { FIELDS } from './operations.ts';
 import { collectionPath } from './parcel.ts';
-import { RawConnection1 } from './raw-h1.ts';
-import { exchange, type Connection, type Target } from './raw-h2.ts';
+import { exchange, RawConnection, type Connection, type Target } from './raw-h2.ts';
 import { median } from './statistics.ts';
 
 export interface ListsJob {
@@ -17,7 +16,7 @@ export interface ListsJob {
 
 /** Returns the median in milliseconds of all lists except the first. */
 export async function measureLists({ target, namespace, items, pageItems, times }: ListsJob): Promise<number> {
-  const connection = await RawConnection1.connect(target, FIELDS);
+  const connection = await RawConnection.connect(target, FIELDS);
   const durationsMs: number[] = [];
   for (let turn = 0; turn <= times; turn++) {
     const from = performance.now();

@@ -1,5 +1,5 @@
 /**
- * Compares the engine with kube-apiserver and etcd: HTTP/1.1, TLS, 64 clients on the same machine, objects of 3 KB as
+ * Compares the engine with kube-apiserver and etcd: HTTP/2, TLS, 64 clients on the same machine, objects of 3 KB as
  * served, every write durable. With `--beside`, that server is measured in the same run. Otherwise its figures are
  * those of 1.32.9 on another machine with two cores; on a slower or busier machine our ratio is smaller.
  */
@@ -65,7 +65,7 @@ function measureRate(
   name: RateName,
 ): Promise<Rate> {
   const operation = operationOf(name);
-  return bench.load.run<Rate>({ kind: 'rate', http1: true, target, clients: CLIENTS, warmMs, measureMs, operation });
+  return bench.load.run<Rate>({ kind: 'rate', target, clients: CLIENTS, warmMs, measureMs, operation });
 }
 
 function operationOf(name: RateName): OperationSpec {
@@ -78,7 +78,7 @@ function operationOf(name: RateName): OperationSpec {
 function rateRow(name: RateName, rates: readonly Rate[], floor: number): Row {
   const medianOf = (of: keyof Rate) => median(rates.map((one) => one[of]));
   return {
-    what: `${RATES[name]}, ${CLIENTS} clients, HTTP/1.1`,
+    what: `${RATES[name]}, ${CLIENTS} clients`,
     unit: 'perSecond',
     engine: medianOf('perSecond'),
     floor,

@@ -14,6 +14,7 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import { findCondition } from '#kube/conditions.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 import { isDeleting, isRecord, type Stored } from '#kube/meta.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 /** Reads from the API, not from a cache: a wrong refusal would block the drain, and a wrong eviction stops a guest. */
 export interface EvictionLookup {
@@ -45,7 +46,7 @@ export async function reviewPodEviction(
     try {
       await markForEvacuation(vmi, decision.mark);
     } catch (error) {
-      const cause = error instanceof Error ? error.message : String(error);
+      const cause = errorMessage(error);
       return { tooManyRequests: `kubevirt failed marking the vmi for eviction: ${cause}` };
     }
   }

@@ -13,6 +13,7 @@ import { parseWarnings } from '#client/warnings.ts';
 import type { Clock } from '#lib/clock.ts';
 import { clientHandshake, checkServerResponse } from '#lib/websocket-handshake.ts';
 import { newNonce, WebSocketStream } from '#lib/websocket.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 const TIMEOUT_MS = 65_000;
 const KEEP_ALIVE_MS = 30_000;
@@ -97,7 +98,7 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
       if (warn !== undefined) for (const text of parseWarnings(response.incoming.headers['warning'])) warn(text);
       return response;
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorMessage(error);
       throw new CommandError(`Unable to connect to the server: ${why}`, { cause: error });
     }
   }

@@ -4,7 +4,7 @@ import type { CommandContext } from '#cli/command.ts';
 import { dryRunFlag, dryRunQuery } from '#cli/dry-run.ts';
 import { CommandError, switchFlag, textFlag, type FlagValues } from '#cli/flags.ts';
 import { listCollection } from '#cli/list-collection.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import {
   protectionSummary,
   parseProtectionTarget,
@@ -112,6 +112,6 @@ async function changeVm(
     const vm = await api.patch(vmPath('virtualmachines', namespace, name) + query, patch);
     return { error: findFailure(vm), unreachable: false };
   } catch (error) {
-    return { error: messageOf(error), unreachable: !(error instanceof ApiError) };
+    return { error: errorMessage(error), unreachable: !(error instanceof ApiError) };
   }
 }

@@ -10,7 +10,7 @@ import {
 } from '#api/disk-stream.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { CommandError } from '#cli/flags.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { verbPath } from '#cli/verb-path.ts';
 import type { WebSocketStream } from '#lib/websocket.ts';
 
@@ -32,7 +32,7 @@ export async function openDisk(api: Api, vm: string, volume: string): Promise<Op
     return { header, chunks: () => reader.readVerified(header), close: () => void stream.destroy() };
   } catch (cause) {
     stream.destroy();
-    throw new CommandError(`Cannot export volume ${volume} of VM ${vm}: ${messageOf(cause)}`, { cause });
+    throw new CommandError(`Cannot export volume ${volume} of VM ${vm}: ${errorMessage(cause)}`, { cause });
   }
 }
 
@@ -47,7 +47,7 @@ export async function uploadDisk(
   try {
     await sendDisk(stream, header, chunks);
   } catch (cause) {
-    throw new CommandError(`Cannot import volume ${volume} of VM ${vm}: ${messageOf(cause)}`, { cause });
+    throw new CommandError(`Cannot import volume ${volume} of VM ${vm}: ${errorMessage(cause)}`, { cause });
   } finally {
     stream.destroy();
   }

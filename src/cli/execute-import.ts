@@ -8,7 +8,7 @@ import { uploadDisk } from '#cli/disk-transfer.ts';
 import { CommandError } from '#cli/flags.ts';
 import type { ImportPlan, Upload } from '#cli/import-plan.ts';
 import type { ImportSource } from '#cli/import-source.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { reportProgress, type ProgressOptions } from '#cli/progress.ts';
 import { collectionPath, objectPath } from '#client/resource-path.ts';
 import { isApiError } from '#kube/api-error.ts';
@@ -99,11 +99,11 @@ async function rollBack(api: Api, created: readonly CreatedObject[], cause: unkn
       removed.push(what);
     } catch (error) {
       if (isApiError(error, 'NotFound')) removed.push(what);
-      else left.push(`${what} (${messageOf(error)})`);
+      else left.push(`${what} (${errorMessage(error)})`);
     }
   }
   const lines = [
-    messageOf(cause),
+    errorMessage(cause),
     ...(created.length === 0 ? ['Nothing was created.'] : []),
     ...(removed.length === 0 ? [] : [`Deleted again: ${removed.join(', ')}`]),
     ...(left.length === 0 ? [] : [`Cannot delete; delete manually: ${left.join(', ')}`]),

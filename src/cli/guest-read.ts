@@ -2,7 +2,7 @@
 import type { GuestRead } from '#api/guest-info.ts';
 import { defineCommand, type Command } from '#cli/command.ts';
 import { CommandError } from '#cli/flags.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { verbPath } from '#cli/verb-path.ts';
 
 interface GuestReadOptions {
@@ -27,7 +27,7 @@ export function guestReadCommand({ name, read, summary, doing }: GuestReadOption
       try {
         response = await api.get(verbPath('virtualmachineinstances', api.namespace, target, read));
       } catch (cause) {
-        throw new CommandError(`Error ${doing} of VirtualMachineInstance ${target}: ${messageOf(cause)}`, { cause });
+        throw new CommandError(`Error ${doing} of VirtualMachineInstance ${target}: ${errorMessage(cause)}`, { cause });
       }
       print(JSON.stringify(response, undefined, 2));
     },

@@ -1,7 +1,7 @@
 /** Shared by pause, unpause, soft-reboot and reset: sends a verb to an instance, which is named directly or by its VM. */
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { CommandError } from '#cli/flags.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { vmPath, verbPath } from '#cli/verb-path.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { isRecord } from '#kube/meta.ts';
@@ -33,7 +33,7 @@ export async function sendInstanceVerb(
   try {
     await api.put(verbPath('virtualmachineinstances', api.namespace, name, verb), body);
   } catch (cause) {
-    throw new CommandError(`Error ${gerund} VirtualMachineInstance ${name}: ${messageOf(cause)}`, { cause });
+    throw new CommandError(`Error ${gerund} VirtualMachineInstance ${name}: ${errorMessage(cause)}`, { cause });
   }
   return `VMI ${name} was scheduled to ${word}`;
 }
@@ -49,7 +49,7 @@ export async function sendInstanceVerbOfVm(
   try {
     vm = await api.get(vmPath('virtualmachines', api.namespace, name));
   } catch (cause) {
-    throw new CommandError(`Error getting VirtualMachine ${name}: ${messageOf(cause)}`, { cause });
+    throw new CommandError(`Error getting VirtualMachine ${name}: ${errorMessage(cause)}`, { cause });
   }
   try {
     return await sendInstanceVerb(api, verb, name, body);

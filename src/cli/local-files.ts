@@ -4,7 +4,7 @@ import { access, open, rename, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { CommandError } from '#cli/flags.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 /** Writes a file, which gets its name when it is complete. Throws CommandError and leaves no partial file behind. */
 export async function writeLocalFile(
@@ -22,7 +22,7 @@ export async function writeLocalFile(
     await rm(partial, { force: true });
     throw cause instanceof CommandError
       ? cause
-      : new CommandError(`Cannot write ${path}: ${messageOf(cause)}`, { cause });
+      : new CommandError(`Cannot write ${path}: ${errorMessage(cause)}`, { cause });
   }
 }
 
@@ -45,7 +45,7 @@ export async function fileSize(path: string): Promise<number> {
   } catch (cause) {
     throw cause instanceof CommandError
       ? cause
-      : new CommandError(`Cannot read ${path}: ${messageOf(cause)}`, { cause });
+      : new CommandError(`Cannot read ${path}: ${errorMessage(cause)}`, { cause });
   }
 }
 

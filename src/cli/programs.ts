@@ -5,7 +5,7 @@ import { access } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { CommandError } from '#cli/flags.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 export interface Programs {
   /** Returns the path of a program in PATH, or of a path itself; undefined if it does not exist. */
@@ -33,7 +33,7 @@ export function createPrograms(path: string | undefined, self: readonly string[]
         const child = spawn(program, args, { stdio: 'inherit', ...(signal === undefined ? {} : { signal }) });
         child.once('error', (cause) => {
           if (cause.name === 'AbortError') return;
-          reject(new CommandError(`Cannot run ${program}: ${messageOf(cause)}`, { cause }));
+          reject(new CommandError(`Cannot run ${program}: ${errorMessage(cause)}`, { cause }));
         });
         child.once('exit', (code, name) => resolve(code ?? 128 + (name === null ? 0 : constants.signals[name])));
       }),

@@ -43,7 +43,7 @@ import { vnc } from '#cli/commands/vnc.ts';
 import { findCommand } from '#cli/find-command.ts';
 import { CommandError, integerFlag, parseArgs, switchFlag } from '#cli/flags.ts';
 import { commandHelp } from '#cli/help.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { clientVersion, renderMismatch, readServerVersion } from '#cli/server-version.ts';
 import type { Programs } from '#cli/programs.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -115,7 +115,7 @@ export async function runVirtctl(call: VirtctlCall): Promise<number> {
   } catch (error) {
     const mismatch = link.api === undefined ? undefined : await findVersionMismatch(link.api, call.clock);
     if (mismatch !== undefined) stderr.write(`${mismatch}\n`);
-    stderr.write(`${messageOf(error).trim()}\n`);
+    stderr.write(`${errorMessage(error).trim()}\n`);
     return 1;
   } finally {
     link.api?.close();

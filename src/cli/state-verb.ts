@@ -2,7 +2,7 @@
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { dryRunFlag } from '#cli/dry-run.ts';
 import { CommandError, textFlag } from '#cli/flags.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { verbPath } from '#cli/verb-path.ts';
 import { readObject } from '#cli/vm-objects.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
@@ -43,7 +43,7 @@ export async function sendStateVerb(api: ApiConnection, request: StateRequest): 
     const body = { claimName: claim, claimUID: uid, ...options };
     await api.put(verbPath('virtualmachines', api.namespace, vm, verb), body);
   } catch (cause) {
-    throw new CommandError(`Error ${gerund} PersistentVolumeClaim ${claim}: ${messageOf(cause)}`, { cause });
+    throw new CommandError(`Error ${gerund} PersistentVolumeClaim ${claim}: ${errorMessage(cause)}`, { cause });
   }
 }
 

@@ -7,7 +7,7 @@ import { VIRTUAL_MACHINE_IDENTITIES, type VirtualMachineIdentity } from '#api/vi
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { CommandError } from '#cli/flags.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { objectPath } from '#client/resource-path.ts';
 import { ApiError, isApiError } from '#kube/api-error.ts';
 import { controllerUid, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
@@ -43,7 +43,7 @@ export async function readVm(api: Api, name: string): Promise<Stored<VirtualMach
   try {
     return await readObject(api, VIRTUAL_MACHINES, name);
   } catch (cause) {
-    throw new CommandError(`Error getting VirtualMachine ${name}: ${messageOf(cause)}`, { cause });
+    throw new CommandError(`Error getting VirtualMachine ${name}: ${errorMessage(cause)}`, { cause });
   }
 }
 

@@ -2,7 +2,7 @@
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { dryRunFlag } from '#cli/dry-run.ts';
 import { CommandError, switchFlag, textFlag } from '#cli/flags.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { verbPath } from '#cli/verb-path.ts';
 
 export const persistFlags = {
@@ -39,7 +39,7 @@ export async function sendVolumeVerb(
   try {
     await api.put(verbPath(kind, api.namespace, name, verb), body);
   } catch (cause) {
-    throw new CommandError(`error ${gerund} volume, ${messageOf(cause)}`, { cause });
+    throw new CommandError(`error ${gerund} volume, ${errorMessage(cause)}`, { cause });
   }
   return `Successfully submitted ${word} volume request to VM ${name} for volume ${volumeName}`;
 }

@@ -21,6 +21,7 @@ import type { Transport, TransportRequest, TransportResponse } from '#client/tra
 import { parseWarnings } from '#client/warnings.ts';
 import { ApiError } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 export interface HttpTransport extends Transport {
   /** Uses another client certificate or other authorities for the same server. Requests in flight continue. */
@@ -116,7 +117,7 @@ function toCallerError(error: unknown, request: TransportRequest, { signal }: Ti
   if (error instanceof ApiError) return error;
   const cause: unknown = signal.aborted ? signal.reason : error;
   if (cause instanceof TransportError && cause.message.startsWith('Cannot ')) return cause;
-  const message = cause instanceof Error ? cause.message : String(cause);
+  const message = errorMessage(cause);
   return new TransportError(`Cannot ${describeRequest(request)}: ${message}`, { cause });
 }
 

@@ -110,7 +110,6 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       handler: core.handler,
       authenticate: createAuthenticator({ tokens: core.tokens }),
       onUnauthenticated: (turned) => audit?.sink(unauthenticatedRecord(turned, clock.now())),
-      clock,
       log,
     });
     controllers = await startControllers({ core, caPem: pki.caPem, clock, log });

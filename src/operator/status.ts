@@ -1,5 +1,5 @@
 /** Computes the status of the KubeVirt object, which reports the state of the installation. Pure. */
-import { errorText } from '#runtime/apply.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import type { KubeVirt } from '#api/kubevirt/kind.ts';
 import { findCondition, setCondition, type Condition } from '#kube/conditions.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -26,7 +26,7 @@ export function installationStatus({
   failures,
   now,
 }: InstallationState): KubeVirt['status'] {
-  const failed = failures.map(({ change, error }) => `cannot ${change.do}: ${change.why}: ${errorText(error)}`);
+  const failed = failures.map(({ change, error }) => `cannot ${change.do}: ${change.why}: ${errorMessage(error)}`);
   const unhealthy = present.flatMap(([wanted, object]) => findUnhealthy(wanted, object));
   const problems = [...failed, ...unhealthy];
   const message = joinProblems(problems);

@@ -13,6 +13,7 @@ import type { PlaneLocation } from '#doctor/place.ts';
 import { thisMachine } from '#doctor/this-machine.ts';
 import type { Clock } from '#lib/clock.ts';
 import { VERSION } from '#lib/version.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 /** Examines this machine. `path` is the PATH of the caller. */
 export async function examineThisMachine(place: PlaneLocation, path: string): Promise<Examination> {
@@ -52,7 +53,7 @@ export async function runDoctor(call: DoctorCall): Promise<number> {
       const bytes = await writeSupportBundle(call, bundle);
       if (!isJson) stdout.write(`\n${bundle}: ${bytes} bytes. Review it before you share it: tar tzf ${bundle}\n`);
     } catch (error) {
-      stderr.write(`selfsame: Cannot write ${bundle}: ${error instanceof Error ? error.message : String(error)}\n`);
+      stderr.write(`selfsame: Cannot write ${bundle}: ${errorMessage(error)}\n`);
       return 1;
     }
   }

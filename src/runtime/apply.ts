@@ -17,6 +17,7 @@ import type { EventSink } from '#runtime/events.ts';
 import { checkPlan } from '#runtime/plan.ts';
 import type { Change, CreateChange, DeleteChange, FailedChange, PatchChange, Plan } from '#runtime/plan.ts';
 import { deepEqual } from '#kube/deep.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 /** The part of an informer that is needed to wait until it shows a write. */
 export interface Cache {
@@ -61,7 +62,7 @@ export class PlanFailure extends AggregateError {
 
   constructor(failures: readonly FailedChange[], tried: number) {
     const [first] = failures;
-    const reason = first === undefined ? '' : `: ${describe(first.change)}: ${errorText(first.error)}`;
+    const reason = first === undefined ? '' : `: ${describe(first.change)}: ${errorMessage(first.error)}`;
     super(
       failures.map(({ error }) => error),
       `Cannot apply ${failures.length} of ${tried} changes${reason}`,
@@ -133,7 +134,7 @@ async function applyChange(
     return pending === undefined ? [] : [pending];
   } catch (error) {
     if (subject !== undefined && !isStale(error) && !context.signal.aborted) {
-      const message = `Cannot ${change.do} ${describe(change)}: ${errorText(error)}`;
+      const message = `Cannot ${change.do} ${describe(change)}: ${errorMessage(error)}`;
       events.record(subject.object, { type: 'Warning', reason: failed, message });
     }
     throw error;
@@ -297,10 +298,6 @@ function withUid(body: unknown, uid: string): unknown {
 export function isStale(error: unknown): boolean {
   if (error instanceof PlanFailure) return error.failures.every((failure) => isStale(failure.error));
   return isApiError(error, 'Conflict');
-}
-
-export function errorText(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 function isSameResource(a: ResourceType, b: ResourceType): boolean {

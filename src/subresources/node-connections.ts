@@ -13,6 +13,7 @@ import { internalError, isApiError, tooManyRequests, type ApiError } from '#kube
 import { NODES, type Node } from '#kube/core-kinds.ts';
 import { userOfNode } from '#kube/node-user.ts';
 import type { Clock } from '#lib/clock.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 const CONNECT_TIMEOUT_MS = 5000;
 /** Long enough for a verb to wait until earlier verbs of the guest are done. */
@@ -115,7 +116,7 @@ export function createNodeConnections(options: NodeConnectionsOptions): NodeConn
       return await sendAndReceive(checked, { clock, body });
     } catch (error) {
       if (error instanceof Error && error.name === 'ApiError') throw error;
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorMessage(error);
       throw internalError(`Cannot reach the agent of node "${node}": ${why}`, error);
     } finally {
       open--;

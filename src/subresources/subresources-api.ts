@@ -29,6 +29,7 @@ import { relayNodeUpgrade } from '#subresources/relay.ts';
 import { isGuestRead, parseSubresourcePath, type SubresourceRoute } from '#subresources/route.ts';
 import { routeUploadRequest } from '#subresources/upload-request.ts';
 import { requireVmUpdate } from '#subresources/vm-update-right.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 /** The request timeout of kube-apiserver. A stream only has to begin within it. */
 const VERB_TIMEOUT_MS = 60_000;
@@ -232,8 +233,7 @@ function errorResponse(
   { method, path }: SubresourceRequest,
   error: unknown,
 ): SubresourceBytes {
-  const apiError =
-    error instanceof ApiError ? error : internalError(error instanceof Error ? error.message : String(error));
+  const apiError = error instanceof ApiError ? error : internalError(errorMessage(error));
   if (apiError.code >= 500 && apiError.code !== 501)
     log.warn({ err: error, method, path }, 'Cannot serve a subresource');
   return jsonResponse(apiError.code, apiError.toStatus());

@@ -49,7 +49,6 @@ export async function startFrontServer(
     ca: pki.caPem,
     handler: core.handler,
     authenticate: createAuthenticator({ tokens: core.tokens }),
-    clock,
     log: silentLog,
   });
   const accessOf = (user: string, groups: readonly string[] = []): ClusterAccess => {

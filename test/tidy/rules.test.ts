@@ -17,9 +17,8 @@ const lines = (count: number) => 'x;\n'.repeat(count);
 const registry = ['https://', 'registry.example.org/pkg'].join('');
 
 const cases: Record<string, Case> = {
-  'a source file of 401 lines is too long': { rule: tidy.fileSize, text: lines(401), want: [400] },
-  'a source file of 400 lines is not too long': { rule: tidy.fileSize, text: lines(400), want: [] },
-  'a test may have 600 lines': { rule: tidy.fileSize, path: 'src/lib/x.test.ts', text: lines(600), want: [] },
+  'a file of 601 lines is too long': { rule: tidy.fileSize, text: lines(601), want: [600] },
+  'a file of 600 lines is not too long': { rule: tidy.fileSize, text: lines(600), want: [] },
   'a test of 601 lines is too long': { rule: tidy.fileSize, path: 'src/lib/x.test.ts', text: lines(601), want: [600] },
   'a long document is not a source file': { rule: tidy.fileSize, path: 'docs/x.md', text: lines(900), want: [] },
 

@@ -18,8 +18,7 @@ export interface Finding {
 
 export type Rule = (file: SourceFile) => Finding[];
 
-const MAX_LINES = 400;
-const MAX_TEST_LINES = 600;
+const MAX_LINES = 600;
 
 const isTypeScript = (path: string) => path.endsWith('.ts');
 const isInSource = (path: string) => path.startsWith('src/') && isTypeScript(path);
@@ -29,9 +28,8 @@ export const isTest = (path: string) => /(?:\.test|\/conformance)\.ts$|^test\/|\
 export const fileSize: Rule = ({ path, text }) => {
   if (!isTypeScript(path)) return [];
   const lines = text.trimEnd().split('\n').length;
-  const limit = isTest(path) ? MAX_TEST_LINES : MAX_LINES;
-  if (lines <= limit) return [];
-  return [{ path, line: limit, problem: `has ${lines} lines, more than ${limit}: split it by aspect` }];
+  if (lines <= MAX_LINES) return [];
+  return [{ path, line: MAX_LINES, problem: `has ${lines} lines, more than ${MAX_LINES}: split it by aspect` }];
 };
 
 /** Returns a rule that finds a pattern in the code (not in comments or strings) of the files that it applies to. */

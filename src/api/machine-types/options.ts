@@ -6,6 +6,7 @@ import { parseGlob } from '#api/validation/glob.ts';
 import { isMachineTypeName } from '#api/validation/machine.ts';
 import { parseLabelSelector } from '#kube/label-selector.ts';
 import { nameErrors } from '#kube/names.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 export interface TransitionOptions {
   /** Glob of the machine types to replace. */
@@ -167,6 +168,6 @@ function checkSelector(text: string): string[] {
     parseLabelSelector(text);
     return [];
   } catch (error) {
-    return [error instanceof Error ? error.message : String(error)];
+    return [errorMessage(error)];
   }
 }

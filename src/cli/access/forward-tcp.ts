@@ -4,7 +4,7 @@ import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { socketStreams, joinStreams } from '#cli/access/join-streams.ts';
 import type { ForwardedPort } from '#cli/access/ports.ts';
 import { CommandError } from '#cli/flags.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import type { WebSocketStream } from '#lib/websocket.ts';
 
 const MAX_CONNECTIONS = 256;
@@ -32,7 +32,7 @@ export async function forwardTcp({ address, port, open, report }: ForwardOptions
     socket.on('error', () => {});
     socket.once('close', () => sockets.delete(socket));
     void forwardConnection(socket, open).catch((error: unknown) => {
-      report(`error handling connection for ${port.local}: ${messageOf(error)}`);
+      report(`error handling connection for ${port.local}: ${errorMessage(error)}`);
     });
   });
   server.maxConnections = MAX_CONNECTIONS;
@@ -43,7 +43,7 @@ export async function forwardTcp({ address, port, open, report }: ForwardOptions
   try {
     await once(server, 'listening');
   } catch (cause) {
-    throw new CommandError(`Cannot listen on ${address}:${port.local}: ${messageOf(cause)}`, { cause });
+    throw new CommandError(`Cannot listen on ${address}:${port.local}: ${errorMessage(cause)}`, { cause });
   }
   return {
     port: (server.address() as AddressInfo).port,

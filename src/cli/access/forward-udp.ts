@@ -3,7 +3,7 @@ import { createSocket, type RemoteInfo } from 'node:dgram';
 import { once } from 'node:events';
 import type { ForwardOptions, Forwarding } from '#cli/access/forward-tcp.ts';
 import { CommandError } from '#cli/flags.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { WebSocketStream } from '#lib/websocket.ts';
 import { isIPv6 } from 'node:net';
@@ -45,7 +45,7 @@ export async function forwardUdp(options: ForwardOptions & { readonly clock: Clo
     };
     connectSender().catch((error: unknown) => {
       removeSender(key);
-      report(`error handling connection for ${port.local}: ${messageOf(error)}`);
+      report(`error handling connection for ${port.local}: ${errorMessage(error)}`);
     });
     return sender;
   };
@@ -64,7 +64,7 @@ export async function forwardUdp(options: ForwardOptions & { readonly clock: Clo
   try {
     await once(socket, 'listening');
   } catch (cause) {
-    throw new CommandError(`Cannot listen on ${address}:${port.local}: ${messageOf(cause)}`, { cause });
+    throw new CommandError(`Cannot listen on ${address}:${port.local}: ${errorMessage(cause)}`, { cause });
   }
   socket.on('error', (error) => report(`error handling connection for ${port.local}: ${error.message}`));
   return {

@@ -6,7 +6,7 @@ import { parseAuditQuery } from '#cli/audit/audit-query.ts';
 import { auditTable } from '#cli/audit/audit-table.ts';
 import { readLog } from '#cli/audit/read-log.ts';
 import { CommandError } from '#cli/flags.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import type { Clock } from '#lib/clock.ts';
 
 export interface AuditCall {
@@ -28,7 +28,7 @@ export async function runAudit(call: AuditCall): Promise<number> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (!(error instanceof CommandError) && code === undefined) throw error;
-    call.stderr.write(`selfsame audit: ${messageOf(error).trim()}\n`);
+    call.stderr.write(`selfsame audit: ${errorMessage(error).trim()}\n`);
     return 1;
   }
 }

@@ -4,7 +4,7 @@ import type { ApiConnection } from '#cli/api-connection.ts';
 import { defineCommand } from '#cli/command.ts';
 import { dryRunOption } from '#cli/dry-run.ts';
 import { CommandError, textFlag } from '#cli/flags.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { sendVolumeVerb, persistFlags, requireVolumeName, volumeNameFlag, type VolumeVerb } from '#cli/volume-verb.ts';
 import { isApiError } from '#kube/api-error.ts';
 
@@ -96,7 +96,7 @@ async function checkClaimExists(api: ApiConnection, claim: string): Promise<void
     await api.get(path);
   } catch (cause) {
     const missing = isApiError(cause, 'NotFound');
-    const why = missing ? `Volume ${claim} is not a DataVolume or PersistentVolumeClaim` : messageOf(cause);
+    const why = missing ? `Volume ${claim} is not a DataVolume or PersistentVolumeClaim` : errorMessage(cause);
     throw new CommandError(`error adding volume, ${why}`, { cause });
   }
 }

@@ -4,7 +4,7 @@ import type { ApiConnection } from '#cli/api-connection.ts';
 import { defineCommand, type Terminal } from '#cli/command.ts';
 import { CommandError, integerFlag } from '#cli/flags.ts';
 import { sleepAlive } from '#cli/sleep-alive.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { verbPath } from '#cli/verb-path.ts';
 import { isApiError } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -102,7 +102,7 @@ function writeSome(stream: WebSocketStream, stdin: Terminal['stdin'], chunk: Buf
 /** Returns the reason given by the server, or KubeVirt's list of possible causes if there is none. */
 function disconnectedError(cause: Error): CommandError {
   const isSilent = cause instanceof WebSocketError && cause.code === CLOSE_CODES.abnormal;
-  return new CommandError(isSilent ? DISCONNECTED : `You were disconnected from the console: ${messageOf(cause)}`, {
+  return new CommandError(isSilent ? DISCONNECTED : `You were disconnected from the console: ${errorMessage(cause)}`, {
     cause,
   });
 }

@@ -4,7 +4,7 @@ import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import { defineCommand, type Terminal } from '#cli/command.ts';
 import { CommandError, textFlag } from '#cli/flags.ts';
 import { readLocalFile } from '#cli/local-files.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { formatValue } from '#cli/output-format.ts';
 import { verbPath } from '#cli/verb-path.ts';
 import { isRecord } from '#kube/meta.ts';
@@ -78,7 +78,7 @@ export const expand = defineCommand({
       print(formatValue(vm, output));
     } catch (cause) {
       const what = `error expanding VirtualMachine - ${shown} in namespace - ${api.namespace}`;
-      throw new CommandError(`${what}: ${messageOf(cause)}`, { cause });
+      throw new CommandError(`${what}: ${errorMessage(cause)}`, { cause });
     }
   },
 });
@@ -88,7 +88,7 @@ async function readVmFile(path: string, { stdin }: Terminal): Promise<unknown> {
   try {
     return parseYaml(content);
   } catch (cause) {
-    throw new CommandError(`error decoding VirtualMachine ${messageOf(cause)}`, { cause });
+    throw new CommandError(`error decoding VirtualMachine ${errorMessage(cause)}`, { cause });
   }
 }
 

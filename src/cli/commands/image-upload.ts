@@ -4,7 +4,7 @@ import { CommandError, integerFlag, switchFlag, textFlag, type FlagValues } from
 import { openImage } from '#cli/image/local-image.ts';
 import { prepareClaim, releaseClaim } from '#cli/image/upload-claim.ts';
 import { uploadImage, UploadInterruptedError } from '#cli/image/upload-image.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 const READY_SECONDS = 300;
 
@@ -87,8 +87,8 @@ export const imageUpload = defineCommand({
         : claim.isNew
           ? `PersistentVolumeClaim ${where} was created and is waiting for its content.`
           : '';
-      const replace = /has content already/.test(messageOf(cause)) ? '; use --replace to overwrite it' : '';
-      throw new CommandError(`Cannot upload ${imagePath} to ${where}: ${messageOf(cause)}${replace}\n${hint}`, {
+      const replace = /has content already/.test(errorMessage(cause)) ? '; use --replace to overwrite it' : '';
+      throw new CommandError(`Cannot upload ${imagePath} to ${where}: ${errorMessage(cause)}${replace}\n${hint}`, {
         cause,
       });
     }

@@ -2,7 +2,7 @@
 import { isFinalPhase, VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { defineCommand } from '#cli/command.ts';
 import { CommandError } from '#cli/flags.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { listMigrations } from '#cli/migrations.ts';
 import { objectPath } from '#client/resource-path.ts';
 
@@ -24,7 +24,7 @@ export const migrateCancel = defineCommand({
       await api.remove(objectPath(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, { namespace, name }), uid);
     } catch (cause) {
       const what = `Error canceling migration ${name} of a VirtualMachine ${vm}`;
-      throw new CommandError(`${what}: ${messageOf(cause)}`, { cause });
+      throw new CommandError(`${what}: ${errorMessage(cause)}`, { cause });
     }
     print(`Migration ${name} of VM ${vm} is being canceled`);
   },

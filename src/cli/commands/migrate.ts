@@ -2,7 +2,7 @@
 import { defineCommand } from '#cli/command.ts';
 import { dryRunFlag, dryRunOption } from '#cli/dry-run.ts';
 import { CommandError, pairsFlag, switchFlag } from '#cli/flags.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { resultLine, followMigration, listMigrations } from '#cli/migrations.ts';
 import { verbPath } from '#cli/verb-path.ts';
 
@@ -42,7 +42,7 @@ export const migrate = defineCommand({
     try {
       await api.put(verbPath('virtualmachines', api.namespace, name, 'migrate'), body);
     } catch (cause) {
-      throw new CommandError(`Error migrating VirtualMachine ${messageOf(cause)}`, { cause });
+      throw new CommandError(`Error migrating VirtualMachine ${errorMessage(cause)}`, { cause });
     }
     print(`VM ${name} was scheduled to migrate`);
     if (before === undefined) return;

@@ -7,7 +7,7 @@ import { parsePort } from '#cli/access/ports.ts';
 import { parseTarget } from '#cli/access/target.ts';
 import { defineCommand } from '#cli/command.ts';
 import { CommandError, switchFlag, textFlag } from '#cli/flags.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 const MAX_PORTS = 64;
 
@@ -69,7 +69,7 @@ export const portForward = defineCommand({
             return await openGuestPort(api, guest, port);
           } catch (cause) {
             const { kind, name, namespace } = guest;
-            throw new CommandError(`can't access ${kind}/${name}/${namespace}: ${messageOf(cause)}`, { cause });
+            throw new CommandError(`can't access ${kind}/${name}/${namespace}: ${errorMessage(cause)}`, { cause });
           }
         };
         const options = { address, port, open: reach, report };

@@ -3,7 +3,7 @@ import { defineCommand } from '#cli/command.ts';
 import { dryRunFlag, dryRunOption } from '#cli/dry-run.ts';
 import { CommandError } from '#cli/flags.ts';
 import { forcedGrace, forceFlags } from '#cli/force-flags.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { verbPath } from '#cli/verb-path.ts';
 
 export const restart = defineCommand({
@@ -22,7 +22,7 @@ export const restart = defineCommand({
       await api.put(verbPath('virtualmachines', api.namespace, name, 'restart'), body);
     } catch (cause) {
       const what = gracePeriodSeconds === undefined ? 'restarting' : 'force restarting';
-      throw new CommandError(`error ${what} VirtualMachine: ${messageOf(cause)}`, { cause });
+      throw new CommandError(`error ${what} VirtualMachine: ${errorMessage(cause)}`, { cause });
     }
     print(`VM ${name} was scheduled to restart`);
   },

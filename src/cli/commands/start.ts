@@ -2,7 +2,7 @@
 import { defineCommand } from '#cli/command.ts';
 import { dryRunFlag, dryRunOption } from '#cli/dry-run.ts';
 import { CommandError, switchFlag } from '#cli/flags.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { verbPath } from '#cli/verb-path.ts';
 
 export const start = defineCommand({
@@ -24,7 +24,7 @@ export const start = defineCommand({
     try {
       await api.put(verbPath('virtualmachines', api.namespace, name, 'start'), body);
     } catch (cause) {
-      throw new CommandError(`Error starting VirtualMachine ${messageOf(cause)}`, { cause });
+      throw new CommandError(`Error starting VirtualMachine ${errorMessage(cause)}`, { cause });
     }
     print(`VM ${name} was scheduled to start`);
   },

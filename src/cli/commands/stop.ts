@@ -3,7 +3,7 @@ import { defineCommand } from '#cli/command.ts';
 import { dryRunFlag, dryRunOption } from '#cli/dry-run.ts';
 import { CommandError } from '#cli/flags.ts';
 import { forcedGrace, forceFlags } from '#cli/force-flags.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { verbPath } from '#cli/verb-path.ts';
 
 export const stop = defineCommand({
@@ -21,7 +21,7 @@ export const stop = defineCommand({
       await api.put(verbPath('virtualmachines', api.namespace, name, 'stop'), body);
     } catch (cause) {
       const what = gracePeriod === undefined ? 'error stopping VirtualMachine' : 'error force stopping VirtualMachine:';
-      throw new CommandError(`${what} ${messageOf(cause)}`, { cause });
+      throw new CommandError(`${what} ${errorMessage(cause)}`, { cause });
     }
     print(`VM ${name} was scheduled to stop`);
   },

@@ -13,7 +13,7 @@ import { readFleet, readRecords } from '#cli/machine-types/read-fleet.ts';
 import { findIdleFlags, selectionFlags, transitionOptions } from '#cli/machine-types/transition-flags.ts';
 import { createdText, buildTransitionJob } from '#cli/machine-types/transition-job.ts';
 import { waitForTransition } from '#cli/machine-types/wait-for-transition.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { formatValue, outputFlag, parseOutputFormat } from '#cli/output-format.ts';
 import { readConfiguration } from '#cli/vm-objects.ts';
 import { collectionPath } from '#client/resource-path.ts';
@@ -85,7 +85,7 @@ const updateCommand = defineCommand({
         buildTransitionJob(options),
       )) as Stored<TransitionJob>;
     } catch (cause) {
-      throw new CommandError(`Error creating job: ${messageOf(cause)}`, { cause });
+      throw new CommandError(`Error creating job: ${errorMessage(cause)}`, { cause });
     }
     print(createdText(job.metadata.name));
     const { maxFailures } = options;

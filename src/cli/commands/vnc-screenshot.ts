@@ -2,7 +2,7 @@
 import { defineCommand } from '#cli/command.ts';
 import { CommandError, switchFlag, textFlag } from '#cli/flags.ts';
 import { writeLocalFile } from '#cli/local-files.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { verbPath } from '#cli/verb-path.ts';
 
 const MAX_PICTURE_BYTES = 64 * 1024 * 1024;
@@ -38,7 +38,7 @@ export const vncScreenshot = defineCommand({
     try {
       picture = await api.getBytes(path, MAX_PICTURE_BYTES);
     } catch (cause) {
-      throw new CommandError(`Can't access VMI ${name}: ${messageOf(cause)}`, { cause });
+      throw new CommandError(`Can't access VMI ${name}: ${errorMessage(cause)}`, { cause });
     }
     if (file === '-') terminal.stdout.write(picture);
     else await writeLocalFile(file, [picture], { force: true });

@@ -8,7 +8,7 @@ import type { ApiConnection } from '#cli/api-connection.ts';
 import { defineCommand, type CommandContext } from '#cli/command.ts';
 import { vncScreenshot } from '#cli/commands/vnc-screenshot.ts';
 import { CommandError, integerFlag, switchFlag, textFlag } from '#cli/flags.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import type { Programs } from '#cli/programs.ts';
 import { vmPath, verbPath } from '#cli/verb-path.ts';
 import { isTrue, type Condition } from '#kube/conditions.ts';
@@ -106,7 +106,7 @@ async function openDisplay(api: ApiConnection, name: string, preserve: boolean):
   try {
     return await api.openWebSocket(path, [GUEST_STREAM_PROTOCOL]);
   } catch (cause) {
-    throw new CommandError(`can't access VMI ${name}: ${messageOf(cause)}`, { cause });
+    throw new CommandError(`can't access VMI ${name}: ${errorMessage(cause)}`, { cause });
   }
 }
 
@@ -120,7 +120,7 @@ async function listen(address: string, port: number, failed: () => void): Promis
     return server;
   } catch (cause) {
     failed();
-    throw new CommandError(`can't listen on ${address}:${port}: ${messageOf(cause)}`, { cause });
+    throw new CommandError(`can't listen on ${address}:${port}: ${errorMessage(cause)}`, { cause });
   }
 }
 

@@ -6,7 +6,7 @@ import { callHost } from '#cli/host/host-client.ts';
 import { LIST_USAGE, longText, parseList, vmTableText } from '#cli/host/list-command.ts';
 import { readDeviceCall, readParameters, type HostParameters } from '#cli/host/read-parameters.ts';
 import type { ReadFile } from '#client/kubeconfig.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { unreachable } from '#lib/invariant.ts';
 import { suggestion } from '#lib/nearest.ts';
 
@@ -43,7 +43,7 @@ export async function runHost(call: HostCall): Promise<number> {
     return await dispatch(call);
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
-    call.stderr.write(`${messageOf(error).trim()}\n`);
+    call.stderr.write(`${errorMessage(error).trim()}\n`);
     return 1;
   }
 }

@@ -7,7 +7,7 @@ import type { DiskStreamFormat } from '#api/disk-stream.ts';
 import { findUnsupportedFormat, HEADER_BYTES, readImageHeader } from '#api/image-header.ts';
 import { CommandError } from '#cli/flags.ts';
 import { fileSize } from '#cli/local-files.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 const READ_BYTES = 256 * 1024;
 const MAX_STDERR = 1000;
@@ -112,7 +112,7 @@ async function* skipBytes(source: AsyncIterable<Buffer>, from: number, path: str
       left = Math.max(0, left - chunk.length);
     }
   } catch (cause) {
-    throw new CommandError(`Cannot read ${path}: ${messageOf(cause)}`, { cause });
+    throw new CommandError(`Cannot read ${path}: ${errorMessage(cause)}`, { cause });
   }
 }
 
@@ -128,7 +128,7 @@ async function readPrefix(source: AsyncIterable<Buffer>, path: string): Promise<
   } catch (cause) {
     throw cause instanceof CommandError
       ? cause
-      : new CommandError(`Cannot read ${path}: ${messageOf(cause)}`, { cause });
+      : new CommandError(`Cannot read ${path}: ${errorMessage(cause)}`, { cause });
   }
   return Buffer.concat(pieces).subarray(0, HEADER_BYTES);
 }

@@ -21,7 +21,7 @@ import type { ApiConnection } from '#cli/api-connection.ts';
 import { CommandError } from '#cli/flags.ts';
 import { hashPrefix, type LocalImage } from '#cli/image/local-image.ts';
 import { sleepAlive } from '#cli/sleep-alive.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { reportProgress } from '#cli/progress.ts';
 import { ApiError } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -76,9 +76,9 @@ export async function uploadImage(api: Api, claim: string, image: LocalImage, op
       if (!isTransient(cause, { connected })) throw cause;
       const isReadying = !connected && cause instanceof ApiError && clock.elapsed() - beganAt < readyMs;
       if (!isReadying && ++failedAttempts >= MAX_ATTEMPTS) {
-        throw new UploadInterruptedError(`the upload was interrupted: ${messageOf(cause)}`, { cause });
+        throw new UploadInterruptedError(`the upload was interrupted: ${errorMessage(cause)}`, { cause });
       }
-      report(`${claim}: ${messageOf(cause)}; retrying`);
+      report(`${claim}: ${errorMessage(cause)}; retrying`);
       const waitMs = Math.min(FIRST_WAIT_MS * 2 ** Math.min(failedAttempts, 10), MAX_WAIT_MS);
       await sleepAlive(clock, waitMs);
     }

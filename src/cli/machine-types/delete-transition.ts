@@ -21,7 +21,7 @@ import {
   type TrackedEntry,
   type Transition,
 } from '#cli/machine-types/read-transitions.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { collectionPath, objectPath } from '#client/resource-path.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { PODS, type Pod } from '#kube/core-kinds.ts';
@@ -92,7 +92,7 @@ export async function resetMarks(
         const status = { machineTypeRestartRequired: false, machineTypeRestartInstanceUID: null };
         await api.patch(path, { metadata: { uid }, status });
       } catch (error) {
-        if (!isApiError(error, 'NotFound')) errors.push(`  ${namespace}/${name}: ${messageOf(error)}`);
+        if (!isApiError(error, 'NotFound')) errors.push(`  ${namespace}/${name}: ${errorMessage(error)}`);
       }
     });
     await Promise.all(requests);

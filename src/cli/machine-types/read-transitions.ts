@@ -10,7 +10,7 @@ import type { ApiConnection } from '#cli/api-connection.ts';
 import { CommandError } from '#cli/flags.ts';
 import { listCollection } from '#cli/list-collection.ts';
 import { readFleet } from '#cli/machine-types/read-fleet.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { readObject } from '#cli/vm-objects.ts';
 import { collectionPath } from '#client/resource-path.ts';
 import { isApiError } from '#kube/api-error.ts';
@@ -72,7 +72,7 @@ export async function readTransition(api: Api, job: Stored<TransitionJob>, repor
   try {
     return { job, configMaps, plan: readPlan(reference, configMaps), notes: readProgress(reference, configMaps) };
   } catch (cause) {
-    throw new CommandError(messageOf(cause), { cause });
+    throw new CommandError(errorMessage(cause), { cause });
   }
 }
 

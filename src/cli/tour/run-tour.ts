@@ -6,7 +6,7 @@
  *                                        └──────── cleanup, also after Ctrl-C ◄────┘
  */
 import { openConnection, type ConnectionOptions } from '#cli/api-connection.ts';
-import { messageOf } from '#cli/message-of.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { clearNamespace, clearTours, NAMESPACE_PREFIX, tourProcessAnnotations } from '#cli/tour/clear-tours.ts';
 import { compare, identityView } from '#cli/tour/comparison.ts';
 import { TourDisplay, type Screen, type TourStepResult } from '#cli/tour/display.ts';
@@ -124,5 +124,5 @@ export async function runClear(options: Omit<TourOptions, 'program' | 'loadAcces
 
 /** Returns the message for a tour that cannot continue. */
 export function tourErrorText(error: unknown): string {
-  return `Cannot continue the tour: ${messageOf(error)}`;
+  return `Cannot continue the tour: ${errorMessage(error)}`;
 }

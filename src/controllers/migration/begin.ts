@@ -13,7 +13,8 @@ import { buildTargetPod } from '#controllers/migration/target-pod.ts';
 import { targetPodName } from '#controllers/vmi/launcher-pod.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PODS } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import { isStale, errorText } from '#runtime/apply.ts';
+import { errorMessage } from '#lib/error-message.ts';
+import { isStale } from '#runtime/apply.ts';
 import type { Change, FailedChange, Plan } from '#runtime/plan.ts';
 
 type Vmi = Stored<VirtualMachineInstance>;
@@ -76,5 +77,5 @@ export function concludeMigration(world: MigrationWorld, failures: readonly Fail
   const failure = failures.find(({ change, error }) => change.do === 'create' && !isStale(error));
   if (failure === undefined) return undefined;
   const objectText = failure.change.type === PODS ? 'the target pod' : 'the claim for the persistent state';
-  return { ...world.migration.status, message: `failed to create ${objectText}: ${errorText(failure.error)}` };
+  return { ...world.migration.status, message: `failed to create ${objectText}: ${errorMessage(failure.error)}` };
 }

@@ -27,7 +27,8 @@ import { writeVm } from '#controllers/restore/write-vm.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
-import { isStale, errorText } from '#runtime/apply.ts';
+import { errorMessage } from '#lib/error-message.ts';
+import { isStale } from '#runtime/apply.ts';
 import { requireFinalizer, releaseFinalizer } from '#runtime/finalizer.ts';
 import type { EventNote } from '#runtime/events.ts';
 import { EMPTY_PLAN, type Change, type FailedChange, type Plan } from '#runtime/plan.ts';
@@ -66,7 +67,7 @@ export function decideRestore(world: RestoreWorld): Plan {
 export function concludeRestore(world: RestoreWorld, failures: readonly FailedChange[]): Plan['status'] {
   const failure = failures.find(({ error }) => !isStale(error));
   if (failure === undefined || isRestoreFinished(world.restore)) return undefined;
-  const message = `Cannot ${failure.change.do} ${failure.change.type.kind}: ${errorText(failure.error)}`;
+  const message = `Cannot ${failure.change.do} ${failure.change.type.kind}: ${errorMessage(failure.error)}`;
   if (isApiError(failure.error, 'Invalid')) return failedStatus(world, 'Refused', message);
   return progressStatus(world, { reason: 'WriteFailed', message });
 }

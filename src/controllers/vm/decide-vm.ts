@@ -15,7 +15,8 @@ import { vmStatusOf } from '#controllers/vm/vm-status.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { restoredFrom } from '#api/virtual-machine-identity/restored-vm.ts';
 import { findCondition } from '#kube/conditions.ts';
-import { isStale, errorText } from '#runtime/apply.ts';
+import { errorMessage } from '#lib/error-message.ts';
+import { isStale } from '#runtime/apply.ts';
 import type { EventNote } from '#runtime/events.ts';
 import type { FailedChange, Plan } from '#runtime/plan.ts';
 import { isDeleting } from '#kube/meta.ts';
@@ -71,7 +72,7 @@ function eventsOf(world: VmWorld): EventNote[] {
 export function concludeVm(world: VmWorld, failures: readonly FailedChange[]): Plan['status'] {
   const failure = failures.find(({ error }) => !isStale(error));
   if (failure === undefined) return undefined;
-  const cause = errorText(failure.error);
+  const cause = errorMessage(failure.error);
   const start = { reason: FAILED_INSTANCE_CREATE, message: `Failure while starting VMI: ${cause}` };
   // deleteProtected keeps its old value: a change is reported with an Event, by the next reconcile.
   const { deleteProtected } = world.vm.status ?? {};

@@ -14,7 +14,7 @@ import { type VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
 import { findCondition, setCondition, type Condition } from '#kube/conditions.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PODS } from '#kube/core-kinds.ts';
-import { errorText } from '#runtime/apply.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import type { EventNote } from '#runtime/events.ts';
 import type { Change, FailedChange, Plan } from '#runtime/plan.ts';
 
@@ -62,7 +62,7 @@ export function concludeVmi({ vmi, now }: VmiWorld, failures: readonly FailedCha
     failure.change.type === PODS
       ? [FAILED_POD_CREATE, 'virtual machine pod']
       : [FAILED_STATE_CREATE, 'backend storage'];
-  const message = `failed to create ${what}: ${errorText(failure.error)}`;
+  const message = `failed to create ${what}: ${errorMessage(failure.error)}`;
   const conditions = (vmi.status?.conditions ?? []) as Condition[];
   return { ...vmi.status, conditions: setCondition(conditions, notSynchronized(reason, message), now) };
 }

@@ -6,6 +6,7 @@
  *   doctor.txt  about.json  files.txt  guests/<node>/<id>/{qemu,swtpm}.log  audit.log  objects/<kind>.json  metrics.txt
  */
 import { scrubObject, scrubText } from '#doctor/bundle/scrub.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 /** The sources of a bundle: files below the data directory, and the API of a running plane. */
 export interface BundleSource {
@@ -99,7 +100,7 @@ async function readOrError(read: () => Promise<string>): Promise<string> {
   try {
     return await read();
   } catch (error) {
-    return `Cannot read it: ${error instanceof Error ? error.message : String(error)}\n`;
+    return `Cannot read it: ${errorMessage(error)}\n`;
   }
 }
 

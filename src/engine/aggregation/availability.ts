@@ -4,6 +4,7 @@ import { fetchFromService, type FetchOptions } from '#engine/aggregation/fetch-f
 import { discoveryPath, type RemoteApi } from '#engine/aggregation/remote-api.ts';
 import type { RemoteService } from '#engine/aggregation/remote-service.ts';
 import type { Unresolved } from '#engine/remote/service-address.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 export async function checkAvailability(
   api: RemoteApi,
@@ -22,7 +23,7 @@ export async function checkAvailability(
     return failed(url, `bad status from ${url}: ${status}`);
   } catch (error) {
     options.signal.throwIfAborted();
-    return failed(url, `Get "${url}": ${error instanceof Error ? error.message : String(error)}`);
+    return failed(url, `Get "${url}": ${errorMessage(error)}`);
   }
 }
 

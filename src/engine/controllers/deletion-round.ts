@@ -8,7 +8,8 @@
  *
  * The state is kept in memory only. Losing it costs time, not correctness.
  */
-import { isStale, errorText } from '#runtime/apply.ts';
+import { errorMessage } from '#lib/error-message.ts';
+import { isStale } from '#runtime/apply.ts';
 import type { Change, FailedChange } from '#runtime/plan.ts';
 import { backoffMs } from '#lib/backoff.ts';
 
@@ -96,7 +97,7 @@ export class DeletionRounds {
     for (const { change, error } of failures) {
       const group = this.#groupOf(change);
       // A conflict is not a refusal: the plan was based on an old state.
-      if (!isStale(error) && !refused.has(group) && refused.size < MAX_REFUSED) refused.set(group, errorText(error));
+      if (!isStale(error) && !refused.has(group) && refused.size < MAX_REFUSED) refused.set(group, errorMessage(error));
     }
     return [...refused.values()].sort();
   }

@@ -23,6 +23,7 @@ import { newUid } from '#lib/ids.ts';
 import { raceSignal } from '#lib/race-signal.ts';
 import { ApiError } from '#kube/api-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 export interface ConversionParts {
   readonly store: Store;
@@ -86,7 +87,7 @@ export class ConversionWebhook {
       );
       return convertedObjects(response, request);
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorMessage(error);
       throw conversionFailure(`${subject} ${error instanceof InvalidConversion ? why : `failed: ${why}`}`, error);
     }
   }
@@ -120,7 +121,7 @@ export class ConversionWebhook {
     const ca = Buffer.from(config.caBundle ?? '', 'base64').toString('utf8');
     this.#https ??= new HttpsClient({ target, ca, maxSockets: LIMITS.running });
     const response = await this.#https.post(QUERY, Buffer.from(text), { signal }).catch((error: unknown) => {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorMessage(error);
       throw new CallFailure(`Post "${target.origin}${target.path}${QUERY}": ${why}`, { cause: error });
     });
     return decodeResponse(response);

@@ -21,11 +21,9 @@ import type { Authenticator } from '#engine/auth/authenticate.ts';
 import { remoteEndOf } from '#engine/http/connection-user.ts';
 import { readRequestBody } from '#engine/http/body.ts';
 import { serve, type Exchange } from '#engine/http/exchange.ts';
-import { PlainConnection, type PlainServer } from '#engine/http/plain/plain-connection.ts';
 import { byteLength, writePieces } from '#engine/http/write-pieces.ts';
 import { MAX_HEADER_BYTES } from '#engine/limits.ts';
 import type { ApiHandler } from '#engine/request.ts';
-import type { Clock } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
 import type { Log } from '#lib/log.ts';
 
@@ -44,15 +42,13 @@ export interface ListenerOptions extends ListenerIdentity {
   readonly authenticate: Authenticator;
   /** Called for requests whose credentials are invalid. Must not throw. */
   onUnauthenticated?(request: UnauthenticatedRequest): void;
-  readonly clock: Clock;
   readonly log: Log;
 }
 
 /** Time that open requests have to end when the server stops. */
 const STOP_GRACE_MS = 2000;
-/** Connections that are idle for this many sweeps are closed. */
-const SWEEP_MS = 30_000;
-const MAX_QUIET_SWEEPS = 3;
+/** HTTP/1.1 connections that are idle for this long are closed. */
+const KEEP_ALIVE_MS = 90_000;
 
 function secureContext({ cert, key, ca }: ListenerIdentity) {
   // A resumed session may lack its certificate; a full handshake is cheap with P-256.
@@ -66,11 +62,9 @@ export class HttpsListener {
   readonly #sockets = new Set<TLSSocket>();
   readonly #sessions = new Set<ServerHttp2Session>();
   readonly #streams = new Set<Writable>();
-  readonly #plain = new Map<TLSSocket, PlainConnection>();
-  /** Connections of node's HTTP/1.1 server with a request in progress. */
+  /** HTTP/1.1 connections with a request in progress. */
   readonly #busy = new Set<Socket>();
   #stopping = false;
-  #endSweeps = () => {};
 
   private constructor(server: Http2SecureServer) {
     this.#server = server;
@@ -80,10 +74,7 @@ export class HttpsListener {
     });
     server.on('secureConnection', (socket: TLSSocket) => {
       this.#sockets.add(socket);
-      socket.once('close', () => {
-        this.#sockets.delete(socket);
-        this.#plain.delete(socket);
-      });
+      socket.once('close', () => this.#sockets.delete(socket));
     });
     server.on('session', (session) => {
       this.#sessions.add(session);
@@ -102,6 +93,8 @@ export class HttpsListener {
       maxSessionMemory: 256,
       settings: { maxConcurrentStreams: 2000, initialWindowSize: 1024 * 1024, maxHeaderListSize: MAX_HEADER_BYTES },
     });
+    // node:http2 leaves this limit of its HTTP/1.1 connections unset.
+    Object.assign(server, { keepAliveTimeout: KEEP_ALIVE_MS });
     const listener = new HttpsListener(server);
     listener.#accept(options);
     await new Promise<void>((resolve, reject) => {
@@ -125,11 +118,9 @@ export class HttpsListener {
     return typeof address === 'object' && address !== null ? address.port : 0;
   }
 
-  #accept({ handler, authenticate, onUnauthenticated, clock, log }: ListenerOptions): void {
+  #accept({ handler, authenticate, onUnauthenticated, log }: ListenerOptions): void {
     const server = this.#server;
     const serving = { handler, authenticate, onUnauthenticated, log, streams: this.#streams };
-    this.#takePlain({ serve: (exchange) => serve(exchange, serving), date: () => httpDate(clock.now()) });
-    this.#sweepLater(clock);
     server.on('request', (request, response) => {
       this.#occupy(request.socket, response as unknown as ServerResponse);
       serve(http1Exchange(request as unknown as IncomingMessage, response as unknown as ServerResponse), serving);
@@ -158,41 +149,15 @@ export class HttpsListener {
     });
   }
 
-  /** Handles HTTP/1.1 connections itself, and passes them to node's server if they are not plain. */
-  #takePlain(ours: Omit<PlainServer, 'handOver'>): void {
-    const server = this.#server;
-    const [nodes] = server.listeners('secureConnection') as ((socket: TLSSocket) => void)[];
-    if (nodes === undefined) throw new Error('Cannot listen: node:http2 has no connection listener');
-    server.off('secureConnection', nodes);
-    const handOver = (socket: TLSSocket) => {
-      this.#plain.delete(socket);
-      nodes.call(server, socket);
-    };
-    server.on('secureConnection', (socket: TLSSocket) => {
-      if (socket.alpnProtocol === 'h2') nodes.call(server, socket);
-      else this.#plain.set(socket, new PlainConnection(socket, { ...ours, handOver }));
-    });
-  }
-
-  #sweepLater(clock: Clock): void {
-    this.#endSweeps = clock.after(SWEEP_MS, () => {
-      for (const connection of this.#plain.values()) connection.sweep(MAX_QUIET_SWEEPS);
-      this.#sweepLater(clock);
-    });
-  }
-
   /** Stops accepting connections, gives open requests a short time to end, then closes all connections. */
   async stop(): Promise<void> {
     this.#stopping = true;
-    this.#endSweeps();
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     const timer = setTimeout(() => this.#cut(), STOP_GRACE_MS);
     for (const stream of this.#streams) stream.end();
     for (const session of this.#sessions) session.close();
     for (const socket of this.#sockets) {
-      const plain = this.#plain.get(socket);
-      if (plain !== undefined) plain.stop();
-      else if (socket.alpnProtocol !== 'h2' && !this.#busy.has(socket)) socket.destroySoon();
+      if (socket.alpnProtocol !== 'h2' && !this.#busy.has(socket)) socket.destroySoon();
     }
     await closed;
     clearTimeout(timer);
@@ -216,19 +181,6 @@ export class HttpsListener {
   #cut(): void {
     for (const socket of [...this.#sockets, ...this.#connections]) socket.destroy();
   }
-}
-
-let lastSecond = Number.NaN;
-let lastDate = '';
-
-/** Thousands of responses share a second. */
-function httpDate(ms: number): string {
-  const second = Math.floor(ms / 1000);
-  if (second !== lastSecond) {
-    lastSecond = second;
-    lastDate = new Date(ms).toUTCString();
-  }
-  return lastDate;
 }
 
 /** Builds a raw response for a request that cannot be parsed. */

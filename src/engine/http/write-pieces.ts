@@ -13,18 +13,14 @@ export function byteLength(pieces: readonly Buffer[]): number {
   return length;
 }
 
-/** Calls `sent` after the last piece was written, or ends the stream if there is no callback. */
-export function writePieces(stream: Writable, pieces: readonly Buffer[], sent?: () => void): void {
+/** Writes the pieces and ends the stream. */
+export function writePieces(stream: Writable, pieces: readonly Buffer[]): void {
   let next = 0;
   const send = () => {
     while (next < pieces.length && !stream.destroyed) {
       const slab = nextSlab();
       if (next === pieces.length) {
-        if (sent === undefined) stream.end(slab);
-        else {
-          stream.write(slab);
-          sent();
-        }
+        stream.end(slab);
         return;
       }
       if (!stream.write(slab)) {
@@ -41,6 +37,5 @@ export function writePieces(stream: Writable, pieces: readonly Buffer[], sent?: 
     return next - first === 1 ? pieces[first]! : Buffer.concat(pieces.slice(first, next), size);
   };
   if (pieces.length > 0) send();
-  else if (sent === undefined) stream.end();
-  else sent();
+  else stream.end();
 }

@@ -15,6 +15,7 @@ import type { Volumes } from '#node/volumes-port.ts';
 import type { EventSink } from '#runtime/events.ts';
 import { ReadRules } from '#runtime/decision-reads.ts';
 import { WorkQueue } from '#runtime/work-queue.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 export interface FillControllerParts {
   readonly client: Client;
@@ -45,7 +46,7 @@ export function startFillController(parts: FillControllerParts): { idle(): Promi
       if (signal.aborted) return;
       log.error({ err: error, volume: name, delayMs }, 'Cannot fill a volume; it will be tried again');
       const volume = persistentVolumes.get(name);
-      const message = error instanceof Error ? error.message : String(error);
+      const message = errorMessage(error);
       // A PersistentVolume has no status for this, so users who wait for the data see an Event.
       if (volume !== undefined) events.record(volume, { type: 'Warning', reason: 'VolumeCopyFailed', message });
     },

@@ -25,6 +25,7 @@ import type { DiskCopy, Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { OwnWrites } from '#node/pods/own-writes.ts';
 import type { EventRecorder } from '#runtime/events.ts';
 import { SnapshotUnusableError, type Volumes } from '#node/volumes-port.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 export interface SnapshotParts {
   readonly client: Client;
@@ -112,7 +113,7 @@ async function copyQuiesced(
   } catch (err) {
     log.warn({ err, domain: instance }, 'Cannot freeze a guest for a snapshot; the snapshot is taken without a freeze');
     const [vmi] = vmis.byIndex(INSTANCES_BY_UID, instance);
-    const message = `The file systems were not frozen for a snapshot: ${err instanceof Error ? err.message : String(err)}`;
+    const message = `The file systems were not frozen for a snapshot: ${errorMessage(err)}`;
     if (vmi !== undefined) events.record(vmi, { type: 'Warning', reason: 'QuiesceTimeout', message });
     for (const { content } of disks) await markNotQuiesced(content, parts);
     return copy();
@@ -142,7 +143,7 @@ async function takeState(content: Content, domainId: string, parts: SnapshotPart
     await volumes.takeSnapshot(volume, snapshotPlaceOf(content, parts), { signal, state: { domainId } });
   } catch (cause) {
     signal.throwIfAborted();
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = errorMessage(cause);
     throw new SnapshotUnusableError(`Cannot copy the state of the guest: ${why}`, { cause });
   }
 }

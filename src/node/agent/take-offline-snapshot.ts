@@ -19,6 +19,7 @@ import {
 } from '#node/agent/snapshot-actions.ts';
 import { instanceUids } from '#node/domains/observe-domain.ts';
 import type { WorkResult } from '#runtime/work-queue.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 type Content = Stored<VolumeSnapshotContent>;
 
@@ -73,7 +74,7 @@ function throwIfInUse(volume: Stored<PersistentVolume>, { pods, vmis, hypervisor
 }
 
 async function reportFailure(content: Content, error: unknown, parts: SnapshotParts): Promise<WorkResult> {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = errorMessage(error);
   if (await writeContentError(content, message, parts)) {
     parts.log.warn({ err: error, snapshot: content.metadata.name }, 'Cannot take a snapshot; it will be tried again');
   }

@@ -27,6 +27,7 @@ import { removePod, reportPod } from '#node/pods/pod-writer.ts';
 import type { Volumes } from '#node/volumes-port.ts';
 import type { EventSink } from '#runtime/events.ts';
 import { requestPodToken } from '#node/pods/pod-token.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 export interface DomainActionParts {
   readonly client: Client;
@@ -136,7 +137,7 @@ async function start(id: string, world: DomainWorld, parts: DomainActionParts): 
   const outcome = await startInstance(vmi, { ...parts, capabilities, stateClaim, ...(token && { token }) }).catch(
     (error: unknown) => {
       // Volumes may have been prepared already; the noted attempt makes sure that they are released when the pod is deleted.
-      notes.recordWaiting(id, 'StartFailed', error instanceof Error ? error.message : String(error), clock.elapsed());
+      notes.recordWaiting(id, 'StartFailed', errorMessage(error), clock.elapsed());
       throw error;
     },
   );

@@ -1,6 +1,7 @@
 /** Reads the whole body of a request, with a limit. */
 import type { IncomingMessage } from 'node:http';
 import { badRequest, tooLarge } from '#kube/api-error.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 /** Throws ApiError if the body is too large or incomplete. */
 export async function readBodyUpTo(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
@@ -16,9 +17,7 @@ export async function readBodyUpTo(request: IncomingMessage, maxBytes: number): 
       chunks.push(chunk);
     }
   } catch (error) {
-    throw badRequest(
-      `the body of the request is incomplete: ${error instanceof Error ? error.message : String(error)}`,
-    );
+    throw badRequest(`the body of the request is incomplete: ${errorMessage(error)}`);
   }
   if (bytes > maxBytes) throw refusal();
   return Buffer.concat(chunks);

@@ -15,6 +15,7 @@ import { headerText } from '#node/endpoint/header-text.ts';
 import type { EndpointRoute } from '#node/endpoint/route.ts';
 import type { UpgradeRequest } from '#node/endpoint/plain-stream.ts';
 import { DiskRefusedError, type DiskContent, type DiskUpload } from '#node/volumes-port.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 type DiskRoute = Extract<EndpointRoute, { kind: 'disk' }>;
 
@@ -57,7 +58,7 @@ async function open(
     return verb === 'exportdisk' ? await disks.open(namespace, claim) : await disks.replace(namespace, claim);
   } catch (error) {
     if (error instanceof ApiError) throw error;
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorMessage(error);
     throw error instanceof DiskRefusedError ? new ApiError(409, 'Conflict', why) : internalError(why, error);
   }
 }
@@ -85,7 +86,7 @@ async function transfer(
     else await receive(opened, context, { resumable: verb === UPLOAD_VERB });
     stream.end();
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorMessage(error);
     log.info({ err: error, verb, namespace, claim }, 'Cannot transfer the content of a disk');
     stream.close(
       CLOSE_CODES.internal,
@@ -149,7 +150,7 @@ async function receive(
     answer = { sha256 };
   } catch (error) {
     signal.throwIfAborted();
-    answer = { error: error instanceof Error ? error.message : String(error) };
+    answer = { error: errorMessage(error) };
   }
   await writeChunk(stream, encodeDiskLine(answer), signal);
 }

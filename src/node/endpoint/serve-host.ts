@@ -4,6 +4,7 @@ import { ApiError, badRequest } from '#kube/api-error.ts';
 import { isRecord } from '#kube/meta.ts';
 import type { EndpointAgent, HostCallOptions } from '#node/endpoint/endpoint-agent.ts';
 import type { EndpointRoute } from '#node/endpoint/route.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 type HostRoute = Extract<EndpointRoute, { kind: 'host' }>;
 
@@ -26,7 +27,7 @@ function parseParameters(body: Buffer): Readonly<Record<string, unknown>> {
   try {
     parameters = JSON.parse(body.toString('utf8'));
   } catch (error) {
-    throw badRequest(`the parameters are not valid JSON: ${error instanceof Error ? error.message : String(error)}`);
+    throw badRequest(`the parameters are not valid JSON: ${errorMessage(error)}`);
   }
   if (!isRecord(parameters)) throw badRequest('the parameters are not a JSON object');
   return parameters;

@@ -7,6 +7,7 @@ import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import type { EndpointRoute, GuestVerb } from '#node/endpoint/route.ts';
 import { GuestAgentError } from '#node/hypervisor/guest-access.ts';
 import { HypervisorError, type DomainInfo, type DomainState } from '#node/hypervisor/hypervisor.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 const INSTANCES = { group: KUBEVIRT_GROUP, plural: 'virtualmachineinstance' };
 
@@ -83,7 +84,7 @@ function isDone(verb: GuestVerb, { state }: DomainState): boolean {
 
 /** Converts an error of the agent to an ApiError. `what` completes "Cannot ... the instance". */
 export function toVerbError(what: string, name: string, error: unknown): ApiError {
-  const why = error instanceof Error ? error.message : String(error);
+  const why = errorMessage(error);
   if (error instanceof HypervisorError)
     return error.permanent ? conflict(INSTANCES, name, why) : internalError(why, error);
   if (error instanceof GuestAgentError && isDisconnected(error)) {

@@ -23,6 +23,7 @@ import { getAllVmStats, listHostVms } from '#node/host-api/read-verbs.ts';
 import type { SentMap } from '#node/host-api/sent-values.ts';
 import { HostVmRecords } from '#node/host-api/host-vm-records.ts';
 import type { GuestProcessUser } from '#node/volumes/volumes-host.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 export interface HostApiOptions extends Omit<HostParts, 'vms' | 'images' | 'monitors'> {
   /**
@@ -53,7 +54,7 @@ function createHostApi(handle: VerbHandler, log: Log): HostApi {
         return addCallNotes(await handle(verb, parameters, options), verb, parameters);
       } catch (error) {
         if (!options.signal.aborted) log.error({ err: error, verb }, 'Cannot answer a call of the host API');
-        return refuseCall(HOST_CODES.unexpected, error instanceof Error ? error.message : String(error));
+        return refuseCall(HOST_CODES.unexpected, errorMessage(error));
       }
     },
   };

@@ -28,6 +28,7 @@ import { ProgressReporter } from '#node/migration/progress-reporter.ts';
 import { readFromTarget } from '#node/migration/read-message.ts';
 import type { Peers } from '#node/peers-port.ts';
 import type { VolumeLookups } from '#node/volumes-port.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 export interface SourceParts {
   readonly hypervisor: Hypervisor;
@@ -153,7 +154,7 @@ export class SourceSession {
         if (signal.aborted) channel.close();
         return channel;
       } catch (error) {
-        this.#connectError = error instanceof Error ? error.message : String(error);
+        this.#connectError = errorMessage(error);
         // The target may be starting. PREPARE_TIMEOUT_MS limits the retries.
         await delay(clock, backoffMs(tries, CONNECT_BACKOFF), { signal });
       }
@@ -269,13 +270,13 @@ export class SourceSession {
       if (answer.type === 'stored' && this.#awaitsStored) this.#stored.resolve();
       else this.abort(failureText(answer));
     } catch (error) {
-      this.abort(error instanceof Error ? error.message : String(error));
+      this.abort(errorMessage(error));
     }
   }
 
   async #fail(channel: TargetChannel | undefined, error: unknown): Promise<void> {
     const { locks, log } = this.#parts;
-    const message = error instanceof Error ? error.message : String(error);
+    const message = errorMessage(error);
     try {
       if (!this.#isTakenBack) await locks.run(this.#id, () => this.#takeBack());
     } catch (err) {

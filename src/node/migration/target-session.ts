@@ -30,6 +30,7 @@ import type {
 } from '#node/migration/messages.ts';
 import { prepareGuest, type PrepareParts } from '#node/migration/prepare-guest.ts';
 import type { EventSink } from '#runtime/events.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 export interface TargetParts extends PrepareParts {
   readonly hypervisor: Hypervisor;
@@ -179,7 +180,7 @@ export class TargetSession {
 
   #fail(error: unknown): SourceDecision {
     const { hypervisor, notes } = this.#parts;
-    const message = error instanceof Error ? error.message : String(error);
+    const message = errorMessage(error);
     const { migration } = hypervisor.get(this.#id) ?? {};
     // The guest is stored in spite of the error, so only the source can decide.
     if (migration?.uid === this.uid && migration.role === 'target' && migration.step !== 'waiting') return undefined;

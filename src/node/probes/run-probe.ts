@@ -8,6 +8,7 @@ import type { Clock } from '#lib/clock.ts';
 import { VERSION } from '#lib/version.ts';
 import type { GuestAccess } from '#node/hypervisor/guest-access.ts';
 import { HypervisorError, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 export interface ProbeResult {
   readonly succeeded: boolean;
@@ -38,7 +39,7 @@ export async function runProbe(id: string, probe: Probe, timeoutMs: number, part
     await Promise.race([timeout, sendProbe(id, probe, { timeoutMs, signal: ended.signal }, parts)]);
     return SUCCESS;
   } catch (error) {
-    const message = (error instanceof Error ? error.message : String(error)).slice(0, MAX_MESSAGE_LENGTH);
+    const message = errorMessage(error).slice(0, MAX_MESSAGE_LENGTH);
     const isUnreachable = error instanceof HypervisorError && error.permanent;
     return { succeeded: false, message, ...(isUnreachable && { isUnreachable }) };
   } finally {

@@ -8,6 +8,7 @@ import { type ApiError, internalError } from '#kube/api-error.ts';
 import { deepClone, deepEqual } from '#kube/deep.ts';
 import { applyJsonPatch } from '#kube/json-patch.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 /**
  * Reports whether the object changed, as a promise if it must be converted back. `version` is the one in which the
@@ -75,6 +76,6 @@ function attempt<T>(work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw internalError(error instanceof Error ? error.message : String(error), error);
+    throw internalError(errorMessage(error), error);
   }
 }

@@ -26,6 +26,7 @@ import type { Store } from '#engine/store/store.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
 import { raceSignal } from '#lib/race-signal.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 export interface WebhookClientParts {
   readonly store: Store;
@@ -71,7 +72,7 @@ export class WebhookClient {
       );
       return readVerdict(response, { uid, version: reviewVersion, mutating });
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorMessage(error);
       const doing = error instanceof InvalidResponse ? 'received invalid webhook response' : 'failed to call webhook';
       throw new CallFailure(`${doing}: ${why}`, { cause: error });
     } finally {
@@ -120,7 +121,7 @@ export class WebhookClient {
     try {
       response = await this.#https.post(query, Buffer.from(text), { signal });
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorMessage(error);
       throw new CallFailure(`Post "${target.origin}${target.path}${query}": ${why}`, { cause: error });
     }
     return decodeResponse(response);

@@ -8,6 +8,7 @@ import { deepEqual } from '#kube/deep.ts';
 import { type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 export function checkStructural(schema: Schema, path: string): FieldError[] {
   const errors: FieldError[] = [];
@@ -161,7 +162,7 @@ function checkPattern(pattern: string, path: string, errors: FieldError[]): void
   try {
     RE2JS.compile(pattern);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorMessage(error);
     const detail = `must be a valid regular expression, but isn't: ${why}`;
     errors.push(invalidValue(`${path}.pattern`, pattern, detail));
   }

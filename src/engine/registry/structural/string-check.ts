@@ -4,6 +4,7 @@ import { formatCheck } from '#engine/registry/structural/formats.ts';
 import type { Check } from '#engine/registry/structural/report.ts';
 import { tooLong } from '#kube/field-error.ts';
 import type { Schema } from '#kube/schema.ts';
+import { errorMessage } from '#lib/error-message.ts';
 
 export function stringCheck(schema: Schema): Check<string> | undefined {
   const checks = [textCheck(schema), formatOf(schema)].filter((check) => check !== undefined);
@@ -48,7 +49,7 @@ function matcher(pattern: string): Matcher {
     const regex = RE2JS.compile(pattern);
     return { test: (value) => regex.test(value), shown: pattern };
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorMessage(error);
     return { test: () => false, shown: `${pattern}, but pattern is invalid: ${why}` };
   }
 }

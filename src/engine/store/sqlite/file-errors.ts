@@ -1,4 +1,5 @@
 /** Errors of a store's file, with advice. They cross the thread boundary as messages. */
+import { errorMessage } from '#lib/error-message.ts';
 
 /** The file is damaged. Nothing was changed. */
 export class FileDamagedError extends Error {
@@ -40,18 +41,20 @@ export function toOpenError(file: string, error: unknown): FileDamagedError | Fi
   if (error instanceof FileDamagedError || error instanceof FileUnavailableError) return error;
   const code = sqliteCode(error);
   if (code === SQLITE_CORRUPT || code === SQLITE_NOTADB || code === SQLITE_ERROR)
-    return new FileDamagedError(file, `it is damaged (${text(error)})`);
+    return new FileDamagedError(file, `it is damaged (${errorMessage(error)})`);
   if (code === SQLITE_BUSY || code === SQLITE_LOCKED) {
     return new FileUnavailableError(`Cannot open ${file}: another process uses it; stop that process first`, {
       cause: error,
     });
   }
-  return new FileUnavailableError(`Cannot open ${file}: ${text(error)}`, { cause: error });
+  return new FileUnavailableError(`Cannot open ${file}: ${errorMessage(error)}`, { cause: error });
 }
 
 export function toWriteError(file: string, error: unknown): FileUnavailableError {
   if (error instanceof FileUnavailableError) return error;
-  return new FileUnavailableError(`Cannot write to ${file}: ${text(error)}; ${writeAdvice(error)}`, { cause: error });
+  return new FileUnavailableError(`Cannot write to ${file}: ${errorMessage(error)}; ${writeAdvice(error)}`, {
+    cause: error,
+  });
 }
 
 function writeAdvice(error: unknown): string {
@@ -63,8 +66,4 @@ function writeAdvice(error: unknown): string {
     default:
       return 'reads still work, and the next write tries again';
   }
-}
-
-function text(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

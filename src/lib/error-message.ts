@@ -1,4 +1,4 @@
 /** Returns the message of an error. */
-export function messageOf(error: unknown): string {
+export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
