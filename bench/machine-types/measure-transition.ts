@@ -16,7 +16,7 @@ import type { Patches, VmPatchesJob } from './vm-patches.ts';
 
 export interface TransitionOptions {
   readonly vms: number;
-  /** Each with the client's turn and the Job's turn; the medians count. */
+  /** The number of rounds, each with a turn of the client and a turn of the Job; the medians count. */
   readonly rounds: number;
 }
 

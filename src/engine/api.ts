@@ -6,7 +6,7 @@ import { NAMESPACE_COLLECTION } from '#engine/admission/namespace-lifecycle.ts';
 import type { Aggregation } from '#engine/aggregation/aggregation.ts';
 import { AuditNotes } from '#engine/audit/audit-notes.ts';
 import { auditRecord, type AuditSink, type RequestTrail } from '#engine/audit/audit-record.ts';
-import { isAudited } from '#engine/audit/what-is-audited.ts';
+import { isAudited } from '#engine/audit/audited-requests.ts';
 import { authorizationError, type Attributes } from '#engine/auth/authorize.ts';
 import { applyImpersonation } from '#engine/auth/impersonate.ts';
 import type { EngineParts } from '#engine/handlers/call.ts';
@@ -77,7 +77,7 @@ export function createApi(parts: ApiParts): ApiHandler {
       }
       const resource = route.type === 'resource' && isServed(parts, route) ? route.plural : '';
       if ('stream' in response) return verb === 'watch' ? countWatch(response, resource, metrics) : response;
-      metrics.requestDone(verb ?? OTHER_VERB, resource, response.status, tookMs / 1000);
+      metrics.recordRequest(verb ?? OTHER_VERB, resource, response.status, tookMs / 1000);
       return response;
     };
     const failed = (error: unknown) => {
@@ -243,10 +243,10 @@ function countWatch(response: StreamResponse, resource: string, metrics: EngineM
     ...response,
     stream(sink) {
       const stop = response.stream(sink);
-      metrics.watchStarted(resource);
+      metrics.recordWatchStart(resource);
       let open = true;
       return () => {
-        if (open) metrics.watchEnded(resource);
+        if (open) metrics.recordWatchEnd(resource);
         open = false;
         stop();
       };

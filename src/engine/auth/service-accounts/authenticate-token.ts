@@ -39,8 +39,8 @@ interface VerifiedToken {
 
 const MAX_REMEMBERED = 4096;
 const MAX_REMEMBERED_LENGTH = 8 * 1024 * 1024;
-/** The clock may be set back slightly after a token was issued. */
-const SET_BACK_SECONDS = 60;
+/** Tolerates a clock that was set back slightly after a token was issued. */
+const CLOCK_SKEW_SECONDS = 60;
 
 const INVALIDATED = 'service account token has been invalidated';
 
@@ -95,7 +95,7 @@ function userOf(claims: Claims): UserInfo {
 function checkIssued(store: Store, claims: IssuedClaims, nowMs: number): string | undefined {
   const { namespace, account, pod, secret, node } = claims;
   if (claims.expiresAt * 1000 <= nowMs) return 'service account token has expired';
-  if ((claims.issuedAt - SET_BACK_SECONDS) * 1000 > nowMs) return 'service account token is not valid yet';
+  if ((claims.issuedAt - CLOCK_SKEW_SECONDS) * 1000 > nowMs) return 'service account token is not valid yet';
   return (
     checkAccount(store, namespace, account, nowMs) ??
     (secret && checkBoundObject(store, ['secrets', `${namespace}/${secret.name}`], secret, nowMs)) ??

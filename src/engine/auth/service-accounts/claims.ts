@@ -24,7 +24,7 @@ export interface IssuedClaims {
   /** Seconds since the epoch, like all times here. */
   readonly issuedAt: number;
   readonly expiresAt: number;
-  /** The lifetime that the client requested; it gets more, for clients that do not read their token again. */
+  /** The lifetime that the client requested. The token is valid for longer, for clients that do not read it again. */
   readonly warnAfter?: number | undefined;
   readonly id: string;
   readonly pod?: Reference | undefined;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ListOptions, Reader } from '#client/client.ts';
-import { listLeftovers, type LeftoverRange } from '#engine/controllers/leftovers.ts';
+import { listRemainingObjects, type RemainingRange } from '#engine/controllers/remaining-objects.ts';
 import type { Stored } from '#kube/meta.ts';
 
 const PODS = { group: '', version: 'v1', kind: 'Pod', plural: 'pods', namespaced: true };
@@ -26,7 +26,7 @@ function paged(...pages: Stored[][]) {
 
 interface Case {
   readonly pages: Stored[][];
-  readonly range?: Partial<LeftoverRange>;
+  readonly range?: Partial<RemainingRange>;
   readonly toDelete: string[];
   readonly count: number;
   readonly complete: boolean;
@@ -72,7 +72,7 @@ for (const [name, { pages, range, ...want }] of Object.entries(cases)) {
   test(name, async () => {
     const { reader, asked } = paged(...pages);
     const { signal } = new AbortController();
-    const { toDelete, count, complete } = await listLeftovers(reader, PODS, { atMost: 100, signal, ...range });
+    const { toDelete, count, complete } = await listRemainingObjects(reader, PODS, { atMost: 100, signal, ...range });
     const names = toDelete.map(({ metadata }) => metadata.name);
     assert.deepEqual({ toDelete: names, count, complete, asked: asked() }, want);
   });
@@ -80,6 +80,9 @@ for (const [name, { pages, range, ...want }] of Object.entries(cases)) {
 
 test('counts objects by finalizer, including those under deletion', async () => {
   const { reader } = paged([held('a')], [pod('b', { finalizers: ['example.org/hold', 'example.org/other'] })]);
-  const { finalizers } = await listLeftovers(reader, PODS, { atMost: 100, signal: new AbortController().signal });
+  const { finalizers } = await listRemainingObjects(reader, PODS, {
+    atMost: 100,
+    signal: new AbortController().signal,
+  });
   assert.deepEqual(Object.fromEntries(finalizers), { 'example.org/hold': 2, 'example.org/other': 1 });
 });
