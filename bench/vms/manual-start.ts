@@ -20,7 +20,7 @@ export interface GuestCommand {
   readonly words: readonly string[];
   readonly user: User | undefined;
   /** Directories that QEMU inherits as descriptors 3, 4 ... */
-  readonly folders: readonly string[];
+  readonly inheritedDirs: readonly string[];
   /** Disks that exist as long as the guest: name to size. */
   readonly volumes: ReadonlyMap<string, number>;
 }
@@ -38,20 +38,20 @@ export async function readGuestCommand(pid: number): Promise<GuestCommand> {
   return {
     words,
     user: user.uid === process.getuid?.() ? undefined : user,
-    folders: [...inherited].sort((a, b) => a - b).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`)),
+    inheritedDirs: [...inherited].sort((a, b) => a - b).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`)),
     volumes: new Map(await Promise.all(sizes)),
   };
 }
 
 /** Returns the milliseconds from the call of the program until QEMU has answered `cont`. The guest is killed then. */
 export async function startManually(command: GuestCommand, root: string, name: string): Promise<number> {
-  const { words, user, folders, volumes } = command;
+  const { words, user, inheritedDirs, volumes } = command;
   const dir = new DomainDir(root, name);
   await dir.prepare(user);
   await mkdir(join(dir.path, 'volumes'), { mode: 0o711 });
   for (const [file, bytes] of volumes) await makeDisk(join(dir.path, 'volumes', file), bytes, user);
   const log = await dir.openLog('qemu.log');
-  const handles = await Promise.all(folders.map((path) => open(path)));
+  const handles = await Promise.all(inheritedDirs.map((path) => open(path)));
 
   const from = performance.now();
   const child = spawn(words[0]!, words.slice(1), {

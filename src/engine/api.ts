@@ -142,7 +142,7 @@ function serveResource(
   const remote = parts.aggregation.find(group, version);
   if (remote !== undefined) return remote(request);
   const served = parts.registry.find(group, version, plural);
-  if (served === undefined || route.deeper || !matchesScope(served, route)) return pageNotFound();
+  if (served === undefined || route.hasMoreSegments || !matchesScope(served, route)) return pageNotFound();
   const handler = handlerOf(parts, served, route, verb);
   if (handler === undefined) return pageNotFound();
   assertTimeout(request.query);
@@ -154,7 +154,7 @@ function serveResource(
   const notes = reads ? NO_NOTES : (trail.notes = new AuditNotes());
   const call = { store, clock, log, admission, authorizer, tokens, request, route, served, representation, notes };
   if (reads) return withDeprecation(served, handler(call));
-  trail.isReview = served.resource.asked === true;
+  trail.isReview = served.resource.isReview === true;
   if (served.resource.deprecationWarning !== undefined) notes.warn(served.resource.deprecationWarning);
   return handler(call);
 }
@@ -224,7 +224,7 @@ function handlerOf(
   // Reads may span all namespaces; writes may not.
   const noNamespace = WRITES_IN_COLLECTION.has(verb) && resource.namespaced && namespace === '';
   if (misplaced || noNamespace || !resource.verbs.includes(verb as ApiVerb)) throw methodNotAllowed();
-  if (resource.asked === true) return review;
+  if (resource.isReview === true) return review;
   return HANDLERS[verb as ApiVerb];
 }
 

@@ -192,7 +192,7 @@ function frameOf(event: StoreEvent, frames: FrameEncoder, filter: EntryFilter | 
   if (event.type === 'delete') return before ? () => frames.live('DELETED', entry) : undefined;
   const after = filter === undefined || filter(entry);
   if (after) return () => frames.live(before ? 'MODIFIED' : 'ADDED', entry);
-  return before ? () => frames.left({ ...event, previous }) : undefined;
+  return before ? () => frames.leftSelection({ ...event, previous }) : undefined;
 }
 
 function every({ clock }: Call, ms: number, fn: () => void): () => void {

@@ -20,7 +20,7 @@ import { timestamp } from '#lib/clock.ts';
 const key = newSigningKey();
 const SECRET_TOKEN = signToken(
   key,
-  encodeClaims({ sort: 'secret', namespace: NAMESPACE, account: ACCOUNT, secretName: 'kept' }),
+  encodeClaims({ type: 'secret', namespace: NAMESPACE, account: ACCOUNT, secretName: 'kept' }),
 );
 
 async function setUp() {

@@ -66,7 +66,7 @@ export function serviceAccountTokens({ store, clock, key }: ServiceAccountTokenP
     const found = verifyToken(token);
     if (found === undefined || 'refused' in found) return found;
     const { claims, user, digest } = found;
-    const tokenAudiences = claims.sort === 'issued' ? claims.audiences : API_AUDIENCES;
+    const tokenAudiences = claims.type === 'issued' ? claims.audiences : API_AUDIENCES;
     const shared = sharedAudiences(tokenAudiences, audiences);
     if (shared.length === 0) {
       return {
@@ -75,7 +75,7 @@ export function serviceAccountTokens({ store, clock, key }: ServiceAccountTokenP
     }
     const now = clock.now();
     const refused =
-      claims.sort === 'issued' ? checkIssued(store, claims, now) : checkSecret(store, claims, digest, now);
+      claims.type === 'issued' ? checkIssued(store, claims, now) : checkSecret(store, claims, digest, now);
     return refused === undefined ? { user, audiences: shared } : { refused };
   }
 
@@ -88,7 +88,7 @@ export function serviceAccountTokens({ store, clock, key }: ServiceAccountTokenP
 
 function userOf(claims: Claims): UserInfo {
   const { namespace, account } = claims;
-  return serviceAccountUser(namespace, account, claims.sort === 'issued' ? claims : {});
+  return serviceAccountUser(namespace, account, claims.type === 'issued' ? claims : {});
 }
 
 /** Returns why the token is invalid, or undefined if it is valid. */
