@@ -100,7 +100,7 @@ function* rowsOf(vms: number, turns: readonly Turn[]): Generator<Row> {
   };
 }
 
-/** Checks that so many VMs have a machine type in their spec. */
+/** Throws unless exactly `count` VMs have a machine type in their spec. */
 async function expectTypes(bench: VmBench, count: number): Promise<void> {
   const { items } = await listAll(await bench.client(), VIRTUAL_MACHINES, { namespace: NAMESPACE });
   const typed = items.filter((vm) => specType(vm) !== '').length;
