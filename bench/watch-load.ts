@@ -35,7 +35,7 @@ export interface Delivery {
 
 const WATCHERS_PER_CONNECTION = 100;
 const STRAGGLERS_MS = 10_000;
-/** A repeated event arrives late. */
+/** The time to wait for repeated events after every event was delivered once. */
 const REPEATS_MS = 200;
 const NEWLINE = 10;
 
@@ -88,7 +88,7 @@ function openWatch(connection: RawConnection, path: string, watcher: number, log
         let start = 0;
         for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, start)) {
           const sequence = sequenceIn(bytes, start, end);
-          // Bookmarks have none.
+          // Bookmarks have no sequence number.
           if (sequence >= 0) log.deliver(watcher, sequence, now);
           start = end + 1;
         }

@@ -28,19 +28,19 @@ export type VmDeletesJob =
 
 type Labels = Readonly<Record<string, string>>;
 
-const MAKERS = 8;
+const CLIENTS = 8;
 /** Without any change for this long, the VMs will not reach the expected state. */
 const STALLED_MS = 60_000;
 /** The server is idle if it uses less than a tenth of a core. After the timeout, the deletes begin anyway. */
 const IDLE = { intervalMs: 40, maxCpuMs: 4, timeoutMs: 5000 };
 
-interface Open {
+interface OpenConnection {
   readonly target: Target;
   readonly connection: RawConnection;
   readonly informer: Informer<VirtualMachine>;
 }
 
-let open: Promise<Open> | undefined;
+let open: Promise<OpenConnection> | undefined;
 
 serveJobs(async (job: VmDeletesJob): Promise<unknown> => {
   if (job.kind === 'open') return void (await (open = connect(job.target)));
@@ -49,7 +49,7 @@ serveJobs(async (job: VmDeletesJob): Promise<unknown> => {
   return job.kind === 'rehearse' ? dryRunDeletes(await open, job) : deleteAll(await open, job.vms);
 });
 
-async function connect(target: Target): Promise<Open> {
+async function connect(target: Target): Promise<OpenConnection> {
   const access = {
     server: `https://${target.host}:${target.port}`,
     namespace: 'default',
@@ -74,7 +74,7 @@ function parseKey(key: Key): { namespace: string; name: string } {
 
 /** Creates the VMs and resolves when all of them are running, or are reported as stopped. */
 async function createVms(
-  { target, informer }: Open,
+  { target, informer }: OpenConnection,
   { vms, running, labels }: VmDeletesJob & { kind: 'make' },
 ): Promise<void> {
   const { spec, ...vm } = smallVm('');
@@ -93,10 +93,13 @@ async function createVms(
   };
   const wanted = running ? 'Running' : 'Stopped';
   const created = waitForAll(informer, vms, (vm) => vm?.status?.printableStatus === wanted);
-  await Promise.all([created, ...Array.from({ length: MAKERS }, maker)]);
+  await Promise.all([created, ...Array.from({ length: CLIENTS }, maker)]);
 }
 
-async function dryRunDeletes({ connection }: Open, { vms, times }: VmDeletesJob & { kind: 'rehearse' }): Promise<void> {
+async function dryRunDeletes(
+  { connection }: OpenConnection,
+  { vms, times }: VmDeletesJob & { kind: 'rehearse' },
+): Promise<void> {
   for (let time = 0; time < times; time++) for (const key of vms) await sendDelete(connection, key, '?dryRun=All');
 }
 
@@ -106,7 +109,7 @@ async function sendDelete(connection: RawConnection, key: Key, query = ''): Prom
   if (status !== 200) throw new Error(`Cannot delete VM ${key}: the response has status ${status}: ${body.toString()}`);
 }
 
-async function deleteAll({ target, connection, informer }: Open, vms: readonly Key[]): Promise<number[]> {
+async function deleteAll({ target, connection, informer }: OpenConnection, vms: readonly Key[]): Promise<number[]> {
   // The work that creating them left behind must not be measured.
   await waitUntilIdle(target.pid);
   const times: number[] = [];

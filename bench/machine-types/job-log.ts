@@ -1,9 +1,9 @@
 /** Reads the durations of a Job's phases from its log. Pure. */
 
 export interface Spans {
-  /** Until its plan was written, including the start of the program and the first lists. */
+  /** Time until the plan was written, including the start of the program and the first lists. */
   readonly planSeconds: number;
-  /** From then until the last VM was done. */
+  /** Time from the plan until the last VM was done. */
   readonly updateSeconds: number;
   readonly done: number;
 }

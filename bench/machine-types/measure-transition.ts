@@ -16,7 +16,7 @@ import type { Patches, VmPatchesJob } from './vm-patches.ts';
 
 export interface TransitionOptions {
   readonly vms: number;
-  /** Each with the client's turn and the Job's turn; the medians count. */
+  /** The number of rounds, each with a turn of the client and a turn of the Job; the medians count. */
   readonly rounds: number;
 }
 
@@ -100,7 +100,7 @@ function* rowsOf(vms: number, turns: readonly Turn[]): Generator<Row> {
   };
 }
 
-/** Checks that so many VMs have a machine type in their spec. */
+/** Throws unless exactly `count` VMs have a machine type in their spec. */
 async function expectTypes(bench: VmBench, count: number): Promise<void> {
   const { items } = await listAll(await bench.client(), VIRTUAL_MACHINES, { namespace: NAMESPACE });
   const typed = items.filter((vm) => specType(vm) !== '').length;

@@ -8,8 +8,8 @@ export const NAMESPACE = 'default';
 const EXAMPLE = new URL('../../examples/vm.yaml', import.meta.url);
 
 /**
- * Returns examples/vm.yaml under another name. The guest is killed when it is stopped, so that no one waits for its
- * boot.
+ * Returns examples/vm.yaml under another name. Without a grace period: a stop kills the guest and does not wait until it
+ * has booted.
  */
 export function exampleVm(name: string): VirtualMachine {
   const vm = parse(readFileSync(EXAMPLE, 'utf8')) as Example;
@@ -23,7 +23,7 @@ interface Example {
   spec: { template: { spec: { terminationGracePeriodSeconds?: number } } };
 }
 
-/** Returns the same with as little memory as a guest may have. It must be started manually. */
+/** Returns the example VM with the least memory that a guest may have, and run strategy Manual. */
 export function smallVm(name: string): VirtualMachine {
   const vm = exampleVm(name) as unknown as SmallExample;
   vm.spec.runStrategy = 'Manual';

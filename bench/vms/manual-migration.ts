@@ -42,7 +42,7 @@ export class ManualGuest {
   #count = 0;
   #current: Machine | undefined;
 
-  /** `root` is the directory for its files. */
+  /** `root` is the directory for the files of the guest. */
   constructor(root: string, kernel: { readonly kernelPath: string; readonly initrdPath: string }) {
     this.#root = root;
     this.#kernel = kernel;

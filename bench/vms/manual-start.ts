@@ -1,6 +1,6 @@
 /**
- * The floor of a start: the same command as that of a guest of the plane, started manually. Arguments, user and
- * inherited directories are read from /proc of that guest; the files that it needs are created before the measurement.
+ * The floor of a start: the command of a guest of the plane, started manually. Arguments, user and inherited directories
+ * are read from /proc of that guest; the files that QEMU needs are created before the measurement.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,8 +19,8 @@ const POLL_MS = 1;
 export interface GuestCommand {
   readonly words: readonly string[];
   readonly user: User | undefined;
-  /** Directories that it inherits as descriptors 3, 4 ... */
-  readonly folders: readonly string[];
+  /** Directories that QEMU inherits as descriptors 3, 4 ... */
+  readonly inheritedDirs: readonly string[];
   /** Disks that exist as long as the guest: name to size. */
   readonly volumes: ReadonlyMap<string, number>;
 }
@@ -38,20 +38,20 @@ export async function readGuestCommand(pid: number): Promise<GuestCommand> {
   return {
     words,
     user: user.uid === process.getuid?.() ? undefined : user,
-    folders: [...inherited].sort((a, b) => a - b).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`)),
+    inheritedDirs: [...inherited].sort((a, b) => a - b).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`)),
     volumes: new Map(await Promise.all(sizes)),
   };
 }
 
 /** Returns the milliseconds from the call of the program until QEMU has answered `cont`. The guest is killed then. */
 export async function startManually(command: GuestCommand, root: string, name: string): Promise<number> {
-  const { words, user, folders, volumes } = command;
+  const { words, user, inheritedDirs, volumes } = command;
   const dir = new DomainDir(root, name);
   await dir.prepare(user);
   await mkdir(join(dir.path, 'volumes'), { mode: 0o711 });
   for (const [file, bytes] of volumes) await makeDisk(join(dir.path, 'volumes', file), bytes, user);
   const log = await dir.openLog('qemu.log');
-  const handles = await Promise.all(folders.map((path) => open(path)));
+  const handles = await Promise.all(inheritedDirs.map((path) => open(path)));
 
   const from = performance.now();
   const child = spawn(words[0]!, words.slice(1), {
@@ -62,9 +62,12 @@ export async function startManually(command: GuestCommand, root: string, name: s
   });
   try {
     const socket = await poll(systemClock, { timeoutMs: SOCKET_TIMEOUT_MS, everyMs: POLL_MS }, () =>
-      hasExited(child) ? Promise.reject(new Error('QEMU exited')) : dir.connect(QMP_SOCKET).catch(() => undefined),
+      hasExited(child)
+        ? Promise.reject(new Error('Cannot connect to QEMU: its process has exited'))
+        : dir.connect(QMP_SOCKET).catch(() => undefined),
     );
-    if (socket === undefined) throw new Error('QEMU did not open its monitor');
+    if (socket === undefined)
+      throw new Error(`Cannot connect to QEMU: it did not open its monitor within ${SOCKET_TIMEOUT_MS} ms`);
     const qmp = await QmpClient.open(socket, { clock: systemClock });
     await qmp.execute('cont');
     const ms = performance.now() - from;

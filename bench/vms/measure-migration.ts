@@ -25,7 +25,7 @@ const MAX_MORE_DOWNTIME_MS = 20;
 const EXAMPLE = new URL('../../examples/vm-tpm.yaml', import.meta.url);
 const TIMEOUT_MS = 60_000;
 
-interface PlaneMove extends MigrationTimes {
+interface PlaneMigration extends MigrationTimes {
   readonly concludedMs: number;
 }
 
@@ -44,45 +44,45 @@ export async function measureMigration(bench: VmBench, rounds: number): Promise<
       await migrateVm(client, name);
       await manualGuest.migrate();
     }
-    const [planeMoves, manualMoves]: [PlaneMove[], MigrationTimes[]] = [[], []];
+    const [planeMigrations, manualMigrations]: [PlaneMigration[], MigrationTimes[]] = [[], []];
     for (let round = 0; round < rounds; round++) {
       const turns = [
-        async () => void planeMoves.push(await migrateVm(client, name)),
-        async () => void manualMoves.push(await manualGuest.migrate()),
+        async () => void planeMigrations.push(await migrateVm(client, name)),
+        async () => void manualMigrations.push(await manualGuest.migrate()),
       ];
       for (const turn of round % 2 === 0 ? turns : turns.toReversed()) await turn();
     }
-    return rowsOf(planeMoves, manualMoves);
+    return rowsOf(planeMigrations, manualMigrations);
   } finally {
     await manualGuest.stop();
     await bench.stopPlane();
   }
 }
 
-function rowsOf(planeMoves: readonly PlaneMove[], manualMoves: readonly MigrationTimes[]): Row[] {
+function rowsOf(planeMigrations: readonly PlaneMigration[], manualMigrations: readonly MigrationTimes[]): Row[] {
   const total = {
-    engine: median(planeMoves.map(({ totalMs }) => totalMs)),
-    floor: median(manualMoves.map(({ totalMs }) => totalMs)),
+    engine: median(planeMigrations.map(({ totalMs }) => totalMs)),
+    floor: median(manualMigrations.map(({ totalMs }) => totalMs)),
   };
   const downtime = {
-    engine: median(planeMoves.map(({ downtimeMs }) => downtimeMs)),
-    floor: median(manualMoves.map(({ downtimeMs }) => downtimeMs)),
+    engine: median(planeMigrations.map(({ downtimeMs }) => downtimeMs)),
+    floor: median(manualMigrations.map(({ downtimeMs }) => downtimeMs)),
   };
-  const concludedMs = median(planeMoves.map(({ concludedMs }) => concludedMs));
+  const concludedMs = median(planeMigrations.map(({ concludedMs }) => concludedMs));
   return [
     {
       what: 'migration until the guest resumes',
       unit: 'ms',
       ...total,
       bar: { moreThanFloor: MAX_MORE_MS },
-      note: `${(total.engine - total.floor).toFixed(0)} ms more than manually; reported as Succeeded after ${concludedMs.toFixed(0)} ms; median of ${planeMoves.length}`,
+      note: `${(total.engine - total.floor).toFixed(0)} ms more than manually; reported as Succeeded after ${concludedMs.toFixed(0)} ms; median of ${planeMigrations.length}`,
     },
     {
       what: '  downtime of the guest',
       unit: 'ms',
       ...downtime,
       bar: { below: MAX_DOWNTIME_RATIO * downtime.floor + MAX_MORE_DOWNTIME_MS },
-      note: `at most 1.2 times the manual downtime and ${MAX_MORE_DOWNTIME_MS} ms; ${planeMoves.map(({ downtimeMs }) => downtimeMs).join(', ')} ms`,
+      note: `at most 1.2 times the manual downtime and ${MAX_MORE_DOWNTIME_MS} ms; ${planeMigrations.map(({ downtimeMs }) => downtimeMs).join(', ')} ms`,
     },
   ];
 }
@@ -110,9 +110,9 @@ function domainsOf(dir: string): string[] {
 }
 
 /** Runs one migration, with watches that are opened before it begins. */
-async function migrateVm(client: Client, vmiName: string): Promise<PlaneMove> {
-  const ending = new AbortController();
-  const { signal } = ending;
+async function migrateVm(client: Client, vmiName: string): Promise<PlaneMigration> {
+  const controller = new AbortController();
+  const { signal } = controller;
   const from = { at: 0 };
   const pods = await client.list(PODS, { namespace: NAMESPACE, limit: 1 });
   const migrations = await client.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, { namespace: NAMESPACE, limit: 1 });
@@ -122,7 +122,7 @@ async function migrateVm(client: Client, vmiName: string): Promise<PlaneMove> {
     ...watching,
     resourceVersion: migrations.metadata.resourceVersion,
   });
-  const made = client
+  const created = client
     .create(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, {
       apiVersion: 'kubevirt.io/v1',
       kind: 'VirtualMachineInstanceMigration',
@@ -130,11 +130,11 @@ async function migrateVm(client: Client, vmiName: string): Promise<PlaneMove> {
       spec: { vmiName },
     })
     .catch((error: unknown) => {
-      ending.abort(error);
+      controller.abort(error);
       throw error;
     });
   from.at = performance.now();
-  const { metadata } = await made;
+  const { metadata } = await created;
   const waitUntilResumed = async () => {
     for await (const { object } of podEvents) {
       const isTarget = object.metadata.labels?.[MIGRATION_UID_LABEL] === metadata.uid;
@@ -159,6 +159,6 @@ async function migrateVm(client: Client, vmiName: string): Promise<PlaneMove> {
     await new Promise((resolve) => setTimeout(resolve, 1000));
     return { totalMs, ...end };
   } finally {
-    ending.abort();
+    controller.abort();
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The plane that the measurements of VMs use, as its users run it, in a directory that is removed with all processes in
- * it. Guests outlive their plane, so only `tearDown` ends them reliably.
+ * The plane that the measurements of VMs use: the real program in a temporary directory. Guests outlive their plane, so
+ * `tearDown` kills all processes in the directory before it removes the directory.
  */
 import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -22,7 +22,7 @@ export interface StreamedResponse {
   readonly body: AsyncIterable<Buffer>;
 }
 
-/** The server did not process the request, so it may be sent again on another connection, whatever it is. */
+/** The error of a request that the server did not process. Any such request may be sent again on another connection. */
 export class NotProcessedError extends TransportError {
   override name = 'NotProcessedError';
 }

@@ -364,7 +364,7 @@ test('detects a server that no longer responds with pings', async () => {
   // The first ping is answered; only then the proxy drops everything.
   await clock.advance(30_000);
   await get(transport);
-  proxy.swallow();
+  proxy.dropData();
   const next = assert.rejects(lines.next(), /the server did not answer a ping/);
   await clock.advance(30_000);
   await clock.advance(15_000);

@@ -38,7 +38,7 @@ export interface Transport {
   stream(request: TransportRequest): AsyncIterable<unknown>;
 }
 
-/** There is no response, or it is incomplete or violates the protocol. The request may be retried. */
+/** A request got no response, or an incomplete or invalid one. The request may be retried. */
 export class TransportError extends Error {
   override name = 'TransportError';
 }

@@ -6,7 +6,7 @@ import { NAMESPACE_COLLECTION } from '#engine/admission/namespace-lifecycle.ts';
 import type { Aggregation } from '#engine/aggregation/aggregation.ts';
 import { AuditNotes } from '#engine/audit/audit-notes.ts';
 import { auditRecord, type AuditSink, type RequestTrail } from '#engine/audit/audit-record.ts';
-import { isAudited } from '#engine/audit/what-is-audited.ts';
+import { isAudited } from '#engine/audit/audited-requests.ts';
 import { authorizationError, type Attributes } from '#engine/auth/authorize.ts';
 import { applyImpersonation } from '#engine/auth/impersonate.ts';
 import type { EngineParts } from '#engine/handlers/call.ts';
@@ -77,7 +77,7 @@ export function createApi(parts: ApiParts): ApiHandler {
       }
       const resource = route.type === 'resource' && isServed(parts, route) ? route.plural : '';
       if ('stream' in response) return verb === 'watch' ? countWatch(response, resource, metrics) : response;
-      metrics.requestDone(verb ?? OTHER_VERB, resource, response.status, tookMs / 1000);
+      metrics.recordRequest(verb ?? OTHER_VERB, resource, response.status, tookMs / 1000);
       return response;
     };
     const failed = (error: unknown) => {
@@ -142,7 +142,7 @@ function serveResource(
   const remote = parts.aggregation.find(group, version);
   if (remote !== undefined) return remote(request);
   const served = parts.registry.find(group, version, plural);
-  if (served === undefined || route.deeper || !matchesScope(served, route)) return pageNotFound();
+  if (served === undefined || route.hasMoreSegments || !matchesScope(served, route)) return pageNotFound();
   const handler = handlerOf(parts, served, route, verb);
   if (handler === undefined) return pageNotFound();
   assertTimeout(request.query);
@@ -154,7 +154,7 @@ function serveResource(
   const notes = reads ? NO_NOTES : (trail.notes = new AuditNotes());
   const call = { store, clock, log, admission, authorizer, tokens, request, route, served, representation, notes };
   if (reads) return withDeprecation(served, handler(call));
-  trail.isReview = served.resource.asked === true;
+  trail.isReview = served.resource.isReview === true;
   if (served.resource.deprecationWarning !== undefined) notes.warn(served.resource.deprecationWarning);
   return handler(call);
 }
@@ -224,7 +224,7 @@ function handlerOf(
   // Reads may span all namespaces; writes may not.
   const noNamespace = WRITES_IN_COLLECTION.has(verb) && resource.namespaced && namespace === '';
   if (misplaced || noNamespace || !resource.verbs.includes(verb as ApiVerb)) throw methodNotAllowed();
-  if (resource.asked === true) return review;
+  if (resource.isReview === true) return review;
   return HANDLERS[verb as ApiVerb];
 }
 
@@ -243,10 +243,10 @@ function countWatch(response: StreamResponse, resource: string, metrics: EngineM
     ...response,
     stream(sink) {
       const stop = response.stream(sink);
-      metrics.watchStarted(resource);
+      metrics.recordWatchStart(resource);
       let open = true;
       return () => {
-        if (open) metrics.watchEnded(resource);
+        if (open) metrics.recordWatchEnd(resource);
         open = false;
         stop();
       };

@@ -6,12 +6,12 @@ import { openMemoryStore } from '#engine/store/open-store.ts';
 test('counts requests, times and watches in the text format of Prometheus', async () => {
   const store = await openMemoryStore();
   const metrics = createMetrics(store);
-  metrics.requestDone('get', 'pods', 200, 0.0002);
-  metrics.requestDone('get', 'pods', 200, 0.02);
-  metrics.requestDone('get', '', 404, 99);
-  metrics.watchStarted('pods');
-  metrics.watchStarted('pods');
-  metrics.watchEnded('pods');
+  metrics.recordRequest('get', 'pods', 200, 0.0002);
+  metrics.recordRequest('get', 'pods', 200, 0.02);
+  metrics.recordRequest('get', '', 404, 99);
+  metrics.recordWatchStart('pods');
+  metrics.recordWatchStart('pods');
+  metrics.recordWatchEnd('pods');
   const lines = metrics.text().split('\n');
   for (const line of [
     '# TYPE apiserver_request_total counter',
@@ -36,10 +36,10 @@ test('the number of webhook and policy labels is bounded', async () => {
   const store = await openMemoryStore();
   const metrics = createMetrics(store);
   for (let i = 0; i < 3000; i++) {
-    metrics.webhookCalled('validating', `hook-${i}`, 'allowed', 0.002);
-    metrics.policyObjected(`policy-${i}`, 'binding', 'deny');
+    metrics.recordWebhookCall('validating', `hook-${i}`, 'allowed', 0.002);
+    metrics.recordPolicyDenial(`policy-${i}`, 'binding', 'deny');
   }
-  metrics.webhookCalled('validating', 'hook-0', 'allowed', 0.002);
+  metrics.recordWebhookCall('validating', 'hook-0', 'allowed', 0.002);
   const lines = metrics.text().split('\n');
   for (const line of [
     'apiserver_admission_webhook_request_total{type="validating",name="hook-0",outcome="allowed"} 2',

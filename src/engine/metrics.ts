@@ -5,12 +5,12 @@
 import type { Store } from '#engine/store/store.ts';
 
 export interface EngineMetrics {
-  requestDone(verb: string, resource: string, code: number, seconds: number): void;
-  watchStarted(resource: string): void;
-  watchEnded(resource: string): void;
-  webhookCalled(kind: string, name: string, outcome: string, seconds: number): void;
+  recordRequest(verb: string, resource: string, code: number, seconds: number): void;
+  recordWatchStart(resource: string): void;
+  recordWatchEnd(resource: string): void;
+  recordWebhookCall(kind: string, name: string, outcome: string, seconds: number): void;
   /** Counts a denial of a policy by its action: deny, warn or audit. */
-  policyObjected(policy: string, binding: string, action: string): void;
+  recordPolicyDenial(policy: string, binding: string, action: string): void;
   text(): string;
   readonly contentType: string;
 }
@@ -41,18 +41,18 @@ export function createMetrics(store: Store): EngineMetrics {
   const addNamed = (counts: Map<string, number>, labels: string, others: string) =>
     add(counts, within(counts, labels, others), 1);
   return {
-    requestDone(verb, resource, code, seconds) {
+    recordRequest(verb, resource, code, seconds) {
       add(requests, `verb="${verb}",resource="${resource}",code="${code}"`, 1);
       observe(durations, `verb="${verb}"`, seconds);
     },
-    watchStarted: (resource) => void add(watches, `resource="${resource}"`, 1),
-    watchEnded: (resource) => void add(watches, `resource="${resource}"`, -1),
-    webhookCalled(kind, name, outcome, seconds) {
+    recordWatchStart: (resource) => void add(watches, `resource="${resource}"`, 1),
+    recordWatchEnd: (resource) => void add(watches, `resource="${resource}"`, -1),
+    recordWebhookCall(kind, name, outcome, seconds) {
       const [called, others] = [`type="${kind}",name="${name}"`, `type="${kind}",name="${OTHER}"`];
       addNamed(webhooks, `${called},outcome="${outcome}"`, `${others},outcome="${outcome}"`);
       observe(webhookDurations, within(webhookDurations, called, others), seconds);
     },
-    policyObjected(policy, binding, action) {
+    recordPolicyDenial(policy, binding, action) {
       const done = `enforcement_action="${action}"`;
       const others = `policy="${OTHER}",policy_binding="${OTHER}",${done}`;
       addNamed(denials, `policy="${policy}",policy_binding="${binding}",${done}`, others);

@@ -10,7 +10,7 @@ const resource = (parts: object) => ({
   namespace: '',
   name: '',
   subresource: '',
-  deeper: false,
+  hasMoreSegments: false,
   ...parts,
 });
 
@@ -51,7 +51,7 @@ const cases: Record<string, { path: string; want: object }> = {
   'something else': { path: '/livez', want: { type: 'path', path: '/livez' } },
   'more below a subresource': {
     path: '/api/v1/namespaces/a/pods/b/portforward/22/tcp',
-    want: resource({ namespace: 'a', name: 'b', subresource: 'portforward', deeper: true }),
+    want: resource({ namespace: 'a', name: 'b', subresource: 'portforward', hasMoreSegments: true }),
   },
 };
 

@@ -9,7 +9,7 @@ export interface ResourceRoute {
   readonly name: string;
   readonly subresource: string;
   /** True if more segments follow that only the subresource interprets: `portforward/22/tcp`. */
-  readonly deeper: boolean;
+  readonly hasMoreSegments: boolean;
 }
 
 export interface PathRoute {
@@ -44,7 +44,7 @@ function resourceRoute(group: string, version: string, parts: string[], at: numb
   const plural = decode(parts[at]!);
   const name = rest > 1 ? decode(parts[at + 1]!) : '';
   const subresource = rest > 2 ? decode(parts[at + 2]!) : '';
-  return { type: 'resource', group, version, plural, namespace, name, subresource, deeper: rest > 3 };
+  return { type: 'resource', group, version, plural, namespace, name, subresource, hasMoreSegments: rest > 3 };
 }
 
 function decode(segment: string): string {

@@ -68,7 +68,7 @@ export class LeaseCandidate {
     this.#cancelExpiry();
   }
 
-  /** Renews without reading first, because usually no one else changes our lease: one request instead of two. */
+  /** Renews without reading first, because usually no other process changes our lease: one request instead of two. */
   async #renewAsObserved(signal: AbortSignal): Promise<boolean> {
     try {
       await this.#write(this.#observed!, signal);

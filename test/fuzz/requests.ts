@@ -79,9 +79,9 @@ export async function randomRequest(world: FuzzWorld): Promise<FuzzRequest> {
   return { method, url: path + queryOf(method, false, random), contentType, accept, body };
 }
 
-function methodFor({ asked }: Resource, random: SeededRandom): string {
+function methodFor({ isReview }: Resource, random: SeededRandom): string {
   if (random.chance(0.02)) return random.pick(ODD_METHODS);
-  return asked === true && random.chance(0.9) ? 'POST' : random.pick(METHODS);
+  return isReview === true && random.chance(0.9) ? 'POST' : random.pick(METHODS);
 }
 
 /** Returns a request that creates an object like an ordinary client. */

@@ -26,7 +26,7 @@ for (const [age, found] of Object.entries({ old: findOldKubectl(), new: findNewK
     const logs = async (...args: string[]) => (await run(kubectl, ['logs', ...args], { env: env() })).stdout;
     const refusal = (...args: string[]) =>
       logs(...args).then(
-        () => assert.fail('it was not refused'),
+        () => assert.fail('kubectl logs was not refused'),
         (error: { stderr: string }) => error.stderr,
       );
 
@@ -53,15 +53,15 @@ for (const [age, found] of Object.entries({ old: findOldKubectl(), new: findNewK
       assert.equal(await logs('web', '-c', 'main'), 'hello\n');
       kubelet.requests.length = 0;
       await logs('web', '-c', 'main', '--tail', '3', '--previous', '--timestamps', '--since', '1m');
-      const asked = '?previous=true&sinceSeconds=60&tailLines=3&timestamps=true';
-      assert.equal(kubelet.requests[0]?.url, MAIN + asked);
+      const query = '?previous=true&sinceSeconds=60&tailLines=3&timestamps=true';
+      assert.equal(kubelet.requests[0]?.url, MAIN + query);
     });
 
     test('follows until the end', async () => {
       let response: ServerResponse | undefined;
       const opened = new Promise<void>((resolve) => {
-        kubelet.on(MAIN, (_, taken) => {
-          response = taken;
+        kubelet.on(MAIN, (_, serverResponse) => {
+          response = serverResponse;
           resolve();
         });
       });

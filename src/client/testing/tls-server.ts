@@ -103,7 +103,7 @@ export class TestProxy {
   }
 
   /** Keeps connections open but drops all data. */
-  swallow(): void {
+  dropData(): void {
     for (const [near, far] of this.#pairs) {
       near.unpipe(far);
       far.unpipe(near);

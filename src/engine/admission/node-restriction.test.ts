@@ -242,9 +242,9 @@ const cases: Record<string, { attributes: Attributes; refused?: string; user?: t
     refused:
       'nodes "n1" is forbidden: node "n1" is not allowed to set the following labels: a.node-restriction.kubernetes.io/b, node-role.kubernetes.io/control-plane',
   },
-  'itself, changed': { attributes: changesNode(aNode({ a: 'b' })) },
-  'its status': { attributes: changesNode(aNode(), aNode(), { subresource: 'status' }) },
-  'another node': {
+  'an update of its Node is allowed': { attributes: changesNode(aNode({ a: 'b' })) },
+  'a status update of its Node is allowed': { attributes: changesNode(aNode(), aNode(), { subresource: 'status' }) },
+  'an update of another node is refused': {
     attributes: changesNode(aNode(), aNode(), { name: 'n2' }),
     refused: 'nodes "n2" is forbidden: node "n1" is not allowed to modify node "n2"',
   },
@@ -262,7 +262,7 @@ const cases: Record<string, { attributes: Attributes; refused?: string; user?: t
       aNode({ 'node-restriction.kubernetes.io/zone': 'a' }),
     ),
   },
-  'its taints': {
+  'a change of its taints is refused': {
     attributes: changesNode(aNode(), aNode({}, { taints: [{ key: 'a', effect: 'NoSchedule' }] })),
     refused: 'nodes "n1" is forbidden: node "n1" is not allowed to modify taints',
   },

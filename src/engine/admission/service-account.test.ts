@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { serviceAccountAdmission, serviceAccountValidation } from '#engine/admission/service-account.ts';
-import { aStoredObject, put, SetClock, storeWith } from '#engine/auth/service-accounts/stored-objects.fixture.ts';
+import { aStoredObject, put, ManualClock, storeWith } from '#engine/auth/service-accounts/stored-objects.fixture.ts';
 import { pods } from '#engine/registry/kinds/pod/pod.ts';
 import { serviceAccounts } from '#engine/registry/kinds/service-account.ts';
 import type { Store } from '#engine/store/store.ts';
@@ -285,7 +285,7 @@ for (const [name, { spec, want }] of Object.entries(later)) {
 const REFUSED = /error looking up service account ns\/default: serviceaccount "default" not found/;
 
 test('waits for the default account of a new namespace', async () => {
-  const [store, clock] = [await storeWith(), new SetClock()];
+  const [store, clock] = [await storeWith(), new ManualClock()];
   const pod = aStoredObject('Pod', 'p', { spec: structuredClone(plain) });
   const waiting = serviceAccountAdmission(store, clock)(attributes(pod));
   assert.ok(waiting instanceof Promise);
@@ -298,7 +298,7 @@ test('waits for the default account of a new namespace', async () => {
 });
 
 test('stops waiting after the limit', async () => {
-  const [store, clock] = [await storeWith(), new SetClock()];
+  const [store, clock] = [await storeWith(), new ManualClock()];
   const waiting = serviceAccountAdmission(store, clock)(attributes(aStoredObject('Pod', 'p', { spec: { ...plain } })));
   clock.fireAll();
   await assert.rejects(waiting as Promise<void>, REFUSED);
@@ -306,7 +306,7 @@ test('stops waiting after the limit', async () => {
 });
 
 test('stops waiting when the client disconnects', async () => {
-  const [store, clock, gone] = [await storeWith(), new SetClock(), new AbortController()];
+  const [store, clock, gone] = [await storeWith(), new ManualClock(), new AbortController()];
   const given = attributes(aStoredObject('Pod', 'p', { spec: { ...plain } }), { signal: gone.signal });
   const waiting = serviceAccountAdmission(store, clock)(given);
   gone.abort();

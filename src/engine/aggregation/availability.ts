@@ -11,7 +11,7 @@ export async function checkAvailability(
   service: RemoteService,
   options: FetchOptions,
 ): Promise<Availability> {
-  const place = service.place();
+  const place = service.resolveAddress();
   if (place !== 'local' && 'unresolved' in place)
     return { status: 'False', ...unresolvedReason(api, place.unresolved) };
   const path = discoveryPath(api);

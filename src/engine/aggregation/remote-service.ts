@@ -36,7 +36,7 @@ export interface RemoteServiceParts {
 }
 
 /** The address, or why it cannot be resolved. */
-export type ServicePlacement = 'local' | { readonly url: string } | { readonly unresolved: Unresolved };
+export type RemoteServiceAddress = 'local' | { readonly url: string } | { readonly unresolved: Unresolved };
 
 export class RemoteService {
   readonly #service: ServicePort;
@@ -51,7 +51,7 @@ export class RemoteService {
   }
 
   /** Resolves the current address. */
-  place(): ServicePlacement {
+  resolveAddress(): RemoteServiceAddress {
     const { namespace, name } = this.#service;
     if (this.#parts.services.find(namespace, name)?.api !== undefined) return 'local';
     const found = resolveService(this.#parts.store, this.#service);

@@ -88,7 +88,7 @@ export function startAggregation(parts: AggregationParts): RunningAggregation {
 
 /** A server that is known not to respond is not called: each request would wait for it. */
 function handlerOf({ unavailable }: RemoteApi, service: RemoteService): ApiHandler {
-  return (request) => (unavailable && service.place() !== 'local' ? UNAVAILABLE() : service.send(request));
+  return (request) => (unavailable && service.resolveAddress() !== 'local' ? UNAVAILABLE() : service.send(request));
 }
 
 /** An invalid APIService takes only itself out of service. */

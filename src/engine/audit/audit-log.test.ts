@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AuditLog } from '#engine/audit/audit-log.ts';
 import { aRecord } from '#engine/audit/testing/a-record.ts';
-import { HandClock } from '#engine/audit/testing/hand-clock.ts';
+import { ManualClock } from '#engine/audit/testing/manual-clock.ts';
 import { silentLog, type Log } from '#lib/log.ts';
 
 /** An in-memory file that can be full. */
@@ -25,7 +25,7 @@ function aFile() {
 }
 
 function aLog(maxQueued?: number, log: Log = silentLog) {
-  const [file, clock] = [aFile(), new HandClock()];
+  const [file, clock] = [aFile(), new ManualClock()];
   const audit = new AuditLog({ file, clock, log, maxQueued });
   let count = 0;
   const take = (times = 1) => {
@@ -105,7 +105,7 @@ test('dropped records are counted, and the next line reports their number', asyn
 });
 
 test('the queue is also bounded in bytes', async () => {
-  const [file, clock] = [aFile(), new HandClock()];
+  const [file, clock] = [aFile(), new ManualClock()];
   const audit = new AuditLog({ file, clock, log: silentLog, maxQueuedBytes: 4000 });
   const take = () => audit.take(aRecord({ path: `/${'x'.repeat(2000)}` }));
   file.isFull = true;

@@ -200,7 +200,7 @@ export class AuditLog {
     return gap;
   }
 
-  /** Logged once. Requests continue, because a full disk must not prevent anyone from freeing space. */
+  /** Logged once. Requests continue, because a full disk must not prevent users from freeing space. */
   #failed(error: unknown): void {
     this.#failures++;
     if (this.#failures === 1) this.#options.log.error({ err: error }, 'Cannot write the audit log; trying again');

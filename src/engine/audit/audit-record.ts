@@ -1,6 +1,6 @@
 /**
  * The record of an audited request. Holds only references while the request is answered; the line is formatted later
- * (format-event.ts). Contains nothing of any body.
+ * (format-event.ts). Contains no part of a request or response body.
  */
 import type { AuthorizationDecision } from '#engine/auth/authorize.ts';
 import type { AuditNotes } from '#engine/audit/audit-notes.ts';

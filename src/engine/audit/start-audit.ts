@@ -4,7 +4,7 @@ import { AuditLog } from '#engine/audit/audit-log.ts';
 import type { AuditOptions } from '#engine/audit/audit-options.ts';
 import type { AuditSink } from '#engine/audit/audit-record.ts';
 import { RotatedFile } from '#engine/audit/rotated-file.ts';
-import { atLevel } from '#engine/audit/what-is-audited.ts';
+import { filterByLevel } from '#engine/audit/audited-requests.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 
@@ -25,7 +25,7 @@ export function startAudit(
   const file = new RotatedFile({ dir: join(dataDir, 'audit'), maxBytes, maxRotated });
   const audit = new AuditLog({ file, clock, log });
   return {
-    sink: atLevel(level, audit.take),
+    sink: filterByLevel(level, audit.take),
     metricsText: () => audit.metricsText(),
     close: () => audit.close(),
   };

@@ -59,7 +59,7 @@ export interface Pki {
   /** Returns the current certificate, or a new one if it expires soon. */
   renewServer(): Promise<IssuedCertificate>;
   issueClientCertificate(options: ClientCertificateOptions): IssuedCertificate;
-  /** For servers that this server connects to: node agents. */
+  /** Issues a certificate for a server that this server connects to, such as a node agent. */
   issueServerCertificate(options: ServerCertificateOptions): IssuedCertificate;
 }
 

@@ -9,7 +9,7 @@ import { objectKey } from '#client/object-key.ts';
 import { DeletionRounds, roundDelayMs } from '#engine/controllers/deletion-round.ts';
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
 import { ENGINE_CRDS } from '#engine/controllers/kinds.ts';
-import { listLeftovers, type Leftovers } from '#engine/controllers/leftovers.ts';
+import { listRemainingObjects, type RemainingObjects } from '#engine/controllers/remaining-objects.ts';
 import { removeListItem } from '#engine/controllers/remove-list-item.ts';
 import { crdStatus, isEstablished } from '#engine/registry/crd/crd-status.ts';
 import { CRD_CLEANUP_FINALIZER, type Crd } from '#engine/registry/crd/definition.ts';
@@ -34,7 +34,7 @@ export interface CrdWorld {
   readonly all: readonly Stored<Crd>[];
   readonly builtIns: readonly Resource[];
   /** The objects of the kind. They are read only if the definition is under deletion. */
-  readonly objects: Pick<Leftovers, 'toDelete' | 'count' | 'complete'>;
+  readonly objects: Pick<RemainingObjects, 'toDelete' | 'count' | 'complete'>;
   /** The number of complete rounds in a row that found as many objects as the round before. */
   readonly unchangedRounds: number;
   readonly now: string;
@@ -149,7 +149,7 @@ export const crdController: EngineController = {
         }
         const { uid } = crd.metadata;
         const after = rounds.roundOf(key, uid).after?.key;
-        const objects = await listLeftovers(client, servedType(crd), { atMost: MAX_CHANGES, after, signal });
+        const objects = await listRemainingObjects(client, servedType(crd), { atMost: MAX_CHANGES, after, signal });
         const last = objects.toDelete.at(-1);
         const place = last && { kind: key, key: objectKey(last) };
         const { count, complete } = objects;

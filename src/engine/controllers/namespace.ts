@@ -7,7 +7,7 @@ import { objectKey } from '#client/object-key.ts';
 import { DeletionRounds, roundDelayMs, type DeletionCursor } from '#engine/controllers/deletion-round.ts';
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
 import { ENGINE_NAMESPACES, type Namespace } from '#engine/controllers/kinds.ts';
-import { listLeftovers } from '#engine/controllers/leftovers.ts';
+import { listRemainingObjects } from '#engine/controllers/remaining-objects.ts';
 import {
   namespaceConditions,
   NOTHING_REMAINS,
@@ -178,7 +178,7 @@ async function listContent(
   const start = kinds.findIndex((type) => groupResource(type) === after?.kind);
   for (const [i, type] of kinds.entries()) {
     const from = i < start ? AFTER_ALL_KEYS : i === start ? after?.key : undefined;
-    const found = await listLeftovers(reader, type, {
+    const found = await listRemainingObjects(reader, type, {
       namespace,
       atMost: MAX_CHANGES - content.length,
       after: from,

@@ -90,7 +90,7 @@ function isTokenSecret({ type }: Secret): boolean {
 
 function signTokenFor(key: SigningKey, { metadata }: Stored<Secret>, { metadata: { name, uid } }: Stored): string {
   const { name: secretName, namespace = '' } = metadata;
-  return signToken(key, encodeClaims({ sort: 'secret', namespace, account: { name, uid }, secretName }));
+  return signToken(key, encodeClaims({ type: 'secret', namespace, account: { name, uid }, secretName }));
 }
 
 function accountKey({ metadata }: Secret): string {

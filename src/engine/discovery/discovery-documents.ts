@@ -15,7 +15,7 @@ export class DiscoveryDocuments {
   readonly #resources: readonly Resource[];
   readonly #serverAddress: string;
   readonly #remote: readonly RemoteVersion[];
-  /** Bounded by what is served: missing paths are not cached. */
+  /** Bounded by the number of served documents: missing paths are not cached. */
   readonly #documents = new Map<string, ServedDocument>();
 
   /**

@@ -8,8 +8,8 @@ import { listOptions } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import { isApiError } from '#kube/api-error.ts';
 
-/** Concurrent deletes: enough to share commits, few enough to leave capacity for others. */
-const WIDTH = 64;
+/** Enough to share commits, few enough to leave capacity for other requests. */
+const CONCURRENT_DELETES = 64;
 
 export async function deleteCollection(call: Call): Promise<ApiResponse> {
   const options = await readDeleteOptions(call);
@@ -18,9 +18,9 @@ export async function deleteCollection(call: Call): Promise<ApiResponse> {
   const { entries, listMeta } = await page(call, listing, token);
   // A refused delete does not stop the others; the first error is the response.
   const errors: unknown[] = [];
-  for (let start = 0; start < entries.length; start += WIDTH) {
+  for (let start = 0; start < entries.length; start += CONCURRENT_DELETES) {
     const results = await Promise.allSettled(
-      entries.slice(start, start + WIDTH).map(({ id }) => {
+      entries.slice(start, start + CONCURRENT_DELETES).map(({ id }) => {
         const { name, namespace } = splitId(id);
         return deleteNamed(call, name, namespace, options);
       }),

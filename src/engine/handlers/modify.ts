@@ -205,5 +205,5 @@ export function isReleased(call: Call, object: KubeObject): boolean {
   const { metadata } = object;
   if (metadata.deletionTimestamp === undefined) return false;
   if ((metadata.deletionGracePeriodSeconds ?? 0) > 0 || (metadata.finalizers?.length ?? 0) > 0) return false;
-  return !call.served.resource.strategy.heldBack?.(object);
+  return !call.served.resource.strategy.hasDeletionBlocker?.(object);
 }

@@ -62,7 +62,7 @@ export interface FrameEncoder {
   initial(entry: Entry): Buffer;
   live(type: FrameType, entry: Entry): Buffer;
   /** Encodes the previous state of an object that left the selection, at the revision of that change. */
-  left(event: StoreEvent & { previous: Entry }): Buffer;
+  leftSelection(event: StoreEvent & { previous: Entry }): Buffer;
   bookmark(revision: number, annotations?: Record<string, string>): Buffer;
   /** Encodes all events of a commit as one buffer, shared by all watchers of the same range in the stored form. */
   readonly batch: ((events: readonly StoreEvent[]) => Buffer) | undefined;
@@ -87,7 +87,7 @@ export function frameEncoder(call: Call): FrameEncoder {
       const bytes = servedBytes(entry, resource);
       return bytes === entry.bytes ? sharedFrame(type, entry) : newFrame(type, bytes);
     },
-    left({ previous, entry }) {
+    leftSelection({ previous, entry }) {
       const object = decodeEntry(previous, resource);
       object.metadata.resourceVersion = String(entry.revision);
       return made('DELETED', object);

@@ -56,8 +56,8 @@ function bench(): Bench {
   const reported: string[] = [];
   const made: number[] = [];
   const outbox = new WatchOutbox(sink, {
-    done: () => void reported.push('done'),
-    failed: (error) => void reported.push(`failed: ${(error as Error).message}`),
+    onDone: () => void reported.push('done'),
+    onFailure: (error) => void reported.push(`failed: ${(error as Error).message}`),
   });
   const add = (number: number, weight = 0) =>
     outbox.add(() => {

@@ -15,9 +15,9 @@ interface Item {
 
 export interface OutboxEvents {
   /** Called when everything was sent after `end`, or when the watcher left too much unread. */
-  done(): void;
+  onDone(): void;
   /** Called when a frame cannot be encoded. */
-  failed(error: unknown): void;
+  onFailure(error: unknown): void;
 }
 
 export class WatchOutbox {
@@ -44,7 +44,7 @@ export class WatchOutbox {
   add(frame: () => Buffer, weight: number): void {
     this.#items.push({ frame, weight });
     this.#weight += weight;
-    if (this.#weight > MAX_WATCH_BUFFER_BYTES) this.#events.done();
+    if (this.#weight > MAX_WATCH_BUFFER_BYTES) this.#events.onDone();
   }
 
   flush(): void {
@@ -52,7 +52,7 @@ export class WatchOutbox {
     try {
       this.#send();
     } catch (error) {
-      this.#events.failed(error);
+      this.#events.onFailure(error);
     }
   }
 
@@ -88,6 +88,6 @@ export class WatchOutbox {
       return;
     }
     this.clear();
-    if (this.#ending) this.#events.done();
+    if (this.#ending) this.#events.onDone();
   }
 }

@@ -15,8 +15,8 @@ function scene() {
       if (first === undefined || !first.id.startsWith('slow')) return undefined;
       return new Promise((resolve, reject) => waiting.set(first.id, { resolve, reject }));
     },
-    tooMuch: () => events.push('too much'),
-    failed: (error) => events.push(`failed: ${(error as Error).message}`),
+    onOverflow: () => events.push('too much'),
+    onFailure: (error) => events.push(`failed: ${(error as Error).message}`),
   });
   const run = (id: string) => turns.run([entry(id)], () => events.push(id));
   return { turns, waiting, events, run };

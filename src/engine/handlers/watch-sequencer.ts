@@ -8,9 +8,9 @@ import type { Entry, StoreEvent } from '#engine/store/store.ts';
 export interface SequencerOptions {
   /** Returns undefined if the entries can be shown at once. */
   prepare(entries: readonly Entry[]): Promise<void> | undefined;
-  /** Called when too much is pending. */
-  tooMuch(): void;
-  failed(error: unknown): void;
+  /** Called when more than MAX_WATCH_BUFFER_BYTES of live events are pending. */
+  onOverflow(): void;
+  onFailure(error: unknown): void;
 }
 
 export class WatchSequencer {
@@ -48,7 +48,7 @@ export class WatchSequencer {
     const entries = events.flatMap(({ entry, previous }) => (previous === undefined ? [entry] : [entry, previous]));
     const bytes = live ? events.reduce((sum, { entry }) => sum + entry.bytes.length, 0) : 0;
     this.#bytes += bytes;
-    if (this.#bytes > MAX_WATCH_BUFFER_BYTES && !this.idle) return this.#options.tooMuch();
+    if (this.#bytes > MAX_WATCH_BUFFER_BYTES && !this.idle) return this.#options.onOverflow();
     this.run(entries, () => {
       this.#bytes -= bytes;
       step(live);
@@ -63,7 +63,7 @@ export class WatchSequencer {
       // After stop, nothing is reported.
       if (this.#stopped) return;
       this.#stopped = true;
-      this.#options.failed(error);
+      this.#options.onFailure(error);
     } finally {
       this.#steps--;
     }

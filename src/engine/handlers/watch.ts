@@ -66,11 +66,11 @@ function startWatch(call: Call, { options, filter, frames }: WatchRequest, sink:
     call.log.error({ err: error, path: call.request.path }, 'Watch failed');
     finish();
   };
-  const outbox = new WatchOutbox(sink, { done: finish, failed });
+  const outbox = new WatchOutbox(sink, { onDone: finish, onFailure: failed });
   const turns = new WatchSequencer({
     prepare: (entries) => prepareEntries(call, entries),
-    tooMuch: finish,
-    failed(error) {
+    onOverflow: finish,
+    onFailure(error) {
       if (!(error instanceof ApiError)) return failed(error);
       outbox.add(() => jsonLine({ type: 'ERROR', object: error.toStatus() }), 0);
       outbox.end();
@@ -192,7 +192,7 @@ function frameOf(event: StoreEvent, frames: FrameEncoder, filter: EntryFilter | 
   if (event.type === 'delete') return before ? () => frames.live('DELETED', entry) : undefined;
   const after = filter === undefined || filter(entry);
   if (after) return () => frames.live(before ? 'MODIFIED' : 'ADDED', entry);
-  return before ? () => frames.left({ ...event, previous }) : undefined;
+  return before ? () => frames.leftSelection({ ...event, previous }) : undefined;
 }
 
 function every({ clock }: Call, ms: number, fn: () => void): () => void {

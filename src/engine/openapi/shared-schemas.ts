@@ -117,7 +117,7 @@ export function listSchema(
   };
 }
 
-/** Adds the type and metadata fields of an addEmbeddedMetadata object. */
+/** Adds the fields apiVersion, kind and metadata of an embedded object. */
 export function addEmbeddedMetadata(schema: DocumentSchema, metadataRef: string): DocumentSchema {
   return {
     ...schema,

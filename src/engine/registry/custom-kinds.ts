@@ -24,7 +24,7 @@ export interface TrackOptions {
 export function trackCustomKinds(store: Store, registry: Registry, log: Log, options: TrackOptions = {}): () => void {
   const { services = new LocalServices(), clock = systemClock } = options;
   const webhooks = new ConversionWebhooks({ store, services, clock });
-  const made = new WeakMap<Entry, readonly Resource[]>();
+  const resourcesByEntry = new WeakMap<Entry, readonly Resource[]>();
   const ages = new Map<string, DefinitionAge>();
   const refresh = () => {
     const { entries } = store.list(CRD_COLLECTION);
@@ -34,9 +34,9 @@ export function trackCustomKinds(store: Store, registry: Registry, log: Log, opt
     dropDeleted(ages, entries);
   };
   const resources = (entry: Entry): readonly Resource[] => {
-    let known = made.get(entry);
+    let known = resourcesByEntry.get(entry);
     // A definition of a built-in kind is never served, regardless of its status.
-    if (known === undefined) made.set(entry, (known = registry.isBuiltIn(entry.id) ? [] : servedBy(entry)));
+    if (known === undefined) resourcesByEntry.set(entry, (known = registry.isBuiltIn(entry.id) ? [] : servedBy(entry)));
     return known;
   };
   /** An invalid definition takes only itself out of service. */
@@ -68,7 +68,10 @@ interface DefinitionAge {
   readonly since: number;
 }
 
-/** A status change does not change the schema. After a restart, the last write is the best estimate. */
+/**
+ * Returns the revision since which the definition has its current generation. After a restart, the revision of the last
+ * write is the best estimate.
+ */
 function sinceOf(ages: Map<string, DefinitionAge>, { id, revision }: Entry, { metadata }: KubeObject): number {
   const { uid, generation } = metadata;
   const known = ages.get(id);

@@ -60,7 +60,7 @@ export interface Strategy {
     readonly warning: string;
   };
   /** Reports whether anything besides metadata.finalizers blocks the deletion (Namespace spec.finalizers). */
-  heldBack?(object: KubeObject): boolean;
+  hasDeletionBlocker?(object: KubeObject): boolean;
 }
 
 export type NameFormat = 'subdomain' | 'label' | 'label1035' | 'path-segment';
@@ -106,7 +106,7 @@ export interface Resource extends ResourceType {
   /** True if a PUT must name the revision that it replaces, as for custom kinds. */
   readonly needsRevision?: boolean;
   /** True if creating an object asks a question, which its status answers (reviews). Nothing is stored. */
-  readonly asked?: boolean;
+  readonly isReview?: boolean;
   /** True if the kind is built in. Only built-in kinds support strategic merge patches. */
   readonly builtIn: boolean;
   readonly strategy: Strategy;

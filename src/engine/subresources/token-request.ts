@@ -38,7 +38,7 @@ type Spec = Infer<typeof spec>;
 
 const MIN_SECONDS = 10 * 60;
 const MAX_SECONDS = 2 ** 32;
-/** Lifetime of a pod's token: see `lifetimeOf`. */
+/** Lifetime of a pod's default token (lifetimeOf). */
 const EXTENDED_SECONDS = 365 * 24 * 60 * 60;
 
 export interface TokenRequestParts {

@@ -21,7 +21,7 @@ export function parseAccept(header: string): AcceptClause[] {
   return clauses.sort(byPreference);
 }
 
-/** Also matches `*` and `application/*`. */
+/** Reports whether the clause accepts the type: by name, or as `*` or `application/*`. */
 export function accepts({ type, subtype, quality }: AcceptClause, wantedSubtype: string): boolean {
   if (quality === 0) return false;
   if (type === '*') return subtype === '*';

@@ -67,7 +67,7 @@ function kindIn({ kind, resource }: AdmissionAttributes, version: Resource): Gro
   return { group: from.group, version: from.version, kind: from.kind };
 }
 
-/** Returns the object in the version of the rule; shares everything else with it. */
+/** Returns the object in the version of the rule. The result shares unchanged parts with the object. */
 export function objectIn(
   object: KubeObject | undefined,
   attributes: AdmissionAttributes,

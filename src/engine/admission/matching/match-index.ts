@@ -50,7 +50,7 @@ export class MatchIndex<T> {
     return (known[operation] ??= this.#narrow(resource, subresource, operation));
   }
 
-  /** Bounded by what is served: requests for unknown subresources do not get here. */
+  /** Bounded by the number of served subresources: requests for unknown ones are refused earlier. */
   #operations(resource: Resource, subresource: string): ByOperation<T> {
     let bySubresource = this.#cache.get(resource);
     if (bySubresource === undefined) this.#cache.set(resource, (bySubresource = new Map()));

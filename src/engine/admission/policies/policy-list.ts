@@ -48,22 +48,22 @@ export interface PolicyCompilation {
 }
 
 /**
- * The compiled policy. PolicyCompilation by the first request that needs it, not in the turn in which the policy was written and
- * already compiled once.
+ * A policy that is compiled by the first request that needs it, not in the turn of the event loop in which the policy
+ * was written and already compiled once to validate it.
  */
 export class PolicyProgram {
   readonly #spec: PolicySpec;
-  #compilePolicyOnce: PolicyCompilation | undefined;
+  #compilation: PolicyCompilation | undefined;
 
   constructor(spec: PolicySpec) {
     this.#spec = spec;
   }
 
   *get(): Generator<Units, PolicyCompilation> {
-    if (this.#compilePolicyOnce !== undefined) return this.#compilePolicyOnce;
+    if (this.#compilation !== undefined) return this.#compilation;
     const units = compileUnits(sourcesOf(this.#spec));
     // Another request may have compiled it meanwhile.
-    return yield* runIndivisible(units, () => (this.#compilePolicyOnce ??= compilePolicyOnce(this.#spec)));
+    return yield* runIndivisible(units, () => (this.#compilation ??= compilePolicyOnce(this.#spec)));
   }
 }
 

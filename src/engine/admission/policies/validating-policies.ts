@@ -31,7 +31,7 @@ export interface PolicyParts {
 
 /** Metrics of policy evaluations. */
 export interface PolicyMetrics {
-  policyObjected(policy: string, binding: string, action: 'deny' | 'warn' | 'audit'): void;
+  recordPolicyDenial(policy: string, binding: string, action: 'deny' | 'warn' | 'audit'): void;
 }
 
 export interface ValidatingPolicies {
@@ -142,7 +142,7 @@ function applyActions(
 ): PolicyRefusal[] {
   const { validationActions: actions } = binding.spec;
   const { notes } = attributes;
-  const count = (action: 'deny' | 'warn' | 'audit') => metrics?.policyObjected(policy.name, binding.name, action);
+  const count = (action: 'deny' | 'warn' | 'audit') => metrics?.recordPolicyDenial(policy.name, binding.name, action);
   if (actions.includes('Audit')) {
     count('audit');
     const failure = {

@@ -22,7 +22,7 @@ export type CallOutcome = 'allowed' | 'denied' | 'failed' | 'ignored';
 
 /** Metrics of webhook calls. The configurations bound the names of webhooks. */
 export interface WebhookMetrics {
-  webhookCalled(kind: WebhookKind, name: string, outcome: CallOutcome, seconds: number): void;
+  recordWebhookCall(kind: WebhookKind, name: string, outcome: CallOutcome, seconds: number): void;
 }
 
 export interface InvocationParts {
@@ -76,7 +76,7 @@ export async function invoke(
   if (attributes.dryRun && !hook.supportsDryRun) throw dryRunUnsupportedError(hook.name);
   const started = clock.now();
   const count = (outcome: CallOutcome) =>
-    metrics?.webhookCalled(kind, hook.name, outcome, (clock.now() - started) / 1000);
+    metrics?.recordWebhookCall(kind, hook.name, outcome, (clock.now() - started) / 1000);
   let verdict: WebhookVerdict;
   try {
     verdict = await hooks.clients.of(hook).call(hook, attributes, version, kind === 'mutating');
@@ -98,7 +98,7 @@ export async function invoke(
   return verdict;
 }
 
-/** More than anyone reads; the notes themselves bound what is kept. */
+/** Bounds the work for one response. RequestNotes limits how many of them are kept. */
 const MAX_NOTES = 100;
 
 function recordNotes(webhook: string, verdict: WebhookVerdict, { notes }: AdmissionAttributes, log: Log): void {

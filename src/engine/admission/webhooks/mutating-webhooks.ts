@@ -52,13 +52,13 @@ async function callInTurn(
   { candidates, version: first }: MatchedHooks,
   attributes: AdmissionAttributes,
 ): Promise<void> {
-  const asked = new Set<Hook>();
-  const again = new Set<Hook>();
+  const called = new Set<Hook>();
+  const reinvoked = new Set<Hook>();
   for (const round of [0, 1]) {
     for (const candidate of candidates) {
       const { hook, index } = candidate.value;
       // A webhook that did not match in the first round is not called in the second.
-      if (round === 1 && !again.has(hook)) continue;
+      if (round === 1 && !reinvoked.has(hook)) continue;
       const isFirst = round === 0 && candidate === candidates[0];
       // A previous webhook may have changed the object.
       if (!isFirst) await prepareForms(attributes, () => [candidate.select(attributes)]);
@@ -70,11 +70,11 @@ async function callInTurn(
       const { configuration, name: webhook } = hook;
       attributes.notes.annotate(MUTATION + place, JSON.stringify({ configuration, webhook, mutated }));
       if (mutated && round === 0) {
-        for (const earlier of asked) again.add(earlier);
-        asked.clear();
+        for (const earlier of called) reinvoked.add(earlier);
+        called.clear();
       }
-      if (hook.reinvocable) asked.add(hook);
+      if (hook.reinvocable) called.add(hook);
     }
-    if (again.size === 0) return;
+    if (reinvoked.size === 0) return;
   }
 }

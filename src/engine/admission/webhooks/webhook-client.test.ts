@@ -82,7 +82,7 @@ async function put(id: string, spec: Record<string, unknown>): Promise<void> {
 }
 
 /** A clock whose timers fire on demand. */
-class HandClock implements Clock {
+class ManualClock implements Clock {
   readonly timers = new Map<() => void, number>();
   now = () => 0;
   elapsed = () => 0;
@@ -287,7 +287,7 @@ for (const [name, service] of Object.entries({ externalIPs: 'hooks', externalNam
 
 for (const path of ['/never', '/drip']) {
   test(`timeoutSeconds ends a call that hangs at ${path}`, async () => {
-    const clock = new HandClock();
+    const clock = new ManualClock();
     const client = aClient(at(path), { clock });
     const seen = server.reviews.length;
     const call = ask(client, { timeoutSeconds: 2 });
@@ -361,10 +361,10 @@ test('a webhook that is retired during a call completes it', async () => {
   assert.deepEqual((await call).warnings, ['late']);
 });
 
-function local(review: LocalService['review']): { client: WebhookClient; clock: HandClock } {
+function local(review: LocalService['review']): { client: WebhookClient; clock: ManualClock } {
   const services = new LocalServices();
   services.register('golden', 'inside', review === undefined ? {} : { review });
-  const clock = new HandClock();
+  const clock = new ManualClock();
   const config = { service: { namespace: 'golden', name: 'inside', path: '/check' } };
   return { client: aClient(config, { services, clock }), clock };
 }

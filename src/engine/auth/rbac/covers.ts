@@ -29,10 +29,12 @@ export function findUncovered(held: readonly RbacRule[], wanted: readonly RbacRu
   const breadth = compiledHeld.length + sum(compiledHeld, ({ paths }) => paths.length);
   if (sum(wanted, sizeOf) * breadth > MAX_COMPARISONS) return undefined;
   // Most rules are covered by one rule as a whole and need not be split.
-  const open = wanted.filter((rule) => !compiledHeld.some((one) => coversRule(one, rule)));
-  const permissions = sum(open, permissionsIn);
+  const notCoveredAsWhole = wanted.filter((rule) => !compiledHeld.some((one) => coversRule(one, rule)));
+  const permissions = sum(notCoveredAsWhole, permissionsIn);
   if (permissions > MAX_PERMISSIONS || permissions * breadth > MAX_COMPARISONS) return undefined;
-  return open.flatMap(singlePermissions).filter((single) => !compiledHeld.some((one) => coversRule(one, single)));
+  return notCoveredAsWhole
+    .flatMap(singlePermissions)
+    .filter((single) => !compiledHeld.some((one) => coversRule(one, single)));
 }
 
 function compileHeld({ verbs, apiGroups, resources, resourceNames, nonResourceURLs = NONE }: RbacRule): HeldRule {
@@ -45,7 +47,10 @@ function compileHeld({ verbs, apiGroups, resources, resourceNames, nonResourceUR
   };
 }
 
-/** Sufficient for a single permission; a larger rule may also be covered by several rules together. */
+/**
+ * Reports whether one held rule covers the wanted rule. Exact for a single permission; a larger rule may also be
+ * covered by several held rules together.
+ */
 function coversRule(held: HeldRule, wanted: RbacRule): boolean {
   const { verbs, apiGroups = NONE, resources = NONE, resourceNames = NONE, nonResourceURLs = NONE } = wanted;
   return (
@@ -67,7 +72,7 @@ function coversResource(held: ReadonlySet<string>, resource: string): boolean {
   return slash >= 0 && held.has(`*${resource.slice(slash)}`);
 }
 
-/** Holding some names does not cover a rule for all names. */
+/** Reports whether the held names cover the wanted names. Some names do not cover a rule for all names. */
 function coversNames(held: ReadonlySet<string>, wanted: readonly string[]): boolean {
   return held.size === 0 || (wanted.length > 0 && wanted.every((name) => held.has(name)));
 }

@@ -10,7 +10,7 @@ import {
   NAMESPACE,
   put,
   remove,
-  SetClock,
+  ManualClock,
   storeWith,
 } from '#engine/auth/service-accounts/stored-objects.fixture.ts';
 import { reviewWith } from '#engine/auth/tokens.ts';
@@ -20,11 +20,11 @@ import { timestamp } from '#lib/clock.ts';
 const key = newSigningKey();
 const SECRET_TOKEN = signToken(
   key,
-  encodeClaims({ sort: 'secret', namespace: NAMESPACE, account: ACCOUNT, secretName: 'kept' }),
+  encodeClaims({ type: 'secret', namespace: NAMESPACE, account: ACCOUNT, secretName: 'kept' }),
 );
 
 async function setUp() {
-  const clock = new SetClock();
+  const clock = new ManualClock();
   const store = await storeWith(
     ['serviceaccounts', aStoredObject('ServiceAccount', 'robot')],
     ['pods', aStoredObject('Pod', 'p')],
@@ -51,7 +51,7 @@ function aTokenSecret(token: string, metadata: object = {}) {
 const POD = { pod: { name: 'p', uid: 'uid-p' } };
 const INVALIDATED = 'service account token has been invalidated';
 
-const deletedAfter = (clock: SetClock, ms: number) => ({ deletionTimestamp: timestamp(clock.now() + ms) });
+const deletedAfter = (clock: ManualClock, ms: number) => ({ deletionTimestamp: timestamp(clock.now() + ms) });
 const recreate = (store: Store, plural: string, kind: string, name: string) =>
   put(store, plural, aStoredObject(kind, name, { metadata: { uid: 'uid-new' } }));
 

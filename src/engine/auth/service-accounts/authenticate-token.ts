@@ -39,8 +39,8 @@ interface VerifiedToken {
 
 const MAX_REMEMBERED = 4096;
 const MAX_REMEMBERED_LENGTH = 8 * 1024 * 1024;
-/** The clock may be set back slightly after a token was issued. */
-const SET_BACK_SECONDS = 60;
+/** Tolerates a clock that was set back slightly after a token was issued. */
+const CLOCK_SKEW_SECONDS = 60;
 
 const INVALIDATED = 'service account token has been invalidated';
 
@@ -66,7 +66,7 @@ export function serviceAccountTokens({ store, clock, key }: ServiceAccountTokenP
     const found = verifyToken(token);
     if (found === undefined || 'refused' in found) return found;
     const { claims, user, digest } = found;
-    const tokenAudiences = claims.sort === 'issued' ? claims.audiences : API_AUDIENCES;
+    const tokenAudiences = claims.type === 'issued' ? claims.audiences : API_AUDIENCES;
     const shared = sharedAudiences(tokenAudiences, audiences);
     if (shared.length === 0) {
       return {
@@ -75,7 +75,7 @@ export function serviceAccountTokens({ store, clock, key }: ServiceAccountTokenP
     }
     const now = clock.now();
     const refused =
-      claims.sort === 'issued' ? checkIssued(store, claims, now) : checkSecret(store, claims, digest, now);
+      claims.type === 'issued' ? checkIssued(store, claims, now) : checkSecret(store, claims, digest, now);
     return refused === undefined ? { user, audiences: shared } : { refused };
   }
 
@@ -88,14 +88,14 @@ export function serviceAccountTokens({ store, clock, key }: ServiceAccountTokenP
 
 function userOf(claims: Claims): UserInfo {
   const { namespace, account } = claims;
-  return serviceAccountUser(namespace, account, claims.sort === 'issued' ? claims : {});
+  return serviceAccountUser(namespace, account, claims.type === 'issued' ? claims : {});
 }
 
 /** Returns why the token is invalid, or undefined if it is valid. */
 function checkIssued(store: Store, claims: IssuedClaims, nowMs: number): string | undefined {
   const { namespace, account, pod, secret, node } = claims;
   if (claims.expiresAt * 1000 <= nowMs) return 'service account token has expired';
-  if ((claims.issuedAt - SET_BACK_SECONDS) * 1000 > nowMs) return 'service account token is not valid yet';
+  if ((claims.issuedAt - CLOCK_SKEW_SECONDS) * 1000 > nowMs) return 'service account token is not valid yet';
   return (
     checkAccount(store, namespace, account, nowMs) ??
     (secret && checkBoundObject(store, ['secrets', `${namespace}/${secret.name}`], secret, nowMs)) ??

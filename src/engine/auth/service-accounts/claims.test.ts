@@ -5,7 +5,7 @@ import { decodeClaims, encodeClaims, type Claims, type IssuedClaims } from '#eng
 const account = { name: 'robot', uid: 'u1' };
 
 const issued = (more: Partial<IssuedClaims> = {}): IssuedClaims => ({
-  sort: 'issued',
+  type: 'issued',
   namespace: 'ns',
   account,
   audiences: ['a', 'b'],
@@ -63,7 +63,7 @@ const encodings: Record<string, { claims: Claims; want: Record<string, unknown> 
     },
   },
   'a token in a secret': {
-    claims: { sort: 'secret', namespace: 'ns', account, secretName: 's' },
+    claims: { type: 'secret', namespace: 'ns', account, secretName: 's' },
     want: {
       iss: 'kubernetes/serviceaccount',
       'kubernetes.io/serviceaccount/namespace': 'ns',
@@ -92,7 +92,7 @@ function plain(value: unknown): unknown {
 
 const good = encodeClaims(issued());
 const kubernetes = { namespace: 'ns', serviceaccount: account };
-const legacy = encodeClaims({ sort: 'secret', namespace: 'ns', account, secretName: 's' });
+const legacy = encodeClaims({ type: 'secret', namespace: 'ns', account, secretName: 's' });
 
 const foreign: Record<string, unknown> = {
   'no object': [good],

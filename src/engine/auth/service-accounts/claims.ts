@@ -17,14 +17,14 @@ export const API_AUDIENCES: readonly string[] = [ISSUER];
 export const POD_TOKEN_SECONDS = 60 * 60 + 7;
 
 export interface IssuedClaims {
-  readonly sort: 'issued';
+  readonly type: 'issued';
   readonly namespace: string;
   readonly account: Reference;
   readonly audiences: readonly string[];
   /** Seconds since the epoch, like all times here. */
   readonly issuedAt: number;
   readonly expiresAt: number;
-  /** The lifetime that the client requested; it gets more, for clients that do not read their token again. */
+  /** The lifetime that the client requested. The token is valid for longer, for clients that do not read it again. */
   readonly warnAfter?: number | undefined;
   readonly id: string;
   readonly pod?: Reference | undefined;
@@ -34,7 +34,7 @@ export interface IssuedClaims {
 }
 
 export interface SecretClaims {
-  readonly sort: 'secret';
+  readonly type: 'secret';
   readonly namespace: string;
   readonly account: Reference;
   readonly secretName: string;
@@ -47,7 +47,7 @@ const LEGACY = 'kubernetes.io/serviceaccount/';
 export function encodeClaims(claims: Claims): Record<string, unknown> {
   const { namespace, account } = claims;
   const sub = serviceAccountName(namespace, account.name);
-  if (claims.sort === 'secret') {
+  if (claims.type === 'secret') {
     return {
       iss: SECRET_ISSUER,
       [`${LEGACY}namespace`]: namespace,
@@ -92,7 +92,7 @@ function decodeSecret(payload: Record<string, unknown>): SecretClaims | undefine
   const secretName = text('secret.name');
   if (secretName === '') return undefined;
   const account = { name: text('service-account.name'), uid: text('service-account.uid') };
-  return { sort: 'secret', namespace: text('namespace'), account, secretName };
+  return { type: 'secret', namespace: text('namespace'), account, secretName };
 }
 
 function decodeIssued(payload: Record<string, unknown>): IssuedClaims | undefined {
@@ -103,7 +103,7 @@ function decodeIssued(payload: Record<string, unknown>): IssuedClaims | undefine
   const account = referenceOf(kubernetes['serviceaccount']);
   if (account === undefined) return undefined;
   return {
-    sort: 'issued',
+    type: 'issued',
     namespace: textOf(kubernetes['namespace']),
     account,
     audiences: aud.filter((audience) => typeof audience === 'string'),

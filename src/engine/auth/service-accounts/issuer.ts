@@ -21,7 +21,7 @@ export function issueToken(key: SigningKey, spec: TokenRequestSpec, nowMs: numbe
   const warnAfter = warnAfterSeconds === undefined ? undefined : issuedAt + warnAfterSeconds;
   const id = newUid();
   const claims: Claims = {
-    sort: 'issued',
+    type: 'issued',
     ...about,
     issuedAt,
     expiresAt: issuedAt + lifetimeSeconds,

@@ -1,4 +1,4 @@
-/** The OpenID Connect discovery documents by which others verify our service account tokens, as in kube-apiserver. */
+/** The OpenID Connect discovery documents by which other servers verify our service account tokens, as in kube-apiserver. */
 import { ISSUER } from '#engine/auth/service-accounts/claims.ts';
 import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { JSON_TYPE } from '#engine/codec.ts';

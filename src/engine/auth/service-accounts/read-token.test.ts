@@ -8,7 +8,7 @@ import { newSigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 
 const key = newSigningKey();
 const payload = encodeClaims({
-  sort: 'issued',
+  type: 'issued',
   namespace: 'ns',
   account: { name: 'robot', uid: 'u1' },
   audiences: ['a'],

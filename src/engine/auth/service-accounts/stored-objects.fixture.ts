@@ -43,8 +43,8 @@ function idOf(plural: string, name: string): string {
   return CLUSTER_SCOPED.has(plural) ? name : `${NAMESPACE}/${name}`;
 }
 
-/** A clock that a test moves; timers fire on demand. */
-export class SetClock implements Clock {
+/** A clock that a test sets; timers fire on demand. */
+export class ManualClock implements Clock {
   #nowMs = 1_900_000_000_000;
   readonly #timers = new Set<() => void>();
 

@@ -14,15 +14,15 @@ import type { OwnerReference, Stored } from '#kube/meta.ts';
 import { EMPTY_PLAN, type DeleteChange, type Plan } from '#runtime/plan.ts';
 
 export type OwnerState =
-  /** It exists and does not wait for this object to be deleted. */
+  /** The owner exists and does not wait for this object to be deleted. */
   | 'solid'
-  /** It is in foreground deletion and waits for its dependents. */
+  /** The owner is in foreground deletion and waits for its dependents. */
   | 'waiting'
   /** The API has no object with this name, or one with another uid. */
   | 'absent'
-  /** The kind is not served, so its state is unknown. */
+  /** The owner's kind is not served, so its state is unknown. */
   | 'unserved'
-  /** Its kind is namespaced, but the dependent is cluster-scoped. */
+  /** The owner's kind is namespaced, but the dependent is cluster-scoped. */
   | 'invalid';
 
 export interface OwnerObservation {

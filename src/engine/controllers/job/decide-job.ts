@@ -29,7 +29,11 @@ export function decideJob(world: JobWorld): Plan {
   const pods = ending === undefined ? decidePods(world, tally, replaced) : NO_PODS;
   const toDelete = ending === undefined ? [] : tally.active.slice(0, MAX_PODS);
   const kept = new Set(replaced.values());
-  const { release: released, uncounted } = decideTracking(world, tally, { ending, kept, deleted: new Set(toDelete) });
+  const { release: released, uncounted } = decideTracking(world, tally, {
+    ending,
+    keptForRetry: kept,
+    deleted: new Set(toDelete),
+  });
   const { status, events } = decideStatus(world, { tally, ending, uncounted });
   const waitMs = ending === undefined ? Math.min(deadlineMs(world), pods.waitMs ?? Infinity) : Infinity;
   return {

@@ -20,7 +20,7 @@ export interface Tracking {
 export interface TrackingParts {
   readonly ending: JobEnding | undefined;
   /** Failed pods whose index is to be tried again. They are kept until the new pod has their failure count. */
-  readonly kept: ReadonlySet<EnginePod>;
+  readonly keptForRetry: ReadonlySet<EnginePod>;
   /** Active pods of a Job that ends. The same plan deletes them. */
   readonly deleted: ReadonlySet<EnginePod>;
 }
@@ -46,10 +46,10 @@ export function decideTracking(world: JobWorld, tally: Tally, parts: TrackingPar
   return { release, uncounted: { succeeded: [...succeeded], failed: [...failed] } };
 }
 
-function mayRelease({ job }: JobWorld, pod: EnginePod, { ending, kept, deleted }: TrackingParts): boolean {
+function mayRelease({ job }: JobWorld, pod: EnginePod, { ending, keptForRetry, deleted }: TrackingParts): boolean {
   if (job.metadata.deletionTimestamp !== undefined || hasSucceeded(pod)) return true;
   const failed = hasFailed(pod, job.spec);
   // Active pods lose their finalizer only if they are being deleted. A later plan deletes the others.
   if (ending !== undefined) return failed || deleted.has(pod) || pod.metadata.deletionTimestamp !== undefined;
-  return failed && !kept.has(pod);
+  return failed && !keptForRetry.has(pod);
 }

@@ -196,7 +196,7 @@ describe('the default class', () => {
     ];
     assert.equal(defaultClassOf(classes)?.metadata.name, 'a');
   });
-  it('is none where none says so', () => {
+  it('is undefined if no class has the annotation with value true', () => {
     assert.equal(
       defaultClassOf([createdAt('a', 'x', { ...isDefault, [Object.keys(isDefault)[0]!]: 'yes' })]),
       undefined,

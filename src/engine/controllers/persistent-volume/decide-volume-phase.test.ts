@@ -76,7 +76,7 @@ describe('a volume', () => {
   }
 });
 
-describe('protection', () => {
+describe('the protection finalizer', () => {
   const finalizer = 'kubernetes.io/pv-protection';
   const bodies = (meta: ObjectMeta, used = false) => {
     const object = aVolume('a', { meta });
@@ -84,12 +84,12 @@ describe('protection', () => {
     return changes.map((change) => (change.do === 'patch' ? change.patch.body : change.do));
   };
   const deleting = { deletionTimestamp: NOW, finalizers: ['other', finalizer] };
-  it('is given to what has none', () => {
+  it('is added to an object without it', () => {
     assert.deepEqual(bodies({ finalizers: ['other'] }), [{ metadata: { finalizers: [finalizer] } }]);
     assert.deepEqual(bodies({ finalizers: [finalizer] }), []);
   });
-  it('holds what is used', () => assert.deepEqual(bodies(deleting, true), []));
-  it('lets go of what is not', () => {
+  it('is kept on a used object under deletion', () => assert.deepEqual(bodies(deleting, true), []));
+  it('is removed from an unused object under deletion', () => {
     const path = '/metadata/finalizers/1';
     assert.deepEqual(bodies(deleting), [
       [
@@ -98,5 +98,5 @@ describe('protection', () => {
       ],
     ]);
   });
-  it('is not given to what is to go', () => assert.deepEqual(bodies({ deletionTimestamp: NOW }), []));
+  it('is not added to an object under deletion', () => assert.deepEqual(bodies({ deletionTimestamp: NOW }), []));
 });

@@ -2,7 +2,7 @@
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
 import { checkConfigKey, MAX_DATA_BYTES } from '#engine/registry/kinds/shared/formats.ts';
-import { checkFrozen } from '#engine/registry/kinds/shared/frozen.ts';
+import { checkImmutableData } from '#engine/registry/kinds/shared/immutable-data.ts';
 import { type FieldError, invalidValue, tooLong } from '#kube/field-error.ts';
 import { bool, bytes, map, obj, str } from '#kube/schema-dsl.ts';
 
@@ -44,5 +44,5 @@ export const configMaps = defineKind({
     if (size > MAX_DATA_BYTES) errors.push(tooLong('[]', MAX_DATA_BYTES));
     return errors;
   },
-  validateUpdate: (object, old) => checkFrozen(object, old, ['data', 'binaryData']),
+  validateUpdate: (object, old) => checkImmutableData(object, old, ['data', 'binaryData']),
 });

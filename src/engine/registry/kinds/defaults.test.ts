@@ -195,8 +195,8 @@ test("a namespace's finalizers survive an update and block its deletion", () => 
   const next = anObject(namespaces, { spec: { finalizers: [] } });
   namespaces.strategy.prepareForUpdate?.(next, old);
   assert.deepEqual(next['spec'], { finalizers: ['kubernetes'] });
-  assert.equal(namespaces.strategy.heldBack?.(next), true);
-  assert.equal(namespaces.strategy.heldBack?.({ ...next, spec: { finalizers: [] } }), false);
+  assert.equal(namespaces.strategy.hasDeletionBlocker?.(next), true);
+  assert.equal(namespaces.strategy.hasDeletionBlocker?.({ ...next, spec: { finalizers: [] } }), false);
   namespaces.strategy.beginDeletion?.(next);
   assert.deepEqual(next['status'], { phase: 'Terminating' });
 });

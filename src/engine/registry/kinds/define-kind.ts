@@ -25,7 +25,7 @@ export interface KindDefinition<S extends Schema> extends Partial<
   Pick<
     Resource,
     | 'needsRevision'
-    | 'asked'
+    | 'isReview'
     | 'shortNames'
     | 'categories'
     | 'verbs'
@@ -59,7 +59,7 @@ export interface KindDefinition<S extends Schema> extends Partial<
   warnings?(object: ObjectOf<S>): string[];
   graceSeconds?(object: ObjectOf<S>, requested: number | undefined): number;
   beginDeletion?(object: ObjectOf<S>): void;
-  heldBack?(object: ObjectOf<S>): boolean;
+  hasDeletionBlocker?(object: ObjectOf<S>): boolean;
   /** True if a new object keeps the status of the request (Node). Otherwise it starts with an empty status. */
   readonly keepsSentStatus?: boolean;
 }
@@ -88,7 +88,7 @@ export function defineKind<S extends Schema>(definition: KindDefinition<S>): Res
     builtIn: true,
     strategy: strategyOf(definition),
     ...(definition.needsRevision === true ? { needsRevision: true } : {}),
-    ...(definition.asked === true ? { asked: true } : {}),
+    ...(definition.isReview === true ? { isReview: true } : {}),
     ...(definition.extraSubresources === undefined ? {} : { extraSubresources: definition.extraSubresources }),
   };
 }
@@ -101,7 +101,8 @@ type Hooks = Strategy & {
 };
 
 function strategyOf(hooks: Hooks): Strategy {
-  const { schema, defaults, validate, validateUpdate, warnings, graceSeconds, beginDeletion, heldBack } = hooks;
+  const { schema, defaults, validate, validateUpdate, warnings, graceSeconds, beginDeletion, hasDeletionBlocker } =
+    hooks;
   const clearStatus = hooks.status === true && hooks.keepsSentStatus !== true ? statusReset(schema) : undefined;
   const beforeCreate = sequence(clearStatus, defaults, hooks.prepareForCreate);
   const beforeUpdate = sequence<[old: KubeObject]>(defaults, hooks.prepareForUpdate);
@@ -116,7 +117,7 @@ function strategyOf(hooks: Hooks): Strategy {
     ...(warnings && { warnings }),
     ...(graceSeconds && { graceSeconds }),
     ...(beginDeletion && { beginDeletion }),
-    ...(heldBack && { heldBack }),
+    ...(hasDeletionBlocker && { hasDeletionBlocker }),
   };
 }
 

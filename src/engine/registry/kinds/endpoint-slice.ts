@@ -52,8 +52,11 @@ export const endpointSlices = defineKind({
   schema: endpointSlice,
   columns: [
     { name: 'AddressType', value: ({ addressType }) => addressType },
-    { name: 'Ports', value: ({ ports = [] }) => shown(ports.map(({ port }) => String(port ?? '*'))) },
-    { name: 'Endpoints', value: ({ endpoints }) => shown((endpoints ?? []).flatMap(({ addresses }) => addresses)) },
+    { name: 'Ports', value: ({ ports = [] }) => formatList(ports.map(({ port }) => String(port ?? '*'))) },
+    {
+      name: 'Endpoints',
+      value: ({ endpoints }) => formatList((endpoints ?? []).flatMap(({ addresses }) => addresses)),
+    },
     age,
   ],
   defaults({ ports }) {
@@ -67,7 +70,7 @@ export const endpointSlices = defineKind({
 });
 
 /** Formats values like kubectl, which truncates long lists. */
-function shown(values: readonly string[]): string {
+function formatList(values: readonly string[]): string {
   if (values.length === 0) return NONE_TEXT;
   const more = values.length - MAX_SHOWN;
   return values.slice(0, MAX_SHOWN).join(',') + (more > 0 ? ` + ${more} more...` : '');

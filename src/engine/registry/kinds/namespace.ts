@@ -55,7 +55,7 @@ export const namespaces = defineKind({
   beginDeletion(object) {
     object.status = { ...object.status, phase: 'Terminating' };
   },
-  heldBack: ({ spec }) => (spec?.finalizers?.length ?? 0) > 0,
+  hasDeletionBlocker: ({ spec }) => (spec?.finalizers?.length ?? 0) > 0,
   validate: ({ spec }) => (spec?.finalizers ?? []).flatMap(checkFinalizer),
 });
 

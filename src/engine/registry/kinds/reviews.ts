@@ -72,7 +72,7 @@ const subjectAccess = obj(
   { required: ['spec'] },
 );
 
-const common = { namespaced: false, verbs: ['create'], columns: [], asked: true } as const;
+const common = { namespaced: false, verbs: ['create'], columns: [], isReview: true } as const;
 
 export const reviewResources: readonly Resource[] = [
   defineKind({

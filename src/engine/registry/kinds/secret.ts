@@ -2,7 +2,7 @@
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
 import { checkConfigKey, checkImmutableValue, MAX_DATA_BYTES } from '#engine/registry/kinds/shared/formats.ts';
-import { checkFrozen } from '#engine/registry/kinds/shared/frozen.ts';
+import { checkImmutableData } from '#engine/registry/kinds/shared/immutable-data.ts';
 import { type FieldError, invalidValue, requiredValue, tooLong } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
 import { bool, bytes, map, obj, str } from '#kube/schema-dsl.ts';
@@ -48,7 +48,7 @@ export const secrets = defineKind({
   },
   validateUpdate: (object, old) => [
     ...checkImmutableValue('type', object.type, old.type),
-    ...checkFrozen(object, old, ['data']),
+    ...checkImmutableData(object, old, ['data']),
   ],
 });
 

@@ -34,7 +34,7 @@ function anyOfCheck(alternatives: readonly Check[]): Check | undefined {
   return (value, report) => {
     const failures: AlternativeResult[] = [];
     for (const check of alternatives) {
-      const outcome = report.apart(() => check(value, report));
+      const outcome = report.runSeparately(() => check(value, report));
       if (outcome.errors.length === 0) return;
       failures.push(outcome);
     }
@@ -46,7 +46,7 @@ function anyOfCheck(alternatives: readonly Check[]): Check | undefined {
 function oneOfCheck(alternatives: readonly Check[]): Check | undefined {
   if (alternatives.length === 0) return undefined;
   return (value, report) => {
-    const outcomes = alternatives.map((check) => report.apart(() => check(value, report)));
+    const outcomes = alternatives.map((check) => report.runSeparately(() => check(value, report)));
     const valid = outcomes.filter(({ errors }) => errors.length === 0).length;
     if (valid === 1) return;
     const found = valid === 0 ? 'Found none valid' : `Found ${valid} valid alternatives`;
@@ -58,7 +58,7 @@ function oneOfCheck(alternatives: readonly Check[]): Check | undefined {
 function allOfCheck(parts: readonly Check[]): Check | undefined {
   if (parts.length === 0) return undefined;
   return (value, report) => {
-    const outcomes = parts.map((check) => report.apart(() => check(value, report)));
+    const outcomes = parts.map((check) => report.runSeparately(() => check(value, report)));
     const failures = outcomes.filter(({ errors }) => errors.length > 0);
     if (failures.length === 0) return;
     for (const { errors } of failures) report.addAll(errors);
@@ -69,7 +69,7 @@ function allOfCheck(parts: readonly Check[]): Check | undefined {
 
 function notCheck(check: Check): Check {
   return (value, report) => {
-    const { errors } = report.apart(() => check(value, report));
+    const { errors } = report.runSeparately(() => check(value, report));
     if (errors.length === 0) report.general(`${quotedPath(report)} must not validate the schema (not)`);
   };
 }

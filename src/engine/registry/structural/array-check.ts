@@ -58,16 +58,17 @@ function uniqueCheck(schema: Schema): Check<unknown[]> | undefined {
 function mapListCheck(names: readonly string[]): Check<unknown[]> {
   const [name = ''] = names;
   // A single key, the usual case, is compared directly.
-  const keyed = names.length === 1 ? (item: unknown) => ownField(item, name) : (item: unknown) => keyOf(item, names);
+  const keyOfItem =
+    names.length === 1 ? (item: unknown) => ownField(item, name) : (item: unknown) => keyOf(item, names);
   return (list, report) => {
-    const stranger = list.findIndex((item) => item !== null && !isRecord(item));
-    if (stranger >= 0) {
+    const otherTypeIndex = list.findIndex((item) => item !== null && !isRecord(item));
+    if (otherTypeIndex >= 0) {
       const detail = 'must be an object for an array of list-type map';
-      report.addOfList(invalidValue(`${report.path()}[${stranger}]`, list[stranger], detail));
+      report.addOfList(invalidValue(`${report.path()}[${otherTypeIndex}]`, list[otherTypeIndex], detail));
       return;
     }
     if (list.length < 2) return;
-    for (const index of findRepeated(list.map(keyed))) duplicate(report, index, keyOf(list[index], names));
+    for (const index of findRepeated(list.map(keyOfItem))) duplicate(report, index, keyOf(list[index], names));
   };
 }
 

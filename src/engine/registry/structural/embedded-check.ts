@@ -21,12 +21,12 @@ export const embeddedCheck: Check<Fields> = (object, report) => {
     ['kind', findKindError],
   ] as const) {
     const value = object[name];
-    if (!Object.hasOwn(object, name)) report.addFirm(requiredValue(at(name), 'must not be empty'));
-    else if (typeof value !== 'string') report.addFirm(invalidValue(at(name), value, 'must be a string'));
-    else if (value === '') report.addFirm(invalidValue(at(name), value, 'must not be empty'));
+    if (!Object.hasOwn(object, name)) report.addEvenIfUnchanged(requiredValue(at(name), 'must not be empty'));
+    else if (typeof value !== 'string') report.addEvenIfUnchanged(invalidValue(at(name), value, 'must be a string'));
+    else if (value === '') report.addEvenIfUnchanged(invalidValue(at(name), value, 'must not be empty'));
     else {
       const why = findError(value);
-      if (why !== undefined) report.addFirm(invalidValue(at(name), value, why));
+      if (why !== undefined) report.addEvenIfUnchanged(invalidValue(at(name), value, why));
     }
   }
   if (Object.hasOwn(object, 'metadata')) checkMetadata(object['metadata'], at('metadata'), report);
@@ -45,12 +45,12 @@ function checkMetadata(metadata: unknown, path: string, report: ValidationReport
   if (!isRecord(metadata)) {
     const got = Array.isArray(metadata) ? 'array' : typeof metadata === 'boolean' ? 'bool' : typeof metadata;
     const why = `json: cannot unmarshal ${got} into Go value of type v1.ObjectMeta`;
-    if (metadata !== null) report.addFirm(invalidValue(path, metadata, why));
+    if (metadata !== null) report.addEvenIfUnchanged(invalidValue(path, metadata, why));
     return;
   }
   if (!decodes(metadata)) {
     const why = decodeTypeError({ ...metadata, kind: 'ObjectMeta' }, { schema: metadataSchema, decodes });
-    report.addFirm(invalidValue(path, metadata, why ?? 'is malformed'));
+    report.addEvenIfUnchanged(invalidValue(path, metadata, why ?? 'is malformed'));
     return;
   }
   // The object may be a template or get a name later.
@@ -58,6 +58,6 @@ function checkMetadata(metadata: unknown, path: string, report: ValidationReport
   if (named.name === '') named.name = 'fakename';
   const rules = { namespaced: Boolean(named.namespace), nameRule: 'path-segment' as const };
   for (const error of validateMetadata({ metadata: named } as KubeObject, rules)) {
-    report.addFirm({ ...error, field: path + error.field.slice('metadata'.length) });
+    report.addEvenIfUnchanged({ ...error, field: path + error.field.slice('metadata'.length) });
   }
 }

@@ -20,7 +20,7 @@ const TYPE_FIELDS: ReadonlySet<string | number> = new Set(['apiVersion', 'kind']
 export class LenientReport extends ValidationReport {
   readonly #root: Correlation;
   readonly #steps: Step[] = [];
-  #apart = 0;
+  #separateDepth = 0;
 
   constructor(root: Correlation) {
     super();
@@ -31,27 +31,27 @@ export class LenientReport extends ValidationReport {
     super.enter(key);
     const last = this.#steps.at(-1);
     const around = last === undefined ? this.#root : last.correlation;
-    const isFree = this.#apart > 0 || (last === undefined && TYPE_FIELDS.has(key));
+    const isFree = this.#separateDepth > 0 || (last === undefined && TYPE_FIELDS.has(key));
     this.#steps.push({ before: this.count, correlation: isFree ? undefined : around?.at(key) });
   }
 
   override leave(): void {
     super.leave();
     const { before, correlation } = this.#steps.pop()!;
-    if (this.count > before && correlation?.isEqual === true) this.forgive(before);
+    if (this.count > before && correlation?.isEqual === true) this.dropForUnchanged(before);
   }
 
-  override apart(check: () => void): { errors: FieldError[]; passed: number } {
-    this.#apart++;
+  override runSeparately(check: () => void): { errors: FieldError[]; passed: number } {
+    this.#separateDepth++;
     try {
-      return super.apart(check);
+      return super.runSeparately(check);
     } finally {
-      this.#apart--;
+      this.#separateDepth--;
     }
   }
 
   override result(): FieldError[] {
-    if (this.count > 0 && this.#root.isEqual) this.forgive(0);
+    if (this.count > 0 && this.#root.isEqual) this.dropForUnchanged(0);
     return super.result();
   }
 }

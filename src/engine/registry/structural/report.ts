@@ -8,7 +8,7 @@ const MAX_ERRORS = 256;
 export class ValidationReport extends Trail {
   #errors: FieldError[] = [];
   /** Errors that also apply to unchanged values. */
-  readonly #firm = new Set<FieldError>();
+  readonly #evenIfUnchanged = new Set<FieldError>();
   readonly #ofLists = new Set<FieldError>();
   /** Progress of the walk: anyOf and oneOf report the alternative that matches best. */
   passed = 0;
@@ -22,19 +22,19 @@ export class ValidationReport extends Trail {
   }
 
   /** Adds an error that applies even if the value is unchanged. */
-  addFirm(error: FieldError): void {
-    this.#firm.add(error);
+  addEvenIfUnchanged(error: FieldError): void {
+    this.#evenIfUnchanged.add(error);
     this.add(error);
   }
 
   /** Adds an error about the uniqueness of the keys or items of a list. */
   addOfList(error: FieldError): void {
     this.#ofLists.add(error);
-    this.addFirm(error);
+    this.addEvenIfUnchanged(error);
   }
 
   isFirm(error: FieldError): boolean {
-    return this.#firm.has(error);
+    return this.#evenIfUnchanged.has(error);
   }
 
   isOfList(error: FieldError): boolean {
@@ -71,7 +71,7 @@ export class ValidationReport extends Trail {
   }
 
   /** Runs `check` separately: returns its errors instead of adding them. */
-  apart(check: () => void): { errors: FieldError[]; passed: number } {
+  runSeparately(check: () => void): { errors: FieldError[]; passed: number } {
     const outer = this.#errors;
     const passedBefore = this.passed;
     this.#errors = [];
@@ -87,8 +87,8 @@ export class ValidationReport extends Trail {
   }
 
   /** Drops the errors since then that do not apply to unchanged values. */
-  forgive(since: number): void {
-    const kept = this.#errors.slice(since).filter((error) => this.#firm.has(error));
+  dropForUnchanged(since: number): void {
+    const kept = this.#errors.slice(since).filter((error) => this.#evenIfUnchanged.has(error));
     this.#errors.splice(since, Infinity, ...kept);
   }
 

@@ -17,7 +17,7 @@ export const DEFAULT_READ_VERBS = ['get', 'list', 'watch'] as const;
 export const DEFAULT_WRITE_VERBS = ['create', 'delete', 'deletecollection', 'patch', 'update'] as const;
 
 const BOOTSTRAPPED = { 'kubernetes.io/bootstrapping': 'rbac-defaults' };
-/** Setting it to "false" keeps an object of ours unchanged. */
+/** The annotation that, set to "false", prevents repairs of a default object. */
 export const AUTOUPDATE = 'rbac.authorization.kubernetes.io/autoupdate';
 
 export const CORE_GROUP = '';

@@ -56,7 +56,7 @@ const VIEW_RULES = [
 ];
 
 const EDIT_RULES = [
-  // Reading secrets allows acting as others, so viewers may not.
+  // A user who can read Secrets can use the tokens in them, so viewers cannot read Secrets.
   resourceRule(DEFAULT_READ_VERBS, CORE_GROUP, 'secrets'),
   resourceRule(['impersonate'], CORE_GROUP, 'serviceaccounts'),
   resourceRule(DEFAULT_WRITE_VERBS, CORE_GROUP, 'pods', 'serviceaccounts', 'services', 'persistentvolumeclaims'),

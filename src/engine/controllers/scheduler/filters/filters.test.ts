@@ -62,7 +62,7 @@ run('cordon', unschedulableFilter, {
 const GPU = { key: 'gpu', value: 'yes', effect: 'NoSchedule' } as const;
 
 run('taints', taintFilter, {
-  none: {},
+  'accepts a node without taints': {},
   'refuses NoSchedule': { node: { taints: [GPU] }, want: 'node(s) had untolerated taint {gpu: yes}' },
   'refuses NoExecute without a value': {
     node: { taints: [{ key: 'down', effect: 'NoExecute' }] },
@@ -73,7 +73,7 @@ run('taints', taintFilter, {
     node: { taints: [GPU] },
     pod: { tolerations: [{ key: 'gpu', value: 'yes' }] },
   },
-  'another value': {
+  'refuses a taint that is tolerated with another value only': {
     node: { taints: [GPU] },
     pod: { tolerations: [{ key: 'gpu', operator: 'Equal', value: 'no' }] },
     want: 'node(s) had untolerated taint {gpu: yes}',
@@ -105,29 +105,48 @@ const expression = (key: string, operator: string, ...values: string[]) => ({
 });
 
 run('node affinity', nodeAffinityFilter, {
-  'nothing asked for': {},
+  'accepts any node for a pod without constraints': {},
   'accepts a node with the label': { pod: { nodeSelector: { disk: 'ssd' } }, node: { labels: { disk: 'ssd' } } },
-  'another value': { pod: { nodeSelector: { disk: 'ssd' } }, node: { labels: { disk: 'hdd' } }, want: AFFINITY },
+  'refuses a node with another value of the label': {
+    pod: { nodeSelector: { disk: 'ssd' } },
+    node: { labels: { disk: 'hdd' } },
+    want: AFFINITY,
+  },
   'refuses a node that lacks one of the labels': {
     pod: { nodeSelector: { disk: 'ssd', zone: 'x' } },
     node: { labels: { disk: 'ssd' } },
     want: AFFINITY,
   },
   'does not treat inherited properties as labels': { pod: { nodeSelector: { constructor: 'x' } }, want: AFFINITY },
-  In: { pod: required(expression('disk', 'In', 'ssd', 'nvme')), node: { labels: { disk: 'nvme' } } },
-  'In, not there': { pod: required(expression('disk', 'In', 'ssd')), want: AFFINITY },
-  'NotIn, not there': { pod: required(expression('disk', 'NotIn', 'hdd')) },
-  'NotIn, there': {
+  'In accepts a listed value': {
+    pod: required(expression('disk', 'In', 'ssd', 'nvme')),
+    node: { labels: { disk: 'nvme' } },
+  },
+  'In refuses a node without the label': { pod: required(expression('disk', 'In', 'ssd')), want: AFFINITY },
+  'NotIn accepts a node without the label': { pod: required(expression('disk', 'NotIn', 'hdd')) },
+  'NotIn refuses a listed value': {
     pod: required(expression('disk', 'NotIn', 'hdd')),
     node: { labels: { disk: 'hdd' } },
     want: AFFINITY,
   },
-  Exists: { pod: required(expression('disk', 'Exists')), node: { labels: { disk: '' } } },
-  DoesNotExist: { pod: required(expression('disk', 'DoesNotExist')), node: { labels: { disk: '' } }, want: AFFINITY },
-  Gt: { pod: required(expression('gen', 'Gt', '6')), node: { labels: { gen: '7' } } },
-  'Gt, equal': { pod: required(expression('gen', 'Gt', '7')), node: { labels: { gen: '7' } }, want: AFFINITY },
-  'Gt, no number': { pod: required(expression('gen', 'Gt', '6')), node: { labels: { gen: 'new' } }, want: AFFINITY },
-  Lt: { pod: required(expression('gen', 'Lt', '8')), node: { labels: { gen: '7' } } },
+  'Exists accepts an empty value': { pod: required(expression('disk', 'Exists')), node: { labels: { disk: '' } } },
+  'DoesNotExist refuses an empty value': {
+    pod: required(expression('disk', 'DoesNotExist')),
+    node: { labels: { disk: '' } },
+    want: AFFINITY,
+  },
+  'Gt accepts a larger number': { pod: required(expression('gen', 'Gt', '6')), node: { labels: { gen: '7' } } },
+  'Gt refuses an equal number': {
+    pod: required(expression('gen', 'Gt', '7')),
+    node: { labels: { gen: '7' } },
+    want: AFFINITY,
+  },
+  'Gt refuses a value that is not a number': {
+    pod: required(expression('gen', 'Gt', '6')),
+    node: { labels: { gen: 'new' } },
+    want: AFFINITY,
+  },
+  'Lt accepts a smaller number': { pod: required(expression('gen', 'Lt', '8')), node: { labels: { gen: '7' } } },
   'accepts a node if one term matches': {
     pod: required(expression('disk', 'In', 'ssd'), expression('gen', 'Exists')),
     node: { labels: { gen: '1' } },
@@ -179,7 +198,7 @@ const on = (name: string, options: PodOptions = {}) => aPod(name, { nodeName: 'a
 const KVM = 'devices.kubevirt.io/kvm';
 
 run('resources', resourceFilter, {
-  'nothing asked for': {},
+  'accepts a pod without requests': {},
   'accepts a request for everything that the node has': { pod: { requests: { cpu: '4', memory: '8Gi' } } },
   'refuses a request for more than the node has': { pod: { requests: { cpu: '4001m' } }, want: 'Insufficient cpu' },
   'considers the requests of other pods': {
@@ -195,7 +214,7 @@ run('resources', resourceFilter, {
     pod: { requests: { cpu: '5', memory: '9Gi' } },
     want: ['Insufficient cpu', 'Insufficient memory'],
   },
-  'ephemeral storage': {
+  'refuses a request for more ephemeral storage than the node has': {
     pod: { requests: { 'ephemeral-storage': '1Gi' } },
     node: { allocatable: { 'ephemeral-storage': '100Mi' } },
     want: 'Insufficient ephemeral-storage',
@@ -203,14 +222,18 @@ run('resources', resourceFilter, {
   'accepts a device that the node has': { pod: { requests: { [KVM]: '1' } }, node: { allocatable: { [KVM]: '1k' } } },
   'refuses a device that the node does not have': { pod: { requests: { [KVM]: '1' } }, want: `Insufficient ${KVM}` },
   'accepts a request for 0 devices': { pod: { requests: { [KVM]: '0' } } },
-  'too many pods': { node: { allocatable: { pods: '1' } }, cluster: { pods: [on('x')] }, want: 'Too many pods' },
+  'refuses a node with the maximum number of pods': {
+    node: { allocatable: { pods: '1' } },
+    cluster: { pods: [on('x')] },
+    want: 'Too many pods',
+  },
   'refuses a node without allocatable pods': { node: { status: { allocatable: {} } }, want: 'Too many pods' },
 });
 
 run('ports', portFilter, {
   'accepts a pod without host ports': { cluster: { pods: [on('x', { hostPort: 80 })] } },
-  free: { pod: { hostPort: 81 }, cluster: { pods: [on('x', { hostPort: 80 })] } },
-  taken: {
+  'accepts a free host port': { pod: { hostPort: 81 }, cluster: { pods: [on('x', { hostPort: 80 })] } },
+  'refuses a host port in use': {
     pod: { hostPort: 80 },
     cluster: { pods: [on('x', { hostPort: 80 })] },
     want: "node(s) didn't have free ports for the requested pod ports",

@@ -43,10 +43,10 @@ function run(name: string, filter: NodeFilter, words: Record<string, string>, ca
 }
 
 const web = { labelSelector: { matchLabels: { app: 'web' } } };
-const near = (...terms: object[]): PodOptions => ({
+const affinity = (...terms: object[]): PodOptions => ({
   affinity: { podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: terms as never } },
 });
-const apart = (...terms: object[]): PodOptions => ({
+const antiAffinity = (...terms: object[]): PodOptions => ({
   affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: terms as never } },
 });
 const BY_NODE = { topologyKey: 'kubernetes.io/hostname' };
@@ -62,77 +62,99 @@ run(
   'pod affinity',
   podAffinityFilter,
   {
-    "node(s) didn't match pod affinity rules": 'far',
-    "node(s) didn't match pod anti-affinity rules": 'near',
-    "node(s) didn't satisfy existing pods anti-affinity rules": 'kept away',
+    "node(s) didn't match pod affinity rules": 'no affinity',
+    "node(s) didn't match pod anti-affinity rules": 'anti-affinity',
+    "node(s) didn't satisfy existing pods anti-affinity rules": 'existing anti-affinity',
   },
   {
-    'nothing asked for': { pod: {}, pods: [on('a')], want: ['a', 'b', 'c'] },
-    'near a pod, by node': { pod: near({ ...web, ...BY_NODE }), pods: [on('a')], want: ['a', 'far', 'far'] },
-    'near a pod, by zone': { pod: near({ ...web, ...BY_ZONE }), pods: [on('a')], want: ['a', 'b', 'far'] },
-    'no pod matches the affinity': { pod: near({ ...web, ...BY_ZONE }), want: ['far', 'far', 'far'] },
-    'the first pod of a group that selects itself': {
-      pod: { ...near({ ...web, ...BY_ZONE }), labels: { app: 'web' } },
+    'accepts all nodes for a pod without affinity': { pod: {}, pods: [on('a')], want: ['a', 'b', 'c'] },
+    'affinity by node accepts the node of the selected pod': {
+      pod: affinity({ ...web, ...BY_NODE }),
+      pods: [on('a')],
+      want: ['a', 'no affinity', 'no affinity'],
+    },
+    'affinity by zone accepts the zone of the selected pod': {
+      pod: affinity({ ...web, ...BY_ZONE }),
+      pods: [on('a')],
+      want: ['a', 'b', 'no affinity'],
+    },
+    'affinity refuses all nodes if it selects no pod': {
+      pod: affinity({ ...web, ...BY_ZONE }),
+      want: ['no affinity', 'no affinity', 'no affinity'],
+    },
+    'affinity accepts all nodes for the first pod of a group that selects itself': {
+      pod: { ...affinity({ ...web, ...BY_ZONE }), labels: { app: 'web' } },
       want: ['a', 'b', 'c'],
     },
     'the first pod of a group still needs the topology label': {
-      pod: { ...near({ ...web, ...BY_ZONE }), labels: { app: 'web' } },
+      pod: { ...affinity({ ...web, ...BY_ZONE }), labels: { app: 'web' } },
       nodes: [aNode('a', zone('x')), aNode('b')],
-      want: ['a', 'far'],
+      want: ['a', 'no affinity'],
     },
     'all terms must select the same pod': {
-      pod: near({ ...web, ...BY_ZONE }, { labelSelector: { matchLabels: { tier: 'db' } }, ...BY_ZONE }),
+      pod: affinity({ ...web, ...BY_ZONE }, { labelSelector: { matchLabels: { tier: 'db' } }, ...BY_ZONE }),
       pods: [on('a'), on('c', { labels: { app: 'web', tier: 'db' } })],
-      want: ['far', 'far', 'c'],
+      want: ['no affinity', 'no affinity', 'c'],
     },
     'pods of another namespace do not count': {
-      pod: near({ ...web, ...BY_ZONE }),
+      pod: affinity({ ...web, ...BY_ZONE }),
       pods: [on('a', { namespace: 'other' })],
-      want: ['far', 'far', 'far'],
+      want: ['no affinity', 'no affinity', 'no affinity'],
     },
     'pods of a named namespace count': {
-      pod: near({ ...web, ...BY_ZONE, namespaces: ['other'] }),
+      pod: affinity({ ...web, ...BY_ZONE, namespaces: ['other'] }),
       pods: [on('a', { namespace: 'other' })],
-      want: ['a', 'b', 'far'],
+      want: ['a', 'b', 'no affinity'],
     },
     'pods of a selected namespace count': {
-      pod: near({ ...web, ...BY_ZONE, namespaceSelector: { matchLabels: { team: 'one' } } }),
+      pod: affinity({ ...web, ...BY_ZONE, namespaceSelector: { matchLabels: { team: 'one' } } }),
       pods: [on('a', { namespace: 'other' }), on('c', { namespace: 'third' })],
       namespaces: { other: { team: 'one' }, third: { team: 'two' } },
-      want: ['a', 'b', 'far'],
+      want: ['a', 'b', 'no affinity'],
     },
     'an empty namespace selector selects all': {
-      pod: near({ ...web, ...BY_ZONE, namespaceSelector: {} }),
+      pod: affinity({ ...web, ...BY_ZONE, namespaceSelector: {} }),
       pods: [on('c', { namespace: 'third' })],
-      want: ['far', 'far', 'c'],
+      want: ['no affinity', 'no affinity', 'c'],
     },
-    'apart from a pod, by node': { pod: apart({ ...web, ...BY_NODE }), pods: [on('a')], want: ['near', 'b', 'c'] },
-    'apart from a pod, by zone': { pod: apart({ ...web, ...BY_ZONE }), pods: [on('a')], want: ['near', 'near', 'c'] },
+    'anti-affinity by node refuses the node of the selected pod': {
+      pod: antiAffinity({ ...web, ...BY_NODE }),
+      pods: [on('a')],
+      want: ['anti-affinity', 'b', 'c'],
+    },
+    'anti-affinity by zone refuses the zone of the selected pod': {
+      pod: antiAffinity({ ...web, ...BY_ZONE }),
+      pods: [on('a')],
+      want: ['anti-affinity', 'anti-affinity', 'c'],
+    },
     'anti-affinity ignores nodes without the topology label': {
-      pod: apart({ ...web, ...BY_ZONE }),
+      pod: antiAffinity({ ...web, ...BY_ZONE }),
       pods: [on('a')],
       nodes: [aNode('a'), aNode('b', zone('x'))],
       want: ['a', 'b'],
     },
     'the anti-affinity of an existing pod excludes a new pod': {
       pod: { labels: { app: 'web' } },
-      pods: [on('a', { labels: { app: 'db' }, ...apart({ ...web, ...BY_ZONE }) })],
-      want: ['kept away', 'kept away', 'c'],
+      pods: [on('a', { labels: { app: 'db' }, ...antiAffinity({ ...web, ...BY_ZONE }) })],
+      want: ['existing anti-affinity', 'existing anti-affinity', 'c'],
     },
     'the anti-affinity of an existing pod ignores pods that it does not select': {
       pod: { labels: { app: 'cache' } },
-      pods: [on('a', { labels: { app: 'db' }, ...apart({ ...web, ...BY_ZONE }) })],
+      pods: [on('a', { labels: { app: 'db' }, ...antiAffinity({ ...web, ...BY_ZONE }) })],
       want: ['a', 'b', 'c'],
     },
     'the anti-affinity of an existing pod ignores other namespaces': {
       pod: { labels: { app: 'web' }, namespace: 'other' },
-      pods: [on('a', { labels: { app: 'db' }, ...apart({ ...web, ...BY_ZONE }) })],
+      pods: [on('a', { labels: { app: 'db' }, ...antiAffinity({ ...web, ...BY_ZONE }) })],
       want: ['a', 'b', 'c'],
     },
-    'matchLabelKeys: only pods of the same version': {
-      pod: { ...apart({ ...web, ...BY_NODE, matchLabelKeys: ['version'] }), labels: { app: 'web', version: '2' } },
+    'matchLabelKeys selects only pods with the same value of the label': {
+      pod: {
+        ...antiAffinity({ ...web, ...BY_NODE, matchLabelKeys: ['version'] }),
+        labels: { app: 'web', version: '2' },
+      },
       pods: [on('a', { labels: { app: 'web', version: '1' } }), on('b', { labels: { app: 'web', version: '2' } })],
-      want: ['a', 'near', 'c'],
+      want: ['a', 'anti-affinity', 'c'],
     },
   },
 );
@@ -153,11 +175,11 @@ run(
     "node(s) didn't match pod topology spread constraints (missing required label)": 'no label',
   },
   {
-    'nothing asked for': { pod: {}, pods: TWO_ON_X, want: ['a', 'b', 'c'] },
-    'an empty cluster': { pod: spread(), want: ['a', 'b', 'c'] },
+    'accepts all nodes for a pod without constraints': { pod: {}, pods: TWO_ON_X, want: ['a', 'b', 'c'] },
+    'accepts all nodes of an empty cluster': { pod: spread(), want: ['a', 'b', 'c'] },
     'accepts nodes within the skew': { pod: spread({ maxSkew: 3 }), pods: TWO_ON_X, want: ['a', 'b', 'c'] },
     'refuses nodes beyond the skew': { pod: spread(), pods: TWO_ON_X, want: ['skewed', 'skewed', 'c'] },
-    'by node': {
+    'a constraint by hostname counts pods per node': {
       pod: spread({ topologyKey: 'kubernetes.io/hostname' }),
       pods: TWO_ON_X,
       want: ['skewed', 'skewed', 'c'],

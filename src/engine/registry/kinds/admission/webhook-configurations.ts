@@ -161,7 +161,7 @@ function checkReviewVersions(field: string, versions: readonly string[]): FieldE
 
 const ONE_OF_TWO = 'exactly one of url or service is required';
 
-/** Also validates conversion webhooks. */
+/** Checks the clientConfig of an admission or conversion webhook. */
 export function checkClientConfig(field: string, { url, service }: Readonly<ClientConfig>): FieldError[] {
   if (service === undefined) {
     return url === undefined ? [requiredValue(field, ONE_OF_TWO)] : checkUrl(`${field}.url`, url);

@@ -87,7 +87,7 @@ export const jobs: Resource = { ...defined, strategy: { ...defined.strategy, def
 
 const BACKOFF_LIMIT = 6;
 
-/** Defaults to one completion. With parallelism only, any success completes the Job. */
+/** Sets the default counts: one completion, unless only parallelism is set. Then any success completes the Job. */
 function defaultCounts(spec: JobSpec): void {
   if (spec.completions === undefined && spec.parallelism === undefined) spec.completions = 1;
   spec.parallelism ??= 1;
@@ -105,7 +105,7 @@ function selectOwnPods({ name = '', uid = '' }: ObjectMeta, spec: JobSpec): void
   spec.selector = { ...selector, matchLabels: { [UID_LABEL]: uid, ...selector?.matchLabels } };
 }
 
-/** A Job without labels gets those of its pods. */
+/** Copies the labels of the pod template to a Job without labels. */
 function labelAsPods(metadata: ObjectMeta, { template }: JobSpec): void {
   const labels = template?.metadata?.labels;
   if (isRecord(labels) && Object.keys(metadata.labels ?? {}).length === 0) metadata.labels = { ...labels };

@@ -112,10 +112,10 @@ test('a gated pod has a condition that explains why it is not scheduled', () => 
 });
 
 const qos: Record<string, [Spec, string]> = {
-  'nothing asked': [{}, 'BestEffort'],
+  'neither requests nor limits': [{}, 'BestEffort'],
   'limits for both': [{ limits: { cpu: '1', memory: '1Gi' } }, 'Guaranteed'],
   'a request below its limit': [{ limits: { cpu: '1', memory: '1Gi' }, requests: { cpu: '500m' } }, 'Burstable'],
-  'one of the two': [{ limits: { memory: '1Gi' } }, 'Burstable'],
+  'a limit for memory only': [{ limits: { memory: '1Gi' } }, 'Burstable'],
   'requests of zero': [{ requests: { cpu: '0' } }, 'BestEffort'],
   'a request of zero below a limit': [
     { limits: { cpu: '1', memory: '1Gi' }, requests: { cpu: '0', memory: '1Gi' } },

@@ -79,7 +79,7 @@ function checkProjection(field: string, { configMap, secret, serviceAccountToken
   return errors;
 }
 
-/** Also checks `local`, which has no type. */
+/** Checks a hostPath source, or a `local` source, which has no type. */
 export function checkHostPath(field: string, { path }: { readonly path: string }): FieldError[] {
   return path === '' ? [requiredValue(`${field}.path`)] : checkNoBackstep(`${field}.path`, path);
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ListOptions, Reader } from '#client/client.ts';
-import { listLeftovers, type LeftoverRange } from '#engine/controllers/leftovers.ts';
+import { listRemainingObjects, type RemainingRange } from '#engine/controllers/remaining-objects.ts';
 import type { Stored } from '#kube/meta.ts';
 
 const PODS = { group: '', version: 'v1', kind: 'Pod', plural: 'pods', namespaced: true };
@@ -14,33 +14,33 @@ const held = (name: string) => pod(name, { deletionTimestamp: 'then', finalizers
 
 /** A reader that returns these pages one after the other, and counts the requests. */
 function paged(...pages: Stored[][]) {
-  let asked = 0;
+  let requests = 0;
   const list = async (_: unknown, { continue: at = '0' }: ListOptions = {}) => {
-    asked++;
+    requests++;
     const next = Number(at) + 1;
     const metadata = { resourceVersion: '1', ...(next < pages.length ? { continue: String(next) } : {}) };
     return { metadata, items: pages[Number(at)] ?? [] };
   };
-  return { reader: { list } as unknown as Reader, asked: () => asked };
+  return { reader: { list } as unknown as Reader, requests: () => requests };
 }
 
 interface Case {
   readonly pages: Stored[][];
-  readonly range?: Partial<LeftoverRange>;
+  readonly range?: Partial<RemainingRange>;
   readonly toDelete: string[];
   readonly count: number;
   readonly complete: boolean;
-  readonly asked: number;
+  readonly requests: number;
 }
 
 const cases: Record<string, Case> = {
-  'finds nothing': { pages: [[]], toDelete: [], count: 0, complete: true, asked: 1 },
+  'finds nothing': { pages: [[]], toDelete: [], count: 0, complete: true, requests: 1 },
   'skips pages of objects under deletion': {
     pages: [[held('a'), held('b')], [held('c')], [held('d'), pod('e')]],
     toDelete: ['e'],
     count: 5,
     complete: true,
-    asked: 3,
+    requests: 3,
   },
   'stops listing when it has as many objects as requested': {
     pages: [[pod('a'), pod('b')], [pod('c')], [pod('d')]],
@@ -48,7 +48,7 @@ const cases: Record<string, Case> = {
     toDelete: ['a', 'b'],
     count: 2,
     complete: false,
-    asked: 1,
+    requests: 1,
   },
   'is not complete if the page contains more objects': {
     pages: [[pod('a'), pod('b')]],
@@ -56,7 +56,7 @@ const cases: Record<string, Case> = {
     toDelete: ['a'],
     count: 2,
     complete: false,
-    asked: 1,
+    requests: 1,
   },
   'starts after the given key, and counts all objects': {
     pages: [[pod('a'), pod('b')], [pod('c')]],
@@ -64,22 +64,25 @@ const cases: Record<string, Case> = {
     toDelete: ['c'],
     count: 3,
     complete: true,
-    asked: 2,
+    requests: 2,
   },
 };
 
 for (const [name, { pages, range, ...want }] of Object.entries(cases)) {
   test(name, async () => {
-    const { reader, asked } = paged(...pages);
+    const { reader, requests } = paged(...pages);
     const { signal } = new AbortController();
-    const { toDelete, count, complete } = await listLeftovers(reader, PODS, { atMost: 100, signal, ...range });
+    const { toDelete, count, complete } = await listRemainingObjects(reader, PODS, { atMost: 100, signal, ...range });
     const names = toDelete.map(({ metadata }) => metadata.name);
-    assert.deepEqual({ toDelete: names, count, complete, asked: asked() }, want);
+    assert.deepEqual({ toDelete: names, count, complete, requests: requests() }, want);
   });
 }
 
 test('counts objects by finalizer, including those under deletion', async () => {
   const { reader } = paged([held('a')], [pod('b', { finalizers: ['example.org/hold', 'example.org/other'] })]);
-  const { finalizers } = await listLeftovers(reader, PODS, { atMost: 100, signal: new AbortController().signal });
+  const { finalizers } = await listRemainingObjects(reader, PODS, {
+    atMost: 100,
+    signal: new AbortController().signal,
+  });
   assert.deepEqual(Object.fromEntries(finalizers), { 'example.org/hold': 2, 'example.org/other': 1 });
 });

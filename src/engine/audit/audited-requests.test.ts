@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AuditRecord } from '#engine/audit/audit-record.ts';
 import { aRecord } from '#engine/audit/testing/a-record.ts';
-import { atLevel, isAudited, isRoutineSystemTraffic } from '#engine/audit/what-is-audited.ts';
+import { filterByLevel, isAudited, isRoutineSystemTraffic } from '#engine/audit/audited-requests.ts';
 
 const audited: Record<string, { verb: string; code: number; isReview?: boolean; want: boolean }> = {
   'a successful write': { verb: 'create', code: 201, want: true },
@@ -67,7 +67,7 @@ for (const [name, { record, want }] of Object.entries(chatter)) {
       ['all-writes', true],
     ] as const) {
       const taken: AuditRecord[] = [];
-      atLevel(level, (one) => taken.push(one))(aRecord(record));
+      filterByLevel(level, (one) => taken.push(one))(aRecord(record));
       assert.equal(taken.length === 1, kept, level);
     }
   });

@@ -7,7 +7,7 @@ import { objectKey } from '#client/object-key.ts';
 import type { ResourceType, Stored } from '#kube/meta.ts';
 
 /** The result of one listing. */
-export interface Leftovers {
+export interface RemainingObjects {
   /** Objects after `after` that are not under deletion, at most `atMost`. */
   readonly toDelete: readonly Stored[];
   /** The number of objects, including those that are under deletion and wait for their finalizers. */
@@ -18,7 +18,7 @@ export interface Leftovers {
   readonly complete: boolean;
 }
 
-export interface LeftoverRange {
+export interface RemainingRange {
   readonly namespace?: string;
   readonly atMost: number;
   /** Only objects after this key, in the order of the API, are returned in `toDelete`. */
@@ -29,7 +29,11 @@ export interface LeftoverRange {
 const PAGE = 500;
 
 /** Lists pages until `toDelete` is full. Objects that are already under deletion do not count towards `atMost`. */
-export async function listLeftovers(reader: Reader, type: ResourceType, range: LeftoverRange): Promise<Leftovers> {
+export async function listRemainingObjects(
+  reader: Reader,
+  type: ResourceType,
+  range: RemainingRange,
+): Promise<RemainingObjects> {
   const { namespace, atMost, after = '', signal } = range;
   const toDelete: Stored[] = [];
   const finalizers = new Map<string, number>();

@@ -1,11 +1,11 @@
-/** Immutable ConfigMaps and Secrets. */
+/** Validates updates of immutable ConfigMaps and Secrets. */
 import { sameValue } from '#engine/registry/kinds/shared/reading.ts';
 import { type FieldError, forbiddenField } from '#kube/field-error.ts';
 
-const FROZEN = 'field is immutable when `immutable` is set';
+const IMMUTABLE_TEXT = 'field is immutable when `immutable` is set';
 
-/** Once `immutable` is set, neither it nor the data may change. */
-export function checkFrozen(
+/** Checks that neither the data nor `immutable` itself changes once `immutable` is set. */
+export function checkImmutableData(
   object: { immutable?: boolean; [field: string]: unknown },
   old: { immutable?: boolean; [field: string]: unknown },
   fields: readonly string[],
@@ -13,6 +13,6 @@ export function checkFrozen(
   if (old.immutable !== true) return [];
   const changed = fields.filter((field) => !sameValue(object[field], old[field]));
   return (object.immutable === true ? changed : ['immutable', ...changed]).map((field) =>
-    forbiddenField(field, FROZEN),
+    forbiddenField(field, IMMUTABLE_TEXT),
   );
 }

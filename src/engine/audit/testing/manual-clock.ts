@@ -1,7 +1,7 @@
 /** A clock that a test advances. */
 import type { Clock } from '#lib/clock.ts';
 
-export class HandClock implements Clock {
+export class ManualClock implements Clock {
   readonly #timers = new Set<{ readonly atMs: number; readonly fn: () => void }>();
   #nowMs = 0;
 

@@ -17,7 +17,7 @@ export function isAudited(verb: string, code: number, isReview: boolean): boolea
 }
 
 /** Returns a sink that drops routine system traffic at level `writes`. */
-export function atLevel(level: Exclude<AuditLevel, 'off'>, sink: AuditSink): AuditSink {
+export function filterByLevel(level: Exclude<AuditLevel, 'off'>, sink: AuditSink): AuditSink {
   if (level === 'all-writes') return sink;
   return (record) => {
     if (!isRoutineSystemTraffic(record)) sink(record);
