@@ -60,7 +60,8 @@ export type SnapshotControllerParts = Omit<SnapshotParts, 'own' | 'offlineCopies
  * copy is in progress, the set is checked again after COPY_RECHECK_MS.
  */
 const READS: DeclaredReads = {
-  name: 'node-snapshot',
+  // The name of earlier versions: metrics and managedFields contain it.
+  name: 'snapshot-keeper',
   followed: [VOLUME_SNAPSHOT_CONTENTS, PERSISTENT_VOLUMES, PODS, VIRTUAL_MACHINE_INSTANCES],
   rechecks: [],
 };

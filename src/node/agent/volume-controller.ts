@@ -69,7 +69,8 @@ export interface VolumeController {
 const BY_CLAIM = 'volumes-of-claim';
 /** Claims are not watched: their growth changes the volume, too. */
 const READS: DeclaredReads = {
-  name: 'node-volume',
+  // The name of earlier versions: metrics and managedFields contain it.
+  name: 'volume-keeper',
   followed: [PERSISTENT_VOLUMES, PODS, VIRTUAL_MACHINE_INSTANCES, PERSISTENT_VOLUME_CLAIMS],
   rechecks: [],
 };
