@@ -3,7 +3,7 @@
  * operator installs it, and webhooks with the same rule. They are installed once and stay. A protected VM is tried in
  * each namespace, because a guard without effect would be the fastest of all.
  */
-import { PROTECTION_LABEL, PROTECTION_POLICY } from '#api/delete-protection.ts';
+import { PROTECTION_LABEL, PROTECTION_POLICY } from '#api/protection/delete-protection.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import type { Client } from '#client/client.ts';
 import { ApiError } from '#kube/api-error.ts';

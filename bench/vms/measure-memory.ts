@@ -4,7 +4,7 @@
  * the CPU.
  */
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
-import { verbPath } from '#cli/verb-path.ts';
+import { verbPath } from '#cli/connection/verb-path.ts';
 import { memoryBytes } from '../proc-files.ts';
 import type { Row } from '../report.ts';
 import { managerMemory, memoryNote, residentBytes, COLLECT_GARBAGE } from './manager-memory.ts';

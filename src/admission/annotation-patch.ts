@@ -1,6 +1,6 @@
 /** Builds the patch that sets and removes annotations of an object under review. */
 import type { PatchOperation } from '#admission/review.ts';
-import { formatPointer } from '#kube/json-pointer.ts';
+import { formatPointer } from '#kube/patches/json-pointer.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 
 /** The value of each annotation after the patch; undefined if it is to be absent. */

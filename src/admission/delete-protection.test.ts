@@ -6,7 +6,7 @@ import { reviewProtectedDelete, type ProtectionLookup } from '#admission/protect
 import { recordProtection } from '#admission/protection-annotations.ts';
 import { aVm } from '#api/validation/testing/valid-objects.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { applyJsonPatch } from '#kube/json-patch.ts';
+import { applyJsonPatch } from '#kube/patches/json-patch.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 
 const LABEL = 'kubevirt.io/vm-delete-protection';

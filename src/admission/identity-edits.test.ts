@@ -2,11 +2,16 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { patchAnnotations } from '#admission/annotation-patch.ts';
 import { recordIdentityEdits } from '#admission/identity-edits.ts';
-import { ACTING_FOR_ANNOTATION, IDENTITY_EDITS_ANNOTATION, MAX_EDITS, readEdits } from '#api/identity-edits.ts';
-import { LEGACY_RULE, legacyUuid } from '#api/legacy-uuid.ts';
+import {
+  ACTING_FOR_ANNOTATION,
+  IDENTITY_EDITS_ANNOTATION,
+  MAX_EDITS,
+  readEdits,
+} from '#api/identity/identity-edits.ts';
+import { LEGACY_RULE, legacyUuid } from '#api/identity/legacy-uuid.ts';
 import { LAST_RESTORE_ANNOTATION } from '#api/names.ts';
 import { accountOf } from '#api/own-accounts.ts';
-import { applyJsonPatch } from '#kube/json-patch.ts';
+import { applyJsonPatch } from '#kube/patches/json-patch.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
 const NOW = '2026-01-02T00:00:00Z';

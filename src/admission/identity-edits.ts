@@ -1,5 +1,5 @@
 /**
- * Records on a VM who changed which identity-relevant part of its template (api/identity-edits.ts). The annotation in
+ * Records on a VM who changed which identity-relevant part of its template (api/identity/identity-edits.ts). The annotation in
  * the request is ignored, so that it can be neither forged nor removed. A write that changes no such part leaves it
  * unchanged.
  */
@@ -13,8 +13,8 @@ import {
   formatEdits,
   readActingFor,
   readEdits,
-} from '#api/identity-edits.ts';
-import { LEGACY_RULE, legacyUuid } from '#api/legacy-uuid.ts';
+} from '#api/identity/identity-edits.ts';
+import { LEGACY_RULE, legacyUuid } from '#api/identity/legacy-uuid.ts';
 import { LAST_RESTORE_ANNOTATION } from '#api/names.ts';
 import { isOwnAccount } from '#api/own-accounts.ts';
 import { deepEqual } from '#kube/deep.ts';

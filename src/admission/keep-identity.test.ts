@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { keepIdentity } from '#admission/keep-identity.ts';
 import { parseReview } from '#admission/review.ts';
 import { aVm } from '#api/validation/testing/valid-objects.ts';
-import { applyJsonPatch } from '#kube/json-patch.ts';
+import { applyJsonPatch } from '#kube/patches/json-patch.ts';
 
 type Domain = Readonly<Record<string, unknown>>;
 

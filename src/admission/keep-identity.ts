@@ -5,7 +5,7 @@
  * operator/objects/firmware-policy.ts refuses those that remove uuid or serial, and empty values in any request.
  */
 import type { ReviewRequest, PatchOperation } from '#admission/review.ts';
-import { formatPointer } from '#kube/json-pointer.ts';
+import { formatPointer } from '#kube/patches/json-pointer.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 
 export interface KeptIdentity {

@@ -9,8 +9,8 @@ import { recordProtection } from '#admission/protection-annotations.ts';
 import type { ReviewRequest, AdmissionDecision, PatchOperation } from '#admission/review.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { MIGRATION_FINALIZER, VMI_FINALIZER, VMI_NAME_LABEL } from '#api/names.ts';
-import { applyJsonPatch } from '#kube/json-patch.ts';
-import { formatPointer } from '#kube/json-pointer.ts';
+import { applyJsonPatch } from '#kube/patches/json-patch.ts';
+import { formatPointer } from '#kube/patches/json-pointer.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 import { labelValueErrors } from '#kube/names.ts';
 

@@ -7,7 +7,7 @@ import type { EvictionStrategy } from '#api/kubevirt/kind.ts';
 import { aVmi, CONFIGURATION } from '#api/validation/testing/valid-objects.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Pod } from '#kube/core-kinds.ts';
-import { applyMergePatch } from '#kube/merge-patch.ts';
+import { applyMergePatch } from '#kube/patches/merge-patch.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 
 const POD = {

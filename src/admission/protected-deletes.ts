@@ -4,11 +4,16 @@
  * from it, the policies alone decide.
  */
 import type { ReviewRequest, AdmissionDecision } from '#admission/review.ts';
-import { claimNamesOf } from '#api/claim-names.ts';
-import { formatProtectedNames } from '#api/delete-protection.ts';
+import { claimNamesOf } from '#api/storage/claim-names.ts';
+import { formatProtectedNames } from '#api/protection/delete-protection.ts';
 import { CLAIM_REPLACERS } from '#api/own-accounts.ts';
-import { isUnownedStateOf } from '#api/persistent-state.ts';
-import { relationOf, describeDeleteRefusal, isGuardedDefinition, type GuardedKind } from '#api/protected-deletes.ts';
+import { isUnownedStateOf } from '#api/storage/persistent-state.ts';
+import {
+  relationOf,
+  describeDeleteRefusal,
+  isGuardedDefinition,
+  type GuardedKind,
+} from '#api/protection/protected-deletes.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type KubeObject, type Stored } from '#kube/meta.ts';

@@ -9,7 +9,7 @@ import {
   PROTECTION_AT_ANNOTATION,
   PROTECTION_BY_ANNOTATION,
   PROTECTION_REASON_ANNOTATION,
-} from '#api/delete-protection.ts';
+} from '#api/protection/delete-protection.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
 /** Returns the annotations about the protection of a VM after the write. */

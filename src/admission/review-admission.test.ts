@@ -6,7 +6,7 @@ import type { PatchOperation } from '#admission/review.ts';
 import type { AdmissionLookup } from '#admission/validate.ts';
 import { aMigration, aRestore, aSnapshot, aVm, aVmi, CONFIGURATION } from '#api/validation/testing/valid-objects.ts';
 import { MIGRATION_FINALIZER, VMI_NAME_LABEL } from '#api/names.ts';
-import { applyJsonPatch } from '#kube/json-patch.ts';
+import { applyJsonPatch } from '#kube/patches/json-patch.ts';
 import { isRecord } from '#kube/meta.ts';
 
 const VM = '/mutate-virtualmachines';

@@ -8,11 +8,11 @@ import { accountOf } from '#api/own-accounts.ts';
 import {
   findMigrationRefusal,
   validateVirtualMachineInstanceMigration,
-} from '#api/validation/validate-virtual-machine-instance-migration.ts';
-import { validateVirtualMachineInstance } from '#api/validation/validate-virtual-machine-instance.ts';
-import { validateVirtualMachineRestore } from '#api/validation/validate-virtual-machine-restore.ts';
-import { validateVirtualMachineSnapshot } from '#api/validation/validate-virtual-machine-snapshot.ts';
-import { validateVirtualMachine, virtualMachineWarnings } from '#api/validation/validate-virtual-machine.ts';
+} from '#api/validation/kinds/validate-virtual-machine-instance-migration.ts';
+import { validateVirtualMachineInstance } from '#api/validation/kinds/validate-virtual-machine-instance.ts';
+import { validateVirtualMachineRestore } from '#api/validation/kinds/validate-virtual-machine-restore.ts';
+import { validateVirtualMachineSnapshot } from '#api/validation/kinds/validate-virtual-machine-snapshot.ts';
+import { validateVirtualMachine, virtualMachineWarnings } from '#api/validation/kinds/validate-virtual-machine.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VirtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';

@@ -2,7 +2,7 @@
  * The host API as values: verbs, codes and message shapes. The node agent serves it (node/host-api/); the device-map
  * controller and `selfsame host` call it. Keys and texts are those of the original hosts (VDSM). Pure.
  */
-import type { DeviceAddress, LearnedDevice, SpecParams } from '#api/learned-device.ts';
+import type { DeviceAddress, LearnedDevice, SpecParams } from '#api/devices/learned-device.ts';
 
 export const HOST_READ_VERBS = ['list', 'getAllVmStats'] as const;
 export const HOST_WRITE_VERBS = [

@@ -1,10 +1,10 @@
 /** Checks every command of virtctl and selfsame: the format of its help, and that its examples parse. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { findArgCountError, isCommand, type Command, type CommandEntry } from '#cli/command.ts';
-import { findCommand } from '#cli/find-command.ts';
-import { parseArgs } from '#cli/flags.ts';
-import { commandHelp } from '#cli/help.ts';
+import { findArgCountError, isCommand, type Command, type CommandEntry } from '#cli/parsing/command.ts';
+import { findCommand } from '#cli/parsing/find-command.ts';
+import { parseArgs } from '#cli/parsing/flags.ts';
+import { commandHelp } from '#cli/parsing/help.ts';
 import { UNSUPPORTED_COMMANDS } from '#cli/unsupported-commands.ts';
 import { commands, sharedFlags } from '#cli/run.ts';
 import { shellWords } from '#cli/testing/shell-words.ts';

@@ -1,13 +1,13 @@
 /** Runs one call of virtctl, from its arguments to its exit code. main.ts owns the process. */
-import { openConnection, type ApiConnection } from '#cli/api-connection.ts';
+import { openConnection, type ApiConnection } from '#cli/connection/api-connection.ts';
 import {
   accessFlags,
   accessArguments,
   findAccess,
   type AccessOptions,
   type AccessSources,
-} from '#cli/cluster-access.ts';
-import { findArgCountError, type CommandContext, type CommandEntry, type Terminal } from '#cli/command.ts';
+} from '#cli/connection/cluster-access.ts';
+import { findArgCountError, type CommandContext, type CommandEntry, type Terminal } from '#cli/parsing/command.ts';
 import { addVolume } from '#cli/commands/addvolume.ts';
 import { completeCommand } from '#cli/commands/complete.ts';
 import { completion } from '#cli/commands/completion.ts';
@@ -40,11 +40,11 @@ import { unprotect } from '#cli/commands/unprotect.ts';
 import { update } from '#cli/commands/update.ts';
 import { version } from '#cli/commands/version.ts';
 import { vnc } from '#cli/commands/vnc.ts';
-import { findCommand } from '#cli/find-command.ts';
-import { CommandError, integerFlag, parseArgs, switchFlag } from '#cli/flags.ts';
-import { commandHelp } from '#cli/help.ts';
+import { findCommand } from '#cli/parsing/find-command.ts';
+import { CommandError, integerFlag, parseArgs, switchFlag } from '#cli/parsing/flags.ts';
+import { commandHelp } from '#cli/parsing/help.ts';
 import { errorMessage } from '#lib/error-message.ts';
-import { clientVersion, renderMismatch, readServerVersion } from '#cli/server-version.ts';
+import { clientVersion, renderMismatch, readServerVersion } from '#cli/connection/server-version.ts';
 import type { Programs } from '#cli/programs.ts';
 import type { Clock } from '#lib/clock.ts';
 import { raceSignal } from '#lib/race-signal.ts';

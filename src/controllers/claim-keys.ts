@@ -1,5 +1,5 @@
 /** Index functions: the keys of the claims to which VMs, instances and volumes refer. Pure. */
-import { claimNamesOf } from '#api/claim-names.ts';
+import { claimNamesOf } from '#api/storage/claim-names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf } from '#client/object-key.ts';

@@ -4,7 +4,7 @@
  */
 import { LineCounter, stringify as stringifyYaml } from 'yaml';
 import { type ApiError, badRequest, tooLarge, unsupportedMediaType } from '#kube/api-error.ts';
-import { findGoJsonError } from '#kube/go-json-error.ts';
+import { findGoJsonError } from '#kube/go/go-json-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
 import { parseYamlDocument, yamlValue } from '#kube/yaml.ts';
 import { NestingError, parseJson } from '#engine/json.ts';

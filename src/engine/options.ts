@@ -8,8 +8,8 @@ import {
   unsupportedValue,
   type FieldError,
 } from '#kube/field-error.ts';
-import { parseFieldSelector, type FieldRequirement } from '#kube/field-selector.ts';
-import { parseLabelSelector, type LabelRequirement } from '#kube/label-selector.ts';
+import { parseFieldSelector, type FieldRequirement } from '#kube/selectors/field-selector.ts';
+import { parseLabelSelector, type LabelRequirement } from '#kube/selectors/label-selector.ts';
 import { isRecord } from '#kube/meta.ts';
 import { bool, int64, list, obj, str } from '#kube/schema-dsl.ts';
 import { MAX_MANAGER_BYTES, findUnprintable } from '#engine/managed-fields/manager-name.ts';

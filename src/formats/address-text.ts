@@ -2,7 +2,7 @@
  * Converts addresses to and from oVirt's text, `{type=pci, slot=0x03, bus=0x00, domain=0x0000, function=0x0}`, with the
  * keys in any order, and to keys for comparison. The maps are libvirt's and are kept unchanged. Pure.
  */
-import type { DeviceAddress } from '#api/learned-device.ts';
+import type { DeviceAddress } from '#api/devices/learned-device.ts';
 
 /** The order of keys since oVirt 4.2; other keys follow in alphabetical order. */
 const ORDER = [

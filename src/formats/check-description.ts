@@ -1,7 +1,7 @@
 /** Checks a description for contradictions and impossible values. Returns all errors at once. Pure. */
 import { DISK_BUSES } from '#api/domain/disk.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
-import { MAX_STATE_ARCHIVE_BYTES } from '#api/snapshot-state.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
+import { MAX_STATE_ARCHIVE_BYTES } from '#api/storage/snapshot-state.ts';
 import { placeKey } from '#formats/address-text.ts';
 import { quoteText, findDuplicates } from '#formats/findings.ts';
 import { nameErrors } from '#kube/names.ts';

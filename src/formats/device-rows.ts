@@ -2,7 +2,7 @@
  * Converts devices of other managers to our rows: with our names for types and devices, and with the ids of our own
  * guests (scsi0, rp3, balloon0), so that the next start finds their addresses. Pure.
  */
-import type { DeviceAddress, LearnedDevice, SpecParams } from '#api/learned-device.ts';
+import type { DeviceAddress, LearnedDevice, SpecParams } from '#api/devices/learned-device.ts';
 
 export interface ForeignDevice {
   readonly type: string;

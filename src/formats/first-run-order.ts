@@ -2,7 +2,7 @@
  * Sorts devices without addresses as oVirt's engine sends them to a host: the first boot disk, the other disks by name,
  * interfaces by MAC address. libvirt keeps this order within each class of devices (ADR 19). Pure.
  */
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import type { DescribedDisk, MachineDescription } from '#formats/machine.ts';
 
 type Devices = Pick<MachineDescription, 'disks' | 'nics' | 'rows'>;

@@ -2,7 +2,7 @@
  * Assigns addresses to imported devices that have none: those that libvirt gave them when the machine ran on libvirt.
  * The import stores them in the identity record, so that the guest has them at its first start. Pure.
  */
-import type { Chipset } from '#api/chipset.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
 import { layOutAsLibvirt, type LayoutOptions } from '#api/libvirt-layout/lay-out.ts';
 import type { Findings } from '#formats/findings.ts';
 import type { MachineDescription } from '#formats/machine.ts';

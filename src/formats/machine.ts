@@ -2,10 +2,10 @@
  * The description of a machine that all readers, writers and API objects of this folder share. Names are valid for
  * Kubernetes, and ids are derived from them. Pure.
  */
-import type { Chipset } from '#api/chipset.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
 import type { DiskBus, DiskCache } from '#api/domain/disk.ts';
 import type { InterfaceModel } from '#api/domain/interface.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 
 export type DiskMedia = 'disk' | 'cdrom' | 'floppy' | 'lun';
 export type FirmwareKind = 'bios' | 'efi' | 'efi-secure';
@@ -51,7 +51,7 @@ export interface DescribedNic {
 export interface DescribedState {
   readonly tpm: boolean;
   readonly efi: boolean;
-  /** The path of its archive (node/volumes/state-archive.ts), relative to the OVF. Absent: the state starts empty. */
+  /** The path of its archive (node/volumes/state/state-archive.ts), relative to the OVF. Absent: the state starts empty. */
   readonly file?: string;
   readonly sizeBytes?: number;
 }

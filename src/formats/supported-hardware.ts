@@ -1,5 +1,5 @@
 /** The buses and models that we support on each chipset, and their replacements. Pure. */
-import type { Chipset } from '#api/chipset.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
 import type { DiskBus } from '#api/domain/disk.ts';
 import type { InterfaceModel } from '#api/domain/interface.ts';
 import type { DiskMedia } from '#formats/machine.ts';

@@ -3,11 +3,11 @@
  * agent names the domain and looks up the objects that a volume refers to. Every call may be repeated after a kill -9 at
  * any point.
  */
-import type { ResumePoint, DiskHeader } from '#api/disk-stream.ts';
+import type { ResumePoint, DiskHeader } from '#api/storage/disk-stream.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { ConfigMap, PersistentVolume, PersistentVolumeClaim, Secret } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import type { SnapshotPlace } from '#api/snapshot-handle.ts';
+import type { SnapshotPlace } from '#api/storage/snapshot-handle.ts';
 import type { DiskSource } from '#node/definition/domain-definition.ts';
 
 /** Returns current objects in the namespace of the instance, or undefined if they do not exist. */

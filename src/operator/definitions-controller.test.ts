@@ -1,7 +1,7 @@
 /** Tests when the annotation of uuid admission is written to the definition of VirtualMachines. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { UUID_ADMISSION_ANNOTATION as SINCE_ANNOTATION, VM_DEFINITION } from '#api/uuid-admission.ts';
+import { UUID_ADMISSION_ANNOTATION as SINCE_ANNOTATION, VM_DEFINITION } from '#api/identity/uuid-admission.ts';
 import type { Stored } from '#kube/meta.ts';
 import { decideDefinition } from '#operator/definitions-controller.ts';
 import type { DesiredObject } from '#operator/desired.ts';

@@ -1,8 +1,8 @@
 /**
  * Maintains the definitions of our kinds, and records in the definition of VirtualMachines since when uuid admission is
- * active (api/uuid-admission.ts). It starts when admission is in place or the kinds are served already.
+ * active (api/identity/uuid-admission.ts). It starts when admission is in place or the kinds are served already.
  */
-import { UUID_ADMISSION_ANNOTATION, uuidAdmissionSince, VM_DEFINITION } from '#api/uuid-admission.ts';
+import { UUID_ADMISSION_ANNOTATION, uuidAdmissionSince, VM_DEFINITION } from '#api/identity/uuid-admission.ts';
 import type { Informer } from '#client/informer.ts';
 import { isTrue } from '#kube/conditions.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';

@@ -1,8 +1,8 @@
 /** Tests which differences are repaired, and with how small a patch. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { applyJsonPatch } from '#kube/json-patch.ts';
-import { applyMergePatch } from '#kube/merge-patch.ts';
+import { applyJsonPatch } from '#kube/patches/json-patch.ts';
+import { applyMergePatch } from '#kube/patches/merge-patch.ts';
 import type { ResourceType, Stored } from '#kube/meta.ts';
 import { desiredObject, idOf, repair, type DesiredObject } from '#operator/desired.ts';
 

@@ -1,7 +1,7 @@
 /** A desired object, and the smallest change that brings the stored object to the desired state. Pure. */
 import { createHash } from 'node:crypto';
 import { deepEqual } from '#kube/deep.ts';
-import { formatPointer } from '#kube/json-pointer.ts';
+import { formatPointer } from '#kube/patches/json-pointer.ts';
 import { apiVersionOf, groupResource, isRecord } from '#kube/meta.ts';
 import type { KubeObject, ObjectMeta, ResourceType, Stored } from '#kube/meta.ts';
 import type { Change, PatchChange } from '#runtime/plan.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { KubeVirt } from '#api/kubevirt/kind.ts';
-import { claimPropertySetsOf, STORAGE_PROFILES } from '#api/storage-profile.ts';
+import { claimPropertySetsOf, STORAGE_PROFILES } from '#api/storage/storage-profile.ts';
 import { STORAGE_CLASSES } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { bootstrapObjects } from '#operator/bootstrap.ts';

@@ -7,7 +7,7 @@
  *
  * Its own account and permissions must exist before (bootstrap.ts).
  */
-import { uuidAdmissionSince, VM_DEFINITION } from '#api/uuid-admission.ts';
+import { uuidAdmissionSince, VM_DEFINITION } from '#api/identity/uuid-admission.ts';
 import { objectKey } from '#client/object-key.ts';
 import type { PresentObjects } from '#operator/desired.ts';
 import { admissionController, waitForAdmission } from '#operator/admission-controller.ts';
@@ -84,7 +84,7 @@ export function waitUntilServed({ informer, signal }: Pick<ControllerParts, 'inf
   return present.waitUntil(() => definitionsEstablished(present), { signal });
 }
 
-/** Resolves to true once it is known since when UUIDs are random (api/uuid-admission.ts), to false on abort. */
+/** Resolves to true once it is known since when UUIDs are random (api/identity/uuid-admission.ts), to false on abort. */
 export function waitForUuidAdmission({
   informer,
   signal,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { KubeVirt } from '#api/kubevirt/kind.ts';
-import { applyMergePatch } from '#kube/merge-patch.ts';
+import { applyMergePatch } from '#kube/patches/merge-patch.ts';
 import type { Stored } from '#kube/meta.ts';
 import { idOf, type PresentObjects } from '#operator/desired.ts';
 import { deleteProtectionPolicies } from '#operator/objects/delete-protection.ts';

@@ -1,8 +1,8 @@
 /** Creates our webhook, which is served in this process or over HTTPS, with its caches and its own account. */
 import { reviewAdmission } from '#admission/review-admission.ts';
 import type { AdmissionLookup } from '#admission/validate.ts';
-import { PROTECTED_SELECTOR } from '#api/delete-protection.ts';
-import { BY_FIRMWARE_UUID, firmwareUuidOf } from '#api/firmware-uuid-index.ts';
+import { PROTECTED_SELECTOR } from '#api/protection/delete-protection.ts';
+import { BY_FIRMWARE_UUID, firmwareUuidOf } from '#api/identity/firmware-uuid-index.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS, type KubeVirt } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';

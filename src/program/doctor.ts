@@ -1,6 +1,6 @@
 /** `selfsame doctor`: prints the findings of src/doctor and writes the support bundle. */
 import { readFileSync } from 'node:fs';
-import { openConnection } from '#cli/api-connection.ts';
+import { openConnection } from '#cli/connection/api-connection.ts';
 import { findKilledTours } from '#cli/tour/own-plane.ts';
 import { findRunningKubeconfig } from '#cli/tour/running-plane.ts';
 import { readKubeconfigFile } from '#client/kubeconfig-file.ts';

@@ -1,6 +1,6 @@
 /** The type of a flag of the program, and parsers of flag values. Pure. */
 import { isIP } from 'node:net';
-import type { Completes } from '#cli/flags.ts';
+import type { Completes } from '#cli/parsing/flags.ts';
 import { nameErrors } from '#kube/names.ts';
 import type { LogLevel } from '#lib/log.ts';
 

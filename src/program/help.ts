@@ -1,7 +1,7 @@
 /** Help texts and completion tree of the selfsame program. Pure. */
 import type { CompletionFlag, CompletionNode } from '#cli/completion/complete-words.ts';
 import { completionExample, SHELLS } from '#cli/completion/completion-script.ts';
-import type { Completes } from '#cli/flags.ts';
+import type { Completes } from '#cli/parsing/flags.ts';
 import type { ProgramFlagTable } from './flag.ts';
 import { variableOf } from './parse-flags.ts';
 

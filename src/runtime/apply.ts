@@ -7,7 +7,7 @@ import { startAttempt } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { conflict, isApiError, isInapplicablePatch, MODIFIED } from '#kube/api-error.ts';
-import { applyJsonPatch } from '#kube/json-patch.ts';
+import { applyJsonPatch } from '#kube/patches/json-patch.ts';
 import { controllerUid, groupResource, isRecord } from '#kube/meta.ts';
 import type { ResourceType, Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
-import { UPLOAD_ANNOTATION, type DiskVerb } from '#api/disk-stream.ts';
+import { PROTECTED_VMS_ANNOTATION } from '#api/protection/delete-protection.ts';
+import { UPLOAD_ANNOTATION, type DiskVerb } from '#api/storage/disk-stream.ts';
 import { VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';

@@ -1,10 +1,10 @@
 /** Decides whether the content of a disk of a VM may be read or replaced now, and which node has it. Pure. */
 import { HOLD_MESSAGES, isFinal, runStrategyOf } from '#api/verbs/decide-verb.ts';
-import { PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
-import { UPLOAD_ANNOTATION, type DiskVerb } from '#api/disk-stream.ts';
+import { PROTECTED_VMS_ANNOTATION } from '#api/protection/delete-protection.ts';
+import { UPLOAD_ANNOTATION, type DiskVerb } from '#api/storage/disk-stream.ts';
 import { KUBEVIRT_GROUP, NODE_TAINT, SCHEDULABLE_LABEL, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
-import { STATE_LABEL, STATE_VOLUME, stateKeyOf } from '#api/persistent-state.ts';
-import { isMarkedAsState } from '#api/snapshot-state.ts';
+import { STATE_LABEL, STATE_VOLUME, stateKeyOf } from '#api/storage/persistent-state.ts';
+import { isMarkedAsState } from '#api/storage/snapshot-state.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { ApiError, badRequest, conflict, notFound } from '#kube/api-error.ts';

@@ -1,5 +1,5 @@
 /** Builds the discovery documents of subresources.kubevirt.io. Pure. */
-import { DISK_VERBS, UPLOAD_VERB } from '#api/disk-stream.ts';
+import { DISK_VERBS, UPLOAD_VERB } from '#api/storage/disk-stream.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import { VERSION } from '#lib/version.ts';
 import { methodOf, RESOURCES, verbsOfResource, VERSIONS, type SubresourceVersion } from '#subresources/route.ts';

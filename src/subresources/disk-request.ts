@@ -2,10 +2,10 @@
  * Finds the node that serves the content of a disk of a VM. If content is written to a claim that waits for its first
  * consumer, this module selects the node for its volume: that of the other disks of the VM, or any usable node.
  */
-import { claimNamesOf } from '#api/claim-names.ts';
-import type { DiskVerb, UPLOAD_VERB } from '#api/disk-stream.ts';
+import { claimNamesOf } from '#api/storage/claim-names.ts';
+import type { DiskVerb, UPLOAD_VERB } from '#api/storage/disk-stream.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
-import { findStateClaim, STATE_VOLUME, stateOwnerOf } from '#api/persistent-state.ts';
+import { findStateClaim, STATE_VOLUME, stateOwnerOf } from '#api/storage/persistent-state.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { delay } from '#client/abort.ts';

@@ -13,7 +13,7 @@ import {
   type SubresourceVerb,
 } from '#api/verbs/decide-verb.ts';
 import type { StateWorld } from '#api/verbs/decide-state.ts';
-import { actingForPatch } from '#api/identity-edits.ts';
+import { actingForPatch } from '#api/identity/identity-edits.ts';
 import { CREATED_BY_LABEL, KUBEVIRT_GROUP } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';

@@ -2,7 +2,7 @@
 import type { SubresourceVerb, VerbOptions } from '#api/verbs/decide-verb.ts';
 import { DEFAULT_UNFREEZE_SECONDS } from '#api/guest-info.ts';
 import { badRequest } from '#kube/api-error.ts';
-import { parseGoDuration } from '#kube/go-duration.ts';
+import { parseGoDuration } from '#kube/go/go-duration.ts';
 import { isRecord } from '#kube/meta.ts';
 import { parseYaml } from '#kube/yaml.ts';
 import { bodyError, wrongTypeError, type Fields } from '#subresources/body-fields.ts';

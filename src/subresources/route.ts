@@ -1,6 +1,6 @@
 /** Parses the paths of subresources.kubevirt.io. Pure. */
 import { VM_VERBS, VMI_VERBS, type SubresourceVerb } from '#api/verbs/decide-verb.ts';
-import { DISK_VERBS, UPLOAD_VERB, type DiskVerb } from '#api/disk-stream.ts';
+import { DISK_VERBS, UPLOAD_VERB, type DiskVerb } from '#api/storage/disk-stream.ts';
 import { AGENT_CERTIFICATES } from '#api/agent-certificate.ts';
 import { GUEST_READS, type GuestRead } from '#api/guest-info.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';

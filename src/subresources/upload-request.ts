@@ -1,8 +1,8 @@
 /** Finds the node that receives the upload of an image to a claim. */
-import { claimNamesOf } from '#api/claim-names.ts';
+import { claimNamesOf } from '#api/storage/claim-names.ts';
 import { isFinal } from '#api/verbs/decide-verb.ts';
-import { UPLOAD_VERB } from '#api/disk-stream.ts';
-import { isMarkedAsState } from '#api/snapshot-state.ts';
+import { UPLOAD_VERB } from '#api/storage/disk-stream.ts';
+import { isMarkedAsState } from '#api/storage/snapshot-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { conflict, type ApiError } from '#kube/api-error.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';

@@ -2,8 +2,8 @@
  * Compares the devices of a restarted guest with those that it had before. The history of the identity record has the
  * changes of each start, with the uid of the instance. Pure.
  */
-import { renderChanges } from '#api/identity-change-text.ts';
-import { devicePartOf } from '#api/identity-changes.ts';
+import { renderChanges } from '#api/identity/identity-change-text.ts';
+import { devicePartOf } from '#api/identity/identity-changes.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Stored } from '#kube/meta.ts';

@@ -14,7 +14,7 @@ import type { EntryState } from '#api/machine-types/plan.ts';
 import type { TypeMeanings } from '#api/machine-types/restart-mark.ts';
 import type { SelectContext } from '#api/machine-types/select-vm.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
-import { checkMachineType } from '#api/validation/machine.ts';
+import { checkMachineType } from '#api/validation/spec/machine.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';

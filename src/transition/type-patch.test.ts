@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { MachineSpec } from '#api/domain/machine.ts';
-import { ACTING_FOR_ANNOTATION } from '#api/identity-edits.ts';
+import { ACTING_FOR_ANNOTATION } from '#api/identity/identity-edits.ts';
 import type { PlanEntry } from '#api/machine-types/plan.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
-import { applyJsonPatch } from '#kube/json-patch.ts';
+import { applyJsonPatch } from '#kube/patches/json-patch.ts';
 import type { Stored } from '#kube/meta.ts';
 import { buildMarkPatch, buildTypePatch } from '#transition/type-patch.ts';
 

@@ -1,6 +1,6 @@
 /** Builds the patches of the Job. Each tests the uid of the VM and the values that it replaces. Pure. */
 import type { JsonPatchOperation } from '#api/verbs/decide-verb.ts';
-import { actingForPatch } from '#api/identity-edits.ts';
+import { actingForPatch } from '#api/identity/identity-edits.ts';
 import type { RestartMark } from '#api/machine-types/restart-mark.ts';
 import type { PlanEntry } from '#api/machine-types/plan.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';

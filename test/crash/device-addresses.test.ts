@@ -6,7 +6,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { DeviceAddress } from '#api/learned-device.ts';
+import type { DeviceAddress } from '#api/devices/learned-device.ts';
 import type { Device } from '#node/definition/domain-definition.ts';
 import { createSeededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
 import type { TestResponse, Loose } from '#test/support/test-api.ts';

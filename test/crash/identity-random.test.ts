@@ -6,8 +6,8 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { legacyUuid } from '#api/legacy-uuid.ts';
-import { deriveMissingUuid } from '#api/uuid-admission.ts';
+import { legacyUuid } from '#api/identity/legacy-uuid.ts';
+import { deriveMissingUuid } from '#api/identity/uuid-admission.ts';
 import { isRestoreFinished } from '#api/virtual-machine-restore/kind.ts';
 import { storePastAdmission, withoutFirmwareUuid } from '#test/support/old-objects.ts';
 import { createSeededRandom, type SeededRandom } from '#test/support/seeded-random.ts';

@@ -8,7 +8,7 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { STATE_CONFLICT } from '#api/state-conflict.ts';
+import { STATE_CONFLICT } from '#api/storage/state-conflict.ts';
 import { FULL_RUN } from '#test/support/full-run.ts';
 import {
   aMigration,

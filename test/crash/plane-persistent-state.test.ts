@@ -1,9 +1,9 @@
 /** The claims that hold the persistent state of VMs, on the whole plane: their class, owner and life. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import { PROTECTION_LABEL } from '#api/delete-protection.ts';
+import { PROTECTION_LABEL } from '#api/protection/delete-protection.ts';
 import { KUBEVIRT_NAME, LOCAL_PROVISIONER, SYSTEM_NAMESPACE } from '#api/names.ts';
-import { STATE_LABEL, STATE_POD_VOLUME, STATE_VOLUME, stateKeyOf } from '#api/persistent-state.ts';
+import { STATE_LABEL, STATE_POD_VOLUME, STATE_VOLUME, stateKeyOf } from '#api/storage/persistent-state.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 

@@ -1,9 +1,9 @@
 /** Snapshots and restores on the whole plane: the spec, the identity and the disks of a VM are restored. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { legacyUuid } from '#api/legacy-uuid.ts';
+import { legacyUuid } from '#api/identity/legacy-uuid.ts';
 import { VOLUME_NODE_ANNOTATION } from '#api/names.ts';
-import { STATE_LABEL } from '#api/persistent-state.ts';
+import { STATE_LABEL } from '#api/storage/persistent-state.ts';
 import { withoutFirmwareUuid } from '#test/support/old-objects.ts';
 import { aRestore, aSnapshot, contentOf, diskText, snapshotTexts, writeDisk } from '#test/support/snapshots.ts';
 import type { Loose } from '#test/support/test-api.ts';

@@ -1,7 +1,7 @@
 /** The marks of delete protection on the real engine: what sets, changes and removes them. The test acts as all other components. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import { PROTECTED_VMS_ANNOTATION, PROTECTION_LABEL } from '#api/delete-protection.ts';
+import { PROTECTED_VMS_ANNOTATION, PROTECTION_LABEL } from '#api/protection/delete-protection.ts';
 import { virtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES, virtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';

@@ -7,10 +7,10 @@
  */
 import assert from 'node:assert/strict';
 import { parentPort, workerData } from 'node:worker_threads';
-import { legacyUuid } from '#api/legacy-uuid.ts';
+import { legacyUuid } from '#api/identity/legacy-uuid.ts';
 import { VOLUME_NODE_ANNOTATION } from '#api/names.ts';
-import { STATE_LABEL } from '#api/persistent-state.ts';
-import { STATE_CONFLICT } from '#api/state-conflict.ts';
+import { STATE_LABEL } from '#api/storage/persistent-state.ts';
+import { STATE_CONFLICT } from '#api/storage/state-conflict.ts';
 import { storePastAdmission, withoutFirmwareUuid } from '#test/support/old-objects.ts';
 import {
   aRestore,

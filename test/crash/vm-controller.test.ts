@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { decideVerb, type SubresourceVerb, type VerbOptions } from '#api/verbs/decide-verb.ts';
-import { legacyUuid } from '#api/legacy-uuid.ts';
+import { legacyUuid } from '#api/identity/legacy-uuid.ts';
 import { VM_FINALIZER, VMI_FINALIZER } from '#api/names.ts';
 import type { RunStrategy } from '#api/virtual-machine/schema.ts';
 import { VIRTUAL_MACHINE_IDENTITIES as RECORD_TYPE } from '#api/virtual-machine-identity/kind.ts';

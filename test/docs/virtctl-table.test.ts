@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { isCommand, type CommandEntry } from '#cli/command.ts';
+import { isCommand, type CommandEntry } from '#cli/parsing/command.ts';
 import { UNSUPPORTED_COMMANDS } from '#cli/unsupported-commands.ts';
 import { commands } from '#cli/run.ts';
 

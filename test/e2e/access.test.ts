@@ -5,7 +5,7 @@ import { after, before, suite, test } from 'node:test';
 import { inflateSync } from 'node:zlib';
 import { GUEST_IMAGE } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
-import { openConnection, type ApiConnection } from '#cli/api-connection.ts';
+import { openConnection, type ApiConnection } from '#cli/connection/api-connection.ts';
 import { systemClock } from '#lib/clock.ts';
 import type { WebSocketStream } from '#lib/websocket.ts';
 import { startRealPlane, type RealGuest, type RealPlane } from '#test/support/real-guests.ts';

@@ -11,7 +11,7 @@ import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
 import { assertHistory } from '#test/support/identity-history.ts';
 import { sendHttp1Request } from '#test/support/raw-https.ts';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
-import { formatAddress } from '#api/device-address.ts';
+import { formatAddress } from '#api/devices/device-address.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { GUEST_IMAGE } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';

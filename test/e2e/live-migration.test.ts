@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { GUEST_IMAGE, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
-import { STATE_LABEL } from '#api/persistent-state.ts';
+import { STATE_LABEL } from '#api/storage/persistent-state.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';

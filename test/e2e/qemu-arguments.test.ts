@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { pciAddressToMap } from '#api/pci-address.ts';
+import { pciAddressToMap } from '#api/devices/pci-address.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
 import type { Medium } from '#node/definition/devices/disk.ts';
 import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';

@@ -5,7 +5,7 @@ import { statSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { GUEST_IMAGE } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
-import { openConnection, type ApiConnection } from '#cli/api-connection.ts';
+import { openConnection, type ApiConnection } from '#cli/connection/api-connection.ts';
 import { isTrue } from '#kube/conditions.ts';
 import { systemClock } from '#lib/clock.ts';
 import { startRealPlane, type RealGuest, type RealPlane } from '#test/support/real-guests.ts';

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { GUEST_IMAGE } from '#api/names.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
-import { STATE_LABEL } from '#api/persistent-state.ts';
+import { STATE_LABEL } from '#api/storage/persistent-state.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import { migrate, probe, stableFacts } from '#test/support/real-migrations.ts';

@@ -1,10 +1,10 @@
 /** Compares our layout of a domain without addresses with the layout of libvirt. */
 import assert from 'node:assert/strict';
-import { formatAddress } from '#api/device-address.ts';
-import { chipsetOf } from '#api/chipset.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import { formatAddress } from '#api/devices/device-address.ts';
+import { chipsetOf } from '#api/devices/chipset.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { specParamOf } from '#api/libvirt-layout/hardware.ts';
-import { formatPciAddress } from '#api/pci-address.ts';
+import { formatPciAddress } from '#api/devices/pci-address.ts';
 import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
 import { rootPortAddress } from '#node/definition/addresses/layout-q35.ts';
 

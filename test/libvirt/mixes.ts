@@ -1,5 +1,5 @@
 /** Domains with all kinds of hardware and without addresses, as libvirt XML. */
-import type { Chipset } from '#api/chipset.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
 
 export interface Mix {
   readonly chipset: Chipset;

@@ -4,8 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { formatAddress } from '#api/device-address.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import { formatAddress } from '#api/devices/device-address.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
 import { readOvf } from '#formats/ovf/read-ovf.ts';
 import { disk, diskItem, file, item, nicItem, ovirtOvf } from '#formats/testing/ovirt-ovf.ts';

@@ -1,5 +1,5 @@
 /** Random hardware in a random order. */
-import type { Chipset } from '#api/chipset.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
 import * as mixes from '#test/libvirt/mixes.ts';
 import type { SeededRandom } from '#test/support/seeded-random.ts';
 

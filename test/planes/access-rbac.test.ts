@@ -1,7 +1,7 @@
 /** Permissions for guests: the Kubernetes roles view, edit and admin with our additions, tested by real requests. */
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
-import { openConnection } from '#cli/api-connection.ts';
+import { openConnection } from '#cli/connection/api-connection.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { ApiError } from '#kube/api-error.ts';
 import { systemClock } from '#lib/clock.ts';

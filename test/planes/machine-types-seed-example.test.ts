@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parse } from 'yaml';
-import { parseArgs, textFlag } from '#cli/flags.ts';
+import { parseArgs, textFlag } from '#cli/parsing/flags.ts';
 import { offeredTypes, supportedText, supportedTypes } from '#cli/machine-types/supported-types.ts';
 import { selectionFlags, transitionOptions } from '#cli/machine-types/transition-flags.ts';
 import type { Loose } from '#test/support/test-api.ts';

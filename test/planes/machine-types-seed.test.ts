@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { optionsFromEnv } from '#api/machine-types/options.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
-import { parseArgs, textFlag } from '#cli/flags.ts';
+import { parseArgs, textFlag } from '#cli/parsing/flags.ts';
 import { selectionFlags, transitionOptions } from '#cli/machine-types/transition-flags.ts';
 import { buildTransitionJob } from '#cli/machine-types/transition-job.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';

@@ -6,7 +6,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { legacyUuid } from '#api/legacy-uuid.ts';
+import { legacyUuid } from '#api/identity/legacy-uuid.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { storePastAdmission, withoutFirmwareUuid } from '#test/support/old-objects.ts';
 import { aVm, KERNEL, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';

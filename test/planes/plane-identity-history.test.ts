@@ -1,8 +1,8 @@
 /** The history of a VM's identity on the whole plane: each kind of change, its values, its cause and its author. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { IDENTITY_EDITS_ANNOTATION } from '#api/identity-edits.ts';
-import { legacyUuid } from '#api/legacy-uuid.ts';
+import { IDENTITY_EDITS_ANNOTATION } from '#api/identity/identity-edits.ts';
+import { legacyUuid } from '#api/identity/legacy-uuid.ts';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import { historyOf } from '#test/support/identity-history.ts';
 import { aMigration, startMigratingVm, VM } from '#test/support/migrating-vm.ts';

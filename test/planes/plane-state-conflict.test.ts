@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { legacyStateClaimName, STATE_LABEL, stateAnnotationOf } from '#api/persistent-state.ts';
+import { legacyStateClaimName, STATE_LABEL, stateAnnotationOf } from '#api/storage/persistent-state.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { aClaim, aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 

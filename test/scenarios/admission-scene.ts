@@ -1,7 +1,7 @@
 /** The API with everything that the operator installs, and our webhook, which looks up the objects of this API. */
 import { reviewAdmission } from '#admission/review-admission.ts';
 import type { AdmissionLookup } from '#admission/validate.ts';
-import { PROTECTED_SELECTOR } from '#api/delete-protection.ts';
+import { PROTECTED_SELECTOR } from '#api/protection/delete-protection.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';

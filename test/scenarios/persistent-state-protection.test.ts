@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { PROTECTED_VMS_ANNOTATION, PROTECTION_LABEL } from '#api/delete-protection.ts';
+import { PROTECTED_VMS_ANNOTATION, PROTECTION_LABEL } from '#api/protection/delete-protection.ts';
 import { virtualMachine } from '#api/virtual-machine/kind.ts';
 import { protectionController } from '#controllers/protection/protection-controller.ts';
 import type { Loose } from '#test/support/test-api.ts';

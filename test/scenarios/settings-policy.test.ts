@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { matchesAny, parseGlob } from '#api/validation/glob.ts';
-import { isMachineTypeName } from '#api/validation/machine.ts';
+import { isMachineTypeName } from '#api/validation/spec/machine.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { settingsPolicy } from '#operator/objects/settings-policy.ts';
 import { createSeededRandom } from '#test/support/seeded-random.ts';

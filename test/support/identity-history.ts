@@ -1,7 +1,7 @@
 /** Checks the history of an identity record against the record, and summarises it. */
 import assert from 'node:assert/strict';
-import { buildIdentityState, replayChanges, type IdentityState } from '#api/identity-changes.ts';
-import { summarizeIdentity } from '#api/identity-table.ts';
+import { buildIdentityState, replayChanges, type IdentityState } from '#api/identity/identity-changes.ts';
+import { summarizeIdentity } from '#api/identity/identity-table.ts';
 import { MAX_HISTORY } from '#api/virtual-machine-identity/kind.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import type { VmPlane } from '#test/support/vm-plane.ts';

@@ -1,7 +1,7 @@
 /** One real guest with OVMF and a TPM on a QemuPlane: migrates it, reads what it sees, and asserts its invariants. */
 import assert from 'node:assert/strict';
 import { GUEST_IMAGE, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
-import { STATE_LABEL } from '#api/persistent-state.ts';
+import { STATE_LABEL } from '#api/storage/persistent-state.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
 import type { QemuNode, QemuPlane } from '#test/support/qemu-plane.ts';
 import type { Loose } from '#test/support/test-api.ts';

@@ -10,7 +10,7 @@ import {
   SYSTEM_NAMESPACE,
   VOLUME_NODE_ANNOTATION,
 } from '#api/names.ts';
-import { findStateClaim, STATE_LABEL, stateAnnotationOf } from '#api/persistent-state.ts';
+import { findStateClaim, STATE_LABEL, stateAnnotationOf } from '#api/storage/persistent-state.ts';
 import type { FakeGuest } from '#node/hypervisor/fake/fake-guest.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { aClaim, aVm, type VmPlane } from '#test/support/vm-plane.ts';

@@ -4,10 +4,10 @@
  */
 import { basename } from 'node:path';
 import { INCOMING_NODE_ANNOTATION } from '#api/names.ts';
-import { formatSnapshotHandle, parseSnapshotHandle, type SnapshotPlace } from '#api/snapshot-handle.ts';
+import { formatSnapshotHandle, parseSnapshotHandle, type SnapshotPlace } from '#api/storage/snapshot-handle.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
-import { volumeOfClaim } from '#node/volumes/claim.ts';
+import { volumeOfClaim } from '#node/volumes/kinds/claim.ts';
 import type { FakeDiskContents } from '#node/hypervisor/fake/fake-host.ts';
 import type { Preparation, PreparedVolume, VolumeLookups, Volumes } from '#node/volumes-port.ts';
 

@@ -1,7 +1,7 @@
 /** Stands in for the node agents: every guest has the same devices, and the device map reads them without delay. */
-import { deviceHash } from '#api/device-hash.ts';
+import { deviceHash } from '#api/devices/device-hash.ts';
 import { toHostDevice } from '#api/host-api.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { deviceMapController } from '#controllers/device-map/device-map.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 

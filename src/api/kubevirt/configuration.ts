@@ -1,7 +1,7 @@
 /** The settings of the KubeVirt object, with defaults applied. */
 import type { Smbios } from '#api/domain/chassis.ts';
 import type { EvictionStrategy, KubeVirt } from '#api/kubevirt/kind.ts';
-import type { MigrationConfiguration } from '#api/migration-state.ts';
+import type { MigrationConfiguration } from '#api/migration/migration-state.ts';
 
 export interface Configuration {
   /** Machine type of VMs that name none. */

@@ -2,7 +2,7 @@
  * Assigns units of controllers to disks as libvirt does: by the name of the disk's target, so that hdc is the first
  * unit of the second bus of the IDE controller. Pure.
  */
-import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
+import type { DeviceAddress, LearnedDevice } from '#api/devices/learned-device.ts';
 import { specParamOf } from '#api/libvirt-layout/hardware.ts';
 
 /** Prefixes of target names; sata, scsi and usb disks share one sequence of names. */

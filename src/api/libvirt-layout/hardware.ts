@@ -2,8 +2,8 @@
  * Classifies devices for libvirt's layout of PCI addresses: by device class, which decides the order, and by the kind
  * of slot that they need. Rows come from identity records, OVFs, libvirt domains and the host API. Pure.
  */
-import type { Chipset } from '#api/chipset.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import type { Slot } from '#api/libvirt-layout/pci-buses.ts';
 
 /** Device classes in the order in which libvirt assigns addresses, unchanged since libvirt 0.8 (ADR 19). */

@@ -2,8 +2,8 @@
  * Devices that libvirt adds to a definition by itself: controllers that other devices need, and devices that every
  * domain gets. They take part in the layout, so they must be counted to compute the same addresses as libvirt. Pure.
  */
-import type { Chipset } from '#api/chipset.ts';
-import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
+import type { DeviceAddress, LearnedDevice } from '#api/devices/learned-device.ts';
 import { diskBusOf } from '#api/libvirt-layout/drive-units.ts';
 import { controllerIndex, controllerType } from '#api/libvirt-layout/hardware.ts';
 

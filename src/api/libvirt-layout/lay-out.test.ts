@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { formatAddress } from '#api/device-address.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import { formatAddress } from '#api/devices/device-address.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { layOutAsLibvirt, type LayoutOptions } from '#api/libvirt-layout/lay-out.ts';
 import { targetIndex } from '#api/libvirt-layout/drive-units.ts';
 

@@ -2,12 +2,12 @@
  * Computes the addresses that libvirt assigned to the devices of an imported machine, by class and not in the order of
  * the definition (ADR 19). Known addresses are kept. test/libvirt compares the result with libvirt itself. Pure.
  */
-import type { Chipset } from '#api/chipset.ts';
-import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
+import type { DeviceAddress, LearnedDevice } from '#api/devices/learned-device.ts';
 import { diskBusOf, targetIndexes, unitAddress } from '#api/libvirt-layout/drive-units.ts';
 import { listImpliedDevices, isPortUser, type ImpliedDevice } from '#api/libvirt-layout/implied-devices.ts';
 import { placeOnPci, type PciPlacement } from '#api/libvirt-layout/place-on-pci.ts';
-import { pciAddressToMap, formatPciAddress, type PciAddress } from '#api/pci-address.ts';
+import { pciAddressToMap, formatPciAddress, type PciAddress } from '#api/devices/pci-address.ts';
 
 export interface LayoutOptions {
   readonly chipset: Chipset;

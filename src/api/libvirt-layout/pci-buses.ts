@@ -4,8 +4,8 @@
  * and conventional devices share a bridge behind a root port. A bus is numbered by the index of its controller, as in
  * libvirt's addresses. Holds the state of one layout; place-on-pci.ts decides the order of devices.
  */
-import type { Chipset } from '#api/chipset.ts';
-import type { PciAddress } from '#api/pci-address.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
+import type { PciAddress } from '#api/devices/pci-address.ts';
 
 /** The kind of slot that a device needs. */
 export type Slot = 'pci' | 'pcie';

@@ -2,8 +2,8 @@
  * Assigns PCI addresses to devices without one, as libvirt does: first those that the chipset fixes, then class by
  * class, each in the next free slot. Known addresses are kept. Pure.
  */
-import type { Chipset } from '#api/chipset.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import {
   controllerIndex,
   controllerType,
@@ -14,7 +14,7 @@ import {
   type PciHardware,
 } from '#api/libvirt-layout/hardware.ts';
 import { PciBuses, type BusModel, type Slot } from '#api/libvirt-layout/pci-buses.ts';
-import { pciAddressFromMap, type PciAddress } from '#api/pci-address.ts';
+import { pciAddressFromMap, type PciAddress } from '#api/devices/pci-address.ts';
 
 /** A row that takes part in the layout. */
 export interface PciItem {

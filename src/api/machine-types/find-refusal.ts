@@ -11,7 +11,7 @@
  *   crash-looping       patched at once; the next start uses the new type anyway
  */
 import { HOLD_MESSAGES } from '#api/verbs/decide-verb.ts';
-import { isMigrating } from '#api/migration-state.ts';
+import { isMigrating } from '#api/migration/migration-state.ts';
 import { runningInstance } from '#api/machine-types/select-vm.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';

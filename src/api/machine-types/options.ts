@@ -3,8 +3,8 @@
  * there. Errors name the option, so that virtctl can report the flag and the Job the variable.
  */
 import { parseGlob } from '#api/validation/glob.ts';
-import { isMachineTypeName } from '#api/validation/machine.ts';
-import { parseLabelSelector } from '#kube/label-selector.ts';
+import { isMachineTypeName } from '#api/validation/spec/machine.ts';
+import { parseLabelSelector } from '#kube/selectors/label-selector.ts';
 import { nameErrors } from '#kube/names.ts';
 import { errorMessage } from '#lib/error-message.ts';
 

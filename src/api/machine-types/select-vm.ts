@@ -10,7 +10,7 @@ import { matchesMachineType } from '#api/machine-types/match.ts';
 import type { TransitionOptions } from '#api/machine-types/options.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { matchesLabels, parseLabelSelector } from '#kube/label-selector.ts';
+import { matchesLabels, parseLabelSelector } from '#kube/selectors/label-selector.ts';
 import { controllerUid, type Stored } from '#kube/meta.ts';
 
 /**

@@ -1,9 +1,9 @@
 /** Builders and a test driver for identityDiff: a VM as it was last seen, and variations of it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { identityDiff, type DiffInput } from '#api/identity-diff.ts';
+import { identityDiff, type DiffInput } from '#api/identity/identity-diff.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import type { IdentityStatus, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';

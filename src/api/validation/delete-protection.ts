@@ -4,7 +4,7 @@ import {
   MAX_REASON_LENGTH,
   PROTECTION_LABEL,
   PROTECTION_REASON_ANNOTATION,
-} from '#api/delete-protection.ts';
+} from '#api/protection/delete-protection.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
 

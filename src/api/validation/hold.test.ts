@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TrustedWriter } from '#api/validation/hold.ts';
 import { aSpec, aVm, CONFIGURATION } from '#api/validation/testing/valid-objects.ts';
-import { validateVirtualMachine } from '#api/validation/validate-virtual-machine.ts';
-import { applyMergePatch } from '#kube/merge-patch.ts';
+import { validateVirtualMachine } from '#api/validation/kinds/validate-virtual-machine.ts';
+import { applyMergePatch } from '#kube/patches/merge-patch.ts';
 
 const SNAPSHOT = { snapshotInProgress: 's1' };
 const RESTORE = { restoreInProgress: 'r1' };

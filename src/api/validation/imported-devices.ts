@@ -1,5 +1,5 @@
 /** Checks the annotation with imported devices: it may be set at creation only, and its value must be valid. */
-import { parseImportedDevices } from '#api/imported-devices.ts';
+import { parseImportedDevices } from '#api/devices/imported-devices.ts';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { forbiddenField, type FieldError } from '#kube/field-error.ts';

@@ -2,9 +2,9 @@
  * Checks the patches of a restore. Each is one JSON patch operation, applied to the restored VM. They may change its
  * identity but not remove the firmware UUID; an empty UUID requests a new one, as in KubeVirt.
  */
-import { isUuid } from '#api/validation/firmware.ts';
+import { isUuid } from '#api/validation/spec/firmware.ts';
 import { invalidValue, tooMany, unsupportedValue, type FieldError } from '#kube/field-error.ts';
-import { parsePointer } from '#kube/json-pointer.ts';
+import { parsePointer } from '#kube/patches/json-pointer.ts';
 import { isRecord } from '#kube/meta.ts';
 
 const MAX_PATCHES = 100;

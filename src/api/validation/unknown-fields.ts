@@ -2,7 +2,7 @@
  * Refuses fields that a kind does not have, by their full path. The API server does not prune them (custom-kind.ts): a
  * request is either honoured or refused, never dropped silently. unsupported.ts has explanations for known fields.
  */
-import { explainUnsupported } from '#api/validation/unsupported.ts';
+import { explainUnsupported } from '#api/validation/devices/unsupported.ts';
 import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
 import { findQuantityError } from '#kube/quantity.ts';

@@ -1,5 +1,5 @@
 /** Tests verbs of a running guest: pause, guest agent, console, display, ports, migration. */
-import type { MigrationState } from '#api/migration-state.ts';
+import type { MigrationState } from '#api/migration/migration-state.ts';
 import { aVmi, aForeignVmi, type Case, testVerbs } from '#api/verbs/testing/verb-cases.ts';
 
 const running = aVmi('Running');

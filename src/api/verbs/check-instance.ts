@@ -2,7 +2,7 @@
  * Decides when verbs that the node carries out on an instance are refused. Part of the table in decide-verb.ts. Pure.
  */
 import type { Refusal } from '#api/verbs/decide-verb.ts';
-import { isMigrating } from '#api/migration-state.ts';
+import { isMigrating } from '#api/migration/migration-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { findCondition, isTrue } from '#kube/conditions.ts';
 

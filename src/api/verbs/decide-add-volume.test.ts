@@ -22,7 +22,7 @@ import {
   testVolumeVerbs,
 } from '#api/verbs/testing/volume-verb-cases.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { applyJsonPatch, JsonPatchError } from '#kube/json-patch.ts';
+import { applyJsonPatch, JsonPatchError } from '#kube/patches/json-patch.ts';
 
 const cases: Record<string, Case> = {
   'a VM gets a volume': { ...ADD, ...VM, options: addOptions('data'), want: '202 root,seed,data root,seed,data' },

@@ -6,15 +6,15 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { decideVerb, type VerbDecision, type VerbWorld } from '#api/verbs/decide-verb.ts';
 import type { StateWorld } from '#api/verbs/decide-state.ts';
-import { findStateClaim, stateOwnerOf } from '#api/persistent-state.ts';
-import { listConflictingClaims } from '#api/state-conflict.ts';
+import { findStateClaim, stateOwnerOf } from '#api/storage/persistent-state.ts';
+import { listConflictingClaims } from '#api/storage/state-conflict.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import type { PersistentVolumeClaim, Pod } from '#kube/core-kinds.ts';
-import { applyJsonPatch } from '#kube/json-patch.ts';
+import { applyJsonPatch } from '#kube/patches/json-patch.ts';
 import type { ObjectMeta, OwnerReference, Stored } from '#kube/meta.ts';
 
 const NOW = '2026-01-01T00:00:00Z';

@@ -7,7 +7,7 @@
  * the marks of this VM and nothing else.
  */
 import type { VerbDecision, VerbWorld, RefusedDecision, JsonPatchOperation } from '#api/verbs/decide-verb.ts';
-import { claimNamesOf } from '#api/claim-names.ts';
+import { claimNamesOf } from '#api/storage/claim-names.ts';
 import { MIGRATION_NAME_LABEL } from '#api/names.ts';
 import {
   findStateClaim,
@@ -22,8 +22,8 @@ import {
   stateKeysOfClaim,
   stateOwnerOf,
   type StateOwner,
-} from '#api/persistent-state.ts';
-import { listConflictingClaims, isRestoring, listOtherMarks } from '#api/state-conflict.ts';
+} from '#api/storage/persistent-state.ts';
+import { listConflictingClaims, isRestoring, listOtherMarks } from '#api/storage/state-conflict.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';

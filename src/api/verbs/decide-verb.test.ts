@@ -5,7 +5,7 @@ import { decideVerb, refusalToApiError } from '#api/verbs/decide-verb.ts';
 import { aVm, aVmi, aForeignVmi, renderDecision, type Case, testVerbs } from '#api/verbs/testing/verb-cases.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { RunStrategy, VmStatus } from '#api/virtual-machine/schema.ts';
-import { applyJsonPatch } from '#kube/json-patch.ts';
+import { applyJsonPatch } from '#kube/patches/json-patch.ts';
 import type { Stored } from '#kube/meta.ts';
 
 type Instance = 'none' | 'running' | 'succeeded' | 'failed';

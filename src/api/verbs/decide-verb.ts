@@ -33,7 +33,7 @@ import {
 import type { Disk } from '#api/domain/disk.ts';
 import type { VmiVolume } from '#api/domain/volume.ts';
 import { GUEST_READS } from '#api/guest-info.ts';
-import { isMigrating } from '#api/migration-state.ts';
+import { isMigrating } from '#api/migration/migration-state.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import { RUN_STRATEGIES, type RunStrategy, type StateChangeRequest } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';

@@ -13,11 +13,11 @@ import type {
   VerbTarget,
 } from '#api/verbs/decide-verb.ts';
 import type { VmiVolume } from '#api/domain/volume.ts';
-import { formatEphemeralVolumes, readEphemeralVolumes } from '#api/ephemeral-volumes.ts';
+import { formatEphemeralVolumes, readEphemeralVolumes } from '#api/storage/ephemeral-volumes.ts';
 import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
-import { formatPointer } from '#kube/json-pointer.ts';
+import { formatPointer } from '#kube/patches/json-pointer.ts';
 import { controllerUid, type Stored } from '#kube/meta.ts';
 
 const TEMPLATE = ['spec', 'template', 'spec'];

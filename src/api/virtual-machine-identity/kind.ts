@@ -7,7 +7,7 @@
  */
 import { smbios } from '#api/domain/chassis.ts';
 import type { CustomKind } from '#api/custom-kind.ts';
-import { learnedDevice } from '#api/learned-device.ts';
+import { learnedDevice } from '#api/devices/learned-device.ts';
 import { IDENTITY_GROUP } from '#api/names.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { anything, bool, int64, list, overrideOptions, obj, str, time, type Infer } from '#kube/schema-dsl.ts';

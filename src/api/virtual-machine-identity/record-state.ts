@@ -7,7 +7,7 @@
  * A lost record is rebuilt from the first of these that exists: the running guest, the newest snapshot of the VM, the
  * devices of its import. Without any of them the VM starts only after a user has accepted a new layout. Pure.
  */
-import { importedDevicesOf } from '#api/imported-devices.ts';
+import { importedDevicesOf } from '#api/devices/imported-devices.ts';
 import { NEW_LAYOUT_ANNOTATION, RECORD_FINALIZER } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';

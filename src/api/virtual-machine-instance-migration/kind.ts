@@ -6,7 +6,7 @@
  */
 import { conditionSchema } from '#api/condition.ts';
 import type { CustomKind } from '#api/custom-kind.ts';
-import { migrationProgressSchema, migrationStateSchema } from '#api/migration-state.ts';
+import { migrationProgressSchema, migrationStateSchema } from '#api/migration/migration-state.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { list, map, obj, oneOf, str, time, type Infer } from '#kube/schema-dsl.ts';

@@ -1,5 +1,5 @@
 import { conditionSchema } from '#api/condition.ts';
-import { migrationProgressSchema, migrationStateSchema } from '#api/migration-state.ts';
+import { migrationProgressSchema, migrationStateSchema } from '#api/migration/migration-state.ts';
 import { bool, int32, int64, list, map, obj, oneOf, quantity, str, time, type Infer } from '#kube/schema-dsl.ts';
 
 export const VMI_PHASES = ['Pending', 'Scheduling', 'Scheduled', 'Running', 'Succeeded', 'Failed', 'Unknown'] as const;

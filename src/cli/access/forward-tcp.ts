@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { socketStreams, joinStreams } from '#cli/access/join-streams.ts';
 import type { ForwardedPort } from '#cli/access/ports.ts';
-import { CommandError } from '#cli/flags.ts';
+import { CommandError } from '#cli/parsing/flags.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import type { WebSocketStream } from '#lib/websocket.ts';
 

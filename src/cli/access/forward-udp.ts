@@ -2,7 +2,7 @@
 import { createSocket, type RemoteInfo } from 'node:dgram';
 import { once } from 'node:events';
 import type { ForwardOptions, Forwarding } from '#cli/access/forward-tcp.ts';
-import { CommandError } from '#cli/flags.ts';
+import { CommandError } from '#cli/parsing/flags.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { WebSocketStream } from '#lib/websocket.ts';

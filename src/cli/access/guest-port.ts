@@ -1,8 +1,8 @@
 /** Connects to a port of a guest through the API. */
-import type { ApiConnection } from '#cli/api-connection.ts';
+import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import type { ForwardedPort } from '#cli/access/ports.ts';
 import type { GuestTarget } from '#cli/access/target.ts';
-import { verbPath } from '#cli/verb-path.ts';
+import { verbPath } from '#cli/connection/verb-path.ts';
 import type { WebSocketStream } from '#lib/websocket.ts';
 
 export const GUEST_STREAM_PROTOCOL = 'plain.kubevirt.io';

@@ -1,5 +1,5 @@
 /** Parses ports to forward: `[protocol/]local[:target]`, as in KubeVirt, or `local[:target]/protocol`. Pure. */
-import { CommandError } from '#cli/flags.ts';
+import { CommandError } from '#cli/parsing/flags.ts';
 
 export interface ForwardedPort {
   /** 0 = a free port. */

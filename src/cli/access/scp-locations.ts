@@ -1,6 +1,6 @@
 /** Parses the two locations of scp, one of which is `[user@]type/name[/namespace]:path`. Pure. */
 import { parseUserTarget, type UserTarget } from '#cli/access/target.ts';
-import { CommandError } from '#cli/flags.ts';
+import { CommandError } from '#cli/parsing/flags.ts';
 
 export interface ScpCopy {
   readonly target: UserTarget;

@@ -1,6 +1,6 @@
 /** Builds the arguments of the local ssh and scp, which reach the guest through `virtctl port-forward --stdio`. Pure. */
 import type { Guest } from '#cli/access/guest-port.ts';
-import { CommandError, integerFlag, listFlag, textFlag, type Flag } from '#cli/flags.ts';
+import { CommandError, integerFlag, listFlag, textFlag, type Flag } from '#cli/parsing/flags.ts';
 
 const MAX_PORT = 65_535;
 

@@ -1,5 +1,5 @@
 /** Parses the target `[user@]type/name[/namespace]`, with KubeVirt's error messages. Pure. */
-import { CommandError } from '#cli/flags.ts';
+import { CommandError } from '#cli/parsing/flags.ts';
 
 export interface GuestTarget {
   readonly kind: 'vm' | 'vmi';

@@ -1,5 +1,5 @@
 /** Chooses the VNC viewer and its arguments like KubeVirt's virtctl. */
-import { CommandError } from '#cli/flags.ts';
+import { CommandError } from '#cli/parsing/flags.ts';
 import type { Programs } from '#cli/programs.ts';
 
 export const VIEWER_TYPES = ['tiger', 'chicken', 'real', 'remote-viewer'] as const;

@@ -1,6 +1,6 @@
 /** Parses the flags of `selfsame audit`. Pure. */
 import type { AuditLine } from '#cli/audit/audit-line.ts';
-import { CommandError, parseArgs, switchFlag, textFlag } from '#cli/flags.ts';
+import { CommandError, parseArgs, switchFlag, textFlag } from '#cli/parsing/flags.ts';
 
 export const AUDIT_FLAGS = {
   follow: switchFlag({ name: 'follow', short: 'f', help: 'keep running and show new events' }),

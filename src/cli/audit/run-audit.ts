@@ -5,7 +5,7 @@ import { parseAuditLine } from '#cli/audit/audit-line.ts';
 import { parseAuditQuery } from '#cli/audit/audit-query.ts';
 import { auditTable } from '#cli/audit/audit-table.ts';
 import { readLog } from '#cli/audit/read-log.ts';
-import { CommandError } from '#cli/flags.ts';
+import { CommandError } from '#cli/parsing/flags.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import type { Clock } from '#lib/clock.ts';
 

@@ -1,11 +1,17 @@
 /** virtctl addvolume */
 import { DISK_CACHES, HOTPLUG_BUSES } from '#api/domain/disk.ts';
-import type { ApiConnection } from '#cli/api-connection.ts';
-import { defineCommand } from '#cli/command.ts';
-import { dryRunOption } from '#cli/dry-run.ts';
-import { CommandError, textFlag } from '#cli/flags.ts';
+import type { ApiConnection } from '#cli/connection/api-connection.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
+import { dryRunOption } from '#cli/parsing/dry-run.ts';
+import { CommandError, textFlag } from '#cli/parsing/flags.ts';
 import { errorMessage } from '#lib/error-message.ts';
-import { sendVolumeVerb, persistFlags, requireVolumeName, volumeNameFlag, type VolumeVerb } from '#cli/volume-verb.ts';
+import {
+  sendVolumeVerb,
+  persistFlags,
+  requireVolumeName,
+  volumeNameFlag,
+  type VolumeVerb,
+} from '#cli/verbs/volume-verb.ts';
 import { isApiError } from '#kube/api-error.ts';
 
 const VERB: VolumeVerb = { verb: 'addvolume', gerund: 'adding', word: 'add' };

@@ -1,9 +1,9 @@
 /** virtctl __complete: called by the completion scripts of shells. */
-import { accessFlags } from '#cli/cluster-access.ts';
-import { defineCommand, type Command, type CommandContext, type CommandEntry } from '#cli/command.ts';
+import { accessFlags } from '#cli/connection/cluster-access.ts';
+import { defineCommand, type Command, type CommandContext, type CommandEntry } from '#cli/parsing/command.ts';
 import { commandTree, completeWords, completionLines, type Completion } from '#cli/completion/complete-words.ts';
 import { listLiveNames } from '#cli/completion/live-names.ts';
-import { parseArgs, type FlagTable } from '#cli/flags.ts';
+import { parseArgs, type FlagTable } from '#cli/parsing/flags.ts';
 import { raceSignal } from '#lib/race-signal.ts';
 
 /** Short, because a user waits for the completion. */

@@ -1,7 +1,7 @@
 /** virtctl completion */
-import { defineCommand } from '#cli/command.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
 import { completionExample, completionScript, SHELLS } from '#cli/completion/completion-script.ts';
-import { CommandError } from '#cli/flags.ts';
+import { CommandError } from '#cli/parsing/flags.ts';
 
 export const completion = defineCommand({
   name: 'completion',

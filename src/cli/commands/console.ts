@@ -1,11 +1,11 @@
 /** virtctl console: the user's terminal on the serial console of a guest. */
 import { GUEST_STREAM_PROTOCOL } from '#cli/access/guest-port.ts';
-import type { ApiConnection } from '#cli/api-connection.ts';
-import { defineCommand, type Terminal } from '#cli/command.ts';
-import { CommandError, integerFlag } from '#cli/flags.ts';
-import { sleepAlive } from '#cli/sleep-alive.ts';
+import type { ApiConnection } from '#cli/connection/api-connection.ts';
+import { defineCommand, type Terminal } from '#cli/parsing/command.ts';
+import { CommandError, integerFlag } from '#cli/parsing/flags.ts';
+import { sleepAlive } from '#cli/terminal/sleep-alive.ts';
 import { errorMessage } from '#lib/error-message.ts';
-import { verbPath } from '#cli/verb-path.ts';
+import { verbPath } from '#cli/connection/verb-path.ts';
 import { isApiError } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
 import { CLOSE_CODES, WebSocketError } from '#lib/websocket-frames.ts';

@@ -1,9 +1,9 @@
 /** virtctl create vm */
-import { defineCommand } from '#cli/command.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
 import { buildVmManifest } from '#cli/create/new-vm.ts';
-import { CommandError, integerFlag, listFlag, switchFlag, textFlag, type FlagValues } from '#cli/flags.ts';
-import { readLocalFile } from '#cli/local-files.ts';
-import { toYaml } from '#cli/output-format.ts';
+import { CommandError, integerFlag, listFlag, switchFlag, textFlag, type FlagValues } from '#cli/parsing/flags.ts';
+import { readLocalFile } from '#cli/transfer/local-files.ts';
+import { toYaml } from '#cli/terminal/output-format.ts';
 import { randomSuffix } from '#lib/ids.ts';
 
 const GRACE_SECONDS = 180;

@@ -1,5 +1,5 @@
 /** virtctl create */
-import type { CommandGroup } from '#cli/command.ts';
+import type { CommandGroup } from '#cli/parsing/command.ts';
 import { createVm } from '#cli/commands/create-vm.ts';
 
 export const create: CommandGroup = {

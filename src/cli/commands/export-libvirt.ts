@@ -1,8 +1,8 @@
 /** virtctl export libvirt */
-import { defineCommand } from '#cli/command.ts';
-import { exportMachine } from '#cli/export-machine.ts';
-import { switchFlag, textFlag } from '#cli/flags.ts';
-import { writeLocalFile } from '#cli/local-files.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
+import { exportMachine } from '#cli/transfer/export-machine.ts';
+import { switchFlag, textFlag } from '#cli/parsing/flags.ts';
+import { writeLocalFile } from '#cli/transfer/local-files.ts';
 import { writeLibvirt } from '#formats/libvirt/write-libvirt.ts';
 
 export const exportLibvirt = defineCommand({

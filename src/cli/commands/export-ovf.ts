@@ -1,13 +1,13 @@
 /** virtctl export ovf */
-import type { ApiConnection } from '#cli/api-connection.ts';
-import { defineCommand } from '#cli/command.ts';
-import { openDisk } from '#cli/disk-transfer.ts';
-import { exportMachine } from '#cli/export-machine.ts';
-import { CommandError, switchFlag, textFlag } from '#cli/flags.ts';
-import { writeLocalFile } from '#cli/local-files.ts';
-import { reportProgress, type ProgressOptions } from '#cli/progress.ts';
-import type { DiskHeader } from '#api/disk-stream.ts';
-import { STATE_VOLUME } from '#api/persistent-state.ts';
+import type { ApiConnection } from '#cli/connection/api-connection.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
+import { openDisk } from '#cli/transfer/disk-transfer.ts';
+import { exportMachine } from '#cli/transfer/export-machine.ts';
+import { CommandError, switchFlag, textFlag } from '#cli/parsing/flags.ts';
+import { writeLocalFile } from '#cli/transfer/local-files.ts';
+import { reportProgress, type ProgressOptions } from '#cli/terminal/progress.ts';
+import type { DiskHeader } from '#api/storage/disk-stream.ts';
+import { STATE_VOLUME } from '#api/storage/persistent-state.ts';
 import type { DescribedDisk, DescribedState, MachineDescription } from '#formats/machine.ts';
 import { writeOva, type OvaFile } from '#formats/ova/write-ova.ts';
 import { writeOvf } from '#formats/ovf/write-ovf.ts';

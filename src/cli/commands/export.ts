@@ -1,5 +1,5 @@
 /** virtctl export ...: virtual machines in OVF and libvirt formats. */
-import type { CommandGroup } from '#cli/command.ts';
+import type { CommandGroup } from '#cli/parsing/command.ts';
 import { exportLibvirt } from '#cli/commands/export-libvirt.ts';
 import { exportOvf } from '#cli/commands/export-ovf.ts';
 

@@ -1,5 +1,5 @@
 /** virtctl fslist */
-import { guestReadCommand } from '#cli/guest-read.ts';
+import { guestReadCommand } from '#cli/verbs/guest-read.ts';
 
 export const fslist = guestReadCommand({
   name: 'fslist',

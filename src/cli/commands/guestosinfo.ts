@@ -1,5 +1,5 @@
 /** virtctl guestosinfo */
-import { guestReadCommand } from '#cli/guest-read.ts';
+import { guestReadCommand } from '#cli/verbs/guest-read.ts';
 
 export const guestosinfo = guestReadCommand({
   name: 'guestosinfo',

@@ -1,11 +1,11 @@
 /** virtctl identity diff */
-import { identityDiff, type Difference } from '#api/identity-diff.ts';
+import { identityDiff, type Difference } from '#api/identity/identity-diff.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
-import { predictRecord } from '#api/predict-record.ts';
-import { defineCommand } from '#cli/command.ts';
-import { switchFlag } from '#cli/flags.ts';
-import { formatValue, outputFlag, parseOutputFormat } from '#cli/output-format.ts';
-import { findInstance, findRecord, readConfiguration, readVm } from '#cli/vm-objects.ts';
+import { predictRecord } from '#api/identity/predict-record.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
+import { switchFlag } from '#cli/parsing/flags.ts';
+import { formatValue, outputFlag, parseOutputFormat } from '#cli/terminal/output-format.ts';
+import { findInstance, findRecord, readConfiguration, readVm } from '#cli/connection/vm-objects.ts';
 
 /** The same exit code as diff. */
 const DIFFERENT = 1;

@@ -1,16 +1,16 @@
 /** virtctl identity duplicates */
-import type { ApiConnection } from '#cli/api-connection.ts';
-import { defineCommand } from '#cli/command.ts';
+import type { ApiConnection } from '#cli/connection/api-connection.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
 import {
   duplicatesAsJson,
   findUuidDuplicates,
   duplicatesTable,
   toListedUuidHolder,
   type ListedUuidHolder,
-} from '#cli/duplicate-uuids.ts';
-import { CommandError, textFlag } from '#cli/flags.ts';
-import { listCollection } from '#cli/list-collection.ts';
-import { vmCollectionPath } from '#cli/verb-path.ts';
+} from '#cli/verbs/duplicate-uuids.ts';
+import { CommandError, textFlag } from '#cli/parsing/flags.ts';
+import { listCollection } from '#cli/connection/list-collection.ts';
+import { vmCollectionPath } from '#cli/connection/verb-path.ts';
 import { ApiError } from '#kube/api-error.ts';
 
 const HINT = 'Finding duplicates requires permission to list virtualmachines.kubevirt.io in all namespaces.';

@@ -1,9 +1,9 @@
 /** virtctl identity history */
-import { renderChangeRows } from '#api/identity-change-text.ts';
+import { renderChangeRows } from '#api/identity/identity-change-text.ts';
 import type { HistoryEntry } from '#api/virtual-machine-identity/kind.ts';
-import { defineCommand } from '#cli/command.ts';
-import { alignedTable, formatValue, outputFlag, parseOutputFormat } from '#cli/output-format.ts';
-import { findRecord, readVm } from '#cli/vm-objects.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
+import { alignedTable, formatValue, outputFlag, parseOutputFormat } from '#cli/terminal/output-format.ts';
+import { findRecord, readVm } from '#cli/connection/vm-objects.ts';
 
 export const identityHistory = defineCommand({
   name: 'history',

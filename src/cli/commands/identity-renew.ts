@@ -1,11 +1,11 @@
 /** virtctl identity renew */
 import { NEW_LAYOUT_ANNOTATION } from '#api/names.ts';
 import { isRecordLost, lastRecordUid } from '#api/virtual-machine-identity/record-state.ts';
-import { defineCommand } from '#cli/command.ts';
-import { dryRunFlag, dryRunQuery } from '#cli/dry-run.ts';
-import { CommandError } from '#cli/flags.ts';
-import { vmPath } from '#cli/verb-path.ts';
-import { findRecord, readVm } from '#cli/vm-objects.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
+import { dryRunFlag, dryRunQuery } from '#cli/parsing/dry-run.ts';
+import { CommandError } from '#cli/parsing/flags.ts';
+import { vmPath } from '#cli/connection/verb-path.ts';
+import { findRecord, readVm } from '#cli/connection/vm-objects.ts';
 
 export const identityRenew = defineCommand({
   name: 'renew',

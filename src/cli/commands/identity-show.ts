@@ -1,12 +1,18 @@
 /** virtctl identity show */
-import { buildBusTree, DEVICE_COLUMNS, buildDeviceRows, summarizeIdentity, renderTree } from '#api/identity-table.ts';
-import { predictRecord } from '#api/predict-record.ts';
+import {
+  buildBusTree,
+  DEVICE_COLUMNS,
+  buildDeviceRows,
+  summarizeIdentity,
+  renderTree,
+} from '#api/identity/identity-table.ts';
+import { predictRecord } from '#api/identity/predict-record.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { isRecordLost } from '#api/virtual-machine-identity/record-state.ts';
-import { defineCommand } from '#cli/command.ts';
-import { alignedTable, formatValue, outputFlag, parseOutputFormat } from '#cli/output-format.ts';
-import { findRecord, readVm } from '#cli/vm-objects.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
+import { alignedTable, formatValue, outputFlag, parseOutputFormat } from '#cli/terminal/output-format.ts';
+import { findRecord, readVm } from '#cli/connection/vm-objects.ts';
 
 export const identityShow = defineCommand({
   name: 'show',

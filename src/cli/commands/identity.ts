@@ -1,5 +1,5 @@
 /** virtctl identity ...: the identity of virtual machines. */
-import type { CommandGroup } from '#cli/command.ts';
+import type { CommandGroup } from '#cli/parsing/command.ts';
 import { identityDiffCommand } from '#cli/commands/identity-diff.ts';
 import { identityDuplicates } from '#cli/commands/identity-duplicates.ts';
 import { identityHistory } from '#cli/commands/identity-history.ts';

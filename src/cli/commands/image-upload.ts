@@ -1,6 +1,6 @@
 /** virtctl image-upload */
-import { defineCommand } from '#cli/command.ts';
-import { CommandError, integerFlag, switchFlag, textFlag, type FlagValues } from '#cli/flags.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
+import { CommandError, integerFlag, switchFlag, textFlag, type FlagValues } from '#cli/parsing/flags.ts';
 import { openImage } from '#cli/image/local-image.ts';
 import { prepareClaim, releaseClaim } from '#cli/image/upload-claim.ts';
 import { uploadImage, UploadInterruptedError } from '#cli/image/upload-image.ts';

@@ -1,8 +1,8 @@
 /** virtctl import libvirt */
-import { defineCommand } from '#cli/command.ts';
-import { importFlags, importMachine, importOptions } from '#cli/import-machine.ts';
-import { importError } from '#cli/import-source.ts';
-import { readLocalFile } from '#cli/local-files.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
+import { importFlags, importMachine, importOptions } from '#cli/transfer/import-machine.ts';
+import { importError } from '#cli/transfer/import-source.ts';
+import { readLocalFile } from '#cli/transfer/local-files.ts';
 import { FileFormatError } from '#formats/findings.ts';
 import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
 import type { MachineDescription } from '#formats/machine.ts';

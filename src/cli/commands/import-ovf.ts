@@ -1,7 +1,7 @@
 /** virtctl import ovf */
-import { defineCommand } from '#cli/command.ts';
-import { importFlags, importMachine, importOptions } from '#cli/import-machine.ts';
-import { openImport } from '#cli/import-source.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
+import { importFlags, importMachine, importOptions } from '#cli/transfer/import-machine.ts';
+import { openImport } from '#cli/transfer/import-source.ts';
 
 export const importOvf = defineCommand({
   name: 'ovf',

@@ -1,5 +1,5 @@
 /** virtctl import ...: virtual machines from OVF and libvirt formats. */
-import type { CommandGroup } from '#cli/command.ts';
+import type { CommandGroup } from '#cli/parsing/command.ts';
 import { importLibvirt } from '#cli/commands/import-libvirt.ts';
 import { importOvf } from '#cli/commands/import-ovf.ts';
 

@@ -1,9 +1,9 @@
 /** virtctl migrate-cancel */
 import { isFinalPhase, VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
-import { defineCommand } from '#cli/command.ts';
-import { CommandError } from '#cli/flags.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
+import { CommandError } from '#cli/parsing/flags.ts';
 import { errorMessage } from '#lib/error-message.ts';
-import { listMigrations } from '#cli/migrations.ts';
+import { listMigrations } from '#cli/verbs/migrations.ts';
 import { objectPath } from '#client/resource-path.ts';
 
 export const migrateCancel = defineCommand({

@@ -1,10 +1,10 @@
 /** virtctl migrate */
-import { defineCommand } from '#cli/command.ts';
-import { dryRunFlag, dryRunOption } from '#cli/dry-run.ts';
-import { CommandError, pairsFlag, switchFlag } from '#cli/flags.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
+import { dryRunFlag, dryRunOption } from '#cli/parsing/dry-run.ts';
+import { CommandError, pairsFlag, switchFlag } from '#cli/parsing/flags.ts';
 import { errorMessage } from '#lib/error-message.ts';
-import { resultLine, followMigration, listMigrations } from '#cli/migrations.ts';
-import { verbPath } from '#cli/verb-path.ts';
+import { resultLine, followMigration, listMigrations } from '#cli/verbs/migrations.ts';
+import { verbPath } from '#cli/connection/verb-path.ts';
 
 export const migrate = defineCommand({
   name: 'migrate',

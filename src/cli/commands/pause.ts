@@ -1,4 +1,4 @@
 /** virtctl pause */
-import { definePauseCommand } from '#cli/pause-command.ts';
+import { definePauseCommand } from '#cli/verbs/pause-command.ts';
 
 export const pause = definePauseCommand({ verb: 'pause', word: 'pause', gerund: 'pausing' }, 'Pause');

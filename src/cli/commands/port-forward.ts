@@ -5,8 +5,8 @@ import { resolveGuest, openGuestPort } from '#cli/access/guest-port.ts';
 import { joinStreams } from '#cli/access/join-streams.ts';
 import { parsePort } from '#cli/access/ports.ts';
 import { parseTarget } from '#cli/access/target.ts';
-import { defineCommand } from '#cli/command.ts';
-import { CommandError, switchFlag, textFlag } from '#cli/flags.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
+import { CommandError, switchFlag, textFlag } from '#cli/parsing/flags.ts';
 import { errorMessage } from '#lib/error-message.ts';
 
 const MAX_PORTS = 64;

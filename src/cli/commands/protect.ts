@@ -1,8 +1,8 @@
 /** virtctl protect */
-import { changeProtection, targetFlags } from '#cli/change-protection.ts';
-import { defineCommand } from '#cli/command.ts';
-import { textFlag } from '#cli/flags.ts';
-import { buildProtectChange } from '#cli/protection.ts';
+import { changeProtection, targetFlags } from '#cli/verbs/change-protection.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
+import { textFlag } from '#cli/parsing/flags.ts';
+import { buildProtectChange } from '#cli/verbs/protection.ts';
 
 export const protect = defineCommand({
   name: 'protect',

@@ -1,7 +1,13 @@
 /** virtctl removevolume */
-import { defineCommand } from '#cli/command.ts';
-import { dryRunOption } from '#cli/dry-run.ts';
-import { sendVolumeVerb, persistFlags, requireVolumeName, volumeNameFlag, type VolumeVerb } from '#cli/volume-verb.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
+import { dryRunOption } from '#cli/parsing/dry-run.ts';
+import {
+  sendVolumeVerb,
+  persistFlags,
+  requireVolumeName,
+  volumeNameFlag,
+  type VolumeVerb,
+} from '#cli/verbs/volume-verb.ts';
 
 const VERB: VolumeVerb = { verb: 'removevolume', gerund: 'removing', word: 'remove' };
 

@@ -1,6 +1,6 @@
 /** virtctl reset */
-import { defineCommand } from '#cli/command.ts';
-import { sendInstanceVerb, type InstanceCommandVerb } from '#cli/instance-verb.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
+import { sendInstanceVerb, type InstanceCommandVerb } from '#cli/verbs/instance-verb.ts';
 
 const VERB: InstanceCommandVerb = { verb: 'reset', word: 'reset', gerund: 'resetting' };
 

@@ -1,10 +1,10 @@
 /** virtctl restart */
-import { defineCommand } from '#cli/command.ts';
-import { dryRunFlag, dryRunOption } from '#cli/dry-run.ts';
-import { CommandError } from '#cli/flags.ts';
-import { forcedGrace, forceFlags } from '#cli/force-flags.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
+import { dryRunFlag, dryRunOption } from '#cli/parsing/dry-run.ts';
+import { CommandError } from '#cli/parsing/flags.ts';
+import { forcedGrace, forceFlags } from '#cli/parsing/force-flags.ts';
 import { errorMessage } from '#lib/error-message.ts';
-import { verbPath } from '#cli/verb-path.ts';
+import { verbPath } from '#cli/connection/verb-path.ts';
 
 export const restart = defineCommand({
   name: 'restart',

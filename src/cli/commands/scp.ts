@@ -2,8 +2,8 @@
 import { resolveGuest } from '#cli/access/guest-port.ts';
 import { parseCopy } from '#cli/access/scp-locations.ts';
 import { sshHostName, buildProxyArguments, sshFlags } from '#cli/access/ssh-arguments.ts';
-import { defineCommand } from '#cli/command.ts';
-import { switchFlag } from '#cli/flags.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
+import { switchFlag } from '#cli/parsing/flags.ts';
 import { requireProgram } from '#cli/programs.ts';
 
 export const scp = defineCommand({

@@ -2,8 +2,8 @@
 import { resolveGuest } from '#cli/access/guest-port.ts';
 import { sshHostName, buildProxyArguments, sshFlags } from '#cli/access/ssh-arguments.ts';
 import { parseUserTarget } from '#cli/access/target.ts';
-import { defineCommand } from '#cli/command.ts';
-import { textFlag } from '#cli/flags.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
+import { textFlag } from '#cli/parsing/flags.ts';
 import { requireProgram } from '#cli/programs.ts';
 
 export const ssh = defineCommand({

@@ -1,9 +1,9 @@
 /** virtctl start */
-import { defineCommand } from '#cli/command.ts';
-import { dryRunFlag, dryRunOption } from '#cli/dry-run.ts';
-import { CommandError, switchFlag } from '#cli/flags.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
+import { dryRunFlag, dryRunOption } from '#cli/parsing/dry-run.ts';
+import { CommandError, switchFlag } from '#cli/parsing/flags.ts';
 import { errorMessage } from '#lib/error-message.ts';
-import { verbPath } from '#cli/verb-path.ts';
+import { verbPath } from '#cli/connection/verb-path.ts';
 
 export const start = defineCommand({
   name: 'start',

@@ -1,7 +1,7 @@
 /** virtctl state release */
-import { defineCommand } from '#cli/command.ts';
-import { dryRunOption } from '#cli/dry-run.ts';
-import { sendStateVerb, requireClaim, stateFlags } from '#cli/state-verb.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
+import { dryRunOption } from '#cli/parsing/dry-run.ts';
+import { sendStateVerb, requireClaim, stateFlags } from '#cli/verbs/state-verb.ts';
 
 export const stateRelease = defineCommand({
   name: 'release',

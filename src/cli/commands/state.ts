@@ -1,5 +1,5 @@
 /** virtctl state ...: the claim with the TPM and the EFI variables of a virtual machine. */
-import type { CommandGroup } from '#cli/command.ts';
+import type { CommandGroup } from '#cli/parsing/command.ts';
 import { stateAdopt } from '#cli/commands/state-adopt.ts';
 import { stateRelease } from '#cli/commands/state-release.ts';
 

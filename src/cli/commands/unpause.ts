@@ -1,4 +1,4 @@
 /** virtctl unpause */
-import { definePauseCommand } from '#cli/pause-command.ts';
+import { definePauseCommand } from '#cli/verbs/pause-command.ts';
 
 export const unpause = definePauseCommand({ verb: 'unpause', word: 'unpause', gerund: 'unpausing' }, 'Unpause');

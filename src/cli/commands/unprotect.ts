@@ -1,7 +1,7 @@
 /** virtctl unprotect */
-import { changeProtection, targetFlags } from '#cli/change-protection.ts';
-import { defineCommand } from '#cli/command.ts';
-import { UNPROTECT_CHANGE } from '#cli/protection.ts';
+import { changeProtection, targetFlags } from '#cli/verbs/change-protection.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
+import { UNPROTECT_CHANGE } from '#cli/verbs/protection.ts';
 
 export const unprotect = defineCommand({
   name: 'unprotect',

@@ -1,5 +1,5 @@
 /** virtctl update machine-types delete */
-import { defineCommand } from '#cli/command.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
 import { deletionText } from '#cli/machine-types/deletion-text.ts';
 import { removeTransition, resetMarks, stopJob } from '#cli/machine-types/delete-transition.ts';
 import { trackEntries, readTransitionJob, readTransition } from '#cli/machine-types/read-transitions.ts';

@@ -1,5 +1,5 @@
 /** virtctl update machine-types list */
-import { defineCommand } from '#cli/command.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
 import {
   trackEntries,
   readTransitionJob,
@@ -8,7 +8,7 @@ import {
   type Transition,
 } from '#cli/machine-types/read-transitions.ts';
 import { transitionsAsValue, transitionsText } from '#cli/machine-types/transition-table.ts';
-import { formatValue, outputFlag, parseOutputFormat } from '#cli/output-format.ts';
+import { formatValue, outputFlag, parseOutputFormat } from '#cli/terminal/output-format.ts';
 
 export const updateMachineTypesList = defineCommand({
   name: 'list',

@@ -1,11 +1,11 @@
 /** virtctl update machine-types supported */
-import { checkMachineType } from '#api/validation/machine.ts';
-import { defineCommand } from '#cli/command.ts';
+import { checkMachineType } from '#api/validation/spec/machine.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
 import { readFleet } from '#cli/machine-types/read-fleet.ts';
 import { listNodeMetadata } from '#cli/machine-types/list-node-metadata.ts';
 import { offeredTypes, supportedText, supportedTypes, usedType } from '#cli/machine-types/supported-types.ts';
-import { formatValue, outputFlag, parseOutputFormat } from '#cli/output-format.ts';
-import { readConfiguration } from '#cli/vm-objects.ts';
+import { formatValue, outputFlag, parseOutputFormat } from '#cli/terminal/output-format.ts';
+import { readConfiguration } from '#cli/connection/vm-objects.ts';
 
 export const updateMachineTypesSupported = defineCommand({
   name: 'supported',

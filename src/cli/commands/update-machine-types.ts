@@ -2,11 +2,11 @@
 import { TRANSITION_JOBS, type TransitionJob } from '#api/machine-types/kinds.ts';
 import { canonicalTypes } from '#api/machine-types/node-types.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
-import { defineCommand } from '#cli/command.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
 import { updateMachineTypesDelete } from '#cli/commands/update-machine-types-delete.ts';
 import { updateMachineTypesList } from '#cli/commands/update-machine-types-list.ts';
 import { updateMachineTypesSupported } from '#cli/commands/update-machine-types-supported.ts';
-import { CommandError, switchFlag } from '#cli/flags.ts';
+import { CommandError, switchFlag } from '#cli/parsing/flags.ts';
 import { checkOptions } from '#cli/machine-types/check-options.ts';
 import { previewVm, previewText } from '#cli/machine-types/plan-preview.ts';
 import { readFleet, readRecords } from '#cli/machine-types/read-fleet.ts';
@@ -14,8 +14,8 @@ import { findIdleFlags, selectionFlags, transitionOptions } from '#cli/machine-t
 import { createdText, buildTransitionJob } from '#cli/machine-types/transition-job.ts';
 import { waitForTransition } from '#cli/machine-types/wait-for-transition.ts';
 import { errorMessage } from '#lib/error-message.ts';
-import { formatValue, outputFlag, parseOutputFormat } from '#cli/output-format.ts';
-import { readConfiguration } from '#cli/vm-objects.ts';
+import { formatValue, outputFlag, parseOutputFormat } from '#cli/terminal/output-format.ts';
+import { readConfiguration } from '#cli/connection/vm-objects.ts';
 import { collectionPath } from '#client/resource-path.ts';
 import type { Stored } from '#kube/meta.ts';
 

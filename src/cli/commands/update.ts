@@ -1,5 +1,5 @@
 /** virtctl update ...: changes to many virtual machines. */
-import type { CommandGroup } from '#cli/command.ts';
+import type { CommandGroup } from '#cli/parsing/command.ts';
 import { updateMachineTypes } from '#cli/commands/update-machine-types.ts';
 
 export const update: CommandGroup = {

@@ -1,5 +1,5 @@
 /** virtctl userlist */
-import { guestReadCommand } from '#cli/guest-read.ts';
+import { guestReadCommand } from '#cli/verbs/guest-read.ts';
 
 export const userlist = guestReadCommand({
   name: 'userlist',

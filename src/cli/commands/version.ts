@@ -1,8 +1,8 @@
 /** virtctl version */
-import { defineCommand } from '#cli/command.ts';
-import { switchFlag } from '#cli/flags.ts';
-import { formatValue, outputFlag, parseOutputFormat } from '#cli/output-format.ts';
-import { clientVersion, readServerVersion, renderVersion } from '#cli/server-version.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
+import { switchFlag } from '#cli/parsing/flags.ts';
+import { formatValue, outputFlag, parseOutputFormat } from '#cli/terminal/output-format.ts';
+import { clientVersion, readServerVersion, renderVersion } from '#cli/connection/server-version.ts';
 
 export const version = defineCommand({
   name: 'version',

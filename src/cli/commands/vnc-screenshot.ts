@@ -1,9 +1,9 @@
 /** virtctl vnc screenshot */
-import { defineCommand } from '#cli/command.ts';
-import { CommandError, switchFlag, textFlag } from '#cli/flags.ts';
-import { writeLocalFile } from '#cli/local-files.ts';
+import { defineCommand } from '#cli/parsing/command.ts';
+import { CommandError, switchFlag, textFlag } from '#cli/parsing/flags.ts';
+import { writeLocalFile } from '#cli/transfer/local-files.ts';
 import { errorMessage } from '#lib/error-message.ts';
-import { verbPath } from '#cli/verb-path.ts';
+import { verbPath } from '#cli/connection/verb-path.ts';
 
 const MAX_PICTURE_BYTES = 64 * 1024 * 1024;
 

@@ -4,13 +4,13 @@ import { createServer, type AddressInfo, type Server, type Socket } from 'node:n
 import { socketStreams, joinStreams } from '#cli/access/join-streams.ts';
 import { GUEST_STREAM_PROTOCOL } from '#cli/access/guest-port.ts';
 import { findViewer, VIEWER_TYPES, type Viewer } from '#cli/access/viewer.ts';
-import type { ApiConnection } from '#cli/api-connection.ts';
-import { defineCommand, type CommandContext } from '#cli/command.ts';
+import type { ApiConnection } from '#cli/connection/api-connection.ts';
+import { defineCommand, type CommandContext } from '#cli/parsing/command.ts';
 import { vncScreenshot } from '#cli/commands/vnc-screenshot.ts';
-import { CommandError, integerFlag, switchFlag, textFlag } from '#cli/flags.ts';
+import { CommandError, integerFlag, switchFlag, textFlag } from '#cli/parsing/flags.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import type { Programs } from '#cli/programs.ts';
-import { vmPath, verbPath } from '#cli/verb-path.ts';
+import { vmPath, verbPath } from '#cli/connection/verb-path.ts';
 import { isTrue, type Condition } from '#kube/conditions.ts';
 import { isRecord } from '#kube/meta.ts';
 import type { WebSocketStream } from '#lib/websocket.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { defineCommand, type CommandEntry } from '#cli/command.ts';
+import { defineCommand, type CommandEntry } from '#cli/parsing/command.ts';
 import { commandTree, completeWords, completionLines } from '#cli/completion/complete-words.ts';
-import { switchFlag, textFlag } from '#cli/flags.ts';
+import { switchFlag, textFlag } from '#cli/parsing/flags.ts';
 
 const aCommand = (name: string, extra = {}) =>
   defineCommand({

@@ -1,6 +1,6 @@
 /** Completes the last word of a call from the tables of commands and flags. Pure; live-names.ts looks up object names. */
-import { isCommand, type CommandEntry } from '#cli/command.ts';
-import type { Completes, FlagTable } from '#cli/flags.ts';
+import { isCommand, type CommandEntry } from '#cli/parsing/command.ts';
+import type { Completes, FlagTable } from '#cli/parsing/flags.ts';
 
 export interface CompletionFlag {
   readonly name: string;

@@ -1,7 +1,7 @@
 /** Reads object names from the server for shell completion. */
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
-import type { ApiConnection } from '#cli/api-connection.ts';
+import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import type { CompletionCandidate, CompletionKind } from '#cli/completion/complete-words.ts';
 import { collectionPath } from '#client/resource-path.ts';
 import { NAMESPACES, PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';

@@ -1,5 +1,5 @@
 /** Parses the parameters of a flag, such as `src:my-pvc,bootorder:1`, with virtctl's error messages. Pure. */
-import { CommandError } from '#cli/flags.ts';
+import { CommandError } from '#cli/parsing/flags.ts';
 
 export function flagError(flag: string, why: string): CommandError {
   return new CommandError(`failed to parse "--${flag}" flag: ${why}`);

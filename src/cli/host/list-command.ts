@@ -1,6 +1,6 @@
 /** Parses and renders `list [view] [vms:id,id]`. Pure. */
 import type { HostVm, HostVmStats } from '#api/host-api.ts';
-import { CommandError } from '#cli/flags.ts';
+import { CommandError } from '#cli/parsing/flags.ts';
 
 export const VIEWS = ['long', 'table', 'ids'] as const;
 export type View = (typeof VIEWS)[number];

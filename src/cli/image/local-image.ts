@@ -3,10 +3,10 @@ import { spawn } from 'node:child_process';
 import { createHash, type Hash } from 'node:crypto';
 import { createReadStream, type ReadStream } from 'node:fs';
 import { createGunzip } from 'node:zlib';
-import type { DiskStreamFormat } from '#api/disk-stream.ts';
-import { findUnsupportedFormat, HEADER_BYTES, readImageHeader } from '#api/image-header.ts';
-import { CommandError } from '#cli/flags.ts';
-import { fileSize } from '#cli/local-files.ts';
+import type { DiskStreamFormat } from '#api/storage/disk-stream.ts';
+import { findUnsupportedFormat, HEADER_BYTES, readImageHeader } from '#api/storage/image-header.ts';
+import { CommandError } from '#cli/parsing/flags.ts';
+import { fileSize } from '#cli/transfer/local-files.ts';
 import { errorMessage } from '#lib/error-message.ts';
 
 const READ_BYTES = 256 * 1024;

@@ -1,10 +1,10 @@
 /** Creates or checks the claim for an upload, and releases it for guests when the upload is complete. */
-import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
-import type { ApiConnection } from '#cli/api-connection.ts';
-import { CommandError } from '#cli/flags.ts';
+import { UPLOAD_ANNOTATION } from '#api/storage/disk-stream.ts';
+import type { ApiConnection } from '#cli/connection/api-connection.ts';
+import { CommandError } from '#cli/parsing/flags.ts';
 import type { LocalImage } from '#cli/image/local-image.ts';
-import { bytesText } from '#cli/progress.ts';
-import { findObject } from '#cli/vm-objects.ts';
+import { bytesText } from '#cli/terminal/progress.ts';
+import { findObject } from '#cli/connection/vm-objects.ts';
 import { collectionPath, objectPath } from '#client/resource-path.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { parseQuantity, findQuantityError, quantityToNumber } from '#kube/quantity.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CommandError } from '#cli/flags.ts';
+import { CommandError } from '#cli/parsing/flags.ts';
 import type { LocalImage } from '#cli/image/local-image.ts';
 import { uploadImage } from '#cli/image/upload-image.ts';
 import { ApiError, conflict, notFound, timeout } from '#kube/api-error.ts';

@@ -14,15 +14,15 @@ import {
   encodeDiskLine,
   DiskStreamError,
   UPLOAD_VERB,
-} from '#api/disk-stream.ts';
-import type { ResumePoint, DiskAnswer, DiskHeader } from '#api/disk-stream.ts';
+} from '#api/storage/disk-stream.ts';
+import type { ResumePoint, DiskAnswer, DiskHeader } from '#api/storage/disk-stream.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
-import type { ApiConnection } from '#cli/api-connection.ts';
-import { CommandError } from '#cli/flags.ts';
+import type { ApiConnection } from '#cli/connection/api-connection.ts';
+import { CommandError } from '#cli/parsing/flags.ts';
 import { hashPrefix, type LocalImage } from '#cli/image/local-image.ts';
-import { sleepAlive } from '#cli/sleep-alive.ts';
+import { sleepAlive } from '#cli/terminal/sleep-alive.ts';
 import { errorMessage } from '#lib/error-message.ts';
-import { reportProgress } from '#cli/progress.ts';
+import { reportProgress } from '#cli/terminal/progress.ts';
 import { ApiError } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { WebSocketStream } from '#lib/websocket.ts';

@@ -1,8 +1,8 @@
 /** Checks the options of a transition against the cluster before the Job is created. */
 import type { TransitionOptions } from '#api/machine-types/options.ts';
-import { checkMachineType } from '#api/validation/machine.ts';
-import type { ApiConnection } from '#cli/api-connection.ts';
-import { CommandError } from '#cli/flags.ts';
+import { checkMachineType } from '#api/validation/spec/machine.ts';
+import type { ApiConnection } from '#cli/connection/api-connection.ts';
+import { CommandError } from '#cli/parsing/flags.ts';
 import { listNodeMetadata } from '#cli/machine-types/list-node-metadata.ts';
 import { offeredTypes, type OfferedType } from '#cli/machine-types/supported-types.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';

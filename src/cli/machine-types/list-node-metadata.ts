@@ -1,5 +1,5 @@
-import type { ApiConnection } from '#cli/api-connection.ts';
-import { listCollection } from '#cli/list-collection.ts';
+import type { ApiConnection } from '#cli/connection/api-connection.ts';
+import { listCollection } from '#cli/connection/list-collection.ts';
 import { collectionPath } from '#client/resource-path.ts';
 import { NODES, type Node } from '#kube/core-kinds.ts';
 

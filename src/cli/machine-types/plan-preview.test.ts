@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
-import { predictRecord } from '#api/predict-record.ts';
+import { predictRecord } from '#api/identity/predict-record.ts';
 import { aVm, aVmi, options } from '#api/machine-types/transition.fixture.ts';
 import { previewVm, previewText, type PreviewCandidate, type PreviewContext } from '#cli/machine-types/plan-preview.ts';
 

@@ -2,8 +2,8 @@
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES, type VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import type { ApiConnection } from '#cli/api-connection.ts';
-import { listCollection } from '#cli/list-collection.ts';
+import type { ApiConnection } from '#cli/connection/api-connection.ts';
+import { listCollection } from '#cli/connection/list-collection.ts';
 import { collectionPath } from '#client/resource-path.ts';
 import { controllerUid, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
 

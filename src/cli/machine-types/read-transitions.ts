@@ -6,12 +6,12 @@ import { TRANSITION_LABEL, TRANSITION_LABEL_OF_JOBS } from '#api/machine-types/n
 import { readPlan, readProgress, type EntryNote, type PlanEntry } from '#api/machine-types/plan.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import type { ApiConnection } from '#cli/api-connection.ts';
-import { CommandError } from '#cli/flags.ts';
-import { listCollection } from '#cli/list-collection.ts';
+import type { ApiConnection } from '#cli/connection/api-connection.ts';
+import { CommandError } from '#cli/parsing/flags.ts';
+import { listCollection } from '#cli/connection/list-collection.ts';
 import { readFleet } from '#cli/machine-types/read-fleet.ts';
 import { errorMessage } from '#lib/error-message.ts';
-import { readObject } from '#cli/vm-objects.ts';
+import { readObject } from '#cli/connection/vm-objects.ts';
 import { collectionPath } from '#client/resource-path.ts';
 import { isApiError } from '#kube/api-error.ts';
 import type { Stored } from '#kube/meta.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TransitionOptions } from '#api/machine-types/options.ts';
-import { parseArgs, textFlag } from '#cli/flags.ts';
+import { parseArgs, textFlag } from '#cli/parsing/flags.ts';
 import { findIdleFlags, selectionFlags, transitionOptions } from '#cli/machine-types/transition-flags.ts';
 
 const table = { ...selectionFlags, namespace: textFlag({ name: 'namespace', help: '' }, 'string') };

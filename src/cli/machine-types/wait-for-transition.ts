@@ -1,8 +1,8 @@
 /** `--wait`: shows the progress of a Job until it ends. */
 import type { EntryNote, PlanEntry } from '#api/machine-types/plan.ts';
-import type { ApiConnection } from '#cli/api-connection.ts';
-import { CommandError } from '#cli/flags.ts';
-import { sleepAlive } from '#cli/sleep-alive.ts';
+import type { ApiConnection } from '#cli/connection/api-connection.ts';
+import { CommandError } from '#cli/parsing/flags.ts';
+import { sleepAlive } from '#cli/terminal/sleep-alive.ts';
 import { jobFailureText, hasJobEnded, jobState, logsText } from '#cli/machine-types/job-state.ts';
 import { countStates, countsText, isFinalState, progressBar } from '#cli/machine-types/plan-counts.ts';
 import { ProgressLine, type MaybeTerminal } from '#cli/machine-types/progress-line.ts';

@@ -1,6 +1,6 @@
 /** Cleans up after the current tour and after killed ones. */
 import { hostname } from 'node:os';
-import { PROTECTION_LABEL } from '#api/delete-protection.ts';
+import { PROTECTION_LABEL } from '#api/protection/delete-protection.ts';
 import { TRANSITION_JOBS } from '#api/machine-types/kinds.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';

@@ -3,7 +3,7 @@ import { CONSOLE_CONTAINER, CREATED_BY_LABEL } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
 import { type TourApi, waitFor } from '#cli/tour/tour-api.ts';
-import { verbPath } from '#cli/verb-path.ts';
+import { verbPath } from '#cli/connection/verb-path.ts';
 import { PODS } from '#kube/core-kinds.ts';
 import { TourError } from '#cli/tour/tour-error.ts';
 

@@ -2,7 +2,7 @@
  * Checks the identity history of the tour's VM. It is complete if replaying it yields the record, and if it contains every
  * change of the tour and no other.
  */
-import { buildIdentityState, replayChanges, type IdentityState } from '#api/identity-changes.ts';
+import { buildIdentityState, replayChanges, type IdentityState } from '#api/identity/identity-changes.ts';
 import {
   type HistoryEntry,
   type IdentityChange,

@@ -5,7 +5,7 @@
  *   running or temporary plane ──► new namespace ──► steps, each compared ──► verdict
  *                                        └──────── cleanup, also after Ctrl-C ◄────┘
  */
-import { openConnection, type ConnectionOptions } from '#cli/api-connection.ts';
+import { openConnection, type ConnectionOptions } from '#cli/connection/api-connection.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import { clearNamespace, clearTours, NAMESPACE_PREFIX, tourProcessAnnotations } from '#cli/tour/clear-tours.ts';
 import { compare, identityView } from '#cli/tour/comparison.ts';

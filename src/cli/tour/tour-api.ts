@@ -1,8 +1,8 @@
 /** API requests of the tour in its own namespace, and waiting for conditions. */
-import type { ApiConnection } from '#cli/api-connection.ts';
-import { sleepAlive } from '#cli/sleep-alive.ts';
+import type { ApiConnection } from '#cli/connection/api-connection.ts';
+import { sleepAlive } from '#cli/terminal/sleep-alive.ts';
 import { TourError } from '#cli/tour/tour-error.ts';
-import { verbPath } from '#cli/verb-path.ts';
+import { verbPath } from '#cli/connection/verb-path.ts';
 import { collectionPath, objectPath } from '#client/resource-path.ts';
 import { ApiError, isApiError } from '#kube/api-error.ts';
 import type { KubeList, KubeObject, ResourceType, Stored } from '#kube/meta.ts';

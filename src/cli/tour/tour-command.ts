@@ -1,7 +1,7 @@
 /** Runs virtctl commands for the tour: in its namespace, over its connection, with the output as text. */
 import { PassThrough } from 'node:stream';
-import type { Command, CommandContext } from '#cli/command.ts';
-import { parseArgs } from '#cli/flags.ts';
+import type { Command, CommandContext } from '#cli/parsing/command.ts';
+import { parseArgs } from '#cli/parsing/flags.ts';
 import type { TourApi } from '#cli/tour/tour-api.ts';
 
 /** Runs a command with these words, as a user would type them, and returns the lines that it printed to stdout. */

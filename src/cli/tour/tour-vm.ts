@@ -3,7 +3,7 @@
  * A test ensures that examples/tour-vm.yaml contains the same VM, for users who run the steps manually.
  */
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { deriveMac } from '#api/derived-mac.ts';
+import { deriveMac } from '#api/identity/derived-mac.ts';
 import { GUEST_IMAGE } from '#api/names.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { newUid } from '#lib/ids.ts';

@@ -19,7 +19,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
+import type { DeviceAddress, LearnedDevice } from '#api/devices/learned-device.ts';
 import {
   type ReadRowsInput,
   decideReadRows,

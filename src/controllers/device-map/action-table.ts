@@ -7,7 +7,7 @@
  *   the guest runs           decideRunningRows   only changes whether a device is plugged
  *   the VM is stopped        decideStoppedRows   follows the template; devices that came with the machine stay
  */
-import { isRootPort, type DeviceAddress, type LearnedDevice } from '#api/learned-device.ts';
+import { isRootPort, type DeviceAddress, type LearnedDevice } from '#api/devices/learned-device.ts';
 import { classify, isManagedWithoutList, type SpecialDevices } from '#controllers/device-map/special-devices.ts';
 import { isRequestable, type DeviceRequests } from '#controllers/device-map/requested-devices.ts';
 import { deepEqual } from '#kube/deep.ts';

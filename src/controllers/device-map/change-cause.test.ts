@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Edit, IDENTITY_EDITS_ANNOTATION } from '#api/identity-edits.ts';
-import type { ChangeCause } from '#api/identity-history.ts';
-import { LEGACY_RULE, legacyUuid } from '#api/legacy-uuid.ts';
+import { type Edit, IDENTITY_EDITS_ANNOTATION } from '#api/identity/identity-edits.ts';
+import type { ChangeCause } from '#api/identity/identity-history.ts';
+import { LEGACY_RULE, legacyUuid } from '#api/identity/legacy-uuid.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { IdentityChange } from '#api/virtual-machine-identity/kind.ts';
 import { type CauseContext, createCauseFinder, startCause } from '#controllers/device-map/change-cause.ts';

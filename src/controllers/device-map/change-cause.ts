@@ -1,14 +1,20 @@
 /**
  * Finds the cause of a change of an identity record. A change that the template requests is caused by the user who last
- * edited that part of it, which admission records on the VM (api/identity-edits.ts). Other changes are caused by the
+ * edited that part of it, which admission records on the VM (api/identity/identity-edits.ts). Other changes are caused by the
  * event during which they were found: a start, a migration or an import. Pure.
  */
-import { chipsetOf } from '#api/chipset.ts';
-import { devicePartOf, macField } from '#api/identity-changes.ts';
-import { type Edit, type Edits, IDENTITY_EDITS_ANNOTATION, identityParts, readEdits } from '#api/identity-edits.ts';
-import type { ChangeCause } from '#api/identity-history.ts';
-import { importedDevicesOf } from '#api/imported-devices.ts';
-import { LEGACY_RULE, legacyUuid } from '#api/legacy-uuid.ts';
+import { chipsetOf } from '#api/devices/chipset.ts';
+import { devicePartOf, macField } from '#api/identity/identity-changes.ts';
+import {
+  type Edit,
+  type Edits,
+  IDENTITY_EDITS_ANNOTATION,
+  identityParts,
+  readEdits,
+} from '#api/identity/identity-edits.ts';
+import type { ChangeCause } from '#api/identity/identity-history.ts';
+import { importedDevicesOf } from '#api/devices/imported-devices.ts';
+import { LEGACY_RULE, legacyUuid } from '#api/identity/legacy-uuid.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { HistoryEntry, IdentityChange } from '#api/virtual-machine-identity/kind.ts';
 import {

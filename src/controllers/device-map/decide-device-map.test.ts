@@ -6,9 +6,9 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { renderChanges } from '#api/identity-change-text.ts';
+import { renderChanges } from '#api/identity/identity-change-text.ts';
 import type { Devices } from '#api/domain/devices.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { RunStrategy } from '#api/virtual-machine/schema.ts';

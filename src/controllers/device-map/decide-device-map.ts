@@ -3,9 +3,9 @@
  * devices from the template, the initial devices from an import; and the history of changes and their causes
  * (history-entries.ts), including changes of the spec. Rows, their hash and the entries are one write. Pure.
  */
-import { appendHistory, type ChangeCause } from '#api/identity-history.ts';
-import { importedDevicesOf, type ImportedDevices } from '#api/imported-devices.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import { appendHistory, type ChangeCause } from '#api/identity/identity-history.ts';
+import { importedDevicesOf, type ImportedDevices } from '#api/devices/imported-devices.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { IdentityStatus } from '#api/virtual-machine-identity/kind.ts';

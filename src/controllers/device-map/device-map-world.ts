@@ -1,7 +1,7 @@
 /** Everything that a decision about one identity record may know, and simple conclusions from it. */
 import { isFinal, runStrategyOf } from '#api/verbs/decide-verb.ts';
-import { chipsetOf } from '#api/chipset.ts';
-import { importedDevicesOf } from '#api/imported-devices.ts';
+import { chipsetOf } from '#api/devices/chipset.ts';
+import { importedDevicesOf } from '#api/devices/imported-devices.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { RunStrategy } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';

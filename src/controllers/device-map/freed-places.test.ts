@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { MAX_FREED } from '#api/virtual-machine-identity/kind.ts';
 import { freedPlacesAfter } from '#controllers/device-map/freed-places.ts';
 

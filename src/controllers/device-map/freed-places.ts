@@ -2,8 +2,8 @@
  * Tracks freed places: addresses that devices of the VM had and lost. A guest would take a new device there for the old
  * one, so other devices do not get them while others are free. A device that returns gets its place back. Pure.
  */
-import { chipsetOf } from '#api/chipset.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import { chipsetOf } from '#api/devices/chipset.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { type IdentityStatus, MAX_FREED } from '#api/virtual-machine-identity/kind.ts';
 
 type Rows = Pick<IdentityStatus, 'machine' | 'devices' | 'freed'>;

@@ -3,8 +3,8 @@
  * controllers/vm writes the spec separately; `status.recorded` is the spec as of the last entry, so that a crash
  * between the two writes loses no entry. Pure.
  */
-import { diffIdentityStates, buildIdentityState, type IdentityState } from '#api/identity-changes.ts';
-import { type ChangeCause, buildHistoryEntries, renderSummary } from '#api/identity-history.ts';
+import { diffIdentityStates, buildIdentityState, type IdentityState } from '#api/identity/identity-changes.ts';
+import { type ChangeCause, buildHistoryEntries, renderSummary } from '#api/identity/identity-history.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type {
   HistoryEntry,

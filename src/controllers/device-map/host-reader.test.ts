@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { toHostDevice } from '#api/host-api.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { buildListRequest, parseListResponse } from '#controllers/device-map/host-reader.ts';
 import { toDeviceReading } from '#controllers/device-map/reading.ts';
 

@@ -3,7 +3,7 @@
  * this module builds it, and parses and validates the response.
  */
 import { HOST_CODES, type HostDevice, type HostVm, type ListParameters } from '#api/host-api.ts';
-import type { DeviceAddress, SpecParams } from '#api/learned-device.ts';
+import type { DeviceAddress, SpecParams } from '#api/devices/learned-device.ts';
 import { isRecord } from '#kube/meta.ts';
 
 export interface HostReader {

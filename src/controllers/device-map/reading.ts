@@ -2,7 +2,7 @@
  * One reading of the devices of a guest, as reported by a host: hash, revision and devices that belong together. Pure.
  */
 import { type HostVm, toLearnedDevice } from '#api/host-api.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 
 export interface DeviceReading {
   /** The uid of the instance. */

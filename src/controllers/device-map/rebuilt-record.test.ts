@@ -1,12 +1,12 @@
 /** The content of a record that is rebuilt after it was lost. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { IMPORTED_DEVICES_ANNOTATION, NEW_LAYOUT_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
-import { buildIdentityState, replayChanges } from '#api/identity-changes.ts';
+import { buildIdentityState, replayChanges } from '#api/identity/identity-changes.ts';
 import type { IdentityStatus, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { SnapshotRecord } from '#api/virtual-machine-identity/record-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';

@@ -1,6 +1,6 @@
 /** Lists the devices that the template of a VM requests, by the ids that they have in a guest. Pure. */
-import { interfacesOf } from '#api/attached-interfaces.ts';
-import { allowsVideo, listFixedDevices, isFixedDeviceId, VIDEO_ID } from '#api/fixed-devices.ts';
+import { interfacesOf } from '#api/devices/attached-interfaces.ts';
+import { allowsVideo, listFixedDevices, isFixedDeviceId, VIDEO_ID } from '#api/devices/fixed-devices.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { templateSpec } from '#controllers/vm/vm-world.ts';
 

@@ -3,7 +3,7 @@
  * requests them. A row that is managed only for that reason has `specialManaged`, so that it can be reclassified from
  * the record alone when the list changes. Pure.
  */
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 
 export type SpecialDevices = readonly { readonly type: string; readonly device: string }[];
 

@@ -1,5 +1,5 @@
 /** Finds the claim with the persistent state of a VM that the running instance uses. Pure. */
-import { needsState, STATE_VOLUME } from '#api/persistent-state.ts';
+import { needsState, STATE_VOLUME } from '#api/storage/persistent-state.ts';
 import { type DeviceMapWorld, ownInstance } from '#controllers/device-map/device-map-world.ts';
 
 /** Returns the claim to record, or undefined if the VM has no persistent state. */

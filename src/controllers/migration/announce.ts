@@ -3,7 +3,7 @@
  * whenever it changes. Before the first copy, everything that the agents rely on must be in place. Pure.
  */
 import { MIGRATION_POD_FINALIZER } from '#api/names.ts';
-import type { MigrationState } from '#api/migration-state.ts';
+import type { MigrationState } from '#api/migration/migration-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { addFinalizer } from '#controllers/finalizers.ts';
 import { targetDeadline } from '#controllers/migration/target-deadline.ts';

@@ -2,8 +2,8 @@
  * The first step of a migration: records source and target in the status, then creates the claim and the pod of the
  * target. Their names are recorded first, so that a repeated attempt does not create a second pair. Pure.
  */
-import type { MigrationState } from '#api/migration-state.ts';
-import { needsState } from '#api/persistent-state.ts';
+import type { MigrationState } from '#api/migration/migration-state.ts';
+import { needsState } from '#api/storage/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { targetDeadline } from '#controllers/migration/target-deadline.ts';
 import { buildMigrationStatus } from '#controllers/migration/migration-status.ts';

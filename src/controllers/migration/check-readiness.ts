@@ -2,8 +2,8 @@
  * The checks that make a migration wait although it is possible. Its status reports the reason; the watched objects
  * trigger the next reconcile. Pure.
  */
-import { isMigrating } from '#api/migration-state.ts';
-import { needsState } from '#api/persistent-state.ts';
+import { isMigrating } from '#api/migration/migration-state.ts';
+import { needsState } from '#api/storage/persistent-state.ts';
 import { checkVolumesFree } from '#controllers/migration/moving-volumes.ts';
 import type { MigrationWorld } from '#controllers/migration/migration-world.ts';
 import { findCondition } from '#kube/conditions.ts';

@@ -6,7 +6,7 @@
  *      └─────────────────────┴─────────────────────────┴─────────────────────────┴────────────windUp────► Failed
  */
 import { MIGRATION_FINALIZER } from '#api/names.ts';
-import type { MigrationState } from '#api/migration-state.ts';
+import type { MigrationState } from '#api/migration/migration-state.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { beginMigration, prepareTarget } from '#controllers/migration/begin.ts';
 import { releaseMigration } from '#controllers/migration/end-migration.ts';

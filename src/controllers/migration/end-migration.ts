@@ -1,5 +1,5 @@
 /** The end of a migration: its final status and Event, and the removal of its finalizer. Pure. */
-import type { MigrationState } from '#api/migration-state.ts';
+import type { MigrationState } from '#api/migration/migration-state.ts';
 import { MIGRATION_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { removeFinalizer } from '#controllers/finalizers.ts';

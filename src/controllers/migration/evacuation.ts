@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { EvictionStrategy } from '#api/kubevirt/kind.ts';
-import { isMigrating } from '#api/migration-state.ts';
+import { isMigrating } from '#api/migration/migration-state.ts';
 import { EVACUATION_ANNOTATION } from '#api/names.ts';
 import {
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,

@@ -7,7 +7,7 @@
  *
  * Between the first two steps both claims are marked, and the target claim names the source claim as superseded. Pure.
  */
-import type { MigrationState } from '#api/migration-state.ts';
+import type { MigrationState } from '#api/migration/migration-state.ts';
 import { MIGRATION_NAME_LABEL, MIGRATION_POD_FINALIZER } from '#api/names.ts';
 import {
   STATE_LABEL,
@@ -15,7 +15,7 @@ import {
   stateKeyOf,
   stateKeysOfClaim,
   SUPERSEDES_ANNOTATION,
-} from '#api/persistent-state.ts';
+} from '#api/storage/persistent-state.ts';
 import { removeFinalizer } from '#controllers/finalizers.ts';
 import { endMigration } from '#controllers/migration/end-migration.ts';
 import { buildMigrationStatus } from '#controllers/migration/migration-status.ts';

@@ -1,5 +1,5 @@
 /** The status of a migration: its phase, the decisions so far, and what it waits for. Pure. */
-import type { MigrationState } from '#api/migration-state.ts';
+import type { MigrationState } from '#api/migration/migration-state.ts';
 import { MANUAL_RECOVERY_CONDITION } from '#api/names.ts';
 import {
   isFinalPhase,

@@ -1,6 +1,6 @@
 /** Builds worlds of one migration for tests: valid, at a given step, with overrides. */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
-import type { MigrationProgress, MigrationState } from '#api/migration-state.ts';
+import type { MigrationProgress, MigrationState } from '#api/migration/migration-state.ts';
 import {
   APP_LABEL,
   CREATED_BY_LABEL,

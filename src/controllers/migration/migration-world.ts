@@ -3,7 +3,7 @@
  * before they are carried out; the instance gets a copy of it when the migration is announced to the agents.
  */
 import type { Configuration } from '#api/kubevirt/configuration.ts';
-import type { MigrationProgress, MigrationState } from '#api/migration-state.ts';
+import type { MigrationProgress, MigrationState } from '#api/migration/migration-state.ts';
 import {
   isFinalPhase,
   MIGRATION_PHASES,

@@ -2,14 +2,14 @@
  * The node-local volumes that move with the guest. Their annotations record the node that has the data, the node to
  * which it is being copied, and the node with a leftover copy. Pure.
  */
-import { claimNameOf } from '#api/claim-names.ts';
+import { claimNameOf } from '#api/storage/claim-names.ts';
 import {
   INCOMING_MIGRATION_ANNOTATION,
   INCOMING_NODE_ANNOTATION,
   LEFTOVER_NODE_ANNOTATION,
   VOLUME_NODE_ANNOTATION,
 } from '#api/names.ts';
-import { isOnOneNode, decideVolumeMoves } from '#api/volume-move.ts';
+import { isOnOneNode, decideVolumeMoves } from '#api/storage/volume-move.ts';
 import { migrationStateOf, type MigrationWorld } from '#controllers/migration/migration-world.ts';
 import { PERSISTENT_VOLUMES, type PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';

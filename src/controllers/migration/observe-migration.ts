@@ -1,9 +1,9 @@
 /** Observes the world of a migration: from caches, except for the instance if a stale cache could cause harm. */
-import { claimNamesOf } from '#api/claim-names.ts';
+import { claimNamesOf } from '#api/storage/claim-names.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, MIGRATION_UID_LABEL, SYSTEM_NAMESPACE } from '#api/names.ts';
-import { stateClaimIn } from '#api/persistent-state.ts';
+import { stateClaimIn } from '#api/storage/persistent-state.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';

@@ -1,5 +1,5 @@
-/** The decision of a user about a guest whose location no node can report (api/migration-recovery.ts). Pure. */
-import { readRecovery } from '#api/migration-recovery.ts';
+/** The decision of a user about a guest whose location no node can report (api/migration/migration-recovery.ts). Pure. */
+import { readRecovery } from '#api/migration/migration-recovery.ts';
 import { RECOVERY_ANNOTATION } from '#api/names.ts';
 import { migrationStateOf, type MigrationWorld } from '#controllers/migration/migration-world.ts';
 import type { MigrationOutcome } from '#controllers/migration/outcome.ts';

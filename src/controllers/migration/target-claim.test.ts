@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { findStateClaim, stateOwnerOf } from '#api/persistent-state.ts';
+import { findStateClaim, stateOwnerOf } from '#api/storage/persistent-state.ts';
 import {
   aMigration,
   aStateClaim,

@@ -1,6 +1,6 @@
 /** The target claim of the persistent state: new and empty for each migration, and without the mark of a VM. Pure. */
 import { MIGRATION_NAME_LABEL } from '#api/names.ts';
-import { STATE_LABEL, stateClaimName, stateOwnerOf, stateSuffixOf } from '#api/persistent-state.ts';
+import { STATE_LABEL, stateClaimName, stateOwnerOf, stateSuffixOf } from '#api/storage/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { StoredMigration, MigrationWorld } from '#controllers/migration/migration-world.ts';
 import { buildStateClaim } from '#controllers/persistent-state/build-state-claim.ts';

@@ -1,5 +1,5 @@
 /** The target pod: like the source pod, except for its node and the claim of the persistent state. Pure. */
-import type { MigrationState } from '#api/migration-state.ts';
+import type { MigrationState } from '#api/migration/migration-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { MigrationWorld } from '#controllers/migration/migration-world.ts';
 import { buildLauncherPod } from '#controllers/vmi/launcher-pod.ts';

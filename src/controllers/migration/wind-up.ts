@@ -4,7 +4,7 @@
  *
  *   instance updated ─► target pod gone ─► volumes, target claim gone ─► done
  */
-import type { MigrationState } from '#api/migration-state.ts';
+import type { MigrationState } from '#api/migration/migration-state.ts';
 import { MIGRATION_POD_FINALIZER } from '#api/names.ts';
 import { endMigration } from '#controllers/migration/end-migration.ts';
 import { removeFinalizer } from '#controllers/finalizers.ts';

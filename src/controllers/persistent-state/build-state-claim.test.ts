@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { findStateClaim, stateOwnerOf, stateSuffixOf } from '#api/persistent-state.ts';
+import { findStateClaim, stateOwnerOf, stateSuffixOf } from '#api/storage/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';

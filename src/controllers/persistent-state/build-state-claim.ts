@@ -1,5 +1,11 @@
 /** Builds the empty claim for the persistent state of a VM, which is created before the first start. Pure. */
-import { stateAnnotationOf, stateClaimName, stateKeyOf, STATE_LABEL, stateOwnerOf } from '#api/persistent-state.ts';
+import {
+  stateAnnotationOf,
+  stateClaimName,
+  stateKeyOf,
+  STATE_LABEL,
+  stateOwnerOf,
+} from '#api/storage/persistent-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { StateStorage } from '#controllers/persistent-state/select-storage.ts';

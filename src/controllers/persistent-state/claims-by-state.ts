@@ -1,5 +1,5 @@
 /** The index by which controllers find the claims that may hold the persistent state of a VM. Pure. */
-import { stateKeyOf, stateKeysOfClaim } from '#api/persistent-state.ts';
+import { stateKeyOf, stateKeysOfClaim } from '#api/storage/persistent-state.ts';
 import { keyOf } from '#client/object-key.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 

@@ -9,7 +9,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { ClaimPropertySet, StorageProfile } from '#api/storage-profile.ts';
+import type { ClaimPropertySet, StorageProfile } from '#api/storage/storage-profile.ts';
 import { selectStorage, type StateStorage } from '#controllers/persistent-state/select-storage.ts';
 import type { StorageClass } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';

@@ -1,8 +1,8 @@
 /**
- * Selects the storage for the persistent state of VMs: the class of the claim, its modes (api/storage-profile.ts) and
+ * Selects the storage for the persistent state of VMs: the class of the claim, its modes (api/storage/storage-profile.ts) and
  * its size. Pure.
  */
-import { minimumSizeOf, stateModesOf, type StateModes, type StorageProfile } from '#api/storage-profile.ts';
+import { minimumSizeOf, stateModesOf, type StateModes, type StorageProfile } from '#api/storage/storage-profile.ts';
 import { STORAGE_CLASSES, type StorageClass } from '#kube/core-kinds.ts';
 import { groupResource, type Stored } from '#kube/meta.ts';
 import { compareQuantities, parseQuantity } from '#kube/quantity.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
+import { PROTECTED_VMS_ANNOTATION } from '#api/protection/delete-protection.ts';
 import { decideMark, type MarkWorld } from '#controllers/protection/decide-mark.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';

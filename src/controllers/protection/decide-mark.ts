@@ -2,7 +2,7 @@
  * Decides the mark that makes a policy refuse to delete an object: it names the protected VMs that would be lost with
  * the object. A mark that is missing, wrong or not needed any more is corrected, also if a user changed it. Pure.
  */
-import { formatProtectedNames, PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
+import { formatProtectedNames, PROTECTED_VMS_ANNOTATION } from '#api/protection/delete-protection.ts';
 import type { ResourceType, Stored } from '#kube/meta.ts';
 import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 

@@ -1,7 +1,7 @@
 /** Tests with which claims and volumes a protected VM would be lost: its disks and its persistent state. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { PROTECTION_LABEL } from '#api/delete-protection.ts';
+import { PROTECTION_LABEL } from '#api/protection/delete-protection.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import type { ChangeListener, Informer } from '#client/informer.ts';

@@ -1,5 +1,5 @@
 /** Finds the protected VMs of claims and volumes, and the claims and volumes of VMs. Reads only caches. */
-import { isUnownedStateOf } from '#api/persistent-state.ts';
+import { isUnownedStateOf } from '#api/storage/persistent-state.ts';
 import { keyOf, objectKey, parseKey } from '#client/object-key.ts';
 import type { Informer } from '#client/informer.ts';
 import { CLAIMS_BY_STATE, stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { formatProtectedNames, PROTECTION_LABEL } from '#api/delete-protection.ts';
+import { formatProtectedNames, PROTECTION_LABEL } from '#api/protection/delete-protection.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { ChangeListener, Informer } from '#client/informer.ts';
 import { ObjectCache } from '#client/object-cache.ts';

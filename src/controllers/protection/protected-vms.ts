@@ -3,8 +3,8 @@
  * found quickly. Its sources trigger reconciles only when a VM gains or loses a relation, not for every change of its
  * status.
  */
-import { claimNamesOf } from '#api/claim-names.ts';
-import { isProtected } from '#api/delete-protection.ts';
+import { claimNamesOf } from '#api/storage/claim-names.ts';
+import { isProtected } from '#api/protection/delete-protection.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import type { ObjectChange } from '#client/object-cache.ts';

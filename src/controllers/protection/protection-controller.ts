@@ -9,7 +9,7 @@
  * protected-vms.ts and protected-disks.ts find the VMs, decide-mark.ts decides the mark. The operator installs the
  * policies.
  */
-import { DEFINITION_RELATIONS } from '#api/protected-deletes.ts';
+import { DEFINITION_RELATIONS } from '#api/protection/protected-deletes.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import { parseKey } from '#client/object-key.ts';

@@ -1,6 +1,6 @@
 /** Builds the claims into which the disks of a snapshot are restored, and their names. Pure. */
 import { createHash } from 'node:crypto';
-import { PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
+import { PROTECTED_VMS_ANNOTATION } from '#api/protection/delete-protection.ts';
 import { LAST_RESTORE_ANNOTATION } from '#api/names.ts';
 import {
   type RestoreStatus,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { legacyUuid } from '#api/legacy-uuid.ts';
+import { legacyUuid } from '#api/identity/legacy-uuid.ts';
 import { buildExistingVm, buildNewVm, firmwareOf, type RestoredVm } from '#controllers/restore/build-restored-vm.ts';
 import {
   aContent,

@@ -12,17 +12,17 @@ import {
   PROTECTION_BY_ANNOTATION,
   PROTECTION_LABEL,
   PROTECTION_REASON_ANNOTATION,
-} from '#api/delete-protection.ts';
+} from '#api/protection/delete-protection.ts';
 import type { Firmware } from '#api/domain/firmware.ts';
 import type { VmiVolume } from '#api/domain/volume.ts';
-import { legacyUuid } from '#api/legacy-uuid.ts';
+import { legacyUuid } from '#api/identity/legacy-uuid.ts';
 import { LAST_RESTORE_ANNOTATION } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VmSpec } from '#api/virtual-machine/schema.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { ContentSpec } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { restoreMark, type RestoreWorld, type RestoredVolume } from '#controllers/restore/restore-world.ts';
-import { applyJsonPatch, JsonPatchError } from '#kube/json-patch.ts';
+import { applyJsonPatch, JsonPatchError } from '#kube/patches/json-patch.ts';
 import { apiVersionOf, isRecord, type Stored } from '#kube/meta.ts';
 
 export interface SnapshotUuid {

@@ -3,8 +3,8 @@
  * the VM. Other claims are never touched, except those that InPlace replaces: by uid, and only while no guest uses
  * them. Pure.
  */
-import { claimNamesOf } from '#api/claim-names.ts';
-import { PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
+import { claimNamesOf } from '#api/storage/claim-names.ts';
+import { PROTECTED_VMS_ANNOTATION } from '#api/protection/delete-protection.ts';
 import { VOLUME_COPY_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { vmOwnerReference } from '#api/virtual-machine/owner.ts';

@@ -1,7 +1,7 @@
 /** Tests the decisions about a restore from its first step to its end. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
+import { PROTECTED_VMS_ANNOTATION } from '#api/protection/delete-protection.ts';
 import { RECORD_FINALIZER } from '#api/names.ts';
 import { concludeRestore, decideRestore } from '#controllers/restore/decide-restore.ts';
 import {

@@ -1,7 +1,7 @@
 /** Observes the world of a restore: from caches, except for the target and its instance, which are read live. */
-import { firmwareUuidOf } from '#api/firmware-uuid-index.ts';
-import { legacyUuid } from '#api/legacy-uuid.ts';
-import { findStateClaim, stateOwnerOf, SUPERSEDES_ANNOTATION } from '#api/persistent-state.ts';
+import { firmwareUuidOf } from '#api/identity/firmware-uuid-index.ts';
+import { legacyUuid } from '#api/identity/legacy-uuid.ts';
+import { findStateClaim, stateOwnerOf, SUPERSEDES_ANNOTATION } from '#api/storage/persistent-state.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';

@@ -4,7 +4,7 @@
  *
  *   target held, stopped ─► claims named ─► created ─► filled ─► identity record, VM ─► claims handed over ─► complete
  */
-import { LEGACY_UUID_METRIC } from '#api/legacy-uuid.ts';
+import { LEGACY_UUID_METRIC } from '#api/identity/legacy-uuid.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';

@@ -1,7 +1,7 @@
 /** Runs whole restores, also with a controller that crashes after any of its writes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { legacyUuid } from '#api/legacy-uuid.ts';
+import { legacyUuid } from '#api/identity/legacy-uuid.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { RECORD_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';

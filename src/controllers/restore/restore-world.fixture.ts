@@ -1,7 +1,7 @@
 /**
  * Builders for tests of restores: valid values that take overrides. The snapshot `before` is of the VM `db` in `ns`.
  */
-import { PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
+import { PROTECTED_VMS_ANNOTATION } from '#api/protection/delete-protection.ts';
 import { VM_RESTORE_FINALIZER } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';

@@ -4,8 +4,8 @@
  * VM, so that a cancelled restore has changed nothing. A snapshot without a record leaves that of the target unchanged.
  * Pure.
  */
-import { diffIdentityStates, buildIdentityState } from '#api/identity-changes.ts';
-import { appendHistory, buildHistoryEntries } from '#api/identity-history.ts';
+import { diffIdentityStates, buildIdentityState } from '#api/identity/identity-changes.ts';
+import { appendHistory, buildHistoryEntries } from '#api/identity/identity-history.ts';
 import {
   type HistoryEntry,
   type IdentitySpec,

@@ -8,7 +8,7 @@
  * So findStateClaim finds exactly one claim at any time, and the old claim is deleted after the new one has replaced it.
  * Pure.
  */
-import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
+import { UPLOAD_ANNOTATION } from '#api/storage/disk-stream.ts';
 import { MIGRATION_NAME_LABEL } from '#api/names.ts';
 import {
   STATE_LABEL,
@@ -17,8 +17,8 @@ import {
   stateKeyOf,
   stateSuffixOf,
   SUPERSEDES_ANNOTATION,
-} from '#api/persistent-state.ts';
-import { isMarkedAsState } from '#api/snapshot-state.ts';
+} from '#api/storage/persistent-state.ts';
+import { isMarkedAsState } from '#api/storage/snapshot-state.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';

@@ -3,7 +3,7 @@
  * it, so that a controller that restarts continues the same snapshot. Pure.
  */
 import { isFinal } from '#api/verbs/decide-verb.ts';
-import { needsState, STATE_VOLUME } from '#api/persistent-state.ts';
+import { needsState, STATE_VOLUME } from '#api/storage/persistent-state.ts';
 import { LAST_RESTORE_ANNOTATION, SNAPSHOT_INSTANCE_ANNOTATION, VM_SNAPSHOT_CONTENT_FINALIZER } from '#api/names.ts';
 import { INDICATIONS, type VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import {

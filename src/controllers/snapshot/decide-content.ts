@@ -8,7 +8,7 @@ import {
   SNAPSHOT_SET_SIZE_ANNOTATION,
   VM_SNAPSHOT_CONTENT_FINALIZER,
 } from '#api/names.ts';
-import { NOT_QUIESCED_ANNOTATION, SNAPSHOT_STATE_ANNOTATION } from '#api/snapshot-state.ts';
+import { NOT_QUIESCED_ANNOTATION, SNAPSHOT_STATE_ANNOTATION } from '#api/storage/snapshot-state.ts';
 import { type VirtualMachineSnapshot, isSnapshotComplete } from '#api/virtual-machine-snapshot/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
 import {

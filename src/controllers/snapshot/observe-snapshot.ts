@@ -2,7 +2,7 @@
  * Observes one VirtualMachineSnapshot. While it is in progress, the VM, its instance and its record are read live, so
  * that the content has their latest versions. The VM is held and cannot be started after it was read.
  */
-import { findStateClaim, stateOwnerOf } from '#api/persistent-state.ts';
+import { findStateClaim, stateOwnerOf } from '#api/storage/persistent-state.ts';
 import { VIRTUAL_MACHINE_SNAPSHOTS, type VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import {
   VIRTUAL_MACHINE_SNAPSHOT_CONTENTS,

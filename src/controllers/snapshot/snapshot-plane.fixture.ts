@@ -22,7 +22,7 @@ import { snapshotKeysOfRestore, UNFINISHED_BY_SNAPSHOT } from '#controllers/snap
 import { CREATED, CREATED_MS } from '#controllers/snapshot/snapshot-world.fixture.ts';
 import { notFound } from '#kube/api-error.ts';
 import { deepClone, deepEqual } from '#kube/deep.ts';
-import { applyMergePatch } from '#kube/merge-patch.ts';
+import { applyMergePatch } from '#kube/patches/merge-patch.ts';
 import { controllerUid, groupResource, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOTS, type VolumeSnapshot } from '#kube/volume-snapshot-kinds.ts';
 import type { Change, Plan } from '#runtime/plan.ts';

@@ -1,7 +1,7 @@
 /** Tests the stage during a migration. All other stages are in decide-snapshot.test.ts. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { MigrationState } from '#api/migration-state.ts';
+import type { MigrationState } from '#api/migration/migration-state.ts';
 import { stageOf } from '#controllers/snapshot/snapshot-stage.ts';
 import { aRecord, aSnapshot, aVm, aVmi, CREATED_MS } from '#controllers/snapshot/snapshot-world.fixture.ts';
 

@@ -4,7 +4,7 @@
  *   waiting ──held, no refusal──► ready to create ──content──► copying ──content ready──► taken
  *      └────────────────┴─────────────────────────────────────────┴──► failed: deadline, source lost, content lost
  */
-import { isMigrating } from '#api/migration-state.ts';
+import { isMigrating } from '#api/migration/migration-state.ts';
 import { instanceUidOf } from '#controllers/snapshot/build-content.ts';
 import { untilDeadlineMs, type HeldVm, type SnapshotWorld } from '#controllers/snapshot/snapshot-world.ts';
 import { checkHeldVm } from '#controllers/snapshot/source-volumes.ts';

@@ -6,7 +6,7 @@ import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
-import { parseGoDuration } from '#kube/go-duration.ts';
+import { parseGoDuration } from '#kube/go/go-duration.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
 
 export interface SnapshotWorld {

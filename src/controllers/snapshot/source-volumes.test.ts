@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { VmiVolume } from '#api/domain/volume.ts';
-import { STATE_VOLUME } from '#api/persistent-state.ts';
+import { STATE_VOLUME } from '#api/storage/persistent-state.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { buildVmSnapshotContent, idleVolumesOfContent } from '#controllers/snapshot/build-content.ts';
 import { indicationsOfInstance } from '#controllers/snapshot/indications.ts';

@@ -1,6 +1,6 @@
 /** Selects the volumes of a VM for a snapshot, and checks whether the VM is ready for it. Pure. */
 import { isFinal } from '#api/verbs/decide-verb.ts';
-import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
+import { UPLOAD_ANNOTATION } from '#api/storage/disk-stream.ts';
 import type { HeldVm, SourceVolume } from '#controllers/snapshot/snapshot-world.ts';
 import { stateBackupName } from '#controllers/snapshot/state-backup.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';

@@ -1,5 +1,5 @@
 /** The name of the persistent state among the volume backups of a snapshot. Pure. */
-import { STATE_VOLUME, stateAnnotationOf } from '#api/persistent-state.ts';
+import { STATE_VOLUME, stateAnnotationOf } from '#api/storage/persistent-state.ts';
 import type { ContentSpec, VolumeBackup } from '#api/virtual-machine-snapshot-content/kind.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 

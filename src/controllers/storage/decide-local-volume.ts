@@ -11,11 +11,11 @@ import {
   VOLUME_DATA_FINALIZER,
   VOLUME_NODE_ANNOTATION,
 } from '#api/names.ts';
-import { parseSnapshotHandle } from '#api/snapshot-handle.ts';
+import { parseSnapshotHandle } from '#api/storage/snapshot-handle.ts';
 import { NO_COPIER_RETRY_MS } from '#controllers/storage/copy-node.ts';
 import { isLocalVolume } from '#controllers/storage/local-volume.ts';
 import { PERSISTENT_VOLUMES, type PersistentVolume } from '#kube/core-kinds.ts';
-import { formatPointer } from '#kube/json-pointer.ts';
+import { formatPointer } from '#kube/patches/json-pointer.ts';
 import type { Stored } from '#kube/meta.ts';
 import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 

@@ -4,7 +4,7 @@
  *   waiting: the snapshot is not complete ──► ready, or refused until something changes
  */
 import { LOCAL_DRIVER } from '#api/names.ts';
-import { parseSnapshotHandle, type SnapshotPlace } from '#api/snapshot-handle.ts';
+import { parseSnapshotHandle, type SnapshotPlace } from '#api/storage/snapshot-handle.ts';
 import { keyOf } from '#client/object-key.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { isRecord, type Stored } from '#kube/meta.ts';

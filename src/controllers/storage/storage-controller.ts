@@ -26,7 +26,7 @@ import {
   volumeSnapshotKeysOf,
   sourceSnapshotKeys,
 } from '#controllers/storage/snapshot-source.ts';
-import { parseSnapshotHandle } from '#api/snapshot-handle.ts';
+import { parseSnapshotHandle } from '#api/storage/snapshot-handle.ts';
 import {
   NODES,
   type Node,

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { buildVmi } from '#controllers/vm/build-vmi.ts';
-import { deriveMac } from '#api/derived-mac.ts';
+import { deriveMac } from '#api/identity/derived-mac.ts';
 import { resolveIdentity } from '#controllers/vm/identity.ts';
-import { legacyUuid } from '#api/legacy-uuid.ts';
+import { legacyUuid } from '#api/identity/legacy-uuid.ts';
 import { observedGeneration, requiresRestart } from '#controllers/vm/restart-required.ts';
 import { aRecord, aVm, aVmi, aWorld, CONFIGURATION, DELETED, UUID } from '#controllers/vm/vm-world.fixture.ts';
 

@@ -1,13 +1,13 @@
 /** Builds the instance of a VM that starts now, from its template, its identity and the cluster configuration. Pure. */
 import type { Configuration } from '#api/kubevirt/configuration.ts';
-import { SMBIOS_ANNOTATION, smbiosAnnotation } from '#api/smbios-annotation.ts';
+import { SMBIOS_ANNOTATION, smbiosAnnotation } from '#api/identity/smbios-annotation.ts';
 import { VM_FINALIZER, VM_NAME_LABEL, VMI_FINALIZER } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import type { IdentitySpec } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
-import { interfacesOf, networksOf } from '#api/attached-interfaces.ts';
+import { interfacesOf, networksOf } from '#api/devices/attached-interfaces.ts';
 import { templateSpec } from '#controllers/vm/vm-world.ts';
 import { apiVersionOf, type Stored } from '#kube/meta.ts';
 

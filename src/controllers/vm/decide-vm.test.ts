@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { legacyUuid } from '#api/legacy-uuid.ts';
+import { legacyUuid } from '#api/identity/legacy-uuid.ts';
 import { IMPORTED_DEVICES_ANNOTATION, VM_FINALIZER, VMI_FINALIZER } from '#api/names.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';

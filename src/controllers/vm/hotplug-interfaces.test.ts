@@ -1,7 +1,7 @@
 /** Interfaces that come and go while the guest runs. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { deriveMac } from '#api/derived-mac.ts';
+import { deriveMac } from '#api/identity/derived-mac.ts';
 import { planHotplug } from '#controllers/vm/hotplug.ts';
 import {
   nic,

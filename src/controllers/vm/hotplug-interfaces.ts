@@ -8,7 +8,7 @@ import {
   network as networkSchema,
   networkInterface as interfaceSchema,
 } from '#api/domain/interface.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { normalizeValue } from '#controllers/vm/normalize-value.ts';
 import { deepEqual } from '#kube/deep.ts';

@@ -4,11 +4,11 @@
  */
 import type { JsonPatchOperation } from '#api/verbs/decide-verb.ts';
 import type { Interface } from '#api/domain/interface.ts';
-import { formatEphemeralVolumes } from '#api/ephemeral-volumes.ts';
+import { formatEphemeralVolumes } from '#api/storage/ephemeral-volumes.ts';
 import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { DeviceSteps } from '#controllers/vm/hotplug.ts';
-import { formatPointer } from '#kube/json-pointer.ts';
+import { formatPointer } from '#kube/patches/json-pointer.ts';
 
 type Patch = JsonPatchOperation[];
 

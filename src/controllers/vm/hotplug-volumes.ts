@@ -4,7 +4,7 @@
  * again when the guest has released it. A disk in use is not unplugged to change, for example, its serial or cache:
  * that needs a restart. Volumes that were plugged into the instance for this run only are left alone. Pure.
  */
-import { isHotpluggable, isPlugged } from '#api/disk-bus.ts';
+import { isHotpluggable, isPlugged } from '#api/devices/disk-bus.ts';
 import { disk as diskSchema, type Disk } from '#api/domain/disk.ts';
 import { vmiVolumeSchema as volumeSchema, type VmiVolume } from '#api/domain/volume.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';

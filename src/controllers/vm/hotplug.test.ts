@@ -17,7 +17,7 @@ import {
 } from '#controllers/vm/testing/hotplug-scene.ts';
 import { aVm, aVmi, DELETED } from '#controllers/vm/vm-world.fixture.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
-import { applyJsonPatch } from '#kube/json-patch.ts';
+import { applyJsonPatch } from '#kube/patches/json-patch.ts';
 
 test('a write requires the lists that were read', () => {
   const { vmi, ...world } = worldOf({

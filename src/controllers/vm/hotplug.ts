@@ -3,7 +3,7 @@
  * spec of the instance, and the node agent plugs and unplugs the devices. Other changes need a restart
  * (restart-required.ts). Pure.
  */
-import { readEphemeralVolumes } from '#api/ephemeral-volumes.ts';
+import { readEphemeralVolumes } from '#api/storage/ephemeral-volumes.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { buildVmi } from '#controllers/vm/build-vmi.ts';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { deriveMac } from '#api/derived-mac.ts';
+import { deriveMac } from '#api/identity/derived-mac.ts';
 import { test } from 'node:test';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { IdentitySpec } from '#api/virtual-machine-identity/kind.ts';
 import { resolveIdentity, recordIdentity } from '#controllers/vm/identity.ts';
-import { legacyUuid } from '#api/legacy-uuid.ts';
+import { legacyUuid } from '#api/identity/legacy-uuid.ts';
 import { aRecord, aVm, aVmi, aWorld, DELETED, UUID } from '#controllers/vm/vm-world.fixture.ts';
 
 test('the legacy uuid is the same as in KubeVirt', () => {

@@ -3,9 +3,9 @@
  * writes it to the identity record. Values come from the template, then the record, then the instance; missing ones are
  * derived from the uid and name of the VM, so that a repetition after a lost write gives the same values. Pure.
  */
-import { deriveMac } from '#api/derived-mac.ts';
+import { deriveMac } from '#api/identity/derived-mac.ts';
 import type { Smbios } from '#api/domain/chassis.ts';
-import { pickValidSmbios, readSmbios } from '#api/smbios-annotation.ts';
+import { pickValidSmbios, readSmbios } from '#api/identity/smbios-annotation.ts';
 import { RECORD_FINALIZER } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
@@ -17,8 +17,8 @@ import {
 import { isBeingRemoved } from '#api/virtual-machine-identity/record-state.ts';
 import { restoredFrom } from '#api/virtual-machine-identity/restored-vm.ts';
 import { isOfVm, missingRecordMetadata } from '#controllers/vm/record-finalizer.ts';
-import { interfacesOf } from '#api/attached-interfaces.ts';
-import { deriveMissingUuid } from '#api/uuid-admission.ts';
+import { interfacesOf } from '#api/devices/attached-interfaces.ts';
+import { deriveMissingUuid } from '#api/identity/uuid-admission.ts';
 import { templateSpec, type VmWorld } from '#controllers/vm/vm-world.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { apiVersionOf, controllerUid, isDeleting, type Stored } from '#kube/meta.ts';

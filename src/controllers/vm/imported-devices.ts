@@ -1,5 +1,5 @@
 /** Delays the start of an imported VM until its devices are in the identity record. Pure. */
-import { importedDevicesOf } from '#api/imported-devices.ts';
+import { importedDevicesOf } from '#api/devices/imported-devices.ts';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import { ownRecord } from '#controllers/vm/identity.ts';
 import { runActionOf } from '#controllers/vm/run-strategy.ts';

@@ -3,7 +3,7 @@
  * status of the VM before it begins; meanwhile the VM does not start. controllers/snapshot and controllers/restore do
  * the work. Pure.
  */
-import { isMigrating } from '#api/migration-state.ts';
+import { isMigrating } from '#api/migration/migration-state.ts';
 import { VM_RESTORE_FINALIZER, VM_SNAPSHOT_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';

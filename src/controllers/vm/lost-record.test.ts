@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { deriveMac } from '#api/derived-mac.ts';
+import { deriveMac } from '#api/identity/derived-mac.ts';
 import { IMPORTED_DEVICES_ANNOTATION, NEW_LAYOUT_ANNOTATION } from '#api/names.ts';
-import { smbiosAnnotation } from '#api/smbios-annotation.ts';
+import { smbiosAnnotation } from '#api/identity/smbios-annotation.ts';
 import type { IdentitySpec } from '#api/virtual-machine-identity/kind.ts';
 import type { SnapshotRecord } from '#api/virtual-machine-identity/record-state.ts';
 import type { RunStrategy, VmStatus } from '#api/virtual-machine/schema.ts';

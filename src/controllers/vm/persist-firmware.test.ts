@@ -5,9 +5,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Firmware } from '#api/domain/firmware.ts';
-import { legacyUuid } from '#api/legacy-uuid.ts';
+import { legacyUuid } from '#api/identity/legacy-uuid.ts';
 import { VM_FINALIZER } from '#api/names.ts';
-import { deriveMissingUuid } from '#api/uuid-admission.ts';
+import { deriveMissingUuid } from '#api/identity/uuid-admission.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { RunStrategy } from '#api/virtual-machine/schema.ts';
 import type { IdentitySpec } from '#api/virtual-machine-identity/kind.ts';

@@ -1,10 +1,10 @@
 /**
  * Writes the firmware uuid into the template of a VM that was stored without one: that of its record or instance,
- * otherwise the legacy uuid, or a random one if the VM is younger than uuid admission (api/uuid-admission.ts). A serial
+ * otherwise the legacy uuid, or a random one if the VM is younger than uuid admission (api/identity/uuid-admission.ts). A serial
  * that the VM had is restored as well; serials are never generated. Pure.
  */
-import { legacyUuid } from '#api/legacy-uuid.ts';
-import { isNewerThanAdmission } from '#api/uuid-admission.ts';
+import { legacyUuid } from '#api/identity/legacy-uuid.ts';
+import { isNewerThanAdmission } from '#api/identity/uuid-admission.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { isOrphan } from '#controllers/vm/adopt-instance.ts';
 import type { VmFailure } from '#controllers/vm/conditions.ts';

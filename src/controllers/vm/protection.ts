@@ -1,5 +1,9 @@
 /** Reports the delete protection of a VM in its status, and each change in an Event. Pure. */
-import { isProtected, PROTECTION_BY_ANNOTATION, PROTECTION_REASON_ANNOTATION } from '#api/delete-protection.ts';
+import {
+  isProtected,
+  PROTECTION_BY_ANNOTATION,
+  PROTECTION_REASON_ANNOTATION,
+} from '#api/protection/delete-protection.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import type { EventNote } from '#runtime/events.ts';

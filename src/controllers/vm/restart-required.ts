@@ -1,6 +1,6 @@
 /** Decides whether the running instance differs from the template in a way that only a restart can change. Pure. */
 import { isFinal } from '#api/verbs/decide-verb.ts';
-import { isHotpluggable, isPlugged } from '#api/disk-bus.ts';
+import { isHotpluggable, isPlugged } from '#api/devices/disk-bus.ts';
 import { vmiSpec, type VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { VM_GENERATION_ANNOTATION } from '#controllers/vm/build-vmi.ts';
 import { type DeviceSteps, decideDeviceSteps } from '#controllers/vm/hotplug.ts';

@@ -1,8 +1,8 @@
 /** Finds the reason why a VM cannot run or start; its condition Failure reports it. Pure. */
 import { runStrategyOf } from '#api/verbs/decide-verb.ts';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
-import { stateOwnerOf } from '#api/persistent-state.ts';
-import { describeConflicts, STATE_CONFLICT } from '#api/state-conflict.ts';
+import { stateOwnerOf } from '#api/storage/persistent-state.ts';
+import { describeConflicts, STATE_CONFLICT } from '#api/storage/state-conflict.ts';
 import type { VmFailure } from '#controllers/vm/conditions.ts';
 import { isForeignRecord } from '#controllers/vm/identity.ts';
 import { findImportError } from '#controllers/vm/imported-devices.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { firmwareUuidOf } from '#api/firmware-uuid-index.ts';
+import { firmwareUuidOf } from '#api/identity/firmware-uuid-index.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { ChangeListener, Informer } from '#client/informer.ts';
 import { UuidHolders, vmAndSharerSource } from '#controllers/vm/uuid-holders.ts';

@@ -3,7 +3,7 @@
  * with the first after the last. So a VM that is added or removed changes the report of a few others, however many
  * there are.
  */
-import { firmwareUuidOf } from '#api/firmware-uuid-index.ts';
+import { firmwareUuidOf } from '#api/identity/firmware-uuid-index.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import type { Source } from '#runtime/controller.ts';

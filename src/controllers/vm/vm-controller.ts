@@ -5,14 +5,14 @@
  * agent run it. After the end of a VM it releases the instance and the record.
  */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
-import { firmwareUuidOf } from '#api/firmware-uuid-index.ts';
+import { firmwareUuidOf } from '#api/identity/firmware-uuid-index.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
-import { LEGACY_UUID_METRIC } from '#api/legacy-uuid.ts';
+import { LEGACY_UUID_METRIC } from '#api/identity/legacy-uuid.ts';
 import { isRestartMarked, restartMarkOf } from '#api/machine-types/restart-mark.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
-import { uuidAdmissionSince, VM_DEFINITION } from '#api/uuid-admission.ts';
-import { needsState, stateOwnerOf } from '#api/persistent-state.ts';
-import { findStateConflicts } from '#api/state-conflict.ts';
+import { uuidAdmissionSince, VM_DEFINITION } from '#api/identity/uuid-admission.ts';
+import { needsState, stateOwnerOf } from '#api/storage/persistent-state.ts';
+import { findStateConflicts } from '#api/storage/state-conflict.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES, type VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { isRecordLost, findNewestRecord } from '#api/virtual-machine-identity/record-state.ts';

@@ -27,7 +27,7 @@ export interface VmWorld {
   /** Set if the VM had a record with devices and the server does not have it any more. */
   readonly lostRecord?: { readonly snapshot?: SnapshotRecord };
   readonly configuration: Configuration;
-  /** The time since when uuid admission is active (api/uuid-admission.ts); undefined if it is not known. */
+  /** The time since when uuid admission is active (api/identity/uuid-admission.ts); undefined if it is not known. */
   readonly uuidAdmissionSince?: string | undefined;
   /** The snapshot or restore that holds the VM, which does not start meanwhile. */
   readonly lock?: VmLock;

@@ -5,7 +5,7 @@
  *   - a finalizer holds the claim from the moment the instance names it until the guest has released it or is gone;
  *   - a claim that waits for its first consumer gets the annotation with the node of the guest.
  */
-import { isMigrating } from '#api/migration-state.ts';
+import { isMigrating } from '#api/migration/migration-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { hotpluggableClaimNames, usesHotplugged } from '#controllers/vmi/hotplugged-volumes.ts';

@@ -2,7 +2,7 @@
  * Computes the conditions of an instance that this controller owns; wording follows KubeVirt. Conditions of the node
  * agent and of other components keep their place and content.
  */
-import { isMigrating } from '#api/migration-state.ts';
+import { isMigrating } from '#api/migration/migration-state.ts';
 import type { VmiPhase, VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { COMPUTE_CONTAINER } from '#api/names.ts';
 import { hasLeft } from '#controllers/vmi/migration-commit.ts';

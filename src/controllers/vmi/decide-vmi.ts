@@ -1,6 +1,6 @@
 /** Decides the next step for one instance. Pure. */
 import { NODE_NAME_LABEL } from '#api/names.ts';
-import { stateSuffixOf } from '#api/persistent-state.ts';
+import { stateSuffixOf } from '#api/storage/persistent-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { buildStateClaim } from '#controllers/persistent-state/build-state-claim.ts';
 import { FAILED_POD_CREATE, notSynchronized } from '#controllers/vmi/conditions.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { MigrationState } from '#api/migration-state.ts';
+import type { MigrationState } from '#api/migration/migration-state.ts';
 import { CREATED_BY_LABEL, MIGRATION_UID_LABEL } from '#api/names.ts';
 import {
   currentLauncherName,

@@ -3,7 +3,7 @@
  * others, which are unused or not in use yet. The status of the instance alone decides which is which.
  */
 import { CREATED_BY_LABEL, MIGRATION_UID_LABEL } from '#api/names.ts';
-import { isMigrating } from '#api/migration-state.ts';
+import { isMigrating } from '#api/migration/migration-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf } from '#client/object-key.ts';

@@ -2,7 +2,7 @@
  * Finds hotplugged volumes: those that were added after the launcher pod was created. The pod does not name their
  * claims, and so does not protect them from deletion. Pure.
  */
-import { claimNameOf } from '#api/claim-names.ts';
+import { claimNameOf } from '#api/storage/claim-names.ts';
 import type { VmiVolume } from '#api/domain/volume.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { isFinalVmiPhase } from '#controllers/vmi/phase.ts';

@@ -2,7 +2,7 @@
  * Finds the reason why the launcher pod cannot be created: an active migration of an earlier guest of the same name, a
  * missing claim of a disk, or persistent state without usable storage. Pure.
  */
-import { STATE_CONFLICT } from '#api/state-conflict.ts';
+import { STATE_CONFLICT } from '#api/storage/state-conflict.ts';
 import { findMissingClaim, type LaunchRefusal } from '#controllers/vmi/missing-claims.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { objectKey } from '#client/object-key.ts';

@@ -35,7 +35,7 @@ import {
   isPinnedToNode,
   volumesInPod,
 } from '#controllers/vmi/launcher-volumes.ts';
-import { claimNameOf, claimNamesOf } from '#api/claim-names.ts';
+import { claimNameOf, claimNamesOf } from '#api/storage/claim-names.ts';
 import { podVolumes } from '#controllers/vmi/needed-volumes.ts';
 import { type ClaimView } from '#controllers/vmi/vmi-world.ts';
 import type { Pod, PodContainer, PodSpec } from '#kube/core-kinds.ts';

@@ -1,9 +1,9 @@
 /** Builds the volumes of launcher pods, including those of the target pod of a migration. Pure. */
-import { claimNameOf } from '#api/claim-names.ts';
+import { claimNameOf } from '#api/storage/claim-names.ts';
 import type { VmiVolume } from '#api/domain/volume.ts';
-import { STATE_POD_VOLUME } from '#api/persistent-state.ts';
+import { STATE_POD_VOLUME } from '#api/storage/persistent-state.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
-import { decideVolumeMoves } from '#api/volume-move.ts';
+import { decideVolumeMoves } from '#api/storage/volume-move.ts';
 import type { ClaimView } from '#controllers/vmi/vmi-world.ts';
 import type { Pod, PodVolume } from '#kube/core-kinds.ts';
 

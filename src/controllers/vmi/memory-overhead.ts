@@ -12,7 +12,7 @@
  */
 import { vcpusOf } from '#api/domain/cpu.ts';
 import type { DomainSpec } from '#api/domain/domain.ts';
-import { allowsVideo } from '#api/fixed-devices.ts';
+import { allowsVideo } from '#api/devices/fixed-devices.ts';
 
 const MIB = 1024 * 1024;
 const FIXED_BYTES = 64 * MIB;

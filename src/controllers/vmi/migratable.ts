@@ -1,6 +1,6 @@
 /** Decides whether the guest of an instance can be migrated. Only volumes can prevent that. Pure. */
-import { claimNameOf } from '#api/claim-names.ts';
-import { decideVolumeMoves } from '#api/volume-move.ts';
+import { claimNameOf } from '#api/storage/claim-names.ts';
+import { decideVolumeMoves } from '#api/storage/volume-move.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 
 export const DISKS_NOT_MIGRATABLE = 'DisksNotLiveMigratable';

@@ -1,5 +1,5 @@
 /** Finds claims that prevent the creation of the launcher pod. Pure. */
-import { claimNamesOf } from '#api/claim-names.ts';
+import { claimNamesOf } from '#api/storage/claim-names.ts';
 import { neededClaimNames, podVolumes } from '#controllers/vmi/needed-volumes.ts';
 import type { ClaimView, VmiWorld } from '#controllers/vmi/vmi-world.ts';
 

@@ -2,7 +2,7 @@
  * Selects the volumes of an instance that its start needs and that its launcher pod names. Volumes that are attached
  * but not plugged are neither needed nor named; optional volumes are named only if they exist. Pure.
  */
-import { claimNameOf, claimNamesOf } from '#api/claim-names.ts';
+import { claimNameOf, claimNamesOf } from '#api/storage/claim-names.ts';
 import type { Disk } from '#api/domain/disk.ts';
 import type { VmiVolume } from '#api/domain/volume.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
-import { stateAnnotationOf, STATE_LABEL, STATE_VOLUME } from '#api/persistent-state.ts';
-import { STORAGE_PROFILES, type StorageProfile } from '#api/storage-profile.ts';
+import { stateAnnotationOf, STATE_LABEL, STATE_VOLUME } from '#api/storage/persistent-state.ts';
+import { STORAGE_PROFILES, type StorageProfile } from '#api/storage/storage-profile.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { FakeApi } from '#client/testing/fake-api.ts';

@@ -6,9 +6,9 @@
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
-import { findStateClaim, needsState, stateClaimIn, STATE_VOLUME, stateOwnerOf } from '#api/persistent-state.ts';
-import { describeConflicts, findStateConflicts } from '#api/state-conflict.ts';
-import { STORAGE_PROFILES, type StorageProfile } from '#api/storage-profile.ts';
+import { findStateClaim, needsState, stateClaimIn, STATE_VOLUME, stateOwnerOf } from '#api/storage/persistent-state.ts';
+import { describeConflicts, findStateConflicts } from '#api/storage/state-conflict.ts';
+import { STORAGE_PROFILES, type StorageProfile } from '#api/storage/storage-profile.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { claimKeysOfVolume } from '#controllers/claim-keys.ts';

@@ -7,7 +7,7 @@
  *      claims are missing       └──────────────┴──────────────────┴─────┴──► Succeeded: the guest shut down
  *                                                                       └──► Failed: crashed, killed, pod gone, node lost
  */
-import { isMigrating } from '#api/migration-state.ts';
+import { isMigrating } from '#api/migration/migration-state.ts';
 import type { VmiPhase } from '#api/virtual-machine-instance/status.ts';
 import { COMPUTE_CONTAINER, UNREADY_REASON } from '#api/names.ts';
 import { hasCommitted, hasLeft } from '#controllers/vmi/migration-commit.ts';

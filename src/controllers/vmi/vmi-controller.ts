@@ -26,7 +26,7 @@ import {
   launcherNodes,
   launchersOf,
 } from '#controllers/vmi/find-launchers.ts';
-import { claimNamesOf } from '#api/claim-names.ts';
+import { claimNamesOf } from '#api/storage/claim-names.ts';
 import { type ClaimView, type VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { findCondition } from '#kube/conditions.ts';
 import { NODES, type Node, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type Pod, PODS } from '#kube/core-kinds.ts';

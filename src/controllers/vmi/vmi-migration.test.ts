@@ -1,7 +1,7 @@
 /** An instance during and after the migration of its guest: status and changes. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { MigrationState } from '#api/migration-state.ts';
+import type { MigrationState } from '#api/migration/migration-state.ts';
 import { NODE_NAME_LABEL, VMI_FINALIZER } from '#api/names.ts';
 import type { VmiPhase, VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { decideVmi } from '#controllers/vmi/decide-vmi.ts';

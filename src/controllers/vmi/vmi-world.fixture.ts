@@ -3,7 +3,7 @@ import { CREATED_BY_LABEL } from '#api/names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
-import { claimNamesOf } from '#api/claim-names.ts';
+import { claimNamesOf } from '#api/storage/claim-names.ts';
 import { type ClaimView, type VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '#kube/core-kinds.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';

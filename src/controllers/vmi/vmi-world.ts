@@ -20,7 +20,7 @@ export type VmiStateView =
     } & ClaimView)
   | { readonly kind: 'wanted'; readonly storage: StateStorage }
   | { readonly kind: 'impossible'; readonly problem: string }
-  /** A claim is marked as the state but has another owner (api/state-conflict.ts). */
+  /** A claim is marked as the state but has another owner (api/storage/state-conflict.ts). */
   | { readonly kind: 'disputed'; readonly problem: string };
 
 export interface VmiWorld {

@@ -3,9 +3,9 @@
  * agent reports the progress in `hotplug`, by device. Pure.
  */
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
-import { claimNameOf } from '#api/claim-names.ts';
+import { claimNameOf } from '#api/storage/claim-names.ts';
 import type { VmiVolume } from '#api/domain/volume.ts';
-import { STATE_VOLUME } from '#api/persistent-state.ts';
+import { STATE_VOLUME } from '#api/storage/persistent-state.ts';
 import { isHotplugged } from '#controllers/vmi/hotplugged-volumes.ts';
 import { checkClaim } from '#controllers/vmi/missing-claims.ts';
 import { hotpluggableVolumes } from '#controllers/vmi/needed-volumes.ts';

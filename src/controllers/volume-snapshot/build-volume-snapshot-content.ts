@@ -9,8 +9,8 @@ import {
   VOLUME_COPY_FINALIZER,
   VOLUME_NODE_ANNOTATION,
 } from '#api/names.ts';
-import { stateKeysOfClaim } from '#api/persistent-state.ts';
-import { isMarkedAsState, SNAPSHOT_STATE_ANNOTATION } from '#api/snapshot-state.ts';
+import { stateKeysOfClaim } from '#api/storage/persistent-state.ts';
+import { isMarkedAsState, SNAPSHOT_STATE_ANNOTATION } from '#api/storage/snapshot-state.ts';
 import { isLocalVolume } from '#controllers/storage/local-volume.ts';
 import {
   volumeSnapshotContentName,

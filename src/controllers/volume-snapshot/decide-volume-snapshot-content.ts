@@ -4,7 +4,7 @@
  * node of node-local data does not exist any more, an Event says so and the user decides. Pure.
  */
 import { LOCAL_DRIVER, SNAPSHOT_DATA_FINALIZER, SNAPSHOT_NODE_ANNOTATION } from '#api/names.ts';
-import { parseSnapshotHandle } from '#api/snapshot-handle.ts';
+import { parseSnapshotHandle } from '#api/storage/snapshot-handle.ts';
 import { NO_COPIER_RETRY_MS } from '#controllers/storage/copy-node.ts';
 import { handleOf } from '#controllers/volume-snapshot/volume-snapshot-world.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';

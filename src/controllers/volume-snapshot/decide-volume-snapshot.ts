@@ -8,7 +8,7 @@
  *
  * The node agent copies and removes the data; decide-volume-snapshot-content.ts handles the contents.
  */
-import { NOT_QUIESCED_ANNOTATION } from '#api/snapshot-state.ts';
+import { NOT_QUIESCED_ANNOTATION } from '#api/storage/snapshot-state.ts';
 import { refersTo } from '#controllers/storage/snapshot-source.ts';
 import {
   errorStatus,

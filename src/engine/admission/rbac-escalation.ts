@@ -21,7 +21,7 @@ import {
 import type { RbacAuthorizer } from '#engine/auth/rbac/rbac-authorizer.ts';
 import { forbidden, notFound } from '#kube/api-error.ts';
 import { deepEqual } from '#kube/deep.ts';
-import { goQuotedList } from '#kube/go-text.ts';
+import { goQuotedList } from '#kube/go/go-text.ts';
 import { groupResource, type KubeObject } from '#kube/meta.ts';
 
 type Check = (authorizer: RbacAuthorizer, attributes: AdmissionAttributes, object: KubeObject) => void;

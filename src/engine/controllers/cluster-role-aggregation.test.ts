@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { RbacClusterRole, RbacRule } from '#engine/auth/rbac/policy.ts';
 import { decideAggregation } from '#engine/controllers/cluster-role-aggregation.ts';
-import type { LabelSelector } from '#kube/label-selector.ts';
+import type { LabelSelector } from '#kube/selectors/label-selector.ts';
 import type { Stored } from '#kube/meta.ts';
 
 const reads = (...resources: string[]): RbacRule => ({ apiGroups: [''], resources, verbs: ['get'] });

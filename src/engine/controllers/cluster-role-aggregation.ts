@@ -5,7 +5,7 @@
 import { RBAC_CLUSTER_ROLES, type RbacClusterRole, type RbacRule } from '#engine/auth/rbac/policy.ts';
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
 import { deepEqual } from '#kube/deep.ts';
-import { labelRequirementsOf, matchesLabels } from '#kube/label-selector.ts';
+import { labelRequirementsOf, matchesLabels } from '#kube/selectors/label-selector.ts';
 import type { Stored } from '#kube/meta.ts';
 import { defineController, source, startController } from '#runtime/controller.ts';
 import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';

@@ -1,7 +1,7 @@
 /** Builds ConversionReviews and checks their responses, with Kubernetes' checks and messages. Pure. */
 import { validateMetadata } from '#engine/registry/metadata.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
-import { goType } from '#kube/go-text.ts';
+import { goType } from '#kube/go/go-text.ts';
 import { deepClone, deepEqual } from '#kube/deep.ts';
 
 export type ConversionReviewVersion = 'v1' | 'v1beta1';

@@ -10,10 +10,10 @@ import { writeOptions } from '#engine/options.ts';
 import { findConversionError } from '#engine/registry/structural/find-conversion-error.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import { ApiError, badRequest, invalidPatch, unsupportedMediaType } from '#kube/api-error.ts';
-import { goText } from '#kube/go-text.ts';
-import { applyJsonPatch, JsonPatchError } from '#kube/json-patch.ts';
-import { applyMergePatch } from '#kube/merge-patch.ts';
-import { applyStrategicMergePatch } from '#kube/strategic-merge-patch.ts';
+import { goText } from '#kube/go/go-text.ts';
+import { applyJsonPatch, JsonPatchError } from '#kube/patches/json-patch.ts';
+import { applyMergePatch } from '#kube/patches/merge-patch.ts';
+import { applyStrategicMergePatch } from '#kube/patches/strategic-merge-patch.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 
 const JSON_PATCH = 'application/json-patch+json';

@@ -6,8 +6,8 @@ import type { ListSelection } from '#engine/options.ts';
 import type { Entry } from '#engine/store/store.ts';
 import { BoundedCache } from '#lib/bounded-cache.ts';
 import { badRequest } from '#kube/api-error.ts';
-import { matchesFields, type FieldRequirement } from '#kube/field-selector.ts';
-import { matchesLabels } from '#kube/label-selector.ts';
+import { matchesFields, type FieldRequirement } from '#kube/selectors/field-selector.ts';
+import { matchesLabels } from '#kube/selectors/label-selector.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
 export type EntryFilter = (entry: Entry) => boolean;

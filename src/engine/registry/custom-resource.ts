@@ -12,7 +12,7 @@ import { StoredForm } from '#engine/conversion/stored-form.ts';
 import { type CompiledSchema, compileSchema } from '#engine/registry/structural/compile.ts';
 import { ALL_VERBS, type TableColumn, type Resource } from '#engine/registry/resource.ts';
 import { checkScale } from '#engine/registry/scale-rules.ts';
-import { compileJsonPath } from '#kube/jsonpath.ts';
+import { compileJsonPath } from '#kube/selectors/jsonpath.ts';
 import { groupResource, type KubeObject } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 

@@ -2,7 +2,7 @@
 import type { ScaleSubresource } from '#engine/registry/resource.ts';
 import { isInteger } from '#engine/registry/structural/json-value.ts';
 import { type FieldError, invalidValue } from '#kube/field-error.ts';
-import { goText, goType } from '#kube/go-text.ts';
+import { goText, goType } from '#kube/go/go-text.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 
 const INT32_MAX = 2147483647;

@@ -21,7 +21,7 @@ import {
   notFound,
   tooManyRequests,
 } from '#kube/api-error.ts';
-import { labelRequirementsOf, matchesLabels, type LabelSelector } from '#kube/label-selector.ts';
+import { labelRequirementsOf, matchesLabels, type LabelSelector } from '#kube/selectors/label-selector.ts';
 import type { KubeObject } from '#kube/meta.ts';
 import { bool, int64, list, obj, str } from '#kube/schema-dsl.ts';
 import { timestamp } from '#lib/clock.ts';

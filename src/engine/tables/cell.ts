@@ -1,6 +1,6 @@
 /** Formats one cell of a Table by the type of its column. Values of the wrong type show as empty. */
 import type { TableColumn } from '#engine/registry/resource.ts';
-import { humanDuration } from '#kube/human-duration.ts';
+import { humanDuration } from '#kube/go/human-duration.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
 export type Cell = string | number | boolean | null;

@@ -1,5 +1,5 @@
 /** Reads the parts that every device of a domain can have: address, boot order, our own id as alias. Pure. */
-import type { DeviceAddress } from '#api/learned-device.ts';
+import type { DeviceAddress } from '#api/devices/learned-device.ts';
 import { isDeviceId } from '#formats/device-rows.ts';
 import { attributeOf, childNamed, type XmlElement } from '#lib/xml.ts';
 

@@ -2,7 +2,7 @@
  * Assigns the addresses that libvirt would assign to devices of a domain without one. A domain without any address was
  * never defined in libvirt, so it also gets the devices that libvirt adds by default. Pure.
  */
-import type { Chipset } from '#api/chipset.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
 import { targetIndex } from '#api/libvirt-layout/drive-units.ts';
 import type { Findings } from '#formats/findings.ts';
 import { hasAddresses, layOutImported } from '#formats/lay-out-imported.ts';

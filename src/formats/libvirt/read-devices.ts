@@ -1,5 +1,5 @@
 /** Reads the devices of a domain: disks, interfaces, and everything else with an address. */
-import type { Chipset } from '#api/chipset.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
 import { INTERFACE_MODELS } from '#api/domain/interface.ts';
 import { assignBootOrders, type BootCandidate, type BootLetter } from '#formats/boot-sequence.ts';
 import { UniqueNames } from '#formats/device-names.ts';

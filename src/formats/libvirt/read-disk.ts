@@ -1,5 +1,5 @@
 /** Reads one disk of a domain. The path of its file is kept and not checked. */
-import type { Chipset } from '#api/chipset.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
 import { DISK_BUSES, DISK_CACHES } from '#api/domain/disk.ts';
 import type { UniqueNames } from '#formats/device-names.ts';
 import { quoteText, type Findings } from '#formats/findings.ts';

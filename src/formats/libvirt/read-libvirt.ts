@@ -2,7 +2,7 @@
  * Reads libvirt domains as `virsh dumpxml` prints them. Disks keep their paths; the import assigns claims. Notes name
  * the parts that we do not support; a file with contradictions is refused.
  */
-import { chipsetOf, type Chipset } from '#api/chipset.ts';
+import { chipsetOf, type Chipset } from '#api/devices/chipset.ts';
 import { checkDescription } from '#formats/check-description.ts';
 import { toMachineName } from '#formats/device-names.ts';
 import { Findings, FileFormatError, quoteText } from '#formats/findings.ts';

@@ -1,5 +1,5 @@
 /** Reads the devices of a domain that are neither disks nor interfaces. */
-import type { SpecParams } from '#api/learned-device.ts';
+import type { SpecParams } from '#api/devices/learned-device.ts';
 import type { ForeignDevice } from '#formats/device-rows.ts';
 import { quoteText, type Findings } from '#formats/findings.ts';
 import { readElementAddress, readOwnId } from '#formats/libvirt/element-parts.ts';

@@ -2,7 +2,7 @@
  * Assigns libvirt's names of disks: vda, sdb, hdc. On IDE and floppy controllers the name follows from the address.
  * Pure.
  */
-import type { DeviceAddress } from '#api/learned-device.ts';
+import type { DeviceAddress } from '#api/devices/learned-device.ts';
 import type { DescribedDisk, MachineDescription } from '#formats/machine.ts';
 
 const PREFIXES: Readonly<Record<DescribedDisk['bus'], string>> = {

@@ -2,7 +2,7 @@
  * Writes libvirt domains: the recorded machine, each device with its address and with our id as alias. Notes name the
  * parts that libvirt cannot represent.
  */
-import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
+import type { DeviceAddress, LearnedDevice } from '#api/devices/learned-device.ts';
 import { USER_ALIAS } from '#formats/libvirt/element-parts.ts';
 import { writeOtherDevice } from '#formats/libvirt/write-other-devices.ts';
 import { assignTargetNames } from '#formats/libvirt/target-names.ts';

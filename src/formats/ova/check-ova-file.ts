@@ -1,5 +1,5 @@
 /** Checks a file of an OVA, or beside an OVF, against the descriptor. Pure. */
-import { MAX_STATE_ARCHIVE_BYTES } from '#api/snapshot-state.ts';
+import { MAX_STATE_ARCHIVE_BYTES } from '#api/storage/snapshot-state.ts';
 import { quoteText } from '#formats/findings.ts';
 import type { MachineDescription } from '#formats/machine.ts';
 

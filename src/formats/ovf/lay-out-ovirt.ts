@@ -3,8 +3,8 @@
  * disks, interfaces and monitors. The other devices that engine and hosts of 3.0 gave to every machine are added here,
  * because they affect libvirt's layout. ADR 19 has the facts and their sources. Pure.
  */
-import type { Chipset } from '#api/chipset.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import type { Findings } from '#formats/findings.ts';
 import { hasAddresses, layOutImported } from '#formats/lay-out-imported.ts';
 import type { DescribedDisk, MachineDescription } from '#formats/machine.ts';

@@ -1,5 +1,5 @@
 /** Converts the Items of an OVF to disks, interfaces and rows, with buses and boot orders. */
-import type { Chipset } from '#api/chipset.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
 import { INTERFACE_MODELS } from '#api/domain/interface.ts';
 import {
   impliedBootOrders,

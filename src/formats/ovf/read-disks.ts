@@ -1,5 +1,5 @@
 /** Converts disk Items: finds their data in the disk section or among the files, and chooses a bus that we support. */
-import type { Chipset } from '#api/chipset.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
 import { DISK_BUSES, DISK_CACHES } from '#api/domain/disk.ts';
 import { UniqueNames } from '#formats/device-names.ts';
 import { quoteText, type Findings } from '#formats/findings.ts';

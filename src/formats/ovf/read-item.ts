@@ -1,5 +1,5 @@
 /** Reads one Item of the hardware section, with defaults for missing values. */
-import type { DeviceAddress, SpecParams } from '#api/learned-device.ts';
+import type { DeviceAddress, SpecParams } from '#api/devices/learned-device.ts';
 import { parseAddressText } from '#formats/address-text.ts';
 import { quoteText, type Findings } from '#formats/findings.ts';
 import { readSpecParams } from '#formats/ovf/spec-params.ts';

@@ -3,7 +3,7 @@
  * they follow the standard. A file with contradictions is refused; notes name the parts that we do not support
  * (docs/ovf.md).
  */
-import { chipsetOf, type Chipset } from '#api/chipset.ts';
+import { chipsetOf, type Chipset } from '#api/devices/chipset.ts';
 import { checkDescription } from '#formats/check-description.ts';
 import { toMachineName } from '#formats/device-names.ts';
 import { Findings, FileFormatError, quoteText } from '#formats/findings.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { formatAddress } from '#api/device-address.ts';
+import { formatAddress } from '#api/devices/device-address.ts';
 import { readOvf } from '#formats/ovf/read-ovf.ts';
 import { PLAIN_OVF } from '#formats/testing/plain-ovf.ts';
 

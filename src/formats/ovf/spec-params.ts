@@ -2,7 +2,7 @@
  * Reads and writes SpecParams as elements: a text is a value, children are a nested map. Keys that are not valid names
  * of elements, and empty maps, are written as elements of our own namespace, so that nothing is lost.
  */
-import type { SpecParams } from '#api/learned-device.ts';
+import type { SpecParams } from '#api/devices/learned-device.ts';
 import { OWN } from '#formats/ovf/vocabulary.ts';
 import { attributeOf, type XmlElement } from '#lib/xml.ts';
 import { isXmlName, xml, type XmlOutput } from '#lib/xml-writer.ts';

@@ -2,7 +2,7 @@
  * The vocabulary of OVFs: namespaces, numbers of resources, models. oVirt's words are literal; ours are in our own
  * namespace.
  */
-import type { Chipset } from '#api/chipset.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
 import type { DiskBus } from '#api/domain/disk.ts';
 import { INTERFACE_MODELS, type InterfaceModel } from '#api/domain/interface.ts';
 import type { FirmwareKind } from '#formats/machine.ts';

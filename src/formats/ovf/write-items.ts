@@ -1,7 +1,7 @@
 /**
  * Writes the Items of the hardware section in oVirt's order and form: CPU, memory, disks, interfaces, everything else.
  */
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { printAddressText } from '#formats/address-text.ts';
 import type { DescribedDisk, DescribedNic, MachineDescription } from '#formats/machine.ts';
 import { instanceId } from '#formats/ovf/instance-id.ts';

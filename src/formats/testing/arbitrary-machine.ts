@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { DISK_CACHES } from '#api/domain/disk.ts';
 import { INTERFACE_MODELS } from '#api/domain/interface.ts';
-import type { DeviceAddress, LearnedDevice, SpecParams } from '#api/learned-device.ts';
+import type { DeviceAddress, LearnedDevice, SpecParams } from '#api/devices/learned-device.ts';
 import { compactRow } from '#formats/device-rows.ts';
 import type { DescribedDisk, DescribedNic, DescribedState, MachineDescription } from '#formats/machine.ts';
 

@@ -1,5 +1,5 @@
 /** Returns the addresses of a machine's devices by id, sorted, for tests. */
-import { formatAddress } from '#api/device-address.ts';
+import { formatAddress } from '#api/devices/device-address.ts';
 import type { MachineDescription } from '#formats/machine.ts';
 
 export function placesOf({ rows }: Pick<MachineDescription, 'rows'>): Record<string, string> {

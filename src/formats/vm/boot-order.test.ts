@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aVm } from '#api/validation/testing/valid-objects.ts';
 import type { Disk } from '#api/domain/disk.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
 import { writeLibvirt } from '#formats/libvirt/write-libvirt.ts';

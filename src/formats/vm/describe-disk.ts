@@ -1,6 +1,6 @@
 /** Describes one disk of a VM with the size of its volume. Only the data of claims can be exported. Pure. */
-import type { Chipset } from '#api/chipset.ts';
-import { busOf } from '#api/disk-bus.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
+import { busOf } from '#api/devices/disk-bus.ts';
 import type { Disk } from '#api/domain/disk.ts';
 import type { VmiVolume } from '#api/domain/volume.ts';
 import type { Findings } from '#formats/findings.ts';

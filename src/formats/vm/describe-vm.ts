@@ -1,12 +1,12 @@
 /** Describes a VM from its spec, the addresses in its record and the sizes of its claims. Pure. */
-import { needsState } from '#api/persistent-state.ts';
-import { allowsVideo, asksForVideo, listFixedDevices, VIDEO_ID } from '#api/fixed-devices.ts';
-import { interfacesOf, networksOf } from '#api/attached-interfaces.ts';
-import { chipsetOf } from '#api/chipset.ts';
-import { deriveMac } from '#api/derived-mac.ts';
+import { needsState } from '#api/storage/persistent-state.ts';
+import { allowsVideo, asksForVideo, listFixedDevices, VIDEO_ID } from '#api/devices/fixed-devices.ts';
+import { interfacesOf, networksOf } from '#api/devices/attached-interfaces.ts';
+import { chipsetOf } from '#api/devices/chipset.ts';
+import { deriveMac } from '#api/identity/derived-mac.ts';
 import { topologyOf } from '#api/domain/cpu.ts';
 import type { DomainSpec } from '#api/domain/domain.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';

@@ -3,7 +3,7 @@
  * order in the spec wins. Otherwise the record of the last start decides, and newer disks follow in the order of the
  * spec, as at the next start. Pure.
  */
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { impliedBootOrders, isBootable } from '#formats/boot-sequence.ts';
 import type { DescribedDisk, DescribedNic } from '#formats/machine.ts';
 

@@ -2,8 +2,8 @@
 import type { Devices } from '#api/domain/devices.ts';
 import { INPUT_BUSES, SOUND_MODELS, WATCHDOG_ACTIONS } from '#api/domain/hardware.ts';
 import { VIDEO_TYPES } from '#api/domain/video.ts';
-import { SOUND_ID, VIDEO_ID, WATCHDOG_ID } from '#api/fixed-devices.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import { SOUND_ID, VIDEO_ID, WATCHDOG_ID } from '#api/devices/fixed-devices.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 
 type Hardware = Pick<
   Devices,

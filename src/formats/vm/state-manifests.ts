@@ -1,5 +1,11 @@
 /** Builds the claim for the persistent state of a machine. The VM finds it by its label when it starts. Pure. */
-import { STATE_LABEL, stateAnnotationOf, stateClaimName, stateKeyOf, stateSuffixOf } from '#api/persistent-state.ts';
+import {
+  STATE_LABEL,
+  stateAnnotationOf,
+  stateClaimName,
+  stateKeyOf,
+  stateSuffixOf,
+} from '#api/storage/persistent-state.ts';
 import type { Findings } from '#formats/findings.ts';
 import type { MachineDescription } from '#formats/machine.ts';
 import type { ManifestOptions } from '#formats/vm/to-manifests.ts';

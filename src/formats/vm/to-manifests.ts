@@ -2,11 +2,11 @@
  * Converts a description to API objects: a halted VM, and claims for the content of its disks. An annotation of the VM
  * contains the rows, from which its record is created before the first start. Pure.
  */
-import type { StateModes } from '#api/storage-profile.ts';
-import { chipsetOf } from '#api/chipset.ts';
+import type { StateModes } from '#api/storage/storage-profile.ts';
+import { chipsetOf } from '#api/devices/chipset.ts';
 import type { DomainSpec } from '#api/domain/domain.ts';
-import { parseImportedDevices, type ImportedDevices } from '#api/imported-devices.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import { parseImportedDevices, type ImportedDevices } from '#api/devices/imported-devices.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { placeKey } from '#formats/address-text.ts';

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseImportedDevices } from '#api/imported-devices.ts';
+import { parseImportedDevices } from '#api/devices/imported-devices.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
-import { isUnownedStateOf } from '#api/persistent-state.ts';
+import { isUnownedStateOf } from '#api/storage/persistent-state.ts';
 import { CONFIGURATION, aVm } from '#api/validation/testing/valid-objects.ts';
-import { validateVirtualMachine } from '#api/validation/validate-virtual-machine.ts';
+import { validateVirtualMachine } from '#api/validation/kinds/validate-virtual-machine.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { FileFormatError } from '#formats/findings.ts';

@@ -2,7 +2,7 @@
  * The first check of an apply: whether a value has the types of its schema. Messages are those of
  * structured-merge-diff.
  */
-import { goSyntax, goText, goType } from '#kube/go-text.ts';
+import { goSyntax, goText, goType } from '#kube/go/go-text.ts';
 import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 import { fieldTypeOf, shapeOf } from './field-type.ts';

@@ -1,6 +1,6 @@
 /** Decides about a PersistentVolume on this node: when to remove its data or a leftover, and when it has grown. Pure. */
 import { PROVISIONED_BY, VOLUME_PROTECTION } from '#kube/volume-keys.ts';
-import { isMigrating } from '#api/migration-state.ts';
+import { isMigrating } from '#api/migration/migration-state.ts';
 import {
   INCOMING_NODE_ANNOTATION,
   LEFTOVER_NODE_ANNOTATION,

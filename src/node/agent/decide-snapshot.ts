@@ -20,7 +20,7 @@ import {
   SNAPSHOT_SET_ANNOTATION,
   SNAPSHOT_SET_SIZE_ANNOTATION,
 } from '#api/names.ts';
-import { SNAPSHOT_STATE_ANNOTATION } from '#api/snapshot-state.ts';
+import { SNAPSHOT_STATE_ANNOTATION } from '#api/storage/snapshot-state.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
 import type { VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';
 import type { CopyState } from '#node/hypervisor/hypervisor.ts';

@@ -2,10 +2,10 @@
  * Carries out the actions of decide-snapshot.ts: copies, files and status. All of them may be repeated. Copies of disks that
  * no guest has open are in take-offline-snapshot.ts.
  */
-import { isMigrating } from '#api/migration-state.ts';
+import { isMigrating } from '#api/migration/migration-state.ts';
 import { SNAPSHOT_DATA_FINALIZER } from '#api/names.ts';
-import { NOT_QUIESCED_ANNOTATION } from '#api/snapshot-state.ts';
-import { formatSnapshotHandle, parseSnapshotHandle, type SnapshotPlace } from '#api/snapshot-handle.ts';
+import { NOT_QUIESCED_ANNOTATION } from '#api/storage/snapshot-state.ts';
+import { formatSnapshotHandle, parseSnapshotHandle, type SnapshotPlace } from '#api/storage/snapshot-handle.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';

@@ -3,7 +3,7 @@
  * their data when the contents are deleted. Disks that a guest has open are processed as a set. Copies of other disks may
  * take long, so they have a separate queue, and so have removals.
  */
-import { stateClaimIn } from '#api/persistent-state.ts';
+import { stateClaimIn } from '#api/storage/persistent-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import type { ChangeListener } from '#client/informer.ts';
 import { PERSISTENT_VOLUMES, type PersistentVolume, PODS } from '#kube/core-kinds.ts';

@@ -2,7 +2,7 @@
  * Takes snapshots of disks that no guest has open, and reports them when they are complete. If the report fails, the copy is
  * kept while this agent runs; a later agent copies again.
  */
-import { formatSnapshotHandle } from '#api/snapshot-handle.ts';
+import { formatSnapshotHandle } from '#api/storage/snapshot-handle.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';

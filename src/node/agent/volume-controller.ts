@@ -16,7 +16,7 @@ import {
   PODS,
 } from '#kube/core-kinds.ts';
 import { type DeclaredReads, ReadRules } from '#runtime/decision-reads.ts';
-import { formatPointer } from '#kube/json-pointer.ts';
+import { formatPointer } from '#kube/patches/json-pointer.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';

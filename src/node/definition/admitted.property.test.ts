@@ -8,7 +8,7 @@ import type { Interface, Network } from '#api/domain/interface.ts';
 import type { VmiVolume } from '#api/domain/volume.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { GUEST_IMAGE } from '#api/names.ts';
-import { checkInstanceSpec } from '#api/validation/instance-rules.ts';
+import { checkInstanceSpec } from '#api/validation/kinds/instance-rules.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
 import { anInput, aVmi, someMedia } from '#node/definition/testing/a-vmi.ts';

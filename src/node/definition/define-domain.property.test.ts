@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import * as fc from 'fast-check';
 import type { Disk } from '#api/domain/disk.ts';
 import type { Interface } from '#api/domain/interface.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';

@@ -3,7 +3,7 @@
  * definition has everything that the guest can see; files and processes belong to volumes/ and hypervisor/. All problems are returned
  * at once. They are permanent, because the spec of an instance does not change.
  */
-import { CHIPSETS, chipsetOf } from '#api/chipset.ts';
+import { CHIPSETS, chipsetOf } from '#api/devices/chipset.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { deepEqual } from '#kube/deep.ts';
@@ -14,7 +14,7 @@ import type { Layout } from '#node/definition/addresses/layout.ts';
 import { layoutOf } from '#node/definition/addresses/layouts.ts';
 import { placeDevices } from '#node/definition/addresses/place-devices.ts';
 import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
-import { readSmbios } from '#api/smbios-annotation.ts';
+import { readSmbios } from '#api/identity/smbios-annotation.ts';
 import { defineClock } from '#node/definition/clock.ts';
 import { defineCpu } from '#node/definition/cpu.ts';
 import { AGENT_CHANNEL_ID, defineAgentChannel } from '#node/definition/devices/agent-channel.ts';

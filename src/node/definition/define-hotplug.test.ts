@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DomainSpec } from '#api/domain/domain.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { driveAddress } from '#node/definition/addresses/drive-address.ts';
-import { parsePciAddress, pciAddressToMap, formatAnyAddress } from '#api/pci-address.ts';
+import { parsePciAddress, pciAddressToMap, formatAnyAddress } from '#api/devices/pci-address.ts';
 import type { KnownDevices } from '#node/definition/addresses/known-devices.ts';
 import type { HotplugPlacement } from '#node/definition/addresses/place-hotplugged.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';

@@ -2,7 +2,7 @@
  * Defines a disk or interface of a VMI that is hotplugged: as the spec describes it, at a free address of the running
  * guest. Pure. The boot order is omitted: it has no effect before the next start, and two devices may not share one.
  */
-import { interfacesOf, networksOf } from '#api/attached-interfaces.ts';
+import { interfacesOf, networksOf } from '#api/devices/attached-interfaces.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { FieldError } from '#kube/field-error.ts';
 import type { Stored } from '#kube/meta.ts';

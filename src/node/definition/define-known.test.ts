@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DomainSpec } from '#api/domain/domain.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
-import { pciAddressFromMap, formatPciAddress } from '#api/pci-address.ts';
-import { parsePciAddress, pciAddressToMap } from '#api/pci-address.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
+import { pciAddressFromMap, formatPciAddress } from '#api/devices/pci-address.ts';
+import { parsePciAddress, pciAddressToMap } from '#api/devices/pci-address.ts';
 import { driveAddress, ideAddress } from '#node/definition/addresses/drive-address.ts';
 import type { KnownDevices } from '#node/definition/addresses/known-devices.ts';
 import { defineDomain, type DefineResult } from '#node/definition/define-domain.ts';

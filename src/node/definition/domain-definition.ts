@@ -7,7 +7,7 @@ import type { DiskBus, DiskCache } from '#api/domain/disk.ts';
 import type { InputBus, SoundModel, WatchdogAction } from '#api/domain/hardware.ts';
 import type { VideoType } from '#api/domain/video.ts';
 import type { InterfaceModel } from '#api/domain/interface.ts';
-import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
+import type { DeviceAddress, LearnedDevice } from '#api/devices/learned-device.ts';
 
 export interface DomainDefinition {
   /** The uid of the VMI; each start is a new domain. */

@@ -1,5 +1,5 @@
 /** Defines the firmware of a guest: the SMBIOS values, the boot loader, ACPI and SMM. */
-import type { Chipset } from '#api/chipset.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
 import type { Smbios } from '#api/domain/chassis.ts';
 import type { DomainSpec } from '#api/domain/domain.ts';
 import { forbiddenField, type FieldError } from '#kube/field-error.ts';

@@ -1,5 +1,5 @@
 /** Resolves the machine type of the spec to the hypervisor's canonical name. */
-import { chipsetOf } from '#api/chipset.ts';
+import { chipsetOf } from '#api/devices/chipset.ts';
 import type { DomainSpec } from '#api/domain/domain.ts';
 import { unsupportedValue, type FieldError } from '#kube/field-error.ts';
 import type { Capabilities, MachineType } from '#node/hypervisor/hypervisor.ts';

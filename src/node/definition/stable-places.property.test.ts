@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import type { Chipset } from '#api/chipset.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
 import { RecordedVm } from '#node/definition/testing/recorded-vm.ts';
 import { FULL_RUN } from '#test/support/full-run.ts';
 

@@ -1,6 +1,6 @@
 /** Converts the devices of a definition to learned devices: the report of a hypervisor that follows the definition. */
-import { AGENT_PORT_NAME } from '#api/agent-channel.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import { AGENT_PORT_NAME } from '#api/devices/agent-channel.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { unreachable } from '#lib/invariant.ts';
 import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';
 

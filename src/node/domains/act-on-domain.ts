@@ -1,6 +1,6 @@
 /** Carries out the actions of decide-domain.ts. Each action is one call and its bookkeeping; nothing is decided here. */
 import { MIGRATED_REASON } from '#api/names.ts';
-import { stateClaimIn } from '#api/persistent-state.ts';
+import { stateClaimIn } from '#api/storage/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Client } from '#client/client.ts';
 import type { Pod } from '#kube/core-kinds.ts';

@@ -1,7 +1,7 @@
 /** The decisions and reports of the agent at the source of a migration. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { MigrationProgress } from '#api/migration-state.ts';
+import type { MigrationProgress } from '#api/migration/migration-state.ts';
 import { decideDomain } from '#node/domains/decide-domain.ts';
 import { progressToReport } from '#node/domains/decide-outgoing.ts';
 import {

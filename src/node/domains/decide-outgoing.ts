@@ -8,7 +8,7 @@
  *   record `sending` without a session: takeBack, unless the guest belongs to the target (an administrator can decide that
  *   while this node is unreachable), or its pod or instance is gone
  */
-import { isMigrating, type MigrationProgress } from '#api/migration-state.ts';
+import { isMigrating, type MigrationProgress } from '#api/migration/migration-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { timestamp } from '#lib/clock.ts';
 import { hasEnded } from '#kube/pod-phase.ts';

@@ -3,8 +3,8 @@
  * the host API also the devices. A failed reading is repeated later; until then the previous one stays valid. Readings are
  * kept in memory only: a new agent reads each domain once.
  */
-import { deviceHash } from '#api/device-hash.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import { deviceHash } from '#api/devices/device-hash.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { backoffMs } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { DomainInfo, Hypervisor } from '#node/hypervisor/hypervisor.ts';

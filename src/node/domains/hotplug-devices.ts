@@ -6,8 +6,8 @@
  *   wanted        present                      missing: to be plugged in
  *   not wanted    surplus: to be unplugged     gone: its volume is released
  */
-import { interfacesOf } from '#api/attached-interfaces.ts';
-import { isHotpluggable, isPlugged } from '#api/disk-bus.ts';
+import { interfacesOf } from '#api/devices/attached-interfaces.ts';
+import { isHotpluggable, isPlugged } from '#api/devices/disk-bus.ts';
 import { HOTPLUG_BUSES } from '#api/domain/disk.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Device, PluggableDevice } from '#node/definition/domain-definition.ts';

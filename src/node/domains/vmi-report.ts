@@ -2,7 +2,7 @@
  * Computes the agent's part of an instance's status: AGENT_FIELDS and AGENT_CONDITIONS. All other fields and conditions are
  * kept as they are. Pure.
  */
-import type { MigrationProgress } from '#api/migration-state.ts';
+import type { MigrationProgress } from '#api/migration/migration-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { AGENT_FIELDS, VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { setCondition, type Condition, type NextCondition } from '#kube/conditions.ts';

@@ -1,5 +1,5 @@
 /** Parses the paths of the node's endpoint. Pure. */
-import { DISK_VERBS, UPLOAD_VERB, type DiskVerb } from '#api/disk-stream.ts';
+import { DISK_VERBS, UPLOAD_VERB, type DiskVerb } from '#api/storage/disk-stream.ts';
 import { GUEST_READS, type GuestRead } from '#api/guest-info.ts';
 import { HOST_VERBS, hostPath, type HostVerb } from '#api/host-api.ts';
 import { isAmbiguous } from '#kube/request-target.ts';

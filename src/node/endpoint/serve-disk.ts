@@ -1,9 +1,9 @@
-/** GET .../exportdisk, .../importdisk and .../upload: the content of a disk over a WebSocket (api/disk-stream.ts). */
+/** GET .../exportdisk, .../importdisk and .../upload: the content of a disk over a WebSocket (api/storage/disk-stream.ts). */
 import { createHash } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import { once } from 'node:events';
-import { DISK_PROTOCOL, encodeDiskLine, DiskReader, streamDisk } from '#api/disk-stream.ts';
-import { UPLOAD_VERB, type ResumePoint, type DiskAnswer, type DiskHeader } from '#api/disk-stream.ts';
+import { DISK_PROTOCOL, encodeDiskLine, DiskReader, streamDisk } from '#api/storage/disk-stream.ts';
+import { UPLOAD_VERB, type ResumePoint, type DiskAnswer, type DiskHeader } from '#api/storage/disk-stream.ts';
 import { ApiError, badRequest, internalError } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';

@@ -1,6 +1,6 @@
 /** The verb `create`: starts a VM, sent in the old or new format, in the same way as a VM of a launcher pod. */
 import { HOST_CODES, type HostAnswer } from '#api/host-api.ts';
-import { isRootPort } from '#api/learned-device.ts';
+import { isRootPort } from '#api/devices/learned-device.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
 import { createDomain } from '#node/domains/create-domain.ts';

@@ -3,11 +3,11 @@
  * way. Validation errors of the instance are converted back to the keys that the caller sent. Pure.
  */
 import { GUEST_IMAGE } from '#api/names.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { FieldError } from '#kube/field-error.ts';
 import type { Stored } from '#kube/meta.ts';
-import { pciAddressFromMap, formatAnyAddress } from '#api/pci-address.ts';
+import { pciAddressFromMap, formatAnyAddress } from '#api/devices/pci-address.ts';
 import type { DefineInput } from '#node/definition/define-domain.ts';
 import type { Medium } from '#node/definition/devices/disk.ts';
 import type { DiskDevice, DomainDefinition } from '#node/definition/domain-definition.ts';

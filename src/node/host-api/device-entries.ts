@@ -2,9 +2,9 @@
  * The devices of a VM of the host API. An entry keeps the device as it was sent, including the manager's deviceId, and
  * adds our own id, which is its id in QEMU: disks by bus and index, network cards by number, others by type.
  */
-import { AGENT_PORT_NAME } from '#api/agent-channel.ts';
-import type { Chipset } from '#api/chipset.ts';
-import { deriveMac } from '#api/derived-mac.ts';
+import { AGENT_PORT_NAME } from '#api/devices/agent-channel.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
+import { deriveMac } from '#api/identity/derived-mac.ts';
 import type { HostDevice } from '#api/host-api.ts';
 import { newUid } from '#lib/ids.ts';
 import { AGENT_CHANNEL_ID } from '#node/definition/devices/agent-channel.ts';

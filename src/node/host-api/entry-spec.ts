@@ -1,7 +1,7 @@
 /** Converts a device of the host API to the spec of a VMI and to a row of learned devices. Pure. */
 import type { Disk } from '#api/domain/disk.ts';
 import type { Interface, Network } from '#api/domain/interface.ts';
-import type { LearnedDevice, SpecParams } from '#api/learned-device.ts';
+import type { LearnedDevice, SpecParams } from '#api/devices/learned-device.ts';
 import { driveAddress, ideAddress } from '#node/definition/addresses/drive-address.ts';
 import type { DeviceEntry } from '#node/host-api/device-entries.ts';
 import { sentAddressOf, sentBootOrderOf, ifaceOf, nicModelOf } from '#node/host-api/device-fields.ts';

@@ -3,7 +3,7 @@
  */
 import { HOST_CODES, type HostAnswer, type HostStatus } from '#api/host-api.ts';
 import type { FieldError } from '#kube/field-error.ts';
-import { formatAnyAddress } from '#api/pci-address.ts';
+import { formatAnyAddress } from '#api/devices/pci-address.ts';
 import { layoutOfDomain, placeHotplugged } from '#node/definition/addresses/place-hotplugged.ts';
 import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
 import { defineDisk } from '#node/definition/devices/disk.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { formatAddress } from '#api/device-address.ts';
+import { formatAddress } from '#api/devices/device-address.ts';
 import type { HostDevice } from '#api/host-api.ts';
 import { buildDeviceEntries } from '#node/host-api/device-entries.ts';
 import { placeAsLibvirt } from '#node/host-api/place-as-libvirt.ts';

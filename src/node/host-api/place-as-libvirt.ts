@@ -2,8 +2,8 @@
  * Assigns addresses to devices that were sent without one, as libvirt did on oVirt's hosts, because the guests already
  * know those addresses (ADR 19). Pure.
  */
-import { chipsetOf } from '#api/chipset.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import { chipsetOf } from '#api/devices/chipset.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { layOutAsLibvirt, type LibvirtLayout } from '#api/libvirt-layout/lay-out.ts';
 import { AGENT_CHANNEL_ID } from '#node/definition/devices/agent-channel.ts';
 import type { DeviceEntry } from '#node/host-api/device-entries.ts';

@@ -2,9 +2,9 @@
  * Renders a domain for `list`: the keys that were sent to `create`, if the host API created it, and the devices that
  * the hypervisor has. Hash and devices come from the same reading, so both can be sent back to `create`.
  */
-import { deviceHash } from '#api/device-hash.ts';
+import { deviceHash } from '#api/devices/device-hash.ts';
 import { toHostDevice, toLearnedDevice, type HostDevice, type HostVm } from '#api/host-api.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
 import type { DomainDeviceReading } from '#node/domains/device-readings.ts';
 import { bootString } from '#node/host-api/boot-string.ts';

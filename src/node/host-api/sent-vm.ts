@@ -1,6 +1,6 @@
 /** Parses the VM that was sent to `create`, in the old or new format. Returns all errors at once. */
-import { chipsetOf } from '#api/chipset.ts';
-import { deviceHash } from '#api/device-hash.ts';
+import { chipsetOf } from '#api/devices/chipset.ts';
+import { deviceHash } from '#api/devices/device-hash.ts';
 import { toLearnedDevice } from '#api/host-api.ts';
 import { bootOrders } from '#node/host-api/boot-string.ts';
 import { checkCreateKeys } from '#node/host-api/create-keys.ts';

@@ -15,7 +15,7 @@
  * meanwhile. Calls for one domain must come one at a time; calls for different domains may run concurrently.
  */
 import type { Duplex } from 'node:stream';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
 import type { GuestAccess } from '#node/hypervisor/guest-access.ts';
 import type { DomainMigration, MigrationPort } from '#node/hypervisor/migration.ts';

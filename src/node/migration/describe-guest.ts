@@ -1,8 +1,8 @@
 /** Builds the first message of a migration: the current definition of the guest, and how each of its disks is moved. */
 import { open, stat } from 'node:fs/promises';
-import { claimNamesOf } from '#api/claim-names.ts';
+import { claimNamesOf } from '#api/storage/claim-names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { decideVolumeMoves, type VolumeMove } from '#api/volume-move.ts';
+import { decideVolumeMoves, type VolumeMove } from '#api/storage/volume-move.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { DiskDevice, DomainDefinition } from '#node/definition/domain-definition.ts';

@@ -3,7 +3,7 @@
  * the hypervisor's records on disk hold everything that must survive this process.
  */
 import type { Duplex } from 'node:stream';
-import type { MigrationProgress } from '#api/migration-state.ts';
+import type { MigrationProgress } from '#api/migration/migration-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Stored } from '#kube/meta.ts';
 import { backoffMs } from '#lib/backoff.ts';

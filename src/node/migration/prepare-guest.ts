@@ -1,6 +1,6 @@
 /** Checks that an incoming guest is expected, and prepares its volumes and the domain that receives it. */
 import { MIGRATION_UID_LABEL } from '#api/names.ts';
-import { needsState, stateClaimIn } from '#api/persistent-state.ts';
+import { needsState, stateClaimIn } from '#api/storage/persistent-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { delay } from '#client/abort.ts';
 import type { Reader } from '#client/client.ts';

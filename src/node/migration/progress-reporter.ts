@@ -1,5 +1,5 @@
 /** The progress of an outgoing migration for the instance's status. Within a phase it changes at most once a second. */
-import type { MigrationProgress } from '#api/migration-state.ts';
+import type { MigrationProgress } from '#api/migration/migration-state.ts';
 import { timestamp, type Clock } from '#lib/clock.ts';
 import type { SendProgress } from '#node/hypervisor/migration.ts';
 

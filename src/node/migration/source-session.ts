@@ -9,7 +9,7 @@
  * domain controller continues from the record of the hypervisor.
  */
 import { createHash } from 'node:crypto';
-import type { MigrationConfiguration, MigrationProgress } from '#api/migration-state.ts';
+import type { MigrationConfiguration, MigrationProgress } from '#api/migration/migration-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { delay } from '#client/abort.ts';
 import type { Stored } from '#kube/meta.ts';

@@ -5,9 +5,9 @@
 import { realpath, statfs } from 'node:fs/promises';
 import { posix } from 'node:path';
 import type { VmiVolume } from '#api/domain/volume.ts';
-import { hasGeneratedContent } from '#api/generated-content.ts';
-import { isPlugged } from '#api/disk-bus.ts';
-import { STATE_POD_VOLUME } from '#api/persistent-state.ts';
+import { hasGeneratedContent } from '#api/storage/generated-content.ts';
+import { isPlugged } from '#api/devices/disk-bus.ts';
+import { STATE_POD_VOLUME } from '#api/storage/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -21,23 +21,23 @@ import type {
   VolumeLookups,
   Volumes,
 } from '#node/volumes-port.ts';
-import { refusePendingUpload, volumeOfClaim, type BoundVolume } from './claim.ts';
-import { prepareDirectLun } from './direct-lun.ts';
+import { refusePendingUpload, volumeOfClaim, type BoundVolume } from './kinds/claim.ts';
+import { prepareDirectLun } from './mounts/direct-lun.ts';
 import { prepareCloudInit, writeIsoVolume } from './cloud-init/cloud-init.ts';
-import { createDiskContents, Transfers } from './disk-contents.ts';
-import { findDomainsWithVolumesOnly, checkVolumeName, removeDomainFiles } from './domain-files.ts';
-import { prepareFileDisk } from './file-disk.ts';
-import { prepareEmptyDisk } from './empty-disk.ts';
-import { prepareOverlay } from './ephemeral.ts';
-import { fillVolume } from './fill-volume.ts';
-import { prepareHostDisk } from './host-disk.ts';
-import { detachLoops, detachUnwanted } from './loop-device.ts';
-import { growVolume, prepareVolume, removeVolumeData } from './persistent-volume.ts';
+import { createDiskContents, Transfers } from './content/disk-contents.ts';
+import { findDomainsWithVolumesOnly, checkVolumeName, removeDomainFiles } from './kinds/domain-files.ts';
+import { prepareFileDisk } from './kinds/file-disk.ts';
+import { prepareEmptyDisk } from './kinds/empty-disk.ts';
+import { prepareOverlay } from './kinds/ephemeral.ts';
+import { fillVolume } from './content/fill-volume.ts';
+import { prepareHostDisk } from './kinds/host-disk.ts';
+import { detachLoops, detachUnwanted } from './mounts/loop-device.ts';
+import { growVolume, prepareVolume, removeVolumeData } from './kinds/persistent-volume.ts';
 import { ProgramError, runCommand, type RunCommand } from './run-command.ts';
-import { hasArchive, makeSnapshotFile, removeSnapshot, sealSnapshot } from './snapshot-files.ts';
-import { checkRoomForIncoming, prepareIncoming, removeLeftover } from './second-copy.ts';
-import { prepareState, releaseStateVolume, releaseUnwantedStates } from './state-volume.ts';
-import { takeSnapshot } from './take-snapshot.ts';
+import { hasArchive, makeSnapshotFile, removeSnapshot, sealSnapshot } from './snapshots/snapshot-files.ts';
+import { checkRoomForIncoming, prepareIncoming, removeLeftover } from './content/second-copy.ts';
+import { prepareState, releaseStateVolume, releaseUnwantedStates } from './state/state-volume.ts';
+import { takeSnapshot } from './snapshots/take-snapshot.ts';
 import { isReadOnlyVolume, VOLUMES_DIR } from './volume-place.ts';
 import {
   parseBytes,

@@ -2,10 +2,10 @@
  * Policies by which the API server refuses to delete protected VMs, and objects that they depend on, even if none of
  * our processes runs. controllers/protection marks these objects with an annotation, which no other user may write.
  */
-import { PROTECTED_VMS_ANNOTATION, PROTECTION_LABEL, PROTECTION_POLICY } from '#api/delete-protection.ts';
+import { PROTECTED_VMS_ANNOTATION, PROTECTION_LABEL, PROTECTION_POLICY } from '#api/protection/delete-protection.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import { CLAIM_REPLACERS, PROTECTION_ACCOUNT } from '#api/own-accounts.ts';
-import { RELATIONS, DEFINITION_RELATIONS, describeDeleteRefusal } from '#api/protected-deletes.ts';
+import { RELATIONS, DEFINITION_RELATIONS, describeDeleteRefusal } from '#api/protection/protected-deletes.ts';
 import type { DesiredObject } from '#operator/desired.ts';
 import { buildPolicy, matchDeletes, matchUpdates } from '#operator/objects/policy.ts';
 

@@ -12,7 +12,7 @@ import {
   VOLUME_DATA_FINALIZER,
   VOLUME_NODE_ANNOTATION,
 } from '#api/names.ts';
-import { NOT_QUIESCED_ANNOTATION } from '#api/snapshot-state.ts';
+import { NOT_QUIESCED_ANNOTATION } from '#api/storage/snapshot-state.ts';
 import { NODE_USER_PREFIX, NODES_GROUP } from '#kube/node-user.ts';
 import { VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOT_GROUP } from '#kube/volume-snapshot-kinds.ts';
 import type { DesiredObject } from '#operator/desired.ts';

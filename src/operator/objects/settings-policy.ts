@@ -10,7 +10,7 @@
 import { kubevirtSpec } from '#api/kubevirt/kind.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRT_GROUP, KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
-import { fieldsNotYetSupported } from '#api/validation/unsupported.ts';
+import { fieldsNotYetSupported } from '#api/validation/devices/unsupported.ts';
 import { INVALID_QUANTITY_TEXT } from '#kube/quantity.ts';
 import type { Schema } from '#kube/schema.ts';
 import type { DesiredObject } from '#operator/desired.ts';

@@ -5,7 +5,7 @@
  * On a cluster with CDI, CDI writes these objects as well: it creates one for every StorageClass, sets its own labels
  * and copies `spec.claimPropertySets` to the status. We write that one field only, so that neither reverts the other.
  */
-import { STORAGE_PROFILES } from '#api/storage-profile.ts';
+import { STORAGE_PROFILES } from '#api/storage/storage-profile.ts';
 import { desiredObject, type DesiredObject } from '#operator/desired.ts';
 import { OWN_CLASSES } from '#operator/objects/storage-classes.ts';
 

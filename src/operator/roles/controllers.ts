@@ -1,5 +1,5 @@
 /** Permissions of each controller, according to the table of writers in ARCHITECTURE.md. */
-import { STORAGE_PROFILES } from '#api/storage-profile.ts';
+import { STORAGE_PROFILES } from '#api/storage/storage-profile.ts';
 import type { PolicyRule } from '#operator/kinds.ts';
 import {
   CORE,

@@ -1,6 +1,6 @@
 /** Permissions of users, which are aggregated to Kubernetes' roles admin, edit and view. */
 import { STATE_VERBS } from '#api/verbs/decide-verb.ts';
-import { UPLOAD_VERB } from '#api/disk-stream.ts';
+import { UPLOAD_VERB } from '#api/storage/disk-stream.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import type { PolicyRule } from '#operator/kinds.ts';
 import {

@@ -1,7 +1,7 @@
 /** Builders for parts of specs, and a test driver that validates a table of them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkInstanceSpec } from '#api/validation/instance-rules.ts';
+import { checkInstanceSpec } from '#api/validation/kinds/instance-rules.ts';
 import { aSpec, CONFIGURATION } from '#api/validation/testing/valid-objects.ts';
 
 export interface Case {

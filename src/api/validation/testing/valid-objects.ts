@@ -6,7 +6,7 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import type { VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
-import { applyMergePatch } from '#kube/merge-patch.ts';
+import { applyMergePatch } from '#kube/patches/merge-patch.ts';
 
 export const CONFIGURATION = configurationOf(undefined);
 

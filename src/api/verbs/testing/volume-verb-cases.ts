@@ -17,7 +17,7 @@ import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { VmiPhase } from '#api/virtual-machine-instance/status.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
-import { applyJsonPatch } from '#kube/json-patch.ts';
+import { applyJsonPatch } from '#kube/patches/json-patch.ts';
 import type { Stored } from '#kube/meta.ts';
 
 const claim = (claimName: string) => ({ claimName, hotpluggable: true });

@@ -7,7 +7,7 @@ import {
   INCOMING_MIGRATION_ANNOTATION,
   RECOVERY_ANNOTATION,
 } from '#api/names.ts';
-import { stateClaimName, stateSuffixOf } from '#api/persistent-state.ts';
+import { stateClaimName, stateSuffixOf } from '#api/storage/persistent-state.ts';
 import type { MigrationStatus } from '#api/virtual-machine-instance-migration/kind.ts';
 import { decideMigration } from '#controllers/migration/decide-migration.ts';
 import {

@@ -3,7 +3,7 @@
  * the controller of instances. The migration controller can crash after any write: the write is done, but the
  * controller does not see its result.
  */
-import { isMigrating, type MigrationProgress } from '#api/migration-state.ts';
+import { isMigrating, type MigrationProgress } from '#api/migration/migration-state.ts';
 import { MIGRATION_ABORTED_REASON, MIGRATION_COMMITTED_CONDITION, MIGRATED_REASON } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -17,8 +17,8 @@ import { NOW_MS, TARGET } from '#controllers/migration/migration-world.fixture.t
 import { createMigrationObserver } from '#controllers/migration/observe-migration.ts';
 import { PODS, type Pod } from '#kube/core-kinds.ts';
 import { deepEqual } from '#kube/deep.ts';
-import { applyJsonPatch } from '#kube/json-patch.ts';
-import { applyMergePatch } from '#kube/merge-patch.ts';
+import { applyJsonPatch } from '#kube/patches/json-patch.ts';
+import { applyMergePatch } from '#kube/patches/merge-patch.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { createLog } from '#lib/log.ts';
 import { applyPlan, isStale, PlanFailure, type ApplyContext } from '#runtime/apply.ts';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import type { Disk } from '#api/domain/disk.ts';
 import type { Interface } from '#api/domain/interface.ts';
 import type { VmiVolume } from '#api/domain/volume.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
@@ -13,7 +13,7 @@ import { planHotplug } from '#controllers/vm/hotplug.ts';
 import { requiresRestart } from '#controllers/vm/restart-required.ts';
 import { aRecord, aVm, aVmi, aWorld, UUID } from '#controllers/vm/vm-world.fixture.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
-import { applyJsonPatch } from '#kube/json-patch.ts';
+import { applyJsonPatch } from '#kube/patches/json-patch.ts';
 import type { Stored } from '#kube/meta.ts';
 
 interface Part {

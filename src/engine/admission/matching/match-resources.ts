@@ -11,7 +11,12 @@ import { ruleMatches, type RuleLike, type RuleTarget } from '#engine/admission/m
 import type { Resource } from '#engine/registry/resource.ts';
 import { notFound } from '#kube/api-error.ts';
 import { NAMESPACES } from '#kube/core-kinds.ts';
-import { labelRequirementsOf, matchesLabels, type LabelRequirement, type LabelSelector } from '#kube/label-selector.ts';
+import {
+  labelRequirementsOf,
+  matchesLabels,
+  type LabelRequirement,
+  type LabelSelector,
+} from '#kube/selectors/label-selector.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
 export type ObjectLabels = Readonly<Record<string, string>>;

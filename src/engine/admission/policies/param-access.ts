@@ -21,7 +21,7 @@ import type { Store } from '#engine/store/store.ts';
 import { invalid } from '#kube/api-error.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { forbiddenField } from '#kube/field-error.ts';
-import { goText } from '#kube/go-text.ts';
+import { goText } from '#kube/go/go-text.ts';
 import { parseApiVersion } from '#kube/meta.ts';
 
 export interface ParamAccessParts {

@@ -4,7 +4,7 @@ import { entryFilter, peekObject } from '#engine/handlers/selection.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
-import { labelRequirementsOf } from '#kube/label-selector.ts';
+import { labelRequirementsOf } from '#kube/selectors/label-selector.ts';
 import { apiVersionOf, parseApiVersion, type KubeObject } from '#kube/meta.ts';
 
 /** The reason why a policy cannot be evaluated under a binding. The failurePolicy decides the consequence. */

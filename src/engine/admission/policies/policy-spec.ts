@@ -1,6 +1,6 @@
 /** The types of stored ValidatingAdmissionPolicies and bindings, which are validated and defaulted. */
 import type { MatchResourcesLike } from '#engine/admission/matching/match-resources.ts';
-import type { LabelSelector } from '#kube/label-selector.ts';
+import type { LabelSelector } from '#kube/selectors/label-selector.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
 export interface ParamKind {

@@ -6,7 +6,7 @@ import { parseJson } from '#engine/json.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { type ApiError, internalError } from '#kube/api-error.ts';
 import { deepClone, deepEqual } from '#kube/deep.ts';
-import { applyJsonPatch } from '#kube/json-patch.ts';
+import { applyJsonPatch } from '#kube/patches/json-patch.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 import { errorMessage } from '#lib/error-message.ts';
 

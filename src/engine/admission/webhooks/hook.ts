@@ -8,7 +8,7 @@ import type { RuleLike } from '#engine/admission/matching/rule-patterns.ts';
 import type { ClientConfig } from '#engine/admission/webhooks/endpoint.ts';
 import type { AdmissionReviewVersion } from '#engine/admission/webhooks/verdict.ts';
 import { Conditions, type MatchConditionLike } from '#engine/admission/webhooks/webhook-conditions.ts';
-import type { LabelSelector } from '#kube/label-selector.ts';
+import type { LabelSelector } from '#kube/selectors/label-selector.ts';
 
 /** A stored webhook, which is validated and defaulted. */
 export interface WebhookSpec {

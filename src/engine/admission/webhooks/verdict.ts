@@ -2,7 +2,7 @@
 import { CallFailure } from '#engine/admission/webhooks/call-failure.ts';
 import type { HttpResponse } from '#engine/admission/webhooks/https-client.ts';
 import { NestingError, parseJson } from '#engine/json.ts';
-import { findGoJsonError } from '#kube/go-json-error.ts';
+import { findGoJsonError } from '#kube/go/go-json-error.ts';
 import { isRecord } from '#kube/meta.ts';
 
 export type AdmissionReviewVersion = 'v1' | 'v1beta1';

@@ -2,7 +2,7 @@
  * Formats permissions like Kubernetes' error messages: `{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}`.
  */
 import type { RbacRule } from '#engine/auth/rbac/policy.ts';
-import { goQuotedList } from '#kube/go-text.ts';
+import { goQuotedList } from '#kube/go/go-text.ts';
 
 /** Returns one line for each rule, sorted; permissions that differ only in the verb share a line. */
 export function describeRules(rules: readonly RbacRule[]): string {

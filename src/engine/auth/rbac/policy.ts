@@ -1,5 +1,5 @@
 /** The types and resources of rbac.authorization.k8s.io/v1. */
-import type { LabelSelector } from '#kube/label-selector.ts';
+import type { LabelSelector } from '#kube/selectors/label-selector.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 
 export const RBAC_GROUP = 'rbac.authorization.k8s.io';

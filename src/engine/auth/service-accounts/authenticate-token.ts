@@ -20,7 +20,7 @@ import { serviceAccountUser, type Reference } from '#engine/auth/service-account
 import { sharedAudiences, type TokenLookup, type TokenVerdict } from '#engine/auth/tokens.ts';
 import type { UserInfo } from '#engine/request.ts';
 import type { Store } from '#engine/store/store.ts';
-import { goQuotedList } from '#kube/go-text.ts';
+import { goQuotedList } from '#kube/go/go-text.ts';
 import { BoundedCache } from '#lib/bounded-cache.ts';
 import type { Clock } from '#lib/clock.ts';
 

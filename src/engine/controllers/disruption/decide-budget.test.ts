@@ -8,7 +8,7 @@ import { LabelledPods } from '#engine/controllers/disruption/labelled-pods.ts';
 import { decideMarkedPod } from '#engine/controllers/disruption/stale-disruption.ts';
 import type { EnginePod } from '#engine/controllers/kinds.ts';
 import { aPod, type PodOptions, stored } from '#engine/controllers/scheduler/testing/builders.ts';
-import { parseLabelSelector } from '#kube/label-selector.ts';
+import { parseLabelSelector } from '#kube/selectors/label-selector.ts';
 import type { Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 

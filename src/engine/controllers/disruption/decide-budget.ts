@@ -7,7 +7,7 @@ import type { PodDisruptionBudget, BudgetStatus } from '#engine/controllers/disr
 import { countExpectedPods, type Scales } from '#engine/controllers/disruption/expected-pods.ts';
 import type { EnginePod } from '#engine/controllers/kinds.ts';
 import { isTrue, setCondition } from '#kube/conditions.ts';
-import { formatLabelSelector, labelRequirementsOf } from '#kube/label-selector.ts';
+import { formatLabelSelector, labelRequirementsOf } from '#kube/selectors/label-selector.ts';
 import type { Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 import type { EventNote } from '#runtime/events.ts';

@@ -9,7 +9,7 @@ import { readOwnerScales } from '#engine/controllers/disruption/owner-scales.ts'
 import { staleDisruptionController } from '#engine/controllers/disruption/stale-disruption.ts';
 import type { EngineControllerParts, EngineController } from '#engine/controllers/engine-controller.ts';
 import { type EnginePod, ENGINE_PODS } from '#engine/controllers/kinds.ts';
-import { type LabelRequirement, labelRequirementsOf, matchesLabels } from '#kube/label-selector.ts';
+import { type LabelRequirement, labelRequirementsOf, matchesLabels } from '#kube/selectors/label-selector.ts';
 import type { Stored } from '#kube/meta.ts';
 import { ANY_KIND, type Recheck } from '#runtime/decision-reads.ts';
 import { type ControllerDefinition, type Source, startController } from '#runtime/controller.ts';

@@ -1,6 +1,6 @@
 /** PodDisruptionBudgets with the fields that their controller uses. */
 import type { Condition } from '#kube/conditions.ts';
-import type { LabelSelector } from '#kube/label-selector.ts';
+import type { LabelSelector } from '#kube/selectors/label-selector.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 
 export interface BudgetStatus {

@@ -1,6 +1,6 @@
 /** Indexes pods by namespace and label, so that a budget need not iterate over all pods. */
 import type { EnginePod } from '#engine/controllers/kinds.ts';
-import { type LabelRequirement, matchesLabels } from '#kube/label-selector.ts';
+import { type LabelRequirement, matchesLabels } from '#kube/selectors/label-selector.ts';
 import type { Stored } from '#kube/meta.ts';
 
 export class LabelledPods {

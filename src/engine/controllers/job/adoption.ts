@@ -4,7 +4,7 @@ import type { JobWorld } from '#engine/controllers/job/job-world.ts';
 import { type EnginePod, ENGINE_PODS } from '#engine/controllers/kinds.ts';
 import { type BatchJob, TRACKING_FINALIZER } from '#engine/controllers/job/kinds.ts';
 import { isTracked } from '#engine/controllers/job/pod-state.ts';
-import { labelRequirementsOf, matchesLabels } from '#kube/label-selector.ts';
+import { labelRequirementsOf, matchesLabels } from '#kube/selectors/label-selector.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Change } from '#runtime/plan.ts';
 

@@ -3,7 +3,7 @@ import type { EngineNode } from '#engine/controllers/kinds.ts';
 import { classNameOf } from '#engine/controllers/persistent-volume/storage-class.ts';
 import { compileNodeSelector, type NodeSelector } from '#engine/controllers/scheduler/node-selector.ts';
 import type { PersistentVolume, PersistentVolumeClaim, Quantities } from '#kube/core-kinds.ts';
-import { labelRequirementsOf, matchesLabels } from '#kube/label-selector.ts';
+import { labelRequirementsOf, matchesLabels } from '#kube/selectors/label-selector.ts';
 import { isRecord, type Stored } from '#kube/meta.ts';
 import { compareQuantities, parseQuantity, type Quantity } from '#kube/quantity.ts';
 

@@ -2,7 +2,7 @@
 import type { EngineNode } from '#engine/controllers/kinds.ts';
 import type { OptionalLabels } from '#engine/controllers/scheduler/kinds.ts';
 import type { nodeSelector } from '#engine/registry/kinds/shared/node-affinity.ts';
-import { type LabelOperator, type LabelRequirement, matchesLabels } from '#kube/label-selector.ts';
+import { type LabelOperator, type LabelRequirement, matchesLabels } from '#kube/selectors/label-selector.ts';
 import type { Infer } from '#kube/schema-dsl.ts';
 
 export type NodeSelector = Infer<typeof nodeSelector>;

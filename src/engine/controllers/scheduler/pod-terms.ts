@@ -2,7 +2,7 @@
 import { type EnginePod } from '#engine/controllers/kinds.ts';
 import { labelOf, type OptionalLabels } from '#engine/controllers/scheduler/kinds.ts';
 import type { podAffinity, podAffinityTerm } from '#engine/registry/kinds/shared/scheduling.ts';
-import { labelRequirementsOf, type LabelRequirement, matchesLabels } from '#kube/label-selector.ts';
+import { labelRequirementsOf, type LabelRequirement, matchesLabels } from '#kube/selectors/label-selector.ts';
 import type { Infer } from '#kube/schema-dsl.ts';
 
 export interface PodTerm {

@@ -6,7 +6,7 @@ import type { NodeView } from '#engine/controllers/scheduler/node-usage.ts';
 import type { PodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 import { labelRequirementsFrom } from '#engine/controllers/scheduler/pod-terms.ts';
 import { findUntoleratedTaint } from '#engine/controllers/scheduler/tolerations.ts';
-import { labelRequirementsOf, type LabelRequirement, matchesLabels } from '#kube/label-selector.ts';
+import { labelRequirementsOf, type LabelRequirement, matchesLabels } from '#kube/selectors/label-selector.ts';
 
 export interface SpreadConstraint {
   readonly maxSkew: number;

@@ -3,7 +3,7 @@ import { canonicalJson } from '#engine/registry/structural/json-value.ts';
 import type { Check, ValidationReport } from '#engine/registry/structural/report.ts';
 import type { CompileNode } from '#engine/registry/structural/validate.ts';
 import { duplicateValue, invalidValue, tooMany } from '#kube/field-error.ts';
-import { goSyntax } from '#kube/go-text.ts';
+import { goSyntax } from '#kube/go/go-text.ts';
 import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 

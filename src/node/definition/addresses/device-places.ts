@@ -2,7 +2,7 @@
  * The bus of a device (PCI or that of a controller), its candidate places there, and its recorded place. The rows come
  * from rowsFor (known-devices.ts).
  */
-import { isRootPort, type DeviceAddress, type LearnedDevice } from '#api/learned-device.ts';
+import { isRootPort, type DeviceAddress, type LearnedDevice } from '#api/devices/learned-device.ts';
 import { INTERFACE_MODELS, isConventional } from '#api/domain/interface.ts';
 import { unreachable } from '#lib/invariant.ts';
 import type { DriveBus, Fixture, Layout } from '#node/definition/addresses/layout.ts';

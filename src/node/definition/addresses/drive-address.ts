@@ -2,7 +2,7 @@
  * Addresses of disks on their controller, as maps in libvirt's form. There is one controller of each kind, so only the
  * unit differs. The map does not contain the kind of the controller.
  */
-import type { DeviceAddress } from '#api/learned-device.ts';
+import type { DeviceAddress } from '#api/devices/learned-device.ts';
 
 /** Returns the address of a unit of a SATA, SCSI or floppy controller. */
 export function driveAddress(unit: number): DeviceAddress {

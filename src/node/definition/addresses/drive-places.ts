@@ -1,5 +1,5 @@
 /** The places on disk and USB controllers. */
-import type { DeviceAddress } from '#api/learned-device.ts';
+import type { DeviceAddress } from '#api/devices/learned-device.ts';
 import {
   driveAddress,
   ideAddress,

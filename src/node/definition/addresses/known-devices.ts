@@ -1,7 +1,7 @@
 /** The devices of a VM that are known before it starts: the rows of its identity record or of its import. */
-import { AGENT_PORT_NAME } from '#api/agent-channel.ts';
-import { chipsetOf, type Chipset } from '#api/chipset.ts';
-import { isRootPort, type LearnedDevice } from '#api/learned-device.ts';
+import { AGENT_PORT_NAME } from '#api/devices/agent-channel.ts';
+import { chipsetOf, type Chipset } from '#api/devices/chipset.ts';
+import { isRootPort, type LearnedDevice } from '#api/devices/learned-device.ts';
 import type { IdentityStatus } from '#api/virtual-machine-identity/kind.ts';
 
 export interface KnownDevices {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { driveAddress } from '#node/definition/addresses/drive-address.ts';
 import { I440FX_LAYOUT } from '#node/definition/addresses/layout-i440fx.ts';
-import { parsePciAddress, pciAddressToMap } from '#api/pci-address.ts';
+import { parsePciAddress, pciAddressToMap } from '#api/devices/pci-address.ts';
 
 const { pci, drives } = I440FX_LAYOUT;
 

@@ -10,7 +10,7 @@
  */
 import { FLOPPY_PLACES, IDE_PLACES, SCSI_PLACES, USB_PLACES } from '#node/definition/addresses/drive-places.ts';
 import { range, type Layout, type PciPlaces } from '#node/definition/addresses/layout.ts';
-import { pciAddressFromMap, pciAddressToMap, formatPciAddress, type PciAddress } from '#api/pci-address.ts';
+import { pciAddressFromMap, pciAddressToMap, formatPciAddress, type PciAddress } from '#api/devices/pci-address.ts';
 
 const VIDEO_SLOT = 0x02;
 const LAST_SLOT = 0x1f;

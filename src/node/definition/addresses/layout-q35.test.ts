@@ -11,7 +11,7 @@ import {
 } from '#node/definition/addresses/layout-q35.ts';
 import { driveAddress } from '#node/definition/addresses/drive-address.ts';
 import type { Fixture } from '#node/definition/addresses/layout.ts';
-import { parsePciAddress, pciAddressToMap, formatPciAddress } from '#api/pci-address.ts';
+import { parsePciAddress, pciAddressToMap, formatPciAddress } from '#api/devices/pci-address.ts';
 
 const PCI = Q35_LAYOUT.pci;
 

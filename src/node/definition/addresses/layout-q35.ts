@@ -19,7 +19,7 @@
  */
 import { SCSI_PLACES, unitPlaces, USB_PLACES } from '#node/definition/addresses/drive-places.ts';
 import { range, type Fixture, type Layout, type PciPlaces } from '#node/definition/addresses/layout.ts';
-import { pciAddressFromMap, pciAddressToMap, formatPciAddress, type PciAddress } from '#api/pci-address.ts';
+import { pciAddressFromMap, pciAddressToMap, formatPciAddress, type PciAddress } from '#api/devices/pci-address.ts';
 
 const FIRST_PORT_SLOT = 0x02;
 export const PORTS_PER_SLOT = 8;

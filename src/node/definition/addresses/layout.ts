@@ -2,8 +2,8 @@
  * The places of a chipset. Each chipset has one layout, which never changes: layout-q35.ts (ADR 10) and
  * layout-i440fx.ts (ADR 12). Places are numbers, so that allocate.ts does not need to know their meaning.
  */
-import type { Chipset } from '#api/chipset.ts';
-import type { DeviceAddress } from '#api/learned-device.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
+import type { DeviceAddress } from '#api/devices/learned-device.ts';
 import type { PlaceKind } from '#node/definition/addresses/allocate.ts';
 import type { DiskDevice } from '#node/definition/domain-definition.ts';
 

@@ -1,4 +1,4 @@
-import type { Chipset } from '#api/chipset.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
 import { I440FX_LAYOUT } from '#node/definition/addresses/layout-i440fx.ts';
 import { Q35_LAYOUT } from '#node/definition/addresses/layout-q35.ts';
 import type { Layout } from '#node/definition/addresses/layout.ts';

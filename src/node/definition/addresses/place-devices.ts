@@ -2,11 +2,11 @@
  * Gives every device its address in the layout of the chipset: on PCI, or as a unit of its controller. device-places.ts
  * knows the candidates for each device; allocate.ts distributes them.
  */
-import { isRootPort, type LearnedDevice } from '#api/learned-device.ts';
+import { isRootPort, type LearnedDevice } from '#api/devices/learned-device.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
 import { allocate, type PlaceRequest } from '#node/definition/addresses/allocate.ts';
 import type { DriveBus, Layout } from '#node/definition/addresses/layout.ts';
-import { parsePciAddress, pciAddressToMap, formatAnyAddress } from '#api/pci-address.ts';
+import { parsePciAddress, pciAddressToMap, formatAnyAddress } from '#api/devices/pci-address.ts';
 import {
   candidatePlaces,
   isRecordUnusable,

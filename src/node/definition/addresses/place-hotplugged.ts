@@ -2,7 +2,7 @@
  * Chooses the place of a hotplugged device. Only ports and controllers that the running guest already has can be used.
  * Pure; a refusal says what would help.
  */
-import { chipsetOf } from '#api/chipset.ts';
+import { chipsetOf } from '#api/devices/chipset.ts';
 import { chooseFree } from '#node/definition/addresses/allocate.ts';
 import { rowsFor, type KnownDevices } from '#node/definition/addresses/known-devices.ts';
 import type { Layout } from '#node/definition/addresses/layout.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { LearnedDevice } from '#api/learned-device.ts';
-import { pciAddressFromMap, pciAddressToMap, parsePciAddress, formatPciAddress } from '#api/pci-address.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
+import { pciAddressFromMap, pciAddressToMap, parsePciAddress, formatPciAddress } from '#api/devices/pci-address.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';

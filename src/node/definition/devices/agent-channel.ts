@@ -4,8 +4,8 @@
  * its recorded number. A guest that was recorded without a port gets one only if its spec asks for it, because hardware
  * neither appears nor vanishes unasked.
  */
-import { asksForAgent } from '#api/agent-channel.ts';
-import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
+import { asksForAgent } from '#api/devices/agent-channel.ts';
+import type { DeviceAddress, LearnedDevice } from '#api/devices/learned-device.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Devices } from '#api/domain/devices.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
-import { formatAddress } from '#api/device-address.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
+import { formatAddress } from '#api/devices/device-address.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
 import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
 import { anInput, aVmi } from '#node/definition/testing/a-vmi.ts';

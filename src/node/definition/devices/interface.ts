@@ -1,6 +1,6 @@
 /** Defines network interfaces and their backends. */
-import { interfacesOf, networksOf } from '#api/attached-interfaces.ts';
-import { deriveMac } from '#api/derived-mac.ts';
+import { interfacesOf, networksOf } from '#api/devices/attached-interfaces.ts';
+import { deriveMac } from '#api/identity/derived-mac.ts';
 import { vcpusOf } from '#api/domain/cpu.ts';
 import { isConventional, type Interface, type Network } from '#api/domain/interface.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';

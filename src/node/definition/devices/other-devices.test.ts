@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { defineOtherDevices } from '#node/definition/devices/other-devices.ts';
 
 const at = (slot: string, fn = '0x0') => ({ type: 'pci', domain: '0x0000', bus: '0x00', slot, function: fn });

@@ -2,10 +2,10 @@
  * Defines the recorded devices that the spec does not ask for: those found in the guest or brought by an import. They
  * are passed back at each start, so that the guest keeps them. Unsupported hardware is left out, with a note.
  */
-import type { LearnedDevice } from '#api/learned-device.ts';
-import { isFixedDeviceId, VIDEO_ID, WATCHDOG_ID } from '#api/fixed-devices.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
+import { isFixedDeviceId, VIDEO_ID, WATCHDOG_ID } from '#api/devices/fixed-devices.ts';
 import type { Fixture } from '#node/definition/addresses/layout.ts';
-import { pciAddressFromMap, formatAnyAddress } from '#api/pci-address.ts';
+import { pciAddressFromMap, formatAnyAddress } from '#api/devices/pci-address.ts';
 import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
 import type { OtherDevice } from '#node/definition/domain-definition.ts';
 

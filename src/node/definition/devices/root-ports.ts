@@ -1,6 +1,6 @@
 /** Defines the root ports for pluggable devices, used and spare ones. */
 import { rootPortAddress } from '#node/definition/addresses/layout-q35.ts';
-import { pciAddressToMap } from '#api/pci-address.ts';
+import { pciAddressToMap } from '#api/devices/pci-address.ts';
 import type { RootPort } from '#node/definition/domain-definition.ts';
 
 export function defineRootPorts(count: number): RootPort[] {

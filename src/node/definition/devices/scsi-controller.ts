@@ -2,7 +2,7 @@
  * Defines the SCSI controller. A guest gets it on its first start, so that disks can be hotplugged. Later it has the
  * controller if SCSI disks need it or if the record has it: hardware neither appears nor vanishes unasked.
  */
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
 import type { DiskDevice, ScsiController } from '#node/definition/domain-definition.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Devices } from '#api/domain/devices.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { defineVideo } from '#node/definition/devices/video.ts';
 
 const nic: LearnedDevice = { id: 'nic-a', type: 'interface', device: 'virtio' };

@@ -4,8 +4,8 @@
  */
 import type { Devices } from '#api/domain/devices.ts';
 import { VIDEO_TYPES, type VideoType } from '#api/domain/video.ts';
-import { allowsVideo, asksForVideo, VIDEO_ID } from '#api/fixed-devices.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import { allowsVideo, asksForVideo, VIDEO_ID } from '#api/devices/fixed-devices.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
 import type { VideoDevice } from '#node/definition/domain-definition.ts';
 

@@ -3,12 +3,12 @@
  * does. Each operation returns whether it changed anything; `check` must hold after each of them.
  */
 import assert from 'node:assert/strict';
-import type { Chipset } from '#api/chipset.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
 import type { Devices } from '#api/domain/devices.ts';
 import type { Disk } from '#api/domain/disk.ts';
 import type { Interface } from '#api/domain/interface.ts';
-import { isFixedDeviceId } from '#api/fixed-devices.ts';
-import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
+import { isFixedDeviceId } from '#api/devices/fixed-devices.ts';
+import type { DeviceAddress, LearnedDevice } from '#api/devices/learned-device.ts';
 import type { KnownDevices } from '#node/definition/addresses/known-devices.ts';
 import { layoutOf } from '#node/definition/addresses/layouts.ts';
 import type { HotplugPlacement } from '#node/definition/addresses/place-hotplugged.ts';

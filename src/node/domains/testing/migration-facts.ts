@@ -1,5 +1,5 @@
 /** Builds the world of an agent during a migration from a few facts. */
-import type { MigrationProgress, MigrationState } from '#api/migration-state.ts';
+import type { MigrationProgress, MigrationState } from '#api/migration/migration-state.ts';
 import { MIGRATION_COMMITTED_CONDITION, MIGRATION_UID_LABEL } from '#api/names.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';

@@ -4,7 +4,7 @@
  * `guest`, and inject failures with `failNextCreate` and similar methods.
  */
 import type { Duplex } from 'node:stream';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
 import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';

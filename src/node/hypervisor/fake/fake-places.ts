@@ -1,8 +1,8 @@
 /** Checks whether a device can be plugged into a simulated guest at its address, with QEMU's error texts. Pure. */
-import { chipsetOf } from '#api/chipset.ts';
-import type { DeviceAddress } from '#api/learned-device.ts';
+import { chipsetOf } from '#api/devices/chipset.ts';
+import type { DeviceAddress } from '#api/devices/learned-device.ts';
 import { portOf } from '#node/definition/addresses/layout-q35.ts';
-import { pciAddressFromMap } from '#api/pci-address.ts';
+import { pciAddressFromMap } from '#api/devices/pci-address.ts';
 import type { Device, DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
 
 /** Returns why the device cannot be plugged in, or undefined if it can. */

@@ -8,8 +8,8 @@ import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { aDefinition } from '../testing/a-definition.ts';
-import { DomainDir } from './domain-dir.ts';
-import { spawnDetached } from './process.ts';
+import { DomainDir } from './process/domain-dir.ts';
+import { spawnDetached } from './process/process.ts';
 import { waitWithClock } from './testing/wait-with-clock.ts';
 import { QemuDomain } from './qemu-domain.ts';
 

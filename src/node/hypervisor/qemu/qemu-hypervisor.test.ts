@@ -9,12 +9,12 @@ import { silentLog } from '#lib/log.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import { aDefinition } from '../testing/a-definition.ts';
-import { machineTypes, versionText } from './capabilities.ts';
-import { firmwareFiles } from './firmware.ts';
-import { findProcessesBelow } from './process.ts';
+import { machineTypes, versionText } from './process/capabilities.ts';
+import { firmwareFiles } from './process/firmware.ts';
+import { findProcessesBelow } from './process/process.ts';
 import { createQemuHypervisor } from './qemu-hypervisor.ts';
-import { parseRunState } from './run-state.ts';
-import { tapName, tapsOf } from './tap.ts';
+import { parseRunState } from './monitor/run-state.ts';
+import { tapName, tapsOf } from './process/tap.ts';
 
 interface FailedStart {
   /** The text of a shell script; absent if the program is missing. */

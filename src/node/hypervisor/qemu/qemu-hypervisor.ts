@@ -15,17 +15,17 @@ import type {
   SendOptions,
   TransferredState,
 } from '../migration.ts';
-import { chooseAccelerator } from './accelerator.ts';
-import { adoptDomains } from './adopt.ts';
-import { readCapabilities } from './capabilities.ts';
+import { chooseAccelerator } from './process/accelerator.ts';
+import { adoptDomains } from './process/adopt.ts';
+import { readCapabilities } from './process/capabilities.ts';
 import type { QemuContext } from './context.ts';
 import type { AgentCommand, AskAgentOptions, FreezeOptions, GuestPort, OpenPortOptions } from '../guest-access.ts';
-import { DomainDir } from './domain-dir.ts';
-import { DEFAULT_OVMF_DIR } from './firmware.ts';
-import { LogTruncator } from './log-truncator.ts';
-import type { User } from './process.ts';
+import { DomainDir } from './process/domain-dir.ts';
+import { DEFAULT_OVMF_DIR } from './process/firmware.ts';
+import { LogTruncator } from './process/log-truncator.ts';
+import type { User } from './process/process.ts';
 import type { QemuDomain } from './qemu-domain.ts';
-import { startQemuDomain, type StartOptions } from './start.ts';
+import { startQemuDomain, type StartOptions } from './process/start.ts';
 
 export interface QemuHypervisorOptions {
   /** `<node dir>/domains`. */

@@ -1,5 +1,5 @@
 /** A small guest with one device of most types, at the addresses of our layout. */
-import type { DeviceAddress } from '#api/learned-device.ts';
+import type { DeviceAddress } from '#api/devices/learned-device.ts';
 import { newUid } from '#lib/ids.ts';
 import type { Device, DiskSource, DomainDefinition } from '#node/definition/domain-definition.ts';
 

@@ -1,6 +1,6 @@
 /** Devices that are plugged and unplugged while the guest runs. */
 import assert from 'node:assert/strict';
-import { pciAddressToMap } from '#api/pci-address.ts';
+import { pciAddressToMap } from '#api/devices/pci-address.ts';
 import { behindPort } from '#node/definition/addresses/layout-q35.ts';
 import { driveAddress } from '#node/definition/addresses/drive-address.ts';
 import type { DiskDevice, InterfaceDevice, PluggableDevice } from '#node/definition/domain-definition.ts';

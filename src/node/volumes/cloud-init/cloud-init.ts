@@ -8,8 +8,8 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import type { Secret } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { VolumeLookups } from '#node/volumes-port.ts';
-import { replaceFile } from '../disk-image.ts';
-import { openDomainDirectory } from '../domain-files.ts';
+import { replaceFile } from '../content/disk-image.ts';
+import { openDomainDirectory } from '../kinds/domain-files.ts';
 import {
   isVolumeRefusal,
   waitingRefusal,

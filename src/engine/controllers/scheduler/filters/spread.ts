@@ -6,7 +6,7 @@ import {
 } from '#engine/controllers/scheduler/filters/node-filter.ts';
 import { labelOf } from '#engine/controllers/scheduler/kinds.ts';
 import { countByDomain, hasAllKeys, spreadConstraints } from '#engine/controllers/scheduler/spread-constraints.ts';
-import { matchesLabels } from '#kube/label-selector.ts';
+import { matchesLabels } from '#kube/selectors/label-selector.ts';
 
 const REASON = "node(s) didn't match pod topology spread constraints";
 const MISSING_LABEL = unresolvableRefusal(`${REASON} (missing required label)`);

@@ -6,7 +6,7 @@ import { checkImmutableValue, checkName, checkNotNegative } from '#engine/regist
 import { checkLabelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
 import { checkPodTemplate } from '#engine/registry/kinds/shared/pod-rules.ts';
 import { type FieldError, invalidValue, requiredValue, tooLong, unsupportedValue } from '#kube/field-error.ts';
-import { labelRequirementsOf, matchesLabels } from '#kube/label-selector.ts';
+import { labelRequirementsOf, matchesLabels } from '#kube/selectors/label-selector.ts';
 import type { ObjectMeta } from '#kube/meta.ts';
 import { nameErrors } from '#kube/names.ts';
 

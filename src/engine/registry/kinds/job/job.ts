@@ -9,7 +9,7 @@ import { INT32_MAX } from '#engine/registry/kinds/shared/formats.ts';
 import { defaultPodSpec } from '#engine/registry/kinds/shared/pod-defaults.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { isTrue } from '#kube/conditions.ts';
-import { humanDuration } from '#kube/human-duration.ts';
+import { humanDuration } from '#kube/go/human-duration.ts';
 import { isRecord, type KubeObject, type ObjectMeta } from '#kube/meta.ts';
 import { type Infer, overrideOptions, obj } from '#kube/schema-dsl.ts';
 

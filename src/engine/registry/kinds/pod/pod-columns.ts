@@ -5,7 +5,7 @@ import type { podStatusSchema } from '#engine/registry/kinds/pod/pod-status.ts';
 import { age, NONE_TEXT } from '#engine/registry/kinds/shared/columns.ts';
 import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { isTrue } from '#kube/conditions.ts';
-import { humanDuration } from '#kube/human-duration.ts';
+import { humanDuration } from '#kube/go/human-duration.ts';
 import type { KubeObject } from '#kube/meta.ts';
 import type { Infer } from '#kube/schema-dsl.ts';
 

@@ -1,7 +1,7 @@
 /** Columns and cells that several kinds share. */
 import type { KindColumn } from '#engine/registry/kinds/define-kind.ts';
-import { humanDuration } from '#kube/human-duration.ts';
-import { formatLabelSelector, labelRequirementsOf, type LabelSelector } from '#kube/label-selector.ts';
+import { humanDuration } from '#kube/go/human-duration.ts';
+import { formatLabelSelector, labelRequirementsOf, type LabelSelector } from '#kube/selectors/label-selector.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
 export const UNKNOWN_TEXT = '<unknown>';

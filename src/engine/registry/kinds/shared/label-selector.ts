@@ -1,7 +1,7 @@
 /** Schema and validation of label selectors. #kube/label-selector.ts evaluates them. */
 import { checkLabelKey, checkLabelEntries, checkLabelValue } from '#engine/registry/kinds/shared/formats.ts';
 import { type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
-import type { LabelSelector } from '#kube/label-selector.ts';
+import type { LabelSelector } from '#kube/selectors/label-selector.ts';
 import { list, map, obj, str } from '#kube/schema-dsl.ts';
 
 export const selectorRequirement = obj(

@@ -1,4 +1,4 @@
-import { AGENT_PORT_NAME } from '#api/agent-channel.ts';
+import { AGENT_PORT_NAME } from '#api/devices/agent-channel.ts';
 import { invariant } from '#lib/invariant.ts';
 import type { AgentChannel } from '#node/definition/domain-definition.ts';
 import { deviceArguments, optionText } from '#node/hypervisor/qemu/arguments/option-text.ts';

@@ -1,6 +1,6 @@
 /** The QEMU driver of a disk and its place on the bus. */
-import { USB_ID } from '#api/fixed-devices.ts';
-import type { Chipset } from '#api/chipset.ts';
+import { USB_ID } from '#api/devices/fixed-devices.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
 import { invariant, unreachable } from '#lib/invariant.ts';
 import type { DiskDevice } from '#node/definition/domain-definition.ts';
 import type { DeviceOptions } from '#node/hypervisor/qemu/arguments/option-text.ts';

@@ -1,5 +1,5 @@
 /** Arguments of a disk. QEMU has two objects for it: its data (blockdev), and the device that the guest sees. */
-import type { Chipset } from '#api/chipset.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
 import type { DiskDevice, DiskSource } from '#node/definition/domain-definition.ts';
 import { fileNodeName, formatNodeName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
 import { ioThreadName } from '#node/hypervisor/qemu/arguments/machine.ts';

@@ -2,7 +2,7 @@
  * Arguments of a network interface. QEMU has two objects for it: the network (netdev), and the device that the guest
  * sees.
  */
-import type { Chipset } from '#api/chipset.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
 import type { InterfaceModel } from '#api/domain/interface.ts';
 import { invariant } from '#lib/invariant.ts';
 import type { InterfaceDevice } from '#node/definition/domain-definition.ts';

@@ -1,9 +1,9 @@
 /** The place of a PCI device for QEMU: on the root bus, or in the port behind which the guest sees it. */
-import type { Chipset } from '#api/chipset.ts';
-import type { DeviceAddress } from '#api/learned-device.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
+import type { DeviceAddress } from '#api/devices/learned-device.ts';
 import { invariant } from '#lib/invariant.ts';
 import { portOf } from '#node/definition/addresses/layout-q35.ts';
-import { pciAddressFromMap } from '#api/pci-address.ts';
+import { pciAddressFromMap } from '#api/devices/pci-address.ts';
 
 const ROOT_BUS = { q35: 'pcie.0', i440fx: 'pci.0' } as const;
 

@@ -2,7 +2,7 @@
  * Builds QEMU's command line from a definition. Pure; one file per device. Every device has an explicit id, bus and
  * address, so that QEMU chooses nothing. start.ts runs the command.
  */
-import { chipsetOf, type Chipset } from '#api/chipset.ts';
+import { chipsetOf, type Chipset } from '#api/devices/chipset.ts';
 import { invariant, unreachable } from '#lib/invariant.ts';
 import { hasDisplay } from '#node/definition/has-display.ts';
 import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';

@@ -1,4 +1,4 @@
-import type { Chipset } from '#api/chipset.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
 import type { SoundDevice } from '#node/definition/domain-definition.ts';
 import { deviceArguments, optionText } from '#node/hypervisor/qemu/arguments/option-text.ts';
 import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';

@@ -1,7 +1,7 @@
 /** Arguments of the USB controller and of the devices on its ports. */
-import type { Chipset } from '#api/chipset.ts';
-import { USB_ID } from '#api/fixed-devices.ts';
-import type { DeviceAddress } from '#api/learned-device.ts';
+import type { Chipset } from '#api/devices/chipset.ts';
+import { USB_ID } from '#api/devices/fixed-devices.ts';
+import type { DeviceAddress } from '#api/devices/learned-device.ts';
 import { invariant } from '#lib/invariant.ts';
 import { usbPortOf } from '#node/definition/addresses/drive-address.ts';
 import { USB_PORTS } from '#node/definition/addresses/drive-places.ts';

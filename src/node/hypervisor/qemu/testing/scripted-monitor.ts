@@ -1,7 +1,7 @@
 /** A QMP monitor whose answers a test provides: the other end of a QmpClient, without a QEMU. */
 import { duplexPair } from 'node:stream';
 import type { Clock } from '#lib/clock.ts';
-import { QmpClient } from '#node/hypervisor/qemu/qmp.ts';
+import { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 
 export interface Command {
   readonly execute: string;

@@ -1,6 +1,6 @@
 /** Guests with the hardware of docs/hardware.md, for the golden command lines. */
 import type { Interface } from '#api/domain/interface.ts';
-import { SMBIOS_ANNOTATION } from '#api/smbios-annotation.ts';
+import { SMBIOS_ANNOTATION } from '#api/identity/smbios-annotation.ts';
 import { someCapabilities } from '#node/definition/testing/a-vmi.ts';
 import type { Spec } from '#node/hypervisor/qemu/arguments/testing/golden-specs.ts';
 

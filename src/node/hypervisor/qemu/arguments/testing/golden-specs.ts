@@ -3,7 +3,7 @@
  * addresses.
  */
 import type { DomainSpec } from '#api/domain/domain.ts';
-import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
+import type { DeviceAddress, LearnedDevice } from '#api/devices/learned-device.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { KnownDevices } from '#node/definition/addresses/known-devices.ts';
 import type { DefineInput } from '#node/definition/define-domain.ts';

@@ -1,0 +1,86 @@
+/** Transfers disk content from and to the cluster over WebSockets, in the protocol of api/storage/disk-stream.ts. */
+import { once } from 'node:events';
+import {
+  DISK_PROTOCOL,
+  DiskReader,
+  streamDisk,
+  type DiskAnswer,
+  type DiskHeader,
+  type DiskVerb,
+} from '#api/storage/disk-stream.ts';
+import type { ApiConnection } from '#cli/connection/api-connection.ts';
+import { CommandError } from '#cli/parsing/flags.ts';
+import { errorMessage } from '#lib/error-message.ts';
+import { verbPath } from '#cli/connection/verb-path.ts';
+import type { WebSocketStream } from '#lib/websocket.ts';
+
+type Api = Pick<ApiConnection, 'openWebSocket' | 'namespace'>;
+
+export interface OpenDisk {
+  readonly header: DiskHeader;
+  /** Reads the content; may be called once. Throws on a checksum mismatch. */
+  chunks(): AsyncIterable<Buffer>;
+  close(): void;
+}
+
+/** Opens a volume for export. The caller must close it. Throws like openWebSocket. */
+export async function openDisk(api: Api, vm: string, volume: string): Promise<OpenDisk> {
+  const stream = await openStream(api, vm, 'exportdisk', volume);
+  const reader = new DiskReader(stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>);
+  try {
+    const header = await reader.readHeader();
+    return { header, chunks: () => reader.readVerified(header), close: () => void stream.destroy() };
+  } catch (cause) {
+    stream.destroy();
+    throw new CommandError(`Cannot export volume ${volume} of VM ${vm}: ${errorMessage(cause)}`, { cause });
+  }
+}
+
+/** Uploads the content of a volume. Throws CommandError and leaves the volume unchanged on failure. */
+export async function uploadDisk(
+  api: Api,
+  { vm, volume }: { readonly vm: string; readonly volume: string },
+  header: DiskHeader,
+  chunks: AsyncIterable<Uint8Array>,
+): Promise<void> {
+  const stream = await openStream(api, vm, 'importdisk', volume);
+  try {
+    await sendDisk(stream, header, chunks);
+  } catch (cause) {
+    throw new CommandError(`Cannot import volume ${volume} of VM ${vm}: ${errorMessage(cause)}`, { cause });
+  } finally {
+    stream.destroy();
+  }
+}
+
+async function sendDisk(stream: WebSocketStream, header: DiskHeader, chunks: AsyncIterable<Uint8Array>): Promise<void> {
+  const reader = new DiskReader(stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>);
+  // The node may refuse midway; this ends the wait for it to read more.
+  const responded = new AbortController();
+  const responding: Promise<DiskAnswer> = reader.readAnswer().finally(() => responded.abort());
+  responding.catch(() => {});
+  let sha256 = '';
+  const sending = streamDisk(header, chunks);
+  while (!responded.signal.aborted) {
+    const { done, value } = await sending.next();
+    if (done === true) {
+      ({ sha256 } = value);
+      break;
+    }
+    if (!stream.write(value)) await once(stream, 'drain', { signal: responded.signal }).catch(() => {});
+  }
+  await sending.return({ sha256 });
+  const response = await responding;
+  if ('error' in response) throw new CommandError(response.error);
+  if (response.sha256 !== sha256)
+    throw new CommandError(`checksum mismatch: the node received content with sha256 ${response.sha256}`);
+}
+
+async function openStream(api: Api, vm: string, verb: DiskVerb, volume: string): Promise<WebSocketStream> {
+  const query = new URLSearchParams({ volume });
+  const path = `${verbPath('virtualmachines', api.namespace, vm, verb)}?${query.toString()}`;
+  const stream = await api.openWebSocket(path, [DISK_PROTOCOL]);
+  // Readers and writers get the error as well.
+  stream.on('error', () => {});
+  return stream;
+}

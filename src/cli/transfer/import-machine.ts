@@ -1,0 +1,123 @@
+/** Shared by all imports: the flags, and the creation of objects from a description. */
+import { STORAGE_PROFILES, stateModesOf, type StorageProfile } from '#api/storage/storage-profile.ts';
+import { isApiError } from '#kube/api-error.ts';
+import type { ApiConnection } from '#cli/connection/api-connection.ts';
+import { executeImport } from '#cli/transfer/execute-import.ts';
+import type { Terminal } from '#cli/parsing/command.ts';
+import { CommandError, listFlag, switchFlag, textFlag, type FlagValues } from '#cli/parsing/flags.ts';
+import { parsePairs, planImport, type ImportOptions } from '#cli/transfer/import-plan.ts';
+import { importError, type ImportSource } from '#cli/transfer/import-source.ts';
+import { toYaml } from '#cli/terminal/output-format.ts';
+import { findObject, readConfiguration } from '#cli/connection/vm-objects.ts';
+import type { MachineDescription } from '#formats/machine.ts';
+import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
+import type { Clock } from '#lib/clock.ts';
+
+export const importFlags = {
+  name: textFlag({ name: 'name', help: 'The name of the virtual machine; by default the name in the file.' }, 'string'),
+  storageClass: textFlag(
+    { name: 'storage-class', help: 'The storage class of the created claims; the default class by default.' },
+    'string',
+  ),
+  claim: listFlag(
+    { name: 'claim', help: 'disk=claim: an existing claim with the content of this disk; can be repeated.' },
+    'disk=claim',
+  ),
+  network: listFlag(
+    {
+      name: 'network',
+      help: 'network=bridge: the bridge of the node, or pod, for a network in the file; can be repeated.',
+    },
+    'network=bridge',
+  ),
+  newIdentity: switchFlag({
+    name: 'new-identity',
+    help: 'Create a different machine with the same hardware: with its own uuid, serial and MAC addresses.',
+  }),
+  keepState: switchFlag({
+    name: 'keep-state',
+    help:
+      'With --new-identity: also import the persistent state. It is omitted by default, because the keys in a TPM ' +
+      'identify the machine, and both machines could unseal the same secrets.',
+  }),
+  dryRun: switchFlag({ name: 'dry-run', help: 'Print the objects as YAML without creating them.' }),
+};
+
+type Flags = FlagValues<typeof importFlags>;
+
+/** Throws CommandError. */
+export function importOptions(flags: Flags, namespace: string): ImportOptions {
+  const pairs = (flag: 'claim' | 'network') => {
+    const parsed = parsePairs(flag, flags[flag]);
+    if (typeof parsed === 'string') throw new CommandError(parsed);
+    return parsed;
+  };
+  const { name, storageClass, newIdentity, keepState } = flags;
+  return { namespace, name, storageClass, newIdentity, keepState, claims: pairs('claim'), networks: pairs('network') };
+}
+
+export interface ImportParts {
+  readonly api: ApiConnection;
+  readonly terminal: Terminal;
+  readonly clock: Clock;
+}
+
+/** Imports a machine. `files` is absent if the format has no disk content. */
+export async function importMachine(
+  path: string,
+  machine: MachineDescription,
+  { options, dryRun, files }: { options: ImportOptions; dryRun: boolean; files?: ImportSource['files'] },
+  { api, terminal, clock }: ImportParts,
+): Promise<void> {
+  const report = (line: string) => void terminal.stderr.write(`${line}\n`);
+  const plan = planImport(machine, await addStateStorage(api, machine, { options, report }), {
+    canUpload: files !== undefined,
+  });
+  if ('errors' in plan) throw importError(path, plan.errors);
+  for (const note of plan.notes) report(`Note: ${note}`);
+  if (dryRun) {
+    terminal.stdout.write([...plan.claims, plan.vm].map((object) => toYaml(object)).join('---\n'));
+    return;
+  }
+  const missing = await findMissingClaims(api, options);
+  if (missing.length > 0) throw importError(path, missing);
+  await executeImport(api, plan, files ?? noFiles, { report, clock });
+  terminal.stdout.write(`VM ${plan.vm.metadata.name} was imported from ${path}\n`);
+}
+
+/**
+ * Adds the class and the modes of the state claim, as the controller of instances chooses them. Uses the defaults if the
+ * user may not read the settings or the storage profile.
+ */
+async function addStateStorage(
+  api: ApiConnection,
+  { state }: MachineDescription,
+  { options, report }: { options: ImportOptions; report: (line: string) => void },
+): Promise<ImportOptions> {
+  if (state?.file === undefined) return options;
+  const { storageClass } = options;
+  const stateStorageClass = storageClass ?? (await readConfiguration(api, report)).vmStateStorageClass;
+  if (!stateStorageClass) return options;
+  return { ...options, stateStorageClass, stateModes: stateModesOf(await findProfile(api, stateStorageClass)) };
+}
+
+async function findProfile(api: ApiConnection, name: string): Promise<StorageProfile | undefined> {
+  try {
+    return await findObject(api, STORAGE_PROFILES, name);
+  } catch (error) {
+    if (isApiError(error, 'Forbidden')) return undefined;
+    throw error;
+  }
+}
+
+async function findMissingClaims(api: ApiConnection, { claims }: ImportOptions): Promise<string[]> {
+  const missing: string[] = [];
+  for (const claim of new Set(claims.values())) {
+    if ((await findObject(api, PERSISTENT_VOLUME_CLAIMS, claim)) === undefined) {
+      missing.push(`persistentvolumeclaims "${claim}" not found`);
+    }
+  }
+  return missing;
+}
+
+async function* noFiles(): AsyncGenerator<never> {}

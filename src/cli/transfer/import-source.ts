@@ -1,0 +1,108 @@
+/** Opens an OVF with its files, or an OVA that contains them. Everything is read and checked before it is used. */
+import { dirname, join } from 'node:path';
+import { CommandError } from '#cli/parsing/flags.ts';
+import { fileSize, readChunks, readLocalFile } from '#cli/transfer/local-files.ts';
+import { limitList, FileFormatError } from '#formats/findings.ts';
+import type { MachineDescription } from '#formats/machine.ts';
+import { checkOvaFile, findMissingFiles } from '#formats/ova/check-ova-file.ts';
+import { readOva } from '#formats/ova/read-ova.ts';
+import { readOvf } from '#formats/ovf/read-ovf.ts';
+import { XML_LIMITS } from '#lib/xml-scan.ts';
+
+export interface SourceFile {
+  readonly name: string;
+  readonly size: number;
+}
+
+export interface ImportSource {
+  readonly machine: MachineDescription;
+  readonly notes: readonly string[];
+  /** Yields the content of these files, each once, in any order. Read each content before you request the next file. */
+  files(wanted: ReadonlySet<string>): AsyncIterable<SourceFile & { readonly content: AsyncIterable<Uint8Array> }>;
+}
+
+/** Opens the source. The files of `claimed` disks are not needed. Throws CommandError with all errors. */
+export async function openImport(path: string, claimed: ReadonlySet<string>): Promise<ImportSource> {
+  try {
+    return /\.ova$/i.test(path) ? await openOva(path, claimed) : await openOvf(path, claimed);
+  } catch (error) {
+    if (!(error instanceof FileFormatError)) throw error;
+    throw importError(path, error.errors, error);
+  }
+}
+
+/** Returns an error with one line for each reason. */
+export function importError(path: string, reasons: readonly string[], cause?: unknown): CommandError {
+  const lines = limitList(reasons).map((reason) => `  ${reason}`);
+  return new CommandError([`Cannot import ${path}:`, ...lines].join('\n'), cause === undefined ? {} : { cause });
+}
+
+async function openOva(path: string, claimed: ReadonlySet<string>): Promise<ImportSource> {
+  await fileSize(path);
+  let machine: MachineDescription | undefined;
+  const [notes, errors, names]: [string[], string[], Set<string>] = [[], [], new Set()];
+  // The archive is read to its end, because the manifest may be last.
+  for await (const part of readOva(readChunks(path))) {
+    if (part.kind === 'descriptor') machine = readOvf(part.content);
+    else if (part.kind === 'note') notes.push(part.text);
+    else {
+      names.add(part.name);
+      const error = machine && checkOvaFile(machine, part);
+      if (error !== undefined) errors.push(error);
+    }
+  }
+  if (machine === undefined) throw importError(path, ['it contains no machine']);
+  errors.push(...listMissingFiles(machine, names, claimed, 'it is not in the archive'));
+  if (errors.length > 0) throw importError(path, errors);
+  return { machine, notes, files: (wanted) => filesOfOva(path, wanted) };
+}
+
+async function* filesOfOva(path: string, wanted: ReadonlySet<string>) {
+  for await (const part of readOva(readChunks(path))) {
+    if (part.kind === 'file' && wanted.has(part.name)) yield part;
+  }
+}
+
+async function openOvf(path: string, claimed: ReadonlySet<string>): Promise<ImportSource> {
+  const machine = readOvf(await readLocalFile(path, XML_LIMITS.bytes));
+  const sizes = new Map<string, number>();
+  const [errors, names]: [string[], Set<string>] = [[], new Set()];
+  const disks = machine.disks.filter(({ name }) => !claimed.has(name));
+  for (const { file } of [...disks, { file: machine.state?.file }]) {
+    if (file === undefined) continue;
+    const size = await fileSize(join(dirname(path), file)).catch(() => undefined);
+    if (size === undefined) continue;
+    names.add(file);
+    sizes.set(file, size);
+    const error = checkOvaFile(machine, { name: file, size });
+    if (error !== undefined) errors.push(error);
+  }
+  errors.push(...listMissingFiles(machine, names, claimed, 'it is not in the directory of the OVF'));
+  if (errors.length > 0) throw importError(path, errors);
+  return { machine, notes: [], files: (wanted) => filesBeside(path, wanted, sizes) };
+}
+
+async function* filesBeside(path: string, wanted: ReadonlySet<string>, sizes: ReadonlyMap<string, number>) {
+  for (const [name, size] of sizes) {
+    if (wanted.has(name)) yield { name, size, content: readChunks(join(dirname(path), name)) };
+  }
+}
+
+function listMissingFiles(
+  machine: MachineDescription,
+  names: ReadonlySet<string>,
+  claimed: ReadonlySet<string>,
+  why: string,
+): string[] {
+  const { file: state } = machine.state ?? {};
+  const lost = state === undefined || names.has(state) ? [] : [state];
+  const needed = { disks: machine.disks.filter(({ name, lun }) => !claimed.has(name) && lun === undefined) };
+  const ofDisks = findMissingFiles(needed, names).map((file) => {
+    const disk = needed.disks.find((one) => one.file === file);
+    return `the file ${JSON.stringify(file)} of the disk ${disk?.name} is missing: ${why}; use --claim ${disk?.name}=CLAIM to name a claim with its content`;
+  });
+  return [
+    ...ofDisks,
+    ...lost.map((file) => `the file ${JSON.stringify(file)} of the persistent state is missing: ${why}`),
+  ];
+}

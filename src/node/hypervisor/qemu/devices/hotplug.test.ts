@@ -1,0 +1,284 @@
+/** Hotplug that fails, with a simulated QEMU. Real hotplug is in test/e2e/hypervisor-qemu.test.ts. */
+import assert from 'node:assert/strict';
+import { duplexPair } from 'node:stream';
+import { test } from 'node:test';
+import { FakeClock } from '#client/testing/fake-clock.ts';
+import type { DiskDevice, DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
+import { aDefinition, aDisk } from '../../testing/a-definition.ts';
+import { formatNodeName } from '../arguments/block-nodes.ts';
+import { deviceParts } from './device-parts.ts';
+import { Hotplug } from './hotplug.ts';
+import { QmpClient } from '../monitor/qmp.ts';
+
+interface Command {
+  readonly execute: string;
+  readonly id: number;
+  readonly arguments?: Readonly<Record<string, unknown>>;
+}
+
+const DISK = aDisk('late', 4, { path: '/disks/late', format: 'raw' }) as DiskDevice;
+const NIC: InterfaceDevice = {
+  type: 'interface',
+  id: 'nic-late',
+  name: 'late',
+  model: 'virtio',
+  macAddress: '02:00:00:00:00:99',
+  backend: { type: 'user' },
+  address: { ...DISK.address, bus: '0x05' },
+};
+
+class SimulatedQemu {
+  readonly nodes = new Set<string>();
+  readonly netdevs = new Set<string>();
+  readonly devices: Set<string>;
+  /** Reasons by refused command; undefined for a command that is not answered. */
+  readonly refused = new Map<string, string | undefined>();
+
+  constructor(devices: Iterable<string>) {
+    this.devices = new Set(devices);
+  }
+
+  answer({ execute, arguments: args = {} }: Command): unknown {
+    switch (execute) {
+      case 'qom-list':
+        return [...this.devices].map((name) => ({ name, type: 'child<some-device>' }));
+      case 'query-named-block-nodes':
+        return [...this.nodes].map((name) => ({ 'node-name': name }));
+      case 'blockdev-add':
+        this.nodes.add(String(args['node-name']));
+        return {};
+      case 'blockdev-del':
+        this.nodes.delete(String(args['node-name']));
+        return {};
+      case 'netdev_add':
+        this.netdevs.add(String(args['id']));
+        return {};
+      case 'netdev_del':
+        return this.netdevs.delete(String(args['id'])) ? {} : undefined;
+      case 'device_add':
+        this.devices.add(String(args['id']));
+        return {};
+      case 'device_del':
+        return this.devices.has(String(args['id'])) ? {} : undefined;
+      default:
+        return {};
+    }
+  }
+
+  get left(): unknown {
+    return [[...this.nodes], [...this.netdevs]];
+  }
+}
+
+const plain = aDefinition();
+
+async function scene(definition: DomainDefinition = plain) {
+  const clock = new FakeClock();
+  const qemu = new SimulatedQemu(definition.devices.map(({ id }) => id));
+  const [ours, theirs] = duplexPair();
+  theirs.on('data', (bytes: Buffer) => {
+    for (const line of bytes.toString().trim().split('\n')) {
+      const command = JSON.parse(line) as Command;
+      const desc = qemu.refused.get(command.execute);
+      if (desc === undefined && qemu.refused.has(command.execute)) continue;
+      const value = desc === undefined ? qemu.answer(command) : undefined;
+      const error =
+        desc === undefined ? { class: 'DeviceNotFound', desc: 'not found' } : { class: 'GenericError', desc };
+      theirs.write(`${JSON.stringify({ ...(value === undefined ? { error } : { return: value }), id: command.id })}\n`);
+    }
+  });
+  theirs.write('{"QMP": {}}\n');
+  const qmp = await QmpClient.open(ours, { clock });
+  const state = { record: definition, changes: 0, reconciles: 0, unwritable: false };
+  const hotplug = new Hotplug({
+    parts: deviceParts({
+      ...{ domainId: 'a-uid', user: undefined },
+      files: { pathOf: async (_name, path) => path, release: async () => undefined },
+    }),
+    definition: () => state.record,
+    write: async (next) => {
+      state.record = next;
+      if (state.unwritable) throw new Error('no space left');
+    },
+    withQmp: (_verb, work) => work(qmp),
+    onChange: () => void state.changes++,
+    reconcileSoon: () => void state.reconciles++,
+  });
+  const releaseDevice = (id: string) => {
+    qemu.devices.delete(id);
+    hotplug.onEvent({ name: 'DEVICE_DELETED', data: { device: id, path: `/machine/peripheral/${id}` } });
+  };
+  return { clock, qemu, hotplug, state, releaseDevice };
+}
+
+for (const [device, command] of [
+  [DISK, 'blockdev-add'],
+  [DISK, 'device_add'],
+  [NIC, 'netdev_add'],
+  [NIC, 'device_add'],
+] as const) {
+  test(`a ${device.type} that cannot be plugged in leaves nothing behind: ${command}`, async () => {
+    const { qemu, hotplug, state } = await scene();
+    qemu.refused.set(command, 'injected refusal');
+
+    await assert.rejects(hotplug.plug(device), /injected refusal/);
+
+    assert.deepEqual([qemu.left, state.record.devices, state.changes], [[[], []], plain.devices, 0]);
+    qemu.refused.clear();
+    await hotplug.plug(device);
+    assert.deepEqual(hotplug.inspection.definition.devices.at(-1), device);
+    assert.equal(hotplug.events, 1);
+  });
+}
+
+test('does not plug a device that cannot be recorded', async () => {
+  const { qemu, hotplug, state } = await scene();
+  state.unwritable = true;
+  await assert.rejects(hotplug.plug(DISK), /no space left/);
+  assert.deepEqual([qemu.left, state.record.devices], [[[], []], plain.devices]);
+});
+
+test('reports a plug with an unknown outcome once QEMU has the device', async () => {
+  const { clock, qemu, hotplug, state } = await scene();
+  qemu.refused.set('device_add', undefined);
+  const plugged = assert.rejects(hotplug.plug(DISK), /did not answer/);
+  await clock.advance(10_000);
+  await plugged;
+
+  assert.equal(state.reconciles, 1);
+  assert.ok(
+    state.record.devices.some(({ id }) => id === DISK.id),
+    'the next process must know the device',
+  );
+  assert.deepEqual(hotplug.inspection.definition.devices, plain.devices);
+
+  qemu.devices.add(DISK.id);
+  await hotplug.reconcile();
+  assert.deepEqual(hotplug.inspection.definition.devices.at(-1), DISK);
+  assert.equal(state.changes, 1);
+});
+
+test('repeats a plug with an unknown outcome that QEMU did not execute', async () => {
+  const { clock, qemu, hotplug } = await scene();
+  qemu.refused.set('device_add', undefined);
+  const plugged = assert.rejects(hotplug.plug(DISK), /did not answer/);
+  await clock.advance(10_000);
+  await plugged;
+  qemu.refused.clear();
+  assert.ok(qemu.nodes.has(formatNodeName(DISK.id)));
+
+  await hotplug.plug(DISK);
+
+  assert.deepEqual(hotplug.inspection.definition.devices.at(-1), DISK);
+  assert.ok(qemu.devices.has(DISK.id));
+});
+
+for (const device of [DISK, NIC]) {
+  test(`removes the parts of a ${device.type} that a killed process left without a device`, async () => {
+    const { qemu, hotplug, state } = await scene({ ...plain, devices: [...plain.devices, device] });
+    qemu.devices.delete(device.id);
+    if (device === DISK) qemu.nodes.add(formatNodeName(DISK.id));
+    else qemu.netdevs.add('net-late');
+
+    await hotplug.reconcile();
+
+    assert.deepEqual([qemu.left, state.record.devices, state.changes], [[[], []], plain.devices, 1]);
+    await hotplug.reconcile();
+    assert.equal(state.changes, 1, 'listeners are not called without a change');
+  });
+
+  test(`removes a ${device.type} and its parts when the guest releases it`, async () => {
+    const { qemu, hotplug, state, releaseDevice } = await scene();
+    await hotplug.plug(device);
+    await hotplug.unplug(device.id);
+    assert.deepEqual(hotplug.inspection.unplugging, [device.id]);
+    assert.equal(state.changes, 1);
+
+    releaseDevice(device.id);
+    assert.equal(state.reconciles, 1);
+    await hotplug.reconcile();
+
+    assert.deepEqual([qemu.left, state.record.devices], [[[], []], plain.devices]);
+    assert.deepEqual([hotplug.inspection.unplugging, hotplug.events, state.changes], [[], 2, 2]);
+  });
+}
+
+test('keeps a device that the guest does not release, which can be requested again', async () => {
+  const { qemu, hotplug, state } = await scene();
+  await hotplug.plug(DISK);
+  await hotplug.unplug(DISK.id);
+  qemu.refused.set('device_del', `Device ${DISK.id} is already in the process of unplug`);
+  await hotplug.unplug(DISK.id);
+  assert.deepEqual(hotplug.inspection.unplugging, [DISK.id]);
+
+  hotplug.onEvent({ name: 'DEVICE_UNPLUG_GUEST_ERROR', data: { device: DISK.id, path: '' } });
+
+  assert.deepEqual(hotplug.inspection.unplugging, []);
+  assert.deepEqual(hotplug.inspection.definition.devices.at(-1), DISK);
+  assert.deepEqual([hotplug.events, state.changes], [2, 2]);
+});
+
+test('drops a device that QEMU no longer has', async () => {
+  const { qemu, hotplug, state } = await scene();
+  await hotplug.plug(DISK);
+  qemu.devices.delete(DISK.id);
+
+  await hotplug.unplug(DISK.id);
+
+  assert.deepEqual([qemu.left, state.record.devices, hotplug.inspection.unplugging], [[[], []], plain.devices, []]);
+});
+
+test('keeps a device in the record until QEMU has closed its medium', async () => {
+  const { qemu, hotplug, state, releaseDevice } = await scene();
+  await hotplug.plug(DISK);
+  await hotplug.unplug(DISK.id);
+  releaseDevice(DISK.id);
+  qemu.refused.set('blockdev-del', 'Node is in use');
+  await assert.rejects(hotplug.reconcile(), /in use/);
+  assert.deepEqual(state.record.devices.at(-1), DISK);
+
+  qemu.refused.clear();
+  await hotplug.reconcile();
+  assert.deepEqual([qemu.left, state.record.devices], [[[], []], plain.devices]);
+});
+
+test('removes other devices although QEMU has not closed a medium', async () => {
+  const { qemu, hotplug, state, releaseDevice } = await scene();
+  await hotplug.plug(DISK);
+  await hotplug.plug({ ...NIC, address: { ...DISK.address, bus: '0x06' } });
+  for (const { id } of [DISK, NIC]) releaseDevice(id);
+  qemu.refused.set('blockdev-del', 'Node is in use');
+
+  await assert.rejects(hotplug.reconcile(), /in use/);
+
+  assert.deepEqual([state.record.devices.at(-1), [...qemu.netdevs]], [DISK, []]);
+});
+
+const refusals: Record<string, { desc: string; permanent: boolean; want?: RegExp }> = {
+  'no such port': { desc: "Bus 'rp9' not found", permanent: true },
+  'a port in use': { desc: 'PCI: slot 0 function 0 not available for x, in use by y,id=z', permanent: true },
+  'a unit in use': { desc: "lun already used by 'disk-a'", permanent: true },
+  'a bus without hotplug': { desc: "Bus 'ide.0' does not support hotplugging", permanent: true },
+  'a LUN that is not a SCSI device': {
+    desc: 'cannot get SG_IO version number: Invalid argument',
+    permanent: true,
+    want: /a LUN needs a SCSI device of this node/,
+  },
+  'an image that another process uses': { desc: 'Failed to get "write" lock', permanent: false },
+};
+
+for (const [name, { desc, permanent, want = /refused/ }] of Object.entries(refusals)) {
+  test(`knows whether a retry is useful: ${name}`, async () => {
+    const { qemu, hotplug } = await scene();
+    qemu.refused.set('device_add', desc);
+    await assert.rejects(hotplug.plug(DISK), { permanent, message: want });
+  });
+}
+
+test('reports events of other known devices only', async () => {
+  const { hotplug, state } = await scene();
+  hotplug.onEvent({ name: 'DEVICE_TRAY_MOVED', data: { device: '', id: 'disk-tray', 'tray-open': true } });
+  hotplug.onEvent({ name: 'DEVICE_DELETED', data: { path: '/machine/peripheral/rng0/virtio-backend' } });
+  hotplug.onEvent({ name: 'RESET', data: { device: 'disk-tray' } });
+  assert.deepEqual([hotplug.events, state.changes], [1, 1]);
+});

@@ -1,0 +1,41 @@
+/** Aborts a migration at its source, whatever QEMU is doing, also for the migration of an earlier process. */
+import { HypervisorError } from '../../hypervisor.ts';
+import { pollOnEvents } from '../monitor/event-signal.ts';
+import { ignoreRefusal } from '../disks/copy-jobs.ts';
+import { uninstallKey } from './migration-endpoint.ts';
+import { hasMigrationEnded, readMigrationInfo } from './migrate-status.ts';
+import { isPausedByMigration } from './migration-record.ts';
+import { clearMirrors } from '../disks/mirror.ts';
+import type { QmpClient } from '../monitor/qmp.ts';
+import { parseRunState } from '../monitor/run-state.ts';
+import type { GuestMigrationContext } from './send.ts';
+
+const CANCEL_MS = 30_000;
+const POLL_INTERVAL_MS = 50;
+
+/** Aborts the migration. When it resolves, the guest runs if `goesOn` is set. May be repeated. */
+export async function abortSend(
+  qmp: QmpClient,
+  context: GuestMigrationContext,
+  { goesOn }: { goesOn: boolean },
+): Promise<void> {
+  await cancelMigration(qmp, context);
+  await clearMirrors(qmp, context.clock);
+  await uninstallKey(qmp, context.dir);
+  if (goesOn) await resumeAfterMigration(qmp);
+}
+
+/** Resumes a guest that the migration paused. QEMU resumes it by itself only if the migration did not complete. */
+export async function resumeAfterMigration(qmp: QmpClient): Promise<void> {
+  if (isPausedByMigration(parseRunState(await qmp.execute('query-status')))) await qmp.execute('cont');
+}
+
+async function cancelMigration(qmp: QmpClient, context: GuestMigrationContext): Promise<void> {
+  if (hasMigrationEnded(await readMigrationInfo(qmp))) return;
+  // The migration may complete at the same moment, which ends it, too.
+  await qmp.execute('migrate_cancel').catch(ignoreRefusal);
+  const over = await pollOnEvents(context, { timeoutMs: CANCEL_MS, everyMs: POLL_INTERVAL_MS }, async () =>
+    hasMigrationEnded(await readMigrationInfo(qmp)) ? true : undefined,
+  );
+  if (over === undefined) throw new HypervisorError(`QEMU is still migrating ${CANCEL_MS} ms after the cancellation`);
+}

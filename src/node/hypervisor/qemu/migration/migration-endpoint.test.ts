@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { FakeClock } from '#client/testing/fake-clock.ts';
+import { HypervisorError } from '../../hypervisor.ts';
+import { DomainDir } from '../process/domain-dir.ts';
+import {
+  installKey,
+  listenOnFreePort,
+  formatEndpointAddress,
+  uninstallKey,
+  removeSocketLinks,
+  reachableAddress,
+  newSecret,
+  parseEndpointAddress,
+} from './migration-endpoint.ts';
+import { openScriptedMonitor } from '../testing/scripted-monitor.ts';
+
+for (const text of ['unix:/a/b c,d.sock', 'tcp:10.0.0.1:49152', 'tcp:[fd00::1]:49153', 'tcp:node-1.example:49154']) {
+  test(`parses an address that it formatted: ${text}`, () =>
+    assert.equal(formatEndpointAddress(parseEndpointAddress(text)), text));
+}
+
+for (const text of ['', 'exec:id', 'unix:relative', 'tcp:host', 'tcp:a,b:1', 'fd:3', 'tcp:host:1,to=9', 'unix:/a\0b']) {
+  test(`refuses ${JSON.stringify(text)} as an address`, () =>
+    assert.throws(() => parseEndpointAddress(text), HypervisorError));
+}
+
+test('listens on the first free port', async () => {
+  const tried: string[] = [];
+  const address = await listenOnFreePort('127.0.0.1', async (at) => {
+    tried.push(formatEndpointAddress(at));
+    if (tried.length < 3) throw new Error('Failed to find an available port: Address already in use');
+  });
+  assert.equal(formatEndpointAddress(address), 'tcp:127.0.0.1:49154');
+  assert.deepEqual(tried, ['tcp:127.0.0.1:49152', 'tcp:127.0.0.1:49153', 'tcp:127.0.0.1:49154']);
+});
+
+test('reports other errors, and that all ports are in use', async () => {
+  const refused = async () => Promise.reject(new Error('Permission denied'));
+  await assert.rejects(listenOnFreePort('h', refused), /Permission denied/);
+  const inUse = async () => Promise.reject(new Error('Address already in use'));
+  await assert.rejects(
+    listenOnFreePort('h', inUse),
+    /no migration port is free on h: all of 49152 to 49407 are in use/,
+  );
+});
+
+test('creates a new key for each migration', () => {
+  assert.match(newSecret(), /^[0-9a-f]{64}$/);
+  assert.notEqual(newSecret(), newSecret());
+});
+
+test('keeps the key only as long as QEMU reads it, for QEMU’s user alone', () =>
+  withDirs(async ({ dir }) => {
+    const given: unknown[] = [];
+    const qmp = await openScriptedMonitor(new FakeClock(), ({ execute, arguments: args }) => {
+      if (execute === 'object-add') given.push(args);
+      return execute === 'object-del' ? new Error('object not found') : {};
+    });
+    await installKey(qmp, 'ab'.repeat(32), { dir, user: undefined, endpoint: 'server' });
+    const path = join(dir.key, 'keys.psk');
+    assert.equal(await readFile(path, 'utf8'), `qemu:${'ab'.repeat(32)}\n`);
+    assert.equal((await stat(path)).mode & 0o777, 0o600);
+    await uninstallKey(qmp, dir);
+    await assert.rejects(stat(dir.key), { code: 'ENOENT' });
+
+    await installKey(qmp, 'cd'.repeat(32), { dir, user: undefined, endpoint: 'client' });
+    await assert.rejects(stat(dir.key), { code: 'ENOENT' });
+    assert.deepEqual(given, [
+      { 'qom-type': 'tls-creds-psk', id: 'migration-key', dir: '../key', endpoint: 'server' },
+      { 'qom-type': 'tls-creds-psk', id: 'migration-key', dir: '../key', endpoint: 'client', username: 'qemu' },
+    ]);
+    await assert.rejects(installKey(qmp, 'x:y\n', { dir, user: undefined, endpoint: 'client' }), HypervisorError);
+    qmp.close();
+  }));
+
+test('returns a socket path relative to QEMU’s working directory', () =>
+  withDirs(async ({ root, dir }) => {
+    const path = join(root, 'there', 'm.sock');
+    const address = await reachableAddress({ type: 'unix', path }, { dir, user: undefined });
+    assert.deepEqual(address, { type: 'unix', path: '../../there/m.sock' });
+    assert.deepEqual(await readdir(dir.run), []);
+  }));
+
+test('links a socket whose path is too long or closed to guests', () =>
+  withDirs(async ({ root, dir }) => {
+    const deep = join(root, 'there', 'd'.repeat(120));
+    await mkdir(deep);
+    await writeFile(join(deep, 'm.sock'), 'long');
+    for (const [path, user] of [
+      [join(deep, 'm.sock'), undefined],
+      [join(root, 'closed', 'm.sock'), { uid: 64_055, gid: 64_055 }],
+    ] as const) {
+      const address = await reachableAddress({ type: 'unix', path }, { dir, user });
+      assert.deepEqual(address, { type: 'unix', path: 'to-m.sock' });
+      assert.equal((await stat(join(dir.run, 'to-m.sock'))).ino, (await stat(path)).ino);
+      await removeSocketLinks(dir, [{ type: 'unix', path }]);
+      assert.deepEqual(await readdir(dir.run), []);
+    }
+  }));
+
+async function withDirs(run: (at: { root: string; dir: DomainDir }) => Promise<void>): Promise<void> {
+  const root = await realpath(await mkdtemp(join(tmpdir(), 'selfsame-endpoint-')));
+  try {
+    const dir = new DomainDir(root, 'a-uid');
+    await mkdir(dir.run, { recursive: true });
+    for (const [name, mode] of [
+      ['there', 0o711],
+      ['closed', 0o700],
+    ] as const) {
+      await mkdir(join(root, name), { mode });
+      await writeFile(join(root, name, 'm.sock'), name);
+    }
+    await run({ root, dir });
+  } finally {
+    await rm(root, { recursive: true });
+  }
+}

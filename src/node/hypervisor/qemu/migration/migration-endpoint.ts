@@ -1,0 +1,181 @@
+/**
+ * The endpoint at which the source's QEMU connects to the target's: its address, how the address is written, and its
+ * key.
+ *
+ *   unix:<absolute path>     both QEMUs run as the same user, and only that user can enter the target's run directory
+ *   tcp:<host>:<port>        TLS with a key that is created for this migration and known only to its two ends
+ */
+import { getDiffieHellman } from 'node:crypto';
+import { link, mkdir, open, realpath, rm } from 'node:fs/promises';
+import { basename, dirname, join, relative } from 'node:path';
+import { newUid } from '#lib/ids.ts';
+import { HypervisorError } from '../../hypervisor.ts';
+import type { DomainDir } from '../process/domain-dir.ts';
+import type { User } from '../process/process.ts';
+import { ignoreRefusal } from '../disks/copy-jobs.ts';
+import type { QmpClient } from '../monitor/qmp.ts';
+import { directoriesBetween, canSearchAll } from '../process/file-access.ts';
+
+export type EndpointAddress =
+  | { readonly type: 'unix'; readonly path: string }
+  | { readonly type: 'inet'; readonly host: string; readonly port: string };
+
+const FIRST_PORT = 49_152;
+const PORTS = 256;
+/** The kernel's limit, without the terminating byte. */
+const MAX_SOCKET_PATH_BYTES = 107;
+const KEY_FILE = 'keys.psk';
+const PARAMETERS_FILE = 'dh-params.pem';
+const KEY_USER = 'qemu';
+const KEY_OBJECT = 'migration-key';
+const SECRET = /^[0-9a-f]{64}$/;
+
+export function formatEndpointAddress(address: EndpointAddress): string {
+  return address.type === 'unix' ? `unix:${address.path}` : `tcp:${formatHost(address.host)}:${address.port}`;
+}
+
+/** Parses an address; throws if the text is not one. */
+export function parseEndpointAddress(text: string): EndpointAddress {
+  const [, path] = /^unix:(\/[^\0]+)$/.exec(text) ?? [];
+  if (path !== undefined) return { type: 'unix', path };
+  const [, v6, host, port] = /^tcp:(?:\[([0-9A-Fa-f:.%\w]+)\]|([\w.-]+)):(\d{1,5})$/.exec(text) ?? [];
+  const name = v6 ?? host;
+  if (name === undefined || port === undefined) {
+    throw new HypervisorError(`${JSON.stringify(text)} is not a migration address`, { permanent: true });
+  }
+  return { type: 'inet', host: name, port };
+}
+
+function formatHost(host: string): string {
+  return host.includes(':') ? `[${host}]` : host;
+}
+
+/** Returns a secret of 256 bits. */
+export function newSecret(): string {
+  return `${newUid()}${newUid()}`.replaceAll('-', '');
+}
+
+/** Installs the key in QEMU and returns the name of its object. Replaces the key of an earlier migration. */
+export async function installKey(
+  qmp: QmpClient,
+  secret: string,
+  { dir, user, endpoint }: { dir: DomainDir; user: User | undefined; endpoint: 'client' | 'server' },
+): Promise<string> {
+  if (!SECRET.test(secret))
+    throw new HypervisorError('the migration key has an unexpected format', { permanent: true });
+  await uninstallKey(qmp, dir);
+  await writeKey(dir, secret, user);
+  try {
+    await qmp.execute('object-add', {
+      'qom-type': 'tls-creds-psk',
+      id: KEY_OBJECT,
+      dir: relative(dir.run, dir.key),
+      endpoint,
+      ...(endpoint === 'client' && { username: KEY_USER }),
+    });
+  } finally {
+    // A server reads the file at each connection, a client only once.
+    if (endpoint === 'client') await removeKeyFiles(dir);
+  }
+  return KEY_OBJECT;
+}
+
+/** Removes the key from QEMU and from disk. Does nothing if there is none. */
+export async function uninstallKey(qmp: QmpClient, dir: DomainDir): Promise<void> {
+  await qmp.execute('object-del', { id: KEY_OBJECT }).catch(ignoreRefusal);
+  await removeKeyFiles(dir);
+}
+
+/** Removes the key's files. Does nothing if there are none. */
+export async function removeKeyFiles(dir: DomainDir): Promise<void> {
+  await rm(dir.key, { recursive: true, force: true });
+}
+
+/** Writes the key's files beside run/: below run/ a compromised QEMU could redirect our writes. */
+async function writeKey(dir: DomainDir, secret: string, user: User | undefined): Promise<void> {
+  await mkdir(dir.key, { mode: 0o711 });
+  for (const [name, text] of [
+    [KEY_FILE, `${KEY_USER}:${secret}\n`],
+    [PARAMETERS_FILE, diffieHellmanPem()],
+  ] as const) {
+    const file = await open(join(dir.key, name), 'wx', 0o600);
+    try {
+      await file.writeFile(text);
+      if (user !== undefined) await file.chown(user.uid, user.gid);
+    } finally {
+      await file.close();
+    }
+  }
+}
+
+/** Returns well-known Diffie-Hellman parameters: without them, QEMU searches for primes, which takes seconds. */
+function diffieHellmanPem(): string {
+  const prime = getDiffieHellman('modp14').getPrime();
+  const integer = Buffer.concat([Buffer.from([0x02, 0x82, 0x01, 0x01, 0x00]), prime]);
+  const both = Buffer.concat([integer, Buffer.from([0x02, 0x01, 0x02])]);
+  const header = Buffer.from([0x30, 0x82, both.length >> 8, both.length & 0xff]);
+  const lines =
+    Buffer.concat([header, both])
+      .toString('base64')
+      .match(/.{1,64}/g) ?? [];
+  return ['-----BEGIN DH PARAMETERS-----', ...lines, '-----END DH PARAMETERS-----', ''].join('\n');
+}
+
+/** Listens on the first free port. `listen` rejects if a port is in use. */
+export async function listenOnFreePort(
+  host: string,
+  listen: (address: EndpointAddress) => Promise<unknown>,
+): Promise<EndpointAddress> {
+  for (let i = 0; i < PORTS; i++) {
+    const address: EndpointAddress = { type: 'inet', host, port: String(FIRST_PORT + i) };
+    try {
+      await listen(address);
+      return address;
+    } catch (error) {
+      if (!/in use|available port/i.test((error as Error).message)) throw error;
+    }
+  }
+  throw new HypervisorError(
+    `no migration port is free on ${host}: all of ${FIRST_PORT} to ${FIRST_PORT + PORTS - 1} are in use`,
+  );
+}
+
+/**
+ * Returns the address as the source's QEMU can open it: relative to its working directory, because socket paths are
+ * short and its user may not enter all directories from the root. If neither path is usable, the socket is linked into
+ * the working directory.
+ */
+export async function reachableAddress(
+  address: EndpointAddress,
+  { dir, user }: { dir: DomainDir; user: User | undefined },
+): Promise<EndpointAddress> {
+  if (address.type === 'inet') return address;
+  const run = await realpath(dir.run);
+  const socketPath = join(await realpath(dirname(address.path)), basename(address.path));
+  for (const [path, from] of [
+    [relative(run, socketPath), run],
+    [socketPath, '/'],
+  ] as const) {
+    const fits = Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES;
+    if (fits && (user === undefined || (await canSearchAll(directoriesBetween(from, socketPath), user)))) {
+      return { type: 'unix', path };
+    }
+  }
+  const name = socketLinkName(address);
+  await rm(join(dir.run, name), { force: true });
+  await link(socketPath, join(dir.run, name)).catch((cause: unknown) => {
+    throw new HypervisorError(`the guests' user cannot access "${address.path}"`, { cause });
+  });
+  return { type: 'unix', path: name };
+}
+
+/** Removes links to sockets. Does nothing if there are none. */
+export async function removeSocketLinks(dir: DomainDir, addresses: readonly EndpointAddress[]): Promise<void> {
+  for (const address of addresses) {
+    if (address.type === 'unix') await rm(join(dir.run, socketLinkName(address)), { force: true });
+  }
+}
+
+function socketLinkName({ path }: { path: string }): string {
+  return `to-${basename(path)}`;
+}

@@ -1,0 +1,62 @@
+/** Connects to the monitor of a QEMU that has just started, or whose connection was lost. */
+import type { Clock } from '#lib/clock.ts';
+import { HypervisorError } from '../../hypervisor.ts';
+import { findFirstError, isPermanentError } from '../process/process-log.ts';
+import { QMP_SOCKET, type DomainDir } from '../process/domain-dir.ts';
+import type { DetachedProcess } from '../process/process.ts';
+import { QmpClient, type QmpOptions } from './qmp.ts';
+import { poll } from './timing.ts';
+
+const POLL_INTERVAL_MS = 5;
+/** Time from closing its socket to its exit. */
+const EXIT_MS = 2000;
+
+export interface MonitorOptions extends Pick<QmpOptions, 'onEvent' | 'onClose'> {
+  readonly clock: Clock;
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Connects to the monitor. If QEMU has exited, the error contains QEMU's own text. `onClose` is called only for a
+ * connection that was open.
+ */
+export async function openMonitor(
+  dir: DomainDir,
+  qemu: DetachedProcess,
+  { clock, timeoutMs, signal, onEvent, onClose }: MonitorOptions,
+): Promise<QmpClient> {
+  const socket = await poll(clock, { timeoutMs, everyMs: POLL_INTERVAL_MS }, async () => {
+    signal?.throwIfAborted();
+    if (!(await qemu.isAlive())) throw await exitError(dir, qemu);
+    return dir.connect(QMP_SOCKET).catch(() => undefined);
+  });
+  if (socket === undefined) throw new HypervisorError(`QEMU did not open its monitor within ${timeoutMs} ms`);
+  let isOpen = false;
+  const closed = () => {
+    if (isOpen) onClose?.();
+  };
+  try {
+    const qmp = await QmpClient.open(socket, { clock, greetingTimeoutMs: timeoutMs, onEvent, onClose: closed });
+    isOpen = true;
+    // QEMU may have closed the connection before `isOpen` was set, so that onClose was not called.
+    if (qmp.isClosed) throw new HypervisorError('QEMU closed the connection');
+    return qmp;
+  } catch (error) {
+    if (await qemu.waitForExit(EXIT_MS)) throw await exitError(dir, qemu);
+    throw error;
+  }
+}
+
+async function exitError(dir: DomainDir, qemu: DetachedProcess): Promise<HypervisorError> {
+  const errorText = await readQemuError(dir);
+  return new HypervisorError(qemuExitText(qemu, errorText), { permanent: isPermanentError(errorText) });
+}
+
+export async function readQemuError(dir: DomainDir): Promise<string> {
+  return findFirstError(await dir.readLog('qemu.log').catch(() => ''), 'qemu-system-x86_64');
+}
+
+export function qemuExitText(qemu: DetachedProcess, errorText: string): string {
+  return `QEMU ${qemu.exitText() ?? 'has exited'}${errorText === '' ? '' : `: ${errorText}`}`;
+}

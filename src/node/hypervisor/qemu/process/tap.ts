@@ -1,0 +1,94 @@
+/**
+ * Tap devices of interfaces on a bridge of this host. Their names are derived from domain and device, so that the next
+ * node agent finds them.
+ */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { access } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import type { Log } from '#lib/log.ts';
+import type { DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
+import { HypervisorError } from '../../hypervisor.ts';
+import type { User } from './process.ts';
+
+const run = promisify(execFile);
+/** Excludes options of `ip` and paths. */
+const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$/;
+const TIMEOUT_MS = 10_000;
+const MAX_OUTPUT_BYTES = 64 * 1024;
+
+export interface Tap {
+  readonly name: string;
+  readonly bridge: string;
+  /** Queues of the guest's interface; absent for one queue. */
+  readonly queues?: number | undefined;
+}
+
+/** Returns a name of at most 15 characters, the kernel's limit. */
+export function tapName(domainId: string, deviceId: string): string {
+  return `ss-${createHash('sha256').update(`${domainId}/${deviceId}`).digest('hex').slice(0, 12)}`;
+}
+
+export function tapsOf({ id, devices }: DomainDefinition): Tap[] {
+  return devices.flatMap((device) =>
+    device.type === 'interface' && device.backend.type === 'bridge'
+      ? [{ name: tapName(id, device.id), bridge: device.backend.bridge, ...queuesOf(device) }]
+      : [],
+  );
+}
+
+function queuesOf({ queues }: InterfaceDevice): Pick<Tap, 'queues'> {
+  return queues === undefined ? {} : { queues };
+}
+
+/** Creates the tap device; replaces one that was left over. */
+export async function addTap({ name, bridge, queues }: Tap, user: User | undefined): Promise<void> {
+  const found = NAME.test(bridge) && (await exists(`/sys/class/net/${bridge}/bridge`));
+  if (!found) throw new HypervisorError(`this node has no bridge "${bridge}"`);
+  await removeTap(name);
+  const owner = user === undefined ? [] : ['user', String(user.uid)];
+  await runIp([
+    'tuntap',
+    'add',
+    'dev',
+    name,
+    'mode',
+    'tap',
+    ...owner,
+    ...(queues === undefined ? [] : ['multi_queue']),
+  ]);
+  try {
+    await runIp(['link', 'set', 'dev', name, 'master', bridge, 'up']);
+  } catch (error) {
+    await removeTap(name);
+    throw error;
+  }
+}
+
+/** Does nothing if the device does not exist. */
+export async function removeTap(name: string): Promise<void> {
+  if (await exists(`/sys/class/net/${name}`)) await runIp(['link', 'delete', 'dev', name]);
+}
+
+/** Removes the tap devices of an ended domain. A failure must not keep the domain, so it is only logged. */
+export async function removeTaps(definition: DomainDefinition, log: Log): Promise<void> {
+  for (const { name } of tapsOf(definition)) {
+    await removeTap(name).catch((err: unknown) => log.warn({ err }, 'Cannot remove a tap device'));
+  }
+}
+
+function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function runIp(args: string[]): Promise<void> {
+  try {
+    await run('ip', args, { timeout: TIMEOUT_MS, maxBuffer: MAX_OUTPUT_BYTES });
+  } catch (cause) {
+    const { stderr, message } = cause as Error & { stderr?: string };
+    throw new HypervisorError(`"ip ${args.join(' ')}" failed: ${(stderr ?? message).trim() || message}`, { cause });
+  }
+}
