@@ -7,7 +7,7 @@ import { chipsetOf } from '#api/devices/chipset.ts';
 import { topologyOf } from '#api/domain/cpu.ts';
 import type { DomainSpec } from '#api/domain/domain.ts';
 import { interfacesOf } from '#api/devices/attached-interfaces.ts';
-import { deriveMac } from '#api/identity/derived-mac.ts';
+import { derivedMacOf } from '#api/virtual-machine-identity/restored-vm.ts';
 import { agentDifferences } from '#api/identity/identity-diff-agent.ts';
 import { bootDifference } from '#api/identity/identity-diff-boot.ts';
 import { deviceDifferences } from '#api/identity/identity-diff-devices.ts';
@@ -158,7 +158,7 @@ function macDifferences({ metadata }: Stored<VirtualMachine>, next: VmiSpec, { m
     const { mac: from, isDerived } = macs.get(name) ?? {};
     // The record does not keep addresses that the template had set itself.
     if (from === undefined) return [];
-    const to = macAddress || (isDerived === true ? from : deriveMac(metadata.uid, name));
+    const to = macAddress || (isDerived === true ? from : derivedMacOf({ metadata }, name));
     if (plainMac(to) === plainMac(from)) return [];
     const why = macAddress ? TEMPLATE : 'the template no longer names a MAC address: one is derived and kept';
     return [{ what: `MAC of nic-${name}`, from, to, why }];

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { STARTED_ANNOTATION } from '#api/names.ts';
-import { restoredFrom, startedMark } from '#api/virtual-machine-identity/restored-vm.ts';
+import { derivedMacOf, restoredFrom, startedMark } from '#api/virtual-machine-identity/restored-vm.ts';
 
 const ORIGINAL = { namespace: 'team', name: 'db', uid: 'old-uid' };
 const RESTORED = { ...ORIGINAL, uid: 'new-uid' };
@@ -30,3 +30,9 @@ for (const [sentence, { vm, mark, want }] of Object.entries(cases)) {
     assert.equal(restoredFrom({ metadata: { ...vm, annotations } }), want);
   });
 }
+
+test('a restored VM has the MAC addresses of its original', () => {
+  const mark = { annotations: { [STARTED_ANNOTATION]: startedMark(ORIGINAL) } };
+  assert.equal(derivedMacOf({ metadata: { ...RESTORED, ...mark } }, 'n'), derivedMacOf({ metadata: ORIGINAL }, 'n'));
+  assert.notEqual(derivedMacOf({ metadata: RESTORED }, 'n'), derivedMacOf({ metadata: ORIGINAL }, 'n'));
+});

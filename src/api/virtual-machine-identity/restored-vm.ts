@@ -4,6 +4,7 @@
  * a machine that has run, so it does not start as a new machine: it needs the identity record of the original. A mark with
  * another namespace or name means that a user created a new VM from an old manifest; such a mark is ignored. Pure.
  */
+import { deriveMac } from '#api/identity/derived-mac.ts';
 import { STARTED_ANNOTATION } from '#api/names.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -26,4 +27,12 @@ export function restoredFrom({ metadata }: { readonly metadata: VmMetadata }): s
 export function uidsOf(vm: Stored<VirtualMachine>): string[] {
   const former = restoredFrom(vm);
   return former === undefined ? [vm.metadata.uid] : [vm.metadata.uid, former];
+}
+
+/**
+ * Returns the MAC address of an interface for which the template sets none. A restored VM gets the address that was
+ * derived from the uid of the original, so that it is the same even if the record is lost.
+ */
+export function derivedMacOf(vm: { readonly metadata: VmMetadata & { readonly uid: string } }, name: string): string {
+  return deriveMac(restoredFrom(vm) ?? vm.metadata.uid, name);
 }

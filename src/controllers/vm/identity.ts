@@ -3,7 +3,6 @@
  * writes it to the identity record. Values come from the template, then the record, then the instance; missing ones are
  * derived from the uid and name of the VM, so that a repetition after a lost write gives the same values. Pure.
  */
-import { deriveMac } from '#api/identity/derived-mac.ts';
 import type { Smbios } from '#api/domain/chassis.ts';
 import { pickValidSmbios, readSmbios } from '#api/identity/smbios-annotation.ts';
 import { RECORD_FINALIZER } from '#api/names.ts';
@@ -15,7 +14,7 @@ import {
   type VirtualMachineIdentity,
 } from '#api/virtual-machine-identity/kind.ts';
 import { isBeingRemoved } from '#api/virtual-machine-identity/record-state.ts';
-import { restoredFrom } from '#api/virtual-machine-identity/restored-vm.ts';
+import { derivedMacOf } from '#api/virtual-machine-identity/restored-vm.ts';
 import { isOfVm, missingRecordMetadata } from '#controllers/vm/record-finalizer.ts';
 import { interfacesOf } from '#api/devices/attached-interfaces.ts';
 import { deriveMissingUuid } from '#api/identity/uuid-admission.ts';
@@ -45,12 +44,10 @@ export function resolveIdentity(
   // An address that came from the template is dropped when the template no longer has it.
   const derived = known?.interfaces?.filter(({ fromTemplate }) => fromTemplate !== true) ?? [];
   const macs = new Map(derived.map(({ name, macAddress }) => [name, macAddress]));
-  // A restored VM without its record still gets the MAC addresses that were derived from the uid of the original.
-  const owner = restoredFrom(vm) ?? vm.metadata.uid;
   const interfaces = interfacesOf(spec).map(({ name, macAddress }) =>
     macAddress
       ? { name, macAddress: normalizeMac(macAddress), fromTemplate: true }
-      : { name, macAddress: macs.get(name) ?? deriveMac(owner, name) },
+      : { name, macAddress: macs.get(name) ?? derivedMacOf(vm, name) },
   );
   return {
     firmware: { uuid, ...(serial ? { serial } : {}) },
