@@ -4,6 +4,7 @@ import { GUEST_IMAGE, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import { STATE_LABEL } from '#api/storage/persistent-state.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
 import type { QemuNode, QemuPlane } from '#test/support/qemu-plane.ts';
+import { completeLines } from '#test/support/real-guests.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
 /** Long enough for a guest that listens, also on a busy machine. A guest that does not answer is asked again. */
@@ -183,7 +184,10 @@ export class MigratingGuest {
     stream.on('data', (chunk: Buffer) => (output += chunk.toString('latin1')));
     try {
       stream.write(`${line}\n`);
-      await this.#plane.awaitValue(`the answer of ${this.name} to "${line}"`, () => pattern.test(output) || undefined);
+      await this.#plane.awaitValue(
+        `the answer of ${this.name} to "${line}"`,
+        () => pattern.test(completeLines(output)) || undefined,
+      );
       return output;
     } finally {
       stream.destroy();

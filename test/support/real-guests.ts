@@ -176,7 +176,7 @@ function realGuest(currentPlane: () => RealPlane, name: string): RealGuest {
       try {
         stream.write(`${line}\n`);
         return await pollUntilDone(`VM ${name}: answer to "${line}"`, async () =>
-          pattern.test(output) ? done(output) : stillWaiting(output.slice(-500)),
+          pattern.test(completeLines(output)) ? done(output) : stillWaiting(output.slice(-500)),
         );
       } finally {
         stream.destroy();
@@ -184,6 +184,11 @@ function realGuest(currentPlane: () => RealPlane, name: string): RealGuest {
     },
   };
   return guest;
+}
+
+/** Returns the output without its last line, which may be incomplete. */
+export function completeLines(output: string): string {
+  return output.slice(0, output.lastIndexOf('\n') + 1);
 }
 
 type PollResult<T> = { readonly is: 'done'; readonly value: T } | { readonly is: 'waiting'; readonly seen: unknown };
