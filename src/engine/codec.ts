@@ -1,14 +1,12 @@
 /**
- * Encodes and decodes objects. Bodies are untrusted (json.ts bounds them); YAML is limited in size and aliases, because
- * it is slow to parse. Stored bytes are trusted.
+ * Encodes and decodes objects. Bodies are untrusted: json.ts and kube/yaml.ts bound them. Stored bytes are trusted.
  */
-import { LineCounter, stringify as stringifyYaml } from 'yaml';
-import { type ApiError, badRequest, tooLarge, unsupportedMediaType } from '#kube/api-error.ts';
+import { stringify as stringifyYaml } from 'yaml';
+import { type ApiError, badRequest, unsupportedMediaType } from '#kube/api-error.ts';
 import { findGoJsonError } from '#kube/go/go-json-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
-import { parseYamlDocument, yamlValue } from '#kube/yaml.ts';
+import { parseYaml } from '#kube/yaml.ts';
 import { NestingError, parseJson } from '#engine/json.ts';
-import { MAX_YAML_BYTES } from '#engine/limits.ts';
 import { parseStored, storedText } from '#engine/managed-fields/stored-owners.ts';
 import { decodeProtobuf } from '#engine/protobuf/decode-protobuf.ts';
 import { ProtobufError } from '#engine/protobuf/protobuf-error.ts';
@@ -18,7 +16,7 @@ import {
   yamlDuplicates,
   type DuplicateFields,
 } from '#engine/strict-decoding-errors.ts';
-import { findDuplicateKeys } from '#engine/yaml-duplicates.ts';
+import { parseYamlWithDuplicates } from '#engine/yaml-duplicates.ts';
 
 export const JSON_TYPE = 'application/json';
 export const YAML_TYPE = 'application/yaml';
@@ -73,7 +71,6 @@ export function parseBody(
   const accepted = expected.builtIn ? [JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE] : [JSON_TYPE, YAML_TYPE];
   if (type !== '' && !accepted.includes(type)) throw unsupportedMediaType(accepted);
   if (type === PROTOBUF_TYPE) return parseProtobuf(bytes, expected.kind);
-  if (type === YAML_TYPE && bytes.length > MAX_YAML_BYTES) throw tooLarge(YAML_TOO_LARGE);
   const text = bytes.toString('utf8');
   try {
     if (type === YAML_TYPE) return parseYamlText(text, onDuplicates);
@@ -110,8 +107,6 @@ function unrecognized(kind: string, why: string): ApiError {
   return badRequest(`the object provided is unrecognized (must be of type ${kind}): couldn't get version/kind; ${why}`);
 }
 
-const YAML_TOO_LARGE = `Request entity too large: limit is ${MAX_YAML_BYTES} for YAML; send JSON instead`;
-
 export interface PatchReading {
   /** Prefix of error messages about the text. */
   readonly messagePrefix?: string;
@@ -142,11 +137,13 @@ function describeJsonError(bytes: Buffer, error: Error): string {
 }
 
 export function parseYamlText(text: string, onDuplicates?: OnDuplicates): unknown {
-  const lines = onDuplicates && new LineCounter();
-  const document = parseYamlDocument(text, lines);
-  const repeated = lines && findDuplicateKeys(document, lines);
-  if (repeated !== undefined) onDuplicates?.(yamlDuplicates(repeated));
-  const value: unknown = yamlValue(document);
-  // A round trip through JSON converts YAML's own types and drops prototype keys.
-  return parseJson(JSON.stringify(value ?? null));
+  // A round trip through JSON converts YAML's own types, copies what aliases share, and bounds the nesting.
+  return parseJson(JSON.stringify(parseYamlValue(text, onDuplicates) ?? null));
+}
+
+function parseYamlValue(text: string, onDuplicates: OnDuplicates | undefined): unknown {
+  if (onDuplicates === undefined) return parseYaml(text);
+  const { value, duplicates } = parseYamlWithDuplicates(text);
+  if (duplicates !== undefined) onDuplicates(yamlDuplicates(duplicates));
+  return value;
 }

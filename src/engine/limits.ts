@@ -3,8 +3,6 @@
 /** kube-apiserver's limit for a request body. */
 export const MAX_BODY_BYTES = 3 * 1024 * 1024;
 export const MAX_OBJECT_DEPTH = 256;
-/** YAML takes a thousand times as long to parse as JSON. */
-export const MAX_YAML_BYTES = 256 * 1024;
 /** etcd's limit for a stored object, on which clients rely. */
 export const MAX_OBJECT_BYTES = 1.5 * 1024 * 1024;
 /** Attempts of a read-modify-write in case of concurrent writes. */

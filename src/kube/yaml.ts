@@ -1,67 +1,53 @@
 /**
- * Parses untrusted YAML in time that grows linearly with its length. The library's own `parse` searches the whole
- * document for every alias, formats every error with its line, and prints keys that are collections at each level: one
- * kilobyte can take seconds, 256 kilobytes a minute. Here each token takes some microseconds, and their number is
- * bounded.
+ * Parses untrusted YAML 1.2 in time that grows linearly with its length. js-yaml splits the text into events; this module
+ * makes values of them. It knows no timestamps, merge keys or binary values, and it bounds nesting, aliases and memory.
  */
-import { Composer, isAlias, isMap, isPair, isScalar, isSeq, Lexer, LineCounter, Parser, type Document } from 'yaml';
+import {
+  boolCoreTag,
+  EVENT_ID,
+  floatCoreTag,
+  getScalarValue,
+  intCoreTag,
+  NOT_RESOLVED,
+  nullCoreTag,
+  SCALAR_STYLE,
+  type ScalarEvent,
+} from 'js-yaml';
+import { readYamlEvents, type YamlEvents } from '#kube/yaml-events.ts';
 
-/** More than any object may have, and few enough for recursion. */
-const MAX_LEVELS = 300;
-/** The parser has up to three open collections per level. */
-const MAX_OPEN = 3 * MAX_LEVELS;
-/** Limit of tokens, spaces included. A typical text of 128 KiB has as many and takes 50 to 100 ms. */
-const MAX_LEXEMES = 30_000;
-/** Limit of values that all aliases of a text expand to. */
+/** Limit of characters that may begin another value; js-yaml keeps up to two events of 112 bytes for each. */
+const MAX_SEPARATORS = 500_000;
+/** Limit of values that all aliases of a text expand to; a long text counts as several. */
 const MAX_ALIASED = 10_000;
+const CHARACTERS_PER_VALUE = 100;
+/** Limit of the characters of an anchor in a message. */
+const MAX_SHOWN = 100;
 
-const tooDeepError = () => new Error(`exceeded max depth of ${MAX_LEVELS}`);
+/** Called for each key that its map already has, with the line of its value. */
+export type OnDuplicateKey = (key: unknown, line: number) => void;
 
-export function parseYaml(text: string): unknown {
-  return yamlValue(parseYamlDocument(text));
+/**
+ * Returns the value of a text. Values of aliases are shared, not copied, so copy the result before changing it. The last
+ * of duplicate keys wins. Throws errors with the messages of Go's decoder, or with those of js-yaml and their position.
+ */
+export function parseYaml(text: string, onDuplicate?: OnDuplicateKey): unknown {
+  refuseManySeparators(text);
+  const read = readYamlEvents(text);
+  // The only document begins with the first event.
+  if (read.events.findLastIndex(({ type }) => type === EVENT_ID.DOCUMENT) > 0)
+    throw new Error('source contains multiple documents');
+  return buildValue(read, onDuplicate);
 }
 
-/** Parses a text. Throws its first error. The last of duplicate keys wins. */
-export function parseYamlDocument(text: string, lines = new LineCounter()): Document {
-  let first: Error | undefined;
-  const refuse = (offset: number, message: string): never => {
-    const { line, col } = lines.linePos(offset);
-    // The composer catches the error and calls again, once for each enclosing collection.
-    throw (first ??= new Error(`${message} at line ${line}, column ${col}`));
-  };
-  const composer = new Composer({ uniqueKeys: false });
-  // By default it would continue and create an Error with a stack for each problem.
-  Object.assign(composer, {
-    onError(
-      at: number | readonly [number, number] | { offset: number },
-      _code: string,
-      message: string,
-      isWarning?: boolean,
-    ) {
-      if (isWarning !== true) refuse(typeof at === 'number' ? at : 'offset' in at ? at.offset : at[0], message);
-    },
-  });
-  let found: Document | undefined;
-  for (const document of composer.compose(readTokens(text, lines), true, text.length)) {
-    if (found !== undefined) throw new Error('source contains multiple documents');
-    const [error] = document.errors;
-    if (error !== undefined) refuse(error.pos[0], error.message);
-    found = document;
-  }
-  // The composer always returns at least one document.
-  return found!;
-}
+const SEPARATORS = new Uint8Array(128);
+for (const separator of '\n\r,:[{-?') SEPARATORS[separator.charCodeAt(0)] = 1;
 
-function* readTokens(text: string, lines: LineCounter) {
-  const parser = new Parser(lines.addNewLine);
-  lines.addNewLine(0);
+function refuseManySeparators(text: string): void {
+  if (text.length <= MAX_SEPARATORS) return;
   let count = 0;
-  for (const lexeme of new Lexer().lex(text)) {
-    if (++count > MAX_LEXEMES) throw new Error(`more than ${MAX_LEXEMES} tokens; send JSON instead`);
-    yield* parser.next(lexeme);
-    if (parser.stack.length > MAX_OPEN) throw tooDeepError();
-  }
-  yield* parser.end();
+  for (let index = 0; index < text.length; index++) count += SEPARATORS[text.charCodeAt(index)] ?? 0;
+  if (count > MAX_SEPARATORS)
+    throw new Error(`more than ${MAX_SEPARATORS} line breaks and separators; send JSON instead`);
 }
 
 /** A value and the number of values in it, including those that aliases expand to. */
@@ -70,55 +56,102 @@ interface Sized {
   readonly size: number;
 }
 
-/**
- * Returns the value of a document. Values of aliases are shared, not copied, so copy the result before changing it.
- * Throws errors with the messages of Go's decoder.
- */
-export function yamlValue(document: Document): unknown {
+/** A list or map whose end is not reached yet. */
+interface Frame {
+  readonly anchor: string | undefined;
+  readonly start: number;
+  readonly list: unknown[] | undefined;
+  readonly map: Record<string, unknown>;
+  /** The keys so far, if duplicates are reported. */
+  readonly keys: Set<unknown> | undefined;
+  key: { readonly value: unknown; readonly start: number } | undefined;
+  size: number;
+}
+
+function buildValue({ source: text, events }: YamlEvents, onDuplicate: OnDuplicateKey | undefined): unknown {
   const anchored = new Map<string, Sized | 'open'>();
+  const lineOf = lineFinder(text);
+  const frames: Frame[] = [];
+  let frame: Frame | undefined;
   let aliased = 0;
-  return read(document.contents, 0).value;
+  let root: unknown = null;
 
-  function read(node: unknown, depth: number): Sized {
-    if (depth > MAX_LEVELS) throw tooDeepError();
-    if (isAlias(node)) return readAlias(node.source);
-    const anchor = isMap(node) || isSeq(node) || isScalar(node) ? node.anchor : undefined;
-    if (anchor !== undefined) anchored.set(anchor, 'open');
-    const sized = readNode(node, depth);
-    if (anchor !== undefined) anchored.set(anchor, sized);
-    return sized;
-  }
-
-  function readNode(node: unknown, depth: number): Sized {
-    if (isMap(node)) return readFields(node.items, depth);
-    if (isPair(node)) return readFields([node], depth);
-    if (!isSeq(node)) return { value: isScalar(node) ? node.value : null, size: 1 };
-    let size = 1;
-    const value = node.items.map((item) => {
-      const sized = read(item, depth + 1);
-      size += sized.size;
-      return sized.value;
-    });
-    return { value, size };
-  }
-
-  function readFields(pairs: readonly { key: unknown; value: unknown }[], depth: number): Sized {
-    let size = 1;
-    const value: Record<string, unknown> = {};
-    for (const pair of pairs) {
-      const key = keyText(read(pair.key, depth + 1).value);
-      const sized = read(pair.value, depth + 1);
-      size += sized.size;
-      // Removed, as from JSON.
-      if (key !== '__proto__') value[key] = sized.value;
+  for (const event of events) {
+    switch (event.type) {
+      case EVENT_ID.SCALAR: {
+        const value = scalarValue(text, event);
+        const length = typeof value === 'string' ? value.length : 0;
+        const sized = { value, size: 1 + Math.floor(length / CHARACTERS_PER_VALUE) };
+        const anchor = anchorOf(event);
+        if (anchor !== undefined) anchored.set(anchor, sized);
+        add(sized, scalarStart(event));
+        break;
+      }
+      case EVENT_ID.ALIAS:
+        add(readAlias(text.slice(event.anchorStart, event.anchorEnd)), event.anchorStart);
+        break;
+      case EVENT_ID.SEQUENCE:
+      case EVENT_ID.MAPPING:
+        open(anchorOf(event), event.start, event.type === EVENT_ID.SEQUENCE);
+        break;
+      case EVENT_ID.POP:
+        if (frame !== undefined) close(frame);
+        break;
+      case EVENT_ID.DOCUMENT:
+        break;
     }
-    return { value, size };
+  }
+  return root;
+
+  function anchorOf({ anchorStart, anchorEnd }: { anchorStart: number; anchorEnd: number }): string | undefined {
+    return anchorStart < 0 ? undefined : text.slice(anchorStart, anchorEnd);
+  }
+
+  function open(anchor: string | undefined, start: number, isList: boolean): void {
+    if (anchor !== undefined) anchored.set(anchor, 'open');
+    const keys = isList || onDuplicate === undefined ? undefined : new Set<unknown>();
+    frame = { anchor, start, list: isList ? [] : undefined, map: {}, keys, key: undefined, size: 1 };
+    frames.push(frame);
+  }
+
+  function close({ anchor, start, list, map, size }: Frame): void {
+    frames.pop();
+    frame = frames.at(-1);
+    const sized = { value: list ?? map, size };
+    if (anchor !== undefined) anchored.set(anchor, sized);
+    add(sized, start);
+  }
+
+  function add({ value, size }: Sized, start: number): void {
+    if (frame === undefined) {
+      root = value;
+    } else if (frame.list !== undefined) {
+      frame.list.push(value);
+      frame.size += size;
+    } else if (frame.key === undefined) {
+      frame.key = { value, start };
+      frame.size += size - 1;
+    } else {
+      addField(frame, frame.key.value, value, start < 0 ? frame.key.start : start);
+      frame.key = undefined;
+      frame.size += size;
+    }
+  }
+
+  function addField({ map, keys }: Frame, key: unknown, value: unknown, start: number): void {
+    const name = keyText(key);
+    // Removed, as from JSON.
+    if (name !== '__proto__') map[name] = value;
+    if (keys === undefined) return;
+    // Go reports the line of the value, where it is set.
+    if (keys.has(key)) onDuplicate?.(key, lineOf(start));
+    keys.add(key);
   }
 
   function readAlias(anchor: string): Sized {
     const sized = anchored.get(anchor);
-    if (sized === undefined) throw new Error(`unknown anchor '${anchor}' referenced`);
-    if (sized === 'open') throw new Error(`anchor '${anchor}' value contains itself`);
+    if (sized === undefined) throw new Error(`unknown anchor '${anchor.slice(0, MAX_SHOWN)}' referenced`);
+    if (sized === 'open') throw new Error(`anchor '${anchor.slice(0, MAX_SHOWN)}' value contains itself`);
     aliased += sized.size;
     if (aliased > MAX_ALIASED) throw new Error('document contains excessive aliasing');
     return sized;
@@ -127,7 +160,50 @@ export function yamlValue(document: Document): unknown {
 
 function keyText(key: unknown): string {
   if (typeof key === 'object' && key !== null) throw new Error('invalid map key: a map or a list');
-  // `<<` in a text that declares YAML 1.1.
-  if (typeof key === 'symbol') return key.description ?? '';
   return key === null ? '' : `${key as string | number | boolean}`;
+}
+
+const IMPLICIT_TAGS = [nullCoreTag, boolCoreTag, intCoreTag, floatCoreTag];
+/** The beginnings of plain scalars that may be something other than a string. */
+const MAY_BE_TYPED = /^(?:$|[-+.~0-9nNtTfF])/;
+const CORE_TAG = /^(?:!!|!<tag:yaml\.org,2002:)(null|bool|int|float)>?$/;
+
+function scalarValue(text: string, event: ScalarEvent): unknown {
+  const source = getScalarValue(text, event);
+  if (event.tagStart >= 0) return taggedValue(source, text.slice(event.tagStart, event.tagEnd));
+  if (event.style !== SCALAR_STYLE.PLAIN || !MAY_BE_TYPED.test(source)) return source;
+  for (const tag of IMPLICIT_TAGS) {
+    const value = tag.resolve(source, false, tag.tagName);
+    if (value !== NOT_RESOLVED) return value;
+  }
+  return source;
+}
+
+/** Returns a string if the tag is unknown or does not fit, as for `!!binary`. */
+function taggedValue(source: string, rawTag: string): unknown {
+  const name = CORE_TAG.exec(rawTag)?.[1];
+  const tag = IMPLICIT_TAGS.find(({ tagName }) => tagName === `tag:yaml.org,2002:${name}`);
+  const value = tag === undefined ? NOT_RESOLVED : tag.resolve(source, true, tag.tagName);
+  return value === NOT_RESOLVED ? source : value;
+}
+
+/** Returns the offset of a scalar with its quote or block header, or a negative number for an empty one. */
+function scalarStart({ valueStart, style }: ScalarEvent): number {
+  return style === SCALAR_STYLE.PLAIN ? valueStart : valueStart - 1;
+}
+
+/** Returns a function that returns the line of an offset, in logarithmic time after its first call. */
+function lineFinder(text: string): (offset: number) => number {
+  let ends: number[] | undefined;
+  return (offset) => {
+    ends ??= Array.from(text.matchAll(/\r\n?|\n/g), ({ index, 0: { length } }) => index + length);
+    let low = 0;
+    let high = ends.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((ends[middle] ?? 0) <= offset) low = middle + 1;
+      else high = middle;
+    }
+    return low + 1;
+  };
 }

@@ -42,6 +42,23 @@ const cases: Record<string, Case> = {
   'YAML with keys in keys': ['POST', MAPS, YAML, '? '.repeat(2000)],
   'YAML with aliases': ['POST', MAPS, YAML, many(10_000, (index) => `- &a${index} x\n- *a${index}\n`).join('')],
   'YAML with many items': ['POST', MAPS, YAML, '- 1\n'.repeat(60_000)],
+  'YAML with more items than allowed': ['POST', MAPS, YAML, '- 1\n'.repeat(700_000)],
+  'YAML with many keys': ['POST', MAPS, YAML, many(200_000, (index) => `k${index}: v\n`).join('')],
+  'YAML with many duplicate keys': ['POST', `${MAPS}?fieldValidation=Strict`, YAML, 'a: 1\n'.repeat(200_000)],
+  'YAML with many brackets in the column of their key': ['POST', MAPS, YAML, 'a: [\n]\n'.repeat(100_000)],
+  'YAML with aliases of a long text': [
+    'POST',
+    MAPS,
+    YAML,
+    `a: &a ${'x'.repeat(1_000_000)}\nb: [${'*a,'.repeat(1000)}]`,
+  ],
+  'YAML with a long text': ['POST', MAPS, YAML, `data: {a: "${'\\n'.repeat(1_500_000)}"}`],
+  'YAML with lists as keys of lists': [
+    'POST',
+    MAPS,
+    YAML,
+    `${'['.repeat(290)}${'a,'.repeat(200_000)}${']: b'.repeat(289)}]`,
+  ],
   'an applied YAML with an error at every character': [
     'PATCH',
     `${MAPS}/a?fieldManager=f`,

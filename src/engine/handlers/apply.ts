@@ -8,15 +8,15 @@ import { writerOf } from '#engine/handlers/own-fields.ts';
 import { asObject } from '#engine/handlers/read-object.ts';
 import { shapeObject } from '#engine/handlers/shape.ts';
 import { NestingError, parseJson } from '#engine/json.ts';
-import { MAX_WRITE_ATTEMPTS, MAX_YAML_BYTES } from '#engine/limits.ts';
+import { MAX_WRITE_ATTEMPTS } from '#engine/limits.ts';
 import { kindText } from '#engine/kind-text.ts';
 import { applyConfiguration, type Applier } from '#engine/managed-fields/apply-configuration.ts';
 import { fieldScope } from '#engine/managed-fields/field-scope.ts';
 import { writeOptions, type WriteRequestOptions } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import { asWarnings, yamlDuplicates } from '#engine/strict-decoding-errors.ts';
-import { findDuplicateYamlKeys } from '#engine/yaml-duplicates.ts';
-import { ApiError, badRequest, conflict, MODIFIED, tooLarge } from '#kube/api-error.ts';
+import { parseYamlWithDuplicates } from '#engine/yaml-duplicates.ts';
+import { ApiError, badRequest, conflict, MODIFIED } from '#kube/api-error.ts';
 import { deepClone } from '#kube/deep.ts';
 import { apiVersionOf, isRecord, type KubeObject } from '#kube/meta.ts';
 
@@ -122,9 +122,6 @@ export function parseConfig(bytes: Buffer, onDuplicates?: OnDuplicates): unknown
     if (error instanceof NestingError) throw badRequest(`error decoding YAML: ${error.message}`);
     if (error instanceof ApiError) throw error;
   }
-  if (bytes.length > MAX_YAML_BYTES) {
-    throw tooLarge(`Request entity too large: limit is ${MAX_YAML_BYTES} for YAML; send JSON instead`);
-  }
   try {
     return parseYamlText(text, onDuplicates);
   } catch (error) {
@@ -136,8 +133,8 @@ export function parseConfig(bytes: Buffer, onDuplicates?: OnDuplicates): unknown
 
 /** Reports duplicates with the YAML messages, also for JSON. */
 function reportDuplicateYamlKeys(text: string, onDuplicates: OnDuplicates): void {
-  const error = findDuplicateYamlKeys(text);
-  if (error !== undefined) onDuplicates(yamlDuplicates(error));
+  const { duplicates } = parseYamlWithDuplicates(text);
+  if (duplicates !== undefined) onDuplicates(yamlDuplicates(duplicates));
 }
 
 function asConfig({ served }: Call, parsed: unknown): KubeObject {
