@@ -24,6 +24,7 @@ const PLAIN_ERRORS = new Set([
   'PkiError',
   'TokenFileError',
   'KubeconfigError',
+  'CredentialError',
   'JoinError',
   'ApiError',
   'TransportError',
@@ -47,7 +48,7 @@ async function main(): Promise<number> {
     case 'engine':
       return await engine(config.options);
     case 'node':
-      return await node(config.options);
+      return await node(config.options, process.env);
     case 'install':
       return await installIntoCluster(config.options, process.env);
     case 'uninstall':
@@ -61,7 +62,7 @@ async function main(): Promise<number> {
     case 'audit':
       return await audit(config.options);
     case 'tour':
-      return await tour(config.options);
+      return await tour(config.options, process.env);
     case 'tour-plane':
       return await tourPlane(config.options, process.env);
     case 'doctor':

@@ -1,8 +1,10 @@
 /** The `virtctl` program. kubectl finds it as kubectl-virt and runs it as `kubectl virt`. */
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
+import { isatty } from 'node:tty';
 import { createPrograms } from '#cli/programs.ts';
 import { runVirtctl } from '#cli/run.ts';
+import { createPluginHost } from '#client/plugin-process.ts';
 import { systemClock } from '#lib/clock.ts';
 
 // A reader that closes the pipe early is not an error.
@@ -26,6 +28,7 @@ const code = await runVirtctl({
   env: process.env,
   home: homedir(),
   readFile: (path) => readFileSync(path, 'utf8'),
+  plugins: createPluginHost({ env: process.env, hasTerminal: isatty(0), clock: systemClock }),
   terminal: { stdin: process.stdin, stdout: process.stdout, stderr: process.stderr },
   clock: systemClock,
   programs: createPrograms(

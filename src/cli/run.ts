@@ -46,6 +46,7 @@ import { commandHelp } from '#cli/parsing/help.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import { clientVersion, renderMismatch, readServerVersion } from '#cli/connection/server-version.ts';
 import type { Programs } from '#cli/programs.ts';
+import { CredentialError } from '#client/credential-source.ts';
 import type { Clock } from '#lib/clock.ts';
 import { raceSignal } from '#lib/race-signal.ts';
 import { VERSION } from '#lib/version.ts';
@@ -113,7 +114,9 @@ export async function runVirtctl(call: VirtctlCall): Promise<number> {
   try {
     return (await dispatch(call, link)) ?? 0;
   } catch (error) {
-    const mismatch = link.api === undefined ? undefined : await findVersionMismatch(link.api, call.clock);
+    // Without credentials the server cannot be asked, and an exec plugin would run again.
+    const api = hasCredentialError(error) ? undefined : link.api;
+    const mismatch = api === undefined ? undefined : await findVersionMismatch(api, call.clock);
     if (mismatch !== undefined) stderr.write(`${mismatch}\n`);
     stderr.write(`${errorMessage(error).trim()}\n`);
     return 1;
@@ -164,6 +167,11 @@ async function dispatch(call: VirtctlCall, link: { api?: ApiConnection }): Promi
     untilInterrupted: () => call.untilInterrupted(),
   };
   return await command.run(context as CommandContext<never>);
+}
+
+/** Reports whether the error or one of its causes is a CredentialError. */
+function hasCredentialError(error: unknown): boolean {
+  return error instanceof CredentialError || (error instanceof Error && hasCredentialError(error.cause));
 }
 
 /** Prints each distinct warning once, like kubectl. */

@@ -1,12 +1,14 @@
 /**
  * The transport over HTTPS: headers, credentials, limits and timeouts. http-connections.ts owns the connections.
- * Nothing is retried here: the caller knows whether a failed request may be repeated.
+ * Nothing is retried here, because the caller knows whether a failed request may be repeated. The exception is a request
+ * that the server refused with 401: it was not processed, and is repeated once if there is another credential.
  */
 import { readFile } from 'node:fs/promises';
 import { startAttempt } from '#client/abort.ts';
 import type { TimedAttempt } from '#client/abort.ts';
 import { HttpConnections } from '#client/http-connections.ts';
 import type { StreamedResponse } from '#client/http-exchange.ts';
+import { replaceRefused, type ClientCredential, type CredentialSource } from '#client/credential-source.ts';
 import { jsonLines } from '#client/json-lines.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { TokenSource } from '#client/token-source.ts';
@@ -47,19 +49,59 @@ export function createHttpTransport(access: ClusterAccess, options: HttpTranspor
   const connections = new HttpConnections(access, clock);
   const { token, tokenFile } = access;
   const tokens = new TokenSource({ token, tokenFile, clock, readFile: options.readFile ?? readText });
+  let latest = access;
+  let source: CredentialSource = access.credentials ?? tokens;
+  /** The certificate of the credential source that connections use. */
+  let certificate: string | undefined;
+  const closing = new AbortController();
   const prefix = new URL(access.server).pathname.replace(/\/+$/, '');
 
-  async function exchange(request: TransportRequest, { signal }: TimedAttempt): Promise<StreamedResponse> {
+  /** Runs `use` with the current credential, and once more with another one if the server refuses the first. */
+  async function authenticate<V>(
+    request: TransportRequest,
+    use: (credential: ClientCredential) => Promise<V>,
+  ): Promise<V> {
+    const used = source;
+    // The time limit of the request does not include this: a plugin may wait until the user has logged in.
+    const signal = used === tokens ? undefined : withClosing(request.signal);
+    const credential = await used.current({ signal });
+    try {
+      applyCertificate(credential);
+      return await use(credential);
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== 401) throw error;
+      const other = await replaceRefused(used, credential, { signal });
+      if (other === undefined) throw error;
+      applyCertificate(other);
+      return await use(other);
+    }
+  }
+
+  function withClosing(signal: AbortSignal | undefined): AbortSignal {
+    return signal === undefined ? closing.signal : AbortSignal.any([closing.signal, signal]);
+  }
+
+  /** Lets new connections use the certificate of the credential. */
+  function applyCertificate({ clientCertificate, clientKey }: ClientCredential): void {
+    if (latest.clientCertificate !== undefined || clientCertificate === certificate) return;
+    certificate = clientCertificate;
+    if (clientCertificate === undefined || clientKey === undefined) connections.renew(latest);
+    else connections.renew({ ...latest, clientCertificate, clientKey });
+  }
+
+  async function exchange(
+    request: TransportRequest,
+    { token: bearer }: ClientCredential,
+    { signal }: TimedAttempt,
+  ): Promise<StreamedResponse> {
     const { method, path, query, accept = 'application/json' } = request;
     const headers: Record<string, string> = { accept, 'user-agent': userAgent };
-    const bearer = await tokens.token();
     if (bearer !== undefined) headers['authorization'] = `Bearer ${bearer}`;
     const body = request.body === undefined ? undefined : Buffer.from(JSON.stringify(request.body));
     if (body !== undefined) headers['content-type'] = request.contentType ?? 'application/json';
     const target = query === undefined || query.size === 0 ? path : `${path}?${query.toString()}`;
     const response = await connections.exchange({ method, path: prefix + target, headers, body, signal });
     if (response.status >= 200 && response.status <= 299) return response;
-    if (response.status === 401) tokens.discard();
     throw errorFromResponse(response.status, await readAll(response.body, DEFAULT_RESPONSE_BYTES));
   }
 
@@ -70,52 +112,68 @@ export function createHttpTransport(access: ClusterAccess, options: HttpTranspor
 
   return {
     async request(request): Promise<TransportResponse> {
-      const attempt = begin(request);
+      let attempt: TimedAttempt | undefined;
       try {
-        const { status, headers, body } = await exchange(request, attempt);
-        const text = await readAll(body, request.maxResponseBytes ?? DEFAULT_RESPONSE_BYTES);
-        return {
-          status,
-          body: parseResponse(text, describeRequest(request)),
-          warnings: parseWarnings(headers['warning']),
-        };
+        return await authenticate(request, async (credential) => {
+          attempt?.release();
+          attempt = begin(request);
+          const { status, headers, body } = await exchange(request, credential, attempt);
+          const text = await readAll(body, request.maxResponseBytes ?? DEFAULT_RESPONSE_BYTES);
+          return {
+            status,
+            body: parseResponse(text, describeRequest(request)),
+            warnings: parseWarnings(headers['warning']),
+          };
+        });
       } catch (error) {
         throw toCallerError(error, request, attempt);
       } finally {
-        attempt.release();
+        attempt?.release();
       }
     },
 
     async *stream(request) {
-      const attempt = begin(request);
-      const onAbort = (): void => attempt.abort(request.signal?.reason);
+      let attempt: TimedAttempt | undefined;
+      const onAbort = (): void => attempt?.abort(request.signal?.reason);
       try {
-        const { body } = await exchange(request, attempt);
+        const { body } = await authenticate(request, async (credential) => {
+          attempt?.release();
+          attempt = begin(request);
+          return await exchange(request, credential, attempt);
+        });
         // From here on, only the caller's signal ends the stream.
-        attempt.release();
+        attempt?.release();
         if (request.signal?.aborted) onAbort();
         request.signal?.addEventListener('abort', onAbort);
         yield* jsonLines(body, { what: describeRequest(request), readLine: request.readLine, maxLineBytes });
       } catch (error) {
         throw toCallerError(error, request, attempt);
       } finally {
-        attempt.release();
+        attempt?.release();
         request.signal?.removeEventListener('abort', onAbort);
       }
     },
 
-    renew: (renewed) => connections.renew(renewed),
-    close: () => connections.close(),
+    renew(renewed) {
+      latest = renewed;
+      source = renewed.credentials ?? tokens;
+      certificate = undefined;
+      connections.renew(renewed);
+    },
+    close() {
+      closing.abort(new TransportError('the client is closed'));
+      connections.close();
+    },
   };
 }
 
 /**
  * Returns the error for the caller: the API's own error, the reason of the abort, or a TransportError with its cause.
  */
-function toCallerError(error: unknown, request: TransportRequest, { signal }: TimedAttempt): unknown {
+function toCallerError(error: unknown, request: TransportRequest, attempt: TimedAttempt | undefined): unknown {
   if (request.signal?.aborted) return request.signal.reason;
   if (error instanceof ApiError) return error;
-  const cause: unknown = signal.aborted ? signal.reason : error;
+  const cause: unknown = attempt?.signal.aborted ? attempt.signal.reason : error;
   if (cause instanceof TransportError && cause.message.startsWith('Cannot ')) return cause;
   const message = errorMessage(cause);
   return new TransportError(`Cannot ${describeRequest(request)}: ${message}`, { cause });

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { stringify } from 'yaml';
-import { KubeconfigError, inClusterAccess, loadKubeconfig } from '#client/kubeconfig.ts';
+import { inClusterAccess, loadKubeconfig } from '#client/kubeconfig.ts';
+import { KubeconfigError } from '#client/kubeconfig-fields.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
+import type { PluginCall, PluginHost } from '#client/plugin-process.ts';
+import { FakeClock } from '#client/testing/fake-clock.ts';
 
 const PEM = '-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n';
 const DATA = Buffer.from(PEM).toString('base64');
@@ -137,11 +140,11 @@ const refused: Record<string, { config: unknown; context?: string; want: RegExp 
     config: config({ cluster: { 'certificate-authority-data': DATA, 'insecure-skip-tls-verify': true } }),
     want: /expected one of them/,
   },
-  'an exec plugin': {
+  'an exec plugin if no plugins may run': {
     config: config({ user: { exec: { command: 'aws' } } }),
     want: /user "admin" of the kubeconfig: exec is not supported/,
   },
-  'an auth provider': {
+  'an auth provider if no plugins may run': {
     config: config({ user: { 'auth-provider': { name: 'gcp' } } }),
     want: /auth-provider is not supported/,
   },
@@ -164,6 +167,69 @@ for (const [sentence, { config: value, context, want }] of Object.entries(refuse
     assert.throws(() => load(value, context), KubeconfigError);
   });
 }
+
+const EXEC = { apiVersion: 'client.authentication.k8s.io/v1', command: './login', interactiveMode: 'Never' };
+
+/** Loads a kubeconfig whose plugin prints its own path as the token. */
+function loadWithPlugin(user: object, overrides: { server?: string } = {}) {
+  const calls: PluginCall[] = [];
+  const plugins: PluginHost = {
+    hasTerminal: false,
+    clock: new FakeClock(),
+    async run(call) {
+      calls.push(call);
+      const output = { kind: 'ExecCredential', apiVersion: EXEC.apiVersion, status: { token: call.command } };
+      return { kind: 'exited', code: 0, stdout: JSON.stringify(output) };
+    },
+  };
+  const options = { directory: '/home/me/.kube', readFile, plugins, ...overrides };
+  return { access: loadKubeconfig(stringify(config({ user })), options), calls };
+}
+
+test('kubeconfig: runs an exec plugin only when its credential is needed', async () => {
+  const { access, calls } = loadWithPlugin({ exec: EXEC });
+  assert.equal(calls.length, 0);
+  assert.equal((await access.credentials?.current())?.token, '/home/me/.kube/login');
+});
+
+test('kubeconfig: passes another server to the exec plugin', async () => {
+  const exec = { ...EXEC, provideClusterInfo: true };
+  const { access, calls } = loadWithPlugin({ exec }, { server: 'https://other' });
+  await access.credentials?.current();
+  const info = JSON.parse(calls[0]?.env['KUBERNETES_EXEC_INFO'] ?? '');
+  assert.deepEqual([access.server, info.spec.cluster.server], ['https://other', 'https://other']);
+});
+
+test('kubeconfig: prefers a token to an exec plugin', () => {
+  for (const fixed of [{ token: 'a' }, { tokenFile: 'b' }]) {
+    assert.equal(loadWithPlugin({ exec: EXEC, ...fixed }).access.credentials, undefined);
+  }
+});
+
+test('kubeconfig refuses an auth provider beside an exec plugin, and unsupported providers', () => {
+  const provider = { 'auth-provider': { name: 'gcp' } };
+  assert.throws(() => loadWithPlugin({ exec: EXEC, ...provider }), /both exec and auth-provider/);
+  assert.throws(() => loadWithPlugin(provider), /gke-gcloud-auth-plugin/);
+});
+
+test('kubeconfig: errors do not quote secrets of a file that is not YAML', () => {
+  const texts = [
+    'users:\n  - token: "do-not-print\n',
+    'a: do-not-print\n b: x: do-not-print',
+    'do-not-print: [',
+    '%do-not-print',
+  ];
+  for (const text of texts) {
+    assert.throws(
+      () => load(text),
+      (error: Error) => {
+        assert.match(error.message, /^Cannot read the kubeconfig: it is not/);
+        assert.doesNotMatch(`${error.message} ${String(error.cause)}`, /do-not-print/);
+        return true;
+      },
+    );
+  }
+});
 
 const pod: Record<string, string> = {
   '/var/run/secrets/kubernetes.io/serviceaccount/ca.crt': 'CA',

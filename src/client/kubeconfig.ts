@@ -1,10 +1,16 @@
 /**
  * The address of an API server and the credentials for it, from a kubeconfig or from inside a pod. The caller passes a
- * function that reads files. Refuses settings that need another program (exec, auth-provider), change the user
- * (impersonation) or change the connection (proxy).
+ * function that reads files, and a PluginHost if exec plugins may run. Refuses settings that change the user
+ * (impersonation) or the connection (proxy).
  */
 import { isAbsolute, join } from 'node:path';
-import { parse } from 'yaml';
+import { parse, YAMLParseError } from 'yaml';
+import { readAuthProvider } from '#client/auth-provider.ts';
+import type { CredentialSource } from '#client/credential-source.ts';
+import { readExecPlugin, type ClusterSettings } from '#client/exec-plugin.ts';
+import { ExecSource } from '#client/exec-source.ts';
+import { isPresent, KubeconfigError, readString, type KubeconfigFields } from '#client/kubeconfig-fields.ts';
+import type { PluginHost } from '#client/plugin-process.ts';
 import { isRecord } from '#kube/meta.ts';
 
 export interface ClusterAccess {
@@ -19,13 +25,11 @@ export interface ClusterAccess {
   readonly token?: string;
   /** Takes precedence over `token`. Read again regularly, because such tokens are rotated. */
   readonly tokenFile?: string;
+  /** Provides a token or a client certificate. Absent if the kubeconfig has a token; a fixed certificate has precedence. */
+  readonly credentials?: CredentialSource;
   /** The name in the server's certificate, if it is not the host of `server`. */
   readonly serverName?: string;
   readonly insecureSkipTlsVerify: boolean;
-}
-
-export class KubeconfigError extends Error {
-  override name = 'KubeconfigError';
 }
 
 /** Reads a file as text; throws if it cannot. */
@@ -37,25 +41,18 @@ export interface LoadKubeconfigOptions {
   /** The directory of the kubeconfig, for relative file names. */
   readonly directory?: string;
   readonly readFile: ReadFile;
+  /** Overrides the server of the cluster. */
+  readonly server?: string | undefined;
+  /** Runs exec plugins. Without it, exec and auth-provider are refused. */
+  readonly plugins?: PluginHost | undefined;
 }
 
-type Fields = Record<string, unknown>;
-
 const MAX_YAML_ALIASES = 100;
-const REFUSED_USER_FIELDS = [
-  'exec',
-  'auth-provider',
-  'username',
-  'password',
-  'as',
-  'as-uid',
-  'as-groups',
-  'as-user-extra',
-];
+const REFUSED_USER_FIELDS = ['username', 'password', 'as', 'as-uid', 'as-groups', 'as-user-extra'];
 
 export function loadKubeconfig(
   text: string,
-  { context, directory = '.', readFile }: LoadKubeconfigOptions,
+  { context, directory = '.', readFile, server, plugins }: LoadKubeconfigOptions,
 ): ClusterAccess {
   const config = parseConfig(text);
   const contextName = context ?? readString(config, 'current-context', 'the kubeconfig');
@@ -71,9 +68,16 @@ export function loadKubeconfig(
   const cluster = findEntry(config, 'clusters', clusterName, 'cluster');
   const user = userName === undefined || userName === '' ? {} : findEntry(config, 'users', userName, 'user');
   const files = { directory, readFile };
+  const settings = { ...clusterAccess(cluster, `cluster "${clusterName}"`, files), ...(server ? { server } : {}) };
+  const userWhere = `user "${userName}"`;
+  const fixed = userAccess(user, userWhere, files);
+  const source = userCredentials(user, { where: userWhere, directory, settings, clusterFields: cluster, plugins });
+  // A fixed token has precedence, as in client-go.
+  const isUsed = source !== undefined && fixed.token === undefined && fixed.tokenFile === undefined;
   return {
-    ...clusterAccess(cluster, `cluster "${clusterName}"`, files),
-    ...userAccess(user, `user "${userName}"`, files),
+    ...settings,
+    ...fixed,
+    ...(isUsed ? { credentials: source } : {}),
     namespace: readString(chosen, 'namespace', where) ?? 'default',
   };
 }
@@ -108,7 +112,7 @@ interface Files {
   readonly readFile: ReadFile;
 }
 
-function clusterAccess(cluster: Fields, where: string, files: Files): Omit<ClusterAccess, 'namespace'> {
+function clusterAccess(cluster: KubeconfigFields, where: string, files: Files): Omit<ClusterAccess, 'namespace'> {
   if (isPresent(cluster['proxy-url'])) throw unsupportedError(where, 'proxy-url');
   const server = requireValue(readString(cluster, 'server', where), where, 'server');
   if (!URL.canParse(server) || new URL(server).protocol !== 'https:') {
@@ -130,7 +134,7 @@ function clusterAccess(cluster: Fields, where: string, files: Files): Omit<Clust
   };
 }
 
-function userAccess(user: Fields, where: string, files: Files) {
+function userAccess(user: KubeconfigFields, where: string, files: Files) {
   for (const field of REFUSED_USER_FIELDS) if (isPresent(user[field])) throw unsupportedError(where, field);
   const clientCertificate = readPem(user, 'client-certificate', where, files);
   const clientKey = readPem(user, 'client-key', where, files);
@@ -147,8 +151,33 @@ function userAccess(user: Fields, where: string, files: Files) {
   };
 }
 
+interface UserContext {
+  readonly where: string;
+  readonly directory: string;
+  readonly settings: ClusterSettings;
+  readonly clusterFields: KubeconfigFields;
+  readonly plugins: PluginHost | undefined;
+}
+
+/** Returns the source for exec or auth-provider, or undefined if the user has neither. Does not run the plugin. */
+function userCredentials(user: KubeconfigFields, context: UserContext): CredentialSource | undefined {
+  const { where, plugins } = context;
+  const { exec, 'auth-provider': provider } = user;
+  if (isPresent(exec) && isPresent(provider)) {
+    const both = 'it has both exec and auth-provider; expected one of them';
+    throw new KubeconfigError(`Cannot use ${where} of the kubeconfig: ${both}`);
+  }
+  if (isPresent(exec)) {
+    if (plugins === undefined) throw unsupportedError(where, 'exec');
+    return new ExecSource(readExecPlugin(exec, context), plugins);
+  }
+  if (!isPresent(provider)) return undefined;
+  if (plugins === undefined) throw unsupportedError(where, 'auth-provider');
+  return readAuthProvider(provider, where, plugins.clock);
+}
+
 /** Reads `<field>-data` (base64) or the file `<field>`. The data takes precedence, as in client-go. */
-function readPem(fields: Fields, field: string, where: string, files: Files): string | undefined {
+function readPem(fields: KubeconfigFields, field: string, where: string, files: Files): string | undefined {
   const data = readString(fields, `${field}-data`, where);
   const file = readString(fields, field, where);
   if (!data) return file ? read(file, where, files) : undefined;
@@ -170,12 +199,13 @@ function resolvePath(file: string, directory: string): string {
   return isAbsolute(file) ? file : join(directory, file);
 }
 
-function parseConfig(text: string): Fields {
+function parseConfig(text: string): KubeconfigFields {
   let config: unknown;
   try {
-    config = parse(text, { maxAliasCount: MAX_YAML_ALIASES });
-  } catch (cause) {
-    throw new KubeconfigError(`Cannot read the kubeconfig: ${(cause as Error).message}`, { cause });
+    // Warnings quote lines as well.
+    config = parse(text, { maxAliasCount: MAX_YAML_ALIASES, logLevel: 'error' });
+  } catch (error) {
+    throw new KubeconfigError(`Cannot read the kubeconfig: ${yamlProblem(error)}`);
   }
   if (!isRecord(config)) throw new KubeconfigError('Cannot read the kubeconfig: it is not a map of fields');
   if (config['kind'] !== undefined && config['kind'] !== 'Config') {
@@ -186,8 +216,16 @@ function parseConfig(text: string): Fields {
   return config;
 }
 
+/** Returns what is wrong without the text of the parser's error, which quotes lines with secrets. */
+function yamlProblem(error: unknown): string {
+  if (!(error instanceof YAMLParseError)) return 'it is not usable YAML';
+  const [start] = error.linePos ?? [];
+  const place = start === undefined ? '' : ` at line ${start.line}, column ${start.col}`;
+  return `it is not valid YAML${place} (${error.code})`;
+}
+
 /** Returns the entry of `clusters`, `users` or `contexts` with that name. */
-function findEntry(config: Fields, list: string, name: string, what: string): Fields {
+function findEntry(config: KubeconfigFields, list: string, name: string, what: string): KubeconfigFields {
   const entries = (Array.isArray(config[list]) ? config[list] : []).filter(isRecord);
   const entry = entries.find((candidate) => candidate['name'] === name);
   const fields = entry?.[what];
@@ -199,13 +237,6 @@ function findEntry(config: Fields, list: string, name: string, what: string): Fi
   throw new KubeconfigError(`Cannot use the kubeconfig: ${what} "${name}" does not exist; ${expected}`);
 }
 
-function readString(fields: Fields, field: string, where: string): string | undefined {
-  const value = fields[field];
-  if (!isPresent(value)) return undefined;
-  if (typeof value === 'string') return value;
-  throw new KubeconfigError(`Cannot use the kubeconfig: ${field} of ${where} is not a string`);
-}
-
 function requireValue(value: string | undefined, where: string, field: string): string {
   if (value !== undefined && value !== '') return value;
   throw new KubeconfigError(`Cannot use ${where} of the kubeconfig: it has no ${field}`);
@@ -214,8 +245,4 @@ function requireValue(value: string | undefined, where: string, field: string): 
 function unsupportedError(where: string, field: string): KubeconfigError {
   const expected = 'expected a client certificate, a token or a tokenFile';
   return new KubeconfigError(`Cannot use ${where} of the kubeconfig: ${field} is not supported; ${expected}`);
-}
-
-function isPresent(value: unknown): boolean {
-  return value !== undefined && value !== null;
 }

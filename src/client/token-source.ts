@@ -1,4 +1,5 @@
 /** The bearer token: fixed, or read regularly from a file, because such tokens are rotated while a process runs. */
+import type { ClientCredential, CredentialSource } from '#client/credential-source.ts';
 import type { Clock } from '#lib/clock.ts';
 
 export interface TokenSourceOptions {
@@ -10,7 +11,7 @@ export interface TokenSourceOptions {
 
 const REREAD_MS = 60_000;
 
-export class TokenSource {
+export class TokenSource implements CredentialSource {
   readonly #options: TokenSourceOptions;
   #read: { readonly token: string; readonly atMs: number } | undefined;
 
@@ -33,6 +34,10 @@ export class TokenSource {
       if (token !== undefined) return token;
       throw new Error(`Cannot read the token file ${tokenFile}: ${(cause as Error).message}`, { cause });
     }
+  }
+
+  async current(): Promise<ClientCredential> {
+    return { token: await this.token() };
   }
 
   /** Discards a token that the server has refused. The next request reads the file again. */

@@ -5,7 +5,9 @@
 import { X509Certificate } from 'node:crypto';
 import { delay } from '#client/abort.ts';
 import { readKubeconfigFile } from '#client/kubeconfig-file.ts';
-import { KubeconfigError, type ClusterAccess } from '#client/kubeconfig.ts';
+import type { ClusterAccess } from '#client/kubeconfig.ts';
+import { KubeconfigError } from '#client/kubeconfig-fields.ts';
+import type { PluginHost } from '#client/plugin-process.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 
@@ -14,6 +16,8 @@ const RELOAD_MS = 60_000;
 export interface NodeAccessOptions {
   /** Absolute path. */
   readonly file: string;
+  /** Runs exec plugins of the kubeconfig. */
+  readonly plugins?: PluginHost | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -26,7 +30,7 @@ export class NodeAccess {
   /** Throws KubeconfigError if the file cannot be used or its certificate has expired. */
   constructor(options: NodeAccessOptions) {
     this.#options = options;
-    this.#now = readKubeconfigFile(options.file);
+    this.#now = readKubeconfigFile(options.file, options.plugins);
     const end = expiryOf(this.#now);
     if (end !== undefined && end.getTime() <= options.clock.now()) {
       const again = 'run selfsame join --as node again, or start the server that renews it';
@@ -46,9 +50,9 @@ export class NodeAccess {
 
   /** Reads the file again. An unusable file changes nothing and is logged. */
   reload(): void {
-    const { file, log } = this.#options;
+    const { file, plugins, log } = this.#options;
     try {
-      const found = readKubeconfigFile(file);
+      const found = readKubeconfigFile(file, plugins);
       const { clientCertificate, certificateAuthority, server } = this.#now;
       if (found.clientCertificate === clientCertificate && found.certificateAuthority === certificateAuthority) return;
       if (found.server !== server)

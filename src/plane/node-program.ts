@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { NODE_TAINT } from '#api/names.ts';
 import { createHttpTransport } from '#client/http.ts';
+import type { PluginHost } from '#client/plugin-process.ts';
 import type { Client } from '#client/client.ts';
 import { createClient } from '#client/rest-client.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -42,6 +43,8 @@ export interface NodeProgramOptions {
   readonly program: readonly [string, ...string[]];
   /** Set on an existing cluster; otherwise the directory of the node has everything. */
   readonly cluster?: ClusterNodeOptions | undefined;
+  /** Runs exec plugins of the kubeconfig. */
+  readonly plugins?: PluginHost | undefined;
   readonly clock: Clock;
   readonly log: Log;
   /** Aborts the start, which waits for the API without a limit. */
@@ -72,8 +75,8 @@ const GUEST_USER = { uid: 64_055, gid: 64_055 };
 export async function startNodeProgram(options: NodeProgramOptions): Promise<NodeProgram> {
   const { name, nodeDir, sharedDir, guestDir, isRoot, clock, log } = options;
   await ensureNodeDirs(nodeDir, sharedDir);
-  const { cluster } = options;
-  const access = new NodeAccess({ file: cluster?.kubeconfig ?? join(nodeDir, 'kubeconfig'), clock, log });
+  const { cluster, plugins } = options;
+  const access = new NodeAccess({ file: cluster?.kubeconfig ?? join(nodeDir, 'kubeconfig'), plugins, clock, log });
   const { server, certificateAuthority } = access.now();
   const transport = createHttpTransport(access.now(), { userAgent: `selfsame-node/${name}`, clock });
   access.onRenewed((renewed) => transport.renew(renewed));

@@ -12,7 +12,15 @@ import type {
   JoinOptions,
   UninstallOptions,
 } from './config.ts';
-import { EXIT_OK, OperatorError, firstAddress, keepAlive, listenError, stopSignal } from './surroundings.ts';
+import {
+  EXIT_OK,
+  OperatorError,
+  firstAddress,
+  keepAlive,
+  listenError,
+  pluginHost,
+  stopSignal,
+} from './surroundings.ts';
 
 export async function installIntoCluster(
   { kubeconfig, apply, dryRun }: InstallOptions,
@@ -92,7 +100,10 @@ export async function controllers(options: ControllersOptions, env: ProgramEnvir
 
 /** Reads the kubeconfig, or the in-cluster configuration without one. */
 async function clusterAccess(kubeconfig: string | undefined, env: ProgramEnvironment): Promise<ClusterAccess> {
-  if (kubeconfig !== undefined) return (await import('#client/kubeconfig-file.ts')).readKubeconfigFile(kubeconfig);
+  if (kubeconfig !== undefined) {
+    const { readKubeconfigFile } = await import('#client/kubeconfig-file.ts');
+    return readKubeconfigFile(kubeconfig, await pluginHost(env));
+  }
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = env;
   if (!host || !port) throw new OperatorError('--kubeconfig is required outside of a cluster');
   const { inClusterAccess } = await import('#client/kubeconfig.ts');

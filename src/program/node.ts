@@ -4,10 +4,10 @@ import { systemClock } from '#lib/clock.ts';
 import { acquireDataDir } from '#lib/data-dir-lock.ts';
 import { createLog } from '#lib/log.ts';
 import { isWildcard } from '#lib/wildcard-address.ts';
-import type { NodeOptions } from './config.ts';
-import { GUEST_DIR, EXIT_OK, PROGRAM, firstAddress, stopInTime, stopSignal } from './surroundings.ts';
+import type { NodeOptions, ProgramEnvironment } from './config.ts';
+import { GUEST_DIR, EXIT_OK, PROGRAM, firstAddress, pluginHost, stopInTime, stopSignal } from './surroundings.ts';
 
-export async function node(options: NodeOptions): Promise<number> {
+export async function node(options: NodeOptions, env: ProgramEnvironment): Promise<number> {
   const nodeDir = resolve(options.dataDir);
   const sharedDir = resolve(options.sharedDir);
   const stopped = stopSignal();
@@ -22,6 +22,7 @@ export async function node(options: NodeOptions): Promise<number> {
     const program = await startNodeProgram({
       ...{ name, nodeDir, sharedDir, hypervisor, accel },
       cluster: nodeOfCluster(options),
+      plugins: await pluginHost(env),
       guestDir: GUEST_DIR,
       isRoot: process.getuid?.() === 0,
       program: [PROGRAM.file, ...PROGRAM.args],

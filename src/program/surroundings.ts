@@ -1,7 +1,10 @@
 /** Shared by all commands of the program: paths, exit codes, signals and errors for the operator. */
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
+import { isatty } from 'node:tty';
+import type { PluginHost } from '#client/plugin-process.ts';
 import { systemClock } from '#lib/clock.ts';
+import type { ProgramEnvironment } from './parse-flags.ts';
 
 export const EXIT_OK = 0;
 export const EXIT_FAILED = 1;
@@ -46,6 +49,12 @@ export function stopSignal(): Promise<void> {
       });
     }
   });
+}
+
+/** Returns the host of exec plugins, which get the environment and the terminal of this process. */
+export async function pluginHost(env: ProgramEnvironment): Promise<PluginHost> {
+  const { createPluginHost } = await import('#client/plugin-process.ts');
+  return createPluginHost({ env, hasTerminal: isatty(0), clock: systemClock });
 }
 
 /** Keeps the process alive during the work. Timers of the clock do not, and there may be no open connection. */

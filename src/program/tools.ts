@@ -3,9 +3,24 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { systemClock } from '#lib/clock.ts';
 import { createLog } from '#lib/log.ts';
-import type { AuditReaderOptions, BackupCommandOptions, DoctorOptions, HostOptions } from './config.ts';
+import type {
+  AuditReaderOptions,
+  BackupCommandOptions,
+  DoctorOptions,
+  HostOptions,
+  ProgramEnvironment,
+} from './config.ts';
 import type { RestoreBackupOptions, TourCommandOptions, TransitionProgramOptions } from './config.ts';
-import { EXIT_FAILED, GUEST_DIR, EXIT_OK, OperatorError, PROGRAM, keepAlive, stopSignal } from './surroundings.ts';
+import {
+  EXIT_FAILED,
+  GUEST_DIR,
+  EXIT_OK,
+  OperatorError,
+  PROGRAM,
+  keepAlive,
+  pluginHost,
+  stopSignal,
+} from './surroundings.ts';
 
 export async function host({ dataDir, node: name, words }: HostOptions): Promise<number> {
   const { runHost } = await import('#cli/host/run-host.ts');
@@ -25,14 +40,18 @@ export async function audit({ dataDir, words }: AuditReaderOptions): Promise<num
   );
 }
 
-export async function tour({ kubeconfig, dataDir, clear }: TourCommandOptions): Promise<number> {
-  const [{ runClear, runTour, tourErrorText }, { readKubeconfigFile: loadAccess }, { findRunningKubeconfig }] =
-    await Promise.all([
-      import('#cli/tour/run-tour.ts'),
-      import('#client/kubeconfig-file.ts'),
-      import('#cli/tour/running-plane.ts'),
-    ]);
+export async function tour(
+  { kubeconfig, dataDir, clear }: TourCommandOptions,
+  env: ProgramEnvironment,
+): Promise<number> {
+  const [{ runClear, runTour, tourErrorText }, { readKubeconfigFile }, { findRunningKubeconfig }] = await Promise.all([
+    import('#cli/tour/run-tour.ts'),
+    import('#client/kubeconfig-file.ts'),
+    import('#cli/tour/running-plane.ts'),
+  ]);
   const readFile = (path: string) => readFileSync(path, 'utf8');
+  const plugins = await pluginHost(env);
+  const loadAccess = (file: string) => readKubeconfigFile(file, plugins);
   const found = kubeconfig ?? findRunningKubeconfig(resolve(dataDir));
   const access = found === undefined ? undefined : loadAccess(found);
   const parts = { access, readFile, screen: process.stdout, clock: systemClock };

@@ -6,7 +6,8 @@ import { TRANSITION_JOBS, type TransitionJob } from '#api/machine-types/kinds.ts
 import { optionsFromEnv, type TransitionOptions } from '#api/machine-types/options.ts';
 import type { Client } from '#client/client.ts';
 import { createHttpTransport } from '#client/http.ts';
-import { KubeconfigError, type ReadFile } from '#client/kubeconfig.ts';
+import type { ReadFile } from '#client/kubeconfig.ts';
+import { KubeconfigError } from '#client/kubeconfig-fields.ts';
 import { createClient } from '#client/rest-client.ts';
 import { ApiError } from '#kube/api-error.ts';
 import type { Stored } from '#kube/meta.ts';

@@ -148,7 +148,7 @@ export async function startCluster(t: Scope): Promise<Cluster> {
 }
 
 /** Existing clusters do not accept a loopback address. */
-const ADDRESS =
+export const ADDRESS =
   REAL_CLUSTER === undefined
     ? '127.0.0.1'
     : (Object.values(networkInterfaces())

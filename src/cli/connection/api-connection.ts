@@ -7,7 +7,14 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { CommandError } from '#cli/parsing/flags.ts';
+import {
+  CredentialError,
+  replaceRefused,
+  type ClientCredential,
+  type CredentialSource,
+} from '#client/credential-source.ts';
 import type { ClusterAccess, ReadFile } from '#client/kubeconfig.ts';
+import { TokenSource } from '#client/token-source.ts';
 import { errorFromResponse } from '#client/transport.ts';
 import { parseWarnings } from '#client/warnings.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -63,18 +70,12 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
   const { access, userAgent, clock, readFile, impersonate, warn, trace } = options;
   const url = new URL(access.server);
   const host = url.hostname.replace(/^\[|\]$/g, '');
-  const { certificateAuthority: ca, clientCertificate: cert, clientKey: key, insecureSkipTlsVerify } = access;
-  const agent = new Agent({
-    ca,
-    cert,
-    key,
-    // SNI does not allow IP addresses; the certificate is then checked against the address.
-    servername: access.serverName ?? (isIP(host) === 0 ? host : ''),
-    rejectUnauthorized: !insecureSkipTlsVerify,
-    minVersion: 'TLSv1.2',
-    ALPNProtocols: ['http/1.1'],
-  });
-  const token = access.tokenFile === undefined ? access.token : readFile(access.tokenFile).trim();
+  const agents = new CredentialAgents(access, host);
+  const { token, tokenFile } = access;
+  const source: CredentialSource =
+    access.credentials ?? new TokenSource({ token, tokenFile, clock, readFile: async (file) => readFile(file) });
+  const closing = new AbortController();
+  const { signal } = closing;
 
   async function send(
     method: string,
@@ -82,8 +83,30 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
     extra: Record<string, string>,
     body?: string,
   ): Promise<ServerResponse> {
+    try {
+      const credential = await source.current({ signal });
+      const response = await sendAs(credential, method, path, extra, body);
+      if (response.incoming.statusCode !== 401) return response;
+      const other = await replaceRefused(source, credential, { signal });
+      if (other === undefined) return response;
+      response.incoming.resume();
+      return await sendAs(other, method, path, extra, body);
+    } catch (error) {
+      if (error instanceof CredentialError) throw new CommandError(error.message, { cause: error });
+      throw error;
+    }
+  }
+
+  async function sendAs(
+    credential: ClientCredential,
+    method: string,
+    path: string,
+    extra: Record<string, string>,
+    body: string | undefined,
+  ): Promise<ServerResponse> {
+    const agent = agents.agentFor(credential);
     const headers: Record<string, string> = { Accept: 'application/json', 'User-Agent': userAgent, ...extra };
-    if (token !== undefined) headers['Authorization'] = `Bearer ${token}`;
+    if (credential.token !== undefined) headers['Authorization'] = `Bearer ${credential.token}`;
     if (impersonate !== undefined) headers['Impersonate-User'] = impersonate;
     if (body !== undefined) {
       headers['Content-Type'] ??= 'application/json';
@@ -160,8 +183,48 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
       throw new CommandError(`Cannot open ${path}: ${error}`);
     },
 
-    close: () => agent.destroy(),
+    close() {
+      closing.abort(new CommandError('the connection is closed'));
+      agents.close();
+    },
   };
+}
+
+/** The connections of each client certificate. Those of an earlier certificate stay open until they end. */
+class CredentialAgents {
+  readonly #access: ClusterAccess;
+  readonly #host: string;
+  readonly #agents = new Map<string | undefined, Agent>();
+
+  constructor(access: ClusterAccess, host: string) {
+    this.#access = access;
+    this.#host = host;
+  }
+
+  agentFor(credential: ClientCredential): Agent {
+    const { certificateAuthority: ca, serverName, insecureSkipTlsVerify } = this.#access;
+    const { clientCertificate: cert, clientKey: key } =
+      this.#access.clientCertificate === undefined ? credential : this.#access;
+    let agent = this.#agents.get(cert);
+    if (agent === undefined) {
+      agent = new Agent({
+        ca,
+        cert,
+        key,
+        // SNI does not allow IP addresses; the certificate is then checked against the address.
+        servername: serverName ?? (isIP(this.#host) === 0 ? this.#host : ''),
+        rejectUnauthorized: !insecureSkipTlsVerify,
+        minVersion: 'TLSv1.2',
+        ALPNProtocols: ['http/1.1'],
+      });
+      this.#agents.set(cert, agent);
+    }
+    return agent;
+  }
+
+  close(): void {
+    for (const agent of this.#agents.values()) agent.destroy();
+  }
 }
 
 type Upgraded = { readonly connection: Duplex; readonly head: Buffer };

@@ -1,13 +1,9 @@
 /** Finds API server and credentials: flags, KUBECONFIG, ~/.kube/config or the service account of the pod, in this order. */
 import { dirname, join } from 'node:path';
 import { CommandError, textFlag } from '#cli/parsing/flags.ts';
-import {
-  inClusterAccess,
-  KubeconfigError,
-  loadKubeconfig,
-  type ClusterAccess,
-  type ReadFile,
-} from '#client/kubeconfig.ts';
+import { inClusterAccess, loadKubeconfig, type ClusterAccess, type ReadFile } from '#client/kubeconfig.ts';
+import { KubeconfigError } from '#client/kubeconfig-fields.ts';
+import type { PluginHost } from '#client/plugin-process.ts';
 
 export const accessFlags = {
   kubeconfig: textFlag(
@@ -48,6 +44,8 @@ export interface AccessSources {
   readonly env: CliEnvironment;
   readonly home: string;
   readonly readFile: ReadFile;
+  /** Runs exec plugins of the kubeconfig. */
+  readonly plugins?: PluginHost | undefined;
 }
 
 /** Throws CommandError. */
@@ -66,8 +64,11 @@ export function findAccess(choice: AccessOptions, sources: AccessSources): Clust
 }
 
 /** Reads the first usable file of KUBECONFIG. Skips missing files. */
-function loadFromFiles(choice: AccessOptions, { env, home, readFile }: AccessSources): ClusterAccess | undefined {
-  const { kubeconfig, context } = choice;
+function loadFromFiles(
+  choice: AccessOptions,
+  { env, home, readFile, plugins }: AccessSources,
+): ClusterAccess | undefined {
+  const { kubeconfig, context, server } = choice;
   const listed = (env['KUBECONFIG'] ?? '').split(':').filter((path) => path !== '');
   const paths = kubeconfig !== undefined ? [kubeconfig] : listed.length > 0 ? listed : [join(home, '.kube', 'config')];
   let firstError: Error | undefined;
@@ -78,6 +79,8 @@ function loadFromFiles(choice: AccessOptions, { env, home, readFile }: AccessSou
       return loadKubeconfig(text, {
         directory: dirname(path),
         readFile,
+        server,
+        plugins,
         ...(context === undefined ? {} : { context }),
       });
     } catch (error) {
