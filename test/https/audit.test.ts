@@ -1,7 +1,7 @@
 /** The audit log of the real program: users and source addresses, failed authentication, and the log after a kill. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { sendHttp1Request, sendHttp2Request, openHttp2Session, withoutCredentials } from '#test/support/raw-https.ts';
@@ -84,9 +84,9 @@ test('a restarted server continues its log after a kill, and selfsame audit read
       body: aConfigMap(name),
     };
     assert.equal((await sendHttp1Request(server.access(), request)).status, 201);
-    // Batches are written ten times a second.
+    // Batches are written ten times a second; the first one creates the file.
     const file = join(dataDir, 'audit/audit.log');
-    while (!readFileSync(file, 'utf8').includes(`"name":"${name}"`))
+    while (!existsSync(file) || !readFileSync(file, 'utf8').includes(`"name":"${name}"`))
       await sendHttp1Request(server.access(), { path: '/livez' });
     await server.kill('SIGKILL');
   }
