@@ -19,7 +19,7 @@ const LAST_LINES = 20;
 
 /** The argument is the command that starts selfsame. Rejects with the last output if the plane does not start. */
 export async function startOwnPlane([file, ...args]: readonly [string, ...string[]]): Promise<OwnPlane> {
-  const dir = await makeOwnedDir(tmpdir(), DIR_PREFIX);
+  const dir = await makeTourDir();
   // Overrides flags that may be set in the environment.
   const where = ['--data-dir', dir, '--host', '127.0.0.1', '--port', '0', '--nodes', '2'];
   // In its own process group: Ctrl-C must not stop the plane, which the tour needs for the cleanup.
@@ -50,6 +50,9 @@ export async function startOwnPlane([file, ...args]: readonly [string, ...string
   }
   return { kubeconfigPath: join(dir, 'kubeconfig'), stop };
 }
+
+/** Creates a temporary directory that later tours and `selfsame doctor` find if this process is killed. */
+export const makeTourDir = (): Promise<string> => makeOwnedDir(tmpdir(), DIR_PREFIX);
 
 /** Reports whether the name of a directory is that of a tour's data directory. */
 export const isTourDir = (dir: string): boolean => ownerOf(basename(dir), DIR_PREFIX) !== undefined;

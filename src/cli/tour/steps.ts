@@ -1,6 +1,5 @@
 /** The steps of the tour: what each does, what it may change, and what must be refused. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PROTECTION_LABEL } from '#api/protection/delete-protection.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
@@ -20,6 +19,7 @@ import { changesOfImport, changesOfTour, readHistory } from '#cli/tour/history.t
 import { captureRefusal, waitFor, type TourApi } from '#cli/tour/tour-api.ts';
 import { TourError } from '#cli/tour/tour-error.ts';
 import type { TourMachines } from '#cli/tour/machine-types.ts';
+import { makeTourDir } from '#cli/tour/own-plane.ts';
 import { runVirtctlCommand } from '#cli/tour/tour-command.ts';
 import {
   tourClaim,
@@ -238,7 +238,8 @@ const transitionWords = ({ first, other }: TourMachines) => [
 
 /** Exports the stopped VM with its disks and its state, deletes all of it, and imports it again. */
 async function moveThroughOva(api: TourApi): Promise<void> {
-  const dir = await mkdtemp(join(tmpdir(), 'selfsame-tour-ova-'));
+  // The file contains the TPM state, so a killed tour must not leave it behind.
+  const dir = await makeTourDir();
   try {
     const file = join(dir, `${VM_NAME}.ova`);
     await api.patch(VIRTUAL_MACHINES, VM_NAME, { metadata: { labels: { [PROTECTION_LABEL]: null } } });

@@ -1,25 +1,21 @@
-/** Runs virtctl commands for the tour: in its namespace, over its connection, with the output as text. */
+/** Runs virtctl commands for the tour: in its namespace, over its connection, without output. */
 import { PassThrough } from 'node:stream';
 import type { Command, CommandContext } from '#cli/parsing/command.ts';
 import { parseArgs } from '#cli/parsing/flags.ts';
 import type { TourApi } from '#cli/tour/tour-api.ts';
 
-/** Runs a command with these words, as a user would type them, and returns the lines that it printed to stdout. */
-export async function runVirtctlCommand(api: TourApi, command: Command, words: readonly string[]): Promise<string[]> {
+/** Runs a command with these words, as a user would type them. Rejects with the error that virtctl would show. */
+export async function runVirtctlCommand(api: TourApi, command: Command, words: readonly string[]): Promise<void> {
   const { connection, namespace, clock } = api;
   const { flags, args } = parseArgs(command.flags, words);
-  const stdout = new PassThrough();
-  const stderr = new PassThrough();
-  stderr.resume();
-  const chunks: Buffer[] = [];
-  stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
+  const discarded = new PassThrough().resume();
   const context: CommandContext<unknown> = {
     args,
     flags,
     connect: async () => ({ ...connection, namespace }),
     namespace,
-    print: (line) => void stdout.write(`${line}\n`),
-    terminal: { stdin: new PassThrough(), stdout, stderr },
+    print: () => {},
+    terminal: { stdin: new PassThrough(), stdout: discarded, stderr: discarded },
     clock,
     programs: { self: [], platform: process.platform, find: async () => undefined, run: async () => 1 },
     accessArguments: [],
@@ -27,8 +23,4 @@ export async function runVirtctlCommand(api: TourApi, command: Command, words: r
     untilInterrupted: () => new Promise(() => {}),
   };
   await command.run(context as CommandContext<never>);
-  return Buffer.concat(chunks)
-    .toString('utf8')
-    .split('\n')
-    .filter((line) => line !== '');
 }

@@ -93,7 +93,7 @@ export class HttpsListener {
       maxSessionMemory: 256,
       settings: { maxConcurrentStreams: 2000, initialWindowSize: 1024 * 1024, maxHeaderListSize: MAX_HEADER_BYTES },
     });
-    // node:http2 leaves this limit of its HTTP/1.1 connections unset.
+    // Node's default of 5 seconds would make clients connect anew for almost every command. Options do not include it.
     Object.assign(server, { keepAliveTimeout: KEEP_ALIVE_MS });
     const listener = new HttpsListener(server);
     listener.#accept(options);
