@@ -12,7 +12,7 @@ export const NODE = 'usr/local/bin/node';
 /** An unprivileged user that owns nothing in the image. */
 export const USER = 65_532;
 
-const TEST_FILE = /\.(?:test|fixture)\.ts$/;
+const TEST_FILE = /\.test\.ts$/;
 const TEST_DIRS = new Set(['testing']);
 /** Files of packages that are not needed at run time: types, source maps and documents. Licenses are included. */
 const UNNEEDED_FILE = /\.(?:map|md|ts|mts|cts|html|ico)$/;

@@ -12,7 +12,7 @@
  * No expression can block the process. Compilation is bounded by the length of the source (parse/limits.ts) and by the
  * budget of the check (check/check-budget.ts); evaluation is bounded by cost units (budget.ts): each step charges
  * before it works, and a million units take less than 50 ms of CPU time, whatever they are spent on. A new function
- * must charge for all work that grows with its arguments; add a case to hostile.fixture.ts.
+ * must charge for all work that grows with its arguments; add a case to testing/hostile.ts.
  */
 import type { Expr } from '#cel/ast.ts';
 import type { Budget } from '#cel/budget.ts';

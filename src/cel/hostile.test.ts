@@ -9,7 +9,7 @@ import { Budget, CostLimitError } from '#cel/budget.ts';
 import { compile } from '#cel/compile.ts';
 import { withVariables } from '#cel/environment.ts';
 import { adaptJson } from '#cel/evaluate/adapt-json.ts';
-import { hostileExpressions, hostileSpecs } from '#cel/hostile.fixture.ts';
+import { hostileExpressions, hostileSpecs } from '#cel/testing/hostile.ts';
 import { kubernetesEnvironment } from '#cel/kubernetes-environment.ts';
 import { BOOL, DYN } from '#cel/type.ts';
 

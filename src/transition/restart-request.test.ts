@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { aVm, aVmi } from '#api/machine-types/transition.fixture.ts';
+import { aVm, aVmi } from '#api/machine-types/testing/sample-transition.ts';
 import { buildRestartPatch } from '#transition/restart-request.ts';
 
 const AS_SEEN = [

@@ -1,6 +1,6 @@
 /** Attempts to get around delete protection through the VM itself. */
 import assert from 'node:assert/strict';
-import { body, int, text } from '#engine/protobuf/wire-writer.fixture.ts';
+import { body, int, text } from '#engine/protobuf/testing/wire-writer.ts';
 import {
   STRATEGIC,
   A_WHILE_MS,

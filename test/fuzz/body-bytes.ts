@@ -1,6 +1,6 @@
 /** Values as bytes in JSON, YAML and protobuf: mostly well-formed, sometimes with what parsers handle wrongly. */
 import { stringify } from 'yaml';
-import { kubectlBodies } from '#engine/protobuf/kubectl-bodies.fixture.ts';
+import { kubectlBodies } from '#engine/protobuf/testing/kubectl-bodies.ts';
 import type { SeededRandom } from '#test/support/seeded-random.ts';
 
 export function jsonBytes(value: unknown, random: SeededRandom): Buffer {

@@ -8,7 +8,7 @@ import { Budget, CostLimitError } from '#cel/budget.ts';
 import { compile } from '#cel/compile.ts';
 import { withVariables } from '#cel/environment.ts';
 import { adaptJson } from '#cel/evaluate/adapt-json.ts';
-import { hostileExpressions, hostileSources, hostileSpecs } from '#cel/hostile.fixture.ts';
+import { hostileExpressions, hostileSources, hostileSpecs } from '#cel/testing/hostile.ts';
 import { kubernetesEnvironment } from '#cel/kubernetes-environment.ts';
 import { MAX_SOURCE_LENGTH } from '#cel/parse/limits.ts';
 import { DYN } from '#cel/type.ts';

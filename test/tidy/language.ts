@@ -89,7 +89,7 @@ const EXPORT = /^export (?:declare )?(?:abstract )?(?:async )?(?:function\*?|con
 export function repeatedExports(files: readonly SourceFile[]): Map<string, string[]> {
   const modules = new Map<string, string[]>();
   for (const { path, text } of files) {
-    if (!path.startsWith('src/') || !isTypeScript(path) || isTest(path) || path.endsWith('.fixture.ts')) continue;
+    if (!path.startsWith('src/') || !isTypeScript(path) || isTest(path)) continue;
     for (const [, name = ''] of scanSource(text).code.matchAll(EXPORT)) {
       modules.set(name, [...(modules.get(name) ?? []), path]);
     }

@@ -23,7 +23,7 @@ const MAX_LINES = 600;
 const isTypeScript = (path: string) => path.endsWith('.ts');
 const isInSource = (path: string) => path.startsWith('src/') && isTypeScript(path);
 /** Reports whether the file is a test or used only by tests: fakes, builders, conformance suites. */
-export const isTest = (path: string) => /(?:\.test|\/conformance)\.ts$|^test\/|\/testing\//.test(path);
+export const isTest = (path: string) => /\.test\.ts$|^test\/|\/testing\//.test(path);
 
 export const fileSize: Rule = ({ path, text }) => {
   if (!isTypeScript(path)) return [];

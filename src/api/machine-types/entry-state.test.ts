@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findOldInstance, compareSpec, decideEntryState } from '#api/machine-types/entry-state.ts';
 import type { EntryNote, PlanEntry } from '#api/machine-types/plan.ts';
-import { aVm, aVmi, type VmiOverrides, type VmOverrides } from '#api/machine-types/transition.fixture.ts';
+import { aVm, aVmi, type VmiOverrides, type VmOverrides } from '#api/machine-types/testing/sample-transition.ts';
 
 const OLD = 'pc-q35-rhel8.2.0';
 const NEW = 'pc-q35-rhel9.2.0';

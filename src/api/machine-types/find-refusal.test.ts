@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { aVm, aVmi, DELETED, type VmiOverrides, type VmOverrides } from '#api/machine-types/transition.fixture.ts';
+import {
+  aVm,
+  aVmi,
+  DELETED,
+  type VmiOverrides,
+  type VmOverrides,
+} from '#api/machine-types/testing/sample-transition.ts';
 import { findRestartRefusal, findPatchRefusal } from '#api/machine-types/find-refusal.ts';
 
 interface Case {

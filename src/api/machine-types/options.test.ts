@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { optionsFromEnv, optionsToEnv, parseOptions, type TransitionOptions } from '#api/machine-types/options.ts';
-import { options } from '#api/machine-types/transition.fixture.ts';
+import { options } from '#api/machine-types/testing/sample-transition.ts';
 
 const ALL: TransitionOptions = {
   glob: '*rhel-8.*',

@@ -11,7 +11,7 @@ import {
   type EntryNote,
   type PlanEntry,
 } from '#api/machine-types/plan.ts';
-import { JOB } from '#api/machine-types/transition.fixture.ts';
+import { JOB } from '#api/machine-types/testing/sample-transition.ts';
 
 const LIMIT_BYTES = 256 * 1024;
 

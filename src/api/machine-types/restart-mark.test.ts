@@ -6,7 +6,7 @@ import {
   buildRestartMark,
   restartMarkOf,
 } from '#api/machine-types/restart-mark.ts';
-import { aVm, aVmi, type VmiOverrides, type VmOverrides } from '#api/machine-types/transition.fixture.ts';
+import { aVm, aVmi, type VmiOverrides, type VmOverrides } from '#api/machine-types/testing/sample-transition.ts';
 
 const OLD = 'pc-q35-rhel8.2.0';
 const NEW = 'pc-q35-rhel9.2.0';

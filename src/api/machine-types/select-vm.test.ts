@@ -2,7 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { selectVm, type SelectContext, type VmSelection } from '#api/machine-types/select-vm.ts';
 import type { TransitionOptions } from '#api/machine-types/options.ts';
-import { aVm, aVmi, options, type VmiOverrides, type VmOverrides } from '#api/machine-types/transition.fixture.ts';
+import {
+  aVm,
+  aVmi,
+  options,
+  type VmiOverrides,
+  type VmOverrides,
+} from '#api/machine-types/testing/sample-transition.ts';
 
 const OLD = 'pc-q35-rhel8.2.0';
 const NEW = 'pc-q35-rhel9.2.0';

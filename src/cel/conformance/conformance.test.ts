@@ -11,8 +11,8 @@ import type { SerializedIncrementalTestSuite } from '@bufbuild/cel-spec/testdata
 import { Budget } from '#cel/budget.ts';
 import { compile } from '#cel/compile.ts';
 import type { Activation } from '#cel/compile.ts';
-import { findExclusionReason, readSpecValue } from '#cel/conformance/spec-case.ts';
-import type { SpecCase } from '#cel/conformance/spec-case.ts';
+import { findExclusionReason, readSpecValue } from '#cel/conformance/testing/spec-case.ts';
+import type { SpecCase } from '#cel/conformance/testing/spec-case.ts';
 import { createEnvironment } from '#cel/environment.ts';
 import { areEqual } from '#cel/evaluate/equal.ts';
 import { plan } from '#cel/evaluate/plan.ts';

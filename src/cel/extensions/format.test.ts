@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Budget, CostLimitError } from '#cel/budget.ts';
-import type { CallCase } from '#cel/extensions/call.fixture.ts';
-import { call, fault, list, map, testCalls, uint } from '#cel/extensions/call.fixture.ts';
+import type { CallCase } from '#cel/extensions/testing/call.ts';
+import { call, fault, list, map, testCalls, uint } from '#cel/extensions/testing/call.ts';
 import { plainFormatLibrary, stringsLibrary } from '#cel/extensions/strings.ts';
 import { STRING } from '#cel/type.ts';
 import { CelDuration, CelOptional, CelTimestamp, CelTypeValue } from '#cel/value.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fault, callForValue, map, plain, testCalls, uint } from '#cel/extensions/call.fixture.ts';
+import { fault, callForValue, map, plain, testCalls, uint } from '#cel/extensions/testing/call.ts';
 import { insertOverloads } from '#cel/extensions/map-insert.ts';
 import type { Library } from '#cel/library.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Budget, CostLimitError } from '#cel/budget.ts';
-import { call, fault, plain } from '#cel/extensions/call.fixture.ts';
+import { call, fault, plain } from '#cel/extensions/testing/call.ts';
 import type { AccessCheck, AccessDecision } from '#cel/kubernetes/authorizer.ts';
 import { authorizerLibrary, authorizerValue, resourceCheckValue } from '#cel/kubernetes/authorizer.ts';
 import { CelFault } from '#cel/value.ts';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { Budget } from '#cel/budget.ts';
 import { compile } from '#cel/compile.ts';
 import { createEnvironment } from '#cel/environment.ts';
-import { fault, plain } from '#cel/extensions/call.fixture.ts';
+import { fault, plain } from '#cel/extensions/testing/call.ts';
 import { AUTHORIZER, authorizerValue } from '#cel/kubernetes/authorizer.ts';
 import type { AccessCheck } from '#cel/kubernetes/authorizer.ts';
 import { kubernetesLibraries, newerLibraries } from '#cel/kubernetes/libraries.ts';

@@ -1,5 +1,5 @@
 import { Budget } from '#cel/budget.ts';
-import { fault, callForValue, plain, testCalls } from '#cel/extensions/call.fixture.ts';
+import { fault, callForValue, plain, testCalls } from '#cel/extensions/testing/call.ts';
 import { cidrLibrary } from '#cel/kubernetes/cidr.ts';
 import { ipLibrary } from '#cel/kubernetes/ip.ts';
 import assert from 'node:assert/strict';

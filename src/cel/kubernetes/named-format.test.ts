@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { callForValue, none, plain, testCalls } from '#cel/extensions/call.fixture.ts';
+import { callForValue, none, plain, testCalls } from '#cel/extensions/testing/call.ts';
 import { CelNamedFormat, namedFormatLibrary } from '#cel/kubernetes/named-format.ts';
 
 const good: Record<string, string[]> = {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { call, fault, callForValue, plain, testCalls } from '#cel/extensions/call.fixture.ts';
+import { call, fault, callForValue, plain, testCalls } from '#cel/extensions/testing/call.ts';
 import { CelQuantity, quantityLibrary } from '#cel/kubernetes/quantity.ts';
 
 function quantity(text: string): CelQuantity {

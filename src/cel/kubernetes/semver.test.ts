@@ -1,7 +1,7 @@
 import { Budget } from '#cel/budget.ts';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fault, callForValue, testCalls } from '#cel/extensions/call.fixture.ts';
+import { fault, callForValue, testCalls } from '#cel/extensions/testing/call.ts';
 import { CelSemver, semverLibrary } from '#cel/kubernetes/semver.ts';
 
 const budget = () => new Budget(1000);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { predictRecord } from '#api/identity/predict-record.ts';
-import { aVm, aVmi, options } from '#api/machine-types/transition.fixture.ts';
+import { aVm, aVmi, options } from '#api/machine-types/testing/sample-transition.ts';
 import { previewVm, previewText, type PreviewCandidate, type PreviewContext } from '#cli/machine-types/plan-preview.ts';
 
 const configuration = configurationOf({ spec: { configuration: { machineType: 'pc-q35-7.2' } } });

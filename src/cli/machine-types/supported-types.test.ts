@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { aVm, aVmi } from '#api/machine-types/transition.fixture.ts';
+import { aVm, aVmi } from '#api/machine-types/testing/sample-transition.ts';
 import { offeredTypes, supportedText, supportedTypes, usedType } from '#cli/machine-types/supported-types.ts';
 
 type ReportedType = { name: string; alias?: string; deprecated?: boolean };

@@ -26,7 +26,7 @@ import {
   TARGET_CLAIM,
   TARGET_POD,
   ANNOUNCED,
-} from '#controllers/migration/migration-world.fixture.ts';
+} from '#controllers/migration/testing/migration-world.ts';
 import type { MigrationWorld } from '#controllers/migration/migration-world.ts';
 import {
   DELETED,

@@ -14,7 +14,7 @@ import {
   TARGET_CLAIM,
   anAnnouncedWorld,
   ANNOUNCED,
-} from '#controllers/migration/migration-world.fixture.ts';
+} from '#controllers/migration/testing/migration-world.ts';
 import {
   DELETED,
   committed,

@@ -12,7 +12,7 @@ import {
   SOURCE,
   TARGET,
   ANNOUNCED,
-} from '#controllers/migration/migration-world.fixture.ts';
+} from '#controllers/migration/testing/migration-world.ts';
 import type { StoredMigration } from '#controllers/migration/migration-world.ts';
 
 const EVACUATING: VmiStatus = { evacuationNodeName: SOURCE };

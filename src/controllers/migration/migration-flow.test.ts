@@ -17,7 +17,7 @@ import {
   SOURCE_CLAIM,
   TARGET,
   VM_UID,
-} from '#controllers/migration/migration-world.fixture.ts';
+} from '#controllers/migration/testing/migration-world.ts';
 import { launcherPodName } from '#controllers/vmi/launcher-pod.ts';
 import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS } from '#kube/core-kinds.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';

@@ -12,7 +12,7 @@ import {
   aWorld,
   VM_UID,
   VMI_UID,
-} from '#controllers/migration/migration-world.fixture.ts';
+} from '#controllers/migration/testing/migration-world.ts';
 import { buildTargetClaim, isTargetClaimOf, targetClaimName } from '#controllers/migration/target-claim.ts';
 import type { AccessMode, PersistentVolumeClaim, VolumeMode } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';

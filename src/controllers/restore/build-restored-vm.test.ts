@@ -14,7 +14,7 @@ import {
   OTHER_UUID,
   UUID,
   type VmOverrides,
-} from '#controllers/restore/restore-world.fixture.ts';
+} from '#controllers/restore/testing/restore-world.ts';
 
 const LEGACY = legacyUuid('db');
 const WITHOUT_UUID: ContentOverrides = { vm: { firmware: {} }, identity: 'none' };

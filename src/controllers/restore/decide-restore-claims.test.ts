@@ -18,7 +18,7 @@ import {
   MARK,
   RESTORES,
   type RestoreOverrides,
-} from '#controllers/restore/restore-world.fixture.ts';
+} from '#controllers/restore/testing/restore-world.ts';
 import {
   HELD_STATUS,
   DELETED,

@@ -19,7 +19,7 @@ import {
   NOW_MS,
   OTHER_UUID,
   RESTORES,
-} from '#controllers/restore/restore-world.fixture.ts';
+} from '#controllers/restore/testing/restore-world.ts';
 import {
   type Status,
   describePlan,

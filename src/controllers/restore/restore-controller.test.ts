@@ -11,7 +11,7 @@ import { FakeApi } from '#client/testing/fake-api.ts';
 import { FakeClock, settle } from '#client/testing/fake-clock.ts';
 import { FakeLink } from '#client/testing/fake-link.ts';
 import { restoreController } from '#controllers/restore/restore-controller.ts';
-import { aContent, aRestore, aSnapshot, aVolumeSnapshot } from '#controllers/restore/restore-world.fixture.ts';
+import { aContent, aRestore, aSnapshot, aVolumeSnapshot } from '#controllers/restore/testing/restore-world.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES } from '#kube/core-kinds.ts';
 import type { KubeObject } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOTS } from '#kube/volume-snapshot-kinds.ts';

@@ -24,7 +24,7 @@ import {
   IDENTITY,
   OTHER_UUID,
   UUID,
-} from '#controllers/restore/restore-world.fixture.ts';
+} from '#controllers/restore/testing/restore-world.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOTS } from '#kube/volume-snapshot-kinds.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { IdentityStatus, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { restoreRecordAfterVm } from '#controllers/restore/restored-identity.ts';
-import { aContent, aRecord, aVm, aWorld } from '#controllers/restore/restore-world.fixture.ts';
+import { aContent, aRecord, aVm, aWorld } from '#controllers/restore/testing/restore-world.ts';
 import type { Stored } from '#kube/meta.ts';
 
 const disk = { id: 'disk-root', type: 'disk', device: 'disk', address: { type: 'pci', slot: '0x02' } };

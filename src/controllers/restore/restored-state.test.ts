@@ -21,7 +21,7 @@ import {
   aVm,
   aVolumeSnapshot,
   UUID,
-} from '#controllers/restore/restore-world.fixture.ts';
+} from '#controllers/restore/testing/restore-world.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { KubeObject, ObjectMeta, Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOTS } from '#kube/volume-snapshot-kinds.ts';

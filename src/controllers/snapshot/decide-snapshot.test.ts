@@ -10,7 +10,7 @@ import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { buildVmSnapshotContent } from '#controllers/snapshot/build-content.ts';
 import { decideSnapshot } from '#controllers/snapshot/decide-snapshot.ts';
-import { SnapshotPlane } from '#controllers/snapshot/snapshot-plane.fixture.ts';
+import { SnapshotPlane } from '#controllers/snapshot/testing/snapshot-plane.ts';
 import {
   aClaim,
   aClass,
@@ -23,7 +23,7 @@ import {
   CREATED_MS,
   DELETED,
   ROOT,
-} from '#controllers/snapshot/snapshot-world.fixture.ts';
+} from '#controllers/snapshot/testing/snapshot-world.ts';
 import type { HeldVm, SnapshotWorld } from '#controllers/snapshot/snapshot-world.ts';
 import { findCondition } from '#kube/conditions.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from '#kube/core-kinds.ts';

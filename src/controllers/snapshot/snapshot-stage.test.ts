@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { MigrationState } from '#api/migration/migration-state.ts';
 import { stageOf } from '#controllers/snapshot/snapshot-stage.ts';
-import { aRecord, aSnapshot, aVm, aVmi, CREATED_MS } from '#controllers/snapshot/snapshot-world.fixture.ts';
+import { aRecord, aSnapshot, aVm, aVmi, CREATED_MS } from '#controllers/snapshot/testing/snapshot-world.ts';
 
 const MOVING: MigrationState = { migrationUid: 'm' };
 const cases: Record<string, { state: MigrationState | undefined; want: string }> = {

@@ -17,7 +17,7 @@ import {
   DELETED,
   ROOT,
   SEED,
-} from '#controllers/snapshot/snapshot-world.fixture.ts';
+} from '#controllers/snapshot/testing/snapshot-world.ts';
 import type { HeldVm, StateClaim, SourceVolume } from '#controllers/snapshot/snapshot-world.ts';
 import { isStateBackup } from '#controllers/snapshot/state-backup.ts';
 import type { Stored } from '#kube/meta.ts';

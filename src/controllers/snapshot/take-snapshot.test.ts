@@ -11,7 +11,7 @@ import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
-import { CrashError, SnapshotPlane } from '#controllers/snapshot/snapshot-plane.fixture.ts';
+import { CrashError, SnapshotPlane } from '#controllers/snapshot/testing/snapshot-plane.ts';
 import {
   aClaim,
   aClass,
@@ -25,7 +25,7 @@ import {
   ROOT,
   SEED,
   UUID,
-} from '#controllers/snapshot/snapshot-world.fixture.ts';
+} from '#controllers/snapshot/testing/snapshot-world.ts';
 import { findCondition } from '#kube/conditions.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from '#kube/core-kinds.ts';
 import type { ResourceType, Stored } from '#kube/meta.ts';

@@ -13,7 +13,7 @@ import {
   GIB,
   NOW,
   SHARED,
-} from '#controllers/storage/storage.fixture.ts';
+} from '#controllers/storage/testing/sample-storage.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { ObjectMeta } from '#kube/meta.ts';
 import type { VolumeSnapshot, VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';

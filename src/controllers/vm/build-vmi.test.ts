@@ -6,7 +6,7 @@ import { deriveMac } from '#api/identity/derived-mac.ts';
 import { resolveIdentity } from '#controllers/vm/identity.ts';
 import { legacyUuid } from '#api/identity/legacy-uuid.ts';
 import { observedGeneration, requiresRestart } from '#controllers/vm/restart-required.ts';
-import { aRecord, aVm, aVmi, aWorld, CONFIGURATION, DELETED, UUID } from '#controllers/vm/vm-world.fixture.ts';
+import { aRecord, aVm, aVmi, aWorld, CONFIGURATION, DELETED, UUID } from '#controllers/vm/testing/vm-world.ts';
 
 function build(vm: ReturnType<typeof aVm>, options?: { paused?: boolean }) {
   return buildVmi(vm, resolveIdentity(vm, undefined), CONFIGURATION, options);

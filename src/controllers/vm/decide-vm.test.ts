@@ -5,7 +5,7 @@ import { IMPORTED_DEVICES_ANNOTATION, VM_FINALIZER, VMI_FINALIZER } from '#api/n
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { concludeVm, decideVm } from '#controllers/vm/decide-vm.ts';
-import { aRecord, aVm, aVmi, aWorld, DELETED, NOW_MS } from '#controllers/vm/vm-world.fixture.ts';
+import { aRecord, aVm, aVmi, aWorld, DELETED, NOW_MS } from '#controllers/vm/testing/vm-world.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { conflict } from '#kube/api-error.ts';
 import { findCondition } from '#kube/conditions.ts';

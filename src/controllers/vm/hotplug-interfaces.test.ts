@@ -12,7 +12,7 @@ import {
   type Case,
   testHotplug,
 } from '#controllers/vm/testing/hotplug-scene.ts';
-import { aRecord, aVm } from '#controllers/vm/vm-world.fixture.ts';
+import { aRecord, aVm } from '#controllers/vm/testing/vm-world.ts';
 
 const cases: Record<string, Case> = {
   'a new interface of the template is plugged in, with its network': {

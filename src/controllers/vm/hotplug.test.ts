@@ -15,7 +15,7 @@ import {
   root,
   ROOT,
 } from '#controllers/vm/testing/hotplug-scene.ts';
-import { aVm, aVmi, DELETED } from '#controllers/vm/vm-world.fixture.ts';
+import { aVm, aVmi, DELETED } from '#controllers/vm/testing/vm-world.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { applyJsonPatch } from '#kube/patches/json-patch.ts';
 

@@ -5,7 +5,7 @@ import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { IdentitySpec } from '#api/virtual-machine-identity/kind.ts';
 import { resolveIdentity, recordIdentity } from '#controllers/vm/identity.ts';
 import { legacyUuid } from '#api/identity/legacy-uuid.ts';
-import { aRecord, aVm, aVmi, aWorld, DELETED, UUID } from '#controllers/vm/vm-world.fixture.ts';
+import { aRecord, aVm, aVmi, aWorld, DELETED, UUID } from '#controllers/vm/testing/vm-world.ts';
 
 test('the legacy uuid is the same as in KubeVirt', () => {
   const vectors = {

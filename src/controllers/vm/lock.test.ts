@@ -6,7 +6,7 @@ import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import type { VmSnapshotStatus, VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import { lockOf, vmKeysOfUnfinishedRestore, vmKeysOfUnfinishedSnapshot } from '#controllers/vm/lock.ts';
-import { aVm, aVmi, DELETED } from '#controllers/vm/vm-world.fixture.ts';
+import { aVm, aVmi, DELETED } from '#controllers/vm/testing/vm-world.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 
 const reference = { apiGroup: 'kubevirt.io', kind: 'VirtualMachine', name: 'db' };

@@ -18,7 +18,7 @@ import {
   DELETED,
   STATUS_AFTER_RUN,
   UUID,
-} from '#controllers/vm/vm-world.fixture.ts';
+} from '#controllers/vm/testing/vm-world.ts';
 
 const DEVICES = [{ id: 'nic-default', type: 'interface', device: 'virtio' }];
 const MAC = '02:00:00:00:00:07';

@@ -15,7 +15,7 @@ import { buildVmi } from '#controllers/vm/build-vmi.ts';
 import { concludeVm, decideVm } from '#controllers/vm/decide-vm.ts';
 import { resolveIdentity } from '#controllers/vm/identity.ts';
 import { persistsLegacyUuid } from '#controllers/vm/persist-firmware.ts';
-import { aRecord, aVm, aVmi, aWorld, CONFIGURATION, DELETED, UUID } from '#controllers/vm/vm-world.fixture.ts';
+import { aRecord, aVm, aVmi, aWorld, CONFIGURATION, DELETED, UUID } from '#controllers/vm/testing/vm-world.ts';
 import { vmStatusOf } from '#controllers/vm/vm-status.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { conflict } from '#kube/api-error.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { concludeVm, decideVm } from '#controllers/vm/decide-vm.ts';
-import { aVm, aVmi, aWorld } from '#controllers/vm/vm-world.fixture.ts';
+import { aVm, aVmi, aWorld } from '#controllers/vm/testing/vm-world.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 
 const LABEL = 'kubevirt.io/vm-delete-protection';

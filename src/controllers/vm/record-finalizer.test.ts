@@ -7,7 +7,7 @@ import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.
 import { decideVm } from '#controllers/vm/decide-vm.ts';
 import { addRecordFinalizer, isReleasable, missingRecordMetadata } from '#controllers/vm/record-finalizer.ts';
 import { isForeignRecord, recordIdentity } from '#controllers/vm/identity.ts';
-import { aRecord, aVm, aVmi, aWorld, DELETED } from '#controllers/vm/vm-world.fixture.ts';
+import { aRecord, aVm, aVmi, aWorld, DELETED } from '#controllers/vm/testing/vm-world.ts';
 import type { Stored } from '#kube/meta.ts';
 
 interface Release {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { RunStrategy, StateChangeRequest } from '#api/virtual-machine/schema.ts';
 import { runActionOf } from '#controllers/vm/run-strategy.ts';
 import { pendingRequests } from '#controllers/vm/state-change-requests.ts';
-import { aVm, aVmi, aWorld, DELETED, NOW_MS } from '#controllers/vm/vm-world.fixture.ts';
+import { aVm, aVmi, aWorld, DELETED, NOW_MS } from '#controllers/vm/testing/vm-world.ts';
 import { timestamp } from '#lib/clock.ts';
 
 const PHASES = [undefined, 'Scheduling', 'Running', 'Succeeded', 'Failed'] as const;

@@ -4,7 +4,7 @@ import { NEW_LAYOUT_ANNOTATION, STARTED_ANNOTATION } from '#api/names.ts';
 import { startedMark } from '#api/virtual-machine-identity/restored-vm.ts';
 import { prepareVm } from '#controllers/vm/start.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
-import { aRecord, aVm, aWorld } from '#controllers/vm/vm-world.fixture.ts';
+import { aRecord, aVm, aWorld } from '#controllers/vm/testing/vm-world.ts';
 
 const OWN = startedMark(aVm().metadata);
 const ORIGINAL = startedMark({ ...aVm().metadata, uid: 'original' });

@@ -4,7 +4,7 @@ import { firmwareUuidOf } from '#api/identity/firmware-uuid-index.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { ChangeListener, Informer } from '#client/informer.ts';
 import { UuidHolders, vmAndSharerSource } from '#controllers/vm/uuid-holders.ts';
-import { aVm, DELETED, UUID } from '#controllers/vm/vm-world.fixture.ts';
+import { aVm, DELETED, UUID } from '#controllers/vm/testing/vm-world.ts';
 import type { Stored } from '#kube/meta.ts';
 
 const describeSharers = (holders: UuidHolders, key: string): string => {

@@ -13,7 +13,7 @@ import {
   NOW_MS,
   STATUS_AFTER_RUN,
   UUID,
-} from '#controllers/vm/vm-world.fixture.ts';
+} from '#controllers/vm/testing/vm-world.ts';
 import type { UuidSharers } from '#controllers/vm/uuid-holders.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { vmStatusOf } from '#controllers/vm/vm-status.ts';

@@ -4,7 +4,7 @@ import type { MigrationStatus, VirtualMachineInstanceMigration } from '#api/virt
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { instanceKeysOfActive } from '#controllers/vmi/active-migrations.ts';
 import { decideVmi } from '#controllers/vmi/decide-vmi.ts';
-import { aPod, aVmi, aWorld, NOW } from '#controllers/vmi/vmi-world.fixture.ts';
+import { aPod, aVmi, aWorld, NOW } from '#controllers/vmi/testing/vmi-world.ts';
 import type { VmiStateView } from '#controllers/vmi/vmi-world.ts';
 import { findCondition } from '#kube/conditions.ts';
 import type { Stored } from '#kube/meta.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { type ClaimUser, decideClaimHold, HOTPLUGGED_FINALIZER } from '#controllers/vmi/claim-holds.ts';
-import { aClaim, aPod, aVmi, NOW } from '#controllers/vmi/vmi-world.fixture.ts';
+import { aClaim, aPod, aVmi, NOW } from '#controllers/vmi/testing/vmi-world.ts';
 import type { ObjectMeta } from '#kube/meta.ts';
 
 const FOREIGN = 'kubernetes.io/pvc-protection';

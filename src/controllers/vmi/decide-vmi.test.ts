@@ -4,7 +4,7 @@ import { VMI_FINALIZER } from '#api/names.ts';
 import type { VmiPhase, VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { concludeVmi, decideVmi } from '#controllers/vmi/decide-vmi.ts';
 import { vmiPhaseOf } from '#controllers/vmi/phase.ts';
-import { aClaim, aPod, aVmi, aWorld, NOW } from '#controllers/vmi/vmi-world.fixture.ts';
+import { aClaim, aPod, aVmi, aWorld, NOW } from '#controllers/vmi/testing/vmi-world.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { findCondition, type Condition } from '#kube/conditions.ts';
 import type { Plan } from '#runtime/plan.ts';

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { APP_LABEL, CREATED_BY_LABEL, LAUNCHER_APP } from '#api/names.ts';
 import type { ChangeListener } from '#client/informer.ts';
 import { EndedPods, MAX_REMEMBERED } from '#controllers/vmi/ended-pods.ts';
-import { aPod, aVmi, UID } from '#controllers/vmi/vmi-world.fixture.ts';
+import { aPod, aVmi, UID } from '#controllers/vmi/testing/vmi-world.ts';
 import type { Pod, PodPhase } from '#kube/core-kinds.ts';
 
 function watchPods() {

@@ -10,7 +10,7 @@ import {
   launchersOf,
 } from '#controllers/vmi/find-launchers.ts';
 import { targetPodName } from '#controllers/vmi/launcher-pod.ts';
-import { aPod, aVmi, POD_NAME, UID } from '#controllers/vmi/vmi-world.fixture.ts';
+import { aPod, aVmi, POD_NAME, UID } from '#controllers/vmi/testing/vmi-world.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { concludeVmi, decideVmi } from '#controllers/vmi/decide-vmi.ts';
-import { aClaim, aVmi, aVolume, aWorld } from '#controllers/vmi/vmi-world.fixture.ts';
+import { aClaim, aVmi, aVolume, aWorld } from '#controllers/vmi/testing/vmi-world.ts';
 import type { VmiStateView, VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { findCondition } from '#kube/conditions.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';

@@ -4,7 +4,7 @@ import type { DomainSpec } from '#api/domain/domain.ts';
 import { buildLauncherPod, launcherPodName } from '#controllers/vmi/launcher-pod.ts';
 import { memoryOverheadBytes } from '#controllers/vmi/memory-overhead.ts';
 import { launcherResources } from '#controllers/vmi/launcher-resources.ts';
-import { aClaim, aVmi, aVolume, aWorld, POD_NAME, UID, type VmiOverrides } from '#controllers/vmi/vmi-world.fixture.ts';
+import { aClaim, aVmi, aVolume, aWorld, POD_NAME, UID, type VmiOverrides } from '#controllers/vmi/testing/vmi-world.ts';
 import type { ClaimView } from '#controllers/vmi/vmi-world.ts';
 import type { PodSpec } from '#kube/core-kinds.ts';
 

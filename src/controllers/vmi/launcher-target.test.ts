@@ -8,7 +8,7 @@ import {
   type MigrationTarget,
   targetPodName,
 } from '#controllers/vmi/launcher-pod.ts';
-import { aClaim, aPod, aVmi, aVolume, UID, type VmiOverrides } from '#controllers/vmi/vmi-world.fixture.ts';
+import { aClaim, aPod, aVmi, aVolume, UID, type VmiOverrides } from '#controllers/vmi/testing/vmi-world.ts';
 import type { ClaimView } from '#controllers/vmi/vmi-world.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 

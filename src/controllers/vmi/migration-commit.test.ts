@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { hasCommitted, hasLeft } from '#controllers/vmi/migration-commit.ts';
-import { aPod } from '#controllers/vmi/vmi-world.fixture.ts';
+import { aPod } from '#controllers/vmi/testing/vmi-world.ts';
 import type { ConditionStatus } from '#kube/conditions.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 

@@ -9,7 +9,7 @@ import { FakeApi } from '#client/testing/fake-api.ts';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { FakeLink } from '#client/testing/fake-link.ts';
 import { createStateObserver } from '#controllers/vmi/observe-state.ts';
-import { aClaim, aPod, aVmi } from '#controllers/vmi/vmi-world.fixture.ts';
+import { aClaim, aPod, aVmi } from '#controllers/vmi/testing/vmi-world.ts';
 import {
   PERSISTENT_VOLUME_CLAIMS,
   PERSISTENT_VOLUMES,

@@ -6,7 +6,7 @@ import { NODE_NAME_LABEL, VMI_FINALIZER } from '#api/names.ts';
 import type { VmiPhase, VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { decideVmi } from '#controllers/vmi/decide-vmi.ts';
 import { vmiPhaseOf } from '#controllers/vmi/phase.ts';
-import { aPod, aVmi, aWorld, NOW, POD_NAME } from '#controllers/vmi/vmi-world.fixture.ts';
+import { aPod, aVmi, aWorld, NOW, POD_NAME } from '#controllers/vmi/testing/vmi-world.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { findCondition, type Condition } from '#kube/conditions.ts';
 import type { Pod } from '#kube/core-kinds.ts';

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Disk } from '#api/domain/disk.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { volumeStatusOf } from '#controllers/vmi/volume-status.ts';
-import { aClaim, aPod, aVmi, aWorld, NOW } from '#controllers/vmi/vmi-world.fixture.ts';
+import { aClaim, aPod, aVmi, aWorld, NOW } from '#controllers/vmi/testing/vmi-world.ts';
 import type { ClaimView, VmiWorld } from '#controllers/vmi/vmi-world.ts';
 
 const claimOf = (name: string, hotpluggable: boolean) => ({

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
-import { anAdmission } from '#engine/admission/matching/attributes.fixture.ts';
+import { anAdmission } from '#engine/admission/matching/testing/attributes.ts';
 import { nodeRestriction } from '#engine/admission/node-restriction.ts';
 import { encodeJson } from '#engine/codec.ts';
 import { leases } from '#engine/registry/kinds/lease.ts';

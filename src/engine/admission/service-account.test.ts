@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { serviceAccountAdmission, serviceAccountValidation } from '#engine/admission/service-account.ts';
-import { aStoredObject, put, ManualClock, storeWith } from '#engine/auth/service-accounts/stored-objects.fixture.ts';
+import { aStoredObject, put, ManualClock, storeWith } from '#engine/auth/service-accounts/testing/stored-objects.ts';
 import { pods } from '#engine/registry/kinds/pod/pod.ts';
 import { serviceAccounts } from '#engine/registry/kinds/service-account.ts';
 import type { Store } from '#engine/store/store.ts';

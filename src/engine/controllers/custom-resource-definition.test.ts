@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { concludeCrd, decideCrd, type CrdWorld } from '#engine/controllers/custom-resource-definition.ts';
-import { aCrd, aVersion } from '#engine/registry/crd/a-crd.fixture.ts';
+import { aCrd, aVersion } from '#engine/registry/crd/testing/custom-resource-definition.ts';
 import { CRD_CLEANUP_FINALIZER, type Crd, type CrdSpec } from '#engine/registry/crd/definition.ts';
 import { isTrue, type Condition } from '#kube/conditions.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ago, aJob, NOW, NOW_MS } from '#engine/controllers/job/job-world.fixture.ts';
+import { ago, aJob, NOW, NOW_MS } from '#engine/controllers/job/testing/job-world.ts';
 import type { BatchJob } from '#engine/controllers/job/kinds.ts';
 import { decideExpiry } from '#engine/controllers/ttl-after-finished.ts';
 import type { Stored } from '#kube/meta.ts';

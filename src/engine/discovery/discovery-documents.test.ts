@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { DiscoveryDocuments } from '#engine/discovery/discovery-documents.ts';
 import { negotiateDiscovery } from '#engine/discovery/negotiate-discovery.ts';
-import { everything, pods } from '#engine/discovery/resource.fixture.ts';
+import { everything, pods } from '#engine/discovery/testing/sample-resource.ts';
 
 const V2 = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
 const V2_BETA = 'application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList';

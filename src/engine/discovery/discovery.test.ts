@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { aggregatedDiscovery } from '#engine/discovery/aggregated.ts';
 import { apiGroup, apiGroupList, apiVersions } from '#engine/discovery/api-groups.ts';
 import { apiResourceList } from '#engine/discovery/api-resources.ts';
-import { accessReviews, everything, gadgets } from '#engine/discovery/resource.fixture.ts';
+import { accessReviews, everything, gadgets } from '#engine/discovery/testing/sample-resource.ts';
 import { rootPaths } from '#engine/discovery/root-paths.ts';
 
 const CUSTOM_VERBS = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'];

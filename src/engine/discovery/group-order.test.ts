@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { compareApiVersions, groupsOf } from '#engine/discovery/group-order.ts';
-import { aResource, everything } from '#engine/discovery/resource.fixture.ts';
+import { aResource, everything } from '#engine/discovery/testing/sample-resource.ts';
 
 const versions: Record<string, { given: string[]; want: string[] }> = {
   'prefers stable over beta over alpha, regardless of numbers': {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { everything } from '#engine/discovery/resource.fixture.ts';
+import { everything } from '#engine/discovery/testing/sample-resource.ts';
 import { encodeGnosticV2 } from '#engine/openapi/gnostic-v2.ts';
 import { ProtobufWriter } from '#engine/openapi/protobuf-writer.ts';
 import { openApiV2 } from '#engine/openapi/v2.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { everything, pods } from '#engine/discovery/resource.fixture.ts';
+import { everything, pods } from '#engine/discovery/testing/sample-resource.ts';
 import { negotiateOpenApiV2, negotiateOpenApiV3 } from '#engine/openapi/negotiate-openapi.ts';
 import { OpenApiDocuments } from '#engine/openapi/openapi-documents.ts';
 import { ApiError } from '#kube/api-error.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { everything, gadgets } from '#engine/discovery/resource.fixture.ts';
+import { everything, gadgets } from '#engine/discovery/testing/sample-resource.ts';
 import { NamedTypes } from '#engine/openapi/named-types.ts';
 import { TYPE_META, type DocumentSchema } from '#engine/openapi/shared-schemas.ts';
 import { openApiV2 } from '#engine/openapi/v2.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { accessReviews, definitions, everything, gadgets, pods } from '#engine/discovery/resource.fixture.ts';
+import { accessReviews, definitions, everything, gadgets, pods } from '#engine/discovery/testing/sample-resource.ts';
 import { modelName } from '#engine/openapi/model-names.ts';
 import type { DocumentSchema } from '#engine/openapi/shared-schemas.ts';
 import { openApiV3Document } from '#engine/openapi/v3.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { decodeProtobuf } from '#engine/protobuf/decode-protobuf.ts';
 import { MAX_MESSAGES, MAX_MESSAGE_NESTING } from '#engine/protobuf/wire-reader.ts';
-import { body, bytes, double, entry, int, message, tag, text, varint } from '#engine/protobuf/wire-writer.fixture.ts';
+import { body, bytes, double, entry, int, message, tag, text, varint } from '#engine/protobuf/testing/wire-writer.ts';
 
 const account = (...fields: Buffer[]) => body('v1', 'ServiceAccount', ...fields);
 const rawBody = (...fields: Buffer[]) => Buffer.concat([Buffer.from('k8s\0'), ...fields]);

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { decodeProtobuf } from '#engine/protobuf/decode-protobuf.ts';
-import { kubectlBodies } from '#engine/protobuf/kubectl-bodies.fixture.ts';
+import { kubectlBodies } from '#engine/protobuf/testing/kubectl-bodies.ts';
 import { ProtobufError } from '#engine/protobuf/protobuf-error.ts';
-import { body, bytes, entry, int, message, text } from '#engine/protobuf/wire-writer.fixture.ts';
+import { body, bytes, entry, int, message, text } from '#engine/protobuf/testing/wire-writer.ts';
 
 const recorded = Object.values(kubectlBodies).map(({ base64 }) => Buffer.from(base64, 'base64'));
 const anyBytes = (maxLength: number) => fc.uint8Array({ maxLength }).map((array) => Buffer.from(array));

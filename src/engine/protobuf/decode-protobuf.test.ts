@@ -12,7 +12,7 @@ import {
   tag,
   text,
   varint,
-} from '#engine/protobuf/wire-writer.fixture.ts';
+} from '#engine/protobuf/testing/wire-writer.ts';
 
 const METADATA = 1;
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodeProtobuf } from '#engine/protobuf/decode-protobuf.ts';
-import { kubectlBodies } from '#engine/protobuf/kubectl-bodies.fixture.ts';
+import { kubectlBodies } from '#engine/protobuf/testing/kubectl-bodies.ts';
 
 for (const [command, { base64, object }] of Object.entries(kubectlBodies)) {
   test(`the body of ${command}`, () => {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { decodeProtobuf, protobufKinds } from '#engine/protobuf/decode-protobuf.ts';
 import { messageNamed, messageNames } from '#engine/protobuf/message-table.ts';
 import { specialTypes } from '#engine/protobuf/special-types.ts';
-import { body } from '#engine/protobuf/wire-writer.fixture.ts';
+import { body } from '#engine/protobuf/testing/wire-writer.ts';
 import { builtInResources } from '#engine/registry/kinds/all.ts';
 import { apiVersionOf } from '#kube/meta.ts';
 

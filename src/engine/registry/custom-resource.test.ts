@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { aCrd, aVersion } from '#engine/registry/crd/a-crd.fixture.ts';
+import { aCrd, aVersion } from '#engine/registry/crd/testing/custom-resource-definition.ts';
 import type { CrdColumn, CrdVersion } from '#engine/registry/crd/definition.ts';
 import { resourcesOfCrd } from '#engine/registry/custom-resource.ts';
 import type { Resource } from '#engine/registry/resource.ts';

@@ -1,4 +1,4 @@
-import { storeConformance } from './conformance.ts';
+import { storeConformance } from './testing/conformance.ts';
 import { memoryBed, sqliteBed } from './testing/test-bed.ts';
 
 storeConformance('memory store', memoryBed);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { gadgets } from '#engine/discovery/resource.fixture.ts';
+import { gadgets } from '#engine/discovery/testing/sample-resource.ts';
 import type { TableColumn, Resource } from '#engine/registry/resource.ts';
 import { cellOf } from '#engine/tables/cell.ts';
 import { partialMetadata, partialMetadataList } from '#engine/tables/partial-metadata.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { describeTypeErrors, checkFieldTypes } from './check-config.ts';
-import { SAMPLE, spec } from './sample.fixture.ts';
+import { SAMPLE, spec } from './testing/sample-set.ts';
 
 const cases: Record<string, { value: unknown; want: string[] }> = {
   'accepts a well-typed value': {

@@ -3,7 +3,7 @@ import test from 'node:test';
 import { compareFields } from './compare-fields.ts';
 import { formatFieldsV1 } from './fields-v1.ts';
 import { FieldTypeError } from './list-item.ts';
-import { SAMPLE, spec } from './sample.fixture.ts';
+import { SAMPLE, spec } from './testing/sample-set.ts';
 
 const L = {};
 type Json = Record<string, unknown>;

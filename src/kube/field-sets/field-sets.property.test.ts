@@ -24,7 +24,7 @@ import { fieldsOf, namedFieldsOf } from './fields-of.ts';
 import { formatFieldsV1, parseFieldsV1 } from './fields-v1.ts';
 import { mergeConfig } from './merge-config.ts';
 import { adaptFields, addNamedFields } from './named-fields.ts';
-import { randomObject, randomObjectSchema, randomSet, shuffle } from './random-fields.fixture.ts';
+import { randomObject, randomObjectSchema, randomSet, shuffle } from './testing/random-fields.ts';
 import { emptyFields, removeFields } from './remove-fields.ts';
 
 const RUNS = 400;

@@ -3,7 +3,7 @@ import test from 'node:test';
 import type { Schema } from '#kube/schema.ts';
 import { fieldsOf } from './fields-of.ts';
 import { formatFieldsV1 } from './fields-v1.ts';
-import { SAMPLE, spec } from './sample.fixture.ts';
+import { SAMPLE, spec } from './testing/sample-set.ts';
 
 const L = {};
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { FieldTypeError } from './list-item.ts';
 import { mergeConfig } from './merge-config.ts';
-import { SAMPLE, spec } from './sample.fixture.ts';
+import { SAMPLE, spec } from './testing/sample-set.ts';
 
 const cases: Record<string, { live: unknown; config: unknown; want: unknown }> = {
   'sets the fields of the configuration and keeps all others': {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { formatFieldsV1, parseFieldsV1 } from './fields-v1.ts';
 import { adaptFields, addNamedFields } from './named-fields.ts';
-import { SAMPLE } from './sample.fixture.ts';
+import { SAMPLE } from './testing/sample-set.ts';
 
 const L = {};
 type Json = Record<string, unknown>;

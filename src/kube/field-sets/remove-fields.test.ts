@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { parseFieldsV1 } from './fields-v1.ts';
 import { removeFields } from './remove-fields.ts';
-import { SAMPLE, spec } from './sample.fixture.ts';
+import { SAMPLE, spec } from './testing/sample-set.ts';
 
 const L = {};
 

@@ -1,7 +1,7 @@
 import { MACHINE_TYPES_ANNOTATION } from '#api/machine-types/names.ts';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { aDescription } from '#node/registration/description.fixture.ts';
+import { aDescription } from '#node/registration/testing/sample-description.ts';
 import {
   annotationChanges,
   labelChanges,

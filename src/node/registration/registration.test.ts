@@ -7,7 +7,7 @@ import { FakeLink } from '#client/testing/fake-link.ts';
 import { ApiError } from '#kube/api-error.ts';
 import { LEASES, NODES } from '#kube/core-kinds.ts';
 import { silentLog } from '#lib/log.ts';
-import { aDescription } from '#node/registration/description.fixture.ts';
+import { aDescription } from '#node/registration/testing/sample-description.ts';
 import { register } from '#node/registration/registration.ts';
 
 test('a node is registered only when its Node has the address of the agent', async () => {

@@ -20,7 +20,7 @@ import {
   anAnnouncedWorld,
   ANNOUNCED,
   UID,
-} from '#controllers/migration/migration-world.fixture.ts';
+} from '#controllers/migration/testing/migration-world.ts';
 import type { StoredMigration, MigrationWorld } from '#controllers/migration/migration-world.ts';
 import type { Change } from '#runtime/plan.ts';
 

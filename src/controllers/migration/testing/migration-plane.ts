@@ -13,7 +13,7 @@ import { keyOf, objectKey } from '#client/object-key.ts';
 import { FakeApi } from '#client/testing/fake-api.ts';
 import { concludeMigration } from '#controllers/migration/begin.ts';
 import { decideMigration } from '#controllers/migration/decide-migration.ts';
-import { NOW_MS, TARGET } from '#controllers/migration/migration-world.fixture.ts';
+import { NOW_MS, TARGET } from '#controllers/migration/testing/migration-world.ts';
 import { createMigrationObserver } from '#controllers/migration/observe-migration.ts';
 import { PODS, type Pod } from '#kube/core-kinds.ts';
 import { deepEqual } from '#kube/deep.ts';

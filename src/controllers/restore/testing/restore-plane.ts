@@ -14,7 +14,7 @@ import { FakeApi } from '#client/testing/fake-api.ts';
 import { firmwareOf } from '#controllers/restore/build-restored-vm.ts';
 import { concludeRestore, decideRestore } from '#controllers/restore/decide-restore.ts';
 import { createRestoreObserver } from '#controllers/restore/observe-restore.ts';
-import { NOW_MS } from '#controllers/restore/restore-world.fixture.ts';
+import { NOW_MS } from '#controllers/restore/testing/restore-world.ts';
 import { invalid } from '#kube/api-error.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from '#kube/core-kinds.ts';

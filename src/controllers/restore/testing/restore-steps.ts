@@ -15,7 +15,7 @@ import {
   MARK,
   RESTORES,
   type RestoreOverrides,
-} from '#controllers/restore/restore-world.fixture.ts';
+} from '#controllers/restore/testing/restore-world.ts';
 import type { RestoreWorld } from '#controllers/restore/restore-world.ts';
 import { findCondition } from '#kube/conditions.ts';
 import type { StorageClass } from '#kube/core-kinds.ts';

@@ -11,7 +11,7 @@ import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { planHotplug } from '#controllers/vm/hotplug.ts';
 import { requiresRestart } from '#controllers/vm/restart-required.ts';
-import { aRecord, aVm, aVmi, aWorld, UUID } from '#controllers/vm/vm-world.fixture.ts';
+import { aRecord, aVm, aVmi, aWorld, UUID } from '#controllers/vm/testing/vm-world.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { applyJsonPatch } from '#kube/patches/json-patch.ts';
 import type { Stored } from '#kube/meta.ts';

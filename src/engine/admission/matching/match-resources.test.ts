@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AdmissionAttributes, AdmissionOperation } from '#engine/admission/admission.ts';
-import { anAdmission, anObject } from '#engine/admission/matching/attributes.fixture.ts';
+import { anAdmission, anObject } from '#engine/admission/matching/testing/attributes.ts';
 import { MatchIndex } from '#engine/admission/matching/match-index.ts';
 import { compileMatch, compileMatchResources } from '#engine/admission/matching/match-resources.ts';
 import type { ObjectLabels, MatchParts, MatchResourcesLike } from '#engine/admission/matching/match-resources.ts';

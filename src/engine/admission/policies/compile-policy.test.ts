@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { hostileSources } from '#cel/hostile.fixture.ts';
+import { hostileSources } from '#cel/testing/hostile.ts';
 import { MAX_SOURCE_LENGTH } from '#cel/parse/limits.ts';
 import { MAX_EXPRESSIONS, MAX_TOTAL_LENGTH } from '#engine/admission/expressions/source-limits.ts';
 import { checkExpressions } from '#engine/admission/policies/compile-policy.ts';

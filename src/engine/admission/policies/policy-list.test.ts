@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { anAdmission } from '#engine/admission/matching/attributes.fixture.ts';
+import { anAdmission } from '#engine/admission/matching/testing/attributes.ts';
 import { BINDING_COLLECTION, POLICY_COLLECTION } from '#engine/admission/policies/policy-spec.ts';
 import { validatingPolicies } from '#engine/admission/policies/validating-policies.ts';
 import { encodeJson } from '#engine/codec.ts';

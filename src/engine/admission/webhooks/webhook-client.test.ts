@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
-import { anAdmission } from '#engine/admission/matching/attributes.fixture.ts';
+import { anAdmission } from '#engine/admission/matching/testing/attributes.ts';
 import { CallFailure } from '#engine/admission/webhooks/call-failure.ts';
 import type { ClientConfig } from '#engine/admission/webhooks/endpoint.ts';
 import type { Hook } from '#engine/admission/webhooks/hook.ts';

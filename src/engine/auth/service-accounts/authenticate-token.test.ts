@@ -12,7 +12,7 @@ import {
   remove,
   ManualClock,
   storeWith,
-} from '#engine/auth/service-accounts/stored-objects.fixture.ts';
+} from '#engine/auth/service-accounts/testing/stored-objects.ts';
 import { reviewWith } from '#engine/auth/tokens.ts';
 import type { Store } from '#engine/store/store.ts';
 import { timestamp } from '#lib/clock.ts';

@@ -6,9 +6,9 @@ import {
   type OwnerObservation,
   type OwnerState,
 } from '#engine/controllers/garbage-collector/decide-dependent.ts';
-import { aThing, blocking, DELETED, uidOf } from '#engine/controllers/garbage-collector/object.fixture.ts';
+import { aThing, blocking, DELETED, uidOf } from '#engine/controllers/garbage-collector/testing/sample-object.ts';
 import type { ObjectMeta } from '#kube/meta.ts';
-import { describePlan } from '#engine/controllers/garbage-collector/plan.fixture.ts';
+import { describePlan } from '#engine/controllers/garbage-collector/testing/sample-plan.ts';
 
 interface Case {
   /** Names of owners with their state. All references block. */

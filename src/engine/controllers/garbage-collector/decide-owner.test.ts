@@ -9,8 +9,8 @@ import {
   FOREGROUND,
   ORPHAN,
   uidOf,
-} from '#engine/controllers/garbage-collector/object.fixture.ts';
-import { describePlan } from '#engine/controllers/garbage-collector/plan.fixture.ts';
+} from '#engine/controllers/garbage-collector/testing/sample-object.ts';
+import { describePlan } from '#engine/controllers/garbage-collector/testing/sample-plan.ts';
 import { MAX_CHANGES, type Plan } from '#runtime/plan.ts';
 
 const foreground = (metadata: object, isBlocked: boolean, ...cyclicOwners: string[]) =>

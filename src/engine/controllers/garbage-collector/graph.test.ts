@@ -10,7 +10,7 @@ import {
   ORPHAN,
   THINGS,
   uidOf,
-} from '#engine/controllers/garbage-collector/object.fixture.ts';
+} from '#engine/controllers/garbage-collector/testing/sample-object.ts';
 import type { CollectedObject } from '#engine/controllers/garbage-collector/owner-patches.ts';
 
 function graphOf(...things: readonly CollectedObject[]): DependencyGraph {

@@ -10,7 +10,7 @@ import {
   aThing,
   FOREGROUND,
   THINGS,
-} from '#engine/controllers/garbage-collector/object.fixture.ts';
+} from '#engine/controllers/garbage-collector/testing/sample-object.ts';
 import type { ServedKinds } from '#engine/controllers/garbage-collector/served-kinds.ts';
 import { ApiError, notFound } from '#kube/api-error.ts';
 import type { Stored } from '#kube/meta.ts';

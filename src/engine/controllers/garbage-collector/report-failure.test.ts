@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { policyRefusalError } from '#engine/admission/policies/refusal.ts';
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
-import { THINGS } from '#engine/controllers/garbage-collector/object.fixture.ts';
+import { THINGS } from '#engine/controllers/garbage-collector/testing/sample-object.ts';
 import { reportFailure } from '#engine/controllers/garbage-collector/report-failure.ts';
 import { ApiError, forbidden, internalError } from '#kube/api-error.ts';
 import { createLog } from '#lib/log.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ownerReference } from '#engine/controllers/job/build-pod.ts';
 import { adoptOrphans, releaseUnselected, removeStrayTracking, wouldAdopt } from '#engine/controllers/job/adoption.ts';
-import { aJob, aPod, aWorld } from '#engine/controllers/job/job-world.fixture.ts';
+import { aJob, aPod, aWorld } from '#engine/controllers/job/testing/job-world.ts';
 import { TRACKING_FINALIZER } from '#engine/controllers/job/kinds.ts';
 import type { Change } from '#runtime/plan.ts';
 

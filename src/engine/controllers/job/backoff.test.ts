@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { learnFailures, NO_FAILURES, backoffRemainingMs, jobBackoffMs } from '#engine/controllers/job/backoff.ts';
-import { aJob, aPod, NOW_MS } from '#engine/controllers/job/job-world.fixture.ts';
+import { aJob, aPod, NOW_MS } from '#engine/controllers/job/testing/job-world.ts';
 
 const { spec } = aJob();
 const failed = (name: string, endedAgo: number, counted = false) => aPod(name, { phase: 'Failed', endedAgo, counted });

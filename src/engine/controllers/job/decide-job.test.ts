@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decideJob } from '#engine/controllers/job/decide-job.ts';
 import type { JobWorld } from '#engine/controllers/job/job-world.ts';
-import { ago, aJob, aPod, aWorld, NOW, NOW_MS } from '#engine/controllers/job/job-world.fixture.ts';
+import { ago, aJob, aPod, aWorld, NOW, NOW_MS } from '#engine/controllers/job/testing/job-world.ts';
 import type { Change } from '#runtime/plan.ts';
 
 interface Case {

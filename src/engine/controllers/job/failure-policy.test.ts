@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { matchFailurePolicy, type FailurePolicyMatch } from '#engine/controllers/job/failure-policy.ts';
-import { aPod, type PodOptions } from '#engine/controllers/job/job-world.fixture.ts';
+import { aPod, type PodOptions } from '#engine/controllers/job/testing/job-world.ts';
 import type { JobSpec } from '#engine/registry/kinds/job/job-schema.ts';
 
 type Rules = NonNullable<JobSpec['podFailurePolicy']>['rules'];

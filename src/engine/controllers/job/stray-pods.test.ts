@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ownerReference } from '#engine/controllers/job/build-pod.ts';
-import { aJob, aPod, type PodOptions } from '#engine/controllers/job/job-world.fixture.ts';
+import { aJob, aPod, type PodOptions } from '#engine/controllers/job/testing/job-world.ts';
 import { type BatchJob } from '#engine/controllers/job/kinds.ts';
 import { decideStray } from '#engine/controllers/job/stray-pods.ts';
 import type { OwnerReference, Stored } from '#kube/meta.ts';

@@ -5,7 +5,12 @@ import {
   decideClaimBinding,
 } from '#engine/controllers/persistent-volume/decide-claim-binding.ts';
 import { defaultClassOf } from '#engine/controllers/persistent-volume/storage-class.ts';
-import { aClaim, aClass, aVolume, type ClaimOptions } from '#engine/controllers/persistent-volume/storage.fixture.ts';
+import {
+  aClaim,
+  aClass,
+  aVolume,
+  type ClaimOptions,
+} from '#engine/controllers/persistent-volume/testing/sample-storage.ts';
 import type { Plan } from '#runtime/plan.ts';
 
 const BOUND = { 'pv.kubernetes.io/bind-completed': 'yes' };

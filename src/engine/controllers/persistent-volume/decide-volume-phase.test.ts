@@ -2,7 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { decideVolumePhase } from '#engine/controllers/persistent-volume/decide-volume-phase.ts';
 import { decideProtection } from '#engine/controllers/persistent-volume/protection.ts';
-import { aClaim, aVolume, NOW, type VolumeOptions } from '#engine/controllers/persistent-volume/storage.fixture.ts';
+import {
+  aClaim,
+  aVolume,
+  NOW,
+  type VolumeOptions,
+} from '#engine/controllers/persistent-volume/testing/sample-storage.ts';
 import { PERSISTENT_VOLUMES, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { aCrd } from '#engine/registry/crd/a-crd.fixture.ts';
+import { aCrd } from '#engine/registry/crd/testing/custom-resource-definition.ts';
 import { crdStatus, isEstablished } from '#engine/registry/crd/crd-status.ts';
 import type { Crd, CrdNames } from '#engine/registry/crd/definition.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { aCrd, aVersion } from '#engine/registry/crd/a-crd.fixture.ts';
+import { aCrd, aVersion } from '#engine/registry/crd/testing/custom-resource-definition.ts';
 import { customResourceDefinitions } from '#engine/registry/crd/custom-resource-definitions.ts';
 import { asCrd } from '#engine/registry/crd/definition.ts';
 import { prepareCrd, prepareCrdUpdate } from '#engine/registry/crd/prepare-crd.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { aCrd, aVersion } from '#engine/registry/crd/a-crd.fixture.ts';
+import { aCrd, aVersion } from '#engine/registry/crd/testing/custom-resource-definition.ts';
 import { validateCrd } from '#engine/registry/crd/validate-crd.ts';
 import type { Schema } from '#kube/schema.ts';
 

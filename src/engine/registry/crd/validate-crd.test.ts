@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { aCrd, aVersion, gadgetSchema } from '#engine/registry/crd/a-crd.fixture.ts';
+import { aCrd, aVersion, gadgetSchema } from '#engine/registry/crd/testing/custom-resource-definition.ts';
 import { crdStatus } from '#engine/registry/crd/crd-status.ts';
 import type { Crd, CrdSpec, CrdVersion } from '#engine/registry/crd/definition.ts';
 import { prepareCrd } from '#engine/registry/crd/prepare-crd.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { builtInResources } from '#engine/registry/kinds/all.ts';
-import { anObject, cellsOf } from '#engine/registry/kinds/kind.fixture.ts';
+import { anObject, cellsOf } from '#engine/registry/kinds/testing/sample-kind.ts';
 import { ALL_VERBS, type Resource } from '#engine/registry/resource.ts';
 import { compileSchema } from '#engine/registry/structural/compile.ts';
 import { groupResource } from '#kube/meta.ts';

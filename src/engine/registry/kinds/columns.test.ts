@@ -9,7 +9,7 @@ import { configMaps } from '#engine/registry/kinds/config-map.ts';
 import { controllerRevisions } from '#engine/registry/kinds/controller-revision.ts';
 import { events } from '#engine/registry/kinds/event.ts';
 import { jobs } from '#engine/registry/kinds/job/job.ts';
-import { cellsOf, CREATED, type Fields } from '#engine/registry/kinds/kind.fixture.ts';
+import { cellsOf, CREATED, type Fields } from '#engine/registry/kinds/testing/sample-kind.ts';
 import { leases } from '#engine/registry/kinds/lease.ts';
 import { namespaces } from '#engine/registry/kinds/namespace.ts';
 import { nodes } from '#engine/registry/kinds/node.ts';

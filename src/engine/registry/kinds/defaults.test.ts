@@ -6,7 +6,7 @@ import { mutatingWebhookConfigurations } from '#engine/registry/kinds/admission/
 import { apiServices } from '#engine/registry/kinds/api-service.ts';
 import { events } from '#engine/registry/kinds/event.ts';
 import { jobs } from '#engine/registry/kinds/job/job.ts';
-import { anObject, created, CREATED, type Fields, UID } from '#engine/registry/kinds/kind.fixture.ts';
+import { anObject, created, CREATED, type Fields, UID } from '#engine/registry/kinds/testing/sample-kind.ts';
 import { namespaces } from '#engine/registry/kinds/namespace.ts';
 import { nodes } from '#engine/registry/kinds/node.ts';
 import { persistentVolumeClaims } from '#engine/registry/kinds/persistent-volume-claim.ts';

@@ -8,7 +8,7 @@ import { apiServices } from '#engine/registry/kinds/api-service.ts';
 import { configMaps } from '#engine/registry/kinds/config-map.ts';
 import { events } from '#engine/registry/kinds/event.ts';
 import { jobs } from '#engine/registry/kinds/job/job.ts';
-import { newObjectErrors, type Fields, UID } from '#engine/registry/kinds/kind.fixture.ts';
+import { newObjectErrors, type Fields, UID } from '#engine/registry/kinds/testing/sample-kind.ts';
 import { leases } from '#engine/registry/kinds/lease.ts';
 import { nodes } from '#engine/registry/kinds/node.ts';
 import { persistentVolumeClaims } from '#engine/registry/kinds/persistent-volume-claim.ts';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { configMaps } from '#engine/registry/kinds/config-map.ts';
 import { controllerRevisions } from '#engine/registry/kinds/controller-revision.ts';
 import { jobs } from '#engine/registry/kinds/job/job.ts';
-import { changeErrors, type Fields } from '#engine/registry/kinds/kind.fixture.ts';
+import { changeErrors, type Fields } from '#engine/registry/kinds/testing/sample-kind.ts';
 import { nodes } from '#engine/registry/kinds/node.ts';
 import { persistentVolumeClaims } from '#engine/registry/kinds/persistent-volume-claim.ts';
 import { persistentVolumes } from '#engine/registry/kinds/persistent-volume.ts';

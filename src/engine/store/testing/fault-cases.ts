@@ -1,6 +1,6 @@
 /** Conformance: a journal that fails and recovers. */
 import assert from 'node:assert/strict';
-import type { Cases } from '../conformance.ts';
+import type { Cases } from './conformance.ts';
 import { StoreUnavailableError } from '../store.ts';
 import { LARGE_TEXT, put, remove, replay, show, showEvent } from './test-bed.ts';
 

@@ -1,6 +1,6 @@
 /** Conformance: list with its ranges, now and in the past. */
 import assert from 'node:assert/strict';
-import type { Cases } from '../conformance.ts';
+import type { Cases } from './conformance.ts';
 import { RevisionGoneError } from '../store.ts';
 import type { ListRange, Store } from '../store.ts';
 import { ids, put, remove, show } from './test-bed.ts';

@@ -1,6 +1,6 @@
 /** Conformance: state after a restart, with and without compaction. */
 import assert from 'node:assert/strict';
-import type { Cases } from '../conformance.ts';
+import type { Cases } from './conformance.ts';
 import { RevisionGoneError } from '../store.ts';
 import type { Store } from '../store.ts';
 import { put, remove, replay, show, showEvent } from './test-bed.ts';

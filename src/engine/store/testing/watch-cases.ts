@@ -1,6 +1,6 @@
 /** Conformance: replay and live events, without gap or repetition. */
 import assert from 'node:assert/strict';
-import type { Cases } from '../conformance.ts';
+import type { Cases } from './conformance.ts';
 import { RevisionGoneError } from '../store.ts';
 import type { Store, StoreEvent } from '../store.ts';
 import { put, remove, replay, showEvent } from './test-bed.ts';

@@ -1,6 +1,6 @@
 /** Conformance: put, delete, writes in flight, limits, reached, close. */
 import assert from 'node:assert/strict';
-import type { Cases } from '../conformance.ts';
+import type { Cases } from './conformance.ts';
 import { RevisionConflictError, StoreOverloadedError, StoreUnavailableError } from '../store.ts';
 import type { Entry, Store } from '../store.ts';
 import { put, remove, show } from './test-bed.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { hypervisorConformance, type ConformanceScene } from '../conformance.ts';
+import { hypervisorConformance, type ConformanceScene } from '../testing/conformance.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import { aDefinition, aDisk } from '../testing/a-definition.ts';
 import { FakeHost } from './fake-host.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { jobs } from '#engine/registry/kinds/job/job.ts';
 import type { JobStatus } from '#engine/registry/kinds/job/job-schema.ts';
-import { created, newObjectErrors, type Fields } from '#engine/registry/kinds/kind.fixture.ts';
+import { created, newObjectErrors, type Fields } from '#engine/registry/kinds/testing/sample-kind.ts';
 
 const aJob = (spec: Fields = {}): Fields => ({
   spec: { template: { spec: { restartPolicy: 'Never', containers: [{ name: 'main', image: 'i' }] } }, ...spec },

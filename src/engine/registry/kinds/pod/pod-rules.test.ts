@@ -1,8 +1,8 @@
 /** Tests the validation of pods and of their updates. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { changeErrors, newObjectErrors, type Fields } from '#engine/registry/kinds/kind.fixture.ts';
-import { type Spec, aContainer, aPod } from '#engine/registry/kinds/pod/pod.fixture.ts';
+import { changeErrors, newObjectErrors, type Fields } from '#engine/registry/kinds/testing/sample-kind.ts';
+import { type Spec, aContainer, aPod } from '#engine/registry/kinds/pod/testing/sample-pod.ts';
 import { pods } from '#engine/registry/kinds/pod/pod.ts';
 
 const LABEL_TEXT =

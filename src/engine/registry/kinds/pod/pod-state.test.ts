@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { cellsOf } from '#engine/registry/kinds/kind.fixture.ts';
+import { cellsOf } from '#engine/registry/kinds/testing/sample-kind.ts';
 import { pods } from '#engine/registry/kinds/pod/pod.ts';
 
 type Fields = Record<string, unknown>;

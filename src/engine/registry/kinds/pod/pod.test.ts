@@ -1,8 +1,8 @@
 /** Tests the defaults and the columns of pods. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { anObject, cellsOf, created } from '#engine/registry/kinds/kind.fixture.ts';
-import { type Spec, aContainer, aPod } from '#engine/registry/kinds/pod/pod.fixture.ts';
+import { anObject, cellsOf, created } from '#engine/registry/kinds/testing/sample-kind.ts';
+import { type Spec, aContainer, aPod } from '#engine/registry/kinds/pod/testing/sample-pod.ts';
 import { pods } from '#engine/registry/kinds/pod/pod.ts';
 import { compileSchema } from '#engine/registry/structural/compile.ts';
 

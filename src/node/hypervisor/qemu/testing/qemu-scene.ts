@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import type { ConformanceScene } from '#node/hypervisor/conformance.ts';
+import type { ConformanceScene } from '#node/hypervisor/testing/conformance.ts';
 import type { DomainRecord, StartedProcesses } from '#node/hypervisor/qemu/process/domain-record.ts';
 import { DetachedProcess } from '#node/hypervisor/qemu/process/process.ts';
 import { createQemuHypervisor, type QemuHypervisorOptions } from '#node/hypervisor/qemu/qemu-hypervisor.ts';

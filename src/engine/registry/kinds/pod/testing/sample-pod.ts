@@ -1,5 +1,5 @@
 /** Minimal pods. */
-import type { Fields } from '#engine/registry/kinds/kind.fixture.ts';
+import type { Fields } from '#engine/registry/kinds/testing/sample-kind.ts';
 
 export type Spec = Record<string, unknown>;
 

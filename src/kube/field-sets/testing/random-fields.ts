@@ -1,7 +1,7 @@
 /** Random schemas, values that fit them, and sets, for the property tests of this folder. */
 import type { Schema } from '#kube/schema.ts';
-import { fieldSetOf } from './field-set.ts';
-import type { FieldSet } from './field-set.ts';
+import { fieldSetOf } from '../field-set.ts';
+import type { FieldSet } from '../field-set.ts';
 
 /** The methods of SeededRandom that are used here. */
 interface Random {

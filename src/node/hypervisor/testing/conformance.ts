@@ -3,19 +3,19 @@
  * implementation runs it.
  */
 import { describe, it } from 'node:test';
-import { adoptCases } from './testing/adopt-cases.ts';
-import { consoleCases } from './testing/console-cases.ts';
-import { copyCases } from './testing/copy-cases.ts';
-import { displayCases } from './testing/display-cases.ts';
-import { endCases } from './testing/end-cases.ts';
-import { accessCases } from './testing/access-cases.ts';
-import { hotplugCases } from './testing/hotplug-cases.ts';
-import { migrateCases } from './testing/migrate-cases.ts';
-import type { ConformanceScene } from './testing/scene.ts';
-import { startCases } from './testing/start-cases.ts';
-import { abortCases } from './testing/abort-cases.ts';
+import { adoptCases } from './adopt-cases.ts';
+import { consoleCases } from './console-cases.ts';
+import { copyCases } from './copy-cases.ts';
+import { displayCases } from './display-cases.ts';
+import { endCases } from './end-cases.ts';
+import { accessCases } from './access-cases.ts';
+import { hotplugCases } from './hotplug-cases.ts';
+import { migrateCases } from './migrate-cases.ts';
+import type { ConformanceScene } from './scene.ts';
+import { startCases } from './start-cases.ts';
+import { abortCases } from './abort-cases.ts';
 
-export type { ConformanceScene } from './testing/scene.ts';
+export type { ConformanceScene } from './scene.ts';
 
 /** Generous, because real guests are slow on a busy machine. Passing tests do not wait for it. */
 const TIMEOUT_MS = 60_000;

@@ -19,7 +19,7 @@ import { decideSnapshot } from '#controllers/snapshot/decide-snapshot.ts';
 import { createContentObserver } from '#controllers/snapshot/observe-content.ts';
 import { createSnapshotObserver, type ObserverParts } from '#controllers/snapshot/observe-snapshot.ts';
 import { snapshotKeysOfRestore, UNFINISHED_BY_SNAPSHOT } from '#controllers/snapshot/sources.ts';
-import { CREATED, CREATED_MS } from '#controllers/snapshot/snapshot-world.fixture.ts';
+import { CREATED, CREATED_MS } from '#controllers/snapshot/testing/snapshot-world.ts';
 import { notFound } from '#kube/api-error.ts';
 import { deepClone, deepEqual } from '#kube/deep.ts';
 import { applyMergePatch } from '#kube/patches/merge-patch.ts';
