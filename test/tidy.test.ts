@@ -4,6 +4,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { test } from 'node:test';
 import { checkFolderTable } from '#test/tidy/folder-table.ts';
+import { misplacedTestSupport } from '#test/tidy/import-graph.ts';
 import { bannedWords, docComments, missingFiles, sharedNameProblems } from '#test/tidy/language.ts';
 import { layers } from '#test/tidy/layers.ts';
 import { rules, unjustified } from '#test/tidy/rules.ts';
@@ -48,6 +49,9 @@ for (const [name, rule] of Object.entries(all)) {
 }
 
 test('an exported name has one meaning', () => assert.deepEqual(sharedNameProblems(files), []));
+
+test('test support stands in testing/ folders, and every file is used', () =>
+  assert.deepEqual(misplacedTestSupport(files), []));
 
 test('files that comments and documents mention exist', () => assert.deepEqual(missingFiles(files), []));
 

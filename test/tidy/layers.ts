@@ -102,7 +102,7 @@ function importProblem(specifier: string, from: string, own: string): string | u
 }
 
 /** Returns the imported file as a path below src/, or undefined for a package. */
-function targetOf(specifier: string, from: string): string | undefined {
+export function targetOf(specifier: string, from: string): string | undefined {
   if (specifier.startsWith('.')) return posix.normalize(posix.join(posix.dirname(from), specifier));
   if (specifier.startsWith('#test/')) return `../test/${specifier.slice('#test/'.length)}`;
   return specifier.startsWith('#') ? specifier.slice(1) : undefined;
