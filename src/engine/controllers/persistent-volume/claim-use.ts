@@ -1,7 +1,8 @@
 /**
  * Determines whether a pod uses a claim. Before a claim is deleted, the API is asked, because the cache may be behind. One
  * list of pods serves all claims of the namespace that were deleted before the list, so that deleting many claims does not
- * list all pods for each of them.
+ * list all pods for each of them. Such a list can only prove that a claim is unused: no pod starts to use a claim under
+ * deletion, but the pods that used one when the list was made may have gone since.
  */
 import type { Reader } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
@@ -39,12 +40,12 @@ export class ClaimUse {
     const { namespace, name, resourceVersion } = claim.metadata;
     if (this.#pods.byIndex(BY_CLAIM, objectKey(claim)).some(hasNode)) return true;
     const known = this.#latest;
-    const fresh =
+    const provesUnused =
       known !== undefined &&
       known.namespace === namespace &&
-      compareRevisions(known.resourceVersion, resourceVersion) >= 0;
-    const { used } = fresh ? known : await this.#listUsed(namespace, options);
-    return used.has(name);
+      compareRevisions(known.resourceVersion, resourceVersion) >= 0 &&
+      !known.used.has(name);
+    return !provesUnused && (await this.#listUsed(namespace, options)).used.has(name);
   }
 
   async #listUsed(namespace: string | undefined, { signal }: { signal: AbortSignal }): Promise<UsedClaims> {
