@@ -26,6 +26,9 @@ losetup                              mount               run
 flock                                util-linux          run
 virsh                                libvirt-clients     test
 virt-qemu-run                        libvirt-daemon-driver-qemu test
+vncviewer                            tigervnc-viewer     test
+gvnccapture                          gvncviewer          test
+Xvfb                                 xvfb                test
 '
 
 purpose=run

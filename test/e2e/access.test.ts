@@ -1,7 +1,12 @@
 /** Access to a real guest: its display as a picture and over VNC, and its ports, before and after a migration. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { after, before, suite, test } from 'node:test';
+import { execFile, spawn } from 'node:child_process';
+import { EventEmitter, once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, suite, test, type TestContext } from 'node:test';
+import { promisify } from 'node:util';
 import { inflateSync } from 'node:zlib';
 import { GUEST_IMAGE } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
@@ -14,6 +19,8 @@ const INSTANCE = '/apis/subresources.kubevirt.io/v1/namespaces/default/virtualma
 const RESEND_MS = 2000;
 const MAX_PICTURE_BYTES = 16 * 1024 * 1024;
 const UUID = '0d3a5ce8-7b53-4b6c-9a5e-1c7f3b1e9f42';
+
+const virtctl = join(import.meta.dirname, '../../virtctl');
 
 const cleanUps: (() => unknown)[] = [];
 let plane: RealPlane;
@@ -96,6 +103,23 @@ suite('a real guest', () => {
     display.destroy();
   });
 
+  test('is shown by TigerVNC and gvnccapture at the same time, although both ask for exclusive access', async (t) => {
+    const screen = await startScreen(t);
+    const viewer = startVirtctl(t, ['vnc', 'shown', '--vnc-type', 'tiger'], { DISPLAY: screen });
+    await viewer.awaitText(/Using pixel format/);
+    const proxy = startVirtctl(t, ['vnc', 'shown', '--proxy-only']);
+    const [, port] = await proxy.awaitText(/\{"port":(\d+)\}/);
+    const folder = await mkdtemp(join(tmpdir(), 'selfsame-vnc-'));
+    t.after(() => rm(folder, { recursive: true }));
+    const file = join(folder, 'capture.png');
+    // A display number that is larger than any usual one stands for a port.
+    await promisify(execFile)('gvnccapture', ['-q', `127.0.0.1:${Number(port) - 5900}`, file]);
+    const picture = await readFile(file);
+    const shown = await api.getBytes(`${INSTANCE}/vnc/screenshot`, MAX_PICTURE_BYTES);
+    assert.deepEqual(picture.subarray(16, 24), shown.subarray(16, 24), 'both pictures have the same size');
+    assert.equal(viewer.exitCode(), null, 'the first viewer is still connected');
+  });
+
   test('can be reached on its ports, through its VMI and its VM', async () => {
     const page = await open('portforward/8080/tcp');
     page.write('GET /healthz HTTP/1.0\r\n\r\n');
@@ -145,6 +169,46 @@ suite('a real guest', () => {
     assert.match((await read(page)).toString(), /ok$/);
   });
 });
+
+/** Starts an X server without a monitor, and returns its DISPLAY. */
+async function startScreen(t: TestContext): Promise<string> {
+  const server = spawn('Xvfb', ['-displayfd', '1', '-screen', '0', '1280x1024x24', '-nolisten', 'tcp'], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  t.after(() => server.kill());
+  const [display] = (await once(server.stdout, 'data')) as [Buffer];
+  return `:${display.toString().trim()}`;
+}
+
+/** Starts virtctl. The test ends it together with its viewer, which is in the same process group. */
+function startVirtctl(t: TestContext, args: string[], env: Record<string, string> = {}) {
+  const child = spawn(virtctl, ['--kubeconfig', join(plane.dataDir, 'kubeconfig'), ...args], {
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+  });
+  t.after(() => child.exitCode ?? process.kill(-child.pid!, 'SIGKILL'));
+  let text = '';
+  const changes = new EventEmitter();
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => {
+      text += chunk.toString();
+      changes.emit('change');
+    });
+  }
+  child.once('exit', () => changes.emit('change'));
+  return {
+    exitCode: () => child.exitCode,
+    async awaitText(pattern: RegExp): Promise<RegExpExecArray> {
+      for (;;) {
+        const match = pattern.exec(text);
+        if (match !== null) return match;
+        assert.equal(child.exitCode, null, text);
+        await once(changes, 'change');
+      }
+    },
+  };
+}
 
 /** Decodes a PNG as QEMU writes it (8 bits, RGB); returns the rows with their filter bytes, still filtered. */
 function decodePng(picture: Buffer): { width: number; height: number; pixels: Buffer } {

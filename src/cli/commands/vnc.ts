@@ -48,7 +48,7 @@ export const vnc = {
       }),
       preserveSession: switchFlag({
         name: 'preserve-session',
-        help: 'Preserve an existing VNC session instead of dropping it',
+        help: 'Connect only if no other VNC session is open, instead of sharing the display',
       }),
       port: integerFlag({ name: 'port', help: 'The port of the proxy; a free port by default' }, 0),
       vncType: textFlag({ name: 'vnc-type', help: `The VNC viewer to use: ${VIEWER_TYPES.join(', ')}` }, 'string'),

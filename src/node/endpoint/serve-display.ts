@@ -1,4 +1,7 @@
-/** GET .../vnc and .../vnc/screenshot: the display of a guest, as an interactive stream or as a picture. */
+/**
+ * GET .../vnc and .../vnc/screenshot: the display of a guest, as an interactive stream or as a picture. Users share the
+ * display, unless one asks with preserveSession for a session of its own.
+ */
 import { ApiError, badRequest } from '#kube/api-error.ts';
 import { NoDisplayError, type EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { servePlainStream, type UpgradeRequest } from '#node/endpoint/plain-stream.ts';
@@ -8,7 +11,8 @@ import { liveDomain, toVerbError } from '#node/endpoint/serve-verb.ts';
 
 type DisplayRoute = Extract<EndpointRoute, { kind: 'vnc' | 'screenshot' }>;
 
-const REPLACED = 'another user connected to the display of the target VM';
+/** QEMU itself allows 32. */
+const MAX_VIEWERS = 16;
 
 /** Throws ApiError before anything is sent; then the WebSocket owns the socket. */
 export async function serveVnc(
@@ -19,12 +23,17 @@ export async function serveVnc(
 ): Promise<void> {
   const { id } = liveDomain(agent, namespace, name);
   const preservesSession = query.get('preserveSession') === 'true';
-  const refuseSecond = () => {
-    if (preservesSession && sessions.isOpen(id)) {
+  const checkSessions = () => {
+    const open = sessions.count(id);
+    if (preservesSession && open > 0) {
       throw new ApiError(503, 'ServiceUnavailable', 'Active VNC connection. Request denied.');
     }
+    if (open >= MAX_VIEWERS) {
+      const message = `Cannot open the display of ${name}: ${open} viewers are connected, the most it allows; close one`;
+      throw new ApiError(503, 'ServiceUnavailable', message);
+    }
   };
-  refuseSecond();
+  checkSessions();
   await servePlainStream(upgrade, {
     what: 'display',
     log: log.child({ namespace, name }),
@@ -34,14 +43,14 @@ export async function serveVnc(
       });
       try {
         // Another session may have started meanwhile.
-        refuseSecond();
+        checkSessions();
       } catch (error) {
         display.destroy();
         throw error;
       }
       return display;
     },
-    onConnect: (client) => sessions.replace(id, client, REPLACED),
+    onConnect: (client) => sessions.add(id, client),
   });
 }
 

@@ -1,20 +1,29 @@
-/** The open consoles or displays of guests. Each guest has one session; a new session replaces the previous one. */
+/** The open consoles or displays of guests. */
 import { CLOSE_CODES } from '#lib/websocket-frames.ts';
 import type { WebSocketStream } from '#lib/websocket.ts';
 
 export class Sessions {
-  readonly #open = new Map<string, WebSocketStream>();
+  readonly #open = new Map<string, Set<WebSocketStream>>();
 
-  isOpen(id: string): boolean {
-    return this.#open.has(id);
+  /** Returns the number of open sessions of a guest. */
+  count(id: string): number {
+    return this.#open.get(id)?.size ?? 0;
   }
 
-  /** Starts a session. The previous one is closed with the reason `why`. */
-  replace(id: string, stream: WebSocketStream, why: string): void {
-    this.#open.get(id)?.close(CLOSE_CODES.replaced, why);
-    this.#open.set(id, stream);
+  /** Starts a session beside those that are open. */
+  add(id: string, stream: WebSocketStream): void {
+    const open = this.#open.get(id) ?? new Set();
+    this.#open.set(id, open.add(stream));
     stream.once('close', () => {
-      if (this.#open.get(id) === stream) this.#open.delete(id);
+      open.delete(stream);
+      if (open.size === 0 && this.#open.get(id) === open) this.#open.delete(id);
     });
+  }
+
+  /** Starts the only session of a guest. A previous one is closed with the reason `why`. */
+  replace(id: string, stream: WebSocketStream, why: string): void {
+    for (const previous of this.#open.get(id) ?? []) previous.close(CLOSE_CODES.replaced, why);
+    this.#open.delete(id);
+    this.add(id, stream);
   }
 }

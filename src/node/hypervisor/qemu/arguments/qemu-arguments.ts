@@ -58,9 +58,12 @@ export function qemuArguments(definition: DomainDefinition, host: QemuHost): str
   ];
 }
 
-/** Returns the option of the VNC server. Only the node agent can open the socket, and it authenticates the users. */
+/**
+ * Returns the option of the VNC server. Only the node agent can open the socket, and it authenticates the users. Viewers
+ * that ask for an exclusive session, as most do, get a shared one: `force-shared` would disconnect them.
+ */
 function vncOption(socket: string): string {
-  return optionText(`unix:${socket}`, { share: 'force-shared' });
+  return optionText(`unix:${socket}`, { share: 'ignore' });
 }
 
 /** Returns the chipset, which decides on which bus a device is. Throws for an unknown machine type. */
