@@ -21,6 +21,7 @@ import { writeKubeconfig } from '#lib/kubeconfig-file.ts';
 import { loadTokenFile, tokenLookup } from '#engine/auth/tokens.ts';
 import { startControllers, type RunningControllers } from '#engine/controllers/start.ts';
 import { createCore } from '#engine/core.ts';
+import { DEFAULT_EVENT_TTL_MS, startEventExpiry } from '#engine/expiry/event-expiry.ts';
 import type { HealthCheck } from '#engine/health.ts';
 import { HttpsListener } from '#engine/http/server.ts';
 import type { ApiHandler } from '#engine/request.ts';
@@ -42,6 +43,8 @@ export interface EngineOptions {
   /** Additional checks of /readyz. */
   readonly readyChecks?: readonly HealthCheck[];
   readonly audit?: AuditOptions;
+  /** The time after which an Event that is not written again is removed. */
+  readonly eventTtlMs?: number;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -74,6 +77,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const journal = new SqliteJournal(join(dataDir, STORE_FILE));
   const store = await LogStore.open(journal);
   const audit = startAudit(dataDir, options.audit ?? DEFAULT_AUDIT, { clock, log });
+  const endExpiry = startEventExpiry({ store, clock, log, ttlMs: options.eventTtlMs ?? DEFAULT_EVENT_TTL_MS });
   let listener: HttpsListener | undefined;
   let controllers: RunningControllers | undefined;
   let endRenewals = async () => {};
@@ -97,6 +101,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     await controllers?.stop();
     await listener?.stop();
     core.stop();
+    endExpiry();
     await store.close();
     await audit?.close();
   };
