@@ -104,6 +104,9 @@ const counts: Record<string, { taken: readonly number[]; before?: number; want: 
   'a fifth device needs another slot': { taken: upTo(5), want: 16 },
   'the highest used port determines the count': { taken: [17], want: 24 },
   'no port vanishes': { taken: [0], before: 24, want: 24 },
+  'a guest that has used its spares keeps its ports': { taken: upTo(8), before: 8, want: 8 },
+  'a device without a port brings a slot of ports': { taken: upTo(9), before: 8, want: 16 },
+  'new ports include spares': { taken: upTo(13), before: 8, want: 24 },
   'there are no spares beyond the limit': { taken: upTo(31), want: 32 },
   'all ports can be used': { taken: upTo(32), want: 32 },
 };

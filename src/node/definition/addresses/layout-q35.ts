@@ -63,12 +63,14 @@ export function portOf({ domain, bus, slot, function: fn }: PciAddress): number 
 }
 
 /**
- * Returns the number of ports for a guest: whole slots, so that the addresses of ports do not depend on their number;
- * at least as many as before, so that no port vanishes; and spares up to the limit.
+ * Returns the number of ports for a guest: whole slots, so that the addresses of ports do not depend on their number. A
+ * new guest gets spares up to the limit. Later no port vanishes, and new ones come only when a device needs one of them,
+ * again with spares: ports are hardware as well.
  */
 export function portCount(usedPorts: ReadonlySet<number>, previousCount: number): number {
-  const highest = Math.max(-1, ...usedPorts);
-  const count = Math.max(previousCount, highest + 1, usedPorts.size + SPARE_PORTS);
+  const needed = Math.max(-1, ...usedPorts) + 1;
+  const count =
+    needed <= previousCount && previousCount > 0 ? previousCount : Math.max(needed, usedPorts.size + SPARE_PORTS);
   return Math.min(MAX_PORTS, Math.ceil(count / PORTS_PER_SLOT) * PORTS_PER_SLOT);
 }
 

@@ -59,7 +59,8 @@ export function placeDevices(
     for (const [id, unit] of units.places) addresses.set(id, places.addressOf(unit));
   }
 
-  const usedPlaces = new Set([...slots.places.values(), ...recorded.values(), ...reservedPlaces]);
+  // Not the places of rows without a device: a remembered place needs no port.
+  const usedPlaces = new Set([...slots.places.values(), ...reservedPlaces]);
   return {
     devices: unplaced.map(({ device }) => {
       const address = addresses.get(device.id);

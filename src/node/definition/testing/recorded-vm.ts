@@ -11,6 +11,7 @@ import { isFixedDeviceId } from '#api/devices/fixed-devices.ts';
 import type { DeviceAddress, LearnedDevice } from '#api/devices/learned-device.ts';
 import type { KnownDevices } from '#node/definition/addresses/known-devices.ts';
 import { layoutOf } from '#node/definition/addresses/layouts.ts';
+import { parsePlace } from '#node/definition/addresses/place-devices.ts';
 import type { HotplugPlacement } from '#node/definition/addresses/place-hotplugged.ts';
 import { deviceBusOf } from '#node/definition/addresses/device-places.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
@@ -183,6 +184,7 @@ export class RecordedVm {
     const { definition, problems } = defineDomain({ ...input, capabilities: { ...input.capabilities, machines } });
     assert.deepEqual(problems, undefined);
     const gone = this.#gone(definition);
+    this.#checkPorts(definition);
     this.#guest = definition;
     this.#learn();
     for (const id of gone) this.#forget(id);
@@ -210,6 +212,22 @@ export class RecordedVm {
       const holder = devices.find(({ address }) => JSON.stringify(address) === JSON.stringify(before));
       assert.equal(holder?.id, undefined, `the place of ${name} is kept`);
     }
+  }
+
+  /** Ports come only with a device that needs one of them, or with an address in the spec. */
+  #checkPorts(next: DomainDefinition | undefined): void {
+    if (this.#guest === undefined || next === undefined) return;
+    const { pci } = layoutOf(this.#chipset);
+    const portsOf = ({ devices }: DomainDefinition) => devices.filter(({ type }) => type === 'root-port').length;
+    const before = portsOf(this.#guest);
+    const used = next.devices.flatMap(({ address, type }) =>
+      address === undefined || type === 'root-port' ? [] : (pci.placeOf(address) ?? []),
+    );
+    const needsMore = used.some((place) => pci.isPluggable(place) && place >= before);
+    const isNamed = this.#nics.some(
+      ({ pciAddress = '' }) => (parsePlace(pciAddress, layoutOf(this.#chipset)) ?? 0) >= before,
+    );
+    if (!needsMore && !isNamed) assert.equal(portsOf(next), before, 'the guest has the same ports');
   }
 
   #plugNic({ name }: Interface): void {
