@@ -14,7 +14,7 @@ file=${1:?Usage: scripts/debian-image.sh FILE.qcow2}
 HOST_PACKAGES='mmdebstrap dosfstools mtools fdisk grub-common grub-pc-bin grub-efi-amd64-bin qemu-utils e2fsprogs'
 GUEST_PACKAGES='
 linux-image-cloud-amd64 initramfs-tools systemd-sysv systemd-resolved dbus udev
-netbase iproute2 ifupdown isc-dhcp-client ca-certificates sudo
+netbase iproute2 ifupdown isc-dhcp-client ca-certificates locales sudo
 cloud-init cloud-guest-utils e2fsprogs openssh-server qemu-guest-agent tpm2-tools
 '
 MIB=1048576
