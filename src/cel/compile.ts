@@ -15,8 +15,8 @@
  * must charge for all work that grows with its arguments; add a case to testing/hostile.ts.
  */
 import type { Expr } from '#cel/ast.ts';
-import type { Budget } from '#cel/budget.ts';
-import type { CheckBudget } from '#cel/check/check-budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
+import type { CheckBudget } from '#cel/limits/check-budget.ts';
 import type { CheckedTree } from '#cel/check/annotations.ts';
 import { check } from '#cel/check/check.ts';
 import { typeString } from '#cel/check/format-type.ts';

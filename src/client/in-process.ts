@@ -8,7 +8,7 @@ import { TransportError, describeRequest, errorFromResponse, parseResponse } fro
 import type { Transport, TransportRequest, TransportResponse } from '#client/transport.ts';
 
 /*
- * The types below repeat those of engine/request.ts, because a client must not depend on the engine. The compiler
+ * The types below repeat those of engine/request/request.ts, because a client must not depend on the engine. The compiler
  * compares them where the two are connected.
  */
 export interface InProcessUser {

@@ -1,5 +1,5 @@
 /**
- * Requests and responses of an aggregated API. They repeat the types of engine/request.ts, because code above the API
+ * Requests and responses of an aggregated API. They repeat the types of engine/request/request.ts, because code above the API
  * must not depend on the engine; the compiler compares them where the two are connected.
  */
 import type { Duplex } from 'node:stream';

@@ -13,7 +13,7 @@ import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
 import { FakeClock, settle } from '#client/testing/fake-clock.ts';
 import { vmController } from '#controllers/vm/vm-controller.ts';
-import type { ApiHandler, ApiRequest } from '#engine/request.ts';
+import type { ApiHandler, ApiRequest } from '#engine/request/request.ts';
 import { forbidden } from '#kube/api-error.ts';
 import { timestamp } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';

@@ -1,6 +1,6 @@
 /** The engine core in this process, with kinds to fuzz and without controllers, so that only requests change anything. */
 import { createCore, type Core } from '#engine/core.ts';
-import type { ApiRequest, ApiResponse, StreamResponse } from '#engine/request.ts';
+import type { ApiRequest, ApiResponse, StreamResponse } from '#engine/request/request.ts';
 import { openMemoryStore } from '#engine/store/open-store.ts';
 import { systemClock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';

@@ -16,7 +16,7 @@ import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { createHttpTransport } from '#client/http.ts';
 import { loadKubeconfig } from '#client/kubeconfig.ts';
 import { createClient } from '#client/rest-client.ts';
-import { LocalServices } from '#engine/services.ts';
+import { LocalServices } from '#engine/remote/local-services.ts';
 import { LogStore } from '#engine/store/log-store.ts';
 import { MemoryJournal } from '#engine/store/memory/memory-journal.ts';
 import { systemClock } from '#lib/clock.ts';

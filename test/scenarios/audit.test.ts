@@ -8,7 +8,7 @@ import { runAudit } from '#cli/audit/run-audit.ts';
 import type { AuditRecord } from '#engine/audit/audit-record.ts';
 import { formatEvent } from '#engine/audit/format-event.ts';
 import { startAudit } from '#engine/audit/start-audit.ts';
-import type { ApiRequest } from '#engine/request.ts';
+import type { ApiRequest } from '#engine/request/request.ts';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { ADMIN, MALLORY, startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';

@@ -9,7 +9,7 @@ import { issueOutwardIdentity } from '#engine/auth/front-proxy.ts';
 import { MASTERS } from '#engine/auth/groups.ts';
 import { createCore, type Core } from '#engine/core.ts';
 import { HttpsListener } from '#engine/http/server.ts';
-import { LocalServices } from '#engine/services.ts';
+import { LocalServices } from '#engine/remote/local-services.ts';
 import { openMemoryStore } from '#engine/store/open-store.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';

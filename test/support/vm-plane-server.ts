@@ -4,8 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import type { FakeClock } from '#client/testing/fake-clock.ts';
-import type { ApiHandler } from '#engine/request.ts';
-import { LocalServices } from '#engine/services.ts';
+import type { ApiHandler } from '#engine/request/request.ts';
+import { LocalServices } from '#engine/remote/local-services.ts';
 import { LogStore } from '#engine/store/log-store.ts';
 import type { MemoryJournal } from '#engine/store/memory/memory-journal.ts';
 import { silentLog } from '#lib/log.ts';

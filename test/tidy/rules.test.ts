@@ -140,7 +140,7 @@ const cases: Record<string, Case> = {
   'the client may not import the engine, not even its types': {
     rule: layers,
     path: 'src/client/x.ts',
-    text: "\nimport type { A } from '#engine/request.ts';",
+    text: "\nimport type { A } from '#engine/request/request.ts';",
     want: [2],
   },
   'relative imports are checked': {

@@ -8,7 +8,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { tests as suite } from '@bufbuild/cel-spec/testdata/conformance.js';
 import type { SerializedIncrementalTestSuite } from '@bufbuild/cel-spec/testdata/tests.js';
-import { Budget } from '#cel/budget.ts';
+import { Budget } from '#cel/limits/budget.ts';
 import { compile } from '#cel/compile.ts';
 import type { Activation } from '#cel/compile.ts';
 import { findExclusionReason, readSpecValue } from '#cel/conformance/testing/spec-case.ts';

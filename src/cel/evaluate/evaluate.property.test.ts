@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Expr } from '#cel/ast.ts';
-import { Budget, CostLimitError } from '#cel/budget.ts';
+import { Budget, CostLimitError } from '#cel/limits/budget.ts';
 import { createEnvironment } from '#cel/environment.ts';
 import { adaptJson, toJson } from '#cel/evaluate/adapt-json.ts';
 import { areEqual } from '#cel/evaluate/equal.ts';

@@ -3,7 +3,7 @@
  * that they do not handle, select an overload by the types of the arguments at run time.
  */
 import type { CallExpr, Expr } from '#cel/ast.ts';
-import { CALL_COST, LIST_COST } from '#cel/budget.ts';
+import { CALL_COST, LIST_COST } from '#cel/limits/budget.ts';
 import { contains, indexElement } from '#cel/evaluate/access.ts';
 import { add, append, divide, modulo, multiply, subtract } from '#cel/evaluate/arithmetic.ts';
 import type { BinaryOperator } from '#cel/evaluate/arithmetic.ts';

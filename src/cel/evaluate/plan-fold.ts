@@ -3,7 +3,7 @@
  * element or key and value.
  */
 import type { FoldExpr } from '#cel/ast.ts';
-import { CALL_COST, LOOKUP_COST, keysCost } from '#cel/budget.ts';
+import { CALL_COST, LOOKUP_COST, keysCost } from '#cel/limits/budget.ts';
 import { SlotScope } from '#cel/evaluate/step.ts';
 import type { EvaluationFrame, StepResult, Planner, EvaluationStep } from '#cel/evaluate/step.ts';
 import { CelFault, CelList, CelMap } from '#cel/value.ts';

@@ -3,7 +3,7 @@
  * values.
  */
 import type { CallExpr } from '#cel/ast.ts';
-import { CALL_COST } from '#cel/budget.ts';
+import { CALL_COST } from '#cel/limits/budget.ts';
 import { fieldAccessor, optionalSelect } from '#cel/evaluate/access.ts';
 import { NO_SUCH_OVERLOAD } from '#cel/evaluate/fault.ts';
 import type { StepResult, Planner, SlotScope, EvaluationStep } from '#cel/evaluate/step.ts';

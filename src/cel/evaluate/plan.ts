@@ -3,8 +3,8 @@
  * node. Only CostLimitError is thrown: every other failure is a fault, which is a value.
  */
 import type { Expr, IdentExpr, ListExpr, MapExpr, SelectExpr } from '#cel/ast.ts';
-import { CostLimitError, LIST_COST, MAP_COST } from '#cel/budget.ts';
-import type { Budget } from '#cel/budget.ts';
+import { CostLimitError, LIST_COST, MAP_COST } from '#cel/limits/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
 import type { Activation } from '#cel/compile.ts';
 import type { Environment } from '#cel/environment.ts';
 import { hasField, fieldAccessor, selectField } from '#cel/evaluate/access.ts';

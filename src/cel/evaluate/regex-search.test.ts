@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Budget, CostLimitError } from '#cel/budget.ts';
+import { Budget, CostLimitError } from '#cel/limits/budget.ts';
 import { Regex } from '#cel/evaluate/regex-search.ts';
 import { RE2JS } from 're2js';
 import { SeededRandom } from '#test/support/seeded-random.ts';

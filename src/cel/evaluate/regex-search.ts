@@ -10,7 +10,7 @@
  * The costs are measured (see hostile.test.ts).
  */
 import type { RE2JS } from 're2js';
-import type { Budget } from '#cel/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
 
 const TEST_BASE_UNITS = 20;
 const FIND_BASE_UNITS = 60;

@@ -3,7 +3,7 @@
  * place in the plan; other patterns are kept in a small cache.
  */
 import { RE2JS } from 're2js';
-import type { Budget } from '#cel/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
 import { Regex } from '#cel/evaluate/regex-search.ts';
 import { estimateRegexSize } from '#cel/evaluate/regex-size.ts';
 import { CelFault } from '#cel/value.ts';

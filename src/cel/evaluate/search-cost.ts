@@ -1,5 +1,5 @@
 /** The worst-case cost of searches in strings. No text makes a search slower than its cost. */
-import { bytesCost } from '#cel/budget.ts';
+import { bytesCost } from '#cel/limits/budget.ts';
 
 /** Returns the cost of indexOf, split and replace. V8 skips ahead where it can, but some texts prevent that. */
 export function searchCost(text: string, pattern: string): number {

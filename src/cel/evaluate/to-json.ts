@@ -1,5 +1,5 @@
 /** Converts the result of an expression to JSON. */
-import { Budget, CostLimitError } from '#cel/budget.ts';
+import { Budget, CostLimitError } from '#cel/limits/budget.ts';
 import { formatDuration, formatTimestamp } from '#cel/evaluate/time-text.ts';
 import { CelDuration, CelFault, CelList, CelMap, CelOptional } from '#cel/value.ts';
 import { CelTimestamp, CelTypeValue, CelUint } from '#cel/value.ts';

@@ -1,5 +1,5 @@
 /** The style of `format` in the specification (and in cel-go from version 4 of its strings library): no quotes. */
-import { CostLimitError } from '#cel/budget.ts';
+import { CostLimitError } from '#cel/limits/budget.ts';
 import { digitsCost, formatFixed, formatPlain, scientificParts } from '#cel/extensions/decimal-text.ts';
 import type { FormatStyle, FormatText } from '#cel/extensions/format.ts';
 import { FormatError, describeGiven, integerOf } from '#cel/extensions/format.ts';

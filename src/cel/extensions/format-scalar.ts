@@ -1,6 +1,6 @@
 /** Formats the values that are the same in every style, as `string(value)` does. */
 import { isUtf8 } from 'node:buffer';
-import { keysCost } from '#cel/budget.ts';
+import { keysCost } from '#cel/limits/budget.ts';
 import { compareStrings } from '#cel/evaluate/compare-values.ts';
 import { formatDuration, formatTimestamp } from '#cel/evaluate/time-text.ts';
 import type { FormatText } from '#cel/extensions/format.ts';

@@ -1,6 +1,6 @@
 /** The functions split, join and replace. Each charges for its result before it builds it. */
-import type { Budget } from '#cel/budget.ts';
-import { bytesCost } from '#cel/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
+import { bytesCost } from '#cel/limits/budget.ts';
 import { ArrayList } from '#cel/evaluate/array-list.ts';
 import { describeKey } from '#cel/evaluate/fault.ts';
 import { codePointCount, nextUnit } from '#cel/evaluate/code-points.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Budget, CostLimitError } from '#cel/budget.ts';
+import { Budget, CostLimitError } from '#cel/limits/budget.ts';
 import { call, costOf, fault, list, testCalls } from '#cel/extensions/testing/call.ts';
 import { stringsLibrary, stringsReverseLibrary } from '#cel/extensions/strings.ts';
 

@@ -2,8 +2,8 @@
  * cel-go's strings extension: the functions that search and cut strings. `format` has its own files. Kubernetes 1.32
  * has version 2 of the extension (stringsLibrary); version 3 added `reverse`.
  */
-import type { Budget } from '#cel/budget.ts';
-import { bytesCost } from '#cel/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
+import { bytesCost } from '#cel/limits/budget.ts';
 import { codePointCount, hasSurrogates, nextUnit, pointIndex, unitOffset } from '#cel/evaluate/code-points.ts';
 import { formatOverload } from '#cel/extensions/format.ts';
 import { plainStyle } from '#cel/extensions/format-plain.ts';

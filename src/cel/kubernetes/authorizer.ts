@@ -5,8 +5,8 @@
  *   authorizer.path(p) ─► check(verb) ─► allowed, reason, errored, error
  *   authorizer.group(g).resource(r)[.subresource|namespace|name|fieldSelector|labelSelector]* ─► check(verb) ─► ...
  */
-import type { Budget } from '#cel/budget.ts';
-import { bytesCost } from '#cel/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
+import { bytesCost } from '#cel/limits/budget.ts';
 import { method } from '#cel/extensions/overload.ts';
 import type { Library, Overload } from '#cel/library.ts';
 import type { CelType, OpaqueType } from '#cel/type.ts';

@@ -1,7 +1,7 @@
 /** Tests whole expressions: parser, checker and evaluator together with the libraries. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Budget } from '#cel/budget.ts';
+import { Budget } from '#cel/limits/budget.ts';
 import { compile } from '#cel/compile.ts';
 import { createEnvironment } from '#cel/environment.ts';
 import { fault, plain } from '#cel/extensions/testing/call.ts';

@@ -1,6 +1,6 @@
 /** Kubernetes' `find` and `findAll`. */
-import type { Budget } from '#cel/budget.ts';
-import { bytesCost } from '#cel/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
+import { bytesCost } from '#cel/limits/budget.ts';
 import { ArrayList } from '#cel/evaluate/array-list.ts';
 import { prepareRegex, compileRegex } from '#cel/evaluate/regex.ts';
 import type { Regex } from '#cel/evaluate/regex-search.ts';

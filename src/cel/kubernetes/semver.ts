@@ -1,6 +1,6 @@
 /** Kubernetes' `semver()` library: strict semantic versions. Policies of Kubernetes 1.32 cannot use it. */
-import type { Budget } from '#cel/budget.ts';
-import { bytesCost } from '#cel/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
+import { bytesCost } from '#cel/limits/budget.ts';
 import { func, method } from '#cel/extensions/overload.ts';
 import { THROW_COST } from '#cel/extensions/throw-cost.ts';
 import type { Version } from '#cel/kubernetes/parse-semver.ts';

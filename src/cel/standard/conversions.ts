@@ -1,7 +1,7 @@
 /** int(), uint(), double(), string(), bytes(), bool(), timestamp(), duration(), type() and dyn(). */
 import { isUtf8 } from 'node:buffer';
-import { bytesCost } from '#cel/budget.ts';
-import type { Budget } from '#cel/budget.ts';
+import { bytesCost } from '#cel/limits/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
 import { checkedInt, checkedTimestamp, checkedUint } from '#cel/evaluate/arithmetic.ts';
 import { INT_OVERFLOW, UINT_OVERFLOW, conversionFault } from '#cel/evaluate/fault.ts';
 import { formatDouble, parseDouble, parseInteger, parseUnsigned } from '#cel/evaluate/number-text.ts';

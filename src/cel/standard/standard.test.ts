@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Budget } from '#cel/budget.ts';
+import { Budget } from '#cel/limits/budget.ts';
 import { createEnvironment } from '#cel/environment.ts';
 import { toJson } from '#cel/evaluate/adapt-json.ts';
 import { plan } from '#cel/evaluate/plan.ts';

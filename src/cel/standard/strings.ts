@@ -1,6 +1,6 @@
 /** The functions size, contains, startsWith, endsWith and matches. */
-import { bytesCost, keysCost } from '#cel/budget.ts';
-import type { Budget } from '#cel/budget.ts';
+import { bytesCost, keysCost } from '#cel/limits/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
 import { codePointCount } from '#cel/evaluate/code-points.ts';
 import { prepareRegex, compileRegex } from '#cel/evaluate/regex.ts';
 import type { Regex } from '#cel/evaluate/regex-search.ts';

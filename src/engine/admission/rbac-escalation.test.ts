@@ -7,7 +7,7 @@ import { RBAC_GROUP } from '#engine/auth/rbac/policy.ts';
 import { aBinding, aRole, storeOf } from '#engine/auth/rbac/testing/policy-store.ts';
 import { configMaps } from '#engine/registry/kinds/config-map.ts';
 import { clusterRoleBindings, clusterRoles, roleBindings, roles } from '#engine/registry/kinds/rbac.ts';
-import type { UserInfo } from '#engine/request.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 import type { Store } from '#engine/store/store.ts';
 import { ApiError } from '#kube/api-error.ts';
 import { deepClone } from '#kube/deep.ts';

@@ -1,7 +1,7 @@
 /** The API groups and versions of aggregated API servers (APIService), and how requests reach them. */
 import type { ApiResourceDiscovery } from '#engine/discovery/aggregated.ts';
 import type { SwaggerDocument } from '#engine/openapi/v2.ts';
-import type { ApiHandler } from '#engine/request.ts';
+import type { ApiHandler } from '#engine/request/request.ts';
 
 /** One group and version of an aggregated API server, as discovery and OpenAPI show it. */
 export interface RemoteVersion {

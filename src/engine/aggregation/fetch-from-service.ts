@@ -4,7 +4,7 @@
 import { AUTHENTICATED, MASTERS } from '#engine/auth/groups.ts';
 import { UpstreamError } from '#engine/remote/https-upstream.ts';
 import type { CuttableSink } from '#engine/remote/relay-response.ts';
-import type { ApiRequest, ApiResponse, StreamResponse, UserInfo } from '#engine/request.ts';
+import type { ApiRequest, ApiResponse, StreamResponse, UserInfo } from '#engine/request/request.ts';
 import type { Clock } from '#lib/clock.ts';
 import { raceSignal } from '#lib/race-signal.ts';
 

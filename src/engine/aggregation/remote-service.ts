@@ -17,8 +17,8 @@ import {
 } from '#engine/remote/https-upstream.ts';
 import { plainText, relayResponse, relayRemoteUpgrade } from '#engine/remote/relay-response.ts';
 import { resolveService, type ServicePort, type Unresolved } from '#engine/remote/service-address.ts';
-import { withUser, type ApiRequest, type ApiResponse } from '#engine/request.ts';
-import type { LocalServices } from '#engine/services.ts';
+import { withUser, type ApiRequest, type ApiResponse } from '#engine/request/request.ts';
+import type { LocalServices } from '#engine/remote/local-services.ts';
 import type { Store } from '#engine/store/store.ts';
 import { tooManyRequests } from '#kube/api-error.ts';
 import { isAmbiguous } from '#kube/request-target.ts';

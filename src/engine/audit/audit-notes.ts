@@ -1,6 +1,6 @@
 /** The notes of a write request, including the name of a created object, which is not in its path. */
 import type { ValidatingStep } from '#engine/admission/admission.ts';
-import { RequestNotes } from '#engine/notes.ts';
+import { RequestNotes } from '#engine/handlers/request-notes.ts';
 
 export class AuditNotes extends RequestNotes {
   /** '' while it is unknown. */

@@ -4,8 +4,8 @@
  */
 import type { AuthorizationDecision } from '#engine/auth/authorize.ts';
 import type { AuditNotes } from '#engine/audit/audit-notes.ts';
-import type { ApiRequest, ApiResponse, UserInfo } from '#engine/request.ts';
-import type { ApiRoute } from '#engine/route.ts';
+import type { ApiRequest, ApiResponse, UserInfo } from '#engine/request/request.ts';
+import type { ApiRoute } from '#engine/request/route.ts';
 import type { ApiError } from '#kube/api-error.ts';
 
 /** The information that a request collects on its way through the API. */

@@ -1,8 +1,8 @@
 /** Builds the audit record of a request with invalid credentials, which has no user. */
 import type { AuditRecord } from '#engine/audit/audit-record.ts';
-import { isWatch } from '#engine/options.ts';
-import type { UserInfo } from '#engine/request.ts';
-import { parseApiRoute, verbOf } from '#engine/route.ts';
+import { isWatch } from '#engine/handlers/options.ts';
+import type { UserInfo } from '#engine/request/request.ts';
+import { parseApiRoute, verbOf } from '#engine/request/route.ts';
 import type { ApiError } from '#kube/api-error.ts';
 
 /** A request that was refused before it was parsed. */

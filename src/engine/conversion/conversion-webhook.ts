@@ -2,10 +2,10 @@
  * Calls the conversion webhook of one definition: as a function if its service runs in this process, otherwise over
  * HTTPS, with the same ConversionReview. Batches many objects; calls, time and response size are bounded.
  */
-import { CallCanceled, CallFailure, DeadlineExceeded } from '#engine/admission/webhooks/call-failure.ts';
-import { CallGate, type GateLimits } from '#engine/admission/webhooks/call-gate.ts';
-import { type ClientConfig, resolveWebhookTarget } from '#engine/admission/webhooks/endpoint.ts';
-import { HttpsClient, MAX_RESPONSE_BYTES } from '#engine/admission/webhooks/https-client.ts';
+import { CallCanceled, CallFailure, DeadlineExceeded } from '#engine/remote/webhooks/call-failure.ts';
+import { CallGate, type GateLimits } from '#engine/remote/webhooks/call-gate.ts';
+import { type ClientConfig, resolveWebhookTarget } from '#engine/remote/webhooks/webhook-target.ts';
+import { HttpsClient, MAX_RESPONSE_BYTES } from '#engine/remote/webhooks/https-client.ts';
 import { decodeResponse } from '#engine/admission/webhooks/verdict.ts';
 import {
   convertedObjects,
@@ -15,8 +15,8 @@ import {
   reviewVersionOf,
 } from '#engine/conversion/conversion-review.ts';
 import { kindText } from '#engine/kind-text.ts';
-import { parseJson } from '#engine/json.ts';
-import type { LocalService, LocalServices } from '#engine/services.ts';
+import { parseJson } from '#engine/encoding/json.ts';
+import type { LocalService, LocalServices } from '#engine/remote/local-services.ts';
 import type { Store } from '#engine/store/store.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';

@@ -7,11 +7,11 @@
  * Calling a webhook takes time, and so do many objects: `prepare` converts all of them, and `bytes` returns the results.
  * These are cached as long as the entry lives, so that each is converted once for any number of watchers.
  */
-import { CallCanceled } from '#engine/admission/webhooks/call-failure.ts';
-import { decodeStored } from '#engine/codec.ts';
+import { CallCanceled } from '#engine/remote/webhooks/call-failure.ts';
+import { decodeStored } from '#engine/body/decode-body.ts';
 import { type ConversionWebhook, conversionFailure } from '#engine/conversion/conversion-webhook.ts';
 import { SharedWork } from '#engine/conversion/shared-work.ts';
-import { storedText } from '#engine/managed-fields/stored-owners.ts';
+import { storedText } from '#engine/encoding/stored-owners.ts';
 import type { CompiledSchema } from '#engine/registry/structural/compile.ts';
 import type { Entry } from '#engine/store/store.ts';
 import { BoundedCache } from '#lib/bounded-cache.ts';

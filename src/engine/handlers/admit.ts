@@ -11,7 +11,7 @@ import type {
 import type { Call } from '#engine/handlers/call.ts';
 import { shapeObject } from '#engine/handlers/shape.ts';
 import type { Resource } from '#engine/registry/resource.ts';
-import type { UserInfo } from '#engine/request.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
 export interface AdmissionInput {

@@ -1,21 +1,21 @@
 /** PATCH by server-side apply: creates the object if it does not exist, else applies its manager's configuration. */
 import { authorizationError } from '#engine/auth/authorize.ts';
-import { parseYamlText, type OnDuplicates } from '#engine/codec.ts';
+import { parseYamlText, type OnDuplicates } from '#engine/body/decode-body.ts';
 import { entryId, type Call } from '#engine/handlers/call.ts';
 import { createShaped } from '#engine/handlers/create.ts';
 import { modify } from '#engine/handlers/modify.ts';
 import { writerOf } from '#engine/handlers/own-fields.ts';
 import { asObject } from '#engine/handlers/read-object.ts';
 import { shapeObject } from '#engine/handlers/shape.ts';
-import { NestingError, parseJson } from '#engine/json.ts';
-import { MAX_WRITE_ATTEMPTS } from '#engine/limits.ts';
+import { NestingError, parseJson } from '#engine/encoding/json.ts';
+import { MAX_WRITE_ATTEMPTS } from '#engine/request/limits.ts';
 import { kindText } from '#engine/kind-text.ts';
 import { applyConfiguration, type Applier } from '#engine/managed-fields/apply-configuration.ts';
 import { fieldScope } from '#engine/managed-fields/field-scope.ts';
-import { writeOptions, type WriteRequestOptions } from '#engine/options.ts';
-import type { ApiResponse } from '#engine/request.ts';
-import { asWarnings, yamlDuplicates } from '#engine/strict-decoding-errors.ts';
-import { parseYamlWithDuplicates } from '#engine/yaml-duplicates.ts';
+import { writeOptions, type WriteRequestOptions } from '#engine/handlers/options.ts';
+import type { ApiResponse } from '#engine/request/request.ts';
+import { asWarnings, yamlDuplicates } from '#engine/body/strict-decoding-errors.ts';
+import { parseYamlWithDuplicates } from '#engine/body/yaml-duplicates.ts';
 import { ApiError, badRequest, conflict, MODIFIED } from '#kube/api-error.ts';
 import { deepClone } from '#kube/deep.ts';
 import { apiVersionOf, isRecord, type KubeObject } from '#kube/meta.ts';

@@ -2,12 +2,12 @@
 import type { Authorizer } from '#engine/auth/authorize.ts';
 import type { TokenLookup } from '#engine/auth/tokens.ts';
 import type { Admission } from '#engine/admission/admission.ts';
-import { decodeStored } from '#engine/codec.ts';
-import type { RequestNotes } from '#engine/notes.ts';
-import type { ApiRequest } from '#engine/request.ts';
+import { decodeStored } from '#engine/body/decode-body.ts';
+import type { RequestNotes } from '#engine/handlers/request-notes.ts';
+import type { ApiRequest } from '#engine/request/request.ts';
 import type { Served } from '#engine/registry/registry.ts';
 import type { Resource } from '#engine/registry/resource.ts';
-import type { ResourceRoute } from '#engine/route.ts';
+import type { ResourceRoute } from '#engine/request/route.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
 import type { Representation } from '#engine/tables/negotiate-representation.ts';
 import type { Clock } from '#lib/clock.ts';

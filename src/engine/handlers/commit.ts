@@ -2,10 +2,10 @@
  * The only place where handlers write to the store: replaces the current version of an object, in the storage version.
  */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
-import { encodeStored } from '#engine/codec.ts';
+import { encodeStored } from '#engine/body/decode-body.ts';
 import { toStorageVersion, type Call } from '#engine/handlers/call.ts';
 import { toApiError } from '#engine/handlers/to-api-error.ts';
-import { MAX_OBJECT_BYTES } from '#engine/limits.ts';
+import { MAX_OBJECT_BYTES } from '#engine/request/limits.ts';
 import { RevisionConflictError, type Entry } from '#engine/store/store.ts';
 import { tooLarge } from '#kube/api-error.ts';
 import type { KubeObject } from '#kube/meta.ts';

@@ -6,9 +6,9 @@ import { copyOf, keepManagedFields, trackWrite } from '#engine/handlers/own-fiel
 import { readRequestObject } from '#engine/handlers/read-object.ts';
 import { respondEntry, respondObject } from '#engine/handlers/respond.ts';
 import { shapeObject, validateNew } from '#engine/handlers/shape.ts';
-import { MAX_NAME_ATTEMPTS } from '#engine/limits.ts';
-import { writeOptions, type WriteRequestOptions } from '#engine/options.ts';
-import type { ApiResponse } from '#engine/request.ts';
+import { MAX_NAME_ATTEMPTS } from '#engine/request/limits.ts';
+import { writeOptions, type WriteRequestOptions } from '#engine/handlers/options.ts';
+import type { ApiResponse } from '#engine/request/request.ts';
 import { timestamp } from '#lib/clock.ts';
 import { generateName, newUid } from '#lib/ids.ts';
 import { alreadyExists, badRequest, generateNameConflict } from '#kube/api-error.ts';

@@ -9,8 +9,8 @@ import {
 } from '#engine/handlers/continue-token.ts';
 import { respondList } from '#engine/handlers/respond.ts';
 import { entryFilter, onlyName } from '#engine/handlers/selection.ts';
-import { listOptions, type ListRequestOptions } from '#engine/options.ts';
-import type { ApiResponse } from '#engine/request.ts';
+import { listOptions, type ListRequestOptions } from '#engine/handlers/options.ts';
+import type { ApiResponse } from '#engine/request/request.ts';
 import { RevisionGoneError, type Entry, type StoreListing, type ListRange } from '#engine/store/store.ts';
 import { gone } from '#kube/api-error.ts';
 import type { ListMeta } from '#kube/meta.ts';

@@ -1,5 +1,5 @@
 /** Reads the object in a request's body and checks it against the kind and path of the request. */
-import { parseBody, type OnDuplicates } from '#engine/codec.ts';
+import { parseBody, type OnDuplicates } from '#engine/body/decode-body.ts';
 import type { Call } from '#engine/handlers/call.ts';
 import { type ApiError, badRequest } from '#kube/api-error.ts';
 import { apiVersionOf, isRecord, type KubeObject } from '#kube/meta.ts';

@@ -1,8 +1,8 @@
 /** Responds in the requested representation: JSON as stored, YAML, Table or metadata only. */
-import { encodeJson, encodeYaml, JSON_TYPE, YAML_TYPE } from '#engine/codec.ts';
+import { encodeJson, encodeYaml, JSON_TYPE, YAML_TYPE } from '#engine/body/decode-body.ts';
 import { FORM_SLICE, nextTurn } from '#engine/conversion/stored-form.ts';
 import { decodeEntry, prepareEntries, servedBytes, type Call } from '#engine/handlers/call.ts';
-import type { ApiResponse, BytesResponse } from '#engine/request.ts';
+import type { ApiResponse, BytesResponse } from '#engine/request/request.ts';
 import type { Entry } from '#engine/store/store.ts';
 import { partialMetadata, partialMetadataList } from '#engine/tables/partial-metadata.ts';
 import { ACCEPTED_TYPES, type Representation } from '#engine/tables/negotiate-representation.ts';

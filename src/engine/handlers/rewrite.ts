@@ -3,7 +3,7 @@ import type { Admission } from '#engine/admission/admission.ts';
 import { admissionAttributes } from '#engine/handlers/admit.ts';
 import { decodeEntry, entryId, prepareEntries, type Call } from '#engine/handlers/call.ts';
 import { commitObject } from '#engine/handlers/commit.ts';
-import { MAX_WRITE_ATTEMPTS } from '#engine/limits.ts';
+import { MAX_WRITE_ATTEMPTS } from '#engine/request/limits.ts';
 import { conflict, MODIFIED, notFound } from '#kube/api-error.ts';
 import { deepClone } from '#kube/deep.ts';
 import type { KubeObject } from '#kube/meta.ts';

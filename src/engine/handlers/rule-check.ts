@@ -2,7 +2,7 @@
  * Evaluates the rules of a custom kind's schema (x-kubernetes-validations). Runs last, because rules rely on valid
  * types.
  */
-import { runInSlices } from '#engine/admission/expressions/slices.ts';
+import { runInSlices } from '#cel/limits/slices.ts';
 import type { Call } from '#engine/handlers/call.ts';
 import type { RuleValidator } from '#engine/registry/structural/rules/rule-tree.ts';
 import type { FieldError, FieldErrorReason } from '#kube/field-error.ts';

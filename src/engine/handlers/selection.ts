@@ -1,8 +1,8 @@
 /** Evaluates label and field selectors on stored entries, and parses no more than necessary. */
-import { decodeStored } from '#engine/codec.ts';
+import { decodeStored } from '#engine/body/decode-body.ts';
 import { splitId } from '#engine/handlers/call.ts';
 import type { Resource } from '#engine/registry/resource.ts';
-import type { ListSelection } from '#engine/options.ts';
+import type { ListSelection } from '#engine/handlers/options.ts';
 import type { Entry } from '#engine/store/store.ts';
 import { BoundedCache } from '#lib/bounded-cache.ts';
 import { badRequest } from '#kube/api-error.ts';

@@ -5,10 +5,10 @@
 import type { Call } from '#engine/handlers/call.ts';
 import { undecodable } from '#engine/handlers/read-object.ts';
 import { checkSchemaRules } from '#engine/handlers/rule-check.ts';
-import type { FieldValidation } from '#engine/options.ts';
+import type { FieldValidation } from '#engine/handlers/options.ts';
 import { compileSchema, type CompiledSchema } from '#engine/registry/structural/compile.ts';
 import { metadataSchema, validateMetadata, validateMetadataUpdate } from '#engine/registry/metadata.ts';
-import { asWarnings, strictDecodingErrors } from '#engine/strict-decoding-errors.ts';
+import { asWarnings, strictDecodingErrors } from '#engine/body/strict-decoding-errors.ts';
 import { type ApiError, invalid } from '#kube/api-error.ts';
 import type { FieldError } from '#kube/field-error.ts';
 import type { KubeObject } from '#kube/meta.ts';

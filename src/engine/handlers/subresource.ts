@@ -3,7 +3,7 @@
  * handlers by verb; core.ts lists them, and the kind names them in `extraSubresources` for discovery.
  */
 import type { Call } from '#engine/handlers/call.ts';
-import type { ApiResponse } from '#engine/request.ts';
+import type { ApiResponse } from '#engine/request/request.ts';
 
 export type Handler = (call: Call) => ApiResponse | Promise<ApiResponse>;
 

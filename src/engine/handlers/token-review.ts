@@ -2,7 +2,7 @@
 import { API_AUDIENCES } from '#engine/auth/service-accounts/claims.ts';
 import { reviewWith } from '#engine/auth/tokens.ts';
 import type { Call } from '#engine/handlers/call.ts';
-import type { UserInfo } from '#engine/request.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 import { badRequest } from '#kube/api-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
 

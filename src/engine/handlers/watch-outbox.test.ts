@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { WatchOutbox } from '#engine/handlers/watch-outbox.ts';
-import { MAX_WATCH_BUFFER_BYTES, WATCH_PIECE_BYTES } from '#engine/limits.ts';
-import type { StreamSink } from '#engine/request.ts';
+import { MAX_WATCH_BUFFER_BYTES, WATCH_PIECE_BYTES } from '#engine/request/limits.ts';
+import type { StreamSink } from '#engine/request/request.ts';
 
 /** A sink that drains only on demand. */
 class SlowSink implements StreamSink {

@@ -5,8 +5,8 @@
  *
  *   add ──► [ frames to encode ] ──flush──► written in pieces, as the sink drains ──► done, if `end` was called
  */
-import { MAX_WATCH_BUFFER_BYTES, WATCH_PIECE_BYTES } from '#engine/limits.ts';
-import type { StreamSink } from '#engine/request.ts';
+import { MAX_WATCH_BUFFER_BYTES, WATCH_PIECE_BYTES } from '#engine/request/limits.ts';
+import type { StreamSink } from '#engine/request/request.ts';
 
 interface Item {
   readonly frame: () => Buffer;

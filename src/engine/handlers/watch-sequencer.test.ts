@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { WatchSequencer } from '#engine/handlers/watch-sequencer.ts';
-import { MAX_WATCH_BUFFER_BYTES } from '#engine/limits.ts';
+import { MAX_WATCH_BUFFER_BYTES } from '#engine/request/limits.ts';
 import type { Entry, StoreEvent } from '#engine/store/store.ts';
 
 const entry = (id: string, bytes = 1): Entry => ({ id, revision: 1, bytes: Buffer.alloc(bytes) }) as Entry;

@@ -2,7 +2,7 @@
  * Keeps the order of events for a watcher whose objects must be converted first: each step waits for the previous ones.
  * If nothing must be converted, as nearly always, a step runs at once.
  */
-import { MAX_WATCH_BUFFER_BYTES } from '#engine/limits.ts';
+import { MAX_WATCH_BUFFER_BYTES } from '#engine/request/limits.ts';
 import type { Entry, StoreEvent } from '#engine/store/store.ts';
 
 export interface SequencerOptions {

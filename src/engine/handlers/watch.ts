@@ -11,12 +11,12 @@ import { entryId, idPrefix, prepareEntries, type Call } from '#engine/handlers/c
 import { awaitRevision } from '#engine/handlers/await-revision.ts';
 import { entryFilter, onlyName, peekObject, type EntryFilter } from '#engine/handlers/selection.ts';
 import { frameEncoder, jsonLine, type FrameEncoder } from '#engine/handlers/watch-frames.ts';
-import { JSON_TYPE } from '#engine/codec.ts';
+import { JSON_TYPE } from '#engine/body/decode-body.ts';
 import { WatchOutbox } from '#engine/handlers/watch-outbox.ts';
 import { WatchSequencer } from '#engine/handlers/watch-sequencer.ts';
-import { BOOKMARK_INTERVAL_MS, WATCH_LINGER_MS, WATCH_TIMEOUT_MS } from '#engine/limits.ts';
-import { watchOptions, type WatchRequestOptions } from '#engine/options.ts';
-import type { ApiResponse, StreamSink } from '#engine/request.ts';
+import { BOOKMARK_INTERVAL_MS, WATCH_LINGER_MS, WATCH_TIMEOUT_MS } from '#engine/request/limits.ts';
+import { watchOptions, type WatchRequestOptions } from '#engine/handlers/options.ts';
+import type { ApiResponse, StreamSink } from '#engine/request/request.ts';
 import { RevisionGoneError, type Entry, type StoreEvent } from '#engine/store/store.ts';
 import { CRD_COLLECTION } from '#engine/registry/crd/definition.ts';
 import { ApiError, gone } from '#kube/api-error.ts';

@@ -10,8 +10,8 @@ import type {
   StreamResponse,
   StreamSink,
   UpgradeResponse,
-} from '#engine/request.ts';
-import { WATCH_LINGER_MS } from '#engine/limits.ts';
+} from '#engine/request/request.ts';
+import { WATCH_LINGER_MS } from '#engine/request/limits.ts';
 import { ApiError } from '#kube/api-error.ts';
 import type { Log } from '#lib/log.ts';
 

@@ -22,8 +22,8 @@ import { remoteEndOf } from '#engine/http/connection-user.ts';
 import { readRequestBody } from '#engine/http/body.ts';
 import { serve, type Exchange } from '#engine/http/exchange.ts';
 import { byteLength, writePieces } from '#engine/http/write-pieces.ts';
-import { MAX_HEADER_BYTES } from '#engine/limits.ts';
-import type { ApiHandler } from '#engine/request.ts';
+import { MAX_HEADER_BYTES } from '#engine/request/limits.ts';
+import type { ApiHandler } from '#engine/request/request.ts';
 import { newUid } from '#lib/ids.ts';
 import type { Log } from '#lib/log.ts';
 

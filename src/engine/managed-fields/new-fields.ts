@@ -10,7 +10,7 @@ import type { Schema } from '#kube/schema.ts';
 import type { FieldsV1 } from '#engine/managed-fields/entries.ts';
 import { emptyObject, stripMetadata, type FieldScope } from '#engine/managed-fields/field-scope.ts';
 import { newFieldsV1Of } from '#engine/managed-fields/fields-text.ts';
-import { isSharedFields } from '#engine/managed-fields/stored-owners.ts';
+import { isSharedFields } from '#engine/encoding/stored-owners.ts';
 
 interface Shape {
   readonly expected: ExpectedFields;

@@ -3,7 +3,7 @@
  * clients may cache it forever.
  */
 import type { ServedDocument } from '#engine/discovery/served-document.ts';
-import type { BytesResponse } from '#engine/request.ts';
+import type { BytesResponse } from '#engine/request/request.ts';
 
 /** Headers of a document at its hashed URL. One year is the longest max-age that caches honor. */
 export const IMMUTABLE_CACHE_HEADERS: Readonly<Record<string, string>> = {

@@ -1,5 +1,5 @@
 /** Negotiates the encoding of OpenAPI documents. */
-import { accepts, parseAccept } from '#engine/tables/accept-header.ts';
+import { accepts, parseAccept } from '#engine/request/accept-header.ts';
 
 /**
  * The protobuf subtypes that clients send. kubectl up to 1.32 sends the first, whose `@` is not legal in a media type.

@@ -1,6 +1,6 @@
 /** Parses JSON that a protobuf message contains as bytes; untrusted and bounded like a JSON body. */
 import { isUtf8 } from 'node:buffer';
-import { parseJson } from '#engine/json.ts';
+import { parseJson } from '#engine/encoding/json.ts';
 import { ProtobufError } from '#engine/protobuf/protobuf-error.ts';
 
 export function parseRawJson(bytes: Buffer): unknown {

@@ -9,7 +9,7 @@ import { isIP } from 'node:net';
 import type { Duplex, Readable } from 'node:stream';
 import { createSecureContext, type SecureContext, type TLSSocket } from 'node:tls';
 import { goNetworkError, joinHostPort, type DialTarget } from '#engine/remote/go-network-error.ts';
-import { MAX_HEADER_BYTES } from '#engine/limits.ts';
+import { MAX_HEADER_BYTES } from '#engine/request/limits.ts';
 import type { Clock } from '#lib/clock.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;

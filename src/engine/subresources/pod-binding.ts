@@ -3,7 +3,7 @@ import type { Call } from '#engine/handlers/call.ts';
 import { respondStatus } from '#engine/handlers/respond.ts';
 import { rewrite } from '#engine/handlers/rewrite.ts';
 import type { SubresourceHandlers } from '#engine/handlers/subresource.ts';
-import type { ApiResponse } from '#engine/request.ts';
+import type { ApiResponse } from '#engine/request/request.ts';
 import { setPodCondition } from '#engine/subresources/pod-condition.ts';
 import { postedKind, readPosted } from '#engine/subresources/posted-kind.ts';
 import { badRequest, conflict, invalid } from '#kube/api-error.ts';

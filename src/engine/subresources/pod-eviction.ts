@@ -7,9 +7,9 @@ import { decodeEntry, entryId, type Call } from '#engine/handlers/call.ts';
 import { respondStatus } from '#engine/handlers/respond.ts';
 import { withoutAdmission, rewrite } from '#engine/handlers/rewrite.ts';
 import type { SubresourceHandlers } from '#engine/handlers/subresource.ts';
-import { deleteOptions, type DeleteRequestOptions } from '#engine/options.ts';
+import { deleteOptions, type DeleteRequestOptions } from '#engine/handlers/options.ts';
 import type { Registry, Served } from '#engine/registry/registry.ts';
-import type { ApiResponse } from '#engine/request.ts';
+import type { ApiResponse } from '#engine/request/request.ts';
 import { isPodReady, setPodCondition } from '#engine/subresources/pod-condition.ts';
 import { postedKind, readPosted } from '#engine/subresources/posted-kind.ts';
 import {

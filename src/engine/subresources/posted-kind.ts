@@ -1,11 +1,11 @@
 /** Kinds that are only posted to a subresource (Binding, Eviction, TokenRequest): their shape and admission. */
 import type { AdmissionAttributes, GroupVersionKind } from '#engine/admission/admission.ts';
-import { parseBody } from '#engine/codec.ts';
+import { parseBody } from '#engine/body/decode-body.ts';
 import { admissionAttributes } from '#engine/handlers/admit.ts';
 import type { Call } from '#engine/handlers/call.ts';
 import { asObject, duplicateKeyRecorder } from '#engine/handlers/read-object.ts';
 import { shapeObject } from '#engine/handlers/shape.ts';
-import { writeOptions } from '#engine/options.ts';
+import { writeOptions } from '#engine/handlers/options.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { Registry, type Served } from '#engine/registry/registry.ts';
 import { apiVersionOf, isRecord, type KubeObject } from '#kube/meta.ts';

@@ -10,7 +10,7 @@ import { credentialId, type Reference } from '#engine/auth/service-accounts/user
 import type { Call } from '#engine/handlers/call.ts';
 import { respondObject } from '#engine/handlers/respond.ts';
 import type { SubresourceHandlers } from '#engine/handlers/subresource.ts';
-import type { ApiResponse } from '#engine/request.ts';
+import type { ApiResponse } from '#engine/request/request.ts';
 import { postedKind, readPosted } from '#engine/subresources/posted-kind.ts';
 import { invalid } from '#kube/api-error.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';

@@ -5,7 +5,7 @@
 import { HOST_READER } from '#api/host-api.ts';
 import type { Client } from '#client/client.ts';
 import { startEngine, type EngineOptions } from '#engine/engine.ts';
-import { LocalServices } from '#engine/services.ts';
+import { LocalServices } from '#engine/remote/local-services.ts';
 import { renewOnRead, renewWeekly } from '#lib/renewals.ts';
 import { SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
 import { admitHostOperator, admitNode } from '#plane/embedded/admit-node.ts';

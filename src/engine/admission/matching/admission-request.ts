@@ -5,9 +5,9 @@
  */
 import type { AdmissionAttributes, GroupVersionKind } from '#engine/admission/admission.ts';
 import { namespaceOf } from '#engine/admission/matching/match-resources.ts';
-import { formOf } from '#engine/conversion/admission-forms.ts';
+import { formOf } from '#engine/admission/matching/equivalent-forms.ts';
 import type { Resource } from '#engine/registry/resource.ts';
-import type { UserInfo } from '#engine/request.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 import { apiVersionOf, type KubeObject } from '#kube/meta.ts';
 
 export interface AdmissionRequestHead {

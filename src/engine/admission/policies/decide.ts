@@ -4,11 +4,11 @@
  */
 import type { Program } from '#cel/compile.ts';
 import { CelFault } from '#cel/value.ts';
-import { MATCH_UNITS, POLICY_UNITS } from '#engine/admission/expressions/cost.ts';
-import { OUT_OF_BUDGET, CostBudget, SPENT, type EvaluationResult } from '#engine/admission/expressions/cost-budget.ts';
-import type { RequestValues } from '#engine/admission/expressions/request-activation.ts';
-import type { Units } from '#engine/admission/expressions/slices.ts';
-import type { CompiledPolicy, CompiledValidation } from '#engine/admission/policies/compile-policy.ts';
+import { MATCH_UNITS, POLICY_UNITS } from '#cel/limits/cost.ts';
+import { OUT_OF_BUDGET, CostBudget, SPENT, type EvaluationResult } from '#cel/limits/cost-budget.ts';
+import type { RequestValues } from '#engine/admission/matching/request-activation.ts';
+import type { Units } from '#cel/limits/slices.ts';
+import type { CompiledPolicy, CompiledValidation } from '#engine/expressions/compile-policy.ts';
 import { LazyVariables } from '#engine/admission/policies/lazy-variables.ts';
 import type { KubeObject } from '#kube/meta.ts';
 

@@ -14,9 +14,9 @@ import {
 } from '#engine/admission/policies/policy-spec.ts';
 import type { Authorizer } from '#engine/auth/authorize.ts';
 import { MASTERS } from '#engine/auth/groups.ts';
-import { decodeStored } from '#engine/codec.ts';
+import { decodeStored } from '#engine/body/decode-body.ts';
 import type { Registry } from '#engine/registry/registry.ts';
-import type { UserInfo } from '#engine/request.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 import type { Store } from '#engine/store/store.ts';
 import { invalid } from '#kube/api-error.ts';
 import { deepEqual } from '#kube/deep.ts';

@@ -7,14 +7,14 @@ import {
   type CompiledMatch,
   type MatchParts,
 } from '#engine/admission/matching/match-resources.ts';
-import { runIndivisible, type Units } from '#engine/admission/expressions/slices.ts';
-import { compileUnits } from '#engine/admission/expressions/source-limits.ts';
+import { runIndivisible, type Units } from '#cel/limits/slices.ts';
+import { compileUnits } from '#cel/limits/source-limits.ts';
 import {
   compilePolicy,
   failureText,
   sourcesOf,
   type CompiledPolicy,
-} from '#engine/admission/policies/compile-policy.ts';
+} from '#engine/expressions/compile-policy.ts';
 import {
   BINDING_COLLECTION,
   POLICY_COLLECTION,
@@ -23,7 +23,7 @@ import {
   type PolicyBinding,
   type PolicySpec,
 } from '#engine/admission/policies/policy-spec.ts';
-import { decodeStored } from '#engine/codec.ts';
+import { decodeStored } from '#engine/body/decode-body.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
 import type { Log } from '#lib/log.ts';

@@ -3,19 +3,19 @@
  * each of its parameters. The first denial in the order of names refuses the request.
  */
 import type { AdmissionAttributes, ValidatingStep } from '#engine/admission/admission.ts';
-import { RequestValues } from '#engine/admission/expressions/request-activation.ts';
-import { runInSlices, type Units } from '#engine/admission/expressions/slices.ts';
+import { RequestValues } from '#engine/admission/matching/request-activation.ts';
+import { runInSlices, type Units } from '#cel/limits/slices.ts';
 import { NAMESPACE_COLLECTION } from '#engine/admission/namespace-lifecycle.ts';
 import { namespaceOf } from '#engine/admission/matching/match-resources.ts';
-import type { CompiledPolicy } from '#engine/admission/policies/compile-policy.ts';
+import type { CompiledPolicy } from '#engine/expressions/compile-policy.ts';
 import { decide, type PolicyDenial } from '#engine/admission/policies/decide.ts';
 import { collectParams } from '#engine/admission/policies/params.ts';
 import { PolicyList, type BoundPolicy, type PolicyBindingRule } from '#engine/admission/policies/policy-list.ts';
 import { policyRefusalError } from '#engine/admission/policies/refusal.ts';
-import { decodeStored } from '#engine/codec.ts';
+import { decodeStored } from '#engine/body/decode-body.ts';
 import type { Authorizer } from '#engine/auth/authorize.ts';
 import type { Registry } from '#engine/registry/registry.ts';
-import { prepareForms } from '#engine/conversion/admission-forms.ts';
+import { prepareForms } from '#engine/admission/matching/equivalent-forms.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { Store } from '#engine/store/store.ts';
 import type { KubeObject } from '#kube/meta.ts';

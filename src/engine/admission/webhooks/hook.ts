@@ -5,9 +5,9 @@ import {
   type MatchParts,
 } from '#engine/admission/matching/match-resources.ts';
 import type { RuleLike } from '#engine/admission/matching/rule-patterns.ts';
-import type { ClientConfig } from '#engine/admission/webhooks/endpoint.ts';
+import type { ClientConfig } from '#engine/remote/webhooks/webhook-target.ts';
 import type { AdmissionReviewVersion } from '#engine/admission/webhooks/verdict.ts';
-import { Conditions, type MatchConditionLike } from '#engine/admission/webhooks/webhook-conditions.ts';
+import { Conditions, type MatchConditionLike } from '#engine/expressions/match-conditions.ts';
 import type { LabelSelector } from '#kube/selectors/label-selector.ts';
 
 /** A stored webhook, which is validated and defaulted. */

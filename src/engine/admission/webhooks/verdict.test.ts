@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CallFailure } from '#engine/admission/webhooks/call-failure.ts';
+import { CallFailure } from '#engine/remote/webhooks/call-failure.ts';
 import { deniedError } from '#engine/admission/webhooks/webhook-errors.ts';
 import { decodeResponse, readVerdict, type ExpectedReview } from '#engine/admission/webhooks/verdict.ts';
 

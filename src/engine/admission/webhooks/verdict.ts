@@ -1,7 +1,7 @@
 /** Parses and checks the response of a webhook, as Kubernetes does. Pure; throws CallFailure for invalid responses. */
-import { CallFailure } from '#engine/admission/webhooks/call-failure.ts';
-import type { HttpResponse } from '#engine/admission/webhooks/https-client.ts';
-import { NestingError, parseJson } from '#engine/json.ts';
+import { CallFailure } from '#engine/remote/webhooks/call-failure.ts';
+import type { HttpResponse } from '#engine/remote/webhooks/https-client.ts';
+import { NestingError, parseJson } from '#engine/encoding/json.ts';
 import { findGoJsonError } from '#kube/go/go-json-error.ts';
 import { isRecord } from '#kube/meta.ts';
 

@@ -7,11 +7,11 @@
  *   └──────────────── one deadline for all of it (timeoutSeconds) ────────────────┘
  */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
-import { CallCanceled, CallFailure, DeadlineExceeded } from '#engine/admission/webhooks/call-failure.ts';
-import { CallGate, type GateLimits } from '#engine/admission/webhooks/call-gate.ts';
-import { resolveWebhookTarget, type ClientConfig, type WebhookTarget } from '#engine/admission/webhooks/endpoint.ts';
+import { CallCanceled, CallFailure, DeadlineExceeded } from '#engine/remote/webhooks/call-failure.ts';
+import { CallGate, type GateLimits } from '#engine/remote/webhooks/call-gate.ts';
+import { resolveWebhookTarget, type ClientConfig, type WebhookTarget } from '#engine/remote/webhooks/webhook-target.ts';
 import type { Hook } from '#engine/admission/webhooks/hook.ts';
-import { HttpsClient, MAX_RESPONSE_BYTES, type HttpResponse } from '#engine/admission/webhooks/https-client.ts';
+import { HttpsClient, MAX_RESPONSE_BYTES, type HttpResponse } from '#engine/remote/webhooks/https-client.ts';
 import { admissionReview, type WebhookReview } from '#engine/admission/webhooks/review.ts';
 import {
   decodeResponse,
@@ -19,9 +19,9 @@ import {
   InvalidResponse,
   type WebhookVerdict,
 } from '#engine/admission/webhooks/verdict.ts';
-import { parseJson } from '#engine/json.ts';
+import { parseJson } from '#engine/encoding/json.ts';
 import type { Resource } from '#engine/registry/resource.ts';
-import type { LocalService, LocalServices } from '#engine/services.ts';
+import type { LocalService, LocalServices } from '#engine/remote/local-services.ts';
 import type { Store } from '#engine/store/store.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';

@@ -21,8 +21,8 @@ import {
   type RoleRef,
 } from '#engine/auth/rbac/policy.ts';
 import { listRules } from '#engine/auth/rbac/rule-list.ts';
-import { decodeStored } from '#engine/codec.ts';
-import type { UserInfo } from '#engine/request.ts';
+import { decodeStored } from '#engine/body/decode-body.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
 import { groupResource, type ResourceType } from '#kube/meta.ts';
 import { silentLog, type Log } from '#lib/log.ts';

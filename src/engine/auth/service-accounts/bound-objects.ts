@@ -3,7 +3,7 @@
  * version.
  */
 import { createHash } from 'node:crypto';
-import { decodeStored } from '#engine/codec.ts';
+import { decodeStored } from '#engine/body/decode-body.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
 import { isRecord } from '#kube/meta.ts';
 

@@ -12,7 +12,7 @@ import { customResourceDefinitions } from '#engine/registry/crd/custom-resource-
 import { builtInResources } from '#engine/registry/kinds/all.ts';
 import { reviewResources } from '#engine/registry/kinds/reviews.ts';
 import type { Resource } from '#engine/registry/resource.ts';
-import type { UserInfo } from '#engine/request.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 import type { Store } from '#engine/store/store.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 

@@ -1,5 +1,5 @@
 /** ValidatingAdmissionPolicy: CEL rules for writes. */
-import { checkExpressions } from '#engine/admission/policies/compile-policy.ts';
+import { checkExpressions } from '#engine/expressions/compile-policy.ts';
 import {
   checkMatchConditions,
   checkMatchResources,

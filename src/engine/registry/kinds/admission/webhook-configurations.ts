@@ -1,6 +1,6 @@
 /** ValidatingWebhookConfiguration and MutatingWebhookConfiguration. */
-import { createCheckBudget, checkSourceLimits } from '#engine/admission/expressions/source-limits.ts';
-import { conditionFailure } from '#engine/admission/webhooks/webhook-conditions.ts';
+import { createCheckBudget, checkSourceLimits } from '#cel/limits/source-limits.ts';
+import { conditionFailure } from '#engine/expressions/match-conditions.ts';
 import {
   checkMatchConditions,
   checkRule,

@@ -7,8 +7,8 @@
 import { adaptJson } from '#cel/evaluate/adapt-json.ts';
 import type { Activation } from '#cel/compile.ts';
 import { CelFault, CelOptional, type CelValue } from '#cel/value.ts';
-import { CostBudget, OUT_OF_BUDGET, SPENT } from '#engine/admission/expressions/cost-budget.ts';
-import type { Units } from '#engine/admission/expressions/slices.ts';
+import { CostBudget, OUT_OF_BUDGET, SPENT } from '#cel/limits/cost-budget.ts';
+import type { Units } from '#cel/limits/slices.ts';
 import { Correlation, OldItems } from '#engine/registry/structural/correlation.ts';
 import type { CompiledRule } from '#engine/registry/structural/rules/compile-rule.ts';
 import {

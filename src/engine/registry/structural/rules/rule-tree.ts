@@ -6,9 +6,9 @@
 import { ruleType } from '#cel/check/schema-type.ts';
 import { withObjectNames } from '#cel/check/object-meta.ts';
 import { escapeFieldName } from '#cel/check/field-names.ts';
-import type { CostBudget } from '#engine/admission/expressions/cost-budget.ts';
-import type { Units } from '#engine/admission/expressions/slices.ts';
-import { compileUnits } from '#engine/admission/expressions/source-limits.ts';
+import type { CostBudget } from '#cel/limits/cost-budget.ts';
+import type { Units } from '#cel/limits/slices.ts';
+import { compileUnits } from '#cel/limits/source-limits.ts';
 import { valueSchema } from '#engine/registry/structural/keywords.ts';
 import { compileRule, type CompiledRule } from '#engine/registry/structural/rules/compile-rule.ts';
 import { evaluateRules, type RuleVerdict } from '#engine/registry/structural/rules/evaluate-rules.ts';

@@ -1,0 +1,76 @@
+/**
+ * Sends requests to the kubelets of nodes over HTTPS. A kubelet must have a certificate of our CA for its address, and
+ * gets a client certificate of ours. The subresources define the requests and interpret the responses.
+ */
+import { decodeStored } from '#engine/body/decode-body.ts';
+import type { OutwardIdentity } from '#engine/auth/front-proxy.ts';
+import { findNodeEndpoint } from '#engine/remote/node-endpoint.ts';
+import { joinHostPort } from '#engine/remote/go-network-error.ts';
+import {
+  HttpsUpstream,
+  UpstreamBusyError,
+  UpstreamError,
+  type UpstreamResponse,
+} from '#engine/remote/https-upstream.ts';
+import type { Store } from '#engine/store/store.ts';
+import { ApiError, notFound, tooManyRequests } from '#kube/api-error.ts';
+import type { Clock } from '#lib/clock.ts';
+
+const NODES = { group: '', plural: 'nodes' };
+const MAX_OPEN = 2000;
+
+export interface KubeletRequest {
+  /** Path including the query. */
+  readonly path: string;
+  /** True to accept any certificate of the kubelet. Our client certificate is still sent. */
+  readonly insecure: boolean;
+  /** Undefined for responses that may begin late. */
+  readonly headersTimeoutMs: number | undefined;
+  readonly signal: AbortSignal;
+}
+
+export interface KubeletParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** Without an identity, no kubelet is trusted and none trusts us. */
+  readonly identity: Pick<OutwardIdentity, 'caPem' | 'kubelet'> | undefined;
+}
+
+export class Kubelets {
+  readonly #store: Store;
+  readonly #verified: HttpsUpstream;
+  readonly #unverified: HttpsUpstream;
+
+  constructor({ store, clock, identity }: KubeletParts) {
+    this.#store = store;
+    const tls = { ca: identity?.caPem ?? '', client: identity?.kubelet };
+    this.#verified = new HttpsUpstream({ tls, maxOpen: MAX_OPEN, clock });
+    this.#unverified = new HttpsUpstream({ tls: { ...tls, insecure: true }, maxOpen: MAX_OPEN, clock });
+  }
+
+  /** Throws ApiError if the node does not exist or does not respond. */
+  async get(node: string, { path, insecure, headersTimeoutMs, signal }: KubeletRequest): Promise<UpstreamResponse> {
+    const entry = this.#store.get('nodes', node);
+    if (entry === undefined) throw notFound(NODES, node);
+    const endpoint = findNodeEndpoint(decodeStored(entry.bytes)['status']);
+    if (typeof endpoint === 'string') throw new ApiError(500, '', endpoint);
+    const { host, port } = endpoint;
+    const headers = { Accept: '*/*', 'User-Agent': 'kube-apiserver' };
+    try {
+      return await (insecure ? this.#unverified : this.#verified).open(
+        { host, port, serverName: host },
+        { method: 'GET', path, headers, headersTimeoutMs, signal },
+      );
+    } catch (error) {
+      if (!(error instanceof UpstreamError)) throw error;
+      if (error instanceof UpstreamBusyError) throw tooManyRequests(error.message, 1);
+      const url = `https://${joinHostPort(host, port)}${path}`;
+      throw new ApiError(500, '', `Get ${JSON.stringify(url)}: ${error.message}`, { cause: error });
+    }
+  }
+
+  close(): void {
+    this.#verified.close();
+    this.#unverified.close();
+  }
+}
