@@ -10,7 +10,7 @@ import { tests as suite } from '@bufbuild/cel-spec/testdata/conformance.js';
 import type { SerializedIncrementalTestSuite } from '@bufbuild/cel-spec/testdata/tests.js';
 import { Budget } from '#cel/limits/budget.ts';
 import { compile } from '#cel/compile.ts';
-import type { Activation } from '#cel/compile.ts';
+import type { Activation } from '#cel/environment.ts';
 import { findExclusionReason, readSpecValue } from '#cel/conformance/testing/spec-case.ts';
 import type { SpecCase } from '#cel/conformance/testing/spec-case.ts';
 import { createEnvironment } from '#cel/environment.ts';

@@ -5,7 +5,7 @@
 import type { Expr, IdentExpr, ListExpr, MapExpr, SelectExpr } from '#cel/ast.ts';
 import { CostLimitError, LIST_COST, MAP_COST } from '#cel/limits/budget.ts';
 import type { Budget } from '#cel/limits/budget.ts';
-import type { Activation } from '#cel/compile.ts';
+import type { Activation } from '#cel/environment.ts';
 import type { Environment } from '#cel/environment.ts';
 import { hasField, fieldAccessor, selectField } from '#cel/evaluate/access.ts';
 import { ArrayList, EMPTY_LIST } from '#cel/evaluate/array-list.ts';

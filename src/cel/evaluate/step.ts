@@ -1,7 +1,7 @@
 /** The run-time form of a tree: each node is a closure (EvaluationStep) over the closures of its parts. */
 import type { Expr } from '#cel/ast.ts';
 import type { Budget } from '#cel/limits/budget.ts';
-import type { Activation } from '#cel/compile.ts';
+import type { Activation } from '#cel/environment.ts';
 import type { Environment } from '#cel/environment.ts';
 import type { CelFault, CelValue } from '#cel/value.ts';
 

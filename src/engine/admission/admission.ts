@@ -6,17 +6,11 @@
  * Mutating and validating steps may wait (webhooks). If the stored object changes meanwhile, the whole chain runs again on
  * its new state. Guards decide last: they run in the same turn as the write and see writes in flight.
  */
-import type { Resource } from '#engine/registry/resource.ts';
+import type { GroupVersionKind, Resource } from '#engine/registry/resource.ts';
 import type { UserInfo } from '#engine/request/request.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
 export type AdmissionOperation = 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
-
-export interface GroupVersionKind {
-  readonly group: string;
-  readonly version: string;
-  readonly kind: string;
-}
 
 /** Warnings and audit annotations that the chain adds to a request. */
 export interface AdmissionNotes {

@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { anAdmission } from '#engine/admission/matching/testing/attributes.ts';
 import { nodeRestriction } from '#engine/admission/node-restriction.ts';
-import { encodeJson } from '#engine/body/decode-body.ts';
+import { encodeJson } from '#engine/encoding/media-types.ts';
 import { leases } from '#engine/registry/kinds/lease.ts';
 import { nodes } from '#engine/registry/kinds/node.ts';
 import { persistentVolumeClaims } from '#engine/registry/kinds/persistent-volume-claim.ts';

@@ -10,7 +10,7 @@ import { forbiddenLabels } from '#engine/admission/node-labels.ts';
 import { refuse } from '#engine/admission/refuse.ts';
 import { NODE_USER_PREFIX, NODES } from '#engine/auth/groups.ts';
 import type { BoundObjectReference } from '#engine/auth/service-accounts/bind-token.ts';
-import { decodeStored } from '#engine/body/decode-body.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import { sameValue } from '#engine/registry/kinds/shared/reading.ts';
 import type { UserInfo } from '#engine/request/request.ts';
 import type { Store } from '#engine/store/store.ts';

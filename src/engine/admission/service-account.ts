@@ -10,7 +10,7 @@ import {
   refersToSecrets,
   type ServiceAccount,
 } from '#engine/auth/service-accounts/pod-secrets.ts';
-import { decodeStored } from '#engine/body/decode-body.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
 import type { Store } from '#engine/store/store.ts';

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { encodeStored, decodeStored, mediaType, parseBody, parsePatch, parseYamlText } from '#engine/body/decode-body.ts';
+import { parseBody, parsePatch, parseYamlText } from '#engine/body/decode-body.ts';
+import { mediaType } from '#engine/encoding/media-types.ts';
+import { encodeStored, decodeStored } from '#engine/encoding/stored-object.ts';
 import { NestingError, parseJson } from '#engine/encoding/json.ts';
 import { decodeContinue, encodeContinue } from '#engine/handlers/continue-token.ts';
 import { ApiError } from '#kube/api-error.ts';

@@ -1,13 +1,9 @@
-/**
- * Encodes and decodes objects. Bodies are untrusted: json.ts and kube/yaml.ts bound them. Stored bytes are trusted.
- */
-import { stringify as stringifyYaml } from 'yaml';
+/** Decodes request bodies, which are untrusted: encoding/json.ts and kube/yaml.ts bound them. */
 import { type ApiError, badRequest, unsupportedMediaType } from '#kube/api-error.ts';
 import { findGoJsonError } from '#kube/go/go-json-error.ts';
-import type { KubeObject } from '#kube/meta.ts';
 import { parseYaml } from '#kube/yaml.ts';
 import { NestingError, parseJson } from '#engine/encoding/json.ts';
-import { parseStored, storedText } from '#engine/encoding/stored-owners.ts';
+import { JSON_TYPE, mediaType, YAML_TYPE } from '#engine/encoding/media-types.ts';
 import { decodeProtobuf } from '#engine/protobuf/decode-protobuf.ts';
 import { ProtobufError } from '#engine/protobuf/protobuf-error.ts';
 import {
@@ -18,37 +14,7 @@ import {
 } from '#engine/body/strict-decoding-errors.ts';
 import { parseYamlWithDuplicates } from '#engine/body/yaml-duplicates.ts';
 
-export const JSON_TYPE = 'application/json';
-export const YAML_TYPE = 'application/yaml';
 const PROTOBUF_TYPE = 'application/vnd.kubernetes.protobuf';
-
-export function decodeStored(bytes: Buffer): KubeObject {
-  return parseStored(bytes.toString('utf8'));
-}
-
-/** Returns the bytes that are stored and served, with this revision as resourceVersion. */
-export function encodeStored(object: KubeObject, revision: number): Buffer {
-  object.metadata.resourceVersion = String(revision);
-  const text = storedText(object);
-  // Not from the shared pool, because the buffer lives as long as the object.
-  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
-  bytes.write(text);
-  return bytes;
-}
-
-export function encodeJson(value: unknown): Buffer {
-  return Buffer.from(JSON.stringify(value));
-}
-
-export function encodeYaml(value: unknown): Buffer {
-  return Buffer.from(stringifyYaml(value, { aliasDuplicateObjects: false }));
-}
-
-/** Strips parameters: `application/json; charset=utf-8` → `application/json`. */
-export function mediaType(contentType: string): string {
-  const semicolon = contentType.indexOf(';');
-  return (semicolon < 0 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase();
-}
 
 /** The expected type of a body, for error messages. */
 export interface ExpectedBody {

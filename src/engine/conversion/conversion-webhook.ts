@@ -4,9 +4,10 @@
  */
 import { CallCanceled, CallFailure, DeadlineExceeded } from '#engine/remote/webhooks/call-failure.ts';
 import { CallGate, type GateLimits } from '#engine/remote/webhooks/call-gate.ts';
-import { type ClientConfig, resolveWebhookTarget } from '#engine/remote/webhooks/webhook-target.ts';
+import { resolveWebhookTarget } from '#engine/remote/webhooks/webhook-target.ts';
+import type { WebhookClientConfig } from '#engine/registry/webhook-client-config.ts';
 import { HttpsClient, MAX_RESPONSE_BYTES } from '#engine/remote/webhooks/https-client.ts';
-import { decodeResponse } from '#engine/admission/webhooks/verdict.ts';
+import { decodeResponse } from '#engine/remote/webhooks/webhook-response.ts';
 import {
   convertedObjects,
   conversionReview,
@@ -14,9 +15,11 @@ import {
   type ConversionRequest,
   reviewVersionOf,
 } from '#engine/conversion/conversion-review.ts';
+import type { ConversionWebhookConfig } from '#engine/registry/crd/definition.ts';
 import { kindText } from '#engine/kind-text.ts';
 import { parseJson } from '#engine/encoding/json.ts';
 import type { LocalService, LocalServices } from '#engine/remote/local-services.ts';
+import type { ObjectConverter } from '#engine/registry/stored-form.ts';
 import type { Store } from '#engine/store/store.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
@@ -31,11 +34,6 @@ export interface ConversionParts {
   readonly clock: Clock;
 }
 
-export interface ConversionConfig {
-  readonly clientConfig?: ClientConfig;
-  readonly conversionReviewVersions?: readonly string[];
-}
-
 const LIMITS: GateLimits = { running: 16, waiting: 512 };
 const TIMEOUT_SECONDS = 30;
 const QUERY = `?timeout=${TIMEOUT_SECONDS}s`;
@@ -43,19 +41,18 @@ const QUERY = `?timeout=${TIMEOUT_SECONDS}s`;
 const MAX_BATCH = 500;
 const MAX_BATCH_CHARACTERS = 1024 * 1024;
 
-export class ConversionWebhook {
-  readonly #config: ConversionConfig;
+export class ConversionWebhook implements ObjectConverter {
+  readonly #config: ConversionWebhookConfig;
   readonly #parts: ConversionParts;
   readonly #gate = new CallGate(LIMITS);
   #https: HttpsClient | undefined;
   #retired = false;
 
-  constructor(config: ConversionConfig, parts: ConversionParts) {
+  constructor(config: ConversionWebhookConfig, parts: ConversionParts) {
     this.#config = config;
     this.#parts = parts;
   }
 
-  /** Converts objects and keeps their order. Does not modify them. Rejects with an ApiError. */
   async convert(objects: readonly KubeObject[], apiVersion: string, signal: AbortSignal): Promise<KubeObject[]> {
     const converted: KubeObject[] = [];
     try {
@@ -116,7 +113,7 @@ export class ConversionWebhook {
     return callLocal(local, (path.startsWith('/') ? path : `/${path}`) + QUERY, text, signal);
   }
 
-  async #post(config: ClientConfig, text: string, signal: AbortSignal): Promise<unknown> {
+  async #post(config: WebhookClientConfig, text: string, signal: AbortSignal): Promise<unknown> {
     const target = resolveWebhookTarget(config, this.#parts.store);
     const ca = Buffer.from(config.caBundle ?? '', 'base64').toString('utf8');
     this.#https ??= new HttpsClient({ target, ca, maxSockets: LIMITS.running });

@@ -8,7 +8,7 @@ import {
   storageVersionOf,
 } from '#engine/registry/crd/definition.ts';
 import type { ConversionWebhook } from '#engine/conversion/conversion-webhook.ts';
-import { StoredForm } from '#engine/conversion/stored-form.ts';
+import { ConvertedForm } from '#engine/conversion/converted-form.ts';
 import { type CompiledSchema, compileSchema } from '#engine/registry/structural/compile.ts';
 import { ALL_VERBS, type TableColumn, type Resource } from '#engine/registry/resource.ts';
 import { checkScale } from '#engine/registry/scale-rules.ts';
@@ -48,10 +48,10 @@ function storedForm(
   { name }: CrdVersion,
   schemaOf: Schemas,
   { since = 0, webhook }: CustomOptions,
-): StoredForm {
+): ConvertedForm {
   const storageVersion = storageVersionOf(crd) ?? name;
   const { group } = crd.spec;
-  return new StoredForm({ group, version: name, storageVersion, since, schemaOf, webhook });
+  return new ConvertedForm({ group, version: name, storageVersion, since, schemaOf, webhook });
 }
 
 /** While a definition is being deleted, its objects must be accessible even if no version is served. */
@@ -61,7 +61,7 @@ function servedVersions({ metadata, spec }: Crd): readonly CrdVersion[] {
   return spec.versions.filter(({ storage }) => storage);
 }
 
-function resourceOf(crd: Crd, version: CrdVersion, stored: StoredForm): Resource {
+function resourceOf(crd: Crd, version: CrdVersion, stored: ConvertedForm): Resource {
   const { group, scope } = crd.spec;
   const names = namesOf(crd);
   const scale = version.subresources?.scale;

@@ -1,7 +1,7 @@
 /**
  * Keeps the registry in sync with the CustomResourceDefinitions in the store: a kind is served once it is Established.
  */
-import { decodeStored } from '#engine/body/decode-body.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import { ConversionWebhooks } from '#engine/conversion/conversion-webhooks.ts';
 import { isEstablished } from '#engine/registry/crd/crd-status.ts';
 import { asCrd, CRD_COLLECTION } from '#engine/registry/crd/definition.ts';

@@ -1,26 +1,9 @@
 /** Aggregated discovery: all groups, versions and resources below /api or /apis in one document. */
-import type { RemoteVersion } from '#engine/aggregation/aggregation.ts';
 import { groupsOf, type VersionOfGroup } from '#engine/discovery/group-order.ts';
 import type { DiscoveryVersion } from '#engine/discovery/negotiate-discovery.ts';
+import type { ApiResourceDiscovery, RemoteDiscovery, ResponseKind } from '#engine/discovery/remote-discovery.ts';
 import { subresourcesOf, orderedVerbs } from '#engine/discovery/subresources.ts';
 import type { Resource } from '#engine/registry/resource.ts';
-
-interface ResponseKind {
-  group: string;
-  version: string;
-  kind: string;
-}
-
-export interface ApiResourceDiscovery {
-  resource: string;
-  responseKind: ResponseKind;
-  scope: 'Namespaced' | 'Cluster';
-  singularResource: string;
-  verbs: readonly string[];
-  shortNames?: readonly string[];
-  categories?: readonly string[];
-  subresources?: { subresource: string; responseKind: ResponseKind; verbs: readonly string[] }[];
-}
 
 export interface ApiGroupDiscovery {
   metadata: { name?: string; creationTimestamp: null };
@@ -39,7 +22,7 @@ export function aggregatedDiscovery(
   resources: readonly Resource[],
   root: '/api' | '/apis',
   version: DiscoveryVersion,
-  remote: readonly RemoteVersion[] = [],
+  remote: readonly RemoteDiscovery[] = [],
 ): ApiGroupDiscoveryList {
   const groups = groupsOf(resources, remote).filter((group) => (group.name === '') === (root === '/api'));
   return {

@@ -1,5 +1,5 @@
 /** The index at `/`: all paths that are not resources. */
-import { compareText } from '#engine/discovery/group-order.ts';
+import { compareText } from '#lib/compare-text.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
 const FIXED: readonly string[] = [

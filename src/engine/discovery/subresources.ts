@@ -1,5 +1,5 @@
 /** The verbs and subresources of a kind in discovery. */
-import { compareText } from '#engine/discovery/group-order.ts';
+import { compareText } from '#lib/compare-text.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
 export interface Subresource {

@@ -1,6 +1,6 @@
 /** Handles all paths that are not resources: discovery, OpenAPI, version, health, metrics. */
 import { noAggregation, type Aggregation } from '#engine/aggregation/aggregation.ts';
-import { JSON_TYPE } from '#engine/body/decode-body.ts';
+import { JSON_TYPE } from '#engine/encoding/media-types.ts';
 import { openIdDocument } from '#engine/auth/service-accounts/openid.ts';
 import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { DiscoveryDocuments } from '#engine/discovery/discovery-documents.ts';

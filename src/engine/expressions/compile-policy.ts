@@ -7,8 +7,28 @@ import { expressionEnvironment } from '#engine/expressions/expression-environmen
 import { objectType } from '#engine/expressions/expression-types.ts';
 import { createCheckBudget, checkSourceLimits } from '#cel/limits/source-limits.ts';
 import { precompute } from '#engine/expressions/constant-variable.ts';
-import type { PolicySpec, Validation } from '#engine/admission/policies/policy-spec.ts';
 import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
+
+export interface ParamKind {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+}
+
+export interface Validation {
+  readonly expression: string;
+  readonly message?: string;
+  readonly messageExpression?: string;
+  readonly reason?: string;
+}
+
+/** The expressions of the spec of a policy, and the kind of its parameters. */
+export interface PolicyExpressions {
+  readonly paramKind?: ParamKind;
+  readonly matchConditions?: readonly { readonly name: string; readonly expression: string }[];
+  readonly variables?: readonly { readonly name: string; readonly expression: string }[];
+  readonly validations?: readonly Validation[];
+  readonly auditAnnotations?: readonly { readonly key: string; readonly valueExpression: string }[];
+}
 
 export interface CompiledValidation {
   readonly validation: Validation;
@@ -41,7 +61,7 @@ export type OnFailure = (field: string, source: string, failure: CompileFailure)
 
 /** Reports and omits expressions that do not compile. Ignores empty ones, which validation rejects. */
 export function compilePolicy(
-  spec: PolicySpec,
+  spec: PolicyExpressions,
   onFailure: OnFailure,
   { object, params, checkBudget = createCheckBudget() }: PolicyCompileOptions = {},
 ): CompiledPolicy {
@@ -97,7 +117,7 @@ export function compilePolicy(
 }
 
 /** Returns all expressions of a policy. */
-export function sourcesOf({ matchConditions, variables, validations, auditAnnotations }: PolicySpec): string[] {
+export function sourcesOf({ matchConditions, variables, validations, auditAnnotations }: PolicyExpressions): string[] {
   return [
     ...[...(matchConditions ?? []), ...(variables ?? [])].map(({ expression }) => expression),
     ...(validations ?? []).flatMap(({ expression, messageExpression = '' }) => [expression, messageExpression]),
@@ -106,7 +126,7 @@ export function sourcesOf({ matchConditions, variables, validations, auditAnnota
 }
 
 /** Checks the expressions of a policy that is being written. */
-export function checkExpressions(spec: PolicySpec): FieldError[] {
+export function checkExpressions(spec: PolicyExpressions): FieldError[] {
   const errors: FieldError[] = [];
   compilePolicy(spec, (field, source, failure) => {
     const text = failureText(failure);

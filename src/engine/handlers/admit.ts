@@ -2,12 +2,8 @@
  * Builds the admission attributes of a request; the handlers decide when to run the admission chain. They await only
  * steps that return a promise: an extra turn would let other writes of the same object overtake.
  */
-import type {
-  AdmissionAttributes,
-  AdmissionNotes,
-  GroupVersionKind,
-  AdmissionOperation,
-} from '#engine/admission/admission.ts';
+import type { AdmissionAttributes, AdmissionNotes, AdmissionOperation } from '#engine/admission/admission.ts';
+import type { GroupVersionKind } from '#engine/registry/resource.ts';
 import type { Call } from '#engine/handlers/call.ts';
 import { shapeObject } from '#engine/handlers/shape.ts';
 import type { Resource } from '#engine/registry/resource.ts';

@@ -1,7 +1,8 @@
 /** PATCH by server-side apply: creates the object if it does not exist, else applies its manager's configuration. */
 import { authorizationError } from '#engine/auth/authorize.ts';
 import { parseYamlText, type OnDuplicates } from '#engine/body/decode-body.ts';
-import { entryId, type Call } from '#engine/handlers/call.ts';
+import type { Call } from '#engine/handlers/call.ts';
+import { entryId } from '#engine/registry/stored-entries.ts';
 import { createShaped } from '#engine/handlers/create.ts';
 import { modify } from '#engine/handlers/modify.ts';
 import { writerOf } from '#engine/handlers/own-fields.ts';

@@ -2,7 +2,7 @@
 import type { Authorizer } from '#engine/auth/authorize.ts';
 import type { TokenLookup } from '#engine/auth/tokens.ts';
 import type { Admission } from '#engine/admission/admission.ts';
-import { decodeStored } from '#engine/body/decode-body.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import type { RequestNotes } from '#engine/handlers/request-notes.ts';
 import type { ApiRequest } from '#engine/request/request.ts';
 import type { Served } from '#engine/registry/registry.ts';
@@ -29,22 +29,6 @@ export interface Call extends EngineParts {
   readonly served: Served;
   readonly representation: Representation;
   readonly notes: RequestNotes;
-}
-
-/** Returns the store's id of an object. */
-export function entryId(resource: Resource, namespace: string, name: string): string {
-  return resource.namespaced ? `${namespace}/${name}` : name;
-}
-
-/** Reverses entryId. */
-export function splitId(id: string): { namespace: string; name: string } {
-  const slash = id.indexOf('/');
-  return { namespace: slash < 0 ? '' : id.slice(0, slash), name: id.slice(slash + 1) };
-}
-
-/** Returns the prefix of a namespace's ids, or undefined for all namespaces. */
-export function idPrefix(resource: Resource, namespace: string): string | undefined {
-  return resource.namespaced && namespace !== '' ? `${namespace}/` : undefined;
 }
 
 /**

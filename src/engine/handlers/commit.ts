@@ -2,7 +2,7 @@
  * The only place where handlers write to the store: replaces the current version of an object, in the storage version.
  */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
-import { encodeStored } from '#engine/body/decode-body.ts';
+import { encodeStored } from '#engine/encoding/stored-object.ts';
 import { toStorageVersion, type Call } from '#engine/handlers/call.ts';
 import { toApiError } from '#engine/handlers/to-api-error.ts';
 import { MAX_OBJECT_BYTES } from '#engine/request/limits.ts';

@@ -1,6 +1,7 @@
 /** POST to a collection: shape, name, identity, admission, then one durable write. */
 import { admissionAttributes } from '#engine/handlers/admit.ts';
-import { entryId, type Call } from '#engine/handlers/call.ts';
+import type { Call } from '#engine/handlers/call.ts';
+import { entryId } from '#engine/registry/stored-entries.ts';
 import { commitObject } from '#engine/handlers/commit.ts';
 import { copyOf, keepManagedFields, trackWrite } from '#engine/handlers/own-fields.ts';
 import { readRequestObject } from '#engine/handlers/read-object.ts';

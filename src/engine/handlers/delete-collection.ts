@@ -1,5 +1,6 @@
 /** DELETE of a collection: deletes each object that currently matches, by the same rules as a single delete. */
-import { splitId, type Call } from '#engine/handlers/call.ts';
+import type { Call } from '#engine/handlers/call.ts';
+import { splitId } from '#engine/registry/stored-entries.ts';
 import { deleteNamed, readDeleteOptions } from '#engine/handlers/delete.ts';
 import { page } from '#engine/handlers/list.ts';
 import { decodeContinue } from '#engine/handlers/continue-token.ts';

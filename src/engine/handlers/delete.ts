@@ -8,7 +8,8 @@
  */
 import { parseBody } from '#engine/body/decode-body.ts';
 import { admissionAttributes } from '#engine/handlers/admit.ts';
-import { decodeEntry, entryId, prepareEntries, type Call } from '#engine/handlers/call.ts';
+import { decodeEntry, prepareEntries, type Call } from '#engine/handlers/call.ts';
+import { entryId } from '#engine/registry/stored-entries.ts';
 import { commitObject } from '#engine/handlers/commit.ts';
 import { isReleased } from '#engine/handlers/modify.ts';
 import { respondObject, respondStatus } from '#engine/handlers/respond.ts';

@@ -1,5 +1,6 @@
 /** GET of one object: returns the stored bytes. */
-import { entryId, type Call } from '#engine/handlers/call.ts';
+import type { Call } from '#engine/handlers/call.ts';
+import { entryId } from '#engine/registry/stored-entries.ts';
 import { awaitRevision } from '#engine/handlers/await-revision.ts';
 import { respondEntry } from '#engine/handlers/respond.ts';
 import { revision } from '#engine/handlers/options.ts';

@@ -8,9 +8,11 @@
  * A result equal to the stored object writes nothing; the response waits until that object is durable. An object under
  * deletion is removed when its last finalizer is removed.
  */
-import type { AdmissionAttributes, GroupVersionKind } from '#engine/admission/admission.ts';
+import type { AdmissionAttributes } from '#engine/admission/admission.ts';
+import type { GroupVersionKind } from '#engine/registry/resource.ts';
 import { admissionAttributes } from '#engine/handlers/admit.ts';
-import { decodeEntry, entryId, prepareEntries, type Call } from '#engine/handlers/call.ts';
+import { decodeEntry, prepareEntries, type Call } from '#engine/handlers/call.ts';
+import { entryId } from '#engine/registry/stored-entries.ts';
 import { commitObject } from '#engine/handlers/commit.ts';
 import { keepServerFields, keepSubresourceFields } from '#engine/handlers/keep-fields.ts';
 import { undecodable } from '#engine/handlers/read-object.ts';

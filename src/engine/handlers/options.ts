@@ -8,11 +8,12 @@ import {
   unsupportedValue,
   type FieldError,
 } from '#kube/field-error.ts';
-import { parseFieldSelector, type FieldRequirement } from '#kube/selectors/field-selector.ts';
-import { parseLabelSelector, type LabelRequirement } from '#kube/selectors/label-selector.ts';
+import { parseFieldSelector } from '#kube/selectors/field-selector.ts';
+import { parseLabelSelector } from '#kube/selectors/label-selector.ts';
 import { isRecord } from '#kube/meta.ts';
 import { bool, int64, list, obj, str } from '#kube/schema-dsl.ts';
 import { MAX_MANAGER_BYTES, findUnprintable } from '#engine/managed-fields/manager-name.ts';
+import type { ListSelection } from '#engine/registry/stored-entries.ts';
 import { compileSchema } from '#engine/registry/structural/compile.ts';
 import { decodeTypeError } from '#engine/registry/structural/decode-type-error.ts';
 
@@ -27,11 +28,6 @@ export interface WriteRequestOptions {
   readonly force: boolean;
   /** CreateOptions and the like, as admission webhooks see them. */
   readonly sent: Readonly<Record<string, unknown>>;
-}
-
-export interface ListSelection {
-  readonly labels: readonly LabelRequirement[];
-  readonly fields: readonly FieldRequirement[];
 }
 
 export interface ListRequestOptions extends ListSelection {

@@ -1,7 +1,8 @@
 /**
  * PATCH of one object or of its status: JSON patch, merge patch, strategic merge patch for built-in kinds, and apply.
  */
-import { mediaType, parsePatch, type PatchReading } from '#engine/body/decode-body.ts';
+import { parsePatch, type PatchReading } from '#engine/body/decode-body.ts';
+import { mediaType } from '#engine/encoding/media-types.ts';
 import { applyObject } from '#engine/handlers/apply.ts';
 import type { Call } from '#engine/handlers/call.ts';
 import { modify } from '#engine/handlers/modify.ts';

@@ -1,6 +1,7 @@
 /** Responds in the requested representation: JSON as stored, YAML, Table or metadata only. */
-import { encodeJson, encodeYaml, JSON_TYPE, YAML_TYPE } from '#engine/body/decode-body.ts';
-import { FORM_SLICE, nextTurn } from '#engine/conversion/stored-form.ts';
+import { encodeJson, encodeYaml, JSON_TYPE, YAML_TYPE } from '#engine/encoding/media-types.ts';
+import { FORM_SLICE } from '#engine/conversion/converted-form.ts';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { decodeEntry, prepareEntries, servedBytes, type Call } from '#engine/handlers/call.ts';
 import type { ApiResponse, BytesResponse } from '#engine/request/request.ts';
 import type { Entry } from '#engine/store/store.ts';

@@ -1,7 +1,8 @@
 /** Writes by the server itself while it serves another request, without admission and shaping. */
 import type { Admission } from '#engine/admission/admission.ts';
 import { admissionAttributes } from '#engine/handlers/admit.ts';
-import { decodeEntry, entryId, prepareEntries, type Call } from '#engine/handlers/call.ts';
+import { decodeEntry, prepareEntries, type Call } from '#engine/handlers/call.ts';
+import { entryId } from '#engine/registry/stored-entries.ts';
 import { commitObject } from '#engine/handlers/commit.ts';
 import { MAX_WRITE_ATTEMPTS } from '#engine/request/limits.ts';
 import { conflict, MODIFIED, notFound } from '#kube/api-error.ts';

@@ -1,6 +1,8 @@
 /** The scale subresource of custom kinds: an autoscaling/v1 Scale as a view of fields of the object. */
-import { encodeJson, JSON_TYPE, parseBody, mediaType, parsePatch } from '#engine/body/decode-body.ts';
-import { decodeEntry, entryId, prepareEntries, type Call } from '#engine/handlers/call.ts';
+import { parseBody, parsePatch } from '#engine/body/decode-body.ts';
+import { encodeJson, JSON_TYPE, mediaType } from '#engine/encoding/media-types.ts';
+import { decodeEntry, prepareEntries, type Call } from '#engine/handlers/call.ts';
+import { entryId } from '#engine/registry/stored-entries.ts';
 import { modifyObject, type ObjectView } from '#engine/handlers/modify.ts';
 import { applierOf, parseConfig } from '#engine/handlers/apply.ts';
 import { APPLY_PATCH, applyPatch, assertPatchType } from '#engine/handlers/patch.ts';

@@ -7,11 +7,12 @@
  * Initial and replayed events are sent in pieces, as the watcher reads (watch-outbox.ts). A watcher that does not read is
  * cut off at a limit; it can resume from its last revision.
  */
-import { entryId, idPrefix, prepareEntries, type Call } from '#engine/handlers/call.ts';
+import { prepareEntries, type Call } from '#engine/handlers/call.ts';
+import { entryId, idPrefix } from '#engine/registry/stored-entries.ts';
 import { awaitRevision } from '#engine/handlers/await-revision.ts';
-import { entryFilter, onlyName, peekObject, type EntryFilter } from '#engine/handlers/selection.ts';
+import { entryFilter, onlyName, peekObject, type EntryFilter } from '#engine/registry/stored-entries.ts';
 import { frameEncoder, jsonLine, type FrameEncoder } from '#engine/handlers/watch-frames.ts';
-import { JSON_TYPE } from '#engine/body/decode-body.ts';
+import { JSON_TYPE } from '#engine/encoding/media-types.ts';
 import { WatchOutbox } from '#engine/handlers/watch-outbox.ts';
 import { WatchSequencer } from '#engine/handlers/watch-sequencer.ts';
 import { BOOKMARK_INTERVAL_MS, WATCH_LINGER_MS, WATCH_TIMEOUT_MS } from '#engine/request/limits.ts';

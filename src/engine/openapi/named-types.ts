@@ -2,7 +2,7 @@
  * Splits the schemas of built-in kinds into the named types that Kubernetes defines for their nested objects, and adds
  * the descriptions of type-docs/. A reference holds the bare model name; v2 and v3 format it differently.
  */
-import { compareText } from '#engine/discovery/group-order.ts';
+import { compareText } from '#lib/compare-text.ts';
 import { INT_OR_STRING, OBJECT_META, QUANTITY_MODEL, TIME } from '#engine/openapi/model-names.ts';
 import { resolveModel, findTypeDoc } from '#engine/openapi/type-docs/all-type-docs.ts';
 import type { DocumentSchema } from '#engine/openapi/shared-schemas.ts';

@@ -2,12 +2,11 @@
  * The OpenAPI documents of one registry generation, each built on first use. The owner creates a new instance when the
  * kinds change. HTTP semantics (status, If-None-Match, compression) belong to the caller.
  */
-import type { RemoteVersion } from '#engine/aggregation/aggregation.ts';
-import { compareText } from '#engine/discovery/group-order.ts';
+import { compareText } from '#lib/compare-text.ts';
 import { jsonDocument, ServedDocument } from '#engine/discovery/served-document.ts';
 import { encodeGnosticV2 } from '#engine/openapi/gnostic-v2.ts';
 import { negotiateOpenApiV2, negotiateOpenApiV3, OPENAPI_V2_PROTOBUF } from '#engine/openapi/negotiate-openapi.ts';
-import { mergeRemoteV2 } from '#engine/openapi/remote-v2.ts';
+import { mergeRemoteV2, type RemoteOpenApi } from '#engine/openapi/remote-v2.ts';
 import { openApiV2, type SwaggerDocument } from '#engine/openapi/v2.ts';
 import { documentPath, openApiV3Document } from '#engine/openapi/v3.ts';
 import type { Resource } from '#engine/registry/resource.ts';
@@ -23,7 +22,7 @@ export interface OpenApiV3Index {
 export class OpenApiDocuments {
   readonly #resources: readonly Resource[];
   readonly #places: ReadonlyMap<string, { group: string; version: string }>;
-  readonly #remote: readonly RemoteVersion[];
+  readonly #remote: readonly RemoteOpenApi[];
   readonly #v3 = new Map<string, ServedDocument>();
   #index: ServedDocument | undefined;
   #v2Json: ServedDocument | undefined;
@@ -33,7 +32,7 @@ export class OpenApiDocuments {
    * `remote` lists the versions of aggregated API servers. The index links to their documents, which they serve
    * themselves.
    */
-  constructor(resources: readonly Resource[], remote: readonly RemoteVersion[] = []) {
+  constructor(resources: readonly Resource[], remote: readonly RemoteOpenApi[] = []) {
     this.#resources = resources;
     this.#remote = remote;
     const places = resources.map(({ group, version }) => [documentPath(group, version), { group, version }] as const);

@@ -1,5 +1,5 @@
 /** Schemas that all kinds reference. They use only keywords that both OpenAPI v2 and v3 allow. */
-import type { GroupVersionKind } from '#engine/admission/admission.ts';
+import type { GroupVersionKind } from '#engine/registry/resource.ts';
 import { DELETE_OPTIONS, LIST_META, OBJECT_META, PATCH, SCALE, STATUS } from '#engine/openapi/model-names.ts';
 import type { Schema } from '#kube/schema.ts';
 

@@ -2,7 +2,7 @@
  * Builds the OpenAPI v2 (swagger) document, which holds all kinds. Older kubectl versions validate manifests with it
  * before they send them.
  */
-import type { GroupVersionKind } from '#engine/admission/admission.ts';
+import type { GroupVersionKind } from '#engine/registry/resource.ts';
 import { modelName } from '#engine/openapi/model-names.ts';
 import { NamedTypes } from '#engine/openapi/named-types.ts';
 import { operationsOf, type Method, type ApiOperation } from '#engine/openapi/operations.ts';

@@ -2,7 +2,6 @@
  * Validates metadata, which is the same for every kind, with kube-apiserver's messages. Types were checked before:
  * callers decode an object with decodeTypeError first. The handlers generate names and set the server's fields.
  */
-import type { NameFormat } from '#engine/registry/resource.ts';
 import { type FieldError, forbiddenField, invalidValue, requiredValue, tooLong } from '#kube/field-error.ts';
 import type { KubeObject, ManagedFieldsEntry, ObjectMeta, OwnerReference } from '#kube/meta.ts';
 import {
@@ -11,6 +10,7 @@ import {
   labelValueErrors,
   nameErrors,
   namePrefixErrors,
+  type NameRule,
   qualifiedNameErrors,
 } from '#kube/names.ts';
 import { anything, bool, int64, list, map, obj, str, time } from '#kube/schema-dsl.ts';
@@ -88,7 +88,7 @@ export const metadataSchema: Schema = obj(
 
 export interface MetadataRules {
   readonly namespaced: boolean;
-  readonly nameRule: NameFormat;
+  readonly nameRule: NameRule;
 }
 
 /** Validates new and changed objects. The name must already be generated. */
@@ -138,7 +138,7 @@ function sameTime(a: string | null | undefined, b: string | null | undefined): b
   return isSet(a) && isSet(b) && Date.parse(a) === Date.parse(b);
 }
 
-function checkName({ name, generateName }: ObjectMeta, rule: NameFormat, errors: FieldError[]): void {
+function checkName({ name, generateName }: ObjectMeta, rule: NameRule, errors: FieldError[]): void {
   if (generateName) {
     for (const message of namePrefixErrors(rule, generateName)) {
       errors.push(invalidValue('metadata.generateName', generateName, message));

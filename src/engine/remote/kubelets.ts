@@ -2,7 +2,7 @@
  * Sends requests to the kubelets of nodes over HTTPS. A kubelet must have a certificate of our CA for its address, and
  * gets a client certificate of ours. The subresources define the requests and interpret the responses.
  */
-import { decodeStored } from '#engine/body/decode-body.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import type { OutwardIdentity } from '#engine/auth/front-proxy.ts';
 import { findNodeEndpoint } from '#engine/remote/node-endpoint.ts';
 import { joinHostPort } from '#engine/remote/go-network-error.ts';

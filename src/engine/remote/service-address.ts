@@ -4,7 +4,7 @@
  */
 import { randomInt } from 'node:crypto';
 import { isIP } from 'node:net';
-import { decodeStored } from '#engine/body/decode-body.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import { SERVICE_NAME_LABEL } from '#engine/registry/kinds/endpoint-slice.ts';
 import type { Store } from '#engine/store/store.ts';
 import { isRecord } from '#kube/meta.ts';

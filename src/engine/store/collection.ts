@@ -2,6 +2,7 @@
  * The current entries of one collection, by id and in id order. Can also list a past state, given the changes to undo.
  * Keeps no history of its own.
  */
+import { compareText } from '#lib/compare-text.ts';
 import { SortedIds } from './sorted-ids.ts';
 import type { Entry, ListRange } from './store.ts';
 
@@ -57,7 +58,7 @@ export class Collection {
   listBefore(undo: Undo, range: ListRange): Page {
     const within = bounds(range);
     const { start, end } = this.#ranks(within);
-    const changed = [...undo.keys()].filter((id) => contains(within, id)).sort(compareIds);
+    const changed = [...undo.keys()].filter((id) => contains(within, id)).sort(compareText);
     let total = end - start;
     for (const id of changed) total += Number(undo.get(id) !== undefined) - Number(this.#entries.has(id));
 
@@ -106,9 +107,6 @@ function endOfPrefix(prefix: string): string | undefined {
   return undefined;
 }
 
-function compareIds(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
-}
 
 function pushDefined(entries: Entry[], entry: Entry | undefined): void {
   if (entry) entries.push(entry);

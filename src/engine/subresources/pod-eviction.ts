@@ -3,7 +3,8 @@
  * budget's status; an eviction decrements it before it deletes the pod.
  */
 import { assertPreconditions, deleteNamed } from '#engine/handlers/delete.ts';
-import { decodeEntry, entryId, type Call } from '#engine/handlers/call.ts';
+import { decodeEntry, type Call } from '#engine/handlers/call.ts';
+import { entryId } from '#engine/registry/stored-entries.ts';
 import { respondStatus } from '#engine/handlers/respond.ts';
 import { withoutAdmission, rewrite } from '#engine/handlers/rewrite.ts';
 import type { SubresourceHandlers } from '#engine/handlers/subresource.ts';

@@ -1,6 +1,7 @@
 /** GET pods/log: streams the log of a container from the kubelet of its node. */
 import type { IncomingMessage } from 'node:http';
-import { decodeEntry, entryId, type Call } from '#engine/handlers/call.ts';
+import { decodeEntry, type Call } from '#engine/handlers/call.ts';
+import { entryId } from '#engine/registry/stored-entries.ts';
 import type { SubresourceHandlers } from '#engine/handlers/subresource.ts';
 import type { Kubelets } from '#engine/remote/kubelets.ts';
 import { UpstreamError } from '#engine/remote/https-upstream.ts';

@@ -1,5 +1,6 @@
 /** Kinds that are only posted to a subresource (Binding, Eviction, TokenRequest): their shape and admission. */
-import type { AdmissionAttributes, GroupVersionKind } from '#engine/admission/admission.ts';
+import type { AdmissionAttributes } from '#engine/admission/admission.ts';
+import type { GroupVersionKind } from '#engine/registry/resource.ts';
 import { parseBody } from '#engine/body/decode-body.ts';
 import { admissionAttributes } from '#engine/handlers/admit.ts';
 import type { Call } from '#engine/handlers/call.ts';

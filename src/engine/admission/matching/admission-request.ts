@@ -3,7 +3,8 @@
  * matchPolicy Equivalent, its version may differ from the client's. Conversion changes only apiVersion, unless a
  * webhook converts (conversion/admission-forms.ts), which callers must have prepared.
  */
-import type { AdmissionAttributes, GroupVersionKind } from '#engine/admission/admission.ts';
+import type { AdmissionAttributes } from '#engine/admission/admission.ts';
+import type { GroupVersionKind } from '#engine/registry/resource.ts';
 import { namespaceOf } from '#engine/admission/matching/match-resources.ts';
 import { formOf } from '#engine/admission/matching/equivalent-forms.ts';
 import type { Resource } from '#engine/registry/resource.ts';

@@ -1,6 +1,6 @@
 /** The values of expression variables for one request, each computed on first use. */
 import { authorizerValue, resourceCheckValue, type AccessCheck } from '#cel/kubernetes/authorizer.ts';
-import type { Activation } from '#cel/compile.ts';
+import type { Activation } from '#cel/environment.ts';
 import { adaptJson } from '#cel/evaluate/adapt-json.ts';
 import type { CelMap, CelValue } from '#cel/value.ts';
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';

@@ -1,5 +1,6 @@
 /** The variables of a policy as a map, each computed on first use and then cached. */
-import type { Activation, Program } from '#cel/compile.ts';
+import type { Program } from '#cel/compile.ts';
+import type { Activation } from '#cel/environment.ts';
 import type { Budget } from '#cel/limits/budget.ts';
 import { CelFault, CelMap, type CelValue } from '#cel/value.ts';
 

@@ -5,16 +5,11 @@
  */
 import type { AdmissionAttributes, ValidatingStep } from '#engine/admission/admission.ts';
 import { paramResource } from '#engine/admission/policies/params.ts';
-import {
-  BINDING_COLLECTION,
-  POLICY_COLLECTION,
-  type ParamKind,
-  type Policy,
-  type PolicyBinding,
-} from '#engine/admission/policies/policy-spec.ts';
+import { BINDING_COLLECTION, POLICY_COLLECTION, type Policy, type PolicyBinding } from '#engine/admission/policies/policy-spec.ts';
+import type { ParamKind } from '#engine/expressions/compile-policy.ts';
 import type { Authorizer } from '#engine/auth/authorize.ts';
 import { MASTERS } from '#engine/auth/groups.ts';
-import { decodeStored } from '#engine/body/decode-body.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import type { UserInfo } from '#engine/request/request.ts';
 import type { Store } from '#engine/store/store.ts';

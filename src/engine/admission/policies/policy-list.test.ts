@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { anAdmission } from '#engine/admission/matching/testing/attributes.ts';
 import { BINDING_COLLECTION, POLICY_COLLECTION } from '#engine/admission/policies/policy-spec.ts';
 import { validatingPolicies } from '#engine/admission/policies/validating-policies.ts';
-import { encodeJson } from '#engine/body/decode-body.ts';
+import { encodeJson } from '#engine/encoding/media-types.ts';
 import { builtInResources } from '#engine/registry/kinds/all.ts';
 import { Registry } from '#engine/registry/registry.ts';
 import { openMemoryStore } from '#engine/store/open-store.ts';

@@ -23,7 +23,7 @@ import {
   type PolicyBinding,
   type PolicySpec,
 } from '#engine/admission/policies/policy-spec.ts';
-import { decodeStored } from '#engine/body/decode-body.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
 import type { Log } from '#lib/log.ts';

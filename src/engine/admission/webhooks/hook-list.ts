@@ -9,7 +9,7 @@ import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { compileHook, type Hook, type WebhookSpec } from '#engine/admission/webhooks/hook.ts';
 import { WebhookClients } from '#engine/admission/webhooks/webhook-clients.ts';
 import type { WebhookClientParts } from '#engine/admission/webhooks/webhook-client.ts';
-import { decodeStored } from '#engine/body/decode-body.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import type { Entry } from '#engine/store/store.ts';
 import type { Log } from '#lib/log.ts';

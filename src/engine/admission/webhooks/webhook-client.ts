@@ -9,16 +9,13 @@
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { CallCanceled, CallFailure, DeadlineExceeded } from '#engine/remote/webhooks/call-failure.ts';
 import { CallGate, type GateLimits } from '#engine/remote/webhooks/call-gate.ts';
-import { resolveWebhookTarget, type ClientConfig, type WebhookTarget } from '#engine/remote/webhooks/webhook-target.ts';
+import { resolveWebhookTarget, type WebhookTarget } from '#engine/remote/webhooks/webhook-target.ts';
+import type { WebhookClientConfig } from '#engine/registry/webhook-client-config.ts';
 import type { Hook } from '#engine/admission/webhooks/hook.ts';
 import { HttpsClient, MAX_RESPONSE_BYTES, type HttpResponse } from '#engine/remote/webhooks/https-client.ts';
 import { admissionReview, type WebhookReview } from '#engine/admission/webhooks/review.ts';
-import {
-  decodeResponse,
-  readVerdict,
-  InvalidResponse,
-  type WebhookVerdict,
-} from '#engine/admission/webhooks/verdict.ts';
+import { readVerdict, InvalidResponse, type WebhookVerdict } from '#engine/admission/webhooks/verdict.ts';
+import { decodeResponse } from '#engine/remote/webhooks/webhook-response.ts';
 import { parseJson } from '#engine/encoding/json.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { LocalService, LocalServices } from '#engine/remote/local-services.ts';
@@ -37,14 +34,14 @@ export interface WebhookClientParts {
 const LIMITS: GateLimits = { running: 32, waiting: 512 };
 
 export class WebhookClient {
-  readonly #config: ClientConfig;
+  readonly #config: WebhookClientConfig;
   readonly #parts: WebhookClientParts;
   readonly #gate = new CallGate(LIMITS);
   #target: WebhookTarget | undefined;
   #https: HttpsClient | undefined;
   #retired = false;
 
-  constructor(config: ClientConfig, parts: WebhookClientParts) {
+  constructor(config: WebhookClientConfig, parts: WebhookClientParts) {
     this.#config = config;
     this.#parts = parts;
   }
@@ -128,7 +125,7 @@ export class WebhookClient {
   }
 }
 
-const pemOf = ({ caBundle = '' }: ClientConfig) => Buffer.from(caBundle, 'base64').toString('utf8');
+const pemOf = ({ caBundle = '' }: WebhookClientConfig) => Buffer.from(caBundle, 'base64').toString('utf8');
 
 /** Both sides get their own copy: JSON crosses the boundary, as over the wire. */
 async function callLocal(service: LocalService, path: string, text: string, signal: AbortSignal): Promise<unknown> {

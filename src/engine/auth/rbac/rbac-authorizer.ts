@@ -21,7 +21,7 @@ import {
   type RoleRef,
 } from '#engine/auth/rbac/policy.ts';
 import { listRules } from '#engine/auth/rbac/rule-list.ts';
-import { decodeStored } from '#engine/body/decode-body.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import type { UserInfo } from '#engine/request/request.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
 import { groupResource, type ResourceType } from '#kube/meta.ts';

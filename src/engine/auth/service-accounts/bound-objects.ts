@@ -3,7 +3,7 @@
  * version.
  */
 import { createHash } from 'node:crypto';
-import { decodeStored } from '#engine/body/decode-body.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
 import { isRecord } from '#kube/meta.ts';
 

@@ -1,7 +1,7 @@
 /** The OpenID Connect discovery documents by which other servers verify our service account tokens, as in kube-apiserver. */
 import { ISSUER } from '#engine/auth/service-accounts/claims.ts';
 import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
-import { JSON_TYPE } from '#engine/body/decode-body.ts';
+import { JSON_TYPE } from '#engine/encoding/media-types.ts';
 import type { BytesResponse } from '#engine/request/request.ts';
 
 export const OPENID_CONFIGURATION_PATH = '/.well-known/openid-configuration';

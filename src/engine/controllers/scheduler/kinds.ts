@@ -1,11 +1,13 @@
 /** The kinds that the scheduler reads, with only the fields that it uses. */
-import type { NodeSelector } from '#engine/controllers/scheduler/node-selector.ts';
+import type { nodeSelector } from '#engine/registry/kinds/shared/node-affinity.ts';
 import type { taint, podTolerationSchema } from '#engine/registry/kinds/shared/scheduling.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import type { Infer } from '#kube/schema-dsl.ts';
 
 export type Taint = Infer<typeof taint>;
 export type Toleration = Infer<typeof podTolerationSchema>;
+export type NodeSelector = Infer<typeof nodeSelector>;
+export type NodeSelectorTerm = NonNullable<NodeSelector['nodeSelectorTerms']>[number];
 
 export interface SchedulerClaim extends KubeObject {
   spec?: { volumeName?: string; storageClassName?: string };

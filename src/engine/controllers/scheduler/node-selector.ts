@@ -1,12 +1,8 @@
 /** Compiles the node selectors of affinity and volumes. A node matches if one of the terms matches. Pure. */
 import type { EngineNode } from '#engine/controllers/kinds.ts';
-import type { OptionalLabels } from '#engine/controllers/scheduler/kinds.ts';
-import type { nodeSelector } from '#engine/registry/kinds/shared/node-affinity.ts';
+import type { NodeSelector, NodeSelectorTerm, OptionalLabels } from '#engine/controllers/scheduler/kinds.ts';
 import { type LabelOperator, type LabelRequirement, matchesLabels } from '#kube/selectors/label-selector.ts';
-import type { Infer } from '#kube/schema-dsl.ts';
 
-export type NodeSelector = Infer<typeof nodeSelector>;
-export type NodeSelectorTerm = NonNullable<NodeSelector['nodeSelectorTerms']>[number];
 type Expression = NonNullable<NodeSelectorTerm['matchExpressions']>[number];
 
 export type NodeMatch = (node: EngineNode) => boolean;

@@ -2,7 +2,7 @@
  * The type of a valid CustomResourceDefinition, and the schema of its kind. The recursive JSONSchemaProps is not
  * described: `openAPIV3Schema` is kept whole, and structural-rules.ts and openapi-rules.ts check it.
  */
-import type { ConversionConfig } from '#engine/conversion/conversion-webhook.ts';
+import type { WebhookClientConfig } from '#engine/registry/webhook-client-config.ts';
 import type { Condition } from '#kube/conditions.ts';
 import type { KubeObject } from '#kube/meta.ts';
 import { bool, bytes, int32, int64, list, obj, oneOf, str, time } from '#kube/schema-dsl.ts';
@@ -47,12 +47,17 @@ export interface CrdVersion {
   selectableFields?: { jsonPath: string }[];
 }
 
+export interface ConversionWebhookConfig {
+  readonly clientConfig?: WebhookClientConfig;
+  readonly conversionReviewVersions?: readonly string[];
+}
+
 export interface CrdSpec {
   group: string;
   names: CrdNames;
   scope: string;
   versions: CrdVersion[];
-  conversion?: { strategy: string; webhook?: ConversionConfig };
+  conversion?: { strategy: string; webhook?: ConversionWebhookConfig };
   preserveUnknownFields?: boolean;
 }
 

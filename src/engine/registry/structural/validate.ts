@@ -13,7 +13,7 @@ import { typesOf } from '#engine/registry/structural/keywords.ts';
 import { LenientReport } from '#engine/registry/structural/lenient-report.ts';
 import { numberCheck } from '#engine/registry/structural/number-check.ts';
 import { objectCheck } from '#engine/registry/structural/object-check.ts';
-import { type Check, ValidationReport } from '#engine/registry/structural/report.ts';
+import { type Check, type CompileNode, ValidationReport } from '#engine/registry/structural/report.ts';
 import { stringCheck } from '#engine/registry/structural/string-check.ts';
 import type { FieldError } from '#kube/field-error.ts';
 import type { Schema } from '#kube/schema.ts';
@@ -22,9 +22,6 @@ export interface ValidateOptions {
   /** True if lists of type set and map must not contain duplicates. */
   readonly uniqueLists: boolean;
 }
-
-/** Compiles nested schemas. */
-export type CompileNode = (schema: Schema) => Check;
 
 export interface Validator {
   validate(value: unknown): FieldError[];

@@ -2,23 +2,10 @@
 import { CallFailure } from '#engine/remote/webhooks/call-failure.ts';
 import type { DialTarget } from '#engine/remote/go-network-error.ts';
 import { resolveService } from '#engine/remote/service-address.ts';
+import type { ServiceReference, WebhookClientConfig } from '#engine/registry/webhook-client-config.ts';
 import type { Store } from '#engine/store/store.ts';
 
 const DEFAULT_PORT = 443;
-
-export interface ServiceReference {
-  readonly namespace: string;
-  readonly name: string;
-  readonly path?: string;
-  readonly port?: number;
-}
-
-export interface ClientConfig {
-  readonly url?: string;
-  readonly service?: ServiceReference;
-  /** PEM in base64. */
-  readonly caBundle?: string;
-}
 
 export interface WebhookTarget {
   /** `https://name.namespace.svc:443`, as messages show it, without a path. */
@@ -33,7 +20,7 @@ export interface WebhookTarget {
   dial(): readonly DialTarget[];
 }
 
-export function resolveWebhookTarget({ url, service }: ClientConfig, store: Store): WebhookTarget {
+export function resolveWebhookTarget({ url, service }: WebhookClientConfig, store: Store): WebhookTarget {
   if (service !== undefined) return serviceTarget(service, store);
   const parsed = URL.parse(url ?? '');
   if (parsed === null || parsed.protocol !== 'https:') {

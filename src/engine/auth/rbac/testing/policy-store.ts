@@ -12,7 +12,7 @@ import {
   RBAC_ROLES,
   type RbacSubject,
 } from '#engine/auth/rbac/policy.ts';
-import { encodeStored } from '#engine/body/decode-body.ts';
+import { encodeStored } from '#engine/encoding/stored-object.ts';
 import { openMemoryStore } from '#engine/store/open-store.ts';
 import type { Store } from '#engine/store/store.ts';
 import { apiVersionOf, groupResource, type KubeObject, type ResourceType } from '#kube/meta.ts';

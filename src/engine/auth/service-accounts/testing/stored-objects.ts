@@ -1,5 +1,5 @@
 /** A memory store with objects, for tests of bound tokens. */
-import { encodeStored } from '#engine/body/decode-body.ts';
+import { encodeStored } from '#engine/encoding/stored-object.ts';
 import { openMemoryStore } from '#engine/store/open-store.ts';
 import type { Store } from '#engine/store/store.ts';
 import type { KubeObject, ObjectMeta } from '#kube/meta.ts';

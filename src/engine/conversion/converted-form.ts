@@ -8,14 +8,15 @@
  * These are cached as long as the entry lives, so that each is converted once for any number of watchers.
  */
 import { CallCanceled } from '#engine/remote/webhooks/call-failure.ts';
-import { decodeStored } from '#engine/body/decode-body.ts';
-import { type ConversionWebhook, conversionFailure } from '#engine/conversion/conversion-webhook.ts';
+import { conversionFailure } from '#engine/conversion/conversion-webhook.ts';
 import { SharedWork } from '#engine/conversion/shared-work.ts';
-import { storedText } from '#engine/encoding/stored-owners.ts';
+import { decodeStored, storedText } from '#engine/encoding/stored-object.ts';
+import type { ObjectConverter, StoredForm } from '#engine/registry/stored-form.ts';
 import type { CompiledSchema } from '#engine/registry/structural/compile.ts';
 import type { Entry } from '#engine/store/store.ts';
 import { BoundedCache } from '#lib/bounded-cache.ts';
 import { invariant } from '#lib/invariant.ts';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { deepClone } from '#kube/deep.ts';
 import { apiVersionOf, type KubeObject, parseApiVersion } from '#kube/meta.ts';
 
@@ -33,10 +34,10 @@ export interface FormOptions {
   /** Returns undefined if the version no longer exists. */
   schemaOf(version: string): CompiledSchema | undefined;
   /** Undefined if the versions differ only in apiVersion. */
-  readonly webhook: ConversionWebhook | undefined;
+  readonly webhook: ObjectConverter | undefined;
 }
 
-export class StoredForm {
+export class ConvertedForm implements StoredForm {
   readonly #options: FormOptions;
   readonly #apiVersion: string;
   readonly #isStorage: boolean;
@@ -51,29 +52,24 @@ export class StoredForm {
     this.#isStorage = options.version === options.storageVersion;
   }
 
-  /** True if each reader converts it again, which takes long for many objects. */
   get convertsOnEachRead(): boolean {
     return !this.#isStorage && this.#options.webhook === undefined;
   }
 
-  /** Undefined if the versions differ only in apiVersion. */
-  get webhook(): ConversionWebhook | undefined {
+  get webhook(): ObjectConverter | undefined {
     return this.#options.webhook;
   }
 
-  /** Returns the schema of a version, compiled once for all versions of the kind, or undefined if it does not exist. */
   schemaOf(version: string): CompiledSchema | undefined {
     return this.#options.schemaOf(version);
   }
 
-  /** Returns the JSON of an entry. If `prepare` is required, it must have completed. */
   bytes(entry: Entry): Buffer {
     const bytes = this.peek(entry);
     invariant(bytes !== undefined, 'entries that a webhook converts are prepared');
     return bytes;
   }
 
-  /** Like `bytes`; undefined = a webhook must be called first. */
   peek(entry: Entry): Buffer | undefined {
     if (this.#isPlain(entry)) return entry.bytes;
     const known = this.#converted.get(entry) ?? this.#recent.get(entry);
@@ -88,7 +84,6 @@ export class StoredForm {
     return bytes;
   }
 
-  /** Returns undefined if there is nothing to wait for. Rejects with an ApiError. */
   prepare(entries: readonly Entry[], signal: () => AbortSignal): Promise<void> | undefined {
     if (this.convertsOnEachRead || !entries.some((entry) => this.#isOld(entry))) return undefined;
     const { webhook } = this.#options;
@@ -100,7 +95,6 @@ export class StoredForm {
     return toConvert.length === 0 ? undefined : this.#convertTogether(webhook, toConvert, signal());
   }
 
-  /** Converts an object of this version to the storage version; returns it unchanged if that is the same. */
   toStorage(object: KubeObject, signal: () => AbortSignal): KubeObject | Promise<KubeObject> {
     if (this.#isStorage) return object;
     const { webhook, group, storageVersion } = this.#options;
@@ -115,7 +109,6 @@ export class StoredForm {
     return this.#forStorage(stored);
   }
 
-  /** Reports whether an entry has its current form; if not, an update without changes still writes it. */
   isCurrent(entry: Entry): boolean {
     if (entry.revision > this.#options.since) return true;
     let current = this.#current.get(entry);
@@ -142,7 +135,7 @@ export class StoredForm {
 
   /** Waits for conversions that other readers already started instead of starting them again. */
   async #convertTogether(
-    webhook: ConversionWebhook,
+    webhook: ObjectConverter,
     toConvert: readonly Entry[],
     signal: AbortSignal,
     last = false,
@@ -166,7 +159,7 @@ export class StoredForm {
     if (left.length > 0) await this.#convertTogether(webhook, left, signal, true);
   }
 
-  #share(webhook: ConversionWebhook, entries: readonly Entry[]): SharedWork {
+  #share(webhook: ObjectConverter, entries: readonly Entry[]): SharedWork {
     const forget = () => {
       for (const entry of entries) if (this.#pending.get(entry) === work) this.#pending.delete(entry);
     };
@@ -176,7 +169,7 @@ export class StoredForm {
   }
 
   /** Converts in batches and yields to other requests in between. */
-  async #callWebhook(webhook: ConversionWebhook, entries: readonly Entry[], signal: AbortSignal): Promise<void> {
+  async #callWebhook(webhook: ObjectConverter, entries: readonly Entry[], signal: AbortSignal): Promise<void> {
     for (let at = 0; at < entries.length; at += FORM_SLICE) {
       if (at > 0) await nextTurn();
       const toConvert: Entry[] = [];
@@ -229,8 +222,4 @@ export class StoredForm {
 function encodeForm(object: KubeObject, entry: Entry): Buffer {
   const bytes = Buffer.from(storedText(object));
   return bytes.equals(entry.bytes) ? entry.bytes : bytes;
-}
-
-export function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { StoredForm } from '#engine/conversion/stored-form.ts';
+import { ConvertedForm } from '#engine/conversion/converted-form.ts';
 import { compileSchema } from '#engine/registry/structural/compile.ts';
 import type { Entry } from '#engine/store/store.ts';
 import type { KubeObject } from '#kube/meta.ts';
@@ -18,12 +18,12 @@ function spec(properties: Record<string, Schema>): Schema {
 const SINCE = 100;
 const signal = () => new AbortController().signal;
 
-function form(version: string, storageVersion = 'v1'): StoredForm {
+function form(version: string, storageVersion = 'v1'): ConvertedForm {
   const schemaOf = (name: string) => {
     const schema = schemas[name];
     return schema && compileSchema(schema);
   };
-  return new StoredForm({ group: 'g.io', version, storageVersion, since: SINCE, schemaOf, webhook: undefined });
+  return new ConvertedForm({ group: 'g.io', version, storageVersion, since: SINCE, schemaOf, webhook: undefined });
 }
 
 function entry(version: string, content: object, revision: number): Entry {

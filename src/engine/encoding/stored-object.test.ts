@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { KubeObject, ManagedFieldsEntry } from '#kube/meta.ts';
-import { fieldsOfText, parseStored, storedText } from '#engine/encoding/stored-owners.ts';
+import { fieldsOfText, parseStored, storedText } from '#engine/encoding/stored-object.ts';
 
 const entry = (more: ManagedFieldsEntry = {}): ManagedFieldsEntry => ({
   manager: 'm',

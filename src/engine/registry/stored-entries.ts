@@ -1,14 +1,36 @@
-/** Evaluates label and field selectors on stored entries, and parses no more than necessary. */
-import { decodeStored } from '#engine/body/decode-body.ts';
-import { splitId } from '#engine/handlers/call.ts';
+/**
+ * The objects of a kind as entries of the store: their ids, and label and field selectors, which parse no more than
+ * necessary.
+ */
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import type { Resource } from '#engine/registry/resource.ts';
-import type { ListSelection } from '#engine/handlers/options.ts';
 import type { Entry } from '#engine/store/store.ts';
 import { BoundedCache } from '#lib/bounded-cache.ts';
 import { badRequest } from '#kube/api-error.ts';
 import { matchesFields, type FieldRequirement } from '#kube/selectors/field-selector.ts';
-import { matchesLabels } from '#kube/selectors/label-selector.ts';
+import { matchesLabels, type LabelRequirement } from '#kube/selectors/label-selector.ts';
 import type { KubeObject } from '#kube/meta.ts';
+
+/** Returns the store's id of an object. */
+export function entryId(resource: Resource, namespace: string, name: string): string {
+  return resource.namespaced ? `${namespace}/${name}` : name;
+}
+
+/** Reverses entryId. */
+export function splitId(id: string): { namespace: string; name: string } {
+  const slash = id.indexOf('/');
+  return { namespace: slash < 0 ? '' : id.slice(0, slash), name: id.slice(slash + 1) };
+}
+
+/** Returns the prefix of a namespace's ids, or undefined for all namespaces. */
+export function idPrefix(resource: Resource, namespace: string): string | undefined {
+  return resource.namespaced && namespace !== '' ? `${namespace}/` : undefined;
+}
+
+export interface ListSelection {
+  readonly labels: readonly LabelRequirement[];
+  readonly fields: readonly FieldRequirement[];
+}
 
 export type EntryFilter = (entry: Entry) => boolean;
 

@@ -1,13 +1,30 @@
 /**
- * The encoding of managedFields in stored objects. They take a third of the bytes and longer to parse than all the rest,
- * but objects of a kind share the same sets: the text of a set is cached with its value, once for all objects.
+ * The bytes of stored objects. They are trusted: request bodies are decoded in body/.
+ *
+ * managedFields take a third of the bytes and longer to parse than all the rest, but objects of a kind share the same
+ * sets: the text of a set is cached with its value, once for all objects.
  *
  *   {"apiVersion":..,"kind":..,"metadata":{..,"managedFields":[{..,"fieldsType":"FieldsV1","fieldsV1":{..}},..]},..}
  *
  * Any other form (from an older version, or with unusual names) is parsed as ordinary JSON.
  */
 import type { KubeObject, ManagedFieldsEntry } from '#kube/meta.ts';
-import type { FieldsV1 } from '#engine/managed-fields/entries.ts';
+
+export type FieldsV1 = Record<string, unknown>;
+
+export function decodeStored(bytes: Buffer): KubeObject {
+  return parseStored(bytes.toString('utf8'));
+}
+
+/** Returns the bytes that are stored and served, with this revision as resourceVersion. */
+export function encodeStored(object: KubeObject, revision: number): Buffer {
+  object.metadata.resourceVersion = String(revision);
+  const text = storedText(object);
+  // Not from the shared pool, because the buffer lives as long as the object.
+  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
+  bytes.write(text);
+  return bytes;
+}
 
 /** Field sets by text. Shared by many objects, so frozen. Bounded in number and size; the oldest is evicted. */
 const fieldsByText = new Map<string, FieldsV1>();
