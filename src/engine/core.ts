@@ -16,7 +16,7 @@ import { serviceAccountAdmission, serviceAccountValidation } from '#engine/admis
 import { startWebhooks } from '#engine/admission/webhooks/start-webhooks.ts';
 import { startAggregation, type RunningAggregation } from '#engine/aggregation/start-aggregation.ts';
 import { createApi } from '#engine/dispatch/api.ts';
-import { noteName } from '#engine/audit/audit-notes.ts';
+import { noteName } from '#engine/handlers/request-notes.ts';
 import type { AuditSink } from '#engine/audit/audit-record.ts';
 import type { OutwardIdentity } from '#engine/auth/front-proxy.ts';
 import { withNodeReads } from '#engine/auth/node-reads.ts';

@@ -1,7 +1,7 @@
 /** Tests that every rule finds its violations and accepts code that only looks similar. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { importsOf, layers } from '#test/tidy/layers.ts';
+import { importsOf, layers, LAYERS } from '#test/tidy/layers.ts';
 import * as tidy from '#test/tidy/rules.ts';
 import { scanSource } from '#test/tidy/source-text.ts';
 
@@ -137,6 +137,36 @@ const cases: Record<string, Case> = {
     text: "import { a } from '#client/client.ts';",
     want: [],
   },
+  'a folder of the engine may not import a higher one': {
+    rule: layers,
+    path: 'src/engine/registry/x.ts',
+    text: "import type { A } from '#engine/admission/admission.ts';",
+    want: [1],
+  },
+  'a folder of the engine may import a lower one': {
+    rule: layers,
+    path: 'src/engine/admission/webhooks/x.ts',
+    text: "import { a } from '#engine/registry/crd/x.ts';",
+    want: [],
+  },
+  'a folder of the engine may not import the composition root': {
+    rule: layers,
+    path: 'src/engine/handlers/x.ts',
+    text: "import { a } from '#engine/core.ts';",
+    want: [1],
+  },
+  'a test may import everything of its own top-level folder': {
+    rule: layers,
+    path: 'src/engine/handlers/x.test.ts',
+    text: "import { a } from '#engine/core.ts';",
+    want: [],
+  },
+  'a test may not import other folders than the code beside it': {
+    rule: layers,
+    path: 'src/engine/handlers/x.test.ts',
+    text: "import { a } from '#client/client.ts';",
+    want: [1],
+  },
   'the client may not import the engine, not even its types': {
     rule: layers,
     path: 'src/client/x.ts',
@@ -170,6 +200,7 @@ const cases: Record<string, Case> = {
     want: [],
   },
   'a new folder needs a row': { rule: layers, path: 'src/novelty/x.ts', want: [1] },
+  'a new folder of the engine needs a row': { rule: layers, path: 'src/engine/novelty/x.ts', want: [1] },
   'a program may not import test support': {
     rule: layers,
     path: 'src/engine/x.ts',
@@ -207,8 +238,21 @@ test('a violation of a layer is reported with the reason', () => {
   const [finding] = layers({ path: 'src/engine/x.ts', text: "import { a } from '#client/client.ts';" });
   assert.match(
     finding?.problem ?? '',
-    /engine may see only lib, kube, cel, engine\/controllers, because the engine is a server/,
+    /engine may see only lib, kube, cel, engine\/request, .*, because the engine is a server/,
   );
+});
+
+test('no layer sees itself through others', () => {
+  const reach = (folder: string, seen: Set<string>): Set<string> => {
+    for (const next of LAYERS[folder]?.sees ?? []) {
+      if (seen.has(next)) continue;
+      seen.add(next);
+      reach(next, seen);
+    }
+    return seen;
+  };
+  const circular = Object.keys(LAYERS).filter((folder) => reach(folder, new Set()).has(folder));
+  assert.deepEqual(circular, []);
 });
 
 test('a dependency without justification is found', () => {

@@ -1,10 +1,10 @@
 /** The API groups and versions of aggregated API servers (APIService), and how requests reach them. */
-import type { RemoteDiscovery } from '#engine/discovery/remote-discovery.ts';
+import type { DiscoveredVersion } from '#engine/discovery/discovered-version.ts';
 import type { RemoteOpenApi } from '#engine/openapi/remote-v2.ts';
 import type { ApiHandler } from '#engine/request/request.ts';
 
 /** One group and version of an aggregated API server, as discovery and OpenAPI show it. */
-export interface RemoteVersion extends RemoteDiscovery, RemoteOpenApi {}
+export interface RemoteVersion extends DiscoveredVersion, RemoteOpenApi {}
 
 /** The Available condition, without its time. */
 export interface Availability {

@@ -3,7 +3,8 @@ import type { Client } from '#client/client.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
 import { SYSTEM_NAMESPACES } from '#engine/admission/namespace-lifecycle.ts';
-import type { Core } from '#engine/core.ts';
+import type { Aggregation } from '#engine/aggregation/aggregation.ts';
+import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { apiServiceController } from '#engine/controllers/api-service.ts';
 import { clusterRoleAggregation } from '#engine/controllers/cluster-role-aggregation.ts';
 import { ensureExtensionAuthentication } from '#engine/controllers/extension-authentication.ts';
@@ -27,15 +28,24 @@ import { podGarbageCollector } from '#engine/controllers/pod-garbage-collector.t
 import { schedulerController } from '#engine/controllers/scheduler/scheduler.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 import { ttlAfterFinishedController } from '#engine/controllers/ttl-after-finished.ts';
-import type { UserInfo } from '#engine/request/request.ts';
+import type { Registry } from '#engine/registry/registry.ts';
+import type { ApiHandler, UserInfo } from '#engine/request/request.ts';
 import { isApiError } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import type { RunningController } from '#runtime/controller.ts';
 import { EventRecorder } from '#runtime/events.ts';
 
+/** The parts of the server that controllers use. They reach objects only through the API. */
+export interface ControlledCore {
+  readonly handler: ApiHandler;
+  readonly registry: Registry;
+  readonly signingKey: SigningKey;
+  readonly aggregation: Aggregation;
+}
+
 export interface ControllerOptions {
-  readonly core: Pick<Core, 'handler' | 'registry' | 'signingKey' | 'aggregation'>;
+  readonly core: ControlledCore;
   /** The CA certificate that clients in pods trust. */
   readonly caPem: string;
   readonly clock: Clock;

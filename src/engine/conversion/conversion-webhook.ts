@@ -16,7 +16,7 @@ import {
   reviewVersionOf,
 } from '#engine/conversion/conversion-review.ts';
 import type { ConversionWebhookConfig } from '#engine/registry/crd/definition.ts';
-import { kindText } from '#engine/kind-text.ts';
+import { kindText } from '#kube/go/go-text.ts';
 import { parseJson } from '#engine/encoding/json.ts';
 import type { LocalService, LocalServices } from '#engine/remote/local-services.ts';
 import type { ObjectConverter } from '#engine/registry/stored-form.ts';

@@ -1,7 +1,7 @@
 /** Aggregated discovery: all groups, versions and resources below /api or /apis in one document. */
 import { groupsOf, type VersionOfGroup } from '#engine/discovery/group-order.ts';
 import type { DiscoveryVersion } from '#engine/discovery/negotiate-discovery.ts';
-import type { ApiResourceDiscovery, RemoteDiscovery, ResponseKind } from '#engine/discovery/remote-discovery.ts';
+import type { ApiResourceDiscovery, DiscoveredVersion, ResponseKind } from '#engine/discovery/discovered-version.ts';
 import { subresourcesOf, orderedVerbs } from '#engine/discovery/subresources.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
@@ -22,7 +22,7 @@ export function aggregatedDiscovery(
   resources: readonly Resource[],
   root: '/api' | '/apis',
   version: DiscoveryVersion,
-  remote: readonly RemoteDiscovery[] = [],
+  remote: readonly DiscoveredVersion[] = [],
 ): ApiGroupDiscoveryList {
   const groups = groupsOf(resources, remote).filter((group) => (group.name === '') === (root === '/api'));
   return {

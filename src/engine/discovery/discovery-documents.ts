@@ -2,7 +2,7 @@
  * The discovery documents of one generation of kinds, each built on first use. The owner creates a new instance when
  * the kinds change. HTTP semantics (status, If-None-Match, compression) belong to the caller.
  */
-import type { RemoteDiscovery } from '#engine/discovery/remote-discovery.ts';
+import type { DiscoveredVersion } from '#engine/discovery/discovered-version.ts';
 import { aggregatedDiscovery } from '#engine/discovery/aggregated.ts';
 import { apiGroup, apiGroupList, apiVersions } from '#engine/discovery/api-groups.ts';
 import { apiResourceList } from '#engine/discovery/api-resources.ts';
@@ -14,14 +14,14 @@ import type { Resource } from '#engine/registry/resource.ts';
 export class DiscoveryDocuments {
   readonly #resources: readonly Resource[];
   readonly #serverAddress: string;
-  readonly #remote: readonly RemoteDiscovery[];
+  readonly #remote: readonly DiscoveredVersion[];
   /** Bounded by the number of served documents: missing paths are not cached. */
   readonly #documents = new Map<string, ServedDocument>();
 
   /**
    * `remote` lists the versions of aggregated API servers, which serve their own documents at /apis/<group>/<version>.
    */
-  constructor(resources: readonly Resource[], serverAddress: string, remote: readonly RemoteDiscovery[] = []) {
+  constructor(resources: readonly Resource[], serverAddress: string, remote: readonly DiscoveredVersion[] = []) {
     this.#remote = remote;
     this.#resources = resources;
     this.#serverAddress = serverAddress;

@@ -2,7 +2,7 @@
  * The order of groups and versions in discovery. Clients use the first match, so the order decides what `kubectl get
  * events` or an unversioned name means.
  */
-import type { RemoteDiscovery } from '#engine/discovery/remote-discovery.ts';
+import type { DiscoveredVersion } from '#engine/discovery/discovered-version.ts';
 import { groupPriorityOf, versionPriorityOf } from '#engine/discovery/priorities.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { compareText } from '#lib/compare-text.ts';
@@ -11,7 +11,7 @@ export interface VersionOfGroup {
   readonly version: string;
   /** Sorted by plural; empty for an aggregated version. */
   readonly resources: readonly Resource[];
-  readonly remote?: RemoteDiscovery;
+  readonly remote?: DiscoveredVersion;
 }
 
 export interface Group {
@@ -27,7 +27,7 @@ interface Ranked extends VersionOfGroup {
 }
 
 /** Returns all groups including the core group. No version is in both lists. */
-export function groupsOf(resources: readonly Resource[], remote: readonly RemoteDiscovery[] = []): Group[] {
+export function groupsOf(resources: readonly Resource[], remote: readonly DiscoveredVersion[] = []): Group[] {
   const byGroup = Map.groupBy([...ranked(resources), ...remote.map(rankedRemote)], ({ group }) => group);
   return [...byGroup]
     .map(([name, versions]) => ({
@@ -43,7 +43,7 @@ export function groupsOf(resources: readonly Resource[], remote: readonly Remote
 export function groupNamed(
   resources: readonly Resource[],
   name: string,
-  remote: readonly RemoteDiscovery[] = [],
+  remote: readonly DiscoveredVersion[] = [],
 ): Group | undefined {
   const inGroup = ({ group }: { readonly group: string }) => group === name;
   return groupsOf(resources.filter(inGroup), remote.filter(inGroup))[0];
@@ -63,7 +63,7 @@ function ranked(resources: readonly Resource[]): Ranked[] {
   });
 }
 
-function rankedRemote(remote: RemoteDiscovery): Ranked {
+function rankedRemote(remote: DiscoveredVersion): Ranked {
   const { group, version, groupPriority, versionPriority } = remote;
   return { group, version, groupPriority, versionPriority, resources: [], remote };
 }

@@ -4,7 +4,6 @@
  */
 import { NAMESPACE_COLLECTION } from '#engine/admission/namespace-lifecycle.ts';
 import type { Aggregation } from '#engine/aggregation/aggregation.ts';
-import { AuditNotes } from '#engine/audit/audit-notes.ts';
 import { auditRecord, type AuditSink, type RequestTrail } from '#engine/audit/audit-record.ts';
 import { isAudited } from '#engine/audit/audited-requests.ts';
 import { authorizationError, type Attributes } from '#engine/auth/authorize.ts';
@@ -24,7 +23,7 @@ import { updateObject } from '#engine/handlers/update.ts';
 import { watchObjects } from '#engine/handlers/watch.ts';
 import type { EngineMetrics } from '#engine/dispatch/metrics.ts';
 import { RequestNotes } from '#engine/handlers/request-notes.ts';
-import { assertTimeout, isWatch } from '#engine/handlers/options.ts';
+import { assertTimeout } from '#engine/handlers/options.ts';
 import { pageNotFound, type PathHandler } from '#engine/dispatch/paths.ts';
 import type { Registry, Served } from '#engine/registry/registry.ts';
 import type { Resource, ApiVerb } from '#engine/registry/resource.ts';
@@ -65,8 +64,7 @@ export function createApi(parts: ApiParts): ApiHandler {
     const start = clock.elapsed();
     let request = received;
     const route = parseApiRoute(request.path);
-    const verb =
-      route.type === 'path' ? pathVerb(request.method) : verbOf(request.method, route, isWatch(request.query));
+    const verb = route.type === 'path' ? pathVerb(request.method) : verbOf(request.method, route, request.query);
     const trail: RequestTrail = { decision: undefined, notes: undefined, error: undefined, isReview: false };
     const finish = (handled: ApiResponse): ApiResponse => {
       const response = withWarnings(handled, trail.notes?.warnings);
@@ -151,7 +149,7 @@ function serveResource(
   if (representation === 'not-acceptable') throw notAcceptable(ACCEPTED_TYPES);
   const { store, clock, log, admission, authorizer, tokens } = parts;
   const reads = verb === 'get' || verb === 'list' || verb === 'watch';
-  const notes = reads ? NO_NOTES : (trail.notes = new AuditNotes());
+  const notes = reads ? NO_NOTES : (trail.notes = new RequestNotes());
   const call = { store, clock, log, admission, authorizer, tokens, request, route, served, representation, notes };
   if (reads) return withDeprecation(served, handler(call));
   trail.isReview = served.resource.isReview === true;

@@ -10,7 +10,7 @@ import { asObject } from '#engine/handlers/read-object.ts';
 import { shapeObject } from '#engine/handlers/shape.ts';
 import { NestingError, parseJson } from '#engine/encoding/json.ts';
 import { MAX_WRITE_ATTEMPTS } from '#engine/request/limits.ts';
-import { kindText } from '#engine/kind-text.ts';
+import { kindText } from '#kube/go/go-text.ts';
 import { applyConfiguration, type Applier } from '#engine/managed-fields/apply-configuration.ts';
 import { fieldScope } from '#engine/managed-fields/field-scope.ts';
 import { writeOptions, type WriteRequestOptions } from '#engine/handlers/options.ts';

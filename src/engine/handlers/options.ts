@@ -13,6 +13,7 @@ import { parseLabelSelector } from '#kube/selectors/label-selector.ts';
 import { isRecord } from '#kube/meta.ts';
 import { bool, int64, list, obj, str } from '#kube/schema-dsl.ts';
 import { MAX_MANAGER_BYTES, findUnprintable } from '#engine/managed-fields/manager-name.ts';
+import { isTrueParameter } from '#engine/request/route.ts';
 import type { ListSelection } from '#engine/registry/stored-entries.ts';
 import { compileSchema } from '#engine/registry/structural/compile.ts';
 import { decodeTypeError } from '#engine/registry/structural/decode-type-error.ts';
@@ -103,14 +104,14 @@ export function writeOptions(query: URLSearchParams, kind: WriteKind, apply = fa
     ...sentOptions(kind),
     ...(dryRun ? { dryRun: ['All'] } : {}),
     ...(manager === '' ? {} : { fieldManager: manager }),
-    ...(force === null ? {} : { force: isTrue(force) }),
+    ...(force === null ? {} : { force: isTrueParameter(force) }),
     ...(fieldValidation === '' ? {} : { fieldValidation }),
   };
   return {
     dryRun,
     fieldValidation: fieldValidation === '' ? 'Warn' : (fieldValidation as FieldValidation),
     fieldManager: manager,
-    force: isTrue(force),
+    force: isTrueParameter(force),
     sent,
   };
 }
@@ -155,15 +156,6 @@ export function assertTimeout(query: URLSearchParams): void {
   throw badRequest(`invalid timeout specified in the request URL - time: invalid duration ${JSON.stringify(timeout)}`);
 }
 
-export function isWatch(query: URLSearchParams): boolean {
-  return query.size > 0 && isTrue(query.get('watch'));
-}
-
-/** Parses a flag like Kubernetes: present means true, unless it is false. */
-function isTrue(value: string | null): boolean {
-  return value !== null && value !== '0' && value.toLowerCase() !== 'false';
-}
-
 export function listOptions(query: URLSearchParams): ListRequestOptions {
   const match = query.get('resourceVersionMatch') ?? '';
   const version = query.get('resourceVersion') ?? '';
@@ -184,7 +176,7 @@ export function listOptions(query: URLSearchParams): ListRequestOptions {
       errors.push(forbiddenField('resourceVersionMatch', why));
     }
   }
-  if (isTrue(query.get('sendInitialEvents'))) {
+  if (isTrueParameter(query.get('sendInitialEvents'))) {
     errors.push(forbiddenField('sendInitialEvents', 'sendInitialEvents is forbidden for list'));
   }
   throwIfInvalid('ListOptions', errors);
@@ -220,8 +212,8 @@ export function watchOptions(query: URLSearchParams): WatchRequestOptions {
   return {
     ...selectionOf(query),
     resourceVersion: version === '' ? undefined : revision(version),
-    bookmarks: isTrue(query.get('allowWatchBookmarks')),
-    initialEvents: initial === null ? undefined : isTrue(initial),
+    bookmarks: isTrueParameter(query.get('allowWatchBookmarks')),
+    initialEvents: initial === null ? undefined : isTrueParameter(initial),
     timeoutSeconds: timeoutSeconds !== undefined && timeoutSeconds > 0 ? timeoutSeconds : undefined,
   };
 }
@@ -314,7 +306,7 @@ function fromQuery(query: URLSearchParams): SentDeleteOptions {
   return {
     dryRun: query.getAll('dryRun'),
     propagationPolicy: query.get('propagationPolicy') ?? undefined,
-    orphanDependents: orphan === null ? undefined : isTrue(orphan),
+    orphanDependents: orphan === null ? undefined : isTrueParameter(orphan),
     gracePeriodSeconds: grace,
   };
 }

@@ -1,5 +1,5 @@
 /** The notes of a request: warnings for the client, and annotations for the audit record. Bounded. */
-import type { AdmissionNotes } from '#engine/admission/admission.ts';
+import type { AdmissionNotes, ValidatingStep } from '#engine/admission/admission.ts';
 import type { DuplicateFields } from '#engine/body/strict-decoding-errors.ts';
 
 /** Clients and proxies reject responses with too many or too long headers. */
@@ -9,6 +9,8 @@ const MAX_ANNOTATIONS = 100;
 const MAX_ANNOTATION_LENGTH = 10 * 1024;
 
 export class RequestNotes implements AdmissionNotes {
+  /** The name of a created object, which is not in its path; '' while it is unknown. */
+  name = '';
   /** Duplicate fields of the body, reported together with its unknown fields. */
   duplicates: DuplicateFields | undefined;
   #warnings: string[] | undefined;
@@ -38,3 +40,8 @@ export class RequestNotes implements AdmissionNotes {
     return this.#annotations;
   }
 }
+
+/** Notes the name of a created object for the audit record; never refuses a request. */
+export const noteName: ValidatingStep = ({ operation, name, notes }) => {
+  if (operation === 'CREATE' && notes instanceof RequestNotes) notes.name = name;
+};

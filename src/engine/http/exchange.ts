@@ -1,6 +1,6 @@
 /** One request and its response, for both HTTP/1.1 and HTTP/2. */
 import type { Readable, Writable } from 'node:stream';
-import type { UnauthenticatedRequest } from '#engine/audit/unauthenticated.ts';
+import type { UnauthenticatedRequest } from '#engine/request/request.ts';
 import type { Authenticator, Evidence } from '#engine/auth/authenticate.ts';
 import type {
   ApiHandler,

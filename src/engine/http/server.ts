@@ -16,7 +16,7 @@ import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Readable, type Duplex, type Writable } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import type { UnauthenticatedRequest } from '#engine/audit/unauthenticated.ts';
+import type { UnauthenticatedRequest } from '#engine/request/request.ts';
 import type { Authenticator } from '#engine/auth/authenticate.ts';
 import { remoteEndOf } from '#engine/http/connection-user.ts';
 import { readRequestBody } from '#engine/http/body.ts';

@@ -1,6 +1,6 @@
 /**
  * One served version of a kind. Built-in kinds are values of this type (registry/kinds/); custom kinds are built from
- * their CustomResourceDefinition (registry/custom-resource.ts). Handlers treat both alike.
+ * their CustomResourceDefinition (custom-kinds/custom-resource.ts). Handlers treat both alike.
  */
 import type { StoredForm } from '#engine/registry/stored-form.ts';
 import type { FieldError } from '#kube/field-error.ts';

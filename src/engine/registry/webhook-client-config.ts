@@ -1,4 +1,4 @@
-/** How an admission or conversion webhook is called, as its configuration says. */
+/** The clientConfig of admission and conversion webhooks: the server to call, and the CA to trust. */
 
 export interface ServiceReference {
   readonly namespace: string;

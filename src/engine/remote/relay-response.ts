@@ -4,7 +4,13 @@ import type { Duplex } from 'node:stream';
 import { WATCH_LINGER_MS } from '#engine/request/limits.ts';
 import { responseHeaders } from '#engine/remote/forwarded-headers.ts';
 import { UpstreamError, type UpgradedConnection } from '#engine/remote/https-upstream.ts';
-import type { ApiResponse, BytesResponse, StreamResponse, StreamSink, UpgradeResponse } from '#engine/request/request.ts';
+import type {
+  ApiResponse,
+  BytesResponse,
+  StreamResponse,
+  StreamSink,
+  UpgradeResponse,
+} from '#engine/request/request.ts';
 import type { Clock } from '#lib/clock.ts';
 
 /** Responses with a Content-Length up to this are sent as a whole. */

@@ -3,6 +3,7 @@
  * Parsed once at the edge.
  */
 import type { Duplex, Readable } from 'node:stream';
+import type { ApiError } from '#kube/api-error.ts';
 
 export interface UserInfo {
   readonly name: string;
@@ -38,6 +39,17 @@ export interface ApiRequest {
   /** The protocol that the client wants to upgrade the connection to: `websocket`, `SPDY/3.1`. */
   readonly upgrade?: string | undefined;
   readonly signal: AbortSignal;
+}
+
+/** A request that was refused before it was parsed. */
+export interface UnauthenticatedRequest {
+  readonly method: string;
+  /** URL including the query. */
+  readonly url: string;
+  readonly userAgent: string;
+  readonly sourceIp: string | undefined;
+  readonly auditId: string;
+  readonly error: ApiError;
 }
 
 export interface StreamSink {

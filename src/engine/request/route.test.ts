@@ -65,6 +65,7 @@ const verbs: [method: string, name: string, watching: boolean, want: string | un
   ['GET', '', true, 'watch'],
   ['GET', 'a', true, 'watch'],
   ['POST', '', false, 'create'],
+  ['POST', '', true, 'create'],
   ['PUT', 'a', false, 'update'],
   ['PATCH', 'a', false, 'patch'],
   ['DELETE', 'a', false, 'delete'],
@@ -76,6 +77,6 @@ for (const [method, name, watching, want] of verbs) {
   test(`${method} ${name === '' ? 'of a collection' : 'of an item'}${watching ? ' with watch' : ''} is ${want ?? 'nothing'}`, () => {
     const route = parseApiRoute(`/api/v1/namespaces/n/pods/${name}`);
     assert.ok(route.type === 'resource');
-    assert.equal(verbOf(method, route, watching), want);
+    assert.equal(verbOf(method, route, new URLSearchParams(watching ? 'watch=1' : '')), want);
   });
 }

@@ -1,4 +1,4 @@
-/** Parses method and path like Kubernetes' RequestInfo. Pure. */
+/** Parses method, path and query like Kubernetes' RequestInfo. Pure. */
 
 export interface ResourceRoute {
   readonly type: 'resource';
@@ -56,12 +56,17 @@ function decode(segment: string): string {
   }
 }
 
+/** Parses a flag like Kubernetes: present means true, unless it is false. */
+export function isTrueParameter(value: string | null): boolean {
+  return value !== null && value !== '0' && value.toLowerCase() !== 'false';
+}
+
 /** Returns the RBAC verb of a request, or undefined if the method is not supported. */
-export function verbOf(method: string, route: ResourceRoute, watching: boolean): string | undefined {
+export function verbOf(method: string, route: ResourceRoute, query: URLSearchParams): string | undefined {
   switch (method) {
     case 'GET':
     case 'HEAD':
-      if (watching) return 'watch';
+      if (query.size > 0 && isTrueParameter(query.get('watch'))) return 'watch';
       return route.name === '' ? 'list' : 'get';
     case 'POST':
       return 'create';

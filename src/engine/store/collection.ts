@@ -107,7 +107,6 @@ function endOfPrefix(prefix: string): string | undefined {
   return undefined;
 }
 
-
 function pushDefined(entries: Entry[], entry: Entry | undefined): void {
   if (entry) entries.push(entry);
 }

@@ -1,7 +1,7 @@
 /**
  * The AdmissionRequest of admission.k8s.io/v1 without uid and objects, as webhooks and expressions see it. With
  * matchPolicy Equivalent, its version may differ from the client's. Conversion changes only apiVersion, unless a
- * webhook converts (conversion/admission-forms.ts), which callers must have prepared.
+ * webhook converts (admission/matching/equivalent-forms.ts), which callers must have prepared.
  */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import type { GroupVersionKind } from '#engine/registry/resource.ts';

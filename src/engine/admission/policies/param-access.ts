@@ -5,7 +5,12 @@
  */
 import type { AdmissionAttributes, ValidatingStep } from '#engine/admission/admission.ts';
 import { paramResource } from '#engine/admission/policies/params.ts';
-import { BINDING_COLLECTION, POLICY_COLLECTION, type Policy, type PolicyBinding } from '#engine/admission/policies/policy-spec.ts';
+import {
+  BINDING_COLLECTION,
+  POLICY_COLLECTION,
+  type Policy,
+  type PolicyBinding,
+} from '#engine/admission/policies/policy-spec.ts';
 import type { ParamKind } from '#engine/expressions/compile-policy.ts';
 import type { Authorizer } from '#engine/auth/authorize.ts';
 import { MASTERS } from '#engine/auth/groups.ts';

@@ -9,12 +9,7 @@ import {
 } from '#engine/admission/matching/match-resources.ts';
 import { runIndivisible, type Units } from '#cel/limits/slices.ts';
 import { compileUnits } from '#cel/limits/source-limits.ts';
-import {
-  compilePolicy,
-  failureText,
-  sourcesOf,
-  type CompiledPolicy,
-} from '#engine/expressions/compile-policy.ts';
+import { compilePolicy, failureText, sourcesOf, type CompiledPolicy } from '#engine/expressions/compile-policy.ts';
 import {
   BINDING_COLLECTION,
   POLICY_COLLECTION,

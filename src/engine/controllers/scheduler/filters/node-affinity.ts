@@ -1,7 +1,12 @@
 /** Filters nodes by the pod's nodeSelector and required node affinity. */
 import { type NodeFilter, unresolvableRefusal } from '#engine/controllers/scheduler/filters/node-filter.ts';
 import type { EngineNode, EnginePod } from '#engine/controllers/kinds.ts';
-import { compileNodeSelector, matchesNodeSelector, namedNodes, type NodeMatch } from '#engine/controllers/scheduler/node-selector.ts';
+import {
+  compileNodeSelector,
+  matchesNodeSelector,
+  namedNodes,
+  type NodeMatch,
+} from '#engine/controllers/scheduler/node-selector.ts';
 import type { NodeSelector } from '#engine/controllers/scheduler/kinds.ts';
 
 function requiredSelector({ spec }: EnginePod): NodeSelector | undefined {

@@ -17,7 +17,7 @@ export interface ApiResourceDiscovery {
   subresources?: { subresource: string; responseKind: ResponseKind; verbs: readonly string[] }[];
 }
 
-export interface RemoteDiscovery {
+export interface DiscoveredVersion {
   readonly group: string;
   readonly version: string;
   readonly groupPriority: number;
