@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { test } from 'node:test';
-import { checkFolderTable } from '#test/tidy/folder-table.ts';
+import { checkFolderTable, checkLayerPicture } from '#test/tidy/folder-table.ts';
 import { misplacedTestSupport } from '#test/tidy/import-graph.ts';
 import { bannedWords, docComments, missingFiles, sharedNameProblems } from '#test/tidy/language.ts';
 import { layers } from '#test/tidy/layers.ts';
@@ -72,4 +72,8 @@ test('the folder table of ARCHITECTURE.md matches the folders and their import r
   const { rows, problems } = checkFolderTable(fileNamed('ARCHITECTURE.md'), files);
   assert.ok(rows > 40, `the table has ${rows} rows`);
   assert.deepEqual(problems, []);
+});
+
+test("the picture of the engine's layers in ARCHITECTURE.md matches layers.ts", () => {
+  assert.deepEqual(checkLayerPicture(fileNamed('ARCHITECTURE.md')), []);
 });

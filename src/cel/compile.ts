@@ -21,7 +21,7 @@ import type { CheckedTree } from '#cel/check/annotations.ts';
 import { check } from '#cel/check/check.ts';
 import { typeString } from '#cel/check/format-type.ts';
 import type { Activation, Environment } from '#cel/environment.ts';
-import { plan } from '#cel/evaluate/plan.ts';
+import { plan } from '#cel/evaluate/plan/plan.ts';
 import { parse } from '#cel/parse/parse.ts';
 import { CelSyntaxError, describeProblems } from '#cel/syntax-error.ts';
 import type { CelType } from '#cel/type.ts';

@@ -38,7 +38,7 @@ const ENGINE_FOLDERS = [
   'dispatch',
   'controllers',
 ];
-const ABOVE_DISPATCH = ['http', 'dispatch', 'controllers'];
+const ABOVE_DISPATCH: ReadonlySet<string> = new Set(['http', 'dispatch', 'controllers']);
 
 function engine(...folders: readonly string[]): string[] {
   return folders.map((folder) => `engine/${folder}`);
@@ -146,7 +146,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
     why: 'the listener serves an ApiHandler, whatever is behind it',
   },
   'engine/dispatch': {
-    sees: ['lib', 'kube', ...engine(...ENGINE_FOLDERS.filter((folder) => !ABOVE_DISPATCH.includes(folder)))],
+    sees: ['lib', 'kube', ...engine(...ENGINE_FOLDERS.filter((folder) => !ABOVE_DISPATCH.has(folder)))],
     why: 'dispatch is the whole API as one function, without a network and without controllers',
   },
   'engine/controllers': {

@@ -15,7 +15,7 @@ import { findExclusionReason, readSpecValue } from '#cel/conformance/testing/spe
 import type { SpecCase } from '#cel/conformance/testing/spec-case.ts';
 import { createEnvironment } from '#cel/environment.ts';
 import { areEqual } from '#cel/evaluate/equal.ts';
-import { plan } from '#cel/evaluate/plan.ts';
+import { plan } from '#cel/evaluate/plan/plan.ts';
 import { toJson } from '#cel/evaluate/to-json.ts';
 import { typeOfValue } from '#cel/evaluate/type-of.ts';
 import { bindLibrary } from '#cel/extensions/bind-macro.ts';

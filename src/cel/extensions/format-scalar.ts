@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { keysCost } from '#cel/limits/budget.ts';
 import { compareStrings } from '#cel/evaluate/compare-values.ts';
-import { formatDuration, formatTimestamp } from '#cel/evaluate/time-text.ts';
+import { formatDuration, formatTimestamp } from '#cel/evaluate/text/time-text.ts';
 import type { FormatText } from '#cel/extensions/format.ts';
 import { FormatError, describeGiven } from '#cel/extensions/format.ts';
 import { CelDuration, CelFault, CelTimestamp, CelTypeValue, CelUint } from '#cel/value.ts';

@@ -3,8 +3,8 @@ import type { Budget } from '#cel/limits/budget.ts';
 import { bytesCost } from '#cel/limits/budget.ts';
 import { ArrayList } from '#cel/evaluate/array-list.ts';
 import { describeKey } from '#cel/evaluate/fault.ts';
-import { codePointCount, nextUnit } from '#cel/evaluate/code-points.ts';
-import { searchCost } from '#cel/evaluate/search-cost.ts';
+import { codePointCount, nextUnit } from '#cel/evaluate/text/code-points.ts';
+import { searchCost } from '#cel/evaluate/text/search-cost.ts';
 import type { CelList } from '#cel/value.ts';
 import { CelFault } from '#cel/value.ts';
 

@@ -4,13 +4,13 @@
  */
 import type { Budget } from '#cel/limits/budget.ts';
 import { bytesCost } from '#cel/limits/budget.ts';
-import { codePointCount, hasSurrogates, nextUnit, pointIndex, unitOffset } from '#cel/evaluate/code-points.ts';
+import { codePointCount, hasSurrogates, nextUnit, pointIndex, unitOffset } from '#cel/evaluate/text/code-points.ts';
 import { formatOverload } from '#cel/extensions/format.ts';
 import { plainStyle } from '#cel/extensions/format-plain.ts';
 import { quotedStyle } from '#cel/extensions/format-quoted.ts';
 import { NAMED_ESCAPES } from '#cel/extensions/go-quote.ts';
 import { func, method } from '#cel/extensions/overload.ts';
-import { backwardSearchCost, searchCost } from '#cel/evaluate/search-cost.ts';
+import { backwardSearchCost, searchCost } from '#cel/evaluate/text/search-cost.ts';
 import { join, replace, split } from '#cel/extensions/string-parts.ts';
 import type { Library } from '#cel/library.ts';
 import { INT, STRING, listOf } from '#cel/type.ts';

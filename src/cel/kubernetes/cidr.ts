@@ -18,13 +18,13 @@ import type { Library } from '#cel/library.ts';
 import { BOOL, INT, STRING, opaque } from '#cel/type.ts';
 import { CelFault, CelOpaque } from '#cel/value.ts';
 
-export const CIDR = opaque('net.CIDR');
+const CIDR = opaque('net.CIDR');
 
 /** Units for masking an address. */
 const MASK_COST = 10;
 
 /** A network. The address is as written, not masked. */
-export class CelCidr extends CelOpaque {
+class CelCidr extends CelOpaque {
   override readonly type = CIDR;
   readonly address: IpAddress;
   readonly prefix: number;

@@ -13,7 +13,7 @@ import { BOOL, DOUBLE, INT, STRING, opaque } from '#cel/type.ts';
 import { CelFault, CelOpaque } from '#cel/value.ts';
 import { QuantityError, parseQuantity } from '#kube/quantity.ts';
 
-export const QUANTITY = opaque('kubernetes.Quantity');
+const QUANTITY = opaque('kubernetes.Quantity');
 
 const NANOS = 10n ** 9n;
 /** Units for parsing a quantity, in addition to its length. */

@@ -14,7 +14,7 @@ import { BOOL, STRING, listOf, mapOf, opaque } from '#cel/type.ts';
 import type { CelMap } from '#cel/value.ts';
 import { CelFault, CelOpaque } from '#cel/value.ts';
 
-export const URL_TYPE = opaque('kubernetes.URL');
+const URL_TYPE = opaque('kubernetes.URL');
 
 /** Units for parsing a URL, in addition to its length. */
 const PARSE_COST = 40;

@@ -6,7 +6,7 @@ import { Budget, CostLimitError } from '#cel/limits/budget.ts';
 import { CelFault, type CelValue } from '#cel/value.ts';
 
 /** Limit for one expression, including the variables that it uses. */
-export const CALL_UNITS = 1_000_000;
+const CALL_UNITS = 1_000_000;
 /** Limit for all expressions of a policy under one binding. */
 export const POLICY_UNITS = 10_000_000;
 /** Limit for all match conditions of a webhook or policy. */

@@ -9,6 +9,7 @@
 import type { GroupVersionKind, Resource } from '#engine/registry/resource.ts';
 import type { UserInfo } from '#engine/request/request.ts';
 import type { KubeObject } from '#kube/meta.ts';
+import { forbidden, type ApiError } from '#kube/api-error.ts';
 
 export type AdmissionOperation = 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
 
@@ -84,4 +85,10 @@ function runInOrder(steps: readonly ValidatingStep[]): ValidatingStep {
     }
   };
   return (attributes) => from(0, attributes);
+}
+
+/** Builds the 403 of an admission step, with Kubernetes' message. */
+export function refuse({ resource, name, object }: AdmissionAttributes, why: string): ApiError {
+  const { name: own, generateName } = object?.metadata ?? {};
+  return forbidden(resource, name || own || generateName || 'Unknown', why);
 }

@@ -3,7 +3,7 @@
  * mounted into the containers. Kubernetes' ServiceAccount plugin.
  */
 import type { AdmissionAttributes, MutatingStep, ValidatingStep } from '#engine/admission/admission.ts';
-import { refuse } from '#engine/admission/refuse.ts';
+import { refuse } from '#engine/admission/admission.ts';
 import { POD_TOKEN_SECONDS } from '#engine/auth/service-accounts/claims.ts';
 import {
   findUnmountableSecret,

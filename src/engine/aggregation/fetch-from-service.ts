@@ -12,7 +12,7 @@ import { raceSignal } from '#lib/race-signal.ts';
 const AGGREGATOR_USER: UserInfo = { name: 'system:kube-aggregator', groups: [MASTERS, AUTHENTICATED] };
 
 const ANSWER_TIMEOUT_MS = 5000;
-export const MAX_DOCUMENT_BYTES = 8 * 1024 * 1024;
+const MAX_DOCUMENT_BYTES = 8 * 1024 * 1024;
 
 export interface ServiceResponse {
   readonly status: number;

@@ -1,6 +1,6 @@
 /** Options of the audit log and their flags, for the program's table of flags. Pure. */
 
-export const AUDIT_LEVELS = ['writes', 'all-writes', 'off'] as const;
+const AUDIT_LEVELS = ['writes', 'all-writes', 'off'] as const;
 export type AuditLevel = (typeof AUDIT_LEVELS)[number];
 
 export interface AuditOptions {

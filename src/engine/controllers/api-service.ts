@@ -43,7 +43,7 @@ export interface ApiService extends KubeObject {
   status?: { conditions?: Condition[] };
 }
 
-export const ENGINE_API_SERVICES: ResourceType<ApiService> = {
+const ENGINE_API_SERVICES: ResourceType<ApiService> = {
   group: REGISTRATION,
   version: 'v1',
   kind: 'APIService',
@@ -109,7 +109,7 @@ export function decideRegistration({ name, wanted, present }: RegistrationWorld)
 const clearFields = (spec: object) => Object.fromEntries(Object.keys(spec).map((field) => [field, null]));
 
 /** Returns the specs for the built-in groups and versions, by APIService name. The group of APIService itself has none. */
-export function builtInRegistrations(resources: readonly Resource[]): Map<string, ApiServiceSpec> {
+function builtInRegistrations(resources: readonly Resource[]): Map<string, ApiServiceSpec> {
   const specs = new Map<string, ApiServiceSpec>();
   for (const { group, version, builtIn } of resources) {
     if (!builtIn || group === REGISTRATION) continue;

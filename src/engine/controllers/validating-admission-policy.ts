@@ -9,7 +9,7 @@ import { defineController, source, startController } from '#runtime/controller.t
 import { noEvents } from '#runtime/events.ts';
 import type { Plan } from '#runtime/plan.ts';
 
-export const ADMISSION_POLICIES: ResourceType<Policy> = {
+const ADMISSION_POLICIES: ResourceType<Policy> = {
   group: 'admissionregistration.k8s.io',
   version: 'v1',
   kind: 'ValidatingAdmissionPolicy',
@@ -23,7 +23,7 @@ export interface PolicyWorld {
 }
 
 /** Computes the status of one policy. Pure. */
-export function decidePolicy({ policy, resources }: PolicyWorld): Plan {
+function decidePolicy({ policy, resources }: PolicyWorld): Plan {
   const expressionWarnings = checkTypes(policy.spec ?? {}, resources);
   const status = {
     ...(policy['status'] as object | undefined),

@@ -69,7 +69,7 @@ function entriesOf(resource: Resource): ApiResource[] {
 const isStored = ({ verbs }: Resource) => verbs.includes('watch');
 
 /** Computes the hash like kube-apiserver, because storage migrators compare it between servers. */
-export function storageVersionHash({ group, storageVersion, kind }: Resource): string {
+function storageVersionHash({ group, storageVersion, kind }: Resource): string {
   const digest = createHash('sha256').update(`${group}/${storageVersion}/${kind}`).digest();
   return digest.subarray(0, 8).toString('base64');
 }

@@ -7,12 +7,11 @@ import { DiscoveryDocuments } from '#engine/discovery/discovery-documents.ts';
 import type { ServedDocument } from '#engine/discovery/served-document.ts';
 import { respondHealth, type HealthChecks } from '#engine/dispatch/health.ts';
 import type { EngineMetrics } from '#engine/dispatch/metrics.ts';
-import { redirectToCurrentHash, IMMUTABLE_CACHE_HEADERS } from '#engine/openapi/hashed-address.ts';
 import { OpenApiDocuments } from '#engine/openapi/openapi-documents.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import type { ApiHandler, ApiRequest, ApiResponse, BytesResponse } from '#engine/request/request.ts';
-import { versionInfo } from '#engine/dispatch/version.ts';
 import { methodNotAllowed } from '#kube/api-error.ts';
+import { VERSION } from '#lib/version.ts';
 
 export type PathHandler = (request: ApiRequest) => Promise<ApiResponse>;
 
@@ -143,3 +142,34 @@ async function respondDocument(
   if (!zips || document.body.length < GZIP_MIN_BYTES) return { status: 200, contentType, headers, body: document.body };
   return { status: 200, contentType, headers: { ...headers, 'content-encoding': 'gzip' }, body: await document.gzip() };
 }
+
+/** Headers of a document at its hashed URL. One year is the longest max-age that caches honor. */
+const IMMUTABLE_CACHE_HEADERS: Readonly<Record<string, string>> = {
+  'cache-control': 'public, immutable, max-age=31536000',
+};
+
+/** Returns the redirect from a URL with an outdated hash to the current document. */
+function redirectToCurrentHash(path: string, { hash, etag }: ServedDocument): BytesResponse {
+  const location = `${path}?hash=${hash}`;
+  return {
+    status: 301,
+    contentType: 'text/html; charset=utf-8',
+    headers: { location, etag, vary: 'Accept' },
+    body: Buffer.from(`<a href="${location}">Moved Permanently</a>.\n\n`),
+  };
+}
+
+const KUBERNETES_MINOR = 32;
+
+/** The response of /version. Clients use the minor version to determine the supported API. */
+const versionInfo = {
+  major: '1',
+  minor: String(KUBERNETES_MINOR),
+  gitVersion: `v1.${KUBERNETES_MINOR}.0+selfsame.${VERSION}`,
+  gitCommit: '',
+  gitTreeState: 'clean',
+  buildDate: '1970-01-01T00:00:00Z',
+  goVersion: `node${process.versions.node}`,
+  compiler: 'none',
+  platform: `${process.platform}/${process.arch === 'x64' ? 'amd64' : process.arch}`,
+} as const;

@@ -4,7 +4,7 @@ import { compile, type CompileFailure, type Program } from '#cel/compile.ts';
 import type { Environment } from '#cel/environment.ts';
 import { BOOL, DYN, NULL, STRING, type CelType } from '#cel/type.ts';
 import { expressionEnvironment } from '#engine/expressions/expression-environment.ts';
-import { objectType } from '#engine/expressions/expression-types.ts';
+import { objectType } from '#engine/expressions/expression-environment.ts';
 import { createCheckBudget, checkSourceLimits } from '#cel/limits/source-limits.ts';
 import { precompute } from '#engine/expressions/constant-variable.ts';
 import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';

@@ -1,9 +1,8 @@
-/** The variables of policy and webhook expressions, as Kubernetes declares them. */
+/** The variables of policy and webhook expressions and their types, as Kubernetes declares them. */
 import { withVariables, type Environment } from '#cel/environment.ts';
 import { kubernetesEnvironment } from '#cel/kubernetes-environment.ts';
 import { AUTHORIZER, RESOURCE_CHECK } from '#cel/kubernetes/authorizer.ts';
-import { DYN, type CelType } from '#cel/type.ts';
-import { NAMESPACE_TYPE, REQUEST_TYPE } from '#engine/expressions/expression-types.ts';
+import { DYN, type CelType, BOOL, INT, listOf, mapOf, STRING, TIMESTAMP, type ObjectType } from '#cel/type.ts';
 
 export interface Declarations {
   /** True if there are parameters; only policies with a paramKind have them. */
@@ -29,3 +28,54 @@ export function expressionEnvironment(declared: Declarations): Environment {
     ...(variables === undefined ? {} : { variables }),
   });
 }
+
+export function objectType(name: string, fields: Readonly<Record<string, CelType>>): ObjectType {
+  const known = new Map(Object.entries(fields));
+  return { kind: 'object', name, field: (field) => known.get(field) };
+}
+
+const KIND = objectType('kubernetes.GroupVersionKind', { group: STRING, version: STRING, kind: STRING });
+const RESOURCE = objectType('kubernetes.GroupVersionResource', { group: STRING, version: STRING, resource: STRING });
+const USER_INFO = objectType('kubernetes.UserInfo', {
+  username: STRING,
+  uid: STRING,
+  groups: listOf(STRING),
+  extra: mapOf(STRING, listOf(STRING)),
+});
+
+/** admission.k8s.io/v1 AdmissionRequest without uid, object and oldObject. */
+const REQUEST_TYPE = objectType('kubernetes.AdmissionRequest', {
+  kind: KIND,
+  resource: RESOURCE,
+  subResource: STRING,
+  requestKind: KIND,
+  requestResource: RESOURCE,
+  requestSubResource: STRING,
+  name: STRING,
+  namespace: STRING,
+  operation: STRING,
+  userInfo: USER_INFO,
+  dryRun: BOOL,
+  options: DYN,
+});
+
+const METADATA = objectType('kubernetes.NamespaceMetadata', {
+  name: STRING,
+  generateName: STRING,
+  namespace: STRING,
+  labels: mapOf(STRING, STRING),
+  annotations: mapOf(STRING, STRING),
+  UID: STRING,
+  creationTimestamp: TIMESTAMP,
+  deletionGracePeriodSeconds: INT,
+  deletionTimestamp: TIMESTAMP,
+  generation: INT,
+  resourceVersion: STRING,
+  finalizers: listOf(STRING),
+});
+
+const NAMESPACE_TYPE = objectType('kubernetes.Namespace', {
+  metadata: METADATA,
+  spec: objectType('kubernetes.NamespaceSpec', { finalizers: listOf(STRING) }),
+  status: objectType('kubernetes.NamespaceStatus', { phase: STRING }),
+});

@@ -1,10 +1,15 @@
-/** The input of every handler: the parts of the engine, and one request for one kind. */
+/**
+ * The types of handlers, and their input: the parts of the engine, and one request for one kind.
+ *
+ * Subresources that are not part of an object (pods/log, pods/eviction, serviceaccounts/token) are tables of handlers by
+ * verb; core.ts lists them, and the kind names them in `extraSubresources` for discovery.
+ */
 import type { Authorizer } from '#engine/auth/authorize.ts';
 import type { TokenLookup } from '#engine/auth/tokens.ts';
 import type { Admission } from '#engine/admission/admission.ts';
 import { decodeStored } from '#engine/encoding/stored-object.ts';
 import type { RequestNotes } from '#engine/handlers/request-notes.ts';
-import type { ApiRequest } from '#engine/request/request.ts';
+import type { ApiRequest, ApiResponse } from '#engine/request/request.ts';
 import type { Served } from '#engine/registry/registry.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { ResourceRoute } from '#engine/request/route.ts';
@@ -60,3 +65,11 @@ export function decodeEntry(entry: Entry, resource: Resource): KubeObject {
 export function toStorageVersion({ served, request }: Call, object: KubeObject): KubeObject | Promise<KubeObject> {
   return served.resource.stored?.toStorage(object, () => request.signal) ?? object;
 }
+
+export type Handler = (call: Call) => ApiResponse | Promise<ApiResponse>;
+
+/** Handlers by the verb of the request: get, create, update, patch, delete. */
+export type SubresourceHandlers = Readonly<Partial<Record<string, Handler>>>;
+
+/** Handlers by name, such as `pods/eviction`. */
+export type Subresources = Readonly<Record<string, SubresourceHandlers>>;

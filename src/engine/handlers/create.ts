@@ -1,12 +1,12 @@
 /** POST to a collection: shape, name, identity, admission, then one durable write. */
-import { admissionAttributes } from '#engine/handlers/admit.ts';
+import { admissionAttributes } from '#engine/handlers/write/admit.ts';
 import type { Call } from '#engine/handlers/call.ts';
 import { entryId } from '#engine/registry/stored-entries.ts';
-import { commitObject } from '#engine/handlers/commit.ts';
-import { copyOf, keepManagedFields, trackWrite } from '#engine/handlers/own-fields.ts';
-import { readRequestObject } from '#engine/handlers/read-object.ts';
+import { commitObject } from '#engine/handlers/write/commit.ts';
+import { copyOf, keepManagedFields, trackWrite } from '#engine/handlers/write/own-fields.ts';
+import { readRequestObject } from '#engine/handlers/write/read-object.ts';
 import { respondEntry, respondObject } from '#engine/handlers/respond.ts';
-import { shapeObject, validateNew } from '#engine/handlers/shape.ts';
+import { shapeObject, validateNew } from '#engine/handlers/write/shape.ts';
 import { MAX_NAME_ATTEMPTS } from '#engine/request/limits.ts';
 import { writeOptions, type WriteRequestOptions } from '#engine/handlers/options.ts';
 import type { ApiResponse } from '#engine/request/request.ts';

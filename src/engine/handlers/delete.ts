@@ -7,11 +7,11 @@
  * The propagation policy is recorded as a finalizer; the garbage collector acts on it.
  */
 import { parseBody } from '#engine/body/decode-body.ts';
-import { admissionAttributes } from '#engine/handlers/admit.ts';
+import { admissionAttributes } from '#engine/handlers/write/admit.ts';
 import { decodeEntry, prepareEntries, type Call } from '#engine/handlers/call.ts';
 import { entryId } from '#engine/registry/stored-entries.ts';
-import { commitObject } from '#engine/handlers/commit.ts';
-import { isReleased } from '#engine/handlers/modify.ts';
+import { commitObject } from '#engine/handlers/write/commit.ts';
+import { isReleased } from '#engine/handlers/write/modify.ts';
 import { respondObject, respondStatus } from '#engine/handlers/respond.ts';
 import { MAX_WRITE_ATTEMPTS } from '#engine/request/limits.ts';
 import { FOREGROUND_FINALIZER, ORPHAN_FINALIZER } from '#engine/registry/metadata.ts';

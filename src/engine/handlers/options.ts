@@ -138,7 +138,7 @@ function parseDryRun(values: readonly string[], errors: FieldError[]): boolean {
   return false;
 }
 
-export function selectionOf(query: URLSearchParams): ListSelection {
+function selectionOf(query: URLSearchParams): ListSelection {
   const labels = query.get('labelSelector');
   const fields = query.get('fieldSelector');
   return {

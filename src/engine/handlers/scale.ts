@@ -3,7 +3,7 @@ import { parseBody, parsePatch } from '#engine/body/decode-body.ts';
 import { encodeJson, JSON_TYPE, mediaType } from '#engine/encoding/media-types.ts';
 import { decodeEntry, prepareEntries, type Call } from '#engine/handlers/call.ts';
 import { entryId } from '#engine/registry/stored-entries.ts';
-import { modifyObject, type ObjectView } from '#engine/handlers/modify.ts';
+import { modifyObject, type ObjectView } from '#engine/handlers/write/modify.ts';
 import { applierOf, parseConfig } from '#engine/handlers/apply.ts';
 import { APPLY_PATCH, applyPatch, assertPatchType } from '#engine/handlers/patch.ts';
 import { applyConfiguration } from '#engine/managed-fields/apply-configuration.ts';

@@ -5,12 +5,12 @@
 import { compareText } from '#lib/compare-text.ts';
 import { jsonDocument, ServedDocument } from '#engine/discovery/served-document.ts';
 import { encodeGnosticV2 } from '#engine/openapi/gnostic-v2.ts';
-import { negotiateOpenApiV2, negotiateOpenApiV3, OPENAPI_V2_PROTOBUF } from '#engine/openapi/negotiate-openapi.ts';
 import { mergeRemoteV2, type RemoteOpenApi } from '#engine/openapi/remote-v2.ts';
 import { openApiV2, type SwaggerDocument } from '#engine/openapi/v2.ts';
 import { documentPath, openApiV3Document } from '#engine/openapi/v3.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { notAcceptable } from '#kube/api-error.ts';
+import { accepts, parseAccept } from '#engine/request/accept-header.ts';
 
 const ROOT = '/openapi/v3';
 const JSON_TYPE = 'application/json';
@@ -99,7 +99,33 @@ export class OpenApiDocuments {
   }
 }
 
-export function openApiV3Index(hashes: ReadonlyMap<string, string>): OpenApiV3Index {
+function openApiV3Index(hashes: ReadonlyMap<string, string>): OpenApiV3Index {
   const entries = [...hashes].map(([path, hash]) => [path, { serverRelativeURL: `${ROOT}/${path}?hash=${hash}` }]);
   return { paths: Object.fromEntries(entries) };
+}
+
+/**
+ * The protobuf subtypes that clients send. kubectl up to 1.32 sends the first, whose `@` is not legal in a media type.
+ */
+const PROTOBUF_SUBTYPES: readonly string[] = [
+  'com.github.proto-openapi.spec.v2@v1.0+protobuf',
+  'com.github.proto-openapi.spec.v2.v1.0+protobuf',
+];
+
+/** The content type of protobuf responses. kube-apiserver uses it for both request subtypes. */
+export const OPENAPI_V2_PROTOBUF = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
+
+export function negotiateOpenApiV2(accept: string): 'json' | 'protobuf' | 'not-acceptable' {
+  if (accept === '') return 'json';
+  for (const clause of parseAccept(accept)) {
+    if (accepts(clause, 'json')) return 'json';
+    if (PROTOBUF_SUBTYPES.some((subtype) => accepts(clause, subtype))) return 'protobuf';
+  }
+  return 'not-acceptable';
+}
+
+/** Negotiates OpenAPI v3, which is served as JSON only. */
+export function negotiateOpenApiV3(accept: string): 'json' | 'not-acceptable' {
+  if (accept === '') return 'json';
+  return parseAccept(accept).some((clause) => accepts(clause, 'json')) ? 'json' : 'not-acceptable';
 }

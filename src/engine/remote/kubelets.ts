@@ -4,7 +4,6 @@
  */
 import { decodeStored } from '#engine/encoding/stored-object.ts';
 import type { OutwardIdentity } from '#engine/auth/front-proxy.ts';
-import { findNodeEndpoint } from '#engine/remote/node-endpoint.ts';
 import { joinHostPort } from '#engine/remote/go-network-error.ts';
 import {
   HttpsUpstream,
@@ -15,6 +14,7 @@ import {
 import type { Store } from '#engine/store/store.ts';
 import { ApiError, notFound, tooManyRequests } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
+import { isRecord } from '#kube/meta.ts';
 
 const NODES = { group: '', plural: 'nodes' };
 const MAX_OPEN = 2000;
@@ -73,4 +73,30 @@ export class Kubelets {
     this.#verified.close();
     this.#unverified.close();
   }
+}
+
+interface NodeEndpoint {
+  readonly host: string;
+  readonly port: number;
+}
+
+const KUBELET_PORT = 10_250;
+const PREFERRED = ['InternalIP', 'Hostname'] as const;
+
+/** Returns the address of a node's kubelet from its status, or as a string why there is none. */
+function findNodeEndpoint(status: unknown): NodeEndpoint | string {
+  const { addresses, daemonEndpoints } = isRecord(status) ? status : {};
+  const known = Array.isArray(addresses) ? addresses.filter(isRecord) : [];
+  for (const type of PREFERRED) {
+    const host = known.find((one) => one['type'] === type)?.['address'];
+    if (typeof host === 'string' && host !== '') return { host, port: kubeletPort(daemonEndpoints) };
+  }
+  const shown = known.map(({ type, address }) => `{${String(type)} ${String(address)}}`).join(' ');
+  return `no preferred addresses found; known addresses: [${shown}]`;
+}
+
+function kubeletPort(daemonEndpoints: unknown): number {
+  const endpoint = isRecord(daemonEndpoints) ? daemonEndpoints['kubeletEndpoint'] : undefined;
+  const port = isRecord(endpoint) ? endpoint['Port'] : undefined;
+  return typeof port === 'number' && port > 0 ? port : KUBELET_PORT;
 }

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { decodeEntry, type Call } from '#engine/handlers/call.ts';
 import { entryId } from '#engine/registry/stored-entries.ts';
-import type { SubresourceHandlers } from '#engine/handlers/subresource.ts';
+import type { SubresourceHandlers } from '#engine/handlers/call.ts';
 import type { Kubelets } from '#engine/remote/kubelets.ts';
 import { UpstreamError } from '#engine/remote/https-upstream.ts';
 import { readResponseBody, relayStream } from '#engine/remote/relay-response.ts';

@@ -2,10 +2,10 @@
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import type { GroupVersionKind } from '#engine/registry/resource.ts';
 import { parseBody } from '#engine/body/decode-body.ts';
-import { admissionAttributes } from '#engine/handlers/admit.ts';
+import { admissionAttributes } from '#engine/handlers/write/admit.ts';
 import type { Call } from '#engine/handlers/call.ts';
-import { asObject, duplicateKeyRecorder } from '#engine/handlers/read-object.ts';
-import { shapeObject } from '#engine/handlers/shape.ts';
+import { asObject, duplicateKeyRecorder } from '#engine/handlers/write/read-object.ts';
+import { shapeObject } from '#engine/handlers/write/shape.ts';
 import { writeOptions } from '#engine/handlers/options.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { Registry, type Served } from '#engine/registry/registry.ts';

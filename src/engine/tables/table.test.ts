@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gadgets } from '#engine/discovery/testing/sample-resource.ts';
 import type { TableColumn, Resource } from '#engine/registry/resource.ts';
-import { cellOf } from '#engine/tables/cell.ts';
+import { cellOf } from '#engine/tables/table.ts';
 import { partialMetadata, partialMetadataList } from '#engine/tables/partial-metadata.ts';
 import { parseIncludeObject, tableOf, type TableOptions } from '#engine/tables/table.ts';
 import { ApiError } from '#kube/api-error.ts';

@@ -80,18 +80,6 @@ export function compileMatchResources(match: MatchResourcesLike, parts: MatchPar
   };
 }
 
-/** For occasional use; steps that run for each request use a MatchIndex. */
-export function compileMatch(
-  match: MatchResourcesLike,
-  parts: MatchParts,
-): (attributes: AdmissionAttributes) => boolean {
-  const compiled = compileMatchResources(match, parts);
-  return (attributes) => {
-    const { resource, subresource, operation } = attributes;
-    return compiled.narrow(resource, subresource, operation)?.(attributes) !== undefined;
-  };
-}
-
 interface Hit {
   readonly version: Resource;
   /** Undefined = every name. */

@@ -46,7 +46,7 @@ export interface PolicyCompilation {
  * A policy that is compiled by the first request that needs it, not in the turn of the event loop in which the policy
  * was written and already compiled once to validate it.
  */
-export class PolicyProgram {
+class PolicyProgram {
   readonly #spec: PolicySpec;
   #compilation: PolicyCompilation | undefined;
 

@@ -13,8 +13,12 @@ import { resolveWebhookTarget, type WebhookTarget } from '#engine/remote/webhook
 import type { WebhookClientConfig } from '#engine/registry/webhook-client-config.ts';
 import type { Hook } from '#engine/admission/webhooks/hook.ts';
 import { HttpsClient, MAX_RESPONSE_BYTES, type HttpResponse } from '#engine/remote/webhooks/https-client.ts';
-import { admissionReview, type WebhookReview } from '#engine/admission/webhooks/review.ts';
-import { readVerdict, InvalidResponse, type WebhookVerdict } from '#engine/admission/webhooks/verdict.ts';
+import {
+  readVerdict,
+  InvalidResponse,
+  type WebhookVerdict,
+  type AdmissionReviewVersion,
+} from '#engine/admission/webhooks/verdict.ts';
 import { decodeResponse } from '#engine/remote/webhooks/webhook-response.ts';
 import { parseJson } from '#engine/encoding/json.ts';
 import type { Resource } from '#engine/registry/resource.ts';
@@ -24,6 +28,8 @@ import type { Clock } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
 import { raceSignal } from '#lib/race-signal.ts';
 import { errorMessage } from '#lib/error-message.ts';
+import { admissionRequest, objectIn, type AdmissionRequestHead } from '#engine/admission/matching/admission-request.ts';
+import type { KubeObject } from '#kube/meta.ts';
 
 export interface WebhookClientParts {
   readonly store: Store;
@@ -135,4 +141,36 @@ async function callLocal(service: LocalService, path: string, text: string, sign
     throw new CallFailure(`the response is larger than ${MAX_RESPONSE_BYTES} bytes`);
   }
   return parseJson(responseText);
+}
+
+interface WebhookReview {
+  readonly kind: 'AdmissionReview';
+  readonly apiVersion: string;
+  readonly request: AdmissionRequestHead & {
+    readonly uid: string;
+    readonly object: KubeObject | null;
+    readonly oldObject: KubeObject | null;
+  };
+}
+
+/** Builds the AdmissionReview that is sent to a webhook. */
+function admissionReview(
+  uid: string,
+  attributes: AdmissionAttributes,
+  version: Resource,
+  reviewVersion: AdmissionReviewVersion,
+): WebhookReview {
+  const { dryRun, options, ...request } = admissionRequest(attributes, version);
+  return {
+    kind: 'AdmissionReview',
+    apiVersion: `admission.k8s.io/${reviewVersion}`,
+    request: {
+      uid,
+      ...request,
+      object: objectIn(attributes.object, attributes, version) ?? null,
+      oldObject: objectIn(attributes.oldObject, attributes, version) ?? null,
+      dryRun,
+      options,
+    },
+  };
 }

@@ -10,7 +10,7 @@ export const JWKS_PATH = '/openid/v1/jwks';
 const HEADERS = { 'cache-control': 'public, max-age=3600' };
 
 /** `serverAddress` is host:port. */
-export function openIdConfiguration(serverAddress: string): Record<string, unknown> {
+function openIdConfiguration(serverAddress: string): Record<string, unknown> {
   return {
     issuer: ISSUER,
     jwks_uri: `https://${serverAddress}${JWKS_PATH}`,
@@ -21,7 +21,7 @@ export function openIdConfiguration(serverAddress: string): Record<string, unkno
 }
 
 /** Returns the public key only. */
-export function jsonWebKeySet({ publicKey, id }: SigningKey): Record<string, unknown> {
+function jsonWebKeySet({ publicKey, id }: SigningKey): Record<string, unknown> {
   const { crv, x, y } = publicKey.export({ format: 'jwk' });
   return { keys: [{ use: 'sig', kty: 'EC', kid: id, crv, alg: 'ES256', x, y }] };
 }

@@ -9,7 +9,7 @@ import { type UncountedPods, isValid, type Tally } from '#engine/controllers/job
 import type { Stored } from '#kube/meta.ts';
 
 /** The maximum number of finalizers that one plan removes. */
-export const MAX_RELEASED = 40;
+const MAX_RELEASED = 40;
 
 export interface Tracking {
   /** Pods whose finalizers are removed after the status is written. */

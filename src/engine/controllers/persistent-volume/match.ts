@@ -60,7 +60,7 @@ export function findMismatch(volume: StoredVolume, claim: StoredClaim): string |
   return hasAccessModes(volume, claim) ? undefined : 'incompatible accessMode';
 }
 
-export function volumeModeOf({ spec }: PersistentVolume | PersistentVolumeClaim): string {
+function volumeModeOf({ spec }: PersistentVolume | PersistentVolumeClaim): string {
   return spec.volumeMode ?? 'Filesystem';
 }
 

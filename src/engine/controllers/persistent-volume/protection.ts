@@ -12,7 +12,7 @@ import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { defineController, source, startController } from '#runtime/controller.ts';
 import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
-export const CLAIM_FINALIZER = 'kubernetes.io/pvc-protection';
+const CLAIM_FINALIZER = 'kubernetes.io/pvc-protection';
 const CONCURRENCY = 10;
 
 export interface ProtectedWorld {

@@ -28,7 +28,7 @@ export interface PodDecision {
   readonly waitsFor?: ReadonlySet<RefusalCause>;
 }
 
-export const SCHEDULER_NAME = 'default-scheduler';
+const SCHEDULER_NAME = 'default-scheduler';
 /** Unschedulable pods are retried after this time at the latest. Kubernetes' podMaxInUnschedulablePodsDuration. */
 export const RETRY_INTERVAL_MS = 5 * 60_000;
 const WAITS_FOR_VOLUMES: ReadonlySet<RefusalCause> = new Set<RefusalCause>(['volumes']);

@@ -11,7 +11,7 @@ export interface FitFailure {
   readonly preemptionPolicy: string | undefined;
 }
 
-export const NO_NODES = 'no nodes available to schedule pods';
+const NO_NODES = 'no nodes available to schedule pods';
 
 export function fitErrorMessage(unfit: FitFailure): string {
   const { total, noNodeReason, refusals } = unfit;

@@ -44,7 +44,7 @@ export function spreadConstraints(
 }
 
 /** Counts the pods on a node that the constraint selects. Pods under deletion do not count. */
-export function countSelected({ pods }: NodeView, { selector }: SpreadConstraint, namespace: string): number {
+function countSelected({ pods }: NodeView, { selector }: SpreadConstraint, namespace: string): number {
   if (selector === undefined || selector.length === 0) return 0;
   let count = 0;
   for (const other of pods.values()) {

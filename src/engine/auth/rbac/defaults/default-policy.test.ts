@@ -7,7 +7,7 @@ import type { RbacClusterRole } from '#engine/auth/rbac/policy.ts';
 import { rbacAuthorizer, type RbacAuthorizer } from '#engine/auth/rbac/rbac-authorizer.ts';
 import { aBinding, parseAttributes, storeOf } from '#engine/auth/rbac/testing/policy-store.ts';
 import { serviceAccountUser } from '#engine/auth/service-accounts/user.ts';
-import { decideAggregation } from '#engine/controllers/cluster-role-aggregation.ts';
+import { decideAggregation } from '#engine/controllers/rbac/cluster-role-aggregation.ts';
 import { customResourceDefinitions } from '#engine/registry/crd/custom-resource-definitions.ts';
 import { builtInResources } from '#engine/registry/kinds/all.ts';
 import { reviewResources } from '#engine/registry/kinds/reviews.ts';

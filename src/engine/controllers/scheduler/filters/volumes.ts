@@ -87,7 +87,7 @@ function refuseClaim(
   return undefined;
 }
 
-export function isClaimBound({ metadata, spec, status }: SchedulerClaim): boolean {
+function isClaimBound({ metadata, spec, status }: SchedulerClaim): boolean {
   if (!spec?.volumeName) return false;
   return status?.phase === 'Bound' || labelOf(metadata.annotations, BIND_COMPLETED) !== undefined;
 }

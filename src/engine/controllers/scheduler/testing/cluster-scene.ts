@@ -17,7 +17,7 @@ import { disruptionController } from '#engine/controllers/disruption/disruption.
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
 import { accountUser, INFORMERS } from '#engine/controllers/identities.ts';
 import { nodeLifecycleController } from '#engine/controllers/node-lifecycle/node-lifecycle.ts';
-import { ensureRbacDefaults } from '#engine/controllers/rbac-defaults.ts';
+import { ensureRbacDefaults } from '#engine/controllers/rbac/rbac-defaults.ts';
 import { schedulerController } from '#engine/controllers/scheduler/scheduler.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 import { createMetrics } from '#engine/dispatch/metrics.ts';
