@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { KubeObject, ManagedFieldsEntry } from '#kube/meta.ts';
-import { fieldsOfText, parseStored, storedText } from '#engine/encoding/stored-object.ts';
+import { decodeStored, encodeStored, fieldsOfText, parseStored, storedText } from '#engine/encoding/stored-object.ts';
 
 const entry = (more: ManagedFieldsEntry = {}): ManagedFieldsEntry => ({
   manager: 'm',
@@ -74,4 +74,9 @@ test('objects share frozen field sets', () => {
 
 test('invalid JSON is rejected', () => {
   assert.throws(() => parseStored('{"apiVersion":"v1","kind":"X","metadata":{"managedFields":[{}}'), SyntaxError);
+});
+
+test('stored bytes contain their revision', () => {
+  const bytes = encodeStored({ apiVersion: 'v1', kind: 'A', metadata: { name: 'a' } }, 42);
+  assert.equal(decodeStored(bytes).metadata.resourceVersion, '42');
 });
