@@ -1,13 +1,14 @@
 /** The conversion webhooks of all definitions, each kept as long as its configuration does not change. */
-import { ConversionWebhook, type ConversionParts } from '#engine/conversion/conversion-webhook.ts';
+import type { ReviewCallerParts } from '#engine/remote/webhooks/review-caller.ts';
+import { ConversionWebhook } from '#engine/conversion/conversion-webhook.ts';
 import type { ConversionWebhookConfig } from '#engine/registry/crd/definition.ts';
 import type { ObjectConverter } from '#engine/registry/stored-form.ts';
 
 export class ConversionWebhooks {
-  readonly #parts: ConversionParts;
+  readonly #parts: ReviewCallerParts;
   readonly #webhooks = new Map<string, ConversionWebhook>();
 
-  constructor(parts: ConversionParts) {
+  constructor(parts: ReviewCallerParts) {
     this.#parts = parts;
   }
 
