@@ -38,7 +38,6 @@ const ENGINE_FOLDERS = [
   'dispatch',
   'controllers',
 ];
-const ABOVE_DISPATCH: ReadonlySet<string> = new Set(['http', 'dispatch', 'controllers']);
 
 function engine(...folders: readonly string[]): string[] {
   return folders.map((folder) => `engine/${folder}`);
@@ -86,7 +85,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
     why: 'field ownership is a function of objects and schemas; handlers decide when to compute it',
   },
   'engine/auth': {
-    sees: ['lib', 'kube', ...engine('request', 'store', 'encoding', 'registry')],
+    sees: ['lib', 'kube', ...engine('request', 'store', 'encoding')],
     why: 'who may do what is decided before a request reaches its verb, so it must not depend on verbs',
   },
   'engine/remote': {
@@ -116,7 +115,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
       'lib',
       'kube',
       'cel',
-      ...engine('request', 'store', 'encoding', 'body', 'registry', 'managed-fields', 'auth', 'conversion'),
+      ...engine('request', 'store', 'encoding', 'body', 'registry', 'managed-fields', 'auth'),
       ...engine('admission', 'tables'),
     ],
     why: 'a handler serves one verb for every kind, to a caller that it does not know',
@@ -146,7 +145,12 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
     why: 'the listener serves an ApiHandler, whatever is behind it',
   },
   'engine/dispatch': {
-    sees: ['lib', 'kube', ...engine(...ENGINE_FOLDERS.filter((folder) => !ABOVE_DISPATCH.has(folder)))],
+    sees: [
+      'lib',
+      'kube',
+      ...engine('request', 'store', 'encoding', 'registry', 'auth', 'admission', 'tables', 'handlers'),
+      ...engine('discovery', 'openapi', 'aggregation', 'audit'),
+    ],
     why: 'dispatch is the whole API as one function, without a network and without controllers',
   },
   'engine/controllers': {

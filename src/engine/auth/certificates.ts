@@ -86,7 +86,7 @@ export async function ensurePki({ dir, hosts, now, log }: PkiOptions): Promise<P
 
 async function ensureAuthority(dir: string, nowMs: number, log: Log): Promise<Authority> {
   const [certPath, keyPath] = [join(dir, 'ca.crt'), join(dir, 'ca.key')];
-  const [certPem, keyPem] = [await read(certPath), await read(keyPath)];
+  const [certPem, keyPem] = [await readPkiFile(certPath), await readPkiFile(keyPath)];
   if (certPem !== undefined && keyPem !== undefined) return loadAuthority(dir, certPem, keyPem, nowMs);
   if (certPem !== undefined) {
     throw new PkiError(
@@ -130,7 +130,7 @@ async function ensureServer(
   log: Log,
 ): Promise<IssuedCertificate> {
   const [certPath, keyPath] = [join(dir, 'server.crt'), join(dir, 'server.key')];
-  const [certPem, keyPem] = [await read(certPath), await read(keyPath)];
+  const [certPem, keyPem] = [await readPkiFile(certPath), await readPkiFile(keyPath)];
   if (certPem !== undefined && keyPem !== undefined) {
     const certificate = parseCertificate(certPath, certPem);
     const why = renewalReason(certificate, parsePrivateKey(keyPath, keyPem), authority, hosts, nowMs);
@@ -163,7 +163,8 @@ function renewalReason(
   return undefined;
 }
 
-async function read(path: string): Promise<string | undefined> {
+/** Returns the text, or undefined if the file does not exist. Throws PkiError. */
+export async function readPkiFile(path: string): Promise<string | undefined> {
   try {
     return await readPrivateFile(path);
   } catch (cause) {

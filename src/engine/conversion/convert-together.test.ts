@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ConversionWebhook } from '#engine/conversion/conversion-webhook.ts';
-import { FORM_SLICE, ConvertedForm } from '#engine/conversion/converted-form.ts';
+import { ConvertedForm } from '#engine/conversion/converted-form.ts';
+import { FORM_SLICE } from '#engine/registry/stored-form.ts';
 import { compileSchema } from '#engine/registry/structural/compile.ts';
 import type { Entry } from '#engine/store/store.ts';
 import { raceSignal } from '#lib/race-signal.ts';

@@ -11,7 +11,7 @@ import { CallCanceled } from '#engine/remote/webhooks/call-failure.ts';
 import { conversionFailure } from '#engine/conversion/conversion-webhook.ts';
 import { SharedWork } from '#engine/conversion/shared-work.ts';
 import { decodeStored, storedText } from '#engine/encoding/stored-object.ts';
-import type { ObjectConverter, StoredForm } from '#engine/registry/stored-form.ts';
+import { FORM_SLICE, type ObjectConverter, type StoredForm } from '#engine/registry/stored-form.ts';
 import type { CompiledSchema } from '#engine/registry/structural/compile.ts';
 import type { Entry } from '#engine/store/store.ts';
 import { BoundedCache } from '#lib/bounded-cache.ts';
@@ -19,9 +19,6 @@ import { invariant } from '#lib/invariant.ts';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { deepClone } from '#kube/deep.ts';
 import { apiVersionOf, type KubeObject, parseApiVersion } from '#kube/meta.ts';
-
-/** Number of objects that are converted without yielding. */
-export const FORM_SLICE = 100;
 
 const RECENT = { maxEntries: 64, maxWeight: 1024 * 1024 };
 

@@ -1,6 +1,6 @@
 /** Responds in the requested representation: JSON as stored, YAML, Table or metadata only. */
 import { encodeJson, encodeYaml, JSON_TYPE, YAML_TYPE } from '#engine/encoding/media-types.ts';
-import { FORM_SLICE } from '#engine/conversion/converted-form.ts';
+import { FORM_SLICE } from '#engine/registry/stored-form.ts';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { decodeEntry, prepareEntries, servedBytes, type Call } from '#engine/handlers/call.ts';
 import type { ApiResponse, BytesResponse } from '#engine/request/request.ts';

@@ -70,7 +70,7 @@ export interface ScaleSubresource {
   readonly labelSelectorPath?: string;
 }
 
-/** A subresource with a kind of its own: pods/eviction, serviceaccounts/token. Listed in discovery. */
+/** A subresource as discovery lists it. Those of a kind have kinds of their own: pods/eviction, serviceaccounts/token. */
 export interface ExtraSubresource {
   readonly name: string;
   readonly kind: string;

@@ -6,6 +6,9 @@ import type { CompiledSchema } from '#engine/registry/structural/compile.ts';
 import type { Entry } from '#engine/store/store.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
+/** Number of objects that are converted without yielding. */
+export const FORM_SLICE = 100;
+
 /** Converts objects between versions that differ in more than apiVersion. */
 export interface ObjectConverter {
   /** Converts objects and keeps their order. Does not modify them. Rejects with an ApiError. */
