@@ -1,6 +1,6 @@
 /**
  * The function `template.format(args)`: parses templates and implements the clauses that are the same in every style.
- * The styles are those of Kubernetes (format-quoted.ts) and of the specification (format-plain.ts).
+ * The styles are those of Kubernetes (format-quoted.ts) and of the specification (testing/format-plain.ts).
  */
 import type { Budget } from '#cel/limits/budget.ts';
 import { bytesCost } from '#cel/limits/budget.ts';

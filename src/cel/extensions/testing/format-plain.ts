@@ -1,15 +1,19 @@
-/** The style of `format` in the specification (and in cel-go from version 4 of its strings library): no quotes. */
+/**
+ * The style of `format` in the specification (and in cel-go from version 4 of its strings library): no quotes. For the
+ * tests of the specification: Kubernetes 1.32 has an older version.
+ */
 import { CostLimitError } from '#cel/limits/budget.ts';
 import { digitsCost, formatFixed, formatPlain, scientificParts } from '#cel/extensions/decimal-text.ts';
 import type { FormatStyle, FormatText } from '#cel/extensions/format.ts';
-import { FormatError, describeGiven, integerOf } from '#cel/extensions/format.ts';
+import { FormatError, describeGiven, formatOverload, integerOf } from '#cel/extensions/format.ts';
 import { MAX_FORMAT_DEPTH, stringClauseError, formatScalarText, sortEntries } from '#cel/extensions/format-scalar.ts';
+import type { Library } from '#cel/library.ts';
 import { CelList, CelMap } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
 const DIGITS = 6;
 
-export const plainStyle: FormatStyle = {
+const plainStyle: FormatStyle = {
   string: (value, text) => addText(value, text, 0),
 
   decimal(value, text) {
@@ -37,6 +41,8 @@ export const plainStyle: FormatStyle = {
     text.add(`${mantissa}e${exponent < 0 ? '-' : '+'}${String(Math.abs(exponent)).padStart(2, '0')}`);
   },
 };
+
+export const plainFormatLibrary: Library = { functions: { format: [formatOverload(plainStyle)] } };
 
 function numberOf(value: CelValue): number | undefined {
   const integer = integerOf(value);
