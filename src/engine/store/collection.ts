@@ -3,8 +3,8 @@
  * Keeps no history of its own.
  */
 import { compareText } from '#lib/compare-text.ts';
-import { SortedIds } from './sorted-ids.ts';
-import type { Entry, ListRange } from './store.ts';
+import { SortedIds } from '#engine/store/sorted-ids.ts';
+import type { Entry, ListRange } from '#engine/store/store.ts';
 
 /** The part of a range that is returned: `entries` up to the limit, and the number of entries after it. */
 export interface Page {

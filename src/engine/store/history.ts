@@ -5,8 +5,8 @@
  *
  * Holds every event after `compactedRevision`, with the entry that it replaced.
  */
-import type { Undo } from './collection.ts';
-import type { Entry, StoreEvent } from './store.ts';
+import type { Undo } from '#engine/store/collection.ts';
+import type { Entry, StoreEvent } from '#engine/store/store.ts';
 
 export interface HistoryLimits {
   readonly maxEvents: number;

@@ -1,9 +1,9 @@
 /** Opens the two kinds of stores. */
-import { LogStore } from './log-store.ts';
-import type { LogStoreOptions } from './log-store.ts';
-import { MemoryJournal } from './memory/memory-journal.ts';
-import { SqliteJournal } from './sqlite/sqlite-journal.ts';
-import type { Store } from './store.ts';
+import { LogStore } from '#engine/store/log-store.ts';
+import type { LogStoreOptions } from '#engine/store/log-store.ts';
+import { MemoryJournal } from '#engine/store/memory/memory-journal.ts';
+import { SqliteJournal } from '#engine/store/sqlite/sqlite-journal.ts';
+import type { Store } from '#engine/store/store.ts';
 
 /**
  * Opens or creates `file`, whose directory must exist. Rejects with StoreDamagedError if the file is damaged, and with

@@ -2,8 +2,8 @@
  * A journal in memory, for tests and for planes that need not outlive their process. A second LogStore on the same
  * instance sees what it would see after a restart.
  */
-import type { Journal, LogRecord } from '../journal.ts';
-import { StoreUnavailableError } from '../store.ts';
+import type { Journal, LogRecord } from '#engine/store/journal.ts';
+import { StoreUnavailableError } from '#engine/store/store.ts';
 
 export class MemoryJournal implements Journal {
   readonly name = 'memory';

@@ -3,8 +3,8 @@
  * and replay a log that belongs to another file.
  */
 import { readSync, openSync, closeSync, fstatSync, statSync } from 'node:fs';
-import { FileDamagedError } from './file-errors.ts';
-import { APPLICATION_ID, FORMAT } from './format.ts';
+import { FileDamagedError } from '#engine/store/sqlite/file-errors.ts';
+import { APPLICATION_ID, FORMAT } from '#engine/store/sqlite/format.ts';
 
 const MAGIC = 'SQLite format 3\0';
 const HEADER_BYTES = 100;

@@ -6,7 +6,7 @@
  * of the same generation (salts) follow the transaction of the bad frame, acknowledged commits would be lost.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
-import { FileDamagedError } from './file-errors.ts';
+import { FileDamagedError } from '#engine/store/sqlite/file-errors.ts';
 
 /** Checksums in little-endian words, which both supported platforms write. */
 const MAGIC = 0x377f0682;
