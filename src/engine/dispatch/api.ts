@@ -8,7 +8,7 @@ import { auditRecord, type AuditSink, type RequestTrail } from '#engine/audit/au
 import { isAudited } from '#engine/audit/audited-requests.ts';
 import { authorizationError, type Attributes } from '#engine/auth/authorize.ts';
 import { applyImpersonation } from '#engine/auth/impersonate.ts';
-import type { EngineParts } from '#engine/handlers/call.ts';
+import type { EngineParts, Handler, SubresourceHandlers, Subresources } from '#engine/handlers/call.ts';
 import { createObject } from '#engine/handlers/create.ts';
 import { deleteCollection } from '#engine/handlers/delete-collection.ts';
 import { deleteOne } from '#engine/handlers/delete.ts';
@@ -16,7 +16,6 @@ import { getObject } from '#engine/handlers/get.ts';
 import { listObjects } from '#engine/handlers/list.ts';
 import { patchObject } from '#engine/handlers/patch.ts';
 import { getScale, patchScale, updateScale } from '#engine/handlers/scale.ts';
-import type { Handler, SubresourceHandlers, Subresources } from '#engine/handlers/call.ts';
 import { review } from '#engine/handlers/review.ts';
 import { respondStatus } from '#engine/handlers/respond.ts';
 import { updateObject } from '#engine/handlers/update.ts';

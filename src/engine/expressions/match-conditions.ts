@@ -1,13 +1,11 @@
 /** matchConditions of webhooks: expressions that must all be true for a webhook to be called. */
 import type { CheckBudget } from '#cel/limits/check-budget.ts';
 import { compile, type Program } from '#cel/compile.ts';
-import type { Activation } from '#cel/environment.ts';
-import type { Environment } from '#cel/environment.ts';
+import type { Activation, Environment } from '#cel/environment.ts';
 import { BOOL } from '#cel/type.ts';
 import { CelFault } from '#cel/value.ts';
-import { MATCH_UNITS } from '#cel/limits/cost-budget.ts';
+import { MATCH_UNITS, OUT_OF_BUDGET, CostBudget, SPENT } from '#cel/limits/cost-budget.ts';
 import { expressionEnvironment } from '#engine/expressions/expression-environment.ts';
-import { OUT_OF_BUDGET, CostBudget, SPENT } from '#cel/limits/cost-budget.ts';
 import { runIndivisible, type Units } from '#cel/limits/slices.ts';
 import { compileUnits, createCheckBudget } from '#cel/limits/source-limits.ts';
 

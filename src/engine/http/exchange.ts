@@ -1,8 +1,7 @@
 /** One request and its response, for both HTTP/1.1 and HTTP/2. */
 import type { Readable, Writable } from 'node:stream';
-import type { UnauthenticatedRequest } from '#engine/request/request.ts';
-import type { Authenticator, Evidence } from '#engine/auth/authenticate.ts';
 import type {
+  UnauthenticatedRequest,
   ApiHandler,
   ApiRequest,
   ApiResponse,
@@ -11,6 +10,7 @@ import type {
   StreamSink,
   UpgradeResponse,
 } from '#engine/request/request.ts';
+import type { Authenticator, Evidence } from '#engine/auth/authenticate.ts';
 import { WATCH_LINGER_MS } from '#engine/request/limits.ts';
 import { ApiError } from '#kube/api-error.ts';
 import type { Log } from '#lib/log.ts';

@@ -11,8 +11,7 @@ import {
   SCALE,
   STATUS,
 } from '#engine/openapi/model-names.ts';
-import type { GroupVersionKind } from '#engine/registry/resource.ts';
-import type { Resource } from '#engine/registry/resource.ts';
+import type { GroupVersionKind, Resource } from '#engine/registry/resource.ts';
 
 export type Method = 'get' | 'put' | 'post' | 'delete' | 'patch';
 

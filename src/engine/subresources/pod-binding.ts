@@ -1,8 +1,7 @@
 /** POST pods/NAME/binding: assigns a pod to a node, permanently. Used by schedulers. */
-import type { Call } from '#engine/handlers/call.ts';
+import type { Call, SubresourceHandlers } from '#engine/handlers/call.ts';
 import { respondStatus } from '#engine/handlers/respond.ts';
 import { rewrite } from '#engine/handlers/write/rewrite.ts';
-import type { SubresourceHandlers } from '#engine/handlers/call.ts';
 import type { ApiResponse } from '#engine/request/request.ts';
 import { setPodCondition } from '#engine/subresources/pod-condition.ts';
 import { postedKind, readPosted } from '#engine/subresources/posted-kind.ts';

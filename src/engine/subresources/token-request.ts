@@ -7,9 +7,8 @@ import { API_AUDIENCES, POD_TOKEN_SECONDS } from '#engine/auth/service-accounts/
 import { issueToken, type TokenRequestSpec } from '#engine/auth/service-accounts/issuer.ts';
 import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { credentialId, type Reference } from '#engine/auth/service-accounts/user.ts';
-import type { Call } from '#engine/handlers/call.ts';
+import type { Call, SubresourceHandlers } from '#engine/handlers/call.ts';
 import { respondObject } from '#engine/handlers/respond.ts';
-import type { SubresourceHandlers } from '#engine/handlers/call.ts';
 import type { ApiResponse } from '#engine/request/request.ts';
 import { postedKind, readPosted } from '#engine/subresources/posted-kind.ts';
 import { invalid } from '#kube/api-error.ts';

@@ -4,10 +4,9 @@
  * webhook converts (admission/matching/equivalent-forms.ts), which callers must have prepared.
  */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
-import type { GroupVersionKind } from '#engine/registry/resource.ts';
+import type { GroupVersionKind, Resource } from '#engine/registry/resource.ts';
 import { namespaceOf } from '#engine/admission/matching/match-resources.ts';
 import { formOf } from '#engine/admission/matching/equivalent-forms.ts';
-import type { Resource } from '#engine/registry/resource.ts';
 import type { UserInfo } from '#engine/request/request.ts';
 import { apiVersionOf, type KubeObject } from '#kube/meta.ts';
 

@@ -4,8 +4,14 @@
  */
 import type { Program } from '#cel/compile.ts';
 import { CelFault } from '#cel/value.ts';
-import { MATCH_UNITS, POLICY_UNITS } from '#cel/limits/cost-budget.ts';
-import { OUT_OF_BUDGET, CostBudget, SPENT, type EvaluationResult } from '#cel/limits/cost-budget.ts';
+import {
+  MATCH_UNITS,
+  POLICY_UNITS,
+  OUT_OF_BUDGET,
+  CostBudget,
+  SPENT,
+  type EvaluationResult,
+} from '#cel/limits/cost-budget.ts';
 import type { RequestValues } from '#engine/admission/matching/request-activation.ts';
 import type { Units } from '#cel/limits/slices.ts';
 import type { CompiledPolicy, CompiledValidation } from '#engine/expressions/compile-policy.ts';

@@ -8,9 +8,15 @@
  * cut off at a limit; it can resume from its last revision.
  */
 import { prepareEntries, type Call } from '#engine/handlers/call.ts';
-import { entryId, idPrefix } from '#engine/registry/stored-entries.ts';
+import {
+  entryId,
+  idPrefix,
+  entryFilter,
+  onlyName,
+  peekObject,
+  type EntryFilter,
+} from '#engine/registry/stored-entries.ts';
 import { awaitRevision } from '#engine/handlers/await-revision.ts';
-import { entryFilter, onlyName, peekObject, type EntryFilter } from '#engine/registry/stored-entries.ts';
 import { frameEncoder, jsonLine, type FrameEncoder } from '#engine/handlers/watch/watch-frames.ts';
 import { JSON_TYPE } from '#engine/encoding/media-types.ts';
 import { WatchOutbox } from '#engine/handlers/watch/watch-outbox.ts';

@@ -3,10 +3,9 @@
  * steps that return a promise: an extra turn would let other writes of the same object overtake.
  */
 import type { AdmissionAttributes, AdmissionNotes, AdmissionOperation } from '#engine/admission/admission.ts';
-import type { GroupVersionKind } from '#engine/registry/resource.ts';
+import type { GroupVersionKind, Resource } from '#engine/registry/resource.ts';
 import type { Call } from '#engine/handlers/call.ts';
 import { shapeObject } from '#engine/handlers/write/shape.ts';
-import type { Resource } from '#engine/registry/resource.ts';
 import type { UserInfo } from '#engine/request/request.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
