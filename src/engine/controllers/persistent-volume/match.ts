@@ -1,8 +1,8 @@
 /** Selects the volume for a claim. Pure. */
 import type { EngineNode } from '#engine/controllers/kinds.ts';
 import { classNameOf } from '#engine/controllers/persistent-volume/storage-class.ts';
-import { compileNodeSelector } from '#engine/controllers/scheduler/node-selector.ts';
-import type { NodeSelector } from '#engine/controllers/scheduler/kinds.ts';
+import { compileNodeSelector } from '#engine/controllers/placement/node-selector.ts';
+import type { NodeSelector } from '#engine/controllers/placement/node-selector.ts';
 import type { PersistentVolume, PersistentVolumeClaim, Quantities } from '#kube/core-kinds.ts';
 import { labelRequirementsOf, matchesLabels } from '#kube/selectors/label-selector.ts';
 import { isRecord, type Stored } from '#kube/meta.ts';

@@ -3,7 +3,8 @@ import type { RefusalCause, ClusterView } from '#engine/controllers/scheduler/fi
 import { pendingClaims } from '#engine/controllers/scheduler/filters/volumes.ts';
 import { SELECTED_NODE } from '#kube/volume-keys.ts';
 import { type EnginePod, ENGINE_PODS } from '#engine/controllers/kinds.ts';
-import { type SchedulerClaim, SCHEDULER_CLAIMS, labelOf } from '#engine/controllers/scheduler/kinds.ts';
+import { type SchedulerClaim, SCHEDULER_CLAIMS } from '#engine/controllers/scheduler/kinds.ts';
+import { labelOf } from '#engine/controllers/placement/node-selector.ts';
 import type { PodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 import { type ScheduleOutcome, schedulePod } from '#engine/controllers/scheduler/schedule-pod.ts';
 import { findCondition } from '#kube/conditions.ts';

@@ -1,13 +1,6 @@
 /** The kinds that the scheduler reads, with only the fields that it uses. */
-import type { nodeSelector } from '#engine/registry/kinds/shared/node-affinity.ts';
-import type { taint, podTolerationSchema } from '#engine/registry/kinds/shared/scheduling.ts';
+import type { NodeSelector } from '#engine/controllers/placement/node-selector.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
-import type { Infer } from '#kube/schema-dsl.ts';
-
-export type Taint = Infer<typeof taint>;
-export type Toleration = Infer<typeof podTolerationSchema>;
-export type NodeSelector = Infer<typeof nodeSelector>;
-export type NodeSelectorTerm = NonNullable<NodeSelector['nodeSelectorTerms']>[number];
 
 export interface SchedulerClaim extends KubeObject {
   spec?: { volumeName?: string; storageClassName?: string };
@@ -44,10 +37,3 @@ export const SCHEDULER_STORAGE_CLASSES: ResourceType<SchedulerStorageClass> = {
   plural: 'storageclasses',
   namespaced: false,
 };
-
-export type OptionalLabels = Readonly<Record<string, string>> | undefined;
-
-/** Returns a label, or undefined. Keys come from users, so properties of Object.prototype must not match. */
-export function labelOf(labels: OptionalLabels, key: string): string | undefined {
-  return labels !== undefined && Object.hasOwn(labels, key) ? labels[key] : undefined;
-}

@@ -1,11 +1,11 @@
 /** Compiles topology spread constraints, and counts pods by topology domain. Pure. */
 import { requiredNodeMatch } from '#engine/controllers/scheduler/filters/node-affinity.ts';
 import { type EngineNode } from '#engine/controllers/kinds.ts';
-import { labelOf } from '#engine/controllers/scheduler/kinds.ts';
+import { labelOf } from '#engine/controllers/placement/node-selector.ts';
 import type { NodeView } from '#engine/controllers/scheduler/node-usage.ts';
 import type { PodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 import { labelRequirementsFrom } from '#engine/controllers/scheduler/pod-terms.ts';
-import { findUntoleratedTaint } from '#engine/controllers/scheduler/tolerations.ts';
+import { findUntoleratedTaint } from '#engine/controllers/placement/taints.ts';
 import { labelRequirementsOf, type LabelRequirement, matchesLabels } from '#kube/selectors/label-selector.ts';
 
 export interface SpreadConstraint {

@@ -1,5 +1,9 @@
 /** Taints and tolerations as defined by core/v1. Pure. */
-import type { Taint, Toleration } from '#engine/controllers/scheduler/kinds.ts';
+import type { taint, podTolerationSchema } from '#engine/registry/kinds/shared/scheduling.ts';
+import type { Infer } from '#kube/schema-dsl.ts';
+
+export type Taint = Infer<typeof taint>;
+export type Toleration = Infer<typeof podTolerationSchema>;
 
 export const NOT_READY = 'node.kubernetes.io/not-ready';
 export const UNREACHABLE = 'node.kubernetes.io/unreachable';

@@ -1,9 +1,14 @@
-/** Compiles the node selectors of affinity and volumes. A node matches if one of the terms matches. Pure. */
+/** Labels of nodes, and the node selectors of affinity and volumes: a node matches if one of the terms matches. Pure. */
 import type { EngineNode } from '#engine/controllers/kinds.ts';
-import type { NodeSelector, NodeSelectorTerm, OptionalLabels } from '#engine/controllers/scheduler/kinds.ts';
+import type { nodeSelector } from '#engine/registry/kinds/shared/node-affinity.ts';
 import { type LabelOperator, type LabelRequirement, matchesLabels } from '#kube/selectors/label-selector.ts';
+import type { Infer } from '#kube/schema-dsl.ts';
 
+export type NodeSelector = Infer<typeof nodeSelector>;
+export type NodeSelectorTerm = NonNullable<NodeSelector['nodeSelectorTerms']>[number];
 type Expression = NonNullable<NodeSelectorTerm['matchExpressions']>[number];
+
+export type OptionalLabels = Readonly<Record<string, string>> | undefined;
 
 export type NodeMatch = (node: EngineNode) => boolean;
 
@@ -67,4 +72,9 @@ export function matchesNodeSelector(selector: OptionalLabels, labels: OptionalLa
     values: [value],
   }));
   return matchesLabels(requirements, labels);
+}
+
+/** Returns a label, or undefined. Keys come from users, so properties of Object.prototype must not match. */
+export function labelOf(labels: OptionalLabels, key: string): string | undefined {
+  return labels !== undefined && Object.hasOwn(labels, key) ? labels[key] : undefined;
 }
