@@ -17,10 +17,10 @@ const ENGINE_FOLDERS = [
   'request',
   'store',
   'encoding',
-  'protobuf',
-  'body',
   'expressions',
   'registry',
+  'protobuf',
+  'body',
   'managed-fields',
   'auth',
   'remote',
@@ -64,14 +64,6 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
     sees: ['lib', 'kube', ...engine('request')],
     why: 'encoding turns values into bytes and back, the same way for every kind',
   },
-  'engine/protobuf': {
-    sees: ['lib', 'kube', ...engine('encoding')],
-    why: 'protobuf bodies become the same values as JSON bodies, before their kind matters',
-  },
-  'engine/body': {
-    sees: ['lib', 'kube', ...engine('encoding', 'protobuf')],
-    why: 'a body is decoded before its kind matters',
-  },
   'engine/expressions': {
     sees: ['lib', 'kube', 'cel'],
     why: 'expressions are compiled from text alone: the registry validates them, admission evaluates them',
@@ -79,6 +71,14 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   'engine/registry': {
     sees: ['lib', 'kube', 'cel', ...engine('store', 'encoding', 'expressions')],
     why: 'kinds are values; who calls them, and how their versions are converted, is decided above',
+  },
+  'engine/protobuf': {
+    sees: ['lib', 'kube', ...engine('encoding', 'registry')],
+    why: 'protobuf bodies become the same values as JSON bodies, by the types of the built-in kinds alone',
+  },
+  'engine/body': {
+    sees: ['lib', 'kube', ...engine('encoding', 'protobuf')],
+    why: 'a body is decoded before anything is decided about it',
   },
   'engine/managed-fields': {
     sees: ['lib', 'kube', ...engine('encoding', 'registry')],
