@@ -56,25 +56,11 @@ function importProblems({ folders, imports }: FolderRow): string[] {
     const name = /^src\/(.+)\/$/.exec(folder)?.[1] ?? '';
     const layer = LAYERS[name];
     if (layer === undefined) return [];
-    const text = describeImports(name, layer.sees);
+    const others = layer.sees.filter((seen) => !seen.startsWith(`${name}/`));
+    const want = others.map((seen) => seen.replace(/\/\*$/, '')).toSorted();
+    const text = want.length === 0 ? '–' : want.join(', ');
     return imports === text ? [] : [`${folder} may import "${imports}", but layers.ts allows "${text}"`];
   });
-}
-
-/**
- * Returns the text of the column: `kube, lib; engine: auth, store`. The folders within the row's own folder are left out.
- */
-function describeImports(name: string, sees: readonly string[]): string {
-  const others = sees.filter((seen) => !seen.startsWith(`${name}/`)).toSorted();
-  const top = others.filter((seen) => !seen.includes('/')).join(', ');
-  const inner = Map.groupBy(
-    others.filter((seen) => seen.includes('/')),
-    (seen) => seen.slice(0, seen.indexOf('/')),
-  );
-  const groups = [...inner].map(
-    ([parent, seen]) => `${parent}: ${seen.map((one) => one.slice(parent.length + 1)).join(', ')}`,
-  );
-  return [...(top === '' ? [] : [top]), ...groups].join('; ') || '–';
 }
 
 /** Compares the picture of the engine's layers with layers.ts. */
