@@ -1,15 +1,16 @@
 /** ConfigMap. */
+import { apiType, optional, pointer } from '#engine/registry/kinds/api-type.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
 import { checkConfigKey, MAX_DATA_BYTES } from '#engine/registry/kinds/shared/formats.ts';
 import { checkImmutableData } from '#engine/registry/kinds/shared/immutable-data.ts';
 import { type FieldError, invalidValue, tooLong } from '#kube/field-error.ts';
-import { bool, bytes, map, obj, str } from '#kube/schema-dsl.ts';
+import { bool, bytes, map, str } from '#kube/schema-dsl.ts';
 
-const configMap = obj({
-  binaryData: map(bytes()),
-  data: map(str()),
-  immutable: bool(),
+const configMap = apiType('core.v1.ConfigMap', 'Configuration data for pods to consume.', {
+  immutable: pointer(4, bool(), 'Whether the data can no longer be changed.'),
+  data: optional(2, map(str()), 'Configuration data as UTF-8 strings.'),
+  binaryData: optional(3, map(bytes()), 'Configuration data as base64 encoded bytes.'),
 });
 
 export const configMaps = defineKind({

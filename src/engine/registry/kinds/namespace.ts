@@ -1,24 +1,38 @@
 /** Namespace. Its spec.finalizers can be removed only through the finalize subresource, when all content is deleted. */
+import { apiType, optional } from '#engine/registry/kinds/api-type.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
-import { plainCondition } from '#engine/registry/kinds/shared/condition.ts';
+import { conditionStatus, conditionTransition } from '#engine/registry/kinds/shared/condition.ts';
 import { checkQualifiedName } from '#engine/registry/kinds/shared/formats.ts';
 import { type FieldError, invalidValue } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
-import { list, overrideOptions, obj, str } from '#kube/schema-dsl.ts';
+import { list, overrideOptions, str } from '#kube/schema-dsl.ts';
 
-const namespaceSpec = obj({
-  finalizers: list(str(), { atomic: true }),
+const namespaceSpec = apiType('core.v1.NamespaceSpec', 'Desired behavior of a namespace.', {
+  finalizers: optional(
+    1,
+    list(str(), { atomic: true }),
+    'Finalizers that must be empty before the namespace is removed.',
+  ),
 });
 
-const namespaceStatus = obj({
-  conditions: list(plainCondition, { mergeKey: 'type' }),
-  phase: str(),
+const namespaceCondition = apiType('core.v1.NamespaceCondition', 'A condition of a namespace.', {
+  ...conditionStatus,
+  ...conditionTransition(4),
 });
 
-const namespace = obj({
-  spec: overrideOptions(namespaceSpec, { default: {} }),
-  status: namespaceStatus,
+const namespaceStatus = apiType('core.v1.NamespaceStatus', 'The current status of a namespace.', {
+  phase: optional(1, str(), 'Phase of the namespace: Active or Terminating.'),
+  conditions: optional(
+    2,
+    list(namespaceCondition, { mergeKey: 'type' }),
+    'Latest observations of the state of the namespace.',
+  ),
+});
+
+const namespace = apiType('core.v1.Namespace', 'A scope for the names of objects.', {
+  spec: optional(2, overrideOptions(namespaceSpec, { default: {} }), 'Desired behavior of the namespace.'),
+  status: optional(3, namespaceStatus, 'Current status of the namespace. Populated by the system. Read-only.'),
 });
 
 const FINALIZER = 'kubernetes';

@@ -1,4 +1,5 @@
 /** Node: a machine that runs pods. */
+import { apiType, optional, pointer } from '#engine/registry/kinds/api-type.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { nodeConfigSource, nodeStatusSchema } from '#engine/registry/kinds/node-status.ts';
 import { age, NONE_TEXT, UNKNOWN_TEXT } from '#engine/registry/kinds/shared/columns.ts';
@@ -9,21 +10,25 @@ import { taint } from '#engine/registry/kinds/shared/scheduling.ts';
 import { findCondition } from '#kube/conditions.ts';
 import { duplicateValue, type FieldError, forbiddenField } from '#kube/field-error.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
-import { bool, type Infer, list, overrideOptions, obj, str } from '#kube/schema-dsl.ts';
+import { bool, type Infer, list, overrideOptions, str } from '#kube/schema-dsl.ts';
 
-const nodeSpec = obj({
-  configSource: nodeConfigSource,
-  externalID: str(),
-  podCIDR: str(),
-  podCIDRs: list(str(), { set: true, merge: true }),
-  providerID: str(),
-  taints: list(taint, { atomic: true }),
-  unschedulable: bool(),
+const nodeSpec = apiType('core.v1.NodeSpec', 'Desired behavior of a node.', {
+  podCIDR: optional(1, str(), 'IP range of the pods on the node.'),
+  podCIDRs: optional(7, list(str(), { set: true, merge: true }), 'All IP ranges of the pods on the node.'),
+  providerID: optional(3, str(), 'ID of the node that its cloud provider assigned.'),
+  unschedulable: optional(4, bool(), 'Whether new pods cannot be scheduled onto the node.'),
+  taints: optional(5, list(taint, { atomic: true }), 'Taints of the node.'),
+  configSource: pointer(6, nodeConfigSource, 'Deprecated.'),
+  externalID: optional(2, str(), 'Deprecated.'),
 });
 
-const node = obj({
-  spec: overrideOptions(nodeSpec, { default: {} }),
-  status: overrideOptions(nodeStatusSchema, { default: {} }),
+const node = apiType('core.v1.Node', 'A machine that runs pods.', {
+  spec: optional(2, overrideOptions(nodeSpec, { default: {} }), 'Desired behavior of the node.'),
+  status: optional(
+    3,
+    overrideOptions(nodeStatusSchema, { default: {} }),
+    'Most recently observed status of the node. Populated by the system. Read-only.',
+  ),
 });
 
 type Node = KubeObject & Infer<typeof node>;

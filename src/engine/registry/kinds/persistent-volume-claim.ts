@@ -1,4 +1,5 @@
 /** PersistentVolumeClaim: a request for a volume. Only a bound claim may be expanded. */
+import { apiType, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { checkClaimSpec } from '#engine/registry/kinds/shared/claim-rules.ts';
 import { type ClaimSpec, persistentVolumeClaimSpec } from '#engine/registry/kinds/shared/claim-spec.ts';
@@ -20,30 +21,49 @@ import {
 } from '#engine/registry/kinds/shared/storage-columns.ts';
 import { type FieldError, forbiddenField } from '#kube/field-error.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
-import { type Infer, list, map, overrideOptions, obj, quantity, str } from '#kube/schema-dsl.ts';
+import { type Infer, list, map, overrideOptions, quantity, str } from '#kube/schema-dsl.ts';
 
-const modifyVolumeStatus = obj(
+const modifyVolumeStatus = apiType(
+  'core.v1.ModifyVolumeStatus',
+  'The status of a change of the VolumeAttributesClass.',
   {
-    status: str(),
-    targetVolumeAttributesClassName: str(),
+    targetVolumeAttributesClassName: optional(1, str(), 'Name of the desired VolumeAttributesClass.'),
+    status: required(2, str(), 'Status of the change: Pending, InProgress or Infeasible.'),
   },
-  { required: ['status'] },
 );
 
-const persistentVolumeClaimStatus = obj({
-  accessModes: list(str(), { atomic: true }),
-  allocatedResourceStatuses: map(str()),
-  allocatedResources: map(quantity()),
-  capacity: map(quantity()),
-  conditions: list(probedCondition, { mergeKey: 'type' }),
-  currentVolumeAttributesClassName: str(),
-  modifyVolumeStatus,
-  phase: str(),
-});
+const claimCondition = probedCondition(
+  'core.v1.PersistentVolumeClaimCondition',
+  'A condition of a persistent volume claim.',
+  'Type of the condition, such as Resizing.',
+);
 
-const claim = obj({
-  spec: overrideOptions(persistentVolumeClaimSpec, { default: {} }),
-  status: persistentVolumeClaimStatus,
+const persistentVolumeClaimStatus = apiType(
+  'core.v1.PersistentVolumeClaimStatus',
+  'The current status of a persistent volume claim.',
+  {
+    phase: optional(1, str(), 'Phase of the claim: Pending, Bound or Lost.'),
+    accessModes: optional(2, list(str(), { atomic: true }), 'Access modes of the bound volume.'),
+    capacity: optional(3, map(quantity()), 'Actual resources of the bound volume.'),
+    conditions: optional(4, list(claimCondition, { mergeKey: 'type' }), 'Current conditions of the claim.'),
+    allocatedResources: optional(
+      5,
+      map(quantity()),
+      'Resources allocated to the claim, including those of a resize in progress.',
+    ),
+    allocatedResourceStatuses: optional(7, map(str()), 'Status of a resize, by resource.'),
+    currentVolumeAttributesClassName: pointer(8, str(), 'Name of the VolumeAttributesClass in use.'),
+    modifyVolumeStatus: pointer(9, modifyVolumeStatus, 'Status of a change of the VolumeAttributesClass.'),
+  },
+);
+
+const claim = apiType('core.v1.PersistentVolumeClaim', "A user's request for and claim to a persistent volume.", {
+  spec: optional(
+    2,
+    overrideOptions(persistentVolumeClaimSpec, { default: {} }),
+    'Desired characteristics of the volume.',
+  ),
+  status: optional(3, persistentVolumeClaimStatus, 'Current status of the claim. Populated by the system. Read-only.'),
 });
 
 type Claim = KubeObject & Infer<typeof claim>;

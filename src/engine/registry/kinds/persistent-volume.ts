@@ -1,4 +1,5 @@
 /** PersistentVolume. Its source is immutable. */
+import { apiType, inlined, optional, pointer } from '#engine/registry/kinds/api-type.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { persistentVolumeSources } from '#engine/registry/kinds/persistent-volume-source.ts';
 import { accessModes, checkAccessModes, volumeMode } from '#engine/registry/kinds/shared/access-modes.ts';
@@ -6,7 +7,6 @@ import { accessModesText, age } from '#engine/registry/kinds/shared/columns.ts';
 import { checkImmutableValue, checkName, checkOneSource } from '#engine/registry/kinds/shared/formats.ts';
 import { checkNodeSelectorTerms } from '#engine/registry/kinds/shared/node-affinity-rules.ts';
 import { volumeNodeAffinity } from '#engine/registry/kinds/shared/node-affinity.ts';
-import { plainVolumeSources } from '#engine/registry/kinds/shared/plain-volume-source.ts';
 import { canonicalAmounts, checkPositiveAmount, quantityText } from '#engine/registry/kinds/shared/quantities.ts';
 import { sameValue } from '#engine/registry/kinds/shared/reading.ts';
 import { objectReference } from '#engine/registry/kinds/shared/references.ts';
@@ -21,34 +21,41 @@ import { type FieldError, forbiddenField, invalidValue, requiredValue, unsupport
 import { isRecord } from '#kube/meta.ts';
 import { type Infer, list, map, overrideOptions, obj, oneOf, quantity, str, time } from '#kube/schema-dsl.ts';
 
-const sources = { ...plainVolumeSources, ...persistentVolumeSources };
-const SOURCES = Object.keys(sources).sort();
+const SOURCES = Object.keys(persistentVolumeSources).sort();
 
-const persistentVolumeSpec = obj({
-  ...sources,
-  accessModes,
-  capacity: map(quantity()),
+const persistentVolumeSpec = apiType('core.v1.PersistentVolumeSpec', 'Characteristics of a persistent volume.', {
+  capacity: optional(1, map(quantity()), 'Resources and capacity of the volume.'),
+  ...inlined(2, 'core.v1.PersistentVolumeSource', persistentVolumeSources),
+  accessModes: optional(3, accessModes, 'Ways in which the volume can be mounted.'),
   // Not atomic like other references: the binder and the user who reserves the volume each own some fields.
-  claimRef: obj(objectReference.properties),
-  mountOptions: list(str(), { atomic: true }),
-  nodeAffinity: volumeNodeAffinity,
-  persistentVolumeReclaimPolicy: oneOf(['Delete', 'Recycle', 'Retain'], { default: 'Retain' }),
-  storageClassName: str(),
-  volumeAttributesClassName: str(),
-  volumeMode,
+  claimRef: pointer(4, obj(objectReference.properties), 'The PersistentVolumeClaim that the volume is bound to.'),
+  persistentVolumeReclaimPolicy: optional(
+    5,
+    oneOf(['Delete', 'Recycle', 'Retain'], { default: 'Retain' }),
+    'What happens to the volume when its claim is deleted: Retain, Delete or Recycle.',
+  ),
+  storageClassName: optional(6, str(), 'Name of the StorageClass that the volume belongs to.'),
+  mountOptions: optional(7, list(str(), { atomic: true }), 'Mount options.'),
+  volumeMode: pointer(8, volumeMode, 'Volume mode: Filesystem or Block.'),
+  nodeAffinity: pointer(9, volumeNodeAffinity, 'Nodes that can access the volume.'),
+  volumeAttributesClassName: pointer(10, str(), 'Name of the VolumeAttributesClass that the volume belongs to.'),
 });
 
-const persistentVolumeStatus = obj({
-  lastPhaseTransitionTime: time(),
-  message: str(),
-  phase: str(),
-  reason: str(),
+const persistentVolumeStatus = apiType('core.v1.PersistentVolumeStatus', 'The current status of a persistent volume.', {
+  phase: optional(1, str(), 'Phase of the volume: Pending, Available, Bound, Released or Failed.'),
+  message: optional(2, str(), 'Human-readable message about the state of the volume.'),
+  reason: optional(3, str(), 'Brief CamelCase reason for a failure.'),
+  lastPhaseTransitionTime: pointer(4, time(), 'Last time the phase changed.'),
 });
 
-const persistentVolume = obj({
-  spec: overrideOptions(persistentVolumeSpec, { default: {} }),
-  status: persistentVolumeStatus,
-});
+const persistentVolume = apiType(
+  'core.v1.PersistentVolume',
+  'A piece of storage in the cluster, whose lifetime is independent of any pod that uses it.',
+  {
+    spec: optional(2, overrideOptions(persistentVolumeSpec, { default: {} }), 'Characteristics of the volume.'),
+    status: optional(3, persistentVolumeStatus, 'Current status of the volume. Populated by the system. Read-only.'),
+  },
+);
 
 type VolumeSpec = Infer<typeof persistentVolumeSpec>;
 

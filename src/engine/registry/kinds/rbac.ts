@@ -1,44 +1,52 @@
 /** Roles and role bindings. engine/auth evaluates them. */
+import { apiType, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age, createdAt } from '#engine/registry/kinds/shared/columns.ts';
 import { checkImmutableValue, checkName, checkRequiredName } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
 import { type FieldError, requiredValue, unsupportedValue } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
-import { type Infer, list, obj, str } from '#kube/schema-dsl.ts';
+import { type Infer, list, str } from '#kube/schema-dsl.ts';
 
-const policyRule = obj(
+const policyRule = apiType('rbac.v1.PolicyRule', 'A set of actions on a set of resources.', {
+  verbs: required(1, list(str(), { atomic: true }), 'Verbs. * matches all verbs.'),
+  apiGroups: optional(2, list(str(), { atomic: true }), 'API groups of the resources. * matches all groups.'),
+  resources: optional(3, list(str(), { atomic: true }), 'Resources. * matches all resources.'),
+  resourceNames: optional(4, list(str(), { atomic: true }), 'Names of objects. An empty list matches all objects.'),
+  nonResourceURLs: optional(
+    5,
+    list(str(), { atomic: true }),
+    'URL paths that are not resources. * is allowed as the last step of a path.',
+  ),
+});
+
+const roleRef = apiType(
+  'rbac.v1.RoleRef',
+  { description: 'A reference to a role.', atomic: true },
   {
-    apiGroups: list(str(), { atomic: true }),
-    nonResourceURLs: list(str(), { atomic: true }),
-    resourceNames: list(str(), { atomic: true }),
-    resources: list(str(), { atomic: true }),
-    verbs: list(str(), { atomic: true }),
+    apiGroup: required(1, str({ default: 'rbac.authorization.k8s.io' }), 'API group of the role.'),
+    kind: required(2, str({ default: '' }), 'Kind of the role: Role or ClusterRole.'),
+    name: required(3, str(), 'Name of the role.'),
   },
-  { required: ['verbs'] },
 );
 
-const roleRef = obj(
+const subject = apiType(
+  'rbac.v1.Subject',
+  { description: 'A user, group or service account.', atomic: true },
   {
-    apiGroup: str({ default: 'rbac.authorization.k8s.io' }),
-    kind: str({ default: '' }),
-    name: str(),
+    kind: required(1, str({ default: '' }), 'Kind of the subject: User, Group or ServiceAccount.'),
+    apiGroup: optional(2, str(), 'API group of the subject. Empty for service accounts.'),
+    name: required(3, str(), 'Name of the subject.'),
+    namespace: optional(4, str(), 'Namespace of the service account. Empty for users and groups.'),
   },
-  { required: ['apiGroup', 'kind', 'name'], atomic: true },
 );
 
-const subject = obj(
-  {
-    apiGroup: str(),
-    kind: str({ default: '' }),
-    name: str(),
-    namespace: str(),
-  },
-  { required: ['kind', 'name'], atomic: true },
-);
-
-const aggregationRule = obj({
-  clusterRoleSelectors: list(labelSelector, { atomic: true }),
+const aggregationRule = apiType('rbac.v1.AggregationRule', 'Selects the ClusterRoles whose rules are combined.', {
+  clusterRoleSelectors: optional(
+    1,
+    list(labelSelector, { atomic: true }),
+    'Selectors, any of which a ClusterRole must match.',
+  ),
 });
 
 const GROUP = 'rbac.authorization.k8s.io';
@@ -47,11 +55,33 @@ type Rule = Infer<typeof policyRule>;
 type Subject = Infer<typeof subject>;
 type RoleRef = Infer<typeof roleRef>;
 
-const role = obj({ rules: list(policyRule, { atomic: true }) });
-const clusterRole = obj({ aggregationRule, rules: list(policyRule, { atomic: true }) });
-const binding = obj({ roleRef, subjects: list(subject, { atomic: true }) }, { required: ['roleRef'] });
+const role = apiType('rbac.v1.Role', 'A set of permissions within one namespace.', {
+  rules: optional(2, list(policyRule, { atomic: true }), 'Rules of the role.', { omitEmpty: false }),
+});
+const clusterRole = apiType(
+  'rbac.v1.ClusterRole',
+  'A cluster-wide set of permissions, which RoleBindings and ClusterRoleBindings can refer to.',
+  {
+    rules: optional(2, list(policyRule, { atomic: true }), 'Rules of the role.', { omitEmpty: false }),
+    aggregationRule: pointer(3, aggregationRule, 'How the rules are collected from other ClusterRoles.'),
+  },
+);
+const binding = {
+  subjects: optional(
+    2,
+    list(subject, { atomic: true }),
+    'Users, groups and service accounts that the role is granted to.',
+  ),
+  roleRef: required(3, roleRef, 'Role that is granted. Cannot be updated.'),
+};
+const roleBinding = apiType('rbac.v1.RoleBinding', 'Grants the permissions of a role within one namespace.', binding);
+const clusterRoleBinding = apiType(
+  'rbac.v1.ClusterRoleBinding',
+  'Grants the permissions of a ClusterRole in the whole cluster.',
+  binding,
+);
 
-type Binding = Infer<typeof binding>;
+type Binding = Infer<typeof roleBinding>;
 
 export const roles = defineKind({
   group: GROUP,
@@ -92,7 +122,7 @@ export const roleBindings = defineKind({
   plural: 'rolebindings',
   namespaced: true,
   nameRule: 'path-segment',
-  schema: binding,
+  schema: roleBinding,
   columns: bindingColumns,
   defaults: defaultSubjects,
   validate: (object) => checkBinding(object, ['Role', 'ClusterRole'], true),
@@ -105,7 +135,7 @@ export const clusterRoleBindings = defineKind({
   plural: 'clusterrolebindings',
   namespaced: false,
   nameRule: 'path-segment',
-  schema: binding,
+  schema: clusterRoleBinding,
   columns: bindingColumns,
   defaults: defaultSubjects,
   validate: (object) => checkBinding(object, ['ClusterRole'], false),

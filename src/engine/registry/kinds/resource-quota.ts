@@ -1,42 +1,49 @@
 /** ResourceQuota: limits the total resource usage of a namespace. */
+import { apiType, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
 import { canonicalAmounts, checkAmount, quantityText } from '#engine/registry/kinds/shared/quantities.ts';
 import { type FieldError, invalidValue } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
 import { qualifiedNameErrors } from '#kube/names.ts';
-import { type Infer, list, map, overrideOptions, obj, quantity, str } from '#kube/schema-dsl.ts';
+import { type Infer, list, map, overrideOptions, quantity, str } from '#kube/schema-dsl.ts';
 
-const scopedResourceSelectorRequirement = obj(
+const scopedResourceSelectorRequirement = apiType(
+  'core.v1.ScopedResourceSelectorRequirement',
+  'A requirement on a scope.',
   {
-    operator: str(),
-    scopeName: str(),
-    values: list(str(), { atomic: true }),
+    scopeName: required(1, str(), 'Name of the scope.'),
+    operator: required(2, str(), 'Relation of the scope to the values: In, NotIn, Exists or DoesNotExist.'),
+    values: optional(3, list(str(), { atomic: true }), 'Values to compare with.'),
   },
-  { required: ['scopeName', 'operator'] },
 );
 
-const scopeSelector = obj(
+const scopeSelector = apiType(
+  'core.v1.ScopeSelector',
+  { description: 'Selects objects that match all of its requirements.', atomic: true },
   {
-    matchExpressions: list(scopedResourceSelectorRequirement, { atomic: true }),
+    matchExpressions: optional(1, list(scopedResourceSelectorRequirement, { atomic: true }), 'Requirements on scopes.'),
   },
-  { atomic: true },
 );
 
-const resourceQuotaSpec = obj({
-  hard: map(quantity()),
-  scopeSelector,
-  scopes: list(str(), { atomic: true }),
+const resourceQuotaSpec = apiType('core.v1.ResourceQuotaSpec', 'Desired limits of a quota.', {
+  hard: optional(1, map(quantity()), 'Hard limit of each resource.'),
+  scopes: optional(2, list(str(), { atomic: true }), 'Scopes that an object must match to count.'),
+  scopeSelector: pointer(3, scopeSelector, 'Selects the objects that count, by scope.'),
 });
 
-const resourceQuotaStatus = obj({
-  hard: map(quantity()),
-  used: map(quantity()),
+const resourceQuotaStatus = apiType('core.v1.ResourceQuotaStatus', 'Enforced limits and current usage of a quota.', {
+  hard: optional(1, map(quantity()), 'Enforced hard limits.'),
+  used: optional(2, map(quantity()), 'Current usage in the namespace.'),
 });
 
-const resourceQuota = obj({
-  spec: overrideOptions(resourceQuotaSpec, { default: {} }),
-  status: overrideOptions(resourceQuotaStatus, { default: {} }),
+const resourceQuota = apiType('core.v1.ResourceQuota', 'Aggregate quota restrictions of a namespace.', {
+  spec: optional(2, overrideOptions(resourceQuotaSpec, { default: {} }), 'Desired quota.'),
+  status: optional(
+    3,
+    overrideOptions(resourceQuotaStatus, { default: {} }),
+    'Enforced quota and current usage. Populated by the system. Read-only.',
+  ),
 });
 
 type QuotaStatus = Infer<typeof resourceQuotaStatus>;

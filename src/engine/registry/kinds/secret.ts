@@ -1,17 +1,18 @@
 /** Secret. `stringData` is write-only: it is merged into `data` and never stored. */
+import { apiType, optional, pointer } from '#engine/registry/kinds/api-type.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
 import { checkConfigKey, checkImmutableValue, MAX_DATA_BYTES } from '#engine/registry/kinds/shared/formats.ts';
 import { checkImmutableData } from '#engine/registry/kinds/shared/immutable-data.ts';
 import { type FieldError, invalidValue, requiredValue, tooLong } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
-import { bool, bytes, map, obj, str } from '#kube/schema-dsl.ts';
+import { bool, bytes, map, str } from '#kube/schema-dsl.ts';
 
-const secret = obj({
-  data: map(bytes()),
-  immutable: bool(),
-  stringData: map(str()),
-  type: str({ default: 'Opaque' }),
+const secret = apiType('core.v1.Secret', 'Secret data of a certain type, such as credentials.', {
+  immutable: pointer(5, bool(), 'Whether the data can no longer be changed.'),
+  data: optional(2, map(bytes()), 'Secret data as base64 encoded bytes.'),
+  stringData: optional(4, map(str()), 'Secret data as strings. Write-only: merged into data on write.'),
+  type: optional(3, str({ default: 'Opaque' }), 'Type of the secret data.'),
 });
 
 const REDACTED = '<secret contents redacted>';

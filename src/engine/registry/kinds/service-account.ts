@@ -1,16 +1,29 @@
 /** ServiceAccount: the identity of processes in pods. */
+import { apiType, optional, pointer } from '#engine/registry/kinds/api-type.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
 import { localObjectReference, objectReference } from '#engine/registry/kinds/shared/references.ts';
-import { bool, list, obj } from '#kube/schema-dsl.ts';
+import { bool, list } from '#kube/schema-dsl.ts';
 
 const ENFORCE_MOUNTABLE = 'kubernetes.io/enforce-mountable-secrets';
 
-const serviceAccount = obj({
-  automountServiceAccountToken: bool(),
-  imagePullSecrets: list(localObjectReference, { atomic: true }),
-  secrets: list(objectReference, { mergeKey: 'name' }),
+const serviceAccount = apiType('core.v1.ServiceAccount', 'An identity for the processes of pods.', {
+  secrets: optional(
+    2,
+    list(objectReference, { mergeKey: 'name' }),
+    'Secrets that pods which use the account may reference.',
+  ),
+  imagePullSecrets: optional(
+    3,
+    list(localObjectReference, { atomic: true }),
+    'Secrets for pulling images, added to pods that use the account.',
+  ),
+  automountServiceAccountToken: pointer(
+    4,
+    bool(),
+    'Whether pods that use the account get its token mounted. Pods can override it.',
+  ),
 });
 
 export const serviceAccounts = defineKind({

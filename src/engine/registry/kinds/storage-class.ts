@@ -1,23 +1,37 @@
 /** StorageClass: parameters for provisioning volumes. */
+import { apiType, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
 import { checkImmutableValue, checkQualifiedName } from '#engine/registry/kinds/shared/formats.ts';
 import { topologySelectorTerm } from '#engine/registry/kinds/shared/node-affinity.ts';
 import { type FieldError, invalidValue, requiredValue, tooLong } from '#kube/field-error.ts';
 import { type KubeObject } from '#kube/meta.ts';
-import { bool, list, map, obj, oneOf, str } from '#kube/schema-dsl.ts';
+import { bool, list, map, oneOf, str } from '#kube/schema-dsl.ts';
 
-const storageClass = obj(
+const storageClass = apiType(
+  'storage.v1.StorageClass',
+  'Parameters for the dynamic provisioning of persistent volumes.',
   {
-    allowVolumeExpansion: bool(),
-    allowedTopologies: list(topologySelectorTerm, { atomic: true }),
-    mountOptions: list(str(), { atomic: true }),
-    parameters: map(str()),
-    provisioner: str(),
-    reclaimPolicy: oneOf(['Delete', 'Retain'], { default: 'Delete' }),
-    volumeBindingMode: oneOf(['Immediate', 'WaitForFirstConsumer'], { default: 'Immediate' }),
+    provisioner: required(2, str(), 'Name of the provisioner.'),
+    parameters: optional(3, map(str()), 'Parameters for the provisioner.'),
+    reclaimPolicy: pointer(
+      4,
+      oneOf(['Delete', 'Retain'], { default: 'Delete' }),
+      'Reclaim policy of provisioned volumes: Delete or Retain.',
+    ),
+    mountOptions: optional(5, list(str(), { atomic: true }), 'Mount options of provisioned volumes.'),
+    allowVolumeExpansion: pointer(6, bool(), 'Whether volumes can be expanded.'),
+    volumeBindingMode: pointer(
+      7,
+      oneOf(['Immediate', 'WaitForFirstConsumer'], { default: 'Immediate' }),
+      'When volumes are provisioned and bound: Immediate or WaitForFirstConsumer.',
+    ),
+    allowedTopologies: optional(
+      8,
+      list(topologySelectorTerm, { atomic: true }),
+      'Node topologies where volumes can be provisioned.',
+    ),
   },
-  { required: ['provisioner'] },
 );
 
 const PARAMETERS_MAX = 512;

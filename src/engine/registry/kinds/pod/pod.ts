@@ -1,4 +1,5 @@
 /** Pod: containers that run together on one node. The node agent writes the status. */
+import { apiType, optional, required } from '#engine/registry/kinds/api-type.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { podColumns, podIpOf } from '#engine/registry/kinds/pod/pod-columns.ts';
 import { defaultPod, keepAdmittedFields } from '#engine/registry/kinds/pod/pod-defaults.ts';
@@ -9,9 +10,12 @@ import { podSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
 import { type FieldError, forbiddenField } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
-import { overrideOptions, obj } from '#kube/schema-dsl.ts';
+import { overrideOptions } from '#kube/schema-dsl.ts';
 
-const pod = obj({ spec: overrideOptions(podSpec, { default: {} }), status: podStatusSchema }, { required: ['spec'] });
+const pod = apiType('core.v1.Pod', 'A collection of containers that run together on one node.', {
+  spec: required(2, overrideOptions(podSpec, { default: {} }), 'Desired behavior of the pod.'),
+  status: optional(3, podStatusSchema, 'Most recently observed status of the pod. Populated by the system. Read-only.'),
+});
 
 const DEFAULT_GRACE_SECONDS = 30;
 

@@ -1,24 +1,34 @@
 /** Schema and validation of label selectors. #kube/label-selector.ts evaluates them. */
+import { apiType, optional, required } from '#engine/registry/kinds/api-type.ts';
 import { checkLabelKey, checkLabelEntries, checkLabelValue } from '#engine/registry/kinds/shared/formats.ts';
 import { type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
 import type { LabelSelector } from '#kube/selectors/label-selector.ts';
-import { list, map, obj, str } from '#kube/schema-dsl.ts';
+import { list, map, str } from '#kube/schema-dsl.ts';
 
-export const selectorRequirement = obj(
-  {
-    key: str(),
-    operator: str(),
-    values: list(str(), { atomic: true }),
-  },
-  { required: ['key', 'operator'] },
+const requirement = {
+  key: required(1, str(), 'Key that the requirement applies to.'),
+  operator: required(2, str(), 'Relation of the key to the values: In, NotIn, Exists or DoesNotExist.'),
+  values: optional(3, list(str(), { atomic: true }), 'Values to compare with.'),
+};
+
+export const labelSelectorRequirement = apiType(
+  'meta.v1.LabelSelectorRequirement',
+  'A requirement on a label.',
+  requirement,
+);
+export const fieldSelectorRequirement = apiType(
+  'meta.v1.FieldSelectorRequirement',
+  'A requirement on a field.',
+  requirement,
 );
 
-export const labelSelector = obj(
+export const labelSelector = apiType(
+  'meta.v1.LabelSelector',
+  { description: 'A label query over a set of objects. All requirements must match.', atomic: true },
   {
-    matchExpressions: list(selectorRequirement, { atomic: true }),
-    matchLabels: map(str()),
+    matchLabels: optional(1, map(str()), 'Labels and the values that they must have.'),
+    matchExpressions: optional(2, list(labelSelectorRequirement, { atomic: true }), 'Requirements on labels.'),
   },
-  { atomic: true },
 );
 
 type Requirement = NonNullable<LabelSelector['matchExpressions']>[number];

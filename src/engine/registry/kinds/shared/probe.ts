@@ -1,73 +1,73 @@
 /** The schemas of probes and lifecycle hooks. */
-import { int32, int64, intOrString, list, obj, oneOf, str } from '#kube/schema-dsl.ts';
+import { apiType, inlined, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
+import { int32, int64, intOrString, list, oneOf, str } from '#kube/schema-dsl.ts';
 
-export const execAction = obj({
-  command: list(str(), { atomic: true }),
+export const execAction = apiType('core.v1.ExecAction', 'Runs a command in the container.', {
+  command: optional(
+    1,
+    list(str(), { atomic: true }),
+    'Command and its arguments. It is not run in a shell. Exit status 0 means success.',
+  ),
 });
 
-export const httpHeader = obj(
-  {
-    name: str(),
-    value: str(),
-  },
-  { required: ['name', 'value'] },
-);
-
-export const httpGetAction = obj(
-  {
-    host: str(),
-    httpHeaders: list(httpHeader, { atomic: true }),
-    path: str({ default: '/' }),
-    port: intOrString(),
-    scheme: oneOf(['HTTP', 'HTTPS'], { default: 'HTTP' }),
-  },
-  { required: ['port'] },
-);
-
-export const tcpSocketAction = obj(
-  {
-    host: str(),
-    port: intOrString(),
-  },
-  { required: ['port'] },
-);
-
-export const grpcAction = obj(
-  {
-    port: int32(),
-    service: str({ default: '' }),
-  },
-  { required: ['port'] },
-);
-
-export const sleepAction = obj(
-  {
-    seconds: int64(),
-  },
-  { required: ['seconds'] },
-);
-
-export const containerProbeSchema = obj({
-  exec: execAction,
-  failureThreshold: int32({ default: 3 }),
-  grpc: grpcAction,
-  httpGet: httpGetAction,
-  initialDelaySeconds: int32(),
-  periodSeconds: int32({ default: 10 }),
-  successThreshold: int32({ default: 1 }),
-  tcpSocket: tcpSocketAction,
-  terminationGracePeriodSeconds: int64(),
-  timeoutSeconds: int32({ default: 1 }),
+export const httpHeader = apiType('core.v1.HTTPHeader', 'A header of an HTTP request.', {
+  name: required(1, str(), 'Name of the header.'),
+  value: required(2, str(), 'Value of the header.'),
 });
 
-export const lifecycleHandler = obj({
-  exec: execAction,
-  httpGet: httpGetAction,
-  sleep: sleepAction,
-  tcpSocket: tcpSocketAction,
+export const httpGetAction = apiType('core.v1.HTTPGetAction', 'Sends an HTTP GET request.', {
+  path: optional(1, str({ default: '/' }), 'Path of the request.'),
+  port: required(2, intOrString(), 'Number or name of the port.'),
+  host: optional(3, str(), 'Host to connect to. Defaults to the IP of the pod.'),
+  scheme: optional(4, oneOf(['HTTP', 'HTTPS'], { default: 'HTTP' }), 'Scheme of the request: HTTP or HTTPS.'),
+  httpHeaders: optional(5, list(httpHeader, { atomic: true }), 'Headers of the request.'),
 });
 
-export const lifecycle = obj({
-  postStart: lifecycleHandler,
-  preStop: lifecycleHandler,
+export const tcpSocketAction = apiType('core.v1.TCPSocketAction', 'Opens a TCP connection.', {
+  port: required(1, intOrString(), 'Number or name of the port.'),
+  host: optional(2, str(), 'Host to connect to. Defaults to the IP of the pod.'),
+});
+
+export const grpcAction = apiType('core.v1.GRPCAction', 'Calls the gRPC health checking service.', {
+  port: required(1, int32(), 'Port of the gRPC service.'),
+  service: pointer(2, str({ default: '' }), 'Service name in the HealthCheckRequest.', { omitEmpty: false }),
+});
+
+export const sleepAction = apiType('core.v1.SleepAction', 'Waits for a number of seconds.', {
+  seconds: required(1, int64(), 'Seconds to wait.'),
+});
+
+export const containerProbeSchema = apiType('core.v1.Probe', 'A periodic health check of a container.', {
+  ...inlined(1, 'core.v1.ProbeHandler', {
+    exec: pointer(1, execAction, 'Runs a command in the container.'),
+    httpGet: pointer(2, httpGetAction, 'Sends an HTTP GET request.'),
+    tcpSocket: pointer(3, tcpSocketAction, 'Opens a TCP connection.'),
+    grpc: pointer(4, grpcAction, 'Calls the gRPC health checking service.'),
+  }),
+  initialDelaySeconds: optional(2, int32(), 'Seconds between the start of the container and the first probe.'),
+  timeoutSeconds: optional(3, int32({ default: 1 }), 'Seconds after which the probe times out.'),
+  periodSeconds: optional(4, int32({ default: 10 }), 'Seconds between probes.'),
+  successThreshold: optional(
+    5,
+    int32({ default: 1 }),
+    'Consecutive successes after which a failed probe counts as successful again.',
+  ),
+  failureThreshold: optional(6, int32({ default: 3 }), 'Consecutive failures after which the probe counts as failed.'),
+  terminationGracePeriodSeconds: pointer(7, int64(), 'Seconds that the pod has to terminate after the probe fails.'),
+});
+
+export const lifecycleHandler = apiType(
+  'core.v1.LifecycleHandler',
+  'An action to run on a lifecycle event. Exactly one must be set.',
+  {
+    exec: pointer(1, execAction, 'Runs a command in the container.'),
+    httpGet: pointer(2, httpGetAction, 'Sends an HTTP GET request.'),
+    tcpSocket: pointer(3, tcpSocketAction, 'Opens a TCP connection.'),
+    sleep: pointer(4, sleepAction, 'Waits for a number of seconds.'),
+  },
+);
+
+export const lifecycle = apiType('core.v1.Lifecycle', "Actions to run in response to a container's lifecycle events.", {
+  postStart: pointer(1, lifecycleHandler, 'Action to run immediately after the container starts.'),
+  preStop: pointer(2, lifecycleHandler, 'Action to run immediately before the container stops.'),
 });
