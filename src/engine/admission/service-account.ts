@@ -11,7 +11,7 @@ import {
   type ServiceAccount,
 } from '#engine/auth/service-accounts/pod-secrets.ts';
 import { decodeStored } from '#engine/codec.ts';
-import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
 import type { Store } from '#engine/store/store.ts';
 import type { ApiError } from '#kube/api-error.ts';

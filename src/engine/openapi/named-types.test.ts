@@ -6,7 +6,7 @@ import type { DocumentSchema } from '#engine/openapi/shared-schemas.ts';
 import { apiType, optional } from '#engine/registry/kinds/api-type.ts';
 import { customResourceDefinitions } from '#engine/registry/crd/custom-resource-definitions.ts';
 import { builtInResources } from '#engine/registry/kinds/all.ts';
-import { reviewResources } from '#engine/registry/kinds/reviews.ts';
+import { reviewResources } from '#engine/registry/kinds/access/reviews.ts';
 import { isRecord } from '#kube/meta.ts';
 import { obj, str } from '#kube/schema-dsl.ts';
 

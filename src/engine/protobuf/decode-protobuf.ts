@@ -10,9 +10,9 @@ import { writeFields } from '#engine/protobuf/write-json.ts';
 import { customResourceDefinitions } from '#engine/registry/crd/custom-resource-definitions.ts';
 import { builtInResources } from '#engine/registry/kinds/all.ts';
 import { type ApiType, apiTypeOf } from '#engine/registry/kinds/api-type.ts';
-import { newEventSchema } from '#engine/registry/kinds/event.ts';
+import { newEventSchema } from '#engine/registry/kinds/core/event.ts';
 import { deleteOptions } from '#engine/registry/kinds/meta/delete-options.ts';
-import { reviewResources } from '#engine/registry/kinds/reviews.ts';
+import { reviewResources } from '#engine/registry/kinds/access/reviews.ts';
 import {
   bindingSchema,
   evictionSchema,

@@ -9,7 +9,7 @@ import type { Hook } from '#engine/admission/webhooks/hook.ts';
 import { MAX_RESPONSE_BYTES } from '#engine/admission/webhooks/https-client.ts';
 import { WebhookClient } from '#engine/admission/webhooks/webhook-client.ts';
 import { encodeStored } from '#engine/codec.ts';
-import { configMaps } from '#engine/registry/kinds/config-map.ts';
+import { configMaps } from '#engine/registry/kinds/core/config-map.ts';
 import { LocalServices, type LocalService } from '#engine/services.ts';
 import { openMemoryStore } from '#engine/store/open-store.ts';
 import type { Store } from '#engine/store/store.ts';

@@ -1,6 +1,6 @@
 /** The kinds that the scheduler reads, with only the fields that it uses. */
 import type { NodeSelector } from '#engine/controllers/scheduler/node-selector.ts';
-import type { taint, podTolerationSchema } from '#engine/registry/kinds/shared/scheduling.ts';
+import type { taint, podTolerationSchema } from '#engine/registry/kinds/pod-spec/scheduling.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import type { Infer } from '#kube/schema-dsl.ts';
 

@@ -1,6 +1,6 @@
 /** Kinds for tests of discovery, OpenAPI and tables: small, and each with a different feature. */
 import { apiType, optional, required } from '#engine/registry/kinds/api-type.ts';
-import { intOrString, list, map, obj, str } from '#kube/schema-dsl.ts';
+import { intOrString, list, map, str } from '#kube/schema-dsl.ts';
 import { ALL_VERBS, type Resource } from '#engine/registry/resource.ts';
 import { groupResource } from '#kube/meta.ts';
 
@@ -51,7 +51,7 @@ export const pods = aResource({
     { name: 'log', kind: 'Pod', verbs: ['get'] },
     { name: 'eviction', kind: 'Eviction', group: 'policy', version: 'v1', verbs: ['create'] },
   ],
-  schema: obj({ spec: podSpec }),
+  schema: apiType('core.v1.Pod', 'A pod.', { spec: optional(2, podSpec, 'Desired behavior of the pod.') }),
 });
 
 export const namespaces = aResource({

@@ -2,7 +2,7 @@
 import { apiType, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
-import { conditionStatus, conditionTransition } from '#engine/registry/kinds/shared/condition.ts';
+import { conditionStatus, conditionTransition } from '#engine/registry/kinds/meta/condition.ts';
 import { checkName } from '#engine/registry/kinds/shared/formats.ts';
 import { checkServiceReference, servicePort } from '#engine/registry/kinds/shared/service-reference.ts';
 import { findCondition } from '#kube/conditions.ts';

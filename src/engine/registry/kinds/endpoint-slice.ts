@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age, NONE_TEXT } from '#engine/registry/kinds/shared/columns.ts';
 import { checkImmutableValue, checkPort } from '#engine/registry/kinds/shared/formats.ts';
-import { objectReference } from '#engine/registry/kinds/shared/references.ts';
+import { objectReference } from '#engine/registry/kinds/core/references.ts';
 import { type FieldError, invalidValue, requiredValue, tooMany } from '#kube/field-error.ts';
 import { bool, type Infer, int32, list, map, oneOf, str } from '#kube/schema-dsl.ts';
 

@@ -1,7 +1,7 @@
 /** The types of the kinds that exist only as the bodies of subresources: Binding, Eviction, TokenRequest and Scale. */
 import { apiType, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
 import { deleteOptions } from '#engine/registry/kinds/meta/delete-options.ts';
-import { objectReference } from '#engine/registry/kinds/shared/references.ts';
+import { objectReference } from '#engine/registry/kinds/core/references.ts';
 import { int32, int64, list, overrideOptions, str, time } from '#kube/schema-dsl.ts';
 
 export const bindingSchema = apiType('core.v1.Binding', 'Assigns a pod to a node.', {

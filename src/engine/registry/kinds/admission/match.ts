@@ -1,7 +1,7 @@
 /** Schema and validation of the match rules of policies and webhooks. */
 import { apiType, inlined, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
 import { checkName, checkQualifiedName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
-import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
+import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/meta/label-selector.ts';
 import { type FieldError, invalidValue, requiredValue, tooMany } from '#kube/field-error.ts';
 import { type Infer, list, overrideOptions, oneOf, str } from '#kube/schema-dsl.ts';
 

@@ -4,7 +4,7 @@ import { checkMatchResources, matchResources } from '#engine/registry/kinds/admi
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age, selectorText, UNSET_TEXT } from '#engine/registry/kinds/shared/columns.ts';
 import { checkName, checkRequiredName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
-import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
+import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/meta/label-selector.ts';
 import { type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
 import { type Infer, list, overrideOptions, oneOf, str } from '#kube/schema-dsl.ts';
 

@@ -1,8 +1,8 @@
 /** The schema of a Job. */
 import { apiType, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
-import { probedCondition } from '#engine/registry/kinds/shared/condition.ts';
-import { labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
-import { podTemplateSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import { probedCondition } from '#engine/registry/kinds/meta/condition.ts';
+import { labelSelector } from '#engine/registry/kinds/meta/label-selector.ts';
+import { podTemplateSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
 import { bool, type Infer, int32, int64, list, overrideOptions, oneOf, str, time } from '#kube/schema-dsl.ts';
 
 const podFailurePolicyOnExitCodesRequirement = apiType(

@@ -7,7 +7,7 @@ import { checkJobStatus } from '#engine/registry/kinds/job/job-status-rules.ts';
 import { jobSpec, type JobSpec, jobStatus, type JobStatus } from '#engine/registry/kinds/job/job-schema.ts';
 import { age, selectorText } from '#engine/registry/kinds/shared/columns.ts';
 import { INT32_MAX } from '#engine/registry/kinds/shared/formats.ts';
-import { defaultPodSpec } from '#engine/registry/kinds/shared/pod-defaults.ts';
+import { defaultPodSpec } from '#engine/registry/kinds/pod-spec/pod-spec-defaults.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { isTrue } from '#kube/conditions.ts';
 import { humanDuration } from '#kube/go/human-duration.ts';

@@ -1,6 +1,6 @@
 /** Defaults that apply to pods but not to pod templates. */
-import { defaultPodSpec } from '#engine/registry/kinds/shared/pod-defaults.ts';
-import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import { defaultPodSpec } from '#engine/registry/kinds/pod-spec/pod-spec-defaults.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
 import { isRecord } from '#kube/meta.ts';
 

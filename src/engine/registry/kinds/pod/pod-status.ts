@@ -1,7 +1,7 @@
 /** The schema of the status that a node reports for a pod. */
 import { apiType, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
-import { probedCondition } from '#engine/registry/kinds/shared/condition.ts';
-import { resourceRequirements } from '#engine/registry/kinds/shared/resource-requirements.ts';
+import { probedCondition } from '#engine/registry/kinds/meta/condition.ts';
+import { resourceRequirements } from '#engine/registry/kinds/pod-spec/resource-requirements.ts';
 import { bool, int32, int64, list, map, overrideOptions, quantity, str, time } from '#kube/schema-dsl.ts';
 
 export const containerStateWaiting = apiType('core.v1.ContainerStateWaiting', 'The waiting state of a container.', {

@@ -6,7 +6,7 @@ import { defaultPod, keepAdmittedFields } from '#engine/registry/kinds/pod/pod-d
 import { checkPod, checkPodUpdate } from '#engine/registry/kinds/pod/pod-rules.ts';
 import { podStatusSchema } from '#engine/registry/kinds/pod/pod-status.ts';
 import { qosClassOf } from '#engine/registry/kinds/pod/qos-class.ts';
-import { podSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import { podSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
 import { type FieldError, forbiddenField } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';

@@ -1,5 +1,5 @@
 /** Computes the quality of service class of a pod from its requests and limits. */
-import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
 import { isRecord } from '#kube/meta.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
 import { compareAmounts, isPositiveQuantity } from '#engine/registry/kinds/shared/quantities.ts';
