@@ -11,7 +11,7 @@ import { customResourceDefinitions } from '#engine/registry/crd/custom-resource-
 import { builtInResources } from '#engine/registry/kinds/all.ts';
 import { type ApiType, apiTypeOf } from '#engine/registry/kinds/api-type.ts';
 import { newEventSchema } from '#engine/registry/kinds/core/event.ts';
-import { deleteOptions } from '#engine/registry/kinds/meta/delete-options.ts';
+import { deleteOptionsSchema } from '#engine/registry/kinds/meta/delete-options.ts';
 import { reviewResources } from '#engine/registry/kinds/access/reviews.ts';
 import {
   bindingSchema,
@@ -89,7 +89,7 @@ function messageOfBody(apiVersion: string, kind: string): Message {
   if (kind === '') throw new ProtobufError("Object 'Kind' is missing in the protobuf message");
   if (apiVersion === '') throw new ProtobufError("Object 'apiVersion' is missing in the protobuf message");
   // Each group has its own options: a typed client sends those of the group that it deletes from.
-  if (kind === 'DeleteOptions') return messageOf(apiTypeOf(deleteOptions)!);
+  if (kind === 'DeleteOptions') return messageOf(apiTypeOf(deleteOptionsSchema)!);
   const type = protobufTypes().get(`${apiVersion} ${kind}`);
   if (type === undefined) {
     throw new ProtobufError(`no kind ${quoted(kind)} is registered for version ${quoted(apiVersion)}`);

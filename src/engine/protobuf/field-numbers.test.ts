@@ -17,7 +17,7 @@ import {
 } from '#engine/protobuf/message-layout.ts';
 import { specialTypes } from '#engine/protobuf/special-types.ts';
 import { type ApiType, apiType, apiTypeOf, optional, required } from '#engine/registry/kinds/api-type.ts';
-import { deleteOptions } from '#engine/registry/kinds/meta/delete-options.ts';
+import { deleteOptionsSchema } from '#engine/registry/kinds/meta/delete-options.ts';
 import { int32, int64, list, str } from '#kube/schema-dsl.ts';
 
 /** Fields in the notation of the file, by the name of the message, then by field number. */
@@ -103,7 +103,7 @@ function everyMessage(): Map<MessageSource, Message> {
     for (const field of message.fields) if (field.message !== undefined) add(field.message, messageOf(field.message));
   };
   for (const type of protobufTypes().values()) add(type, messageOfKind(type));
-  add(apiTypeOf(deleteOptions)!, messageOf(apiTypeOf(deleteOptions)!));
+  add(apiTypeOf(deleteOptionsSchema)!, messageOf(apiTypeOf(deleteOptionsSchema)!));
   for (const name of specialMessageNames()) add(name, messageOf(name));
   return found;
 }

@@ -9,7 +9,7 @@ import { specialTypes } from '#engine/protobuf/special-types.ts';
 
 type JsonObject = Record<string, unknown>;
 
-export function writeJson(message: Message, values: MessageValues): unknown {
+function writeJson(message: Message, values: MessageValues): unknown {
   const special = specialTypes.get(message.name);
   return special === undefined ? writeFields(message, values, {}) : special(values, writeSource);
 }

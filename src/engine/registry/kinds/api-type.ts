@@ -25,9 +25,9 @@ export type SpecialMessage =
 
 /** The properties of a field in Go, as far as they differ from the most frequent ones. */
 interface FieldOptions {
-  /** Whether Go's JSON omits an empty value (`omitempty`). */
+  /** True if Go's JSON omits an empty value (`omitempty`). */
   readonly omitEmpty?: boolean;
-  /** Whether the field is a pointer, so that an empty value on the wire was set and is kept. */
+  /** True if the field is a pointer, so that an empty value on the wire was set and is kept. */
   readonly pointer?: boolean;
   readonly message?: SpecialMessage;
 }

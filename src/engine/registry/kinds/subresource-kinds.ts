@@ -1,6 +1,6 @@
 /** The types of the kinds that exist only as the bodies of subresources: Binding, Eviction, TokenRequest and Scale. */
 import { apiType, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
-import { deleteOptions } from '#engine/registry/kinds/meta/delete-options.ts';
+import { deleteOptionsSchema } from '#engine/registry/kinds/meta/delete-options.ts';
 import { objectReference } from '#engine/registry/kinds/core/references.ts';
 import { int32, int64, list, overrideOptions, str, time } from '#kube/schema-dsl.ts';
 
@@ -9,7 +9,7 @@ export const bindingSchema = apiType('core.v1.Binding', 'Assigns a pod to a node
 });
 
 export const evictionSchema = apiType('policy.v1.Eviction', 'Evicts a pod from its node, as far as budgets allow.', {
-  deleteOptions: pointer(2, deleteOptions, 'Options of the deletion of the pod.'),
+  deleteOptions: pointer(2, deleteOptionsSchema, 'Options of the deletion of the pod.'),
 });
 
 const boundObjectReference = apiType('authentication.v1.BoundObjectReference', 'An object that a token is bound to.', {

@@ -42,7 +42,7 @@ export const ruleWithOperations = apiType(
   rule,
 );
 
-export const namedRuleWithOperations = apiType(
+const namedRuleWithOperations = apiType(
   'admissionregistration.v1.NamedRuleWithOperations',
   { description: 'Operations on resources, optionally limited to some object names.', atomic: true },
   {

@@ -9,7 +9,7 @@ import {
 } from '#engine/registry/kinds/admission/match.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age, UNSET_TEXT } from '#engine/registry/kinds/shared/columns.ts';
-import { conditionSchema } from '#engine/registry/kinds/meta/condition.ts';
+import { metaConditionSchema } from '#engine/registry/kinds/meta/condition.ts';
 import { checkQualifiedName, checkName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
 import { type FieldError, invalidValue, requiredValue } from '#kube/field-error.ts';
 import { parseApiVersion } from '#kube/meta.ts';
@@ -116,7 +116,7 @@ const validatingAdmissionPolicyStatus = apiType(
     typeChecking: pointer(2, typeChecking, 'Results of type checking the expressions.'),
     conditions: optional(
       3,
-      list(conditionSchema, { mapKeys: ['type'] }),
+      list(metaConditionSchema, { mapKeys: ['type'] }),
       'Latest observations of the state of the policy.',
     ),
   },

@@ -2,7 +2,7 @@
 import { apiType, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age, labelsText, NONE_TEXT } from '#engine/registry/kinds/shared/columns.ts';
-import { conditionSchema } from '#engine/registry/kinds/meta/condition.ts';
+import { metaConditionSchema } from '#engine/registry/kinds/meta/condition.ts';
 import {
   checkImmutableValue,
   checkPort,
@@ -118,7 +118,7 @@ const serviceStatus = apiType('core.v1.ServiceStatus', 'The most recently observ
     overrideOptions(loadBalancerStatus, { default: {} }),
     'Current status of the load balancer.',
   ),
-  conditions: optional(2, list(conditionSchema, { mergeKey: 'type' }), 'Current service state.'),
+  conditions: optional(2, list(metaConditionSchema, { mergeKey: 'type' }), 'Current service state.'),
 });
 
 const service = apiType(

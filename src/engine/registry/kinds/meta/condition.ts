@@ -8,7 +8,7 @@ const LAST_TRANSITION_TIME = 'Last time the status of the condition changed.';
 const REASON = 'Brief CamelCase reason for the last transition.';
 const MESSAGE = 'Human-readable message about the last transition.';
 
-export const conditionSchema = apiType('meta.v1.Condition', 'One aspect of the current state of an object.', {
+export const metaConditionSchema = apiType('meta.v1.Condition', 'One aspect of the current state of an object.', {
   type: required(1, str(), TYPE),
   status: required(2, oneOf(['False', 'True', 'Unknown']), STATUS),
   observedGeneration: optional(3, int64(), 'Generation of the object that the condition describes.'),

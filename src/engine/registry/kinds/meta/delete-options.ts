@@ -7,7 +7,7 @@ const preconditions = apiType('meta.v1.Preconditions', 'Conditions that must hol
   resourceVersion: pointer(2, str(), 'Required resource version of the object.'),
 });
 
-export const deleteOptions = apiType('meta.v1.DeleteOptions', 'Options of a deletion.', {
+export const deleteOptionsSchema = apiType('meta.v1.DeleteOptions', 'Options of a deletion.', {
   apiVersion: jsonOnly(str(), 'API version of the options.'),
   kind: jsonOnly(str(), 'Kind of the options.'),
   gracePeriodSeconds: pointer(1, int64(), 'Seconds before the object is deleted. 0 deletes it immediately.'),

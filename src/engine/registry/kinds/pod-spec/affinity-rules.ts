@@ -1,7 +1,7 @@
 /** Validates node and pod affinity. */
 import { checkLabelKey, checkName } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector } from '#engine/registry/kinds/meta/label-selector.ts';
-import { checkNodeSelectorTerm, checkNodeSelectorTerms } from '#engine/registry/kinds/pod-spec/node-affinity-rules.ts';
+import { checkNodeSelectorTerm, checkNodeSelectorTerms } from '#engine/registry/kinds/pod-spec/node-affinity.ts';
 import type { podSpecAffinitySchema } from '#engine/registry/kinds/pod-spec/scheduling.ts';
 import { type FieldError, invalidValue, requiredValue } from '#kube/field-error.ts';
 import type { Infer } from '#kube/schema-dsl.ts';

@@ -1,8 +1,8 @@
 /** Validates one container of a pod or template. Environment and probes have files of their own. */
 import type { Container } from '#engine/registry/kinds/pod-spec/container.ts';
-import { checkEnv, checkEnvFrom } from '#engine/registry/kinds/pod-spec/env-rules.ts';
+import { checkEnv, checkEnvFrom } from '#engine/registry/kinds/pod-spec/env.ts';
 import { checkPort, checkPortName, checkRequiredName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
-import { checkDescendingPath, hasBackstep } from '#engine/registry/kinds/volumes/path-rules.ts';
+import { checkDescendingPath, hasBackstep } from '#engine/registry/kinds/volumes/volume-rules.ts';
 import { checkResources } from '#engine/registry/kinds/shared/quantities.ts';
 import type { EnginePodVolume } from '#engine/registry/kinds/volumes/volume.ts';
 import { type FieldError, invalidValue, quoteValue, requiredValue } from '#kube/field-error.ts';

@@ -6,7 +6,7 @@ import { resourceRequirements } from '#engine/registry/kinds/pod-spec/resource-r
 import { securityContext } from '#engine/registry/kinds/pod-spec/security-context.ts';
 import { bool, int32, list, overrideOptions, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
 
-export const containerPort = apiType('core.v1.ContainerPort', 'A network port of a container.', {
+const containerPort = apiType('core.v1.ContainerPort', 'A network port of a container.', {
   name: optional(1, str(), 'Name of the port, which services can refer to. Must be unique in the pod.'),
   hostPort: optional(2, int32(), 'Port number on the host.'),
   containerPort: required(3, int32(), "Port number on the pod's IP."),
@@ -14,7 +14,7 @@ export const containerPort = apiType('core.v1.ContainerPort', 'A network port of
   hostIP: optional(5, str(), 'Host IP to bind the port to.'),
 });
 
-export const containerResizePolicy = apiType(
+const containerResizePolicy = apiType(
   'core.v1.ContainerResizePolicy',
   'Whether resizing a resource restarts the container.',
   {
@@ -27,12 +27,12 @@ export const containerResizePolicy = apiType(
   },
 );
 
-export const volumeDevice = apiType('core.v1.VolumeDevice', 'A block device of a container.', {
+const volumeDevice = apiType('core.v1.VolumeDevice', 'A block device of a container.', {
   name: required(1, str(), 'Name of a PersistentVolumeClaim volume of the pod.'),
   devicePath: required(2, str(), 'Path of the device in the container.'),
 });
 
-export const volumeMount = apiType('core.v1.VolumeMount', 'A mount of a volume in a container.', {
+const volumeMount = apiType('core.v1.VolumeMount', 'A mount of a volume in a container.', {
   name: required(1, str(), 'Name of a volume of the pod.'),
   readOnly: optional(2, bool(), 'Whether the mount is read-only.'),
   recursiveReadOnly: pointer(

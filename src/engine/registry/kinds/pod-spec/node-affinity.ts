@@ -1,6 +1,9 @@
-/** The schemas of node selectors of affinity and volumes. */
+/** The node selectors of affinity and volumes: types and rules. */
 import { apiType, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
-import { int32, list, str } from '#kube/schema-dsl.ts';
+import { int32, list, str, type Infer } from '#kube/schema-dsl.ts';
+import { checkLabelKey, checkName } from '#engine/registry/kinds/shared/formats.ts';
+import { checkOperator } from '#engine/registry/kinds/meta/label-selector.ts';
+import { type FieldError, invalidValue, requiredValue } from '#kube/field-error.ts';
 
 const nodeSelectorRequirement = apiType(
   'core.v1.NodeSelectorRequirement',
@@ -12,7 +15,7 @@ const nodeSelectorRequirement = apiType(
   },
 );
 
-export const nodeSelectorTerm = apiType(
+const nodeSelectorTerm = apiType(
   'core.v1.NodeSelectorTerm',
   { description: 'Selects nodes that match all of its requirements.', atomic: true },
   {
@@ -29,7 +32,7 @@ export const nodeSelector = apiType(
   },
 );
 
-export const preferredSchedulingTerm = apiType('core.v1.PreferredSchedulingTerm', 'A weighted preference for nodes.', {
+const preferredSchedulingTerm = apiType('core.v1.PreferredSchedulingTerm', 'A weighted preference for nodes.', {
   weight: required(1, int32(), 'Weight of the preference, from 1 to 100.'),
   preference: required(2, nodeSelectorTerm, 'Node selector term of the preference.'),
 });
@@ -51,7 +54,7 @@ export const volumeNodeAffinity = apiType(
   },
 );
 
-export const topologySelectorLabelRequirement = apiType(
+const topologySelectorLabelRequirement = apiType(
   'core.v1.TopologySelectorLabelRequirement',
   'A requirement on a label of a node.',
   {
@@ -71,3 +74,46 @@ export const topologySelectorTerm = apiType(
     ),
   },
 );
+
+type Term = Infer<typeof nodeSelectorTerm>;
+type Requirement = NonNullable<Term['matchExpressions']>[number];
+
+export function checkNodeSelectorTerms(field: string, terms: readonly Term[]): FieldError[] {
+  const at = `${field}.nodeSelectorTerms`;
+  if (terms.length === 0) return [requiredValue(at, 'must have at least one node selector term')];
+  return terms.flatMap((term, i) => checkNodeSelectorTerm(`${at}[${i}]`, term));
+}
+
+export function checkNodeSelectorTerm(field: string, term: Term): FieldError[] {
+  const { matchExpressions = [], matchFields = [] } = term;
+  return [
+    ...matchExpressions.flatMap((one, i) => checkRequirement(`${field}.matchExpressions[${i}]`, one)),
+    ...matchFields.flatMap((one, i) => checkFieldRequirement(`${field}.matchFields[${i}]`, one)),
+  ];
+}
+
+function checkRequirement(field: string, { key, operator, values = [] }: Requirement): FieldError[] {
+  return [...checkNodeOperator(field, operator, values), ...checkLabelKey(`${field}.key`, key)];
+}
+
+/** Node labels may contain numbers, which can be compared. */
+function checkNodeOperator(field: string, operator: string, values: readonly string[]): FieldError[] {
+  if (operator !== 'Gt' && operator !== 'Lt') return checkOperator(field, operator, values);
+  if (values.length === 1) return [];
+  return [requiredValue(`${field}.values`, "must be specified single value when `operator` is 'Lt' or 'Gt'")];
+}
+
+/** The only supported field is the node's name, with a single value. */
+function checkFieldRequirement(field: string, { key, operator, values = [] }: Requirement): FieldError[] {
+  const errors: FieldError[] = [];
+  if (operator !== 'In' && operator !== 'NotIn') {
+    errors.push(invalidValue(`${field}.operator`, operator, 'not a valid selector operator'));
+  } else if (values.length !== 1) {
+    const text = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
+    errors.push(requiredValue(`${field}.values`, text));
+  }
+  if (key !== 'metadata.name') {
+    return [...errors, invalidValue(`${field}.key`, key, 'not a valid field selector key')];
+  }
+  return [...errors, ...values.flatMap((name, i) => checkName(`${field}.values[${i}]`, name, 'subdomain'))];
+}

@@ -26,7 +26,7 @@ export function defaultPodSpec(spec: EnginePodSpec | undefined): void {
 }
 
 /** Returns the containers of all types. */
-export function containersOf(spec: EnginePodSpec): Container[] {
+function containersOf(spec: EnginePodSpec): Container[] {
   return [...records(spec.initContainers), ...records(spec.containers), ...records(spec.ephemeralContainers)];
 }
 

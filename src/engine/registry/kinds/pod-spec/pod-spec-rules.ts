@@ -12,7 +12,7 @@ import {
 } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector } from '#engine/registry/kinds/meta/label-selector.ts';
 import type { EnginePodSpec, PodTemplateSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
-import { checkHooks, forbidHooks } from '#engine/registry/kinds/pod-spec/probe-rules.ts';
+import { checkHooks, forbidHooks } from '#engine/registry/kinds/pod-spec/probe.ts';
 import { checkPodVolumes } from '#engine/registry/kinds/volumes/volume-rules.ts';
 import { duplicateValue, type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
 import { annotationKeyErrors } from '#kube/names.ts';

@@ -13,35 +13,31 @@ import { templateMeta } from '#engine/registry/kinds/meta/object-meta.ts';
 import { podVolumeSchema } from '#engine/registry/kinds/volumes/volume.ts';
 import { bool, type Infer, int32, int64, list, map, overrideOptions, oneOf, quantity, str } from '#kube/schema-dsl.ts';
 
-export const podDNSConfigOption = apiType('core.v1.PodDNSConfigOption', 'An option of the DNS resolver.', {
+const podDNSConfigOption = apiType('core.v1.PodDNSConfigOption', 'An option of the DNS resolver.', {
   name: optional(1, str(), 'Name of the option.'),
   value: pointer(2, str(), 'Value of the option.'),
 });
 
-export const podDNSConfig = apiType('core.v1.PodDNSConfig', 'DNS settings of a pod.', {
+const podDNSConfig = apiType('core.v1.PodDNSConfig', 'DNS settings of a pod.', {
   nameservers: optional(1, list(str(), { atomic: true }), 'IP addresses of name servers.'),
   searches: optional(2, list(str(), { atomic: true }), 'Search domains for host-name lookup.'),
   options: optional(3, list(podDNSConfigOption, { atomic: true }), 'Options of the resolver.'),
 });
 
-export const hostAlias = apiType(
-  'core.v1.HostAlias',
-  'An IP address and its host names, for the hosts file of a pod.',
-  {
-    ip: required(1, str(), 'IP address.'),
-    hostnames: optional(2, list(str(), { atomic: true }), 'Host names of the IP address.'),
-  },
-);
+const hostAlias = apiType('core.v1.HostAlias', 'An IP address and its host names, for the hosts file of a pod.', {
+  ip: required(1, str(), 'IP address.'),
+  hostnames: optional(2, list(str(), { atomic: true }), 'Host names of the IP address.'),
+});
 
-export const podOS = apiType('core.v1.PodOS', 'The operating system of a pod.', {
+const podOS = apiType('core.v1.PodOS', 'The operating system of a pod.', {
   name: required(1, oneOf(['linux', 'windows']), 'Name of the operating system: linux or windows.'),
 });
 
-export const podReadinessGate = apiType('core.v1.PodReadinessGate', 'A condition that a pod needs to be ready.', {
+const podReadinessGate = apiType('core.v1.PodReadinessGate', 'A condition that a pod needs to be ready.', {
   conditionType: required(1, str(), 'Type of the condition.'),
 });
 
-export const podResourceClaim = apiType(
+const podResourceClaim = apiType(
   'core.v1.PodResourceClaim',
   'A reference to a ResourceClaim, or to a template from which one is created for the pod.',
   {
@@ -51,7 +47,7 @@ export const podResourceClaim = apiType(
   },
 );
 
-export const podSchedulingGate = apiType('core.v1.PodSchedulingGate', 'A gate that keeps a pod from being scheduled.', {
+const podSchedulingGate = apiType('core.v1.PodSchedulingGate', 'A gate that keeps a pod from being scheduled.', {
   name: required(1, str(), 'Name of the gate. Must be unique in the pod.'),
 });
 

@@ -2,7 +2,7 @@
 import { apiType, optional, required } from '#engine/registry/kinds/api-type.ts';
 import { list, map, quantity, str } from '#kube/schema-dsl.ts';
 
-export const resourceClaim = apiType('core.v1.ResourceClaim', 'A reference to a resource claim of the pod.', {
+const resourceClaim = apiType('core.v1.ResourceClaim', 'A reference to a resource claim of the pod.', {
   name: required(1, str(), "Name of an entry in the pod's resourceClaims."),
   request: optional(2, str(), 'Name of one request of the claim. Empty means all requests.'),
 });

@@ -29,7 +29,7 @@ export const podAffinityTerm = apiType(
   },
 );
 
-export const weightedPodAffinityTerm = apiType(
+const weightedPodAffinityTerm = apiType(
   'core.v1.WeightedPodAffinityTerm',
   'A weighted preference for pods to be near.',
   {

@@ -2,12 +2,12 @@
 import { apiType, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
 import { bool, int64, list, oneOf, str } from '#kube/schema-dsl.ts';
 
-export const capabilities = apiType('core.v1.Capabilities', 'POSIX capabilities to add to and drop from a container.', {
+const capabilities = apiType('core.v1.Capabilities', 'POSIX capabilities to add to and drop from a container.', {
   add: optional(1, list(str(), { atomic: true }), 'Capabilities to add.'),
   drop: optional(2, list(str(), { atomic: true }), 'Capabilities to drop.'),
 });
 
-export const seLinuxOptions = apiType('core.v1.SELinuxOptions', 'Labels of an SELinux context.', {
+const seLinuxOptions = apiType('core.v1.SELinuxOptions', 'Labels of an SELinux context.', {
   user: optional(1, str(), 'User label.'),
   role: optional(2, str(), 'Role label.'),
   type: optional(3, str(), 'Type label.'),
@@ -30,7 +30,7 @@ const appArmorProfile = apiType('core.v1.AppArmorProfile', 'An AppArmor profile.
   localhostProfile: pointer(2, str(), 'Name of a profile that is loaded on the node. Requires type Localhost.'),
 });
 
-export const windowsSecurityContextOptions = apiType(
+const windowsSecurityContextOptions = apiType(
   'core.v1.WindowsSecurityContextOptions',
   'Security settings for Windows containers.',
   {
@@ -64,7 +64,7 @@ export const securityContext = apiType(
   },
 );
 
-export const sysctl = apiType('core.v1.Sysctl', 'A kernel parameter.', {
+const sysctl = apiType('core.v1.Sysctl', 'A kernel parameter.', {
   name: required(1, str(), 'Name of the parameter.'),
   value: required(2, str(), 'Value of the parameter.'),
 });

@@ -2,7 +2,7 @@
 import { apiType, optional, pointer } from '#engine/registry/kinds/api-type.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
-import { conditionSchema } from '#engine/registry/kinds/meta/condition.ts';
+import { metaConditionSchema } from '#engine/registry/kinds/meta/condition.ts';
 import { checkNotNegative } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/meta/label-selector.ts';
 import { type FieldError, invalidValue } from '#kube/field-error.ts';
@@ -44,7 +44,7 @@ const podDisruptionBudgetStatus = apiType(
     }),
     conditions: optional(
       7,
-      list(conditionSchema, { mergeKey: 'type' }),
+      list(metaConditionSchema, { mergeKey: 'type' }),
       'Latest observations of the state of the budget.',
     ),
   },

@@ -4,60 +4,52 @@ import { probedCondition } from '#engine/registry/kinds/meta/condition.ts';
 import { resourceRequirements } from '#engine/registry/kinds/pod-spec/resource-requirements.ts';
 import { bool, int32, int64, list, map, overrideOptions, quantity, str, time } from '#kube/schema-dsl.ts';
 
-export const containerStateWaiting = apiType('core.v1.ContainerStateWaiting', 'The waiting state of a container.', {
+const containerStateWaiting = apiType('core.v1.ContainerStateWaiting', 'The waiting state of a container.', {
   reason: optional(1, str(), 'Brief reason why the container is not running yet.'),
   message: optional(2, str(), 'Message about why the container is not running yet.'),
 });
 
-export const containerStateRunning = apiType('core.v1.ContainerStateRunning', 'The running state of a container.', {
+const containerStateRunning = apiType('core.v1.ContainerStateRunning', 'The running state of a container.', {
   startedAt: optional(1, time(), 'Time when the container started.'),
 });
 
-export const containerStateTerminated = apiType(
-  'core.v1.ContainerStateTerminated',
-  'The terminated state of a container.',
-  {
-    exitCode: required(1, int32({ default: 0 }), 'Exit status of the last termination.'),
-    signal: optional(2, int32(), 'Signal of the last termination.'),
-    reason: optional(3, str(), 'Brief reason of the last termination.'),
-    message: optional(4, str(), 'Message about the last termination.'),
-    startedAt: optional(5, time(), 'Time when the previous execution started.'),
-    finishedAt: optional(6, time(), 'Time when the container terminated.'),
-    containerID: optional(7, str(), 'ID of the container in the format type://id.'),
-  },
-);
+const containerStateTerminated = apiType('core.v1.ContainerStateTerminated', 'The terminated state of a container.', {
+  exitCode: required(1, int32({ default: 0 }), 'Exit status of the last termination.'),
+  signal: optional(2, int32(), 'Signal of the last termination.'),
+  reason: optional(3, str(), 'Brief reason of the last termination.'),
+  message: optional(4, str(), 'Message about the last termination.'),
+  startedAt: optional(5, time(), 'Time when the previous execution started.'),
+  finishedAt: optional(6, time(), 'Time when the container terminated.'),
+  containerID: optional(7, str(), 'ID of the container in the format type://id.'),
+});
 
-export const containerState = apiType(
-  'core.v1.ContainerState',
-  'The state of a container. At most one member is set.',
-  {
-    waiting: pointer(1, containerStateWaiting, 'Details of a waiting container.'),
-    running: pointer(2, containerStateRunning, 'Details of a running container.'),
-    terminated: pointer(3, containerStateTerminated, 'Details of a terminated container.'),
-  },
-);
+const containerState = apiType('core.v1.ContainerState', 'The state of a container. At most one member is set.', {
+  waiting: pointer(1, containerStateWaiting, 'Details of a waiting container.'),
+  running: pointer(2, containerStateRunning, 'Details of a running container.'),
+  terminated: pointer(3, containerStateTerminated, 'Details of a terminated container.'),
+});
 
-export const resourceHealth = apiType('core.v1.ResourceHealth', 'The health of one device.', {
+const resourceHealth = apiType('core.v1.ResourceHealth', 'The health of one device.', {
   resourceID: required(1, str(), 'Unique ID of the device.'),
   health: optional(2, str(), 'Health of the device: Healthy, Unhealthy or Unknown.'),
 });
 
-export const resourceStatus = apiType('core.v1.ResourceStatus', 'The health of one resource of a container.', {
+const resourceStatus = apiType('core.v1.ResourceStatus', 'The health of one resource of a container.', {
   name: required(1, str(), 'Name of the resource.'),
   resources: optional(2, list(resourceHealth, { mapKeys: ['resourceID'] }), 'Health of each device.'),
 });
 
-export const linuxContainerUser = apiType('core.v1.LinuxContainerUser', 'The user identity of a process on Linux.', {
+const linuxContainerUser = apiType('core.v1.LinuxContainerUser', 'The user identity of a process on Linux.', {
   uid: required(1, int64({ default: 0 }), 'Primary UID of the process.'),
   gid: required(2, int64({ default: 0 }), 'Primary GID of the process.'),
   supplementalGroups: optional(3, list(int64(), { atomic: true }), 'Supplemental GIDs of the process.'),
 });
 
-export const containerUser = apiType('core.v1.ContainerUser', 'The user identity of a process.', {
+const containerUser = apiType('core.v1.ContainerUser', 'The user identity of a process.', {
   linux: pointer(1, linuxContainerUser, 'User identity of a process on Linux.'),
 });
 
-export const volumeMountStatus = apiType('core.v1.VolumeMountStatus', 'The status of a volume mount.', {
+const volumeMountStatus = apiType('core.v1.VolumeMountStatus', 'The status of a volume mount.', {
   name: required(1, str({ default: '' }), 'Name of the volume.'),
   mountPath: required(2, str({ default: '' }), 'Path in the container.'),
   readOnly: optional(3, bool(), 'Whether the mount is read-only.'),
@@ -95,14 +87,10 @@ const podCondition = probedCondition(
   'Type of the condition, such as Ready or PodScheduled.',
 );
 
-export const podResourceClaimStatus = apiType(
-  'core.v1.PodResourceClaimStatus',
-  'The status of a resource claim of a pod.',
-  {
-    name: required(1, str(), "Name of the entry in the pod's resourceClaims."),
-    resourceClaimName: pointer(2, str(), 'Name of the ResourceClaim that was created for the pod.'),
-  },
-);
+const podResourceClaimStatus = apiType('core.v1.PodResourceClaimStatus', 'The status of a resource claim of a pod.', {
+  name: required(1, str(), "Name of the entry in the pod's resourceClaims."),
+  resourceClaimName: pointer(2, str(), 'Name of the ResourceClaim that was created for the pod.'),
+});
 
 export const podStatusSchema = apiType('core.v1.PodStatus', 'The most recently observed status of a pod.', {
   phase: optional(1, str(), 'Phase of the pod: Pending, Running, Succeeded, Failed or Unknown.'),

@@ -1,8 +1,11 @@
 /** PersistentVolumeClaim: a request for a volume. Only a bound claim may be expanded. */
 import { apiType, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
-import { checkClaimSpec } from '#engine/registry/kinds/volumes/claim-rules.ts';
-import { type ClaimSpec, persistentVolumeClaimSpec } from '#engine/registry/kinds/volumes/claim-spec.ts';
+import {
+  checkClaimSpec,
+  type ClaimSpec,
+  persistentVolumeClaimSpec,
+} from '#engine/registry/kinds/volumes/claim-spec.ts';
 import { accessModesText, age } from '#engine/registry/kinds/shared/columns.ts';
 import { probedCondition } from '#engine/registry/kinds/meta/condition.ts';
 import { checkImmutableValue } from '#engine/registry/kinds/shared/formats.ts';

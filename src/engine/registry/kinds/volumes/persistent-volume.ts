@@ -2,11 +2,10 @@
 import { apiType, inlined, optional, pointer } from '#engine/registry/kinds/api-type.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { persistentVolumeSources } from '#engine/registry/kinds/volumes/persistent-volume-source.ts';
-import { accessModes, checkAccessModes, volumeMode } from '#engine/registry/kinds/volumes/access-modes.ts';
+import { accessModes, checkAccessModes, volumeMode } from '#engine/registry/kinds/volumes/claim-spec.ts';
 import { accessModesText, age } from '#engine/registry/kinds/shared/columns.ts';
 import { checkImmutableValue, checkName, checkOneSource } from '#engine/registry/kinds/shared/formats.ts';
-import { checkNodeSelectorTerms } from '#engine/registry/kinds/pod-spec/node-affinity-rules.ts';
-import { volumeNodeAffinity } from '#engine/registry/kinds/pod-spec/node-affinity.ts';
+import { checkNodeSelectorTerms, volumeNodeAffinity } from '#engine/registry/kinds/pod-spec/node-affinity.ts';
 import { canonicalAmounts, checkPositiveAmount, quantityText } from '#engine/registry/kinds/shared/quantities.ts';
 import { sameValue } from '#engine/registry/kinds/shared/reading.ts';
 import { objectReference } from '#engine/registry/kinds/core/references.ts';

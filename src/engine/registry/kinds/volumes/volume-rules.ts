@@ -1,7 +1,6 @@
 /** Validates common volume sources; only the schema validates the others. */
-import { checkClaimSpec } from '#engine/registry/kinds/volumes/claim-rules.ts';
+import { checkClaimSpec } from '#engine/registry/kinds/volumes/claim-spec.ts';
 import { checkName, checkOneSource, checkRequiredName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
-import { checkDescendingPath, checkNoBackstep } from '#engine/registry/kinds/volumes/path-rules.ts';
 import { type EnginePodVolume, VOLUME_SOURCES } from '#engine/registry/kinds/volumes/volume.ts';
 import { type FieldError, invalidValue, requiredValue, tooLong } from '#kube/field-error.ts';
 
@@ -98,4 +97,19 @@ export function checkCsiDriver(field: string, driver: string): FieldError[] {
   if (driver === '') return [requiredValue(field)];
   const errors = checkName(field, driver.toLowerCase(), 'subdomain');
   return driver.length > DRIVER_MAX ? [tooLong(field, DRIVER_MAX), ...errors] : errors;
+}
+
+export function hasBackstep(path: string): boolean {
+  return path.split('/').includes('..');
+}
+
+function checkNoBackstep(field: string, path: string): FieldError[] {
+  return hasBackstep(path) ? [invalidValue(field, path, "must not contain '..'")] : [];
+}
+
+/** Checks a path within a volume, which must not leave it. */
+export function checkDescendingPath(field: string, path: string | undefined): FieldError[] {
+  if (!path) return [];
+  if (path.startsWith('/')) return [invalidValue(field, path, 'must be a relative path')];
+  return checkNoBackstep(field, path);
 }
