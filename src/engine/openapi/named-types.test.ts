@@ -46,6 +46,14 @@ test('every field of every built-in kind has a description', () => {
   );
 });
 
+test('every named type has a description', () => {
+  const undescribed = [...everyModel()].filter(([, { description = '' }]) => description === '');
+  assert.deepEqual(
+    undescribed.map(([model]) => model),
+    [],
+  );
+});
+
 test('every nested object of a built-in kind is a named type', () => {
   const inline = fields.filter(({ schema }) => {
     const value = schema.items ?? (isRecord(schema.additionalProperties) ? schema.additionalProperties : schema);

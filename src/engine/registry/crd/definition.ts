@@ -3,10 +3,12 @@
  * described: `openAPIV3Schema` is kept whole, and structural-rules.ts and openapi-rules.ts check it.
  */
 import { apiType, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
+import { conditionStatus, conditionTransition } from '#engine/registry/kinds/meta/condition.ts';
+import { servicePort } from '#engine/registry/kinds/shared/service-reference.ts';
 import type { ConversionConfig } from '#engine/conversion/conversion-webhook.ts';
 import type { Condition } from '#kube/conditions.ts';
 import type { KubeObject } from '#kube/meta.ts';
-import { bool, bytes, int32, int64, list, obj, oneOf, str, time } from '#kube/schema-dsl.ts';
+import { bool, bytes, int32, int64, list, obj, oneOf, str } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 
 export const CRD_GROUP = 'apiextensions.k8s.io';
@@ -109,41 +111,68 @@ const scaleSchema = apiType(
   },
 );
 
+const validationSchema = apiType('apiextensions.v1.CustomResourceValidation', 'The schema of a custom resource.', {
+  openAPIV3Schema: pointer(1, obj({}, { open: true }), 'Structural schema of the objects.', {
+    message: 'JSONSchemaProps',
+  }),
+});
+
+const subresourcesSchema = apiType(
+  'apiextensions.v1.CustomResourceSubresources',
+  'The subresources of a custom resource.',
+  {
+    status: pointer(1, obj({}, { open: true }), 'Enables the status subresource.', {
+      message: 'CustomResourceSubresourceStatus',
+    }),
+    scale: pointer(2, scaleSchema, 'Enables the scale subresource.'),
+  },
+);
+
+const selectableFieldSchema = apiType(
+  'apiextensions.v1.SelectableField',
+  'A field that can be used in field selectors.',
+  { jsonPath: required(1, str(), 'JSON path of the field in each object.') },
+);
+
 const versionSchema = apiType('apiextensions.v1.CustomResourceDefinitionVersion', 'A version of a custom resource.', {
   name: required(1, str(), 'Name of the version, such as v1 or v2beta1.'),
   served: required(2, bool(), 'Whether the version is served.'),
   storage: required(3, bool(), 'Whether objects are stored in this version. Must be true for exactly one version.'),
   deprecated: optional(7, bool(), 'Whether the version is deprecated. Requests to it then get a warning.'),
   deprecationWarning: pointer(8, str(), 'Text of the warning. Overrides the default text.'),
-  schema: pointer(
-    4,
-    apiType('apiextensions.v1.CustomResourceValidation', 'The schema of a custom resource.', {
-      openAPIV3Schema: pointer(1, obj({}, { open: true }), 'Structural schema of the objects.', {
-        message: 'JSONSchemaProps',
-      }),
-    }),
-    'Schema that validates, prunes and defaults objects.',
-  ),
-  subresources: pointer(
-    5,
-    apiType('apiextensions.v1.CustomResourceSubresources', 'The subresources of a custom resource.', {
-      status: pointer(1, obj({}, { open: true }), 'Enables the status subresource.', {
-        message: 'CustomResourceSubresourceStatus',
-      }),
-      scale: pointer(2, scaleSchema, 'Enables the scale subresource.'),
-    }),
-    'Subresources of the version.',
-  ),
+  schema: pointer(4, validationSchema, 'Schema that validates, prunes and defaults objects.'),
+  subresources: pointer(5, subresourcesSchema, 'Subresources of the version.'),
   additionalPrinterColumns: optional(6, list(columnSchema, { atomic: true }), 'Additional columns of tables.'),
   selectableFields: optional(
     9,
-    list(
-      apiType('apiextensions.v1.SelectableField', 'A field that can be used in field selectors.', {
-        jsonPath: required(1, str(), 'JSON path of the field in each object.'),
-      }),
-      { atomic: true },
-    ),
+    list(selectableFieldSchema, { atomic: true }),
     'Fields that can be used in field selectors.',
+  ),
+});
+
+const serviceReference = apiType('apiextensions.v1.ServiceReference', 'A reference to a service.', {
+  namespace: required(1, str(), 'Namespace of the service.'),
+  name: required(2, str(), 'Name of the service.'),
+  path: pointer(3, str(), 'URL path of requests to the service.'),
+  port: servicePort(4),
+});
+
+const webhookClientConfig = apiType(
+  'apiextensions.v1.WebhookClientConfig',
+  'How to connect to a webhook: a service of the cluster or a URL.',
+  {
+    url: pointer(3, str(), 'URL of the webhook.'),
+    service: pointer(1, serviceReference, 'Service that serves the webhook.'),
+    caBundle: optional(2, bytes(), "PEM encoded CA bundle that verifies the webhook's server certificate."),
+  },
+);
+
+const webhookConversion = apiType('apiextensions.v1.WebhookConversion', 'A webhook that converts objects.', {
+  clientConfig: pointer(2, webhookClientConfig, 'How to call the webhook.'),
+  conversionReviewVersions: required(
+    3,
+    list(str(), { atomic: true }),
+    'Versions of ConversionReview that the webhook accepts, in order of preference.',
   ),
 });
 
@@ -152,52 +181,56 @@ const conversionSchema = apiType(
   'How objects are converted between versions.',
   {
     strategy: required(1, str(), 'Conversion strategy: None changes only the apiVersion, Webhook calls a webhook.'),
-    webhook: pointer(
-      2,
-      apiType('apiextensions.v1.WebhookConversion', 'A webhook that converts objects.', {
-        clientConfig: pointer(
-          2,
-          apiType(
-            'apiextensions.v1.WebhookClientConfig',
-            'How to connect to a webhook: a service of the cluster or a URL.',
-            {
-              url: pointer(3, str(), 'URL of the webhook.'),
-              service: pointer(
-                1,
-                apiType('apiextensions.v1.ServiceReference', 'A reference to a service.', {
-                  namespace: required(1, str(), 'Namespace of the service.'),
-                  name: required(2, str(), 'Name of the service.'),
-                  path: pointer(3, str(), 'URL path of requests to the service.'),
-                  port: pointer(4, int32({ default: 443 }), 'Port of the service. Defaults to 443.'),
-                }),
-                'Service that serves the webhook.',
-              ),
-              caBundle: optional(2, bytes(), "PEM encoded CA bundle that verifies the webhook's server certificate."),
-            },
-          ),
-          'How to call the webhook.',
-        ),
-        conversionReviewVersions: required(
-          3,
-          list(str(), { atomic: true }),
-          'Versions of ConversionReview that the webhook accepts, in order of preference.',
-        ),
-      }),
-      'Webhook to call. Requires strategy Webhook.',
+    webhook: pointer(2, webhookConversion, 'Webhook to call. Requires strategy Webhook.'),
+  },
+);
+
+const crdConditionSchema = apiType(
+  'apiextensions.v1.CustomResourceDefinitionCondition',
+  'A condition of a CustomResourceDefinition.',
+  {
+    ...conditionStatus,
+    status: required(2, oneOf(['True', 'False', 'Unknown']), 'Status of the condition: True, False or Unknown.'),
+    ...conditionTransition(3),
+    observedGeneration: optional(6, int64(), 'Generation of the definition that the condition describes.'),
+  },
+);
+
+const specSchema = apiType(
+  'apiextensions.v1.CustomResourceDefinitionSpec',
+  'The names, versions and schemas of a custom resource.',
+  {
+    group: required(1, str(), 'API group of the custom resource.'),
+    names: required(3, namesSchema, 'Names of the resource and its kind.'),
+    scope: required(4, str(), 'Scope of the custom resource: Cluster or Namespaced.'),
+    versions: required(
+      7,
+      list(versionSchema, { atomic: true }),
+      'Versions of the custom resource, one of which is the storage version.',
+    ),
+    conversion: pointer(9, conversionSchema, 'How objects are converted between versions.'),
+    preserveUnknownFields: optional(
+      10,
+      bool(),
+      'Deprecated: must be false. Use x-kubernetes-preserve-unknown-fields in the schema.',
     ),
   },
 );
 
-const conditionSchema = apiType(
-  'apiextensions.v1.CustomResourceDefinitionCondition',
-  'A condition of a CustomResourceDefinition.',
+const statusSchema = apiType(
+  'apiextensions.v1.CustomResourceDefinitionStatus',
+  'The current status of a CustomResourceDefinition.',
   {
-    type: required(1, str(), 'Type of the condition.'),
-    status: required(2, oneOf(['True', 'False', 'Unknown']), 'Status of the condition: True, False or Unknown.'),
-    lastTransitionTime: optional(3, time(), 'Last time the status of the condition changed.'),
-    reason: optional(4, str(), 'Brief CamelCase reason for the last transition.'),
-    message: optional(5, str(), 'Human-readable message about the last transition.'),
-    observedGeneration: optional(6, int64(), 'Generation of the definition that the condition describes.'),
+    conditions: optional(
+      1,
+      list(crdConditionSchema, { mapKeys: ['type'] }),
+      'Latest observations of the state of the definition.',
+      { omitEmpty: false },
+    ),
+    acceptedNames: optional(2, namesSchema, 'Names in use. They may differ from those in the spec.'),
+    storedVersions: optional(3, list(str(), { atomic: true }), 'Versions that objects have ever been stored in.', {
+      omitEmpty: false,
+    }),
   },
 );
 
@@ -205,49 +238,7 @@ export const crdSchema: Schema = apiType(
   'apiextensions.v1.CustomResourceDefinition',
   'A kind of resource to be served by the API server.',
   {
-    spec: required(
-      2,
-      apiType(
-        'apiextensions.v1.CustomResourceDefinitionSpec',
-        'The names, versions and schemas of a custom resource.',
-        {
-          group: required(1, str(), 'API group of the custom resource.'),
-          names: required(3, namesSchema, 'Names of the resource and its kind.'),
-          scope: required(4, str(), 'Scope of the custom resource: Cluster or Namespaced.'),
-          versions: required(
-            7,
-            list(versionSchema, {
-              atomic: true,
-            }),
-            'Versions of the custom resource, one of which is the storage version.',
-          ),
-          conversion: pointer(9, conversionSchema, 'How objects are converted between versions.'),
-          preserveUnknownFields: optional(
-            10,
-            bool(),
-            'Deprecated: must be false. Use x-kubernetes-preserve-unknown-fields in the schema.',
-          ),
-        },
-      ),
-      'Names, versions and schemas of the custom resource.',
-    ),
-    status: optional(
-      3,
-      apiType('apiextensions.v1.CustomResourceDefinitionStatus', 'The current status of a CustomResourceDefinition.', {
-        conditions: optional(
-          1,
-          list(conditionSchema, {
-            mapKeys: ['type'],
-          }),
-          'Latest observations of the state of the definition.',
-          { omitEmpty: false },
-        ),
-        acceptedNames: optional(2, namesSchema, 'Names in use. They may differ from those in the spec.'),
-        storedVersions: optional(3, list(str(), { atomic: true }), 'Versions that objects have ever been stored in.', {
-          omitEmpty: false,
-        }),
-      }),
-      'Current status of the definition. Populated by the system. Read-only.',
-    ),
+    spec: required(2, specSchema, 'Names, versions and schemas of the custom resource.'),
+    status: optional(3, statusSchema, 'Current status of the definition. Populated by the system. Read-only.'),
   },
 );

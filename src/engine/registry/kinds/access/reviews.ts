@@ -65,38 +65,60 @@ const accessStatus = apiType('authorization.v1.SubjectAccessReviewStatus', 'The 
   evaluationError: optional(3, str(), 'Error during the check. The result may be valid despite it.'),
 });
 
+const resourceRule = apiType('authorization.v1.ResourceRule', 'Actions allowed on resources.', {
+  verbs: required(1, list(str(), { atomic: true }), 'Verbs. * matches all verbs.'),
+  apiGroups: optional(2, list(str(), { atomic: true }), 'API groups of the resources. * matches all groups.'),
+  resources: optional(3, list(str(), { atomic: true }), 'Resources. * matches all resources.'),
+  resourceNames: optional(4, list(str(), { atomic: true }), 'Names of objects. An empty list matches all objects.'),
+});
+
+const nonResourceRule = apiType(
+  'authorization.v1.NonResourceRule',
+  'Actions allowed on paths that are not resources.',
+  {
+    verbs: required(1, list(str(), { atomic: true }), 'HTTP methods in lower case. * matches all methods.'),
+    nonResourceURLs: optional(2, list(str(), { atomic: true }), 'URL paths. * matches all paths.'),
+  },
+);
+
 const rulesStatus = apiType('authorization.v1.SubjectRulesReviewStatus', 'The actions that a user can perform.', {
-  resourceRules: required(
-    1,
-    list(
-      apiType('authorization.v1.ResourceRule', 'Actions allowed on resources.', {
-        verbs: required(1, list(str(), { atomic: true }), 'Verbs. * matches all verbs.'),
-        apiGroups: optional(2, list(str(), { atomic: true }), 'API groups of the resources. * matches all groups.'),
-        resources: optional(3, list(str(), { atomic: true }), 'Resources. * matches all resources.'),
-        resourceNames: optional(
-          4,
-          list(str(), { atomic: true }),
-          'Names of objects. An empty list matches all objects.',
-        ),
-      }),
-      { atomic: true },
-    ),
-    'Actions allowed on resources.',
-  ),
+  resourceRules: required(1, list(resourceRule, { atomic: true }), 'Actions allowed on resources.'),
   nonResourceRules: required(
     2,
-    list(
-      apiType('authorization.v1.NonResourceRule', 'Actions allowed on paths that are not resources.', {
-        verbs: required(1, list(str(), { atomic: true }), 'HTTP methods in lower case. * matches all methods.'),
-        nonResourceURLs: optional(2, list(str(), { atomic: true }), 'URL paths. * matches all paths.'),
-      }),
-      { atomic: true },
-    ),
+    list(nonResourceRule, { atomic: true }),
     'Actions allowed on paths that are not resources.',
   ),
   incomplete: required(3, bool(), 'Whether the lists may be incomplete.'),
   evaluationError: optional(4, str(), 'Error during the evaluation, if any. The rules may then be incomplete.'),
 });
+
+const selfSubjectReviewStatus = apiType(
+  'authentication.v1.SelfSubjectReviewStatus',
+  'Attributes of the current user.',
+  { userInfo: optional(1, userInfo, 'User attributes of the current request.') },
+);
+
+const tokenReviewSpec = apiType('authentication.v1.TokenReviewSpec', 'A token to authenticate.', {
+  token: optional(1, str(), 'Bearer token.'),
+  audiences: optional(
+    2,
+    list(str(), { atomic: true }),
+    'Audiences, one of which the token must be intended for. Defaults to the API server.',
+  ),
+});
+
+const tokenReviewStatus = apiType('authentication.v1.TokenReviewStatus', 'The result of an authentication.', {
+  authenticated: optional(1, bool(), 'Whether the token belongs to a known user.'),
+  user: optional(2, userInfo, 'User of the token.'),
+  audiences: optional(4, list(str(), { atomic: true }), 'Audiences that both the request and the token name.'),
+  error: optional(3, str(), 'Why the token could not be checked.'),
+});
+
+const selfSubjectRulesReviewSpec = apiType(
+  'authorization.v1.SelfSubjectRulesReviewSpec',
+  'The namespace to evaluate.',
+  { namespace: optional(1, str(), 'Name of the namespace.') },
+);
 
 const attributes = {
   resourceAttributes: pointer(1, resourceAttributes, 'Request for a resource.'),
@@ -139,13 +161,7 @@ export const reviewResources: readonly Resource[] = [
       'authentication.v1.SelfSubjectReview',
       'The user information of the current request, as the API server sees it.',
       {
-        status: optional(
-          2,
-          apiType('authentication.v1.SelfSubjectReviewStatus', 'Attributes of the current user.', {
-            userInfo: optional(1, userInfo, 'User attributes of the current request.'),
-          }),
-          'User attributes. Filled in by the server.',
-        ),
+        status: optional(2, selfSubjectReviewStatus, 'User attributes. Filled in by the server.'),
       },
     ),
   }),
@@ -155,28 +171,8 @@ export const reviewResources: readonly Resource[] = [
     kind: 'TokenReview',
     plural: 'tokenreviews',
     schema: apiType('authentication.v1.TokenReview', 'Attempts to authenticate a token to a known user.', {
-      spec: required(
-        2,
-        apiType('authentication.v1.TokenReviewSpec', 'A token to authenticate.', {
-          token: optional(1, str(), 'Bearer token.'),
-          audiences: optional(
-            2,
-            list(str(), { atomic: true }),
-            'Audiences, one of which the token must be intended for. Defaults to the API server.',
-          ),
-        }),
-        'Token to review.',
-      ),
-      status: optional(
-        3,
-        apiType('authentication.v1.TokenReviewStatus', 'The result of an authentication.', {
-          authenticated: optional(1, bool(), 'Whether the token belongs to a known user.'),
-          user: optional(2, userInfo, 'User of the token.'),
-          audiences: optional(4, list(str(), { atomic: true }), 'Audiences that both the request and the token name.'),
-          error: optional(3, str(), 'Why the token could not be checked.'),
-        }),
-        'Result of the review. Filled in by the server.',
-      ),
+      spec: required(2, tokenReviewSpec, 'Token to review.'),
+      status: optional(3, tokenReviewStatus, 'Result of the review. Filled in by the server.'),
     }),
   }),
   defineKind({
@@ -202,13 +198,7 @@ export const reviewResources: readonly Resource[] = [
       'authorization.v1.SelfSubjectRulesReview',
       'Lists the actions that the current user can perform in a namespace.',
       {
-        spec: required(
-          2,
-          apiType('authorization.v1.SelfSubjectRulesReviewSpec', 'The namespace to evaluate.', {
-            namespace: optional(1, str(), 'Name of the namespace.'),
-          }),
-          'Namespace to evaluate.',
-        ),
+        spec: required(2, selfSubjectRulesReviewSpec, 'Namespace to evaluate.'),
         status: optional(3, rulesStatus, 'Allowed actions. Filled in by the server.'),
       },
     ),
