@@ -31,7 +31,7 @@ import { Kubelets } from '#engine/remote/kubelets.ts';
 import { createPaths } from '#engine/dispatch/paths.ts';
 import { customResourceDefinitions } from '#engine/registry/crd/custom-resource-definitions.ts';
 import { trackCustomKinds } from '#engine/custom-kinds/track-custom-kinds.ts';
-import { reviewResources } from '#engine/registry/kinds/reviews.ts';
+import { reviewResources } from '#engine/registry/kinds/access/reviews.ts';
 import { builtInResources } from '#engine/registry/kinds/all.ts';
 import { Registry } from '#engine/registry/registry.ts';
 import type { ApiHandler } from '#engine/request/request.ts';

@@ -4,7 +4,7 @@
  */
 import { MIRROR } from '#engine/admission/service-account.ts';
 import { refersToSecrets } from '#engine/admission/pod-secrets.ts';
-import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
 import { isRecord, type KubeObject, type OwnerReference } from '#kube/meta.ts';
 

@@ -6,7 +6,7 @@ import { taintNewNodes } from '#engine/admission/node-taints.ts';
 import { tolerateLostNodes } from '#engine/admission/pod-tolerations.ts';
 import { priorityAdmission, priorityClassValidation } from '#engine/admission/priority.ts';
 import { encodeJson } from '#engine/encoding/media-types.ts';
-import { nodes } from '#engine/registry/kinds/node.ts';
+import { nodes } from '#engine/registry/kinds/core/node.ts';
 import { pods } from '#engine/registry/kinds/pod/pod.ts';
 import { priorityClasses } from '#engine/registry/kinds/priority-class.ts';
 import type { Resource } from '#engine/registry/resource.ts';

@@ -1,6 +1,6 @@
 /** Finds the Secrets that a pod references, and checks whether its service account allows them. Pure. */
-import type { Container } from '#engine/registry/kinds/shared/container.ts';
-import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import type { Container } from '#engine/registry/kinds/pod-spec/container.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 

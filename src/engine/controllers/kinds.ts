@@ -3,10 +3,10 @@
  * which declare only the fields that clients use.
  */
 import type { Crd } from '#engine/registry/crd/definition.ts';
-import type { nodeStatusSchema } from '#engine/registry/kinds/node-status.ts';
+import type { nodeStatusSchema } from '#engine/registry/kinds/core/node-status.ts';
 import type { podStatusSchema } from '#engine/registry/kinds/pod/pod-status.ts';
-import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
-import type { taint } from '#engine/registry/kinds/shared/scheduling.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
+import type { taint } from '#engine/registry/kinds/pod-spec/scheduling.ts';
 import type { Condition } from '#kube/conditions.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import type { Infer } from '#kube/schema-dsl.ts';

@@ -11,10 +11,10 @@ import {
 import { parseFieldSelector } from '#kube/selectors/field-selector.ts';
 import { parseLabelSelector } from '#kube/selectors/label-selector.ts';
 import { isRecord } from '#kube/meta.ts';
-import { bool, int64, list, obj, str } from '#kube/schema-dsl.ts';
 import { MAX_MANAGER_BYTES, findUnprintable } from '#engine/managed-fields/manager-name.ts';
 import { isTrueParameter } from '#engine/request/route.ts';
 import type { ListSelection } from '#engine/registry/stored-entries.ts';
+import { deleteOptionsSchema } from '#engine/registry/kinds/meta/delete-options.ts';
 import { compileSchema } from '#engine/registry/structural/compile.ts';
 import { decodeTypeError } from '#engine/registry/structural/decode-type-error.ts';
 
@@ -275,21 +275,12 @@ interface SentDeleteOptions {
   preconditions?: { uid?: string | null; resourceVersion?: string | null } | null;
 }
 
-const deleteOptionsSchema = compileSchema(
-  obj({
-    apiVersion: str(),
-    kind: str(),
-    dryRun: list(str()),
-    propagationPolicy: str(),
-    orphanDependents: bool(),
-    gracePeriodSeconds: int64(),
-    preconditions: obj({ uid: str(), resourceVersion: str() }),
-  }),
-  { root: false },
-);
+const compiledDeleteOptions = compileSchema(deleteOptionsSchema, { root: false });
 
 function asDeleteOptions(body: unknown): SentDeleteOptions {
-  const why = isRecord(body) ? decodeTypeError(body, deleteOptionsSchema) : 'json: cannot unmarshal it into an object';
+  const why = isRecord(body)
+    ? decodeTypeError(body, compiledDeleteOptions)
+    : 'json: cannot unmarshal it into an object';
   if (why !== undefined) throw badRequest(`DeleteOptions cannot be read: ${why}`);
   const options = body as SentDeleteOptions & { kind?: string };
   if (options.kind !== undefined && options.kind !== 'DeleteOptions') {

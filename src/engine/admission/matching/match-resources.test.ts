@@ -5,9 +5,9 @@ import { anAdmission, anObject } from '#engine/admission/matching/testing/attrib
 import { MatchIndex } from '#engine/admission/matching/match-index.ts';
 import { compileMatchResources } from '#engine/admission/matching/match-resources.ts';
 import type { ObjectLabels, MatchParts, MatchResourcesLike } from '#engine/admission/matching/match-resources.ts';
-import { configMaps } from '#engine/registry/kinds/config-map.ts';
-import { namespaces } from '#engine/registry/kinds/namespace.ts';
-import { nodes } from '#engine/registry/kinds/node.ts';
+import { configMaps } from '#engine/registry/kinds/core/config-map.ts';
+import { namespaces } from '#engine/registry/kinds/core/namespace.ts';
+import { nodes } from '#engine/registry/kinds/core/node.ts';
 import { pods } from '#engine/registry/kinds/pod/pod.ts';
 import { Registry } from '#engine/registry/registry.ts';
 import type { Resource } from '#engine/registry/resource.ts';

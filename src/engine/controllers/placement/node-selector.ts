@@ -1,6 +1,6 @@
 /** Labels of nodes, and the node selectors of affinity and volumes: a node matches if one of the terms matches. Pure. */
 import type { EngineNode } from '#engine/controllers/kinds.ts';
-import type { nodeSelector } from '#engine/registry/kinds/shared/node-affinity.ts';
+import type { nodeSelector } from '#engine/registry/kinds/pod-spec/node-affinity.ts';
 import { type LabelOperator, type LabelRequirement, matchesLabels } from '#kube/selectors/label-selector.ts';
 import type { Infer } from '#kube/schema-dsl.ts';
 

@@ -1,5 +1,5 @@
 /** Taints and tolerations as defined by core/v1. Pure. */
-import type { taint, podTolerationSchema } from '#engine/registry/kinds/shared/scheduling.ts';
+import type { taint, podTolerationSchema } from '#engine/registry/kinds/pod-spec/scheduling.ts';
 import type { Infer } from '#kube/schema-dsl.ts';
 
 export type Taint = Infer<typeof taint>;

@@ -10,7 +10,7 @@ import { serviceAccountUser } from '#engine/auth/service-accounts/user.ts';
 import { decideAggregation } from '#engine/controllers/rbac/cluster-role-aggregation.ts';
 import { customResourceDefinitions } from '#engine/registry/crd/custom-resource-definitions.ts';
 import { builtInResources } from '#engine/registry/kinds/all.ts';
-import { reviewResources } from '#engine/registry/kinds/reviews.ts';
+import { reviewResources } from '#engine/registry/kinds/access/reviews.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { UserInfo } from '#engine/request/request.ts';
 import type { Store } from '#engine/store/store.ts';

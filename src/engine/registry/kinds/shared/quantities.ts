@@ -8,7 +8,7 @@ import { formatQuantity, parseQuantity, type Quantity, QuantityError } from '#ku
 export type Amount = string | number;
 export type Amounts = Readonly<Record<string, Amount>>;
 
-export const NOT_POSITIVE = 'must be greater than zero';
+const NOT_POSITIVE = 'must be greater than zero';
 
 /** Returns the quantity, or Kubernetes' message if it is invalid. */
 function parse(amount: Amount): Quantity | string {

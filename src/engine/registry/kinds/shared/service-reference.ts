@@ -1,15 +1,13 @@
 /** References of webhooks and APIServices to a Service. */
+import { pointer } from '#engine/registry/kinds/api-type.ts';
 import { checkPort, PORT_TEXT } from '#engine/registry/kinds/shared/formats.ts';
 import { type FieldError, invalidValue, requiredValue } from '#kube/field-error.ts';
-import { int32, str } from '#kube/schema-dsl.ts';
+import { int32 } from '#kube/schema-dsl.ts';
 
 const DEFAULT_PORT = 443;
 
-export const serviceReferenceFields = {
-  name: str(),
-  namespace: str(),
-  port: int32({ default: DEFAULT_PORT }),
-};
+export const servicePort = (number: number) =>
+  pointer(number, int32({ default: DEFAULT_PORT }), 'Port of the service. Defaults to 443.');
 
 interface ServiceReference {
   readonly name?: string;
