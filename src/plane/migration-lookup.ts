@@ -4,31 +4,18 @@ import type { AdmissionLookup } from '#admission/validate.ts';
 import { VMI_NAME_LABEL } from '#api/names.ts';
 import { isFinalPhase, VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
+import { getIfExists } from '#client/get-if-exists.ts';
 import type { Client } from '#client/client.ts';
 import { listAll } from '#client/paged-list.ts';
-import { isApiError } from '#kube/api-error.ts';
 import { PODS } from '#kube/core-kinds.ts';
-import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { labelValueErrors } from '#kube/names.ts';
 
 export type MigrationLookup = Pick<AdmissionLookup, 'pod' | 'instance' | 'activeMigrationsOf'>;
 
 export function createMigrationLookup(client: Pick<Client, 'get' | 'list'>): MigrationLookup {
-  const find = async <T extends KubeObject>(
-    type: ResourceType<T>,
-    namespace: string,
-    name: string,
-  ): Promise<Stored<T> | undefined> => {
-    try {
-      return await client.get(type, { namespace, name });
-    } catch (error) {
-      if (isApiError(error, 'NotFound')) return undefined;
-      throw error;
-    }
-  };
   return {
-    pod: (namespace, name) => find(PODS, namespace, name),
-    instance: (namespace, name) => find(VIRTUAL_MACHINE_INSTANCES, namespace, name),
+    pod: (namespace, name) => getIfExists(client, PODS, { namespace, name }),
+    instance: (namespace, name) => getIfExists(client, VIRTUAL_MACHINE_INSTANCES, { namespace, name }),
     async activeMigrationsOf(namespace, vmiName) {
       // A name that is too long for a label is searched among all migrations (admission/mutate.ts).
       const few = labelValueErrors(vmiName).length === 0 ? { labelSelector: `${VMI_NAME_LABEL}=${vmiName}` } : {};

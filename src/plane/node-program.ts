@@ -19,7 +19,7 @@ import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import { createQemuHypervisor } from '#node/hypervisor/qemu/qemu-hypervisor.ts';
 import { nativeProgram } from '#node/pods/native-program.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
-import { createVolumes } from '#node/volumes/volumes.ts';
+import { createVolumes } from '#node/volumes/local/volumes.ts';
 import { obtainAgentIdentity, type AgentIdentity, type TlsIdentity } from '#plane/cluster/agent-identity.ts';
 import { keepNodeCertificate, type NodeClientCertificate } from '#plane/cluster/node-certificate.ts';
 import { placeGuestFiles } from '#plane/guest-files.ts';

@@ -6,7 +6,7 @@ import { userOfNode } from '#kube/node-user.ts';
 import type { Clock } from '#lib/clock.ts';
 import { MIGRATIONS_PATH } from '#node/endpoint/route.ts';
 import { MIGRATION_PROTOCOL } from '#node/endpoint/serve-migration.ts';
-import type { Peers } from '#node/peers-port.ts';
+import type { Peers } from '#node/migration/peers.ts';
 import { createNodeConnections, type PeerIdentity } from '#subresources/node-connections.ts';
 
 export interface PeersOptions {

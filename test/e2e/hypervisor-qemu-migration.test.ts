@@ -8,7 +8,7 @@ import type { Readable } from 'node:stream';
 import { describe, it } from 'node:test';
 import { systemClock } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
-import type { Device, DiskSource, DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { Device, DiskSource, DomainDefinition } from '#node/hardware/domain-definition.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { IncomingMigration, MovingDisk, OutgoingMigration, TransferredState } from '#node/hypervisor/migration.ts';
 import { EventSignal } from '#node/hypervisor/qemu/monitor/event-signal.ts';

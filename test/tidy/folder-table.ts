@@ -55,7 +55,8 @@ function importProblems({ folders, imports }: FolderRow): string[] {
     const name = /^src\/(.+)\/$/.exec(folder)?.[1] ?? '';
     const layer = LAYERS[name];
     if (layer === undefined) return [];
-    const want = layer.sees.filter((seen) => !seen.includes('/')).toSorted();
+    const others = layer.sees.filter((seen) => !seen.startsWith(`${name}/`));
+    const want = others.map((seen) => seen.replace(/\/\*$/, '')).toSorted();
     const text = want.length === 0 ? '–' : want.join(', ');
     return imports === text ? [] : [`${folder} may import "${imports}", but layers.ts allows "${text}"`];
   });

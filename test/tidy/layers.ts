@@ -5,14 +5,19 @@ import type { Finding, Rule, SourceFile } from '#test/tidy/rules.ts';
 import { lineAt, scanSource } from '#test/tidy/source-text.ts';
 
 interface Layer {
-  /** Folders below src/ that it may import, besides itself. */
+  /** Folders below src/ that it may import, besides itself. `node` is that row only, `node/*` also all rows below it. */
   readonly sees: readonly string[];
   readonly why: string;
 }
 
 const ABOVE_API = 'everything above the API is an ordinary client: it works the same on a real cluster';
 
-/** The longest matching folder applies. Each new folder of src/ needs a row. */
+const VALUES = ['lib', 'kube', 'api'];
+const CLIENT = [...VALUES, 'client', 'runtime'];
+/** The rows of the hypervisor and of the volumes that know no implementation. */
+const PORTS = ['node/hardware', 'node/hypervisor', 'node/volumes'];
+
+/** The longest matching folder applies. Each new folder of src/ needs a row. Tests obey only the outermost row. */
 export const LAYERS: Readonly<Record<string, Layer>> = {
   lib: { sees: [], why: 'lib has no domain knowledge, so that everything can build on it' },
   kube: { sees: ['lib'], why: 'kube is Kubernetes as values; it serves both sides of the wire and the browser' },
@@ -36,14 +41,98 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
     why: 'admission is a function of the review; the server passes lookups to it',
   },
   controllers: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
-  node: { sees: ['lib', 'kube', 'client', 'runtime', 'api', 'formats'], why: ABOVE_API },
+  node: { sees: CLIENT, why: ABOVE_API },
+  'node/hardware': {
+    sees: VALUES,
+    why: 'the description of a guest depends neither on its maker nor on its hypervisor',
+  },
+  'node/definition': {
+    sees: [...VALUES, 'node/hardware'],
+    why: 'an instance becomes a definition by pure functions, for any hypervisor',
+  },
+  'node/hypervisor': {
+    sees: [...VALUES, 'node/hardware'],
+    why: 'a hypervisor runs definitions; it does not know where they come from, and the port knows no implementation',
+  },
+  'node/hypervisor/qemu': { sees: [...VALUES, 'node/hardware', 'node/hypervisor'], why: 'QEMU runs definitions' },
+  'node/hypervisor/fake': {
+    sees: [...VALUES, 'node/hardware', 'node/hypervisor'],
+    why: 'the simulation must not share the code that it stands for',
+  },
+  'node/volumes': { sees: [...VALUES, 'node/hardware'], why: 'the port of volumes knows no implementation' },
+  'node/volumes/local': {
+    sees: [...VALUES, 'node/hardware', 'node/volumes'],
+    why: 'volumes are files of this machine; the agent looks up the objects and decides when',
+  },
+  'node/guest-agent': {
+    sees: [...VALUES, 'runtime', 'node/hypervisor'],
+    why: 'it reads from guest agents; others decide what follows from it',
+  },
+  'node/guest-ports': {
+    sees: ['lib', 'node/hardware', 'node/hypervisor', 'node/guest-agent'],
+    why: 'it connects to ports of guests, for any protocol',
+  },
+  'node/probes': {
+    sees: [...VALUES, 'runtime', 'node/hypervisor'],
+    why: 'a probe reports health; node/domains decides what follows from it',
+  },
+  'node/pods': { sees: CLIENT, why: 'pods are objects and programs; guests are the concern of node/domains' },
+  'node/endpoint': {
+    sees: [...VALUES, 'node/hypervisor', 'node/volumes'],
+    why: 'the endpoint serves interfaces; the agent passes their implementations to it',
+  },
+  'node/guests': {
+    sees: [...VALUES, 'client', ...PORTS, 'node/definition', 'node/pods'],
+    why: 'it is what all that act on guests share; it must not know who acts',
+  },
+  'node/registration': {
+    sees: [...CLIENT, 'node/hardware', 'node/definition'],
+    why: 'the Node describes the machine, not its guests',
+  },
+  'node/storage': {
+    sees: [...CLIENT, ...PORTS, 'node/endpoint', 'node/guests', 'node/pods'],
+    why: 'volumes and snapshots have their own loops; node/guests has what they share with those of guests',
+  },
+  'node/host-api': {
+    sees: [
+      ...VALUES,
+      ...PORTS,
+      'node/volumes/local',
+      'node/definition',
+      'node/guest-agent',
+      'node/endpoint',
+      'node/guests',
+    ],
+    why: 'the host API runs guests without any API server, so it uses no client',
+  },
+  'node/migration': {
+    sees: [...CLIENT, ...PORTS, 'node/definition', 'node/endpoint', 'node/guests'],
+    why: 'sessions carry out a migration; node/domains decides when it starts and ends',
+  },
+  'node/domains': {
+    sees: [
+      ...CLIENT,
+      ...PORTS,
+      'node/definition',
+      'node/guest-agent',
+      'node/guests',
+      'node/migration',
+      'node/pods',
+      'node/probes',
+    ],
+    why: 'guests of pods are decided on here; only node/agent combines this with the other parts',
+  },
+  'node/agent': {
+    sees: [...CLIENT, 'node/*'],
+    why: 'it combines the parts of the agent and decides nothing about guests',
+  },
   transition: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
   doctor: { sees: ['lib', 'formats'], why: 'it examines machines on which no other part of Selfsame works yet' },
   formats: { sees: ['lib', 'kube', 'api'], why: 'codecs are pure' },
   subresources: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
   operator: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
   plane: {
-    sees: ['lib', 'kube', 'client', 'runtime', 'api', 'admission', 'controllers', 'node', 'subresources', 'operator'],
+    sees: ['lib', 'kube', 'client', 'runtime', 'api', 'admission', 'controllers', 'node/*', 'subresources', 'operator'],
     why: 'the plane combines the parts, on any API server; the only decision it makes is which part runs where, and as whom',
   },
   'plane/embedded': {
@@ -51,14 +140,13 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
       'plane',
       'lib',
       'kube',
-      'engine',
-      'engine/controllers',
+      'engine/*',
       'client',
       'runtime',
       'api',
       'admission',
       'controllers',
-      'node',
+      'node/*',
       'subresources',
       'operator',
       'formats',
@@ -97,8 +185,20 @@ function importProblem(specifier: string, from: string, own: string): string | u
   if (isProgram(target)) return `imports ${specifier}: nothing sees main.ts and program/; take values as arguments`;
   if (isTest(target) && !isTest(from)) return `imports ${specifier}: only tests may use what is made for tests`;
   const layer = layerOf(target);
-  if (layer === own || (layer !== undefined && LAYERS[own]?.sees.includes(layer))) return undefined;
+  if (layer !== undefined && isVisible(layer, own, isTest(from))) return undefined;
   return `imports ${specifier}: ${own} may see only ${LAYERS[own]?.sees.join(', ') || 'itself'}, because ${LAYERS[own]?.why}`;
+}
+
+/** Reports whether one row may import the other. A test may combine a folder with its neighbours, and with their fakes. */
+function isVisible(layer: string, own: string, fromTest: boolean): boolean {
+  const outermost = own.split('/')[0] ?? own;
+  if (layer === own || (fromTest && layer.split('/')[0] === outermost)) return true;
+  const rows = fromTest ? [own, outermost] : [own];
+  return rows.some((row) => LAYERS[row]?.sees.some((seen) => layer === seen || isBelow(layer, seen)));
+}
+
+function isBelow(layer: string, seen: string): boolean {
+  return seen.endsWith('/*') && (layer === seen.slice(0, -2) || layer.startsWith(seen.slice(0, -1)));
 }
 
 /** Returns the imported file as a path below src/, or undefined for a package. */

@@ -188,6 +188,42 @@ const cases: Record<string, Case> = {
     text: "import { a } from '#test/support/x.ts';",
     want: [],
   },
+  'node/domains may import the hypervisor port': {
+    rule: layers,
+    path: 'src/node/domains/x.ts',
+    text: "import { a } from '#node/hypervisor/hypervisor.ts';",
+    want: [],
+  },
+  'node/domains may not import QEMU': {
+    rule: layers,
+    path: 'src/node/domains/x.ts',
+    text: "import { a } from '#node/hypervisor/qemu/x.ts';",
+    want: [1],
+  },
+  'node/definition may not import the hypervisor': {
+    rule: layers,
+    path: 'src/node/definition/x.ts',
+    text: "import { a } from '#node/hypervisor/hypervisor.ts';",
+    want: [1],
+  },
+  'the plane may import every folder of the node': {
+    rule: layers,
+    path: 'src/plane/x.ts',
+    text: "import { a } from '#node/hypervisor/qemu/x.ts';",
+    want: [],
+  },
+  'a test may combine a folder of the node with its neighbours': {
+    rule: layers,
+    path: 'src/node/domains/x.test.ts',
+    text: "import { a } from '#node/hypervisor/fake/x.ts';",
+    want: [],
+  },
+  'a test obeys the outermost layers': {
+    rule: layers,
+    path: 'src/node/domains/x.test.ts',
+    text: "import { a } from '#controllers/vm/x.ts';",
+    want: [1],
+  },
   'packages are not layers': { rule: layers, text: "import pino from 'pino';", want: [] },
   'an import in a comment is ignored': { rule: layers, text: "// import { a } from '#kube/x.ts';", want: [] },
 };

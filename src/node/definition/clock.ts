@@ -1,6 +1,6 @@
 /** Defines the clock of a guest. Undefined means UTC with all timers. */
 import type { DomainSpec } from '#api/domain/domain.ts';
-import type { ClockDefinition } from '#node/definition/domain-definition.ts';
+import type { ClockDefinition } from '#node/hardware/domain-definition.ts';
 
 export function defineClock({ clock }: DomainSpec): ClockDefinition | undefined {
   const { utc, timezone, timer } = clock ?? {};

@@ -6,7 +6,7 @@
 import type { DomainSpec } from '#api/domain/domain.ts';
 import type { Hyperv, HypervFeature } from '#api/domain/hyperv.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
-import type { Capabilities } from '#node/hypervisor/hypervisor.ts';
+import type { Capabilities } from '#node/hardware/capabilities.ts';
 
 export type CpuFeatures = Readonly<Record<string, string | number | boolean>>;
 

@@ -29,14 +29,14 @@ import { defineScsiController } from '#node/definition/devices/scsi-controller.t
 import { defineSerial } from '#node/definition/devices/serial.ts';
 import { defineVideo } from '#node/definition/devices/video.ts';
 import { defineTpm } from '#node/definition/devices/tpm.ts';
-import type { Device, DiskDevice, DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
+import type { Device, DiskDevice, DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
 import { defineAcpi, defineFirmware, defineSmm } from '#node/definition/firmware.ts';
 import { assignIoThreads } from '#node/definition/io-threads.ts';
 import { defineKernel, type KernelFiles } from '#node/definition/kernel.ts';
 import { defineMachine } from '#node/definition/machine.ts';
 import { defineMemoryKib } from '#node/definition/memory.ts';
 import { defineState } from '#node/definition/state.ts';
-import type { Capabilities } from '#node/hypervisor/hypervisor.ts';
+import type { Capabilities } from '#node/hardware/capabilities.ts';
 
 export interface DefineInput {
   readonly vmi: Stored<VirtualMachineInstance>;

@@ -3,7 +3,7 @@ import type { Chipset } from '#api/devices/chipset.ts';
 import type { Smbios } from '#api/domain/chassis.ts';
 import type { DomainSpec } from '#api/domain/domain.ts';
 import { forbiddenField, type FieldError } from '#kube/field-error.ts';
-import type { FirmwareDefinition } from '#node/definition/domain-definition.ts';
+import type { FirmwareDefinition } from '#node/hardware/domain-definition.ts';
 
 /** Defines the firmware. `uid` becomes the UUID of an instance without one; instances of a VM always have one. */
 export function defineFirmware(domain: DomainSpec, uid: string, smbios?: Smbios): FirmwareDefinition {

@@ -2,7 +2,7 @@
 import { chipsetOf } from '#api/devices/chipset.ts';
 import type { DomainSpec } from '#api/domain/domain.ts';
 import { unsupportedValue, type FieldError } from '#kube/field-error.ts';
-import type { Capabilities, MachineType } from '#node/hypervisor/hypervisor.ts';
+import type { Capabilities, MachineType } from '#node/hardware/capabilities.ts';
 
 /** For an instance without a machine type that was not created by the VM controller. */
 const DEFAULT_TYPE = 'q35';

@@ -1,7 +1,7 @@
 /** Defines the persistent state of a guest: the content of its TPM and its EFI variables. */
 import type { DomainSpec } from '#api/domain/domain.ts';
 import { forbiddenField, type FieldError } from '#kube/field-error.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { requestsPersistentVariables } from '#node/definition/firmware.ts';
 import { requestsPersistentTpm } from '#node/definition/devices/tpm.ts';
 

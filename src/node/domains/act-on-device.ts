@@ -2,7 +2,7 @@
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Stored } from '#kube/meta.ts';
 import { invariant, unreachable } from '#lib/invariant.ts';
-import type { DomainActionParts } from '#node/domains/act-on-domain.ts';
+import type { DomainActionParts } from '#node/domains/domain-action-parts.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
 import type { HotplugDevice } from '#node/domains/hotplug-devices.ts';

@@ -1,8 +1,7 @@
 /** Decides how a guest gets the devices in its instance's spec, and which state of them is reported. Pure. */
-import type { HotplugPhase } from '#api/virtual-machine-instance/status.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
-import type { DeviceNotes, HotplugDevice } from '#node/domains/hotplug-devices.ts';
-import { UNPLUG_REQUESTED, type HotplugNote } from '#node/domains/hotplug-notes.ts';
+import type { DeviceNotes, HotplugDevice, HotplugState } from '#node/domains/hotplug-devices.ts';
+import { UNPLUG_REQUESTED, type HotplugNote } from '#node/guests/hotplug-notes.ts';
 
 /** Returns the steps that are due. Cleanups come last, so that a failing one does not block the others. */
 export function decideHotplug(
@@ -49,14 +48,6 @@ function nextStep(device: HotplugDevice, notes: DeviceNotes): DeviceStep | undef
 /** Reports whether a plug was tried with another claim, whose volume then must be released: another guest may need it. */
 function wasTriedWithOtherClaim({ claim }: HotplugDevice, last: HotplugNote['last']): boolean {
   return last?.claim !== undefined && last.claim !== claim;
-}
-
-export interface HotplugState {
-  readonly device: string;
-  readonly phase: HotplugPhase;
-  /** The reason why the device is not Ready; absent while the change simply proceeds. */
-  readonly reason?: string;
-  readonly message?: string;
 }
 
 /**

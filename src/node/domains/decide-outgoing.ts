@@ -15,7 +15,7 @@ import { hasEnded } from '#kube/pod-phase.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
 import { isInstanceOnNode } from '#node/domains/instance-node.ts';
-import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
+import { isDomainMoving, type DomainInfo } from '#node/hypervisor/hypervisor.ts';
 import type { DomainMigration } from '#node/hypervisor/migration.ts';
 
 /** A migration waits this long for the guest to release a device that is being unplugged. */
@@ -29,10 +29,7 @@ const AGENT_RESTARTED = 'the agent of the source node was restarted';
  * copied or read.
  */
 export function isMoving(domain: DomainInfo | undefined, vmi: VirtualMachineInstance | undefined): boolean {
-  if (isMigrating(vmi?.status?.migrationState)) return true;
-  const { migration, current } = domain ?? {};
-  if (current?.state === 'incoming') return true;
-  return migration?.role === 'source' && migration.step !== 'aborted';
+  return isMigrating(vmi?.status?.migrationState) || isDomainMoving(domain);
 }
 
 export type OutgoingDecision =

@@ -8,21 +8,17 @@
 import type { Informer } from '#client/informer.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { type Pod, PODS } from '#kube/core-kinds.ts';
-import { actOnDomain, type DomainActionParts } from '#node/domains/act-on-domain.ts';
+import { actOnDomain } from '#node/domains/act-on-domain.ts';
+import type { DomainActionParts } from '#node/domains/domain-action-parts.ts';
 import { decideDomain } from '#node/domains/decide-domain.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
-import {
-  PODS_BY_INSTANCE,
-  INSTANCES_BY_UID,
-  instanceUids,
-  observeObjects,
-  type ObservedObjects,
-} from '#node/domains/observe-domain.ts';
+import { observeObjects, type ObservedObjects } from '#node/domains/observe-domain.ts';
+import { PODS_BY_INSTANCE, INSTANCES_BY_UID, instanceUids } from '#node/guests/guest-objects.ts';
 import type { AgentReader } from '#node/guest-agent/agent-reader.ts';
 import type { ProbeRunner } from '#node/probes/probe-runner.ts';
 import { refuseMismatchedPod } from '#node/domains/refuse-mismatched-pod.ts';
-import type { DomainLocks } from '#node/domains/domain-locks.ts';
+import type { DomainLocks } from '#node/guests/domain-locks.ts';
 import { ReadRules } from '#runtime/decision-reads.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
 

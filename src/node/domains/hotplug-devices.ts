@@ -10,8 +10,9 @@ import { interfacesOf } from '#api/devices/attached-interfaces.ts';
 import { isHotpluggable, isPlugged } from '#api/devices/disk-bus.ts';
 import { HOTPLUG_BUSES } from '#api/domain/disk.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import type { Device, PluggableDevice } from '#node/definition/domain-definition.ts';
-import type { HotplugNote } from '#node/domains/hotplug-notes.ts';
+import type { HotplugPhase } from '#api/virtual-machine-instance/status.ts';
+import type { Device, PluggableDevice } from '#node/hardware/domain-definition.ts';
+import { hotpluggableClaims, type HotplugNote } from '#node/guests/hotplug-notes.ts';
 import type { DomainInspection } from '#node/hypervisor/hypervisor.ts';
 
 export interface HotplugDevice {
@@ -31,6 +32,15 @@ export interface HotplugDevice {
   readonly link?: 'up' | 'down';
   /** The volume of a previous device with this id must be released first. */
   readonly needsCleanup?: boolean;
+}
+
+/** The state of a device in the report. */
+export interface HotplugState {
+  readonly device: string;
+  readonly phase: HotplugPhase;
+  /** The reason why the device is not Ready; absent while the change simply proceeds. */
+  readonly reason?: string;
+  readonly message?: string;
 }
 
 export type DeviceNotes = ReadonlyMap<string, HotplugNote>;
@@ -105,15 +115,6 @@ function ignoredIds(vmi: VirtualMachineInstance, wanted: ReadonlyMap<string, Wan
   const claims = hotpluggableClaims(vmi);
   const fixed = (vmi.spec.domain.devices?.disks ?? []).filter(({ name }) => !claims.has(name));
   return new Set(fixed.map(({ name }) => `disk-${name}`).filter((id) => !wanted.has(id)));
-}
-
-/** Returns the names of the hotpluggable claims, by volume. */
-export function hotpluggableClaims({ spec }: VirtualMachineInstance): ReadonlyMap<string, string> {
-  return new Map(
-    (spec.volumes ?? []).flatMap(({ name, persistentVolumeClaim: claim }) =>
-      claim?.hotpluggable === true ? [[name, claim.claimName] as const] : [],
-    ),
-  );
 }
 
 function isHotpluggableDevice(device: Device): device is PluggableDevice {

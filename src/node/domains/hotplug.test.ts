@@ -4,10 +4,10 @@ import type { Disk } from '#api/domain/disk.ts';
 import type { Interface } from '#api/domain/interface.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { HotplugPhase } from '#api/virtual-machine-instance/status.ts';
-import type { Device, DiskDevice, InterfaceDevice } from '#node/definition/domain-definition.ts';
+import type { Device, DiskDevice, InterfaceDevice } from '#node/hardware/domain-definition.ts';
 import { decideHotplug, hotplugStates } from '#node/domains/decide-hotplug.ts';
 import { hotplugDevices } from '#node/domains/hotplug-devices.ts';
-import type { HotplugNote } from '#node/domains/hotplug-notes.ts';
+import type { HotplugNote } from '#node/guests/hotplug-notes.ts';
 import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
 
 const NOW = 1_000_000;

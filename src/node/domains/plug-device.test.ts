@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Reader } from '#client/client.ts';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import type { DiskDevice } from '#node/definition/domain-definition.ts';
+import type { DiskDevice } from '#node/hardware/domain-definition.ts';
 import { aVmi, VMI_UID } from '#node/definition/testing/a-vmi.ts';
 import { plugDevice } from '#node/domains/plug-device.ts';
 import { createFakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
 import { aDefinition, aDisk } from '#node/hypervisor/testing/a-definition.ts';
-import type { Volumes } from '#node/volumes-port.ts';
+import type { Volumes } from '#node/volumes/volumes-port.ts';
 
 const onClaim = (claim: string) => ({ path: `/claims/${claim}`, format: 'raw' as const });
 const DEVICE = { id: 'disk-data', type: 'disk', name: 'data', is: 'missing' } as const;

@@ -6,7 +6,7 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import type { Stored } from '#kube/meta.ts';
 import { defineHotplugDisk, defineHotplugInterface } from '#node/definition/define-hotplug.ts';
 import type { Medium } from '#node/definition/devices/disk.ts';
-import type { PluggableDevice } from '#node/definition/domain-definition.ts';
+import type { PluggableDevice } from '#node/hardware/domain-definition.ts';
 import type { HotplugDevice } from '#node/domains/hotplug-devices.ts';
 import { knownDevices, prepareVolumes, type StartParts } from '#node/domains/start-instance.ts';
 import { HypervisorError, type DomainInspection } from '#node/hypervisor/hypervisor.ts';

@@ -1,7 +1,7 @@
 /** Fails a pod that has the labels of a launcher without being the launcher of the instance. No guest is affected. */
 import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import type { DomainActionParts } from '#node/domains/act-on-domain.ts';
+import type { DomainActionParts } from '#node/domains/domain-action-parts.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
 import { buildPodStatus, refusedView } from '#node/pods/pod-status.ts';
 import { removePod, reportPod } from '#node/pods/pod-writer.ts';

@@ -4,7 +4,7 @@
  * itself has an address in that network on that bridge: the guest cannot direct the node elsewhere. Pure.
  */
 import { isIPv4 } from 'node:net';
-import type { DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
 import type { AgentInterface } from '#node/guest-agent/agent-answers.ts';
 
 /** An address of the node, as returned by node:os. */

@@ -1,5 +1,5 @@
 /** The rules for the keys of a VM in `create`; device-keys.ts has those for its devices. Pure. */
-import type { Capabilities } from '#node/hypervisor/hypervisor.ts';
+import type { Capabilities } from '#node/hardware/capabilities.ts';
 import {
   checkKeys,
   isBlank,

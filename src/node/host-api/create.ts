@@ -1,9 +1,9 @@
 /** The verb `create`: starts a VM, sent in the old or new format, in the same way as a VM of a launcher pod. */
 import { HOST_CODES, type HostAnswer } from '#api/host-api.ts';
 import { isRootPort } from '#api/devices/learned-device.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
-import { createDomain } from '#node/domains/create-domain.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
+import { toLearnedDevices } from '#node/hardware/to-learned-devices.ts';
+import { createDomain } from '#node/guests/create-domain.ts';
 import { refuseCall } from '#node/host-api/answers.ts';
 import { noteAccelerator } from '#node/host-api/create-keys.ts';
 import {

@@ -10,7 +10,7 @@ import type { Stored } from '#kube/meta.ts';
 import { pciAddressFromMap, formatAnyAddress } from '#api/devices/pci-address.ts';
 import type { DefineInput } from '#node/definition/define-domain.ts';
 import type { Medium } from '#node/definition/devices/disk.ts';
-import type { DiskDevice, DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DiskDevice, DomainDefinition } from '#node/hardware/domain-definition.ts';
 import type { KernelFiles } from '#node/definition/kernel.ts';
 import type { DeviceEntry } from '#node/host-api/device-entries.ts';
 import { sentAddressOf } from '#node/host-api/device-fields.ts';

@@ -2,7 +2,7 @@
 import type { Disk } from '#api/domain/disk.ts';
 import type { Interface, Network } from '#api/domain/interface.ts';
 import type { LearnedDevice, SpecParams } from '#api/devices/learned-device.ts';
-import { driveAddress, ideAddress } from '#node/definition/addresses/drive-address.ts';
+import { driveAddress, ideAddress } from '#node/hardware/drive-address.ts';
 import type { DeviceEntry } from '#node/host-api/device-entries.ts';
 import { sentAddressOf, sentBootOrderOf, ifaceOf, nicModelOf } from '#node/host-api/device-fields.ts';
 import { isBlank } from '#node/host-api/key-rules.ts';

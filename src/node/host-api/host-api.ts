@@ -22,7 +22,7 @@ import { MonitorProbe } from '#node/host-api/monitor-probe.ts';
 import { getAllVmStats, listHostVms } from '#node/host-api/read-verbs.ts';
 import type { SentMap } from '#node/host-api/sent-values.ts';
 import { HostVmRecords } from '#node/host-api/host-vm-records.ts';
-import type { GuestProcessUser } from '#node/volumes/volumes-host.ts';
+import type { GuestProcessUser } from '#node/volumes/local/volumes-host.ts';
 import { errorMessage } from '#lib/error-message.ts';
 
 export interface HostApiOptions extends Omit<HostParts, 'vms' | 'images' | 'monitors'> {

@@ -5,11 +5,11 @@
 import { chmod, mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Medium } from '#node/definition/devices/disk.ts';
-import { openBelow } from '#node/volumes/mounts/directory.ts';
-import { prepareDirectLun } from '#node/volumes/mounts/direct-lun.ts';
-import { ensureImage } from '#node/volumes/content/disk-image.ts';
-import { runCommand } from '#node/volumes/run-command.ts';
-import type { GuestProcessUser } from '#node/volumes/volumes-host.ts';
+import { openBelow } from '#node/volumes/local/mounts/directory.ts';
+import { prepareDirectLun } from '#node/volumes/local/mounts/direct-lun.ts';
+import { ensureImage } from '#node/volumes/local/content/disk-image.ts';
+import { runCommand } from '#node/volumes/local/run-command.ts';
+import type { GuestProcessUser } from '#node/volumes/local/volumes-host.ts';
 import type { SentDiskSource } from '#node/host-api/disk-source.ts';
 
 export interface MediumOptions {

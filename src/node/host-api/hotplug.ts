@@ -8,7 +8,7 @@ import { layoutOfDomain, placeHotplugged } from '#node/definition/addresses/plac
 import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
 import { defineDisk } from '#node/definition/devices/disk.ts';
 import { defineInterface, checkInterfaceRoom } from '#node/definition/devices/interface.ts';
-import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition, PluggableDevice } from '#node/hardware/domain-definition.ts';
 import { findHostDomain, findMapParameter, refuseCall } from '#node/host-api/answers.ts';
 import { isSameAddress, withErrorPolicy } from '#node/host-api/define-input.ts';
 import { buildDeviceEntries, type DeviceEntry } from '#node/host-api/device-entries.ts';

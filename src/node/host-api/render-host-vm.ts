@@ -5,8 +5,8 @@
 import { deviceHash } from '#api/devices/device-hash.ts';
 import { toHostDevice, toLearnedDevice, type HostDevice, type HostVm } from '#api/host-api.ts';
 import type { LearnedDevice } from '#api/devices/learned-device.ts';
-import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
-import type { DomainDeviceReading } from '#node/domains/device-readings.ts';
+import { toLearnedDevices } from '#node/hardware/to-learned-devices.ts';
+import type { DomainDeviceReading } from '#node/guests/device-readings.ts';
 import { bootString } from '#node/host-api/boot-string.ts';
 import { sentBootOrderOf } from '#node/host-api/device-fields.ts';
 import type { ReadParts } from '#node/host-api/host-parts.ts';

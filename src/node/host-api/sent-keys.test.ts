@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { aVm, startHostScene, VM_ID, type HostScene } from '#node/host-api/testing/host-scene.ts';
 
 type Outcome =

@@ -7,7 +7,7 @@ import { formatQuantity } from '#kube/quantity.ts';
 import { timestamp } from '#lib/clock.ts';
 import { VERSION } from '#lib/version.ts';
 import { isDefinable } from '#node/definition/machine.ts';
-import type { Capabilities } from '#node/hypervisor/hypervisor.ts';
+import type { Capabilities } from '#node/hardware/capabilities.ts';
 import type { HostFacts } from '#node/registration/host-facts.ts';
 
 export const HYPERVISOR_LABEL = 'selfsame.io/hypervisor';

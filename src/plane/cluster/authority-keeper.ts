@@ -6,6 +6,7 @@
 import { X509Certificate, createPublicKey } from 'node:crypto';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { delay } from '#client/abort.ts';
+import { getIfExists } from '#client/get-if-exists.ts';
 import type { Client } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { SECRETS, type Secret } from '#kube/core-kinds.ts';
@@ -155,7 +156,7 @@ async function ensureAuthorities({
   log,
 }: AuthorityKeeperOptions): Promise<readonly Authority[]> {
   for (let attempt = 1; ; attempt++) {
-    const secret = await findSecret(client);
+    const secret = await getIfExists(client, SECRETS, NAME);
     const current = authoritiesFromData(secret?.data ?? {});
     const next = nextAuthorities(current, clock.now(), lifetimes);
     if (next === current) return current;
@@ -168,15 +169,6 @@ async function ensureAuthorities({
       const isRace = isApiError(error, 'Conflict') || isApiError(error, 'AlreadyExists');
       if (!isRace || attempt === MAX_ATTEMPTS) throw error;
     }
-  }
-}
-
-async function findSecret(client: Pick<Client, 'get'>): Promise<Stored<Secret> | undefined> {
-  try {
-    return await client.get(SECRETS, NAME);
-  } catch (error) {
-    if (isApiError(error, 'NotFound')) return undefined;
-    throw error;
   }
 }
 

@@ -9,8 +9,8 @@
  */
 import { X509Certificate } from 'node:crypto';
 import { delay } from '#client/abort.ts';
+import { getIfExists } from '#client/get-if-exists.ts';
 import type { Client } from '#client/client.ts';
-import { isApiError } from '#kube/api-error.ts';
 import { backoffMs } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
@@ -86,11 +86,8 @@ async function renewIfDue(
   // An administrator may have renewed it meanwhile.
   if (current === undefined || clock.now() < renewalTimeMs(current)) return undefined;
   const pending = before ?? { ...(await createRequest(client, name, signal)), atMs: clock.now() };
-  const request = await client.get(SIGNING_REQUESTS, { name: pending.request }, { signal }).catch((error: unknown) => {
-    // The cluster deletes requests that are not approved.
-    if (isApiError(error, 'NotFound')) return undefined;
-    throw error;
-  });
+  const request = await getIfExists(client, SIGNING_REQUESTS, { name: pending.request }, { signal });
+  // The cluster deletes requests that are not approved.
   if (request === undefined) return undefined;
   const outcome = signingOutcomeOf(request);
   if (outcome === 'waiting') {

@@ -9,7 +9,7 @@ import type { DeviceAddress, LearnedDevice } from '#api/devices/learned-device.t
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
-import type { AgentChannel, OtherDevice } from '#node/definition/domain-definition.ts';
+import type { AgentChannel, OtherDevice } from '#node/hardware/domain-definition.ts';
 
 const DRIVER = 'virtio-serial-pci';
 export const AGENT_CHANNEL_ID = 'agent0';

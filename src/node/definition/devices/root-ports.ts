@@ -1,7 +1,7 @@
 /** Defines the root ports for pluggable devices, used and spare ones. */
-import { rootPortAddress } from '#node/definition/addresses/layout-q35.ts';
+import { rootPortAddress } from '#node/hardware/root-ports.ts';
 import { pciAddressToMap } from '#api/devices/pci-address.ts';
-import type { RootPort } from '#node/definition/domain-definition.ts';
+import type { RootPort } from '#node/hardware/domain-definition.ts';
 
 export function defineRootPorts(count: number): RootPort[] {
   return Array.from({ length: count }, (_, index) => ({

@@ -4,7 +4,7 @@
  */
 import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
-import type { DiskDevice, ScsiController } from '#node/definition/domain-definition.ts';
+import type { DiskDevice, ScsiController } from '#node/hardware/domain-definition.ts';
 
 const ID = 'scsi0';
 

@@ -3,7 +3,7 @@
  * TPM (measured: guests find it with SeaBIOS as well as with OVMF).
  */
 import type { Devices } from '#api/domain/devices.ts';
-import type { TpmDevice } from '#node/definition/domain-definition.ts';
+import type { TpmDevice } from '#node/hardware/domain-definition.ts';
 
 export function defineTpm(devices: Devices): TpmDevice[] {
   if (!hasTpm(devices)) return [];

@@ -7,7 +7,7 @@ import { VIDEO_TYPES, type VideoType } from '#api/domain/video.ts';
 import { allowsVideo, asksForVideo, VIDEO_ID } from '#api/devices/fixed-devices.ts';
 import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
-import type { VideoDevice } from '#node/definition/domain-definition.ts';
+import type { VideoDevice } from '#node/hardware/domain-definition.ts';
 
 export function defineVideo(
   { video, autoattachGraphicsDevice }: Devices,

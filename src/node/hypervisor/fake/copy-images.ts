@@ -5,7 +5,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { HypervisorError } from '../hypervisor.ts';
-import type { DiskSource } from '#node/definition/domain-definition.ts';
+import type { DiskSource } from '#node/hardware/domain-definition.ts';
 import type { CopiedDisk } from './fake-copies.ts';
 import type { RealImages } from './fake-source.ts';
 

@@ -3,7 +3,7 @@
  * exists until a test starts it.
  */
 import { duplexPair, type Duplex } from 'node:stream';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { GuestAgentError, type AgentCommand, type GuestPort } from '../guest-access.ts';
 import { HypervisorError } from '../hypervisor.ts';
 

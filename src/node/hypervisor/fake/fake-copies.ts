@@ -1,5 +1,5 @@
 /** Copies of the disks of a simulated guest: only their state. FakeHost.onCopy or copy-images.ts writes the bytes. */
-import type { DiskSource, DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DiskSource, DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { HypervisorError, type CopyState, type DiskCopy } from '../hypervisor.ts';
 
 /** Part of GuestRecord, so it is stored on disk. */

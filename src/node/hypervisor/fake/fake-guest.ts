@@ -5,7 +5,7 @@
  */
 import { Duplex } from 'node:stream';
 import { invariant } from '#lib/invariant.ts';
-import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition, PluggableDevice } from '#node/hardware/domain-definition.ts';
 import {
   HypervisorError,
   type CopyState,

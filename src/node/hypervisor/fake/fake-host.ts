@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { isRecord } from '#kube/meta.ts';
 import { newUid } from '#lib/ids.ts';
 import { invariant } from '#lib/invariant.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import type { CopyState, DiskCopy } from '../hypervisor.ts';
 import type { IncomingMigration, SourceStep, TargetStep } from '../migration.ts';
 import type { CopiedDisk } from './fake-copies.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { hypervisorConformance, type ConformanceScene } from '../testing/conformance.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import { aDefinition, aDisk } from '../testing/a-definition.ts';

@@ -6,18 +6,17 @@
 import type { Duplex } from 'node:stream';
 import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import type { Clock } from '#lib/clock.ts';
-import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
-import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
+import type { DomainDefinition, PluggableDevice } from '#node/hardware/domain-definition.ts';
+import { toLearnedDevices } from '#node/hardware/to-learned-devices.ts';
 import {
   HypervisorError,
-  type Capabilities,
   type CopyState,
   type DiskCopy,
   type DomainInfo,
   type DomainInspection,
   type Hypervisor,
-  type MachineType,
 } from '../hypervisor.ts';
+import type { Capabilities, MachineType } from '#node/hardware/capabilities.ts';
 import type { AgentCommand, FreezeOptions, GuestPort } from '../guest-access.ts';
 import type {
   IncomingMigration,

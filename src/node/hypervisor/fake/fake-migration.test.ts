@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { newUid } from '#lib/ids.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import type { IncomingMigration, MovingDisk, OutgoingMigration, TransferredState } from '../migration.ts';
 import { aDefinition, aDisk } from '../testing/a-definition.ts';

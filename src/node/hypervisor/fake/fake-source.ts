@@ -2,8 +2,8 @@
  * The source side of a simulated migration (migration.ts). A guest is sent at once, unless the host holds it in
  * transit. Its state is packed after it was paused, so that nothing it did before is lost.
  */
-import type { DiskSource, DomainDefinition } from '#node/definition/domain-definition.ts';
-import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
+import type { DiskSource, DomainDefinition } from '#node/hardware/domain-definition.ts';
+import { toLearnedDevices } from '#node/hardware/to-learned-devices.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import type {
   DomainMigration,

@@ -1,7 +1,7 @@
 /**
  * The target side of a simulated migration (migration.ts). Everything that arrives is stored before it takes effect.
  */
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import type { IncomingMigration, MigrationEndpoint, TransferredState } from '../migration.ts';
 import { closeFakeEndpoint, readFromEndpoint, type StateEntry } from './fake-endpoints.ts';

@@ -1,7 +1,7 @@
 /** The watchdog of a simulated guest, which fires when a test triggers it. */
 import { invariant } from '#lib/invariant.ts';
 import type { WatchdogAction } from '#api/domain/hardware.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import type { DomainInfo } from '../hypervisor.ts';
 
 export class FakeWatchdog {

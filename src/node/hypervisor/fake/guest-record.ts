@@ -1,5 +1,5 @@
 /** The record of a simulated guest, in memory and on disk: everything that the next process needs. */
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import type { FreezeRecord } from '../guest-freeze.ts';
 import type { DomainState } from '../hypervisor.ts';
 import type { DomainMigration, IncomingMigration } from '../migration.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import { aDefinition } from '../testing/a-definition.ts';
 import { machineTypes, versionText } from './process/capabilities.ts';

@@ -6,8 +6,9 @@ import { resolve } from 'node:path';
 import type { Clock } from '#lib/clock.ts';
 import { invariant } from '#lib/invariant.ts';
 import type { Log } from '#lib/log.ts';
-import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
-import { HypervisorError, type Capabilities, type CopyState, type DiskCopy, type Hypervisor } from '../hypervisor.ts';
+import type { DomainDefinition, PluggableDevice } from '#node/hardware/domain-definition.ts';
+import { HypervisorError, type CopyState, type DiskCopy, type Hypervisor } from '../hypervisor.ts';
+import type { Capabilities } from '#node/hardware/capabilities.ts';
 import type {
   IncomingMigration,
   MigrationEndpoint,

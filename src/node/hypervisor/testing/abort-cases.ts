@@ -1,7 +1,7 @@
 /** Migrations that are aborted or interrupted: the statements of migration.ts about them. */
 import assert from 'node:assert/strict';
-import { driveAddress } from '#node/definition/addresses/drive-address.ts';
-import type { PluggableDevice } from '#node/definition/domain-definition.ts';
+import { driveAddress } from '#node/hardware/drive-address.ts';
+import type { PluggableDevice } from '#node/hardware/domain-definition.ts';
 import { HypervisorError, type Hypervisor } from '../hypervisor.ts';
 import { beginMove, moveTo, POINTS, stepsOf, migrationStatusOf, type Move, type Point } from './move.ts';
 import {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { HypervisorError, SCREENSHOT_BYTES } from '../hypervisor.ts';
-import type { VideoDevice } from '#node/definition/domain-definition.ts';
+import type { VideoDevice } from '#node/hardware/domain-definition.ts';
 import { startGuest, type Cases, type ConformanceScene } from './scene.ts';
 
 export const displayCases: Cases = {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { readFile, truncate } from 'node:fs/promises';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import type { MovingDisk, SendProgress } from '../migration.ts';
 import { beginMove, moveTo, SOURCE_NODE, stepsOf, TARGET_NODE, migrationStatusOf } from './move.ts';

@@ -1,7 +1,7 @@
 /** Moves a guest from the hypervisor of a scene to the second one, up to the step that a case wants. */
 import assert from 'node:assert/strict';
 import { newUid } from '#lib/ids.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import type { DomainMigration, MovingDisk, OutgoingMigration, TransferredState } from '../migration.ts';
 import type { DomainInfo, Hypervisor } from '../hypervisor.ts';
 import { stateOf, type ConformanceScene } from './scene.ts';

@@ -1,5 +1,5 @@
 /** A hypervisor under test, and what its tests can do to it from outside. */
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import type { DomainInfo, DomainState, Hypervisor } from '../hypervisor.ts';
 
 export interface ConformanceScene {

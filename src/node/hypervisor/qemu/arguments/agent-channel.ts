@@ -1,6 +1,6 @@
 import { AGENT_PORT_NAME } from '#api/devices/agent-channel.ts';
 import { invariant } from '#lib/invariant.ts';
-import type { AgentChannel } from '#node/definition/domain-definition.ts';
+import type { AgentChannel } from '#node/hardware/domain-definition.ts';
 import { deviceArguments, optionText } from '#node/hypervisor/qemu/arguments/option-text.ts';
 import type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
 

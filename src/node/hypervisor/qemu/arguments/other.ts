@@ -1,6 +1,6 @@
 /** Arguments of a device that came with an imported machine, at its original address. */
 import type { Chipset } from '#api/devices/chipset.ts';
-import type { OtherDevice } from '#node/definition/domain-definition.ts';
+import type { OtherDevice } from '#node/hardware/domain-definition.ts';
 import { deviceArguments, optionText } from '#node/hypervisor/qemu/arguments/option-text.ts';
 import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';
 

@@ -4,8 +4,7 @@
  */
 import { chipsetOf, type Chipset } from '#api/devices/chipset.ts';
 import { invariant, unreachable } from '#lib/invariant.ts';
-import { hasDisplay } from '#node/definition/has-display.ts';
-import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';
+import { hasDisplay, type Device, type DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { agentChannelArguments } from '#node/hypervisor/qemu/arguments/agent-channel.ts';
 import { balloonArguments } from '#node/hypervisor/qemu/arguments/balloon.ts';
 import { diskArguments } from '#node/hypervisor/qemu/arguments/disk.ts';

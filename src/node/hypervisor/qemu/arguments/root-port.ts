@@ -1,4 +1,4 @@
-import type { RootPort } from '#node/definition/domain-definition.ts';
+import type { RootPort } from '#node/hardware/domain-definition.ts';
 import { deviceArguments } from '#node/hypervisor/qemu/arguments/option-text.ts';
 import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';
 

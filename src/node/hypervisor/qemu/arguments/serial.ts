@@ -1,4 +1,4 @@
-import type { SerialDevice } from '#node/definition/domain-definition.ts';
+import type { SerialDevice } from '#node/hardware/domain-definition.ts';
 import { deviceArguments, optionText } from '#node/hypervisor/qemu/arguments/option-text.ts';
 import type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
 

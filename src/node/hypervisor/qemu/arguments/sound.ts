@@ -1,5 +1,5 @@
 import type { Chipset } from '#api/devices/chipset.ts';
-import type { SoundDevice } from '#node/definition/domain-definition.ts';
+import type { SoundDevice } from '#node/hardware/domain-definition.ts';
 import { deviceArguments, optionText } from '#node/hypervisor/qemu/arguments/option-text.ts';
 import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';
 

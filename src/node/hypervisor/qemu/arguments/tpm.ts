@@ -1,5 +1,5 @@
 import { invariant } from '#lib/invariant.ts';
-import type { TpmDevice } from '#node/definition/domain-definition.ts';
+import type { TpmDevice } from '#node/hardware/domain-definition.ts';
 import { deviceArguments, optionText } from '#node/hypervisor/qemu/arguments/option-text.ts';
 import type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
 

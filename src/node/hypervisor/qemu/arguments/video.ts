@@ -1,6 +1,6 @@
 import type { Chipset } from '#api/devices/chipset.ts';
 import type { VideoType } from '#api/domain/video.ts';
-import type { VideoDevice } from '#node/definition/domain-definition.ts';
+import type { VideoDevice } from '#node/hardware/domain-definition.ts';
 import { deviceArguments } from '#node/hypervisor/qemu/arguments/option-text.ts';
 import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';
 

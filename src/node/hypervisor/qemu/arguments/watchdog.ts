@@ -1,5 +1,5 @@
 import type { Chipset } from '#api/devices/chipset.ts';
-import type { WatchdogDevice } from '#node/definition/domain-definition.ts';
+import type { WatchdogDevice } from '#node/hardware/domain-definition.ts';
 import { deviceArguments } from '#node/hypervisor/qemu/arguments/option-text.ts';
 import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';
 

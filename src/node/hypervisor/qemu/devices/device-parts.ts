@@ -2,7 +2,7 @@
  * QEMU's objects for one disk or interface: its medium (two block nodes) or its network (netdev, tap device), and the
  * device itself. The options are those of the command line (arguments/).
  */
-import type { DiskDevice, InterfaceDevice, PluggableDevice } from '#node/definition/domain-definition.ts';
+import type { DiskDevice, InterfaceDevice, PluggableDevice } from '#node/hardware/domain-definition.ts';
 import { formatNodeName } from '../arguments/block-nodes.ts';
 import { diskBlockdev, diskDevice } from '../arguments/disk.ts';
 import { interfaceDevice, interfaceNetdev, netdevName } from '../arguments/interface.ts';

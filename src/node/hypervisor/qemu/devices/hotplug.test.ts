@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { duplexPair } from 'node:stream';
 import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import type { DiskDevice, DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
+import type { DiskDevice, DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
 import { aDefinition, aDisk } from '../../testing/a-definition.ts';
 import { formatNodeName } from '../arguments/block-nodes.ts';
 import { deviceParts } from './device-parts.ts';

@@ -11,7 +11,7 @@
  * how a command ended, compares it with QEMU's object tree and removes the parts without a device (`reconcile`). The
  * parts of a device are in device-parts.ts.
  */
-import type { DomainDefinition, Device, PluggableDevice } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition, Device, PluggableDevice } from '#node/hardware/domain-definition.ts';
 import { HypervisorError, type DomainInspection } from '../../hypervisor.ts';
 import { hintFor, isPermanentError } from '../process/process-log.ts';
 import { isQemuRefusal } from '../disks/copy-jobs.ts';

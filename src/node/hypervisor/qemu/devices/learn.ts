@@ -10,8 +10,8 @@
 import type { Chipset } from '#api/devices/chipset.ts';
 import type { DeviceAddress, LearnedDevice } from '#api/devices/learned-device.ts';
 import { pciAddressToMap } from '#api/devices/pci-address.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
+import { toLearnedDevices } from '#node/hardware/to-learned-devices.ts';
 import { requireChipset } from '../arguments/qemu-arguments.ts';
 import type { QmpClient } from '../monitor/qmp.ts';
 

@@ -1,5 +1,5 @@
 /** The size of a running guest's disks, and how they grow. */
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { HypervisorError } from '../../hypervisor.ts';
 import type { QmpClient } from '../monitor/qmp.ts';
 

@@ -5,8 +5,7 @@
  */
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { hasDisplay } from '#node/definition/has-display.ts';
+import { type DomainDefinition, hasDisplay } from '#node/hardware/domain-definition.ts';
 import { HypervisorError } from '../../hypervisor.ts';
 import { DISPLAY_SOCKET, type DomainDir } from '../process/domain-dir.ts';
 import type { QmpClient } from '../monitor/qmp.ts';

@@ -11,7 +11,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { Clock } from '#lib/clock.ts';
-import type { DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
 import type { GuestPort, OpenPortOptions } from '../../guest-access.ts';
 import { HypervisorError } from '../../hypervisor.ts';
 import { netdevName } from '../arguments/interface.ts';

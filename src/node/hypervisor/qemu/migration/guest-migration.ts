@@ -2,7 +2,7 @@
  * The migration of one domain: its steps, each of which is on disk before it takes effect (../migration.ts). The
  * commands to QEMU are in send.ts, abort-send.ts and receive.ts.
  */
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { HypervisorError } from '../../hypervisor.ts';
 import type {
   IncomingMigration,

@@ -5,7 +5,7 @@
  */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { DiskDevice, DiskSource, DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DiskDevice, DiskSource, DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { HypervisorError } from '../../hypervisor.ts';
 import type { IncomingMigration, MigrationEndpoint, MovingDisk, TransferredState } from '../../migration.ts';
 import { fillNodeName, formatNodeName } from '../arguments/block-nodes.ts';

@@ -2,7 +2,8 @@
 import { spawn } from 'node:child_process';
 import { Duplex } from 'node:stream';
 import type { Clock } from '#lib/clock.ts';
-import { HypervisorError, type Capabilities, type MachineType } from '../../hypervisor.ts';
+import { HypervisorError } from '../../hypervisor.ts';
+import type { Capabilities, MachineType } from '#node/hardware/capabilities.ts';
 import type { Accelerator } from './accelerator.ts';
 import { GUEST_ENVIRONMENT } from './process.ts';
 import { QmpClient } from '../monitor/qmp.ts';

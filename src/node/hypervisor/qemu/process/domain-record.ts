@@ -11,7 +11,7 @@
  *
  * The definition changes with hotplug: it contains every device of which QEMU may have any part.
  */
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import type { CopyState, DiskCopy, DomainState } from '../../hypervisor.ts';
 import type { FreezeRecord } from '../../guest-freeze.ts';
 import type { MigrationRecord } from '../migration/migration-record.ts';

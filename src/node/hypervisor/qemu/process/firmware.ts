@@ -1,7 +1,7 @@
 /** Finds the UEFI firmware of this host and selects the pair of files that a guest gets. */
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { FirmwareDefinition } from '#node/definition/domain-definition.ts';
+import type { FirmwareDefinition } from '#node/hardware/domain-definition.ts';
 import { HypervisorError } from '../../hypervisor.ts';
 
 export const DEFAULT_OVMF_DIR = '/usr/share/OVMF';

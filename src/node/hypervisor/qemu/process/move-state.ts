@@ -6,7 +6,7 @@
 import { constants } from 'node:fs';
 import { open, readdir, rm, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { HypervisorError } from '../../hypervisor.ts';
 import { syncDirectory } from './domain-dir.ts';
 import { PERSISTENT_NVRAM, PERSISTENT_TPM, hasPersistentNvram, hasPersistentTpm } from './persistent-state.ts';

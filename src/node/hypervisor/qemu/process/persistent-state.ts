@@ -12,7 +12,7 @@
 import { chown, lstat, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { invariant } from '#lib/invariant.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { HypervisorError } from '../../hypervisor.ts';
 import { syncDirectory } from './domain-dir.ts';
 import type { FirmwareFiles } from './firmware.ts';

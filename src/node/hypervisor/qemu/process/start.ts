@@ -4,7 +4,7 @@
  * kill at any time.
  */
 import type { FileHandle } from 'node:fs/promises';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { HypervisorError } from '../../hypervisor.ts';
 import type { IncomingMigration } from '../../migration.ts';
 import { addKvmGroup } from './accelerator.ts';

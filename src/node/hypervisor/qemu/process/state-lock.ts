@@ -7,7 +7,7 @@ import { spawn } from 'node:child_process';
 import { constants } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { HypervisorError } from '../../hypervisor.ts';
 import { GUEST_ENVIRONMENT } from './process.ts';
 

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { access } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { Log } from '#lib/log.ts';
-import type { DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
 import { HypervisorError } from '../../hypervisor.ts';
 import type { User } from './process.ts';
 

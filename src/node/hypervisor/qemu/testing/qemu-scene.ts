@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import type { ConformanceScene } from '#node/hypervisor/testing/conformance.ts';
 import type { DomainRecord, StartedProcesses } from '#node/hypervisor/qemu/process/domain-record.ts';
 import { DetachedProcess } from '#node/hypervisor/qemu/process/process.ts';

@@ -1,0 +1,86 @@
+/**
+ * The control loop over PersistentVolumes that are created from snapshots: fills those assigned to this node, and then
+ * removes the finalizer that marks them as unfilled. Stops filling a volume that is deleted or assigned to another node;
+ * volume-controller.ts then removes the data of deleted ones.
+ */
+import { COPY_NODE_ANNOTATION, LOCAL_DRIVER, VOLUME_COPY_FINALIZER } from '#api/names.ts';
+import type { Client } from '#client/client.ts';
+import type { Informer } from '#client/informer.ts';
+import { PERSISTENT_VOLUMES, type PersistentVolume } from '#kube/core-kinds.ts';
+import type { Clock } from '#lib/clock.ts';
+import type { Log } from '#lib/log.ts';
+import { CancellableWork } from '#node/storage/cancellable-work.ts';
+import { removeNodeFinalizer } from '#node/storage/remove-node-finalizer.ts';
+import type { Volumes } from '#node/volumes/volumes-port.ts';
+import type { EventSink } from '#runtime/events.ts';
+import { ReadRules } from '#runtime/decision-reads.ts';
+import { WorkQueue } from '#runtime/work-queue.ts';
+import { errorMessage } from '#lib/error-message.ts';
+
+export interface FillControllerParts {
+  readonly client: Client;
+  readonly node: string;
+  readonly persistentVolumes: Informer<PersistentVolume>;
+  readonly volumes: Volumes;
+  readonly events: EventSink;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+/** Low, because each fill uses the full speed of the disk. */
+const CONCURRENCY = 2;
+const BACKOFF = { firstMs: 500, maxMs: 30_000 };
+
+/** Starts the loop. Call it when the informer has synced. */
+export function startFillController(parts: FillControllerParts): { idle(): Promise<void>; stop(): Promise<void> } {
+  const { persistentVolumes, events, clock, log, signal } = parts;
+  const running = new CancellableWork();
+  const rules = new ReadRules({ name: 'node-volume-fill', followed: [PERSISTENT_VOLUMES], rechecks: [] });
+  const queue = new WorkQueue({
+    clock,
+    concurrency: CONCURRENCY,
+    backoff: BACKOFF,
+    work: (name) => rules.run(() => fill(name, running, parts)),
+    onError: (name, error, { delayMs }) => {
+      if (signal.aborted) return;
+      log.error({ err: error, volume: name, delayMs }, 'Cannot fill a volume; it will be tried again');
+      const volume = persistentVolumes.get(name);
+      const message = errorMessage(error);
+      // A PersistentVolume has no status for this, so users who wait for the data see an Event.
+      if (volume !== undefined) events.record(volume, { type: 'Warning', reason: 'VolumeCopyFailed', message });
+    },
+  });
+  const unsubscribe = persistentVolumes.onChange((name, change) => {
+    const isAssigned = needsFilling(change.new, parts.node);
+    if (!isAssigned || change.new.metadata.deletionTimestamp !== undefined) running.cancel(name);
+    if (isAssigned) queue.add(name);
+  });
+  return {
+    idle: () => queue.idle(),
+    async stop() {
+      unsubscribe();
+      await queue.shutdown();
+    },
+  };
+}
+
+async function fill(name: string, running: CancellableWork, parts: FillControllerParts): Promise<void> {
+  const { persistentVolumes, volumes, signal } = parts;
+  const volume = persistentVolumes.get(name);
+  if (!needsFilling(volume, parts.node)) return;
+  if (volume.metadata.deletionTimestamp === undefined) {
+    const outcome = await running.run(name, signal, (workSignal) => volumes.fill(volume, { signal: workSignal }));
+    // The deletion has queued the volume again.
+    if (outcome === 'cancelled') return;
+  }
+  await removeNodeFinalizer(PERSISTENT_VOLUMES, persistentVolumes.get(name) ?? volume, VOLUME_COPY_FINALIZER, parts);
+}
+
+function needsFilling<T extends PersistentVolume>(volume: T | undefined, node: string): volume is T {
+  return (
+    volume?.spec.csi?.driver === LOCAL_DRIVER &&
+    volume.metadata.annotations?.[COPY_NODE_ANNOTATION] === node &&
+    (volume.metadata.finalizers ?? []).includes(VOLUME_COPY_FINALIZER)
+  );
+}
