@@ -11,7 +11,7 @@ import { VIRTUAL_MACHINE_RESTORES, type VirtualMachineRestore } from '#api/virtu
 import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf } from '#client/object-key.ts';
-import { UNFINISHED_BY_VM, vmKeysOfUnfinishedRestore } from '#controllers/vm/lock.ts';
+import { UNFINISHED_BY_VM, vmKeysOfUnfinishedRestore } from '#controllers/shared/indexes/unfinished-by-vm.ts';
 import { timestamp, type Clock } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
 import { createEvacuationMarker, createMigrationLookup } from '#plane/migration-lookup.ts';

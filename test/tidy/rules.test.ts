@@ -224,6 +224,18 @@ const cases: Record<string, Case> = {
     text: "import { a } from '#controllers/vm/x.ts';",
     want: [1],
   },
+  'a controller may not import another one': {
+    rule: layers,
+    path: 'src/controllers/migration/x.ts',
+    text: "import { a } from '#controllers/vmi/x.ts';",
+    want: [1],
+  },
+  'a controller may import what controllers share': {
+    rule: layers,
+    path: 'src/controllers/migration/x.ts',
+    text: "import { a } from '#controllers/shared/launcher/x.ts';",
+    want: [],
+  },
   'packages are not layers': { rule: layers, text: "import pino from 'pino';", want: [] },
   'an import in a comment is ignored': { rule: layers, text: "// import { a } from '#kube/x.ts';", want: [] },
 };

@@ -8,7 +8,7 @@ import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instan
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { claimKeysOfInstance } from '#controllers/claim-keys.ts';
+import { claimKeysOfInstance } from '#controllers/shared/indexes/claim-keys.ts';
 import { INCOMING_BY_MIGRATION, incomingMigrationsOf } from '#controllers/migration/moving-volumes.ts';
 import {
   hasBegun,
@@ -22,11 +22,11 @@ import {
   type MigrationWorld,
 } from '#controllers/migration/migration-world.ts';
 import { isTargetClaimOf } from '#controllers/migration/target-claim.ts';
-import { stateIndexKey } from '#controllers/persistent-state/claims-by-state.ts';
-import { currentLauncherName } from '#controllers/vmi/find-launchers.ts';
-import { targetPodName } from '#controllers/vmi/launcher-pod.ts';
-import { isFinalVmiPhase } from '#controllers/vmi/phase.ts';
-import type { ClaimView } from '#controllers/vmi/vmi-world.ts';
+import { stateIndexKey } from '#controllers/shared/persistent-state/claims-by-state.ts';
+import { currentLauncherName } from '#controllers/shared/launcher/find-launchers.ts';
+import { targetPodName } from '#controllers/shared/launcher/launcher-pod.ts';
+import { isFinalVmiPhase } from '#api/virtual-machine-instance/status.ts';
+import type { ClaimView } from '#controllers/shared/launcher/needed-volumes.ts';
 import { findCondition, isTrue } from '#kube/conditions.ts';
 import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, type Node } from '#kube/core-kinds.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';

@@ -12,10 +12,14 @@ import { STORAGE_PROFILES } from '#api/storage/storage-profile.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { getIfExists } from '#client/get-if-exists.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
-import { CLAIMS_BY_STATE, stateIndexKey, stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
-import { createClaimLister } from '#controllers/persistent-state/live-claims.ts';
-import { selectStorage } from '#controllers/persistent-state/select-storage.ts';
+import { claimKeysOfVolume } from '#controllers/shared/indexes/claim-keys.ts';
+import {
+  CLAIMS_BY_STATE,
+  stateIndexKey,
+  stateIndexKeysOf,
+} from '#controllers/shared/persistent-state/claims-by-state.ts';
+import { createClaimLister } from '#controllers/shared/persistent-state/live-claims.ts';
+import { selectStorage } from '#controllers/shared/persistent-state/select-storage.ts';
 import type { VmiStateView } from '#controllers/vmi/vmi-world.ts';
 import {
   PERSISTENT_VOLUME_CLAIMS,

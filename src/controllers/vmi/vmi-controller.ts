@@ -7,10 +7,10 @@
  */
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
-import type { PlaneController } from '#controllers/plane-controller.ts';
+import { claimKeysOfVolume } from '#controllers/shared/indexes/claim-keys.ts';
+import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
-import { isFinalVmiPhase } from '#controllers/vmi/phase.ts';
+import { isFinalVmiPhase } from '#api/virtual-machine-instance/status.ts';
 import { concludeVmi, decideVmi } from '#controllers/vmi/decide-vmi.ts';
 import { EndedPods } from '#controllers/vmi/ended-pods.ts';
 import { defineClaimHolds } from '#controllers/vmi/claim-holds.ts';
@@ -25,9 +25,10 @@ import {
   launcherIndexKeys,
   launcherNodes,
   launchersOf,
-} from '#controllers/vmi/find-launchers.ts';
+} from '#controllers/shared/launcher/find-launchers.ts';
 import { claimNamesOf } from '#api/storage/claim-names.ts';
-import { type ClaimView, type VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import type { ClaimView } from '#controllers/shared/launcher/needed-volumes.ts';
 import { findCondition } from '#kube/conditions.ts';
 import { NODES, type Node, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type Pod, PODS } from '#kube/core-kinds.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';

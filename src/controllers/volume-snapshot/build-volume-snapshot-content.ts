@@ -11,7 +11,7 @@ import {
 } from '#api/names.ts';
 import { stateKeysOfClaim } from '#api/storage/persistent-state.ts';
 import { isMarkedAsState, SNAPSHOT_STATE_ANNOTATION } from '#api/storage/snapshot-state.ts';
-import { isLocalVolume } from '#controllers/storage/local-volume.ts';
+import { isLocalVolume } from '#controllers/shared/local-storage/local-volume.ts';
 import {
   volumeSnapshotContentName,
   type VolumeSnapshotWorld,
