@@ -17,10 +17,13 @@ import { observeObjects, type ObservedObjects } from '#node/domains/observe-doma
 import { PODS_BY_INSTANCE, INSTANCES_BY_UID, instanceUids } from '#node/guests/guest-objects.ts';
 import type { AgentReader } from '#node/guest-agent/agent-reader.ts';
 import type { ProbeRunner } from '#node/probes/probe-runner.ts';
-import { refuseMismatchedPod } from '#node/domains/refuse-mismatched-pod.ts';
 import type { DomainLocks } from '#node/guests/domain-locks.ts';
 import { ReadRules } from '#runtime/decision-reads.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
+import type { Stored } from '#kube/meta.ts';
+import { hasEnded } from '#kube/pod-phase.ts';
+import { buildPodStatus, refusedView } from '#node/pods/pod-status.ts';
+import { removePod, reportPod } from '#node/pods/pod-writer.ts';
 
 export interface DomainControllerParts extends DomainActionParts {
   readonly pods: Informer<Pod>;
@@ -165,4 +168,22 @@ async function observe(
     nowMs: clock.now(),
     elapsedMs: clock.elapsed(),
   };
+}
+
+const REFUSED = refusedView(
+  'InstanceMismatch',
+  'The labels of this pod name a VirtualMachineInstance that it does not belong to.',
+);
+
+/** Fails a pod that has the labels of a launcher without being the launcher of the instance. No guest is affected. */
+async function refuseMismatchedPod(pod: Stored<Pod>, parts: DomainActionParts): Promise<void> {
+  if (pod.metadata.deletionTimestamp !== undefined) {
+    if (pod.metadata.deletionGracePeriodSeconds !== 0) await removePod(pod, parts);
+    return;
+  }
+  if (hasEnded(pod)) return;
+  const { node, clock, ownPods } = parts;
+  ownPods.record(
+    await reportPod(pod, buildPodStatus(pod, REFUSED, { hostIp: node.hostIp, nowMs: clock.now() }), parts),
+  );
 }

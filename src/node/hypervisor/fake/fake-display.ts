@@ -3,7 +3,7 @@
  */
 import { Duplex } from 'node:stream';
 import { type DomainDefinition, hasDisplay } from '#node/hardware/domain-definition.ts';
-import { HypervisorError } from '../hypervisor.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 
 /** A PNG of one pixel. */
 const SCREEN = Buffer.from(

@@ -4,9 +4,9 @@
  * does.
  */
 import type { Device, DomainDefinition, PluggableDevice } from '#node/hardware/domain-definition.ts';
-import { HypervisorError } from '../hypervisor.ts';
-import { findPlaceError } from './fake-places.ts';
-import type { GuestRecord } from './guest-record.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { findPlaceError } from '#node/hypervisor/fake/fake-places.ts';
+import type { GuestRecord } from '#node/hypervisor/fake/guest-record.ts';
 
 export class FakeHotplug {
   readonly #record: GuestRecord;

@@ -1,7 +1,7 @@
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import type { Accelerator } from './process/accelerator.ts';
-import type { User } from './process/process.ts';
+import type { Accelerator } from '#node/hypervisor/qemu/process/accelerator.ts';
+import type { User } from '#node/hypervisor/qemu/process/process.ts';
 
 /** The settings that all domains of one hypervisor share. */
 export interface QemuContext {

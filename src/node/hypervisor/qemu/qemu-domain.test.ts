@@ -7,11 +7,11 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
-import { aDefinition } from '../testing/a-definition.ts';
-import { DomainDir } from './process/domain-dir.ts';
-import { spawnDetached } from './process/process.ts';
-import { waitWithClock } from './testing/wait-with-clock.ts';
-import { QemuDomain } from './qemu-domain.ts';
+import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
+import { DomainDir } from '#node/hypervisor/qemu/process/domain-dir.ts';
+import { spawnDetached } from '#node/hypervisor/qemu/process/process.ts';
+import { waitWithClock } from '#node/hypervisor/qemu/testing/wait-with-clock.ts';
+import { QemuDomain } from '#node/hypervisor/qemu/qemu-domain.ts';
 
 interface Scene {
   readonly domain: QemuDomain;

@@ -2,8 +2,16 @@
 import assert from 'node:assert/strict';
 import { driveAddress } from '#node/hardware/drive-address.ts';
 import type { PluggableDevice } from '#node/hardware/domain-definition.ts';
-import { HypervisorError, type Hypervisor } from '../hypervisor.ts';
-import { beginMove, moveTo, POINTS, stepsOf, migrationStatusOf, type Move, type Point } from './move.ts';
+import { HypervisorError, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import {
+  beginMove,
+  moveTo,
+  POINTS,
+  stepsOf,
+  migrationStatusOf,
+  type Move,
+  type Point,
+} from '#node/hypervisor/testing/move.ts';
 import {
   hasEnded,
   SLOW_BYTES_PER_SECOND,
@@ -12,7 +20,7 @@ import {
   waitUntil,
   type Cases,
   type ConformanceScene,
-} from './scene.ts';
+} from '#node/hypervisor/testing/scene.ts';
 
 const BEFORE_MIGRATED: readonly Point[] = ['received', 'sent', 'switched', 'stored'];
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { ProgramError, runCommand } from './run-command.ts';
+import { ProgramError, runCommand } from '#node/volumes/local/run-command.ts';
 
 describe('run command', () => {
   it('returns the output of the program', async () => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
-import { aLocalVolume, aVolume } from './testing/volumes-scene.ts';
-import { isReadOnlyVolume, findVolumePlace } from './volume-place.ts';
+import { aLocalVolume, aVolume } from '#node/volumes/local/testing/volumes-scene.ts';
+import { isReadOnlyVolume, findVolumePlace } from '#node/volumes/local/volume-place.ts';
 
 const host = { nodeName: 'node-1', nodeDir: '/d', sharedDir: '/s' };
 

@@ -2,8 +2,8 @@
 import { posix } from 'node:path';
 import { LOCAL_DRIVER, LOCAL_PROVISIONER, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
-import { isFileName } from './mounts/directory.ts';
-import { parseBytes, failedRefusal, type VolumeRefusal, type VolumesHost } from './volumes-host.ts';
+import { isFileName } from '#node/volumes/local/mounts/directory.ts';
+import { parseBytes, failedRefusal, type VolumeRefusal, type VolumesHost } from '#node/volumes/local/volumes-host.ts';
 
 export const VOLUMES_DIR = 'volumes';
 /** The directory of NFS mounts. */

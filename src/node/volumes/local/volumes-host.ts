@@ -2,7 +2,7 @@
 import { parseQuantity, quantityToNumber } from '#kube/quantity.ts';
 import type { IntOrString } from '#kube/schema-dsl.ts';
 import type { PreparedVolume } from '#node/volumes/volumes-port.ts';
-import type { RunCommand } from './run-command.ts';
+import type { RunCommand } from '#node/volumes/local/run-command.ts';
 
 /** The reason why a volume cannot be used. `waiting` is retried later, `failed` is not. */
 export interface VolumeRefusal {

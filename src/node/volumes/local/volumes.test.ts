@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { ProgramError } from './run-command.ts';
+import { ProgramError } from '#node/volumes/local/run-command.ts';
 import {
   aClaim,
   aLocalVolume,
@@ -23,7 +23,7 @@ import {
   hasProgram,
   isRoot,
   readyVolume,
-} from './testing/volumes-scene.ts';
+} from '#node/volumes/local/testing/volumes-scene.ts';
 
 const MI = 1024 * 1024;
 const claimed = [{ name: 'root', persistentVolumeClaim: { claimName: 'data' } }];

@@ -21,24 +21,33 @@ import type {
   VolumeLookups,
   Volumes,
 } from '#node/volumes/volumes-port.ts';
-import { refusePendingUpload, volumeOfClaim, type BoundVolume } from './kinds/claim.ts';
-import { prepareDirectLun } from './mounts/direct-lun.ts';
-import { prepareCloudInit, writeIsoVolume } from './cloud-init/cloud-init.ts';
-import { createDiskContents, Transfers } from './content/disk-contents.ts';
-import { findDomainsWithVolumesOnly, checkVolumeName, removeDomainFiles } from './kinds/domain-files.ts';
-import { prepareFileDisk } from './kinds/file-disk.ts';
-import { prepareEmptyDisk } from './kinds/empty-disk.ts';
-import { prepareOverlay } from './kinds/ephemeral.ts';
-import { fillVolume } from './content/fill-volume.ts';
-import { prepareHostDisk } from './kinds/host-disk.ts';
-import { detachLoops, detachUnwanted } from './mounts/loop-device.ts';
-import { growVolume, prepareVolume, removeVolumeData } from './kinds/persistent-volume.ts';
-import { ProgramError, runCommand, type RunCommand } from './run-command.ts';
-import { hasArchive, makeSnapshotFile, removeSnapshot, sealSnapshot } from './snapshots/snapshot-files.ts';
-import { checkRoomForIncoming, prepareIncoming, removeLeftover } from './content/second-copy.ts';
-import { prepareState, releaseStateVolume, releaseUnwantedStates } from './state/state-volume.ts';
-import { takeSnapshot } from './snapshots/take-snapshot.ts';
-import { isReadOnlyVolume, VOLUMES_DIR } from './volume-place.ts';
+import { refusePendingUpload, volumeOfClaim, type BoundVolume } from '#node/volumes/local/kinds/claim.ts';
+import { prepareDirectLun } from '#node/volumes/local/mounts/direct-lun.ts';
+import { prepareCloudInit, writeIsoVolume } from '#node/volumes/local/cloud-init/cloud-init.ts';
+import { createDiskContents, Transfers } from '#node/volumes/local/content/disk-contents.ts';
+import {
+  findDomainsWithVolumesOnly,
+  checkVolumeName,
+  removeDomainFiles,
+} from '#node/volumes/local/kinds/domain-files.ts';
+import { prepareFileDisk } from '#node/volumes/local/kinds/file-disk.ts';
+import { prepareEmptyDisk } from '#node/volumes/local/kinds/empty-disk.ts';
+import { prepareOverlay } from '#node/volumes/local/kinds/ephemeral.ts';
+import { fillVolume } from '#node/volumes/local/content/fill-volume.ts';
+import { prepareHostDisk } from '#node/volumes/local/kinds/host-disk.ts';
+import { detachLoops, detachUnwanted } from '#node/volumes/local/mounts/loop-device.ts';
+import { growVolume, prepareVolume, removeVolumeData } from '#node/volumes/local/kinds/persistent-volume.ts';
+import { ProgramError, runCommand, type RunCommand } from '#node/volumes/local/run-command.ts';
+import {
+  hasArchive,
+  makeSnapshotFile,
+  removeSnapshot,
+  sealSnapshot,
+} from '#node/volumes/local/snapshots/snapshot-files.ts';
+import { checkRoomForIncoming, prepareIncoming, removeLeftover } from '#node/volumes/local/content/second-copy.ts';
+import { prepareState, releaseStateVolume, releaseUnwantedStates } from '#node/volumes/local/state/state-volume.ts';
+import { takeSnapshot } from '#node/volumes/local/snapshots/take-snapshot.ts';
+import { isReadOnlyVolume, VOLUMES_DIR } from '#node/volumes/local/volume-place.ts';
 import {
   parseBytes,
   failedRefusal,
@@ -47,7 +56,7 @@ import {
   type PreparedDisk,
   type VolumeRefusal,
   type VolumesHost,
-} from './volumes-host.ts';
+} from '#node/volumes/local/volumes-host.ts';
 
 export interface VolumesOptions {
   readonly nodeName: string;

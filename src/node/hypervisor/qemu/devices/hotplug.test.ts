@@ -4,11 +4,11 @@ import { duplexPair } from 'node:stream';
 import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import type { DiskDevice, DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
-import { aDefinition, aDisk } from '../../testing/a-definition.ts';
-import { formatNodeName } from '../arguments/block-nodes.ts';
-import { deviceParts } from './device-parts.ts';
-import { Hotplug } from './hotplug.ts';
-import { QmpClient } from '../monitor/qmp.ts';
+import { aDefinition, aDisk } from '#node/hypervisor/testing/a-definition.ts';
+import { formatNodeName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
+import { deviceParts } from '#node/hypervisor/qemu/devices/device-parts.ts';
+import { Hotplug } from '#node/hypervisor/qemu/devices/hotplug.ts';
+import { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 
 interface Command {
   readonly execute: string;

@@ -12,8 +12,8 @@ import type { DeviceAddress, LearnedDevice } from '#api/devices/learned-device.t
 import { pciAddressToMap } from '#api/devices/pci-address.ts';
 import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { toLearnedDevices } from '#node/hardware/to-learned-devices.ts';
-import { requireChipset } from '../arguments/qemu-arguments.ts';
-import type { QmpClient } from '../monitor/qmp.ts';
+import { requireChipset } from '#node/hypervisor/qemu/arguments/qemu-arguments.ts';
+import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 
 const PERIPHERAL = '/machine/peripheral';
 

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { duplexPair } from 'node:stream';
 import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import { HypervisorError, type DiskCopy } from '../../hypervisor.ts';
-import { copyName } from '../arguments/block-nodes.ts';
-import { checkFreeSpace, copySpaceBytes } from './copy-space.ts';
-import { DiskCopies } from './disk-copies.ts';
-import type { CopyRecord } from '../process/domain-record.ts';
-import { QmpClient } from '../monitor/qmp.ts';
+import { HypervisorError, type DiskCopy } from '#node/hypervisor/hypervisor.ts';
+import { copyName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
+import { checkFreeSpace, copySpaceBytes } from '#node/hypervisor/qemu/disks/copy-space.ts';
+import { DiskCopies } from '#node/hypervisor/qemu/disks/disk-copies.ts';
+import type { CopyRecord } from '#node/hypervisor/qemu/process/domain-record.ts';
+import { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 
 /** An existing file, which is never written: the simulated QEMU opens nothing. */
 const path = import.meta.filename;

@@ -12,8 +12,8 @@
  */
 import type { Socket } from 'node:net';
 import type { Clock } from '#lib/clock.ts';
-import { GuestAgentError, type AgentCommand, type AskAgentOptions } from '../../guest-access.ts';
-import type { QmpEvent } from '../monitor/qmp.ts';
+import { GuestAgentError, type AgentCommand, type AskAgentOptions } from '#node/hypervisor/guest-access.ts';
+import type { QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
 
 const ANSWER_MS = 5000;
 const SYNC_MS = 5000;

@@ -6,9 +6,9 @@ import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { HypervisorError } from '../../hypervisor.ts';
-import type { ConsoleLog } from './console-log.ts';
-import { waitAtMost } from '../monitor/timing.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import type { ConsoleLog } from '#node/hypervisor/qemu/guest-io/console-log.ts';
+import { waitAtMost } from '#node/hypervisor/qemu/monitor/timing.ts';
 
 const MAX_VIEWERS = 32;
 /** A viewer with more unread bytes than this is disconnected; the others do not wait for it. */

@@ -3,7 +3,7 @@
  * commands to QEMU are in send.ts, abort-send.ts and receive.ts.
  */
 import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
-import { HypervisorError } from '../../hypervisor.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import type {
   IncomingMigration,
   MigrationEndpoint,
@@ -12,9 +12,9 @@ import type {
   TransferredState,
   SourceStep,
   TargetStep,
-} from '../../migration.ts';
-import { EventSignal } from '../monitor/event-signal.ts';
-import { readNvram } from '../process/move-state.ts';
+} from '#node/hypervisor/migration.ts';
+import { EventSignal } from '#node/hypervisor/qemu/monitor/event-signal.ts';
+import { readNvram } from '#node/hypervisor/qemu/process/move-state.ts';
 import {
   isPausedByMigration,
   accessRefusal,
@@ -22,12 +22,17 @@ import {
   type MigrationRecord,
   type SourceRecord,
   type TargetRecord,
-} from './migration-record.ts';
-import type { QmpClient, QmpEvent } from '../monitor/qmp.ts';
-import { closeEndpoint, openEndpoint, storeGuest } from './receive.ts';
-import { parseRunState } from '../monitor/run-state.ts';
-import { removeEndpointLinks, sendGuest, finishSend, type GuestMigrationContext } from './send.ts';
-import { resumeAfterMigration, abortSend } from './abort-send.ts';
+} from '#node/hypervisor/qemu/migration/migration-record.ts';
+import type { QmpClient, QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
+import { closeEndpoint, openEndpoint, storeGuest } from '#node/hypervisor/qemu/migration/receive.ts';
+import { parseRunState } from '#node/hypervisor/qemu/monitor/run-state.ts';
+import {
+  removeEndpointLinks,
+  sendGuest,
+  finishSend,
+  type GuestMigrationContext,
+} from '#node/hypervisor/qemu/migration/send.ts';
+import { resumeAfterMigration, abortSend } from '#node/hypervisor/qemu/migration/abort-send.ts';
 
 const EVENTS: ReadonlySet<string> = new Set(['MIGRATION', 'JOB_STATUS_CHANGE', 'BLOCK_JOB_READY', 'STOP']);
 

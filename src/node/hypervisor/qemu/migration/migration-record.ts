@@ -2,9 +2,9 @@
  * The migration in a domain's record, and what follows from it for the domain's state and for requests. Pure. The steps
  * are described in ../migration.ts.
  */
-import type { DomainState } from '../../hypervisor.ts';
-import type { DomainMigration, MovingDisk, SourceStep, TargetStep } from '../../migration.ts';
-import { PAUSED, type QemuRunState } from '../monitor/run-state.ts';
+import type { DomainState } from '#node/hypervisor/hypervisor.ts';
+import type { DomainMigration, MovingDisk, SourceStep, TargetStep } from '#node/hypervisor/migration.ts';
+import { PAUSED, type QemuRunState } from '#node/hypervisor/qemu/monitor/run-state.ts';
 
 export type MigrationRecord = DomainMigration & {
   /** The guest was running when the migration began, so it runs again when it ends, on either side. */

@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
-import { DomainDir } from '../process/domain-dir.ts';
-import { spawnDetached, type DetachedProcess } from '../process/process.ts';
-import { QemuConnection } from './qemu-connection.ts';
-import { waitWithClock } from '../testing/wait-with-clock.ts';
+import { DomainDir } from '#node/hypervisor/qemu/process/domain-dir.ts';
+import { spawnDetached, type DetachedProcess } from '#node/hypervisor/qemu/process/process.ts';
+import { QemuConnection } from '#node/hypervisor/qemu/monitor/qemu-connection.ts';
+import { waitWithClock } from '#node/hypervisor/qemu/testing/wait-with-clock.ts';
 
 interface Scene {
   readonly connection: QemuConnection;

@@ -2,11 +2,11 @@
 import { spawn } from 'node:child_process';
 import { Duplex } from 'node:stream';
 import type { Clock } from '#lib/clock.ts';
-import { HypervisorError } from '../../hypervisor.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import type { Capabilities, MachineType } from '#node/hardware/capabilities.ts';
-import type { Accelerator } from './accelerator.ts';
-import { GUEST_ENVIRONMENT } from './process.ts';
-import { QmpClient } from '../monitor/qmp.ts';
+import type { Accelerator } from '#node/hypervisor/qemu/process/accelerator.ts';
+import { GUEST_ENVIRONMENT } from '#node/hypervisor/qemu/process/process.ts';
+import { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 
 const ARGUMENTS = ['-S', '-nodefaults', '-no-user-config', '-display', 'none', '-qmp', 'stdio'];
 /** Machine types that cannot run a guest: the empty one, and one half of a split QEMU. */

@@ -6,10 +6,10 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { HypervisorError } from '../../hypervisor.ts';
-import { aDefinition } from '../../testing/a-definition.ts';
-import { DomainDir, listDomainDirs } from './domain-dir.ts';
-import type { DomainRecord } from './domain-record.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
+import { DomainDir, listDomainDirs } from '#node/hypervisor/qemu/process/domain-dir.ts';
+import type { DomainRecord } from '#node/hypervisor/qemu/process/domain-record.ts';
 
 const definition = aDefinition({ id: 'a-uid' });
 const record: DomainRecord = { version: 1, definition, paused: false };

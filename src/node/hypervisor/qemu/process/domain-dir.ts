@@ -15,9 +15,9 @@ import { constants } from 'node:fs';
 import { chmod, chown, copyFile, lstat, mkdir, open, readdir, readFile, rename, rm, rmdir } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { HypervisorError } from '../../hypervisor.ts';
-import { parseRecord, type DomainRecord } from './domain-record.ts';
-import type { User } from './process.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { parseRecord, type DomainRecord } from '#node/hypervisor/qemu/process/domain-record.ts';
+import type { User } from '#node/hypervisor/qemu/process/process.ts';
 
 /** Names below run/, as QEMU sees them. */
 export const QMP_SOCKET = 'qmp.sock';

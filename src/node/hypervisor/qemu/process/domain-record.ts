@@ -12,10 +12,10 @@
  * The definition changes with hotplug: it contains every device of which QEMU may have any part.
  */
 import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
-import type { CopyState, DiskCopy, DomainState } from '../../hypervisor.ts';
-import type { FreezeRecord } from '../../guest-freeze.ts';
-import type { MigrationRecord } from '../migration/migration-record.ts';
-import type { ProcessIdentity } from './process.ts';
+import type { CopyState, DiskCopy, DomainState } from '#node/hypervisor/hypervisor.ts';
+import type { FreezeRecord } from '#node/hypervisor/guest-freeze.ts';
+import type { MigrationRecord } from '#node/hypervisor/qemu/migration/migration-record.ts';
+import type { ProcessIdentity } from '#node/hypervisor/qemu/process/process.ts';
 
 export type EndedState = Extract<DomainState, { state: 'ended' }>;
 

@@ -2,7 +2,7 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { FirmwareDefinition } from '#node/hardware/domain-definition.ts';
-import { HypervisorError } from '../../hypervisor.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 
 export const DEFAULT_OVMF_DIR = '/usr/share/OVMF';
 

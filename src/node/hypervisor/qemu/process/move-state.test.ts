@@ -4,8 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
-import { aDefinition } from '../../testing/a-definition.ts';
-import { clearTpmState, readNvram, syncFile, syncPersistentState, writeNvram } from './move-state.ts';
+import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
+import {
+  clearTpmState,
+  readNvram,
+  syncFile,
+  syncPersistentState,
+  writeNvram,
+} from '#node/hypervisor/qemu/process/move-state.ts';
 
 const timeout = 10_000;
 

@@ -7,9 +7,14 @@ import { constants } from 'node:fs';
 import { open, readdir, rm, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
-import { HypervisorError } from '../../hypervisor.ts';
-import { syncDirectory } from './domain-dir.ts';
-import { PERSISTENT_NVRAM, PERSISTENT_TPM, hasPersistentNvram, hasPersistentTpm } from './persistent-state.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { syncDirectory } from '#node/hypervisor/qemu/process/domain-dir.ts';
+import {
+  PERSISTENT_NVRAM,
+  PERSISTENT_TPM,
+  hasPersistentNvram,
+  hasPersistentTpm,
+} from '#node/hypervisor/qemu/process/persistent-state.ts';
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 /** Far more than any firmware needs. */

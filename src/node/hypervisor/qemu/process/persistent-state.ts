@@ -13,10 +13,10 @@ import { chown, lstat, mkdir, open, readFile, rename, rm } from 'node:fs/promise
 import { join } from 'node:path';
 import { invariant } from '#lib/invariant.ts';
 import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
-import { HypervisorError } from '../../hypervisor.ts';
-import { syncDirectory } from './domain-dir.ts';
-import type { FirmwareFiles } from './firmware.ts';
-import type { User } from './process.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { syncDirectory } from '#node/hypervisor/qemu/process/domain-dir.ts';
+import type { FirmwareFiles } from '#node/hypervisor/qemu/process/firmware.ts';
+import type { User } from '#node/hypervisor/qemu/process/process.ts';
 
 /** Names below the directory. */
 export const PERSISTENT_TPM = 'tpm';

@@ -1,7 +1,7 @@
 /** Ends a QEMU process. */
-import { HypervisorError } from '../../hypervisor.ts';
-import type { DetachedProcess } from './process.ts';
-import type { QmpClient } from '../monitor/qmp.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import type { DetachedProcess } from '#node/hypervisor/qemu/process/process.ts';
+import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 
 const QUIT_ANSWER_MS = 2000;
 const QUIT_MS = 10_000;

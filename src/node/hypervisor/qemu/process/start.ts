@@ -5,13 +5,13 @@
  */
 import type { FileHandle } from 'node:fs/promises';
 import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
-import { HypervisorError } from '../../hypervisor.ts';
-import type { IncomingMigration } from '../../migration.ts';
-import { addKvmGroup } from './accelerator.ts';
-import { qemuArguments } from '../arguments/qemu-arguments.ts';
-import { clearTpmState } from './move-state.ts';
-import { startLine } from './process-log.ts';
-import type { QemuContext } from '../context.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import type { IncomingMigration } from '#node/hypervisor/migration.ts';
+import { addKvmGroup } from '#node/hypervisor/qemu/process/accelerator.ts';
+import { qemuArguments } from '#node/hypervisor/qemu/arguments/qemu-arguments.ts';
+import { clearTpmState } from '#node/hypervisor/qemu/process/move-state.ts';
+import { startLine } from '#node/hypervisor/qemu/process/process-log.ts';
+import type { QemuContext } from '#node/hypervisor/qemu/context.ts';
 import {
   AGENT_SOCKET,
   DISPLAY_SOCKET,
@@ -20,17 +20,17 @@ import {
   SERIAL_SOCKET,
   TPM_SOCKET,
   type DomainDir,
-} from './domain-dir.ts';
-import type { DomainRecord } from './domain-record.ts';
-import { findFirmware, type FirmwareFiles } from './firmware.ts';
-import { GuestPaths } from './guest-paths.ts';
-import { ensurePersistentState, type PersistentState } from './persistent-state.ts';
-import type { MigrationRecord } from '../migration/migration-record.ts';
-import { spawnDetached, type DetachedProcess } from './process.ts';
-import { QemuDomain } from '../qemu-domain.ts';
-import { lockState } from './state-lock.ts';
-import { startSwtpm } from './swtpm.ts';
-import { addTap, removeTap, tapName, tapsOf } from './tap.ts';
+} from '#node/hypervisor/qemu/process/domain-dir.ts';
+import type { DomainRecord } from '#node/hypervisor/qemu/process/domain-record.ts';
+import { findFirmware, type FirmwareFiles } from '#node/hypervisor/qemu/process/firmware.ts';
+import { GuestPaths } from '#node/hypervisor/qemu/process/guest-paths.ts';
+import { ensurePersistentState, type PersistentState } from '#node/hypervisor/qemu/process/persistent-state.ts';
+import type { MigrationRecord } from '#node/hypervisor/qemu/migration/migration-record.ts';
+import { spawnDetached, type DetachedProcess } from '#node/hypervisor/qemu/process/process.ts';
+import { QemuDomain } from '#node/hypervisor/qemu/qemu-domain.ts';
+import { lockState } from '#node/hypervisor/qemu/process/state-lock.ts';
+import { startSwtpm } from '#node/hypervisor/qemu/process/swtpm.ts';
+import { addTap, removeTap, tapName, tapsOf } from '#node/hypervisor/qemu/process/tap.ts';
 
 /** Enough for emulated machines with much memory on a busy host. */
 const MONITOR_TIMEOUT_MS = 60_000;

@@ -8,8 +8,8 @@ import { constants } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
-import { HypervisorError } from '../../hypervisor.ts';
-import { GUEST_ENVIRONMENT } from './process.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { GUEST_ENVIRONMENT } from '#node/hypervisor/qemu/process/process.ts';
 
 const { O_CREAT, O_NOFOLLOW, O_RDWR } = constants;
 

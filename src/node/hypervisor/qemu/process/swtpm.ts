@@ -2,12 +2,12 @@
  * Starts the software TPM of a QEMU. swtpm exits by itself when QEMU disconnects; before that the caller has to end it.
  */
 import type { Clock } from '#lib/clock.ts';
-import { HypervisorError } from '../../hypervisor.ts';
-import { TPM_SOCKET, TPM_STATE, type DomainDir } from './domain-dir.ts';
-import { findFirstError } from './process-log.ts';
-import { GuestPaths } from './guest-paths.ts';
-import { spawnDetached, type DetachedProcess, type User } from './process.ts';
-import { poll } from '../monitor/timing.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { TPM_SOCKET, TPM_STATE, type DomainDir } from '#node/hypervisor/qemu/process/domain-dir.ts';
+import { findFirstError } from '#node/hypervisor/qemu/process/process-log.ts';
+import { GuestPaths } from '#node/hypervisor/qemu/process/guest-paths.ts';
+import { spawnDetached, type DetachedProcess, type User } from '#node/hypervisor/qemu/process/process.ts';
+import { poll } from '#node/hypervisor/qemu/monitor/timing.ts';
 
 const READY_TIMEOUT_MS = 10_000;
 const POLL_INTERVAL_MS = 5;

@@ -8,8 +8,8 @@ import { access } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { Log } from '#lib/log.ts';
 import type { DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
-import { HypervisorError } from '../../hypervisor.ts';
-import type { User } from './process.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import type { User } from '#node/hypervisor/qemu/process/process.ts';
 
 const run = promisify(execFile);
 /** Excludes options of `ip` and paths. */

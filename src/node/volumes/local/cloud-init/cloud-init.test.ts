@@ -4,8 +4,8 @@ import { describe, it } from 'node:test';
 import type { CloudInitNoCloud } from '#api/domain/volume.ts';
 import type { Secret } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import { aScene, aVmi } from '../testing/volumes-scene.ts';
-import { buildCloudInitFiles, prepareCloudInit } from './cloud-init.ts';
+import { aScene, aVmi } from '#node/volumes/local/testing/volumes-scene.ts';
+import { buildCloudInitFiles, prepareCloudInit } from '#node/volumes/local/cloud-init/cloud-init.ts';
 
 function aSecret(name: string, data: Record<string, string>): Stored<Secret> {
   const encoded = Object.entries(data).map(([key, text]) => [key, Buffer.from(text).toString('base64')] as const);

@@ -8,16 +8,16 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import type { Secret } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { VolumeLookups } from '#node/volumes/volumes-port.ts';
-import { replaceFile } from '../content/disk-image.ts';
-import { openDomainDirectory } from '../kinds/domain-files.ts';
+import { replaceFile } from '#node/volumes/local/content/disk-image.ts';
+import { openDomainDirectory } from '#node/volumes/local/kinds/domain-files.ts';
 import {
   isVolumeRefusal,
   waitingRefusal,
   type PreparedDisk,
   type VolumeRefusal,
   type VolumesHost,
-} from '../volumes-host.ts';
-import { buildIsoImage } from './iso-image.ts';
+} from '#node/volumes/local/volumes-host.ts';
+import { buildIsoImage } from '#node/volumes/local/cloud-init/iso-image.ts';
 
 /** The volume id by which cloud-init finds its data source. */
 const VOLUME_ID = 'cidata';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { buildIsoImage } from './iso-image.ts';
+import { buildIsoImage } from '#node/volumes/local/cloud-init/iso-image.ts';
 
 const SECTOR = 2048;
 const userData = '#cloud-config\n';

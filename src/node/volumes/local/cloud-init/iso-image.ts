@@ -18,8 +18,8 @@ import {
   SECTOR_BYTES,
   volumeDescriptor,
   type Extent,
-} from './iso-records.ts';
-import { buildRockRidge } from './rock-ridge.ts';
+} from '#node/volumes/local/cloud-init/iso-records.ts';
+import { buildRockRidge } from '#node/volumes/local/cloud-init/rock-ridge.ts';
 
 const PRIMARY = 16;
 const JOLIET = 17;

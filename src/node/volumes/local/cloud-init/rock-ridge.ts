@@ -1,5 +1,5 @@
 /** Builds the fields that Rock Ridge (RRIP 1.09, on SUSP 1.10) adds to directory records: real names and modes. */
-import { both32 } from './iso-records.ts';
+import { both32 } from '#node/volumes/local/cloud-init/iso-records.ts';
 
 type Entry = { readonly type: 'root' } | { readonly type: 'parent' } | { readonly type: 'file'; readonly name: string };
 

@@ -4,7 +4,7 @@
  */
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { VolumesHost } from '../volumes-host.ts';
+import type { VolumesHost } from '#node/volumes/local/volumes-host.ts';
 
 /** Enough for some terabytes on a slow disk. */
 const TIMEOUT_MS = 12 * 3600 * 1000;

@@ -10,18 +10,18 @@ import { findUnsupportedFormat, HEADER_BYTES } from '#api/storage/image-header.t
 import { LOCAL_PROVISIONER } from '#api/names.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { DiskContent } from '#node/volumes/volumes-port.ts';
-import { unpackFile } from './copy-image.ts';
-import { Directory } from '../mounts/directory.ts';
-import { changeOwner, detectFormat, PRIVATE_FILE, writeMarker } from './disk-image.ts';
+import { unpackFile } from '#node/volumes/local/content/copy-image.ts';
+import { Directory } from '#node/volumes/local/mounts/directory.ts';
+import { changeOwner, detectFormat, PRIVATE_FILE, writeMarker } from '#node/volumes/local/content/disk-image.ts';
 import {
   refusePendingCopy,
   FORMAT_FILE,
   openOwnDirectory,
   ensureOwnImage,
   type OwnPlace,
-} from '../kinds/persistent-volume.ts';
-import { DISK_IMAGE, findVolumePlace, VOLUMES_DIR } from '../volume-place.ts';
-import { isVolumeRefusal, type VolumesHost } from '../volumes-host.ts';
+} from '#node/volumes/local/kinds/persistent-volume.ts';
+import { DISK_IMAGE, findVolumePlace, VOLUMES_DIR } from '#node/volumes/local/volume-place.ts';
+import { isVolumeRefusal, type VolumesHost } from '#node/volumes/local/volumes-host.ts';
 
 const { O_CREAT, O_EXCL, O_RDONLY, O_RDWR } = constants;
 

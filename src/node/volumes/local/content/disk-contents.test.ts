@@ -14,7 +14,7 @@ import {
   isRoot,
   readyVolume,
   type VolumesScene,
-} from '../testing/volumes-scene.ts';
+} from '#node/volumes/local/testing/volumes-scene.ts';
 
 const MIB = 1024 * 1024;
 const UNUSED = { useOf: () => undefined };

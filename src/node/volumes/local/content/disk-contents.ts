@@ -7,11 +7,11 @@ import { isMarkedAsState } from '#api/storage/snapshot-state.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { DiskRefusedError, type DiskContents, type VolumeLookups } from '#node/volumes/volumes-port.ts';
-import { volumeOfClaim } from '../kinds/claim.ts';
-import { openContent, replaceContent } from './disk-content.ts';
-import { findPartialUpload } from './partial-upload.ts';
-import { openState, replaceState } from '../state/state-archive-content.ts';
-import { waitingRefusal, type VolumeRefusal, type VolumesHost } from '../volumes-host.ts';
+import { volumeOfClaim } from '#node/volumes/local/kinds/claim.ts';
+import { openContent, replaceContent } from '#node/volumes/local/content/disk-content.ts';
+import { findPartialUpload } from '#node/volumes/local/content/partial-upload.ts';
+import { openState, replaceState } from '#node/volumes/local/state/state-archive-content.ts';
+import { waitingRefusal, type VolumeRefusal, type VolumesHost } from '#node/volumes/local/volumes-host.ts';
 
 type Direction = 'out' | 'in';
 

@@ -7,8 +7,7 @@ import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DiskSource } from '#node/hardware/domain-definition.ts';
-import { isErrorWithCode, type Directory } from '../mounts/directory.ts';
-import { HEADER_BYTES, parseImageFormat, type ImageFormat } from './image-format.ts';
+import { isErrorWithCode, type Directory } from '#node/volumes/local/mounts/directory.ts';
 import {
   failedRefusal,
   isVolumeRefusal,
@@ -16,7 +15,8 @@ import {
   type GuestProcessUser,
   type VolumeRefusal,
   type VolumesHost,
-} from '../volumes-host.ts';
+} from '#node/volumes/local/volumes-host.ts';
+import { HEADER_BYTES, readImageHeader, type ImageHeader } from '#api/storage/image-header.ts';
 
 const { O_CREAT, O_DIRECT, O_EXCL, O_RDONLY, O_RDWR } = constants;
 
@@ -188,4 +188,14 @@ async function supportsDirectIo(directory: Directory, name: string): Promise<boo
     if (isErrorWithCode(error, 'EINVAL', 'EOPNOTSUPP')) return false;
     throw error;
   }
+}
+
+type ImageFormat = Exclude<ImageHeader, { is: 'refused' }>;
+
+/** Detects the format of an image by its first bytes, or refuses it. */
+export function parseImageFormat(header: Buffer, path: string): ImageFormat | VolumeRefusal {
+  const found = readImageHeader(header);
+  if (found.is !== 'refused') return found;
+  const text = `Cannot use image "${path}": ${found.why}; expected a raw or a self-contained qcow2 image`;
+  return failedRefusal('ImageRefused', text);
 }

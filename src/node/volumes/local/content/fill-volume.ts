@@ -10,14 +10,19 @@ import { join } from 'node:path';
 import { LOCAL_PROVISIONER } from '#api/names.ts';
 import { parseSnapshotHandle } from '#api/storage/snapshot-handle.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
-import { copyFile, unpackFile, type CopyOptions } from './copy-image.ts';
-import { Directory } from '../mounts/directory.ts';
-import { changeOwner, PRIVATE_FILE, writeMarker } from './disk-image.ts';
-import { refusePendingCopy, FORMAT_FILE, openOwnDirectory, type OwnPlace } from '../kinds/persistent-volume.ts';
-import { useSealedSnapshot, type SealedSnapshot } from '../snapshots/snapshot-files.ts';
-import { installState, makeStateImage } from '../state/state-archive-volume.ts';
-import { DISK_IMAGE, snapshotHandleOf, findVolumePlace, VOLUMES_DIR } from '../volume-place.ts';
-import { isVolumeRefusal, type VolumesHost } from '../volumes-host.ts';
+import { copyFile, unpackFile, type CopyOptions } from '#node/volumes/local/content/copy-image.ts';
+import { Directory } from '#node/volumes/local/mounts/directory.ts';
+import { changeOwner, PRIVATE_FILE, writeMarker } from '#node/volumes/local/content/disk-image.ts';
+import {
+  refusePendingCopy,
+  FORMAT_FILE,
+  openOwnDirectory,
+  type OwnPlace,
+} from '#node/volumes/local/kinds/persistent-volume.ts';
+import { useSealedSnapshot, type SealedSnapshot } from '#node/volumes/local/snapshots/snapshot-files.ts';
+import { installState, makeStateImage } from '#node/volumes/local/state/state-archive-volume.ts';
+import { DISK_IMAGE, snapshotHandleOf, findVolumePlace, VOLUMES_DIR } from '#node/volumes/local/volume-place.ts';
+import { isVolumeRefusal, type VolumesHost } from '#node/volumes/local/volumes-host.ts';
 
 const { O_CREAT, O_EXCL, O_RDWR } = constants;
 /** Limits the part of a node's name in file names. */

@@ -4,11 +4,11 @@ import { constants } from 'node:fs';
 import type { ResumePoint, DiskHeader } from '#api/storage/disk-stream.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import { DiskRefusedError } from '#node/volumes/volumes-port.ts';
-import { findUploadPlace, UPLOADED } from './disk-content.ts';
-import type { Directory } from '../mounts/directory.ts';
-import { openOwnDirectory } from '../kinds/persistent-volume.ts';
-import { DISK_IMAGE } from '../volume-place.ts';
-import type { VolumesHost } from '../volumes-host.ts';
+import { findUploadPlace, UPLOADED } from '#node/volumes/local/content/disk-content.ts';
+import type { Directory } from '#node/volumes/local/mounts/directory.ts';
+import { openOwnDirectory } from '#node/volumes/local/kinds/persistent-volume.ts';
+import { DISK_IMAGE } from '#node/volumes/local/volume-place.ts';
+import type { VolumesHost } from '#node/volumes/local/volumes-host.ts';
 
 const { O_RDONLY } = constants;
 const READ_BYTES = 256 * 1024;

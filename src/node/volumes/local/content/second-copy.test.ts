@@ -17,7 +17,7 @@ import {
   isRoot,
   readyVolume,
   type VolumesScene,
-} from '../testing/volumes-scene.ts';
+} from '#node/volumes/local/testing/volumes-scene.ts';
 
 const MI = 2 ** 20;
 const OTHER_ID = '6f3c0a0e-5f43-4f6f-8a53-6d7a39d3b1c4';

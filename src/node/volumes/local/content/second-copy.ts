@@ -11,8 +11,8 @@ import { join } from 'node:path';
 import { INCOMING_NODE_ANNOTATION, LEFTOVER_NODE_ANNOTATION, LOCAL_DRIVER } from '#api/names.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import { DiskRefusedError, type IncomingDisk } from '#node/volumes/volumes-port.ts';
-import { openBelow } from '../mounts/directory.ts';
-import { detachLoops, findLoopUsers, findOtherUsers } from '../mounts/loop-device.ts';
+import { openBelow } from '#node/volumes/local/mounts/directory.ts';
+import { detachLoops, findLoopUsers, findOtherUsers } from '#node/volumes/local/mounts/loop-device.ts';
 import {
   openOwnDirectory,
   prepareOwnVolume,
@@ -20,8 +20,8 @@ import {
   syncOwnData,
   type OwnPlace,
   type VolumeUser,
-} from '../kinds/persistent-volume.ts';
-import { dataNodeOf, isSharedVolume, ownPlaceBelow, VOLUMES_DIR } from '../volume-place.ts';
+} from '#node/volumes/local/kinds/persistent-volume.ts';
+import { dataNodeOf, isSharedVolume, ownPlaceBelow, VOLUMES_DIR } from '#node/volumes/local/volume-place.ts';
 import {
   failedRefusal,
   isVolumeRefusal,
@@ -29,7 +29,7 @@ import {
   type PreparedDisk,
   type VolumeRefusal,
   type VolumesHost,
-} from '../volumes-host.ts';
+} from '#node/volumes/local/volumes-host.ts';
 
 /**
  * Returns a refusal if the node does not have enough space for all incoming disks. Checked before anything is copied.

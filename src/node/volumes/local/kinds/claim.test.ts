@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { volumeOfClaim } from './claim.ts';
-import { aClaim, aLocalVolume, aScene, type VolumesScene } from '../testing/volumes-scene.ts';
+import { volumeOfClaim } from '#node/volumes/local/kinds/claim.ts';
+import { aClaim, aLocalVolume, aScene, type VolumesScene } from '#node/volumes/local/testing/volumes-scene.ts';
 
 const cases: Record<string, { given: (scene: VolumesScene) => void; is: string; message?: RegExp }> = {
   'waits for a claim that is missing': {

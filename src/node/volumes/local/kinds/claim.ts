@@ -2,7 +2,7 @@
 import { UPLOAD_ANNOTATION } from '#api/storage/disk-stream.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { VolumeLookups } from '#node/volumes/volumes-port.ts';
-import { failedRefusal, missingRefusal, waitingRefusal, type VolumeRefusal } from '../volumes-host.ts';
+import { failedRefusal, missingRefusal, waitingRefusal, type VolumeRefusal } from '#node/volumes/local/volumes-host.ts';
 
 export interface BoundVolume {
   readonly is: 'bound';

@@ -1,9 +1,9 @@
 /** The disks that exist only as long as their domain: `<node dir>/domains/<domain id>/volumes/`. */
 import { invariant } from '#lib/invariant.ts';
-import { Directory, isErrorWithCode, isFileName } from '../mounts/directory.ts';
-import { TRAVERSE_ONLY } from './persistent-volume.ts';
-import { VOLUMES_DIR } from '../volume-place.ts';
-import { failedRefusal, type VolumeRefusal, type VolumesHost } from '../volumes-host.ts';
+import { Directory, isErrorWithCode, isFileName } from '#node/volumes/local/mounts/directory.ts';
+import { TRAVERSE_ONLY } from '#node/volumes/local/kinds/persistent-volume.ts';
+import { VOLUMES_DIR } from '#node/volumes/local/volume-place.ts';
+import { failedRefusal, type VolumeRefusal, type VolumesHost } from '#node/volumes/local/volumes-host.ts';
 
 const DOMAINS_DIR = 'domains';
 /** Names of volumes are DNS labels. Our admission ensures that; on an existing cluster it may have been missing. */

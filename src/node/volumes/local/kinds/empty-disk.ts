@@ -1,7 +1,7 @@
 /** Prepares emptyDisk volumes: a new disk for each domain, and for each node to which the domain migrates. */
-import { openDomainDirectory } from './domain-files.ts';
-import { ensureImage } from '../content/disk-image.ts';
-import type { PreparedDisk, VolumesHost } from '../volumes-host.ts';
+import { openDomainDirectory } from '#node/volumes/local/kinds/domain-files.ts';
+import { ensureImage } from '#node/volumes/local/content/disk-image.ts';
+import type { PreparedDisk, VolumesHost } from '#node/volumes/local/volumes-host.ts';
 
 export async function prepareEmptyDisk(
   { name, bytes, recreate = false }: { name: string; bytes: number; recreate?: boolean },

@@ -1,9 +1,9 @@
 /** Prepares ephemeral volumes: an overlay over a claim that receives all writes and is removed with its domain. */
 import { dirname, join, relative } from 'node:path';
 import type { DiskSource } from '#node/hardware/domain-definition.ts';
-import { changeOwner } from '../content/disk-image.ts';
-import { openDomainDirectory } from './domain-files.ts';
-import type { PreparedDisk, VolumesHost } from '../volumes-host.ts';
+import { changeOwner } from '#node/volumes/local/content/disk-image.ts';
+import { openDomainDirectory } from '#node/volumes/local/kinds/domain-files.ts';
+import type { PreparedDisk, VolumesHost } from '#node/volumes/local/volumes-host.ts';
 import { constants } from 'node:fs';
 
 const { O_RDWR } = constants;

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import type { VmiVolume } from '#api/domain/volume.ts';
-import { aScene, aVmi, readyVolume } from '../testing/volumes-scene.ts';
+import { aScene, aVmi, readyVolume } from '#node/volumes/local/testing/volumes-scene.ts';
 
 const meta = (name: string) => ({ name, namespace: 'default', uid: name, resourceVersion: '1', creationTimestamp: '' });
 const base64 = (text: string) => Buffer.from(text).toString('base64');

@@ -7,8 +7,8 @@ import { readMetadataPath } from '#api/metadata-path.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { VolumeLookups } from '#node/volumes/volumes-port.ts';
-import { writeIsoVolume } from '../cloud-init/cloud-init.ts';
-import { buildIsoImage, MAX_FILES, MAX_NAME } from '../cloud-init/iso-image.ts';
+import { writeIsoVolume } from '#node/volumes/local/cloud-init/cloud-init.ts';
+import { buildIsoImage, MAX_FILES, MAX_NAME } from '#node/volumes/local/cloud-init/iso-image.ts';
 import {
   failedRefusal,
   isVolumeRefusal,
@@ -17,7 +17,7 @@ import {
   type PreparedDisk,
   type VolumeRefusal,
   type VolumesHost,
-} from '../volumes-host.ts';
+} from '#node/volumes/local/volumes-host.ts';
 
 /** KubeVirt's label. */
 const DEFAULT_LABEL = 'cfgdata';

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { parseHostDiskPath, prepareHostDisk } from './host-disk.ts';
-import { aScene } from '../testing/volumes-scene.ts';
+import { parseHostDiskPath, prepareHostDisk } from '#node/volumes/local/kinds/host-disk.ts';
+import { aScene } from '#node/volumes/local/testing/volumes-scene.ts';
 
 const places: Record<string, { path: string; want: object | undefined }> = {
   'accepts a file in an allowed directory': {

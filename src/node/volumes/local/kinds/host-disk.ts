@@ -4,9 +4,15 @@
  */
 import { posix } from 'node:path';
 import type { VmiVolume } from '#api/domain/volume.ts';
-import { isFileName, openBelow } from '../mounts/directory.ts';
-import { ensureImage } from '../content/disk-image.ts';
-import { parseBytes, failedRefusal, missingRefusal, type PreparedDisk, type VolumesHost } from '../volumes-host.ts';
+import { isFileName, openBelow } from '#node/volumes/local/mounts/directory.ts';
+import { ensureImage } from '#node/volumes/local/content/disk-image.ts';
+import {
+  parseBytes,
+  failedRefusal,
+  missingRefusal,
+  type PreparedDisk,
+  type VolumesHost,
+} from '#node/volumes/local/volumes-host.ts';
 
 export type HostDisk = NonNullable<VmiVolume['hostDisk']>;
 

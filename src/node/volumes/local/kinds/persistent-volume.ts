@@ -4,10 +4,10 @@ import { chmod, chown, mkdir, realpath, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { INCOMING_NODE_ANNOTATION, LOCAL_PROVISIONER } from '#api/names.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
-import { Directory } from '../mounts/directory.ts';
-import { ensureImage, PRIVATE_FILE, type Image } from '../content/disk-image.ts';
-import { attachLoop, detachLoops, updateLoopSizes, findOtherUsers } from '../mounts/loop-device.ts';
-import { mountNfs } from '../mounts/nfs-mount.ts';
+import { Directory } from '#node/volumes/local/mounts/directory.ts';
+import { ensureImage, PRIVATE_FILE, type Image } from '#node/volumes/local/content/disk-image.ts';
+import { attachLoop, detachLoops, updateLoopSizes, findOtherUsers } from '#node/volumes/local/mounts/loop-device.ts';
+import { mountNfs } from '#node/volumes/local/mounts/nfs-mount.ts';
 import {
   DISK_IMAGE,
   snapshotHandleOf,
@@ -15,7 +15,7 @@ import {
   findVolumePlace,
   VOLUMES_DIR,
   type VolumePlace,
-} from '../volume-place.ts';
+} from '#node/volumes/local/volume-place.ts';
 import {
   failedRefusal,
   missingRefusal,
@@ -23,7 +23,7 @@ import {
   type PreparedDisk,
   type VolumeRefusal,
   type VolumesHost,
-} from '../volumes-host.ts';
+} from '#node/volumes/local/volumes-host.ts';
 
 const { O_RDONLY } = constants;
 

@@ -3,8 +3,15 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, test } from 'node:test';
-import { candidateNames, prepareDirectLun, type DirectLun } from './direct-lun.ts';
-import { aLocalVolume, aScene, aVmi, DOMAIN_ID, isRoot, readyVolume } from '../testing/volumes-scene.ts';
+import { candidateNames, prepareDirectLun, type DirectLun } from '#node/volumes/local/mounts/direct-lun.ts';
+import {
+  aLocalVolume,
+  aScene,
+  aVmi,
+  DOMAIN_ID,
+  isRoot,
+  readyVolume,
+} from '#node/volumes/local/testing/volumes-scene.ts';
 
 const GUID = '3600140580e1c0a7';
 

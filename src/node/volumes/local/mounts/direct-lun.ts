@@ -7,9 +7,9 @@ import { constants } from 'node:fs';
 import { access, open, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { VmiVolume } from '#api/domain/volume.ts';
-import { isErrorWithCode, isFileName } from './directory.ts';
-import { isVolumeDevice } from './loop-device.ts';
-import { prepareDevice } from '../kinds/persistent-volume.ts';
+import { isErrorWithCode, isFileName } from '#node/volumes/local/mounts/directory.ts';
+import { isVolumeDevice } from '#node/volumes/local/mounts/loop-device.ts';
+import { prepareDevice } from '#node/volumes/local/kinds/persistent-volume.ts';
 import {
   failedRefusal,
   missingRefusal,
@@ -17,7 +17,7 @@ import {
   type PreparedDisk,
   type VolumeRefusal,
   type VolumesHost,
-} from '../volumes-host.ts';
+} from '#node/volumes/local/volumes-host.ts';
 
 export type DirectLun = NonNullable<VmiVolume['directLun']>;
 

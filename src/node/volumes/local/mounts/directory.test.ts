@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { constants, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { Directory } from './directory.ts';
-import { aScene } from '../testing/volumes-scene.ts';
+import { Directory } from '#node/volumes/local/mounts/directory.ts';
+import { aScene } from '#node/volumes/local/testing/volumes-scene.ts';
 
 const { O_CREAT, O_RDWR } = constants;
 

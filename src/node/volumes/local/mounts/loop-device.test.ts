@@ -15,7 +15,14 @@ import { basename, join } from 'node:path';
 import { describe, it } from 'node:test';
 import type { Stored } from '#kube/meta.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { aLocalVolume, aScene, aVmi, DOMAIN_ID, isRoot, readyVolume } from '../testing/volumes-scene.ts';
+import {
+  aLocalVolume,
+  aScene,
+  aVmi,
+  DOMAIN_ID,
+  isRoot,
+  readyVolume,
+} from '#node/volumes/local/testing/volumes-scene.ts';
 
 const MI = 1024 * 1024;
 const OTHER_ID = '6f3c0a0e-5f43-4f6f-8a53-6d7a39d3b1c4';

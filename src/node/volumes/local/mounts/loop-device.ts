@@ -7,8 +7,8 @@
 import { chown, link, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import type { Directory } from './directory.ts';
-import type { RunCommand } from '../run-command.ts';
+import type { Directory } from '#node/volumes/local/mounts/directory.ts';
+import type { RunCommand } from '#node/volumes/local/run-command.ts';
 
 const SUFFIX = '.block';
 const DEVICE = /^loop\d{1,5}$/;

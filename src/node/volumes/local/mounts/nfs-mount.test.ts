@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { mountNfs } from './nfs-mount.ts';
+import { mountNfs } from '#node/volumes/local/mounts/nfs-mount.ts';
 
 function scene(t: TestContext, { isRoot = true, isMounted = false, options = ['ro'] } = {}) {
   const dir = mkdtempSync(join(tmpdir(), 'selfsame-nfs-'));

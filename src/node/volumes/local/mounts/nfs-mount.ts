@@ -1,8 +1,8 @@
 /** Mounts NFS volumes when they are first needed. They stay mounted, and the kernel keeps track of them. */
 import { mkdir } from 'node:fs/promises';
-import { readMounts, type Mount } from './mounts.ts';
-import type { VolumePlace } from '../volume-place.ts';
-import { failedRefusal, type VolumeRefusal, type VolumesHost } from '../volumes-host.ts';
+import { readMounts, type Mount } from '#node/volumes/local/mounts/mounts.ts';
+import type { VolumePlace } from '#node/volumes/local/volume-place.ts';
+import { failedRefusal, type VolumeRefusal, type VolumesHost } from '#node/volumes/local/volumes-host.ts';
 
 const TRAVERSE_ONLY = 0o711;
 

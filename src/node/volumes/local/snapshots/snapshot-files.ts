@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import type { SnapshotPlace } from '#api/storage/snapshot-handle.ts';
 import { MAX_STATE_ARCHIVE_BYTES } from '#api/storage/snapshot-state.ts';
 import { SnapshotUnusableError } from '#node/volumes/volumes-port.ts';
-import { Directory } from '../mounts/directory.ts';
+import { Directory } from '#node/volumes/local/mounts/directory.ts';
 import {
   changeOwner,
   detectFormat,
@@ -23,11 +23,11 @@ import {
   readMarker,
   replaceFile,
   writeMarker,
-} from '../content/disk-image.ts';
-import { FORMAT_FILE, TRAVERSE_ONLY } from '../kinds/persistent-volume.ts';
-import { parseArchive, type StateFile } from '../state/state-archive.ts';
-import { DISK_IMAGE } from '../volume-place.ts';
-import { isVolumeRefusal, type GuestProcessUser, type VolumesHost } from '../volumes-host.ts';
+} from '#node/volumes/local/content/disk-image.ts';
+import { FORMAT_FILE, TRAVERSE_ONLY } from '#node/volumes/local/kinds/persistent-volume.ts';
+import { parseArchive, type StateFile } from '#node/volumes/local/state/state-archive.ts';
+import { DISK_IMAGE } from '#node/volumes/local/volume-place.ts';
+import { isVolumeRefusal, type GuestProcessUser, type VolumesHost } from '#node/volumes/local/volumes-host.ts';
 
 const { O_CREAT, O_EXCL, O_RDONLY, O_RDWR } = constants;
 

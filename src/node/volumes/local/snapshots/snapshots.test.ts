@@ -17,7 +17,7 @@ import { describe, it } from 'node:test';
 import { formatSnapshotHandle, type SnapshotPlace } from '#api/storage/snapshot-handle.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import { runCommand, type RunCommand } from '../run-command.ts';
+import { runCommand, type RunCommand } from '#node/volumes/local/run-command.ts';
 import {
   aLocalVolume,
   aScene,
@@ -27,7 +27,7 @@ import {
   isRoot,
   readyVolume,
   type VolumesScene,
-} from '../testing/volumes-scene.ts';
+} from '#node/volumes/local/testing/volumes-scene.ts';
 
 const MI = 1024 * 1024;
 const HERE: SnapshotPlace = { scope: 'node', node: 'node-1', id: 'snapcontent-1' };

@@ -4,14 +4,19 @@ import { join } from 'node:path';
 import { LOCAL_PROVISIONER } from '#api/names.ts';
 import type { SnapshotPlace } from '#api/storage/snapshot-handle.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
-import { copyFile, type CopyOptions } from '../content/copy-image.ts';
-import type { Directory } from '../mounts/directory.ts';
-import { writeMarker } from '../content/disk-image.ts';
-import { refusePendingCopy, FORMAT_FILE, openOwnDirectory, ensureOwnImage } from '../kinds/persistent-volume.ts';
-import { openEmptySnapshot, writeArchive } from './snapshot-files.ts';
-import { packVolume } from '../state/state-archive-volume.ts';
-import { DISK_IMAGE, findVolumePlace } from '../volume-place.ts';
-import { isVolumeRefusal, type VolumesHost } from '../volumes-host.ts';
+import { copyFile, type CopyOptions } from '#node/volumes/local/content/copy-image.ts';
+import type { Directory } from '#node/volumes/local/mounts/directory.ts';
+import { writeMarker } from '#node/volumes/local/content/disk-image.ts';
+import {
+  refusePendingCopy,
+  FORMAT_FILE,
+  openOwnDirectory,
+  ensureOwnImage,
+} from '#node/volumes/local/kinds/persistent-volume.ts';
+import { openEmptySnapshot, writeArchive } from '#node/volumes/local/snapshots/snapshot-files.ts';
+import { packVolume } from '#node/volumes/local/state/state-archive-volume.ts';
+import { DISK_IMAGE, findVolumePlace } from '#node/volumes/local/volume-place.ts';
+import { isVolumeRefusal, type VolumesHost } from '#node/volumes/local/volumes-host.ts';
 
 export interface TakeOptions extends CopyOptions {
   /** Set if the volume contains the persistent state of a VM, with the id of the domain that uses it, if any. */

@@ -3,12 +3,12 @@ import type { DiskHeader } from '#api/storage/disk-stream.ts';
 import { MAX_STATE_ARCHIVE_BYTES } from '#api/storage/snapshot-state.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { DiskContent } from '#node/volumes/volumes-port.ts';
-import { installImage, findReadyPlace } from '../content/disk-content.ts';
-import { openOwnDirectory } from '../kinds/persistent-volume.ts';
-import { parseArchive } from './state-archive.ts';
-import { installState, makeStateImage, packVolume } from './state-archive-volume.ts';
-import { DISK_IMAGE } from '../volume-place.ts';
-import type { VolumesHost } from '../volumes-host.ts';
+import { installImage, findReadyPlace } from '#node/volumes/local/content/disk-content.ts';
+import { openOwnDirectory } from '#node/volumes/local/kinds/persistent-volume.ts';
+import { parseArchive } from '#node/volumes/local/state/state-archive.ts';
+import { installState, makeStateImage, packVolume } from '#node/volumes/local/state/state-archive-volume.ts';
+import { DISK_IMAGE } from '#node/volumes/local/volume-place.ts';
+import type { VolumesHost } from '#node/volumes/local/volumes-host.ts';
 
 const UPLOADED = `${DISK_IMAGE}.upload`;
 

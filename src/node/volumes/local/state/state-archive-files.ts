@@ -5,10 +5,16 @@
  */
 import { constants } from 'node:fs';
 import { MAX_STATE_ARCHIVE_BYTES } from '#api/storage/snapshot-state.ts';
-import type { Directory } from '../mounts/directory.ts';
-import { changeOwner, PRIVATE_FILE } from '../content/disk-image.ts';
-import { isTpmFile, NVRAM_FILE, buildArchive, TPM_DIR, type StateFile } from './state-archive.ts';
-import type { GuestProcessUser } from '../volumes-host.ts';
+import type { Directory } from '#node/volumes/local/mounts/directory.ts';
+import { changeOwner, PRIVATE_FILE } from '#node/volumes/local/content/disk-image.ts';
+import {
+  isTpmFile,
+  NVRAM_FILE,
+  buildArchive,
+  TPM_DIR,
+  type StateFile,
+} from '#node/volumes/local/state/state-archive.ts';
+import type { GuestProcessUser } from '#node/volumes/local/volumes-host.ts';
 
 const { O_CREAT, O_EXCL, O_RDONLY, O_RDWR } = constants;
 

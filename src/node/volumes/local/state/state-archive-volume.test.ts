@@ -7,8 +7,14 @@ import { UPLOAD_ANNOTATION } from '#api/storage/disk-stream.ts';
 import { STATE_LABEL } from '#api/storage/persistent-state.ts';
 import { formatSnapshotHandle, type SnapshotPlace } from '#api/storage/snapshot-handle.ts';
 import { SnapshotUnusableError, type Volumes } from '#node/volumes/volumes-port.ts';
-import { parseArchive, buildArchive } from './state-archive.ts';
-import { aLocalVolume, aScene, DOMAIN_ID, isRoot, type VolumesScene } from '../testing/volumes-scene.ts';
+import { parseArchive, buildArchive } from '#node/volumes/local/state/state-archive.ts';
+import {
+  aLocalVolume,
+  aScene,
+  DOMAIN_ID,
+  isRoot,
+  type VolumesScene,
+} from '#node/volumes/local/testing/volumes-scene.ts';
 
 const PLACE: SnapshotPlace = { scope: 'node', node: 'node-1', id: 'snapcontent-1' };
 const GUEST_USER = { uid: 64_055, gid: 64_055 };

@@ -3,7 +3,12 @@ import { createHash } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { MAX_STATE_ARCHIVE_BYTES } from '#api/storage/snapshot-state.ts';
 import { SnapshotUnusableError } from '#node/volumes/volumes-port.ts';
-import { MAX_STATE_FILES, parseArchive, buildArchive, type StateFile } from './state-archive.ts';
+import {
+  MAX_STATE_FILES,
+  parseArchive,
+  buildArchive,
+  type StateFile,
+} from '#node/volumes/local/state/state-archive.ts';
 
 const FILES: StateFile[] = [
   { name: 'tpm/tpm2-00.permall', content: Buffer.from('keys') },

@@ -8,9 +8,14 @@
 import { constants } from 'node:fs';
 import { open, readFile, type FileHandle } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { PRIVATE_FILE } from '../content/disk-image.ts';
-import { isErrorWithCode, type Directory } from '../mounts/directory.ts';
-import { failedRefusal, waitingRefusal, type VolumeRefusal, type VolumesHost } from '../volumes-host.ts';
+import { PRIVATE_FILE } from '#node/volumes/local/content/disk-image.ts';
+import { isErrorWithCode, type Directory } from '#node/volumes/local/mounts/directory.ts';
+import {
+  failedRefusal,
+  waitingRefusal,
+  type VolumeRefusal,
+  type VolumesHost,
+} from '#node/volumes/local/volumes-host.ts';
 
 const { O_CREAT, O_EXCL, O_RDWR } = constants;
 

@@ -15,13 +15,13 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it, test } from 'node:test';
 import type { StatePreparation, Volumes } from '#node/volumes/volumes-port.ts';
-import { ensureImage } from '../content/disk-image.ts';
-import { parseMounts } from '../mounts/mounts.ts';
-import { openOwnDirectory } from '../kinds/persistent-volume.ts';
-import { ProgramError, runCommand } from '../run-command.ts';
-import { detectContent } from './state-file-system.ts';
-import { prepareState } from './state-volume.ts';
-import { blockStateSkipReason } from '../testing/block-support.ts';
+import { ensureImage } from '#node/volumes/local/content/disk-image.ts';
+import { parseMounts } from '#node/volumes/local/mounts/mounts.ts';
+import { openOwnDirectory } from '#node/volumes/local/kinds/persistent-volume.ts';
+import { ProgramError, runCommand } from '#node/volumes/local/run-command.ts';
+import { detectContent } from '#node/volumes/local/state/state-file-system.ts';
+import { prepareState } from '#node/volumes/local/state/state-volume.ts';
+import { blockStateSkipReason } from '#node/volumes/local/testing/block-support.ts';
 import {
   aClaim,
   aLocalVolume,
@@ -31,7 +31,7 @@ import {
   DOMAIN_ID,
   isRoot,
   type VolumesScene,
-} from '../testing/volumes-scene.ts';
+} from '#node/volumes/local/testing/volumes-scene.ts';
 
 const OTHER_ID = '6f3c0a0e-5f43-4f6f-8a53-6d7a39d3b1c4';
 const GUEST_USER = { uid: 64_055, gid: 64_055 };

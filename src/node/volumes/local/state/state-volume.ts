@@ -13,12 +13,12 @@ import { mkdir, readFile, realpath, stat, type FileHandle } from 'node:fs/promis
 import { basename, dirname, join } from 'node:path';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import { invariant } from '#lib/invariant.ts';
-import { Directory, isErrorWithCode, isFileName } from '../mounts/directory.ts';
-import { changeOwner } from '../content/disk-image.ts';
-import { openDomainDirectory } from '../kinds/domain-files.ts';
-import { attachLoop, detachLoops, findOtherUsers } from '../mounts/loop-device.ts';
-import { readMounts } from '../mounts/mounts.ts';
-import { mountNfs } from '../mounts/nfs-mount.ts';
+import { Directory, isErrorWithCode, isFileName } from '#node/volumes/local/mounts/directory.ts';
+import { changeOwner } from '#node/volumes/local/content/disk-image.ts';
+import { openDomainDirectory } from '#node/volumes/local/kinds/domain-files.ts';
+import { attachLoop, detachLoops, findOtherUsers } from '#node/volumes/local/mounts/loop-device.ts';
+import { readMounts } from '#node/volumes/local/mounts/mounts.ts';
+import { mountNfs } from '#node/volumes/local/mounts/nfs-mount.ts';
 import {
   refusePendingCopy,
   openOwnDirectory,
@@ -26,9 +26,9 @@ import {
   TRAVERSE_ONLY,
   syncOwnData,
   type OwnPlace,
-} from '../kinds/persistent-volume.ts';
-import { ensureFileSystem } from './state-file-system.ts';
-import { DISK_IMAGE, isReadOnlyVolume, STATE_DIR, findVolumePlace } from '../volume-place.ts';
+} from '#node/volumes/local/kinds/persistent-volume.ts';
+import { ensureFileSystem } from '#node/volumes/local/state/state-file-system.ts';
+import { DISK_IMAGE, isReadOnlyVolume, STATE_DIR, findVolumePlace } from '#node/volumes/local/volume-place.ts';
 import {
   failedRefusal,
   isVolumeRefusal,
@@ -37,7 +37,7 @@ import {
   type GuestProcessUser,
   type VolumeRefusal,
   type VolumesHost,
-} from '../volumes-host.ts';
+} from '#node/volumes/local/volumes-host.ts';
 
 const { O_RDONLY } = constants;
 

@@ -10,9 +10,9 @@ import type { ConfigMap, PersistentVolume, PersistentVolumeClaim, Secret } from 
 import type { Stored } from '#kube/meta.ts';
 import { silentLog } from '#lib/log.ts';
 import type { Preparation, PreparedVolume, VolumeLookups, Volumes } from '#node/volumes/volumes-port.ts';
-import { runCommand, type RunCommand } from '../run-command.ts';
-import { createVolumes, type VolumesOptions } from '../volumes.ts';
-import type { VolumesHost } from '../volumes-host.ts';
+import { runCommand, type RunCommand } from '#node/volumes/local/run-command.ts';
+import { createVolumes, type VolumesOptions } from '#node/volumes/local/volumes.ts';
+import type { VolumesHost } from '#node/volumes/local/volumes-host.ts';
 
 export const DOMAIN_ID = '0b7a8f52-7f5d-4c8e-9d0c-2f1a3c1f2a55';
 export const isRoot = process.getuid?.() === 0;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Devices } from '#api/domain/devices.ts';
 import type { LearnedDevice } from '#api/devices/learned-device.ts';
-import { defineVideo } from '#node/definition/devices/video.ts';
+import { defineVideo } from '#node/definition/devices/simple-devices.ts';
 
 const nic: LearnedDevice = { id: 'nic-a', type: 'interface', device: 'virtio' };
 const card: LearnedDevice = { id: 'display0', type: 'video', device: 'bochs', managed: true };

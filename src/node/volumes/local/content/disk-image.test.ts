@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { HEADER_BYTES, parseImageFormat } from './image-format.ts';
+import { HEADER_BYTES } from '#api/storage/image-header.ts';
+import { parseImageFormat } from '#node/volumes/local/content/disk-image.ts';
 
 interface Header {
   version?: number;
