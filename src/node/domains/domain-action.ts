@@ -1,5 +1,5 @@
 /** The actions of the agent on one guest. decide-domain.ts decides on them; act-on-domain.ts carries them out. */
-import type { HotplugState, HotplugDevice } from '#node/domains/hotplug-devices.ts';
+import type { HotplugState, HotplugDevice } from '#node/domains/hotplug/hotplug-devices.ts';
 import type { PodView } from '#node/pods/pod-status.ts';
 
 export type DomainAction =

@@ -4,7 +4,7 @@ import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { StartAttempt, StopState } from '#node/guests/domain-notes.ts';
 import type { DomainDeviceReading } from '#node/guests/device-readings.ts';
-import type { DeviceNotes } from '#node/domains/hotplug-devices.ts';
+import type { DeviceNotes } from '#node/domains/hotplug/hotplug-devices.ts';
 import type { NodeFacts } from '#node/guests/node-facts.ts';
 import type { GuestAgentReport } from '#node/guest-agent/agent-reader.ts';
 import type { GuestHealth } from '#node/probes/probe-runner.ts';

@@ -4,7 +4,7 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import { timestamp } from '#lib/clock.ts';
 import type { NodeFacts } from '#node/guests/node-facts.ts';
 import { isReported, reportedStatus, type GuestFacts } from '#node/domains/vmi-report.ts';
-import type { HotplugState } from '#node/domains/hotplug-devices.ts';
+import type { HotplugState } from '#node/domains/hotplug/hotplug-devices.ts';
 import type { DomainInfo, DomainState } from '#node/hypervisor/hypervisor.ts';
 import type { Capabilities } from '#node/hardware/capabilities.ts';
 import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';

@@ -8,7 +8,7 @@ import type { AGENT_FIELDS, VmiStatus } from '#api/virtual-machine-instance/stat
 import { setCondition, type Condition, type NextCondition } from '#kube/conditions.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { timestamp } from '#lib/clock.ts';
-import type { HotplugState } from '#node/domains/hotplug-devices.ts';
+import type { HotplugState } from '#node/domains/hotplug/hotplug-devices.ts';
 import type { DomainDeviceReading } from '#node/guests/device-readings.ts';
 import type { NodeFacts } from '#node/guests/node-facts.ts';
 import { mergeInterfaces } from '#node/guest-agent/agent-answers.ts';

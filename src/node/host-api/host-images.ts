@@ -10,7 +10,7 @@ import { prepareDirectLun } from '#node/volumes/local/mounts/direct-lun.ts';
 import { ensureImage } from '#node/volumes/local/content/disk-image.ts';
 import { runCommand } from '#node/volumes/local/run-command.ts';
 import type { GuestProcessUser } from '#node/volumes/local/volumes-host.ts';
-import type { SentDiskSource } from '#node/host-api/disk-source.ts';
+import type { SentDiskSource } from '#node/host-api/sent/disk-source.ts';
 
 export interface MediumOptions {
   readonly readonly: boolean;
