@@ -1,6 +1,6 @@
 /** Builds the Node object of this agent. Labels and conditions of other components are kept. Pure. */
 import { MACHINE_TYPES_ANNOTATION } from '#api/machine-types/names.ts';
-import { MACHINE_TYPE_LABEL_PREFIX, SCHEDULABLE_LABEL } from '#api/names.ts';
+import { MACHINE_TYPE_LABEL_PREFIX, SCHEDULABLE_LABEL, HYPERVISOR_LABEL } from '#api/names.ts';
 import { setCondition, type Condition } from '#kube/conditions.ts';
 import type { Node, Quantities } from '#kube/core-kinds.ts';
 import { formatQuantity } from '#kube/quantity.ts';
@@ -9,8 +9,6 @@ import { VERSION } from '#lib/version.ts';
 import { isDefinable } from '#node/definition/machine.ts';
 import type { Capabilities } from '#node/hardware/capabilities.ts';
 import type { HostFacts } from '#node/registration/host-facts.ts';
-
-export const HYPERVISOR_LABEL = 'selfsame.io/hypervisor';
 
 export interface NodeDescription {
   readonly name: string;

@@ -13,7 +13,8 @@ import { SECRETS, type Secret } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { BACKDATED_MS, issue, issueForKey, type Authority, type IssuedCertificate } from '#lib/pki/authority.ts';
+import { issue, issueForKey, type Authority, type IssuedCertificate } from '#lib/pki/authority.ts';
+import { isRenewalDue } from '#lib/pki/renewal.ts';
 import { isIssuedBy } from '#lib/pki/issued-by.ts';
 import type { Purpose, CertificateSubject } from '#lib/pki/x509.ts';
 import { AUTHORITY_SECRET } from '#operator/objects/cluster.ts';
@@ -29,8 +30,6 @@ import {
 
 const NAME = { namespace: SYSTEM_NAMESPACE, name: AUTHORITY_SECRET };
 const MAX_ATTEMPTS = 5;
-/** Fraction of its lifetime after which a certificate is renewed. */
-const RENEW_AT = 0.5;
 const MIN_CHECK_MS = 500;
 const MAX_CHECK_MS = 5 * 60_000;
 
@@ -137,13 +136,6 @@ export class AuthorityKeeper implements Trust {
     const signer = signerOf(this.#authorities, nowMs, lifetimes);
     return issue(signer, { subject, purpose, nowMs, lifetimeMs: lifetimes.certificateMs });
   }
-}
-
-/** Reports whether a certificate has to be renewed. */
-export function isRenewalDue({ certPem }: Pick<IssuedCertificate, 'certPem'>, nowMs: number): boolean {
-  const { validFromDate, validToDate } = new X509Certificate(certPem);
-  const from = validFromDate.getTime() + BACKDATED_MS;
-  return nowMs >= from + (validToDate.getTime() - from) * RENEW_AT;
 }
 
 const isIssuedByBundle = ({ certPem }: IssuedCertificate, bundle: string) =>

@@ -9,7 +9,7 @@ import { LocalServices } from '#engine/services.ts';
 import { renewOnRead, renewWeekly } from '#lib/renewals.ts';
 import { SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
 import { admitHostOperator, admitNode } from '#plane/embedded/admit-node.ts';
-import { nodeDirOf, sharedDirOf } from '#plane/node-dir.ts';
+import { nodeDirOf, sharedDirOf } from '#plane/node/node-dir.ts';
 import { NodeProcesses } from '#plane/embedded/node-processes.ts';
 import { startPlaneComponents } from '#plane/embedded/plane-components.ts';
 import { createNodeConnections } from '#subresources/node-connections.ts';

@@ -14,7 +14,7 @@ import type {
   TargetStep,
 } from '#node/hypervisor/migration.ts';
 import { EventSignal } from '#node/hypervisor/qemu/monitor/event-signal.ts';
-import { readNvram } from '#node/hypervisor/qemu/process/move-state.ts';
+import { readNvram } from '#node/hypervisor/qemu/state/move-state.ts';
 import {
   isPausedByMigration,
   accessRefusal,

@@ -20,7 +20,7 @@ import {
   type EndpointAddress,
 } from '#node/hypervisor/qemu/migration/migration-endpoint.ts';
 import { DISKS_SOCKET, MIGRATION_SOCKET, type DomainDir } from '#node/hypervisor/qemu/process/domain-dir.ts';
-import { syncFile, syncPersistentState, writeNvram } from '#node/hypervisor/qemu/process/move-state.ts';
+import { syncFile, syncPersistentState, writeNvram } from '#node/hypervisor/qemu/state/move-state.ts';
 import { waitUntilCompleted } from '#node/hypervisor/qemu/migration/migrate-status.ts';
 import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 import type { GuestMigrationContext } from '#node/hypervisor/qemu/migration/send.ts';

@@ -9,7 +9,7 @@ import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import type { IncomingMigration } from '#node/hypervisor/migration.ts';
 import { addKvmGroup } from '#node/hypervisor/qemu/process/accelerator.ts';
 import { qemuArguments } from '#node/hypervisor/qemu/arguments/qemu-arguments.ts';
-import { clearTpmState } from '#node/hypervisor/qemu/process/move-state.ts';
+import { clearTpmState } from '#node/hypervisor/qemu/state/move-state.ts';
 import { startLine } from '#node/hypervisor/qemu/process/process-log.ts';
 import type { QemuContext } from '#node/hypervisor/qemu/context.ts';
 import {
@@ -24,11 +24,11 @@ import {
 import type { DomainRecord } from '#node/hypervisor/qemu/process/domain-record.ts';
 import { findFirmware, type FirmwareFiles } from '#node/hypervisor/qemu/process/firmware.ts';
 import { GuestPaths } from '#node/hypervisor/qemu/process/guest-paths.ts';
-import { ensurePersistentState, type PersistentState } from '#node/hypervisor/qemu/process/persistent-state.ts';
+import { ensurePersistentState, type PersistentState } from '#node/hypervisor/qemu/state/persistent-state.ts';
 import type { MigrationRecord } from '#node/hypervisor/qemu/migration/migration-record.ts';
 import { spawnDetached, type DetachedProcess } from '#node/hypervisor/qemu/process/process.ts';
 import { QemuDomain } from '#node/hypervisor/qemu/qemu-domain.ts';
-import { lockState } from '#node/hypervisor/qemu/process/state-lock.ts';
+import { lockState } from '#node/hypervisor/qemu/state/state-lock.ts';
 import { startSwtpm } from '#node/hypervisor/qemu/process/swtpm.ts';
 import { addTap, removeTap, tapName, tapsOf } from '#node/hypervisor/qemu/process/tap.ts';
 

@@ -1,5 +1,5 @@
 /**
- * Packs the files of a persistent state (hypervisor/qemu/process/persistent-state.ts) into an archive, and unpacks them. A guest may
+ * Packs the files of a persistent state (hypervisor/qemu/state/persistent-state.ts) into an archive, and unpacks them. A guest may
  * run meanwhile: swtpm replaces its files atomically, and EFI variables are copied as a crash would leave them, which
  * firmware tolerates. Lock files and unfinished files are left out.
  */

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { lockState } from '#node/hypervisor/qemu/process/state-lock.ts';
+import { lockState } from '#node/hypervisor/qemu/state/state-lock.ts';
 
 function aState(t: TestContext) {
   const directory = mkdtempSync(join(tmpdir(), 'state-lock-'));

@@ -6,8 +6,8 @@ import { FakeClock } from '#client/testing/fake-clock.ts';
 import { ApiError, notFound } from '#kube/api-error.ts';
 import { silentLog } from '#lib/log.ts';
 import { BACKDATED_MS, issue, makeAuthority } from '#lib/pki/authority.ts';
-import { keepNodeCertificate, type NodeClientCertificate } from '#plane/cluster/node-certificate.ts';
-import type { SigningRequest } from '#plane/cluster/signing-requests.ts';
+import { keepNodeCertificate, type NodeClientCertificate } from '#plane/node/node-certificate.ts';
+import type { SigningRequest } from '#plane/node/signing-requests.ts';
 
 const DAY = 24 * 3_600_000;
 const LIFETIME_DAYS = 100;

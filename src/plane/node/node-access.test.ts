@@ -7,7 +7,7 @@ import { FakeClock } from '#client/testing/fake-clock.ts';
 import { kubeconfigText } from '#lib/kubeconfig-file.ts';
 import { silentLog } from '#lib/log.ts';
 import { issue, makeAuthority } from '#lib/pki/authority.ts';
-import { NodeAccess } from '#plane/node-access.ts';
+import { NodeAccess } from '#plane/node/node-access.ts';
 
 const DAY = 24 * 3_600_000;
 const clock = new FakeClock();

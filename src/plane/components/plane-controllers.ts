@@ -15,7 +15,7 @@ import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { operatorController, waitUntilServed, waitForUuidAdmission } from '#operator/operator-controller.ts';
 import type { Trust } from '#operator/trust.ts';
-import { createHostReader } from '#plane/host-reader.ts';
+import { createHostReader } from '#plane/components/host-reader.ts';
 import type { RunningController } from '#runtime/controller.ts';
 import { EventRecorder } from '#runtime/events.ts';
 import type { MetricRegistry } from '#runtime/metrics.ts';

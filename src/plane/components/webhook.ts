@@ -14,7 +14,7 @@ import { keyOf } from '#client/object-key.ts';
 import { UNFINISHED_BY_VM, vmKeysOfUnfinishedRestore } from '#controllers/shared/indexes/unfinished-by-vm.ts';
 import { timestamp, type Clock } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
-import { createEvacuationMarker, createMigrationLookup } from '#plane/migration-lookup.ts';
+import { createEvacuationMarker, createMigrationLookup } from '#plane/components/migration-lookup.ts';
 import type { SharedInformers } from '#runtime/shared-informers.ts';
 
 /** The caches of the webhook. */

@@ -20,13 +20,13 @@ import { createQemuHypervisor } from '#node/hypervisor/qemu/qemu-hypervisor.ts';
 import { nativeProgram } from '#node/pods/native-program.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
 import { createVolumes } from '#node/volumes/local/volumes.ts';
-import { obtainAgentIdentity, type AgentIdentity, type TlsIdentity } from '#plane/cluster/agent-identity.ts';
-import { keepNodeCertificate, type NodeClientCertificate } from '#plane/cluster/node-certificate.ts';
-import { placeGuestFiles } from '#plane/guest-files.ts';
-import { createLateAgent } from '#plane/late-agent.ts';
-import { NodeAccess } from '#plane/node-access.ts';
-import { createPeers, type OpenPeers } from '#plane/peers.ts';
-import { ensureNodeDirs, readEndpointCertificate } from '#plane/node-dir.ts';
+import { obtainAgentIdentity, type AgentIdentity, type TlsIdentity } from '#plane/node/agent-identity.ts';
+import { keepNodeCertificate, type NodeClientCertificate } from '#plane/node/node-certificate.ts';
+import { placeGuestFiles } from '#plane/node/guest-files.ts';
+import { createLateAgent } from '#plane/node/late-agent.ts';
+import { NodeAccess } from '#plane/node/node-access.ts';
+import { createPeers, type OpenPeers } from '#plane/node/peers.ts';
+import { ensureNodeDirs, readEndpointCertificate } from '#plane/node/node-dir.ts';
 
 export interface NodeProgramOptions {
   readonly name: string;

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
-import { ensurePersistentState } from '#node/hypervisor/qemu/process/persistent-state.ts';
+import { ensurePersistentState } from '#node/hypervisor/qemu/state/persistent-state.ts';
 
 const isRoot = process.getuid?.() === 0;
 const USER = isRoot ? { uid: 64_055, gid: 64_055 } : undefined;

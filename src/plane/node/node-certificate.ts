@@ -15,7 +15,7 @@ import { backoffMs } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { newKeyPair, privateKeyPem, type KeyPair } from '#lib/pki/x509.ts';
-import { requestSigning, signingOutcomeOf, SIGNING_REQUESTS } from '#plane/cluster/signing-requests.ts';
+import { requestSigning, signingOutcomeOf, SIGNING_REQUESTS } from '#plane/node/signing-requests.ts';
 
 /** Fraction of its lifetime after which a certificate is renewed. */
 const RENEW_AT = 0.5;

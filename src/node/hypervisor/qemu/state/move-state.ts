@@ -14,7 +14,7 @@ import {
   PERSISTENT_TPM,
   hasPersistentNvram,
   hasPersistentTpm,
-} from '#node/hypervisor/qemu/process/persistent-state.ts';
+} from '#node/hypervisor/qemu/state/persistent-state.ts';
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 /** Far more than any firmware needs. */

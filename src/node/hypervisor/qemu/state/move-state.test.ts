@@ -11,7 +11,7 @@ import {
   syncFile,
   syncPersistentState,
   writeNvram,
-} from '#node/hypervisor/qemu/process/move-state.ts';
+} from '#node/hypervisor/qemu/state/move-state.ts';
 
 const timeout = 10_000;
 

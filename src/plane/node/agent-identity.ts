@@ -13,7 +13,7 @@ import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { BACKDATED_MS } from '#lib/pki/authority.ts';
 import { newKeyPair, privateKeyPem } from '#lib/pki/x509.ts';
-import { isRenewalDue } from '#plane/cluster/authority-keeper.ts';
+import { isRenewalDue } from '#lib/pki/renewal.ts';
 
 /** A certificate with its key and the authorities to trust, as PEM. */
 export interface TlsIdentity {

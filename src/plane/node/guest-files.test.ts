@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, s
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { placeGuestFiles } from '#plane/guest-files.ts';
+import { placeGuestFiles } from '#plane/node/guest-files.ts';
 
 function scene(t: TestContext) {
   const root = mkdtempSync(join(tmpdir(), 'selfsame-guest-files-'));

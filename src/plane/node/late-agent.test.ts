@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { HOST_CODES } from '#api/host-api.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
-import { createLateAgent } from '#plane/late-agent.ts';
+import { createLateAgent } from '#plane/node/late-agent.ts';
 
 /** Returns an agent that records its recorded. */
 function recordingAgent(recorded: string[]): EndpointAgent {
