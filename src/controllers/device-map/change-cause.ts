@@ -29,7 +29,7 @@ import { type DeviceMapWorld, ownInstance } from '#controllers/device-map/device
 import type { Stored } from '#kube/meta.ts';
 
 export const EDIT = 'edit of the VM';
-export const FIRST_START = 'first start';
+const FIRST_START = 'first start';
 export const IMPORT = 'the import of the VM';
 const HOTPLUG = 'hotplug for this run of the VM';
 const LIST_CHANGED = 'a change of specialManagedDevices';

@@ -12,7 +12,7 @@ const LABEL_MAX = 63;
 const RETRIES = 9;
 
 /** Returns the label value that names the migration on its claim: the uid if the name is too long for a label. */
-export function migrationLabelOf({ metadata: { name, uid } }: StoredMigration): string {
+function migrationLabelOf({ metadata: { name, uid } }: StoredMigration): string {
   return name.length <= LABEL_MAX ? name : uid;
 }
 

@@ -44,7 +44,7 @@ export function firmwareOf({ spec }: { spec?: Partial<VmSpec> }): Firmware {
 }
 
 /** Reports whether the target gets a new identity, because another VM has the uuid of the snapshot. */
-export function needsNewIdentity({ restore, uuidHolder }: RestoreWorld, { source }: ContentSpec): boolean {
+function needsNewIdentity({ restore, uuidHolder }: RestoreWorld, { source }: ContentSpec): boolean {
   return restore.spec.target.name !== source.virtualMachine.metadata.name && uuidHolder !== undefined;
 }
 

@@ -36,7 +36,7 @@ function loaderOf(domain: DomainSpec): FirmwareDefinition['loader'] {
   };
 }
 
-export function requestsPersistentVariables({ firmware }: DomainSpec): boolean {
+function requestsPersistentVariables({ firmware }: DomainSpec): boolean {
   return firmware?.bootloader?.efi?.persistent === true;
 }
 

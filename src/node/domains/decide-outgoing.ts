@@ -19,7 +19,7 @@ import { isDomainMoving, type DomainInfo } from '#node/hypervisor/hypervisor.ts'
 import type { DomainMigration } from '#node/hypervisor/migration.ts';
 
 /** A migration waits this long for the guest to release a device that is being unplugged. */
-export const DEVICE_RELEASE_TIMEOUT_MS = 60_000;
+const DEVICE_RELEASE_TIMEOUT_MS = 60_000;
 /** A fallback in case the event of the release is missed. */
 const DEVICE_RELEASE_RECHECK_MS = 5000;
 const AGENT_RESTARTED = 'the agent of the source node was restarted';

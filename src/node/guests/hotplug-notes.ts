@@ -24,7 +24,7 @@ export interface HotplugNote {
 }
 
 /** An unplug request is repeated, because the guest may have been busy or not ready for hotplug. */
-export const UNPLUG_RETRY_MS = 30_000;
+const UNPLUG_RETRY_MS = 30_000;
 export const UNPLUG_REQUESTED = 'The guest was asked to release the device and has not released it yet.';
 const WAITING_BACKOFF = { firstMs: 50, maxMs: 10_000 };
 /** A permanent failure is tried again, too: it may be resolved when another device is unplugged. */

@@ -13,7 +13,7 @@ import { describeDirectory } from '#node/migration/source-directory.ts';
 import type { VolumeLookups } from '#node/volumes/volumes-port.ts';
 
 /** Limit for the contents of all small disks of a guest. */
-export const MAX_CONTENT_BYTES = 4 * 1024 * 1024;
+const MAX_CONTENT_BYTES = 4 * 1024 * 1024;
 
 /** The unit of `stat`. */
 const BLOCK_BYTES = 512;

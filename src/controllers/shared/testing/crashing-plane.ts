@@ -60,7 +60,7 @@ export abstract class CrashingPlane<World> {
   }
 
   /** Throws the error of a patch that the API refuses. */
-  protected checkPatch(_: ResourceType, __: ObjectName): void {}
+  protected checkPatch?(type: ResourceType, name: ObjectName): void;
 
   crashAfter(writes: number): void {
     this.#writesLeft = writes;
@@ -137,7 +137,7 @@ export abstract class CrashingPlane<World> {
         this.#write(() => api.update(type, object, options)),
       patch: (type: ResourceType, name: ObjectName, patch: { type: string; body: unknown }, options: object) =>
         this.#write(() => {
-          this.checkPatch(type, name);
+          this.checkPatch?.(type, name);
           return api.update(type, patched(type, name, patch), options);
         }),
       delete: (type: ResourceType, name: ObjectName, options: object) =>

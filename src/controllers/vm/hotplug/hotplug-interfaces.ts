@@ -79,7 +79,7 @@ function linkOf({ state }: Interface): 'up' | 'down' {
   return state === 'down' ? 'down' : 'up';
 }
 
-export function isAbsent({ state }: Interface): boolean {
+function isAbsent({ state }: Interface): boolean {
   return state === 'absent';
 }
 

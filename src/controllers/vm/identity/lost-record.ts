@@ -24,7 +24,7 @@ import type { EventNote } from '#runtime/events.ts';
 
 /** The type of the condition, and the reason of the Event and of the failure to start. */
 export const RECORD_LOST = 'IdentityRecordLost';
-export const RECORD_REBUILT = 'IdentityRecordRebuilt';
+const RECORD_REBUILT = 'IdentityRecordRebuilt';
 
 /** The source from which a lost record is rebuilt; `user` if the user has to decide. */
 type RecordRecovery =
@@ -35,7 +35,7 @@ type RecordRecovery =
   | { readonly by: 'user' };
 
 /** Returns the source, or undefined if the record is not lost. */
-export function recordRecoveryOf({ vm, vmi, lostRecord }: VmWorld): RecordRecovery | undefined {
+function recordRecoveryOf({ vm, vmi, lostRecord }: VmWorld): RecordRecovery | undefined {
   if (lostRecord === undefined || isDeleting(vm)) return undefined;
   const source = describeOfflineSource(vm, lostRecord.snapshot);
   const isRunning = vmi !== undefined && !isFinal(vmi);

@@ -12,9 +12,9 @@ import { resolveIdentity, knownIdentity, ownRecord } from '#controllers/vm/ident
 import { isDeleting, type ObjectMeta, type Stored } from '#kube/meta.ts';
 import type { Change } from '#runtime/plan.ts';
 
-export const UUID_PERSISTED = 'FirmwareUUIDPersisted';
-export const SERIAL_PERSISTED = 'FirmwareSerialPersisted';
-export const UUID_ERROR = 'FirmwareUUIDError';
+const UUID_PERSISTED = 'FirmwareUUIDPersisted';
+const SERIAL_PERSISTED = 'FirmwareSerialPersisted';
+const UUID_ERROR = 'FirmwareUUIDError';
 
 export interface MissingFirmware {
   readonly values: { readonly uuid?: string; readonly serial?: string };

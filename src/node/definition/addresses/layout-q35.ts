@@ -23,7 +23,7 @@ import { pciAddressFromMap, pciAddressToMap, formatPciAddress, type PciAddress }
 import { behindPort, MAX_PORTS, portOf, PORTS_PER_SLOT } from '#node/hardware/root-ports.ts';
 
 /** The minimum number of empty ports at a start, for hotplugged devices. */
-export const SPARE_PORTS = 4;
+const SPARE_PORTS = 4;
 
 const SATA_UNITS = 6;
 

@@ -20,13 +20,13 @@ const NO_TUNING = 'this host does not tune single guests';
 const NO_SAVED_STATE = 'this host only starts guests from their disks';
 
 /** Keys of the old format. They have no effect for a VM that has `devices`. */
-export const OLD_FORMAT_KEYS: readonly string[] = [
+const OLD_FORMAT_KEYS: readonly string[] = [
   ...['drives', 'hda', 'hdb', 'hdc', 'hdd', 'cdrom', 'floppy'],
   ...['macAddr', 'nicModel', 'bridge', 'soundDevice', 'spiceMonitors'],
 ];
 
 /** The keys of vdsm 3.1 to 4.1 and of oVirt's engine of that time, and our own. */
-export const CREATE_RULES: KeyRules = {
+const CREATE_RULES: KeyRules = {
   ...usedKeys(
     'vmId',
     'vmName',

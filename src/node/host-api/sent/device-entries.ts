@@ -132,7 +132,7 @@ export function isAgentChannel({ type, device, name, specParams }: HostDevice): 
   return [undefined, '', AGENT_PORT_NAME].includes(readWord(specParams?.['name'] ?? name));
 }
 
-export function isScsiController({ type, device, specParams, ...rest }: HostDevice): boolean {
+function isScsiController({ type, device, specParams, ...rest }: HostDevice): boolean {
   if (type !== 'controller') return false;
   return device === 'virtio-scsi' || (device === 'scsi' && (specParams?.['model'] ?? rest['model']) === 'virtio-scsi');
 }

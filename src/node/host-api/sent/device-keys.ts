@@ -37,7 +37,7 @@ const FILE_OR_LUN = 'expected a disk in a file, or a LUN of this host';
 const isBlankOr = (word: string) => isBlankOrOneOf(word);
 
 /** Keyed by device type. Devices of other types are left out, with a note. */
-export const RULES_BY_TYPE: Readonly<Record<string, DeviceRules>> = {
+const RULES_BY_TYPE: Readonly<Record<string, DeviceRules>> = {
   disk: {
     keys: {
       ...usedKeys('iface', 'index', 'path', 'format', 'readonly', 'optional', 'shared', 'serial', 'bootOrder'),

@@ -52,7 +52,7 @@ export interface FakeHypervisorOptions {
   readonly states?: FakeStates;
 }
 
-export const SIMULATED_BYTES = 64 * 2 ** 20;
+const SIMULATED_BYTES = 64 * 2 ** 20;
 
 export interface FakeHypervisor extends Hypervisor {
   readonly host: FakeHost;

@@ -7,7 +7,7 @@ import { parseBytes, failedRefusal, type VolumeRefusal, type VolumesHost } from 
 
 export const VOLUMES_DIR = 'volumes';
 /** The directory of NFS mounts. */
-export const NFS_DIR = 'nfs';
+const NFS_DIR = 'nfs';
 export const DISK_IMAGE = 'disk.img';
 /** The directory of the persistent state of a VM, beside the image or instead of it (state-volume.ts). */
 export const STATE_DIR = 'state';

@@ -74,7 +74,7 @@ function busKind({ type, bus }: Pick<QomDevice, 'type' | 'bus'>): BusKind | unde
   return BUS_KINDS.find((kind) => kind.bus.test(busName(bus)) && (kind.device?.test(type) ?? true));
 }
 
-export async function readQomDevices(qmp: QmpClient): Promise<QomDevice[]> {
+async function readQomDevices(qmp: QmpClient): Promise<QomDevice[]> {
   const devices: QomDevice[] = [];
   for (const [id, type] of await readDeviceTypes(qmp)) devices.push(await readDevice(qmp, id, type));
   return devices;

@@ -15,7 +15,7 @@ export type MigrationRecord = DomainMigration & {
 export type SourceRecord = Extract<MigrationRecord, { role: 'source' }>;
 export type TargetRecord = Extract<MigrationRecord, { role: 'target' }>;
 
-export const INCOMING: DomainState = { state: 'incoming' };
+const INCOMING: DomainState = { state: 'incoming' };
 const MIGRATED_AWAY: DomainState = { state: 'paused', why: 'migration' };
 const INCOMING_STEPS: ReadonlySet<TargetStep> = new Set<TargetStep>(['waiting', 'stored', 'committed']);
 const MIGRATED_AWAY_STEPS: ReadonlySet<SourceStep> = new Set<SourceStep>(['migrated', 'left']);
@@ -34,11 +34,11 @@ export function hasMigratedAway(record: MigrationRecord | undefined): boolean {
 }
 
 /** Reports whether the guest has not continued here yet. */
-export function isIncoming(record: MigrationRecord | undefined): boolean {
+function isIncoming(record: MigrationRecord | undefined): boolean {
   return record?.role === 'target' && INCOMING_STEPS.has(record.step);
 }
 
-export function isSending(record: MigrationRecord | undefined): boolean {
+function isSending(record: MigrationRecord | undefined): boolean {
   return record?.role === 'source' && record.step === 'sending';
 }
 

@@ -147,7 +147,7 @@ async function followProgress(
 const NO_JOBS: ReadonlyMap<string, JobInfo> = new Map();
 
 /** Returns the progress of disks and memory together. */
-export function sendProgress({ info: { ram }, jobs }: SendStatus): SendProgress {
+function sendProgress({ info: { ram }, jobs }: SendStatus): SendProgress {
   const mirrors = [...jobs.values()].filter(({ id }) => isMirrorName(id));
   const sum = (of: (job: JobInfo) => number) => mirrors.reduce((all, job) => all + of(job), 0);
   const [diskDoneBytes, diskTotalBytes] = [sum((job) => job['current-progress']), sum((job) => job['total-progress'])];

@@ -1,7 +1,7 @@
 /** Waiting with a limit, by the Clock. */
 import type { Clock } from '#lib/clock.ts';
 
-export function sleep(clock: Clock, ms: number): Promise<void> {
+function sleep(clock: Clock, ms: number): Promise<void> {
   return new Promise((resolve) => {
     clock.after(ms, resolve);
   });

@@ -50,7 +50,7 @@ export function versionText(answer: unknown): string {
 }
 
 /** Returns the features of the best CPU model of this host, or undefined if QEMU did not report them. */
-export function parseCpuFeatures(answer: unknown): string[] | undefined {
+function parseCpuFeatures(answer: unknown): string[] | undefined {
   const { props } = (answer as { model?: { props?: Record<string, unknown> } } | undefined)?.model ?? {};
   if (props === undefined) return undefined;
   return Object.keys(props).filter((name) => props[name] === true);

@@ -24,7 +24,7 @@ export interface SwtpmOptions {
  * Paths must be relative to run/ or begin with a descriptor: an arbitrary path could contain a comma, which ends the
  * option.
  */
-export function swtpmArguments(id: string, directory: string): string[] {
+function swtpmArguments(id: string, directory: string): string[] {
   return [
     ...['socket', '--tpm2', '--tpmstate', `dir=${directory},mode=0600`],
     ...['--ctrl', `type=unixio,path=${TPM_SOCKET},mode=0600`],

@@ -16,7 +16,7 @@ const DATE = [100, 1, 1, 0, 0, 0, 0];
 /** No date, in the long form. */
 const NO_DATE = `${'0'.repeat(16)}\0`;
 
-export function both16(value: number): Buffer {
+function both16(value: number): Buffer {
   const bytes = Buffer.alloc(4);
   bytes.writeUInt16LE(value, 0);
   bytes.writeUInt16BE(value, 2);

@@ -75,7 +75,7 @@ async function* readChunks(file: FileHandle, size: number, writtenAt: bigint): A
 }
 
 /** Returns why this cannot become the content of the volume, or undefined if it may be tried. */
-export function checkHeader({ size, format }: DiskHeader, volumeBytes: number): string | undefined {
+function checkHeader({ size, format }: DiskHeader, volumeBytes: number): string | undefined {
   const maxBytes = format === 'raw' ? volumeBytes : Math.ceil(volumeBytes * QCOW2_OVERHEAD) + CHECK_STEP_BYTES;
   return size <= maxBytes ? undefined : `the content has ${size} bytes, and the volume has ${volumeBytes}`;
 }

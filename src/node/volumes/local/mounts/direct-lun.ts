@@ -39,7 +39,7 @@ async function refuseClaimDevice(path: string): Promise<VolumeRefusal | undefine
 }
 
 /** Returns the path of the device, such as `/dev/disk/by-id/wwn-0x6001405...`, or a refusal. */
-export async function findLun(lun: DirectLun, devDir: string): Promise<string | VolumeRefusal> {
+async function findLun(lun: DirectLun, devDir: string): Promise<string | VolumeRefusal> {
   const names = candidateNames(lun);
   if (names === undefined) {
     return failedRefusal(
