@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { loopSkipReason } from '#node/volumes/local/testing/block-support.ts';
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,16 +27,6 @@ const INCOMING = 'selfsame.io/incoming-node';
 const LEFTOVER = 'selfsame.io/leftover-node';
 const CLAIMED: VmiVolume = { name: 'root', persistentVolumeClaim: { claimName: 'data' } };
 const qemuImg = hasProgram('qemu-img') ? {} : { skip: 'qemu-img is not installed' };
-
-function loopSkipReason(): string | false {
-  if (!isRoot) return 'only root can create loop devices';
-  try {
-    execFileSync('losetup', ['--find'], { stdio: 'pipe' });
-    return false;
-  } catch {
-    return 'this machine has no loop devices';
-  }
-}
 
 /** Returns an instance with a disk for every volume. */
 function aGuest(...volumes: VmiVolume[]): Stored<VirtualMachineInstance> {

@@ -1,17 +1,11 @@
 import assert from 'node:assert/strict';
+import { loopSkipReason } from '#node/volumes/local/testing/block-support.ts';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, test } from 'node:test';
 import { candidateNames, prepareDirectLun, type DirectLun } from '#node/volumes/local/mounts/direct-lun.ts';
-import {
-  aLocalVolume,
-  aScene,
-  aVmi,
-  DOMAIN_ID,
-  isRoot,
-  readyVolume,
-} from '#node/volumes/local/testing/volumes-scene.ts';
+import { aLocalVolume, aScene, aVmi, DOMAIN_ID, readyVolume } from '#node/volumes/local/testing/volumes-scene.ts';
 
 const GUID = '3600140580e1c0a7';
 
@@ -113,13 +107,3 @@ describe('a direct LUN', () => {
     }
   });
 });
-
-function loopSkipReason(): string | false {
-  if (!isRoot) return 'only root can create loop devices';
-  try {
-    execFileSync('losetup', ['--find'], { stdio: 'pipe' });
-    return false;
-  } catch {
-    return 'this machine has no loop devices';
-  }
-}

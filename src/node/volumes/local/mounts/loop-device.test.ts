@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { loopSkipReason } from '#node/volumes/local/testing/block-support.ts';
 import { execFileSync } from 'node:child_process';
 import {
   closeSync,
@@ -15,28 +16,11 @@ import { basename, join } from 'node:path';
 import { describe, it } from 'node:test';
 import type { Stored } from '#kube/meta.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import {
-  aLocalVolume,
-  aScene,
-  aVmi,
-  DOMAIN_ID,
-  isRoot,
-  readyVolume,
-} from '#node/volumes/local/testing/volumes-scene.ts';
+import { aLocalVolume, aScene, aVmi, DOMAIN_ID, readyVolume } from '#node/volumes/local/testing/volumes-scene.ts';
 
 const MI = 1024 * 1024;
 const OTHER_ID = '6f3c0a0e-5f43-4f6f-8a53-6d7a39d3b1c4';
 const claimed = [{ name: 'root', persistentVolumeClaim: { claimName: 'data' } }];
-
-function loopSkipReason(): string | false {
-  if (!isRoot) return 'only root can create loop devices';
-  try {
-    execFileSync('losetup', ['--find'], { stdio: 'pipe' });
-    return false;
-  } catch {
-    return 'this machine has no loop devices';
-  }
-}
 
 /** Waits in real time, because the kernel needs it. */
 async function until(isSo: () => boolean): Promise<void> {

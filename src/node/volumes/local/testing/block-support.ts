@@ -1,7 +1,4 @@
-/**
- * Returns why this machine does not support persistent state on block volumes, as a reason to skip tests; false if it
- * does.
- */
+/** The reasons to skip tests with block devices on this machine; false if it supports them. */
 import { execFileSync } from 'node:child_process';
 import { isRoot } from '#node/volumes/local/testing/volumes-scene.ts';
 
@@ -13,5 +10,15 @@ export function blockStateSkipReason(): string | false {
     return false;
   } catch (error) {
     return `this machine has no ext4 or no loop devices: ${(error as Error).message}`;
+  }
+}
+
+export function loopSkipReason(): string | false {
+  if (!isRoot) return 'only root can create loop devices';
+  try {
+    execFileSync('losetup', ['--find'], { stdio: 'pipe' });
+    return false;
+  } catch {
+    return 'this machine has no loop devices';
   }
 }
