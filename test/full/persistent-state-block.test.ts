@@ -10,7 +10,7 @@ import { test } from 'node:test';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
-import { poll } from '#node/hypervisor/qemu/monitor/timing.ts';
+import { poll } from '#node/hypervisor/qemu/process/timing.ts';
 import { guestUser, qemuScene, qemuSkipReason, type QemuScene } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
 import { hasEnded, waitUntil } from '#node/hypervisor/testing/scene.ts';
 import { aLocalVolume, aScene } from '#node/volumes/local/testing/volumes-scene.ts';

@@ -17,18 +17,18 @@ import {
   type DomainState,
 } from '#node/hypervisor/hypervisor.ts';
 import { copyName, isCopyName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
-import type { QemuContext } from '#node/hypervisor/qemu/context.ts';
+import type { QemuContext } from '#node/hypervisor/qemu/process/context.ts';
 import { deviceParts } from '#node/hypervisor/qemu/devices/device-parts.ts';
 import { GuestDisplay } from '#node/hypervisor/qemu/guest-io/display.ts';
 import { DiskCopies } from '#node/hypervisor/qemu/disks/disk-copies.ts';
-import type { DomainDir } from '#node/hypervisor/qemu/process/domain-dir.ts';
+import type { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import { removeKeyFiles } from '#node/hypervisor/qemu/migration/migration-endpoint.ts';
-import type { EndedState } from '#node/hypervisor/qemu/process/domain-record.ts';
+import type { EndedState } from '#node/hypervisor/qemu/record/domain-record.ts';
 import { growDisk, readDiskSizes } from '#node/hypervisor/qemu/disks/disk-size.ts';
 import { GuestMigration } from '#node/hypervisor/qemu/migration/guest-migration.ts';
 import { GuestWatchdog } from '#node/hypervisor/qemu/guest-io/guest-watchdog.ts';
 import { Hotplug } from '#node/hypervisor/qemu/devices/hotplug.ts';
-import { RecordStore, type StartedRecord } from '#node/hypervisor/qemu/process/record-store.ts';
+import { RecordStore, type StartedRecord } from '#node/hypervisor/qemu/record/record-store.ts';
 import { learnGuest } from '#node/hypervisor/qemu/devices/learn.ts';
 import { GuestChannels } from '#node/hypervisor/qemu/guest-io/guest-channels.ts';
 import { hasMigratedAway, migrationView, combineStates } from '#node/hypervisor/qemu/migration/migration-record.ts';
@@ -36,7 +36,7 @@ import { readQemuError, qemuExitText } from '#node/hypervisor/qemu/monitor/monit
 import type { DetachedProcess } from '#node/hypervisor/qemu/process/process.ts';
 import { QemuConnection } from '#node/hypervisor/qemu/monitor/qemu-connection.ts';
 import type { QmpClient, QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
-import { killQemu, quitOrKill } from '#node/hypervisor/qemu/process/quit.ts';
+import { killQemu, quitOrKill } from '#node/hypervisor/qemu/monitor/quit.ts';
 import { createFileAccess } from '#node/hypervisor/qemu/process/file-access.ts';
 import {
   PAUSED,

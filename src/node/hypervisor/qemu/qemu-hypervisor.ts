@@ -17,9 +17,9 @@ import type {
   TransferredState,
 } from '#node/hypervisor/migration.ts';
 import { chooseAccelerator } from '#node/hypervisor/qemu/process/accelerator.ts';
-import { adoptDomains } from '#node/hypervisor/qemu/process/adopt.ts';
-import { readCapabilities } from '#node/hypervisor/qemu/process/capabilities.ts';
-import type { QemuContext } from '#node/hypervisor/qemu/context.ts';
+import { adoptDomains } from '#node/hypervisor/qemu/adopt.ts';
+import { readCapabilities } from '#node/hypervisor/qemu/capabilities.ts';
+import type { QemuContext } from '#node/hypervisor/qemu/process/context.ts';
 import type {
   AgentCommand,
   AskAgentOptions,
@@ -27,12 +27,12 @@ import type {
   GuestPort,
   OpenPortOptions,
 } from '#node/hypervisor/guest-access.ts';
-import { DomainDir } from '#node/hypervisor/qemu/process/domain-dir.ts';
-import { DEFAULT_OVMF_DIR } from '#node/hypervisor/qemu/process/firmware.ts';
+import { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
+import { DEFAULT_OVMF_DIR } from '#node/hypervisor/qemu/state/firmware.ts';
 import { LogTruncator } from '#node/hypervisor/qemu/process/log-truncator.ts';
 import type { User } from '#node/hypervisor/qemu/process/process.ts';
 import type { QemuDomain } from '#node/hypervisor/qemu/qemu-domain.ts';
-import { startQemuDomain, type StartOptions } from '#node/hypervisor/qemu/process/start.ts';
+import { startQemuDomain, type StartOptions } from '#node/hypervisor/qemu/start.ts';
 
 export interface QemuHypervisorOptions {
   /** `<node dir>/domains`. */

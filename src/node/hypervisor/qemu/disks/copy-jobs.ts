@@ -13,7 +13,7 @@ import type { Clock } from '#lib/clock.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { copyFileName, copyName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
 import { QmpError, type QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
-import { poll } from '#node/hypervisor/qemu/monitor/timing.ts';
+import { poll } from '#node/hypervisor/qemu/process/timing.ts';
 
 /** Time for all pending requests to finish. */
 const TRANSACTION_MS = 60_000;

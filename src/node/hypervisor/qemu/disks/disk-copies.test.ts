@@ -6,7 +6,7 @@ import { HypervisorError, type DiskCopy } from '#node/hypervisor/hypervisor.ts';
 import { copyName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
 import { checkFreeSpace, copySpaceBytes } from '#node/hypervisor/qemu/disks/copy-space.ts';
 import { DiskCopies } from '#node/hypervisor/qemu/disks/disk-copies.ts';
-import type { CopyRecord } from '#node/hypervisor/qemu/process/domain-record.ts';
+import type { CopyRecord } from '#node/hypervisor/qemu/record/domain-record.ts';
 import { openScriptedMonitor, type Command } from '#node/hypervisor/qemu/testing/scripted-monitor.ts';
 import { SimulatedBlocks } from '#node/hypervisor/qemu/testing/simulated-blocks.ts';
 

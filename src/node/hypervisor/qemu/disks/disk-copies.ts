@@ -21,7 +21,7 @@ import {
 } from '#node/hypervisor/qemu/disks/copy-jobs.ts';
 import { checkFreeSpace, copySpaceBytes } from '#node/hypervisor/qemu/disks/copy-space.ts';
 import { readMedium } from '#node/hypervisor/qemu/disks/disk-size.ts';
-import type { CopyRecord } from '#node/hypervisor/qemu/process/domain-record.ts';
+import type { CopyRecord } from '#node/hypervisor/qemu/record/domain-record.ts';
 import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 
 /** Far more than the number of a guest's disks. */

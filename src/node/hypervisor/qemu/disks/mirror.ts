@@ -14,7 +14,7 @@ import { formatNodeName, isMirrorName, mirrorName } from '#node/hypervisor/qemu/
 import { pollOnEvents, type WaitContext } from '#node/hypervisor/qemu/monitor/event-signal.ts';
 import { readBlockJobs, readBlockNodes, ignoreRefusal, type JobInfo } from '#node/hypervisor/qemu/disks/copy-jobs.ts';
 import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
-import { poll } from '#node/hypervisor/qemu/monitor/timing.ts';
+import { poll } from '#node/hypervisor/qemu/process/timing.ts';
 
 const FINISH_MS = 60_000;
 const CANCEL_MS = 30_000;

@@ -8,7 +8,7 @@ import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import type { ConsoleLog } from '#node/hypervisor/qemu/guest-io/console-log.ts';
-import { waitAtMost } from '#node/hypervisor/qemu/monitor/timing.ts';
+import { waitAtMost } from '#node/hypervisor/qemu/process/timing.ts';
 
 const MAX_VIEWERS = 32;
 /** A viewer with more unread bytes than this is disconnected; the others do not wait for it. */

@@ -7,7 +7,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type DomainDefinition, hasDisplay } from '#node/hardware/domain-definition.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
-import { DISPLAY_SOCKET, type DomainDir } from '#node/hypervisor/qemu/process/domain-dir.ts';
+import { DISPLAY_SOCKET, type DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 import { takeScreenshot } from '#node/hypervisor/qemu/guest-io/screenshot.ts';
 

@@ -15,14 +15,8 @@ import type {
 } from '#node/hypervisor/migration.ts';
 import { EventSignal } from '#node/hypervisor/qemu/monitor/event-signal.ts';
 import { readNvram } from '#node/hypervisor/qemu/state/move-state.ts';
-import {
-  isPausedByMigration,
-  accessRefusal,
-  changeRefusal,
-  type MigrationRecord,
-  type SourceRecord,
-  type TargetRecord,
-} from '#node/hypervisor/qemu/migration/migration-record.ts';
+import { isPausedByMigration, accessRefusal, changeRefusal } from '#node/hypervisor/qemu/migration/migration-record.ts';
+import type { MigrationRecord, SourceRecord, TargetRecord } from '#node/hypervisor/qemu/record/domain-record.ts';
 import type { QmpClient, QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
 import { closeEndpoint, openEndpoint, storeGuest } from '#node/hypervisor/qemu/migration/receive.ts';
 import { parseRunState } from '#node/hypervisor/qemu/monitor/run-state.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
-import { DomainDir } from '#node/hypervisor/qemu/process/domain-dir.ts';
+import { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import {
   installKey,
   listenOnFreePort,

@@ -10,7 +10,7 @@ import { link, mkdir, open, realpath, rm } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import { newUid } from '#lib/ids.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
-import type { DomainDir } from '#node/hypervisor/qemu/process/domain-dir.ts';
+import type { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import type { User } from '#node/hypervisor/qemu/process/process.ts';
 import { ignoreRefusal } from '#node/hypervisor/qemu/disks/copy-jobs.ts';
 import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';

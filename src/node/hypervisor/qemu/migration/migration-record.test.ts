@@ -6,8 +6,8 @@ import {
   combineStates,
   accessRefusal,
   changeRefusal,
-  type MigrationRecord,
 } from '#node/hypervisor/qemu/migration/migration-record.ts';
+import type { MigrationRecord } from '#node/hypervisor/qemu/record/domain-record.ts';
 import { parseRunState } from '#node/hypervisor/qemu/monitor/run-state.ts';
 
 const base = { uid: 'u', peer: 'other', disks: [] };

@@ -3,17 +3,9 @@
  * are described in ../migration.ts.
  */
 import type { DomainState } from '#node/hypervisor/hypervisor.ts';
-import type { DomainMigration, MovingDisk, SourceStep, TargetStep } from '#node/hypervisor/migration.ts';
+import type { DomainMigration, SourceStep, TargetStep } from '#node/hypervisor/migration.ts';
+import type { MigrationRecord } from '#node/hypervisor/qemu/record/domain-record.ts';
 import { PAUSED, type QemuRunState } from '#node/hypervisor/qemu/monitor/run-state.ts';
-
-export type MigrationRecord = DomainMigration & {
-  /** The guest was running when the migration began, so it runs again when it ends, on either side. */
-  readonly goesOn: boolean;
-  readonly disks: readonly MovingDisk[];
-};
-
-export type SourceRecord = Extract<MigrationRecord, { role: 'source' }>;
-export type TargetRecord = Extract<MigrationRecord, { role: 'target' }>;
 
 const INCOMING: DomainState = { state: 'incoming' };
 const MIGRATED_AWAY: DomainState = { state: 'paused', why: 'migration' };

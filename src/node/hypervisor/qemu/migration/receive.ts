@@ -19,7 +19,7 @@ import {
   newSecret,
   type EndpointAddress,
 } from '#node/hypervisor/qemu/migration/migration-endpoint.ts';
-import { DISKS_SOCKET, MIGRATION_SOCKET, type DomainDir } from '#node/hypervisor/qemu/process/domain-dir.ts';
+import { DISKS_SOCKET, MIGRATION_SOCKET, type DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import { syncFile, syncPersistentState, writeNvram } from '#node/hypervisor/qemu/state/move-state.ts';
 import { waitUntilCompleted } from '#node/hypervisor/qemu/migration/migrate-status.ts';
 import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';

@@ -14,7 +14,7 @@ import {
   parseEndpointAddress,
   type EndpointAddress,
 } from '#node/hypervisor/qemu/migration/migration-endpoint.ts';
-import type { DomainDir } from '#node/hypervisor/qemu/process/domain-dir.ts';
+import type { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import { isMirrorName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
 import {
   checkMigrationInfo,

@@ -2,10 +2,10 @@
 import type { Clock } from '#lib/clock.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { findFirstError, isPermanentError } from '#node/hypervisor/qemu/process/process-log.ts';
-import { QMP_SOCKET, type DomainDir } from '#node/hypervisor/qemu/process/domain-dir.ts';
+import { QMP_SOCKET, type DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import type { DetachedProcess } from '#node/hypervisor/qemu/process/process.ts';
 import { QmpClient, type QmpOptions } from '#node/hypervisor/qemu/monitor/qmp.ts';
-import { poll } from '#node/hypervisor/qemu/monitor/timing.ts';
+import { poll } from '#node/hypervisor/qemu/process/timing.ts';
 
 const POLL_INTERVAL_MS = 5;
 /** Time from closing its socket to its exit. */

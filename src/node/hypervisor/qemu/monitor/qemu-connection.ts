@@ -7,7 +7,7 @@
  */
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import type { DomainDir } from '#node/hypervisor/qemu/process/domain-dir.ts';
+import type { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import { openMonitor } from '#node/hypervisor/qemu/monitor/monitor.ts';
 import type { DetachedProcess } from '#node/hypervisor/qemu/process/process.ts';
 import type { QmpClient, QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';

@@ -6,7 +6,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { readFile, readdir, readlink } from 'node:fs/promises';
 import type { Clock } from '#lib/clock.ts';
-import { poll, waitAtMost } from '#node/hypervisor/qemu/monitor/timing.ts';
+import { poll, waitAtMost } from '#node/hypervisor/qemu/process/timing.ts';
 
 /** Identifies a process, also after its exit. */
 export interface ProcessIdentity {

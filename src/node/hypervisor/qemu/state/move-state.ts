@@ -8,7 +8,7 @@ import { open, readdir, rm, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
-import { syncDirectory } from '#node/hypervisor/qemu/process/domain-dir.ts';
+import { syncDirectory } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import {
   PERSISTENT_NVRAM,
   PERSISTENT_TPM,

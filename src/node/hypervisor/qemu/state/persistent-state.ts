@@ -14,8 +14,8 @@ import { join } from 'node:path';
 import { invariant } from '#lib/invariant.ts';
 import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
-import { syncDirectory } from '#node/hypervisor/qemu/process/domain-dir.ts';
-import type { FirmwareFiles } from '#node/hypervisor/qemu/process/firmware.ts';
+import { syncDirectory } from '#node/hypervisor/qemu/record/domain-dir.ts';
+import type { FirmwareFiles } from '#node/hypervisor/qemu/state/firmware.ts';
 import type { User } from '#node/hypervisor/qemu/process/process.ts';
 
 /** Names below the directory. */

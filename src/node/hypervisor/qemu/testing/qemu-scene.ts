@@ -8,7 +8,7 @@ import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import type { ConformanceScene } from '#node/hypervisor/testing/conformance.ts';
-import type { DomainRecord, StartedProcesses } from '#node/hypervisor/qemu/process/domain-record.ts';
+import type { DomainRecord, StartedProcesses } from '#node/hypervisor/qemu/record/domain-record.ts';
 import { DetachedProcess } from '#node/hypervisor/qemu/process/process.ts';
 import { createQemuHypervisor, type QemuHypervisorOptions } from '#node/hypervisor/qemu/qemu-hypervisor.ts';
 import { aDefinition, aDisk } from '#node/hypervisor/testing/a-definition.ts';

@@ -3,11 +3,11 @@
  */
 import type { Clock } from '#lib/clock.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
-import { TPM_SOCKET, TPM_STATE, type DomainDir } from '#node/hypervisor/qemu/process/domain-dir.ts';
+import { TPM_SOCKET, TPM_STATE, type DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import { findFirstError } from '#node/hypervisor/qemu/process/process-log.ts';
-import { GuestPaths } from '#node/hypervisor/qemu/process/guest-paths.ts';
+import { GuestPaths } from '#node/hypervisor/qemu/record/guest-paths.ts';
 import { spawnDetached, type DetachedProcess, type User } from '#node/hypervisor/qemu/process/process.ts';
-import { poll } from '#node/hypervisor/qemu/monitor/timing.ts';
+import { poll } from '#node/hypervisor/qemu/process/timing.ts';
 
 const READY_TIMEOUT_MS = 10_000;
 const POLL_INTERVAL_MS = 5;

@@ -11,7 +11,7 @@ import { addKvmGroup } from '#node/hypervisor/qemu/process/accelerator.ts';
 import { qemuArguments } from '#node/hypervisor/qemu/arguments/qemu-arguments.ts';
 import { clearTpmState } from '#node/hypervisor/qemu/state/move-state.ts';
 import { startLine } from '#node/hypervisor/qemu/process/process-log.ts';
-import type { QemuContext } from '#node/hypervisor/qemu/context.ts';
+import type { QemuContext } from '#node/hypervisor/qemu/process/context.ts';
 import {
   AGENT_SOCKET,
   DISPLAY_SOCKET,
@@ -20,16 +20,15 @@ import {
   SERIAL_SOCKET,
   TPM_SOCKET,
   type DomainDir,
-} from '#node/hypervisor/qemu/process/domain-dir.ts';
-import type { DomainRecord } from '#node/hypervisor/qemu/process/domain-record.ts';
-import { findFirmware, type FirmwareFiles } from '#node/hypervisor/qemu/process/firmware.ts';
-import { GuestPaths } from '#node/hypervisor/qemu/process/guest-paths.ts';
+} from '#node/hypervisor/qemu/record/domain-dir.ts';
+import type { DomainRecord, MigrationRecord } from '#node/hypervisor/qemu/record/domain-record.ts';
+import { findFirmware, type FirmwareFiles } from '#node/hypervisor/qemu/state/firmware.ts';
+import { GuestPaths } from '#node/hypervisor/qemu/record/guest-paths.ts';
 import { ensurePersistentState, type PersistentState } from '#node/hypervisor/qemu/state/persistent-state.ts';
-import type { MigrationRecord } from '#node/hypervisor/qemu/migration/migration-record.ts';
 import { spawnDetached, type DetachedProcess } from '#node/hypervisor/qemu/process/process.ts';
 import { QemuDomain } from '#node/hypervisor/qemu/qemu-domain.ts';
 import { lockState } from '#node/hypervisor/qemu/state/state-lock.ts';
-import { startSwtpm } from '#node/hypervisor/qemu/process/swtpm.ts';
+import { startSwtpm } from '#node/hypervisor/qemu/state/swtpm.ts';
 import { addTap, removeTap, tapName, tapsOf } from '#node/hypervisor/qemu/process/tap.ts';
 
 /** Enough for emulated machines with much memory on a busy host. */

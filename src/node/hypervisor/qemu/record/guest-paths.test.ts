@@ -4,8 +4,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { DomainDir } from '#node/hypervisor/qemu/process/domain-dir.ts';
-import { GuestPaths } from '#node/hypervisor/qemu/process/guest-paths.ts';
+import { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
+import { GuestPaths } from '#node/hypervisor/qemu/record/guest-paths.ts';
 
 const dir = new DomainDir('/node/domains', 'a-uid');
 

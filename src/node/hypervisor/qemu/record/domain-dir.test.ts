@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
-import { DomainDir, listDomainDirs } from '#node/hypervisor/qemu/process/domain-dir.ts';
-import type { DomainRecord } from '#node/hypervisor/qemu/process/domain-record.ts';
+import { DomainDir, listDomainDirs } from '#node/hypervisor/qemu/record/domain-dir.ts';
+import type { DomainRecord } from '#node/hypervisor/qemu/record/domain-record.ts';
 
 const definition = aDefinition({ id: 'a-uid' });
 const record: DomainRecord = { version: 1, definition, paused: false };

@@ -16,7 +16,7 @@ import { chmod, chown, copyFile, lstat, mkdir, open, readdir, readFile, rename, 
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
-import { parseRecord, type DomainRecord } from '#node/hypervisor/qemu/process/domain-record.ts';
+import { parseRecord, type DomainRecord } from '#node/hypervisor/qemu/record/domain-record.ts';
 import type { User } from '#node/hypervisor/qemu/process/process.ts';
 
 /** Names below run/, as QEMU sees them. */

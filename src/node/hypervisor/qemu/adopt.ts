@@ -2,13 +2,13 @@
 import { realpath } from 'node:fs/promises';
 import { relative } from 'node:path';
 import type { Clock } from '#lib/clock.ts';
-import type { QemuContext } from '#node/hypervisor/qemu/context.ts';
-import { listDomainDirs, type DomainDir } from '#node/hypervisor/qemu/process/domain-dir.ts';
-import type { DomainRecord } from '#node/hypervisor/qemu/process/domain-record.ts';
+import type { QemuContext } from '#node/hypervisor/qemu/process/context.ts';
+import { listDomainDirs, type DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
+import type { DomainRecord } from '#node/hypervisor/qemu/record/domain-record.ts';
 import { DetachedProcess, findProcessesBelow, type ProcessIdentity } from '#node/hypervisor/qemu/process/process.ts';
 import { QemuDomain } from '#node/hypervisor/qemu/qemu-domain.ts';
-import { qemuMarker } from '#node/hypervisor/qemu/process/start.ts';
-import { swtpmMarker } from '#node/hypervisor/qemu/process/swtpm.ts';
+import { qemuMarker } from '#node/hypervisor/qemu/start.ts';
+import { swtpmMarker } from '#node/hypervisor/qemu/state/swtpm.ts';
 import { removeTap, tapsOf } from '#node/hypervisor/qemu/process/tap.ts';
 
 const CONCURRENCY = 16;

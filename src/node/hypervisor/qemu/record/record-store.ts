@@ -1,6 +1,6 @@
 /** The current record of one domain, in memory and in domain.json. */
-import type { DomainDir } from '#node/hypervisor/qemu/process/domain-dir.ts';
-import type { DomainRecord, StartedProcesses } from '#node/hypervisor/qemu/process/domain-record.ts';
+import type { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
+import type { DomainRecord, StartedProcesses } from '#node/hypervisor/qemu/record/domain-record.ts';
 
 export type StartedRecord = DomainRecord & { readonly started: StartedProcesses };
 export type RecordChange = Partial<Pick<DomainRecord, 'ended' | 'copies' | 'definition' | 'migration' | 'frozen'>>;

@@ -6,7 +6,7 @@
 import { constants } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
-import type { DomainDir } from '#node/hypervisor/qemu/process/domain-dir.ts';
+import type { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 
 const FIRST_FD = 3;
 

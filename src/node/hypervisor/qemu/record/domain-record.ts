@@ -14,7 +14,7 @@
 import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import type { CopyState, DiskCopy, DomainState } from '#node/hypervisor/hypervisor.ts';
 import type { FreezeRecord } from '#node/hypervisor/guest-freeze.ts';
-import type { MigrationRecord } from '#node/hypervisor/qemu/migration/migration-record.ts';
+import type { DomainMigration, MovingDisk } from '#node/hypervisor/migration.ts';
 import type { ProcessIdentity } from '#node/hypervisor/qemu/process/process.ts';
 
 export type EndedState = Extract<DomainState, { state: 'ended' }>;
@@ -29,6 +29,16 @@ export interface StartedProcesses {
 export interface CopyRecord extends DiskCopy {
   readonly outcome?: Exclude<CopyState, { state: 'copying' }>;
 }
+
+/** The migration in the record; migration/migration-record.ts says what follows from it. */
+export type MigrationRecord = DomainMigration & {
+  /** The guest was running when the migration began, so it runs again when it ends, on either side. */
+  readonly goesOn: boolean;
+  readonly disks: readonly MovingDisk[];
+};
+
+export type SourceRecord = Extract<MigrationRecord, { role: 'source' }>;
+export type TargetRecord = Extract<MigrationRecord, { role: 'target' }>;
 
 export interface DomainRecord {
   readonly version: 1;
