@@ -13,7 +13,7 @@ import { SECRETS, type Secret } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { issue, issueForKey, type Authority, type IssuedCertificate } from '#lib/pki/authority.ts';
+import { BACKDATED_MS, issue, issueForKey, type Authority, type IssuedCertificate } from '#lib/pki/authority.ts';
 import { isRenewalDue } from '#lib/pki/renewal.ts';
 import { isIssuedBy } from '#lib/pki/issued-by.ts';
 import type { Purpose, CertificateSubject } from '#lib/pki/x509.ts';
@@ -122,7 +122,11 @@ export class AuthorityKeeper implements Trust {
     let isChanged = this.bundle() !== before;
     for (const held of this.#held) {
       // If the Secret was deleted, certificates of the old authorities are not trusted any more.
-      if (!isRenewalDue(held.issued, clock.now()) && isIssuedByBundle(held.issued, this.bundle())) continue;
+      if (
+        !isRenewalDue(held.issued.certPem, clock.now(), { backdatedMs: BACKDATED_MS }) &&
+        isIssuedByBundle(held.issued, this.bundle())
+      )
+        continue;
       held.issued = this.#issue(held.request);
       log.info({ name: held.request.subject.commonName }, 'Renewed a certificate');
       isChanged = true;

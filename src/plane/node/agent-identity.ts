@@ -3,7 +3,6 @@
  * half of its lifetime. If a renewal fails, the current one stays in use; the first request is repeated until it
  * succeeds.
  */
-import { X509Certificate } from 'node:crypto';
 import { AGENT_CERTIFICATE } from '#api/agent-certificate.ts';
 import { delay } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
@@ -13,7 +12,7 @@ import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { BACKDATED_MS } from '#lib/pki/authority.ts';
 import { newKeyPair, privateKeyPem } from '#lib/pki/x509.ts';
-import { isRenewalDue } from '#lib/pki/renewal.ts';
+import { isRenewalDue, renewalCheckMs } from '#lib/pki/renewal.ts';
 
 /** A certificate with its key and the authorities to trust, as PEM. */
 export interface TlsIdentity {
@@ -42,8 +41,8 @@ export interface AgentIdentityOptions {
 }
 
 const RETRY = { firstMs: 500, maxMs: 15_000 };
-const MAX_CHECK_MS = 60_000;
-const MIN_CHECK_MS = 1000;
+/** Our own authorities issue the certificate. */
+const RENEWAL = { backdatedMs: BACKDATED_MS, minMs: 1000, maxMs: 60_000 };
 
 export async function obtainAgentIdentity(options: AgentIdentityOptions): Promise<AgentIdentity> {
   const { clock, log } = options;
@@ -54,8 +53,8 @@ export async function obtainAgentIdentity(options: AgentIdentityOptions): Promis
   const listeners = new Set<(renewed: TlsIdentity) => void>();
   void (async () => {
     while (!signal.aborted) {
-      await delay(clock, checkIntervalMs(identity), { signal });
-      if (signal.aborted || !isRenewalDue({ certPem: identity.cert }, clock.now())) continue;
+      await delay(clock, renewalCheckMs(identity.cert, RENEWAL), { signal });
+      if (signal.aborted || !isRenewalDue(identity.cert, clock.now(), RENEWAL)) continue;
       try {
         identity = await requestIdentity(options, signal);
         log.info({}, 'Renewed the certificate of this agent');
@@ -71,15 +70,6 @@ export async function obtainAgentIdentity(options: AgentIdentityOptions): Promis
     onRenewed: (listener) => void listeners.add(listener),
     stop: () => stopping.abort(),
   };
-}
-
-/** Returns the interval of checks, which is short for short-lived certificates. */
-function checkIntervalMs({ cert }: TlsIdentity): number {
-  const { validTo, validFrom } = new X509Certificate(cert);
-  return Math.max(
-    MIN_CHECK_MS,
-    Math.min(MAX_CHECK_MS, (Date.parse(validTo) - Date.parse(validFrom) - BACKDATED_MS) / 20),
-  );
 }
 
 async function requestFirstIdentity(options: AgentIdentityOptions, signal: AbortSignal): Promise<TlsIdentity> {

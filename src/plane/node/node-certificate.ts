@@ -14,13 +14,12 @@ import type { Client } from '#client/client.ts';
 import { backoffMs } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
+import { isRenewalDue, renewalCheckMs } from '#lib/pki/renewal.ts';
 import { newKeyPair, privateKeyPem, type KeyPair } from '#lib/pki/x509.ts';
 import { requestSigning, signingOutcomeOf, SIGNING_REQUESTS } from '#plane/node/signing-requests.ts';
 
-/** Fraction of its lifetime after which a certificate is renewed. */
-const RENEW_AT = 0.5;
 const MAX_CHECK_MS = 60 * 60_000;
-const MIN_CHECK_MS = 1000;
+const CHECK_RANGE = { minMs: 1000, maxMs: MAX_CHECK_MS };
 /** Backoff between checks of a pending request. */
 const CHECK_BACKOFF = { firstMs: 1000, maxMs: 60_000 };
 /**
@@ -69,9 +68,9 @@ export async function keepNodeCertificate(
       const until = expiryText(options.current());
       if (!signal.aborted) log.warn({ err, until }, 'Cannot renew the certificate of this node; retrying');
     }
-    const waitMs =
-      pending === undefined ? checkIntervalMs(options.current()) : backoffMs(pending.checks, CHECK_BACKOFF);
-    await delay(clock, waitMs, { signal });
+    const current = options.current();
+    const checkMs = current === undefined ? MAX_CHECK_MS : renewalCheckMs(current, CHECK_RANGE);
+    await delay(clock, pending === undefined ? checkMs : backoffMs(pending.checks, CHECK_BACKOFF), { signal });
   }
 }
 
@@ -84,7 +83,7 @@ async function renewIfDue(
   const { client, name, clock, log } = options;
   const current = options.current();
   // An administrator may have renewed it meanwhile.
-  if (current === undefined || clock.now() < renewalTimeMs(current)) return undefined;
+  if (current === undefined || !isRenewalDue(current, clock.now())) return undefined;
   const pending = before ?? { ...(await createRequest(client, name, signal)), atMs: clock.now() };
   const request = await getIfExists(client, SIGNING_REQUESTS, { name: pending.request }, { signal });
   // The cluster deletes requests that are not approved.
@@ -120,18 +119,6 @@ async function createRequest(
 const approvalHint = (request: string) =>
   `The next certificate of this node is not approved yet; run kubectl certificate approve ${request}`;
 
-function renewalTimeMs(certPem: string): number {
-  const { validFromDate, validToDate } = new X509Certificate(certPem);
-  return validFromDate.getTime() + (validToDate.getTime() - validFromDate.getTime()) * RENEW_AT;
-}
-
 function expiryText(certPem: string | undefined): string | undefined {
   return certPem === undefined ? undefined : new X509Certificate(certPem).validToDate.toISOString();
-}
-
-/** Returns the interval of checks, which is short for short-lived certificates. */
-function checkIntervalMs(certPem: string | undefined): number {
-  if (certPem === undefined) return MAX_CHECK_MS;
-  const { validFromDate, validToDate } = new X509Certificate(certPem);
-  return Math.max(MIN_CHECK_MS, Math.min(MAX_CHECK_MS, (validToDate.getTime() - validFromDate.getTime()) / 20));
 }
