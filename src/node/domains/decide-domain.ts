@@ -21,8 +21,7 @@ import { decideStop } from '#node/domains/decide-stop.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import { domainView, lostGuestView } from '#node/domains/domain-view.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
-import { isActivePod } from '#node/guests/guest-objects.ts';
-import { isInstanceOnNode } from '#node/domains/instance-node.ts';
+import { isActivePod, isInstanceOnNode } from '#node/guests/guest-objects.ts';
 import { isReported } from '#node/domains/vmi-report.ts';
 
 /** The first attempts are not reported, to save writes: a claim is usually bound within two of them. */

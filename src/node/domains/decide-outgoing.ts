@@ -14,7 +14,7 @@ import { timestamp } from '#lib/clock.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
-import { isInstanceOnNode } from '#node/domains/instance-node.ts';
+import { isInstanceOnNode } from '#node/guests/guest-objects.ts';
 import { isDomainMoving, type DomainInfo } from '#node/hypervisor/hypervisor.ts';
 import type { DomainMigration } from '#node/hypervisor/migration.ts';
 

@@ -9,7 +9,7 @@ import { isApiError } from '#kube/api-error.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';
 import { getIfExists } from '#client/get-if-exists.ts';
-import { isInstanceOnNode } from '#node/domains/instance-node.ts';
+import { isInstanceOnNode } from '#node/guests/guest-objects.ts';
 import { reportedStatus, type GuestFacts } from '#node/domains/vmi-report.ts';
 
 const MAX_TRIES = 5;

@@ -1,4 +1,5 @@
 /** The objects of a guest in the caches of this node: its launcher pods and its instance. Pure. */
+import { NODE_NAME_LABEL } from '#api/names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -21,4 +22,9 @@ export function instanceUids(pod: Pod): string[] {
  */
 export function isActivePod({ metadata }: Stored<Pod>, vmi: Stored<VirtualMachineInstance> | undefined): boolean {
   return Object.hasOwn(vmi?.status?.activePods ?? {}, metadata.uid);
+}
+
+/** Reports whether the instance is on the node. Only the agent of that node may write its part of the status. */
+export function isInstanceOnNode({ metadata, status }: VirtualMachineInstance, node: string): boolean {
+  return (status?.nodeName || metadata.labels?.[NODE_NAME_LABEL]) === node;
 }

@@ -1,24 +1,13 @@
 /** Opens the disks of claims for export and import, unless a guest of this node uses the disk or is about to start with it. */
-import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import type { Reader } from '#client/client.ts';
-import type { Informer } from '#client/informer.ts';
-import type { PersistentVolume, Pod } from '#kube/core-kinds.ts';
+import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
+import type { StorageParts } from '#node/storage/storage-parts.ts';
 import { claimOf, guestsUsing, podsUsing } from '#node/storage/claim-users.ts';
 import { instanceUids } from '#node/guests/guest-objects.ts';
 import { volumeLookups } from '#node/guests/volume-lookups.ts';
 import type { DiskAccess } from '#node/endpoint/endpoint-agent.ts';
-import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
-import type { Volumes } from '#node/volumes/volumes-port.ts';
 
-export interface DiskAccessParts {
-  readonly client: Reader;
-  readonly pods: Informer<Pod>;
-  readonly vmis: Informer<VirtualMachineInstance>;
-  readonly hypervisor: Hypervisor;
-  readonly volumes: Volumes;
-  readonly signal: AbortSignal;
-}
+type DiskAccessParts = Pick<StorageParts, 'client' | 'pods' | 'vmis' | 'hypervisor' | 'volumes' | 'signal'>;
 
 /** Returns undefined if disks are simulated. Call it when claims are indexed (indexClaims). */
 export function createDiskAccess(parts: DiskAccessParts): DiskAccess | undefined {

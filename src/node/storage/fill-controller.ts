@@ -4,36 +4,25 @@
  * volume-controller.ts then removes the data of deleted ones.
  */
 import { COPY_NODE_ANNOTATION, LOCAL_DRIVER, VOLUME_COPY_FINALIZER } from '#api/names.ts';
-import type { Client } from '#client/client.ts';
-import type { Informer } from '#client/informer.ts';
 import { PERSISTENT_VOLUMES, type PersistentVolume } from '#kube/core-kinds.ts';
-import type { Clock } from '#lib/clock.ts';
-import type { Log } from '#lib/log.ts';
 import { CancellableWork } from '#node/storage/cancellable-work.ts';
-import { removeNodeFinalizer } from '#node/storage/remove-node-finalizer.ts';
-import type { Volumes } from '#node/volumes/volumes-port.ts';
-import type { EventSink } from '#runtime/events.ts';
+import { removeNodeFinalizer } from '#node/storage/guarded-patch.ts';
 import { ReadRules } from '#runtime/decision-reads.ts';
+import type { StorageLoop, StorageParts } from '#node/storage/storage-parts.ts';
 import { WorkQueue } from '#runtime/work-queue.ts';
 import { errorMessage } from '#lib/error-message.ts';
 
-export interface FillControllerParts {
-  readonly client: Client;
-  readonly node: string;
-  readonly persistentVolumes: Informer<PersistentVolume>;
-  readonly volumes: Volumes;
-  readonly events: EventSink;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly signal: AbortSignal;
-}
+type FillParts = Pick<
+  StorageParts,
+  'client' | 'node' | 'persistentVolumes' | 'volumes' | 'events' | 'clock' | 'log' | 'signal'
+>;
 
 /** Low, because each fill uses the full speed of the disk. */
 const CONCURRENCY = 2;
 const BACKOFF = { firstMs: 500, maxMs: 30_000 };
 
 /** Starts the loop. Call it when the informer has synced. */
-export function startFillController(parts: FillControllerParts): { idle(): Promise<void>; stop(): Promise<void> } {
+export function startFillController(parts: FillParts): StorageLoop {
   const { persistentVolumes, events, clock, log, signal } = parts;
   const running = new CancellableWork();
   const rules = new ReadRules({ name: 'node-volume-fill', followed: [PERSISTENT_VOLUMES], rechecks: [] });
@@ -65,7 +54,7 @@ export function startFillController(parts: FillControllerParts): { idle(): Promi
   };
 }
 
-async function fill(name: string, running: CancellableWork, parts: FillControllerParts): Promise<void> {
+async function fill(name: string, running: CancellableWork, parts: FillParts): Promise<void> {
   const { persistentVolumes, volumes, signal } = parts;
   const volume = persistentVolumes.get(name);
   if (!needsFilling(volume, parts.node)) return;

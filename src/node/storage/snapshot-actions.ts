@@ -6,46 +6,30 @@ import { isMigrating } from '#api/migration/migration-state.ts';
 import { SNAPSHOT_DATA_FINALIZER } from '#api/names.ts';
 import { NOT_QUIESCED_ANNOTATION } from '#api/storage/snapshot-state.ts';
 import { formatSnapshotHandle, parseSnapshotHandle, type SnapshotPlace } from '#api/storage/snapshot-handle.ts';
-import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { isApiError } from '#kube/api-error.ts';
-import type { PersistentVolume, Pod } from '#kube/core-kinds.ts';
+import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOT_CONTENTS, type VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';
-import { timestamp, type Clock } from '#lib/clock.ts';
-import type { Log } from '#lib/log.ts';
+import { timestamp } from '#lib/clock.ts';
 import type { CancellableWork } from '#node/storage/cancellable-work.ts';
 import { hasLiveGuest } from '#node/storage/claim-users.ts';
 import { instanceOfContent, type DiskWorld } from '#node/storage/decide-snapshot.ts';
-import { removeNodeFinalizer } from '#node/storage/remove-node-finalizer.ts';
+import { removeNodeFinalizer } from '#node/storage/guarded-patch.ts';
 import { INSTANCES_BY_UID } from '#node/guests/guest-objects.ts';
-import type { DomainLocks } from '#node/guests/domain-locks.ts';
-import type { DiskCopy, Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import type { DiskCopy } from '#node/hypervisor/hypervisor.ts';
+import type { StorageParts } from '#node/storage/storage-parts.ts';
 import type { OwnWrites } from '#node/pods/own-writes.ts';
-import type { EventRecorder } from '#runtime/events.ts';
-import { SnapshotUnusableError, type Volumes } from '#node/volumes/volumes-port.ts';
+import { SnapshotUnusableError } from '#node/volumes/volumes-port.ts';
 import { errorMessage } from '#lib/error-message.ts';
 
-export interface SnapshotParts {
-  readonly client: Client;
-  readonly node: string;
+export interface SnapshotParts extends StorageParts {
   readonly contents: Informer<VolumeSnapshotContent>;
-  readonly persistentVolumes: Informer<PersistentVolume>;
-  readonly pods: Informer<Pod>;
-  readonly vmis: Informer<VirtualMachineInstance>;
-  readonly hypervisor: Hypervisor;
-  readonly locks: DomainLocks;
-  readonly volumes: Volumes;
   readonly own: OwnWrites<VolumeSnapshotContent>;
   /** Copies of disks that no guest has open. */
   readonly offlineCopies: CancellableWork;
   /** Statuses of complete copies that could not be reported yet, by uid. Another copy would be of a later time. */
   readonly unreportedStatuses: Map<string, SnapshotContentStatus>;
-  readonly events: Pick<EventRecorder, 'record'>;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly signal: AbortSignal;
 }
 
 type Content = Stored<VolumeSnapshotContent>;

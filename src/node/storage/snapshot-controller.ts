@@ -40,6 +40,7 @@ import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { OwnWrites } from '#node/pods/own-writes.ts';
 import { SnapshotUnusableError } from '#node/volumes/volumes-port.ts';
 import { type DeclaredReads, ReadRules } from '#runtime/decision-reads.ts';
+import type { StorageLoop } from '#node/storage/storage-parts.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
 
 const BY_SET = 'set';
@@ -53,7 +54,7 @@ const BACKOFF = { firstMs: 500, maxMs: 10_000 };
 const ENDED_PHASES: ReadonlySet<string> = new Set(['Succeeded', 'Failed']);
 
 type Content = Stored<VolumeSnapshotContent>;
-export type SnapshotControllerParts = Omit<SnapshotParts, 'own' | 'offlineCopies' | 'unreportedStatuses'>;
+type SnapshotControllerParts = Omit<SnapshotParts, 'own' | 'offlineCopies' | 'unreportedStatuses'>;
 
 /**
  * Volumes, pods and instances are read for the state of the guest, whose changes queue the set (hypervisor.onChange). While a
@@ -67,10 +68,7 @@ const READS: DeclaredReads = {
 };
 
 /** Starts the loop. Call it when the informers have synced; only that of contents may sync later. */
-export function startSnapshotController(options: SnapshotControllerParts): {
-  idle(): Promise<void>;
-  stop(): Promise<void>;
-} {
+export function startSnapshotController(options: SnapshotControllerParts): StorageLoop {
   const parts: SnapshotParts = {
     ...options,
     own: new OwnWrites(),

@@ -2,11 +2,8 @@
  * The control loop over PersistentVolumes: removes the data of deleted volumes on this node and leftovers of migrated
  * guests, and grows the disks of running guests. Guests that start later get the grown volume.
  */
-import type { Client } from '#client/client.ts';
-import type { Informer } from '#client/informer.ts';
 import { LEFTOVER_NODE_ANNOTATION, VOLUME_DATA_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { isApiError } from '#kube/api-error.ts';
 import {
   PERSISTENT_VOLUME_CLAIMS,
   PERSISTENT_VOLUMES,
@@ -18,8 +15,6 @@ import {
 import { type DeclaredReads, ReadRules } from '#runtime/decision-reads.ts';
 import { formatPointer } from '#kube/patches/json-pointer.ts';
 import type { Stored } from '#kube/meta.ts';
-import type { Clock } from '#lib/clock.ts';
-import type { Log } from '#lib/log.ts';
 import {
   claimKeysIn,
   claimOf,
@@ -38,32 +33,13 @@ import {
   isVolumeMoving,
   usesVolume,
 } from '#node/storage/decide-node-volume.ts';
-import { removeNodeFinalizer } from '#node/storage/remove-node-finalizer.ts';
+import { patchIfUnchanged, removeNodeFinalizer } from '#node/storage/guarded-patch.ts';
 import { INSTANCES_BY_UID, instanceUids } from '#node/guests/guest-objects.ts';
 import { getIfExists } from '#client/get-if-exists.ts';
-import type { DomainLocks } from '#node/guests/domain-locks.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
-import { DiskRefusedError, type Volumes } from '#node/volumes/volumes-port.ts';
+import { DiskRefusedError } from '#node/volumes/volumes-port.ts';
+import type { StorageLoop, StorageParts } from '#node/storage/storage-parts.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
-
-export interface VolumeControllerParts {
-  readonly client: Client;
-  readonly node: string;
-  readonly persistentVolumes: Informer<PersistentVolume>;
-  readonly pods: Informer<Pod>;
-  readonly vmis: Informer<VirtualMachineInstance>;
-  readonly hypervisor: Hypervisor;
-  readonly locks: DomainLocks;
-  readonly volumes: Volumes;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly signal: AbortSignal;
-}
-
-export interface VolumeController {
-  idle(): Promise<void>;
-  stop(): Promise<void>;
-}
 
 /** Index of volumes by the key of their claim. */
 const BY_CLAIM = 'volumes-of-claim';
@@ -80,7 +56,7 @@ const LEFTOVER_RECHECK_MS = 2000;
 const BACKOFF = { firstMs: 500, maxMs: 60_000 };
 
 /** Starts the loop. Call it when the informers have synced. */
-export function startVolumeController(parts: VolumeControllerParts): VolumeController {
+export function startVolumeController(parts: StorageParts): StorageLoop {
   const { persistentVolumes, pods, vmis, clock, log, signal } = parts;
   indexClaims(pods, vmis);
   persistentVolumes.addIndex(BY_CLAIM, (volume) => [claimKeyOf(volume)]);
@@ -125,7 +101,7 @@ function claimKeyOf(volume: PersistentVolume): string {
   return `${namespace}/${name}`;
 }
 
-async function reconcile(name: string, parts: VolumeControllerParts): Promise<WorkResult> {
+async function reconcile(name: string, parts: StorageParts): Promise<WorkResult> {
   const { persistentVolumes, volumes, node } = parts;
   const volume = persistentVolumes.get(name);
   if (volume === undefined) return {};
@@ -138,7 +114,7 @@ async function reconcile(name: string, parts: VolumeControllerParts): Promise<Wo
   return volume.metadata.deletionTimestamp === undefined ? await growGuests(volume, parts) : {};
 }
 
-async function removeLeftover(name: string, parts: VolumeControllerParts): Promise<WorkResult> {
+async function removeLeftover(name: string, parts: StorageParts): Promise<WorkResult> {
   const { client, node, hypervisor, volumes, signal } = parts;
   // Read from the API, because the cache may be outdated and a guest may be returning to this node with the volume.
   const volume = await getIfExists(client, PERSISTENT_VOLUMES, { name }, { signal });
@@ -150,7 +126,12 @@ async function removeLeftover(name: string, parts: VolumeControllerParts): Promi
     if (error instanceof DiskRefusedError) return { afterMs: LEFTOVER_RECHECK_MS };
     throw error;
   }
-  await removeLeftoverAnnotation(volume, parts);
+  const path = formatPointer(['metadata', 'annotations', LEFTOVER_NODE_ANNOTATION]);
+  const removal = [
+    { op: 'test', path, value: node },
+    { op: 'remove', path },
+  ];
+  await patchIfUnchanged(PERSISTENT_VOLUMES, volume, removal, parts);
   return {};
 }
 
@@ -162,25 +143,7 @@ function isVolumeOpen(volume: PersistentVolume, hypervisor: Hypervisor): boolean
   });
 }
 
-/** Does nothing if the volume is gone or was changed meanwhile: that change queues the volume again. */
-async function removeLeftoverAnnotation(
-  { metadata: { name, uid } }: Stored<PersistentVolume>,
-  { client, node, signal }: VolumeControllerParts,
-): Promise<void> {
-  const path = formatPointer(['metadata', 'annotations', LEFTOVER_NODE_ANNOTATION]);
-  const body = [
-    { op: 'test', path: '/metadata/uid', value: uid },
-    { op: 'test', path, value: node },
-    { op: 'remove', path },
-  ];
-  try {
-    await client.patch(PERSISTENT_VOLUMES, { name }, { type: 'json', body }, { signal });
-  } catch (error) {
-    if (!isApiError(error, 'NotFound') && !isApiError(error, 'Invalid') && !isApiError(error, 'Conflict')) throw error;
-  }
-}
-
-async function growGuests(volume: Stored<PersistentVolume>, parts: VolumeControllerParts): Promise<WorkResult> {
+async function growGuests(volume: Stored<PersistentVolume>, parts: StorageParts): Promise<WorkResult> {
   const { client, pods, vmis, hypervisor, locks, volumes, signal } = parts;
   const { namespace, name } = claimOf(volume);
   const users = podsUsing({ namespace, name }, pods);
@@ -214,7 +177,7 @@ async function growGuests(volume: Stored<PersistentVolume>, parts: VolumeControl
 async function reportGrowth(
   volume: Stored<PersistentVolume>,
   claim: Stored<PersistentVolumeClaim>,
-  { client, signal }: VolumeControllerParts,
+  { client, signal }: StorageParts,
 ): Promise<void> {
   const { name, namespace } = claim.metadata;
   const { capacity, conditions } = grownClaimStatus(volume, claim);
