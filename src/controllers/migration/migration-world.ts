@@ -13,7 +13,7 @@ import {
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { currentLauncherName } from '#controllers/shared/launcher/find-launchers.ts';
-import type { ClaimView } from '#controllers/shared/launcher/needed-volumes.ts';
+import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '#kube/core-kinds.ts';
 import type { EventNote } from '#runtime/events.ts';
 import type { Stored } from '#kube/meta.ts';

@@ -1,6 +1,7 @@
 /** Finds claims that prevent the creation of the launcher pod. Pure. */
 import { claimNamesOf } from '#api/storage/claim-names.ts';
-import { neededClaimNames, podVolumes, type ClaimView } from '#controllers/shared/launcher/needed-volumes.ts';
+import { neededClaimNames, podVolumes } from '#controllers/shared/launcher/needed-volumes.ts';
+import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 
 /** The reason why the launcher pod cannot be created. */

@@ -17,6 +17,7 @@ import { defineClaimHolds } from '#controllers/vmi/claim-holds.ts';
 import { createStateObserver } from '#controllers/vmi/observe-state.ts';
 import { hotpluggableClaimNames } from '#controllers/vmi/hotplugged-volumes.ts';
 import { observeActiveMigrations } from '#controllers/vmi/active-migrations.ts';
+import { claimViewsOf } from '#controllers/shared/launcher/claim-views.ts';
 import {
   currentLauncherName,
   isLauncherOf,
@@ -28,7 +29,6 @@ import {
 } from '#controllers/shared/launcher/find-launchers.ts';
 import { claimNamesOf } from '#api/storage/claim-names.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
-import type { ClaimView } from '#controllers/shared/launcher/needed-volumes.ts';
 import { findCondition } from '#kube/conditions.ts';
 import { NODES, type Node, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type Pod, PODS } from '#kube/core-kinds.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
@@ -77,17 +77,6 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
   ];
   const usersOf = (key: string): string[] => vmis.byIndex(BY_CLAIM, key).map(objectKey);
 
-  function claimsOf(vmi: Vmi): Map<string, ClaimView> {
-    const views = new Map<string, ClaimView>();
-    for (const name of claimNames(vmi)) {
-      const claim = claims.get(keyOf({ namespace: vmi.metadata.namespace, name }));
-      if (claim === undefined) continue;
-      const { volumeName } = claim.spec;
-      views.set(name, { claim, volume: volumeName ? volumes.get(volumeName) : undefined });
-    }
-    return views;
-  }
-
   /** Reads the pod from the server: controllers/migration created it, so this controller's cache may lag behind. */
   async function readMissingPod(vmi: Vmi, options: { signal: AbortSignal }): Promise<Stored<Pod> | undefined> {
     if (vmi.status?.migrationState === undefined || isFinalVmiPhase(vmi.status.phase) || isDeleting(vmi))
@@ -129,7 +118,7 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
         ...launchers,
         pod,
         lastPod,
-        claims: claimsOf(vmi),
+        claims: claimViewsOf(claimNames(vmi), vmi.metadata.namespace, { claims, volumes }),
         state,
         isMigrationActive: migrations.has(key),
         isNodeReachable: isReachable(node),

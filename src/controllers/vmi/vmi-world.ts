@@ -1,7 +1,7 @@
 /** Everything that a decision about one VirtualMachineInstance may know. */
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { StateStorage } from '#controllers/shared/persistent-state/select-storage.ts';
-import type { ClaimView } from '#controllers/shared/launcher/needed-volumes.ts';
+import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 

@@ -8,7 +8,8 @@ import type { VmiVolume } from '#api/domain/volume.ts';
 import { STATE_VOLUME } from '#api/storage/persistent-state.ts';
 import { isHotplugged } from '#controllers/vmi/hotplugged-volumes.ts';
 import { checkClaim } from '#controllers/vmi/missing-claims.ts';
-import { hotpluggableVolumes, type ClaimView } from '#controllers/shared/launcher/needed-volumes.ts';
+import { hotpluggableVolumes } from '#controllers/shared/launcher/needed-volumes.ts';
+import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 
 type VolumeStatus = NonNullable<VmiStatus['volumeStatus']>[number];

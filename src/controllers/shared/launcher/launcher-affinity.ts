@@ -1,7 +1,7 @@
 /** Computes the nodes on which the launcher pod may run, from the spec and the location of its volumes. Pure. */
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { MACHINE_TYPE_LABEL_PREFIX, SCHEDULABLE_LABEL, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
-import type { ClaimView } from '#controllers/shared/launcher/needed-volumes.ts';
+import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
 import { isRecord } from '#kube/meta.ts';
 
 const HOSTNAME_LABEL = 'kubernetes.io/hostname';

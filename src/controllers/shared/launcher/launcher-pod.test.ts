@@ -4,7 +4,7 @@ import type { DomainSpec } from '#api/domain/domain.ts';
 import { buildLauncherPod, launcherPodName } from '#controllers/shared/launcher/launcher-pod.ts';
 import { memoryOverheadBytes, launcherResources } from '#controllers/shared/launcher/launcher-resources.ts';
 import { aClaim, aVmi, aVolume, aWorld, POD_NAME, UID, type VmiOverrides } from '#controllers/vmi/testing/vmi-world.ts';
-import type { ClaimView } from '#controllers/shared/launcher/needed-volumes.ts';
+import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
 import type { PodSpec } from '#kube/core-kinds.ts';
 
 const MIB = 1024 * 1024;

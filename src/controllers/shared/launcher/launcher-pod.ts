@@ -36,7 +36,8 @@ import {
   volumesInPod,
 } from '#controllers/shared/launcher/launcher-volumes.ts';
 import { claimNameOf, claimNamesOf } from '#api/storage/claim-names.ts';
-import { podVolumes, type ClaimView } from '#controllers/shared/launcher/needed-volumes.ts';
+import { podVolumes } from '#controllers/shared/launcher/needed-volumes.ts';
+import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
 import type { Pod, PodContainer, PodSpec } from '#kube/core-kinds.ts';
 import { apiVersionOf, type Stored } from '#kube/meta.ts';
 

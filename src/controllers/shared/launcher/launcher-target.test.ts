@@ -9,7 +9,7 @@ import {
   targetPodName,
 } from '#controllers/shared/launcher/launcher-pod.ts';
 import { aClaim, aPod, aVmi, aVolume, UID, type VmiOverrides } from '#controllers/vmi/testing/vmi-world.ts';
-import type { ClaimView } from '#controllers/shared/launcher/needed-volumes.ts';
+import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 
 const MIGRATION = '11111111-2222-4333-8444-555555555555';

@@ -4,7 +4,7 @@ import type { VmiVolume } from '#api/domain/volume.ts';
 import { STATE_POD_VOLUME } from '#api/storage/persistent-state.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { decideVolumeMoves } from '#api/storage/volume-move.ts';
-import type { ClaimView } from '#controllers/shared/launcher/needed-volumes.ts';
+import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
 import type { Pod, PodVolume } from '#kube/core-kinds.ts';
 
 /** Returns the volumes of the instance that the pod names. Hotplugged volumes are hotplugged in the target pod, too. */

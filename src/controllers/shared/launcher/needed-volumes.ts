@@ -6,15 +6,7 @@ import { claimNameOf, claimNamesOf } from '#api/storage/claim-names.ts';
 import type { Disk } from '#api/domain/disk.ts';
 import type { VmiVolume } from '#api/domain/volume.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
-import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
-import type { Stored } from '#kube/meta.ts';
-
-/** An existing claim that the instance names, and its volume. */
-export interface ClaimView {
-  readonly claim: Stored<PersistentVolumeClaim>;
-  /** The volume of a bound claim; undefined if the cache does not show it yet. */
-  readonly volume?: Stored<PersistentVolume>;
-}
+import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
 
 /** Returns the names of the claims that a start needs, each once, in the order of the volumes. */
 export function neededClaimNames(spec: VmiSpec): string[] {
