@@ -57,7 +57,7 @@ const MANAGED: ReadonlySet<string> = new Set(['managed', 'specialManaged']);
 const isReclassification = (change: IdentityChange) => devicePartOf(change)?.name === 'specialManaged';
 const AS_FIRST_SEEN: ReadonlySet<string> = new Set(['machine.type', 'stateClaim']);
 
-export type CauseFinder = (change: IdentityChange) => ChangeCause;
+type CauseFinder = (change: IdentityChange) => ChangeCause;
 
 /** Returns the function that finds the cause of each of the changes of one write. */
 export function createCauseFinder(context: CauseContext, changes: readonly IdentityChange[]): CauseFinder {

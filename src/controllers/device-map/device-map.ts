@@ -67,7 +67,7 @@ const MIGRATION_RECHECK: Recheck = {
   because: 'only the name of a migration is read, which never changes',
 };
 
-export type DeviceMapOptions = Pick<DeviceReportsOptions, 'gatherMs'>;
+type DeviceMapOptions = Pick<DeviceReportsOptions, 'gatherMs'>;
 
 export function deviceMapController(hosts: HostReader, options: DeviceMapOptions = {}): PlaneController {
   return {

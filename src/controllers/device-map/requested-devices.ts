@@ -3,7 +3,7 @@ import { interfacesOf } from '#api/devices/attached-interfaces.ts';
 import { allowsVideo, listFixedDevices, isFixedDeviceId, VIDEO_ID } from '#api/devices/fixed-devices.ts';
 import { type VirtualMachine, templateSpec } from '#api/virtual-machine/kind.ts';
 
-export interface DeviceRequest {
+interface DeviceRequest {
   /** False if the device is attached to the VM but not plugged into the guest. */
   readonly plugged: boolean;
 }

@@ -25,7 +25,7 @@ import { restoreMark, type RestoreWorld, type RestoredVolume } from '#controller
 import { applyJsonPatch, JsonPatchError } from '#kube/patches/json-patch.ts';
 import { apiVersionOf, isRecord, type Stored } from '#kube/meta.ts';
 
-export interface SnapshotUuid {
+interface SnapshotUuid {
   readonly uuid: string;
   /** True if the uuid was derived from the name, because the snapshot has none. */
   readonly legacy: boolean;

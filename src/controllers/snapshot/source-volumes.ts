@@ -20,7 +20,7 @@ export function snapshotClassFor(
   return names(defaults)[0] ?? names(fitting)[0];
 }
 
-export interface IncludedVolume {
+interface IncludedVolume {
   readonly name: string;
   readonly claim: Stored<PersistentVolumeClaim>;
 }

@@ -16,7 +16,7 @@ export interface VmLock {
   readonly name: string;
 }
 
-export interface UnfinishedWork {
+interface UnfinishedWork {
   readonly snapshots: readonly Stored<VirtualMachineSnapshot>[];
   readonly restores: readonly Stored<VirtualMachineRestore>[];
 }

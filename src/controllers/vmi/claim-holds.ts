@@ -31,7 +31,7 @@ const BY_HOTPLUGGABLE_CLAIM = 'vmi-of-movable-claim';
 /** The name of an index: instances with hotpluggable claims, by uid. */
 const WITH_HOTPLUGGABLE_CLAIMS = 'vmi-with-movable-claims';
 
-export interface ClaimHoldWorld {
+interface ClaimHoldWorld {
   readonly claim: Stored<PersistentVolumeClaim>;
   /** Instances that may use the claim, with their pods. */
   readonly users: readonly ClaimUser[];

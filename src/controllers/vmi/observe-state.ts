@@ -49,7 +49,7 @@ const PROFILE_RECHECK: Recheck = {
   because: 'an informer of a kind that the cluster may not serve would never sync',
 };
 
-export interface StateObserver {
+interface StateObserver {
   /** Sources whose changes require another observation. */
   readonly sources: readonly Source[];
   /** Kinds that are read from the server and have no source. */

@@ -47,7 +47,7 @@ import type { Peers } from '#node/migration/peers.ts';
 import type { Volumes } from '#node/volumes/volumes-port.ts';
 import { EventRecorder } from '#runtime/events.ts';
 
-export interface NodeAgentOptions {
+interface NodeAgentOptions {
   readonly name: string;
   /** Client with the identity system:node:<name>. */
   readonly client: Client;

@@ -15,7 +15,7 @@ import { diskQueues } from '#node/definition/devices/fixtures.ts';
 import { defineInterface, interfaceQueues, checkInterfaceRoom } from '#node/definition/devices/interface.ts';
 import type { DomainDefinition, PluggableDevice } from '#node/hardware/domain-definition.ts';
 
-export interface HotplugInput {
+interface HotplugInput {
   readonly vmi: Stored<VirtualMachineInstance>;
   /** The name of the disk or interface in the spec. */
   readonly name: string;

@@ -9,7 +9,7 @@ import type { Device } from '#node/hardware/domain-definition.ts';
 
 const THREADS_PER_VCPU = 2;
 
-export interface IoThreadAssignment {
+interface IoThreadAssignment {
   readonly devices: readonly Device[];
   /** Absent: none. */
   readonly ioThreads?: number;

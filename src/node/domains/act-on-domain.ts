@@ -22,7 +22,7 @@ import { errorMessage } from '#lib/error-message.ts';
  * `changed`: the domain changed, so that the remaining actions are obsolete. `decideAgain`: the remaining actions are still
  * valid, and another decision follows them. `afterMs`: when to decide again at the latest.
  */
-export type ActionResult = { readonly changed: true } | { readonly decideAgain?: true; readonly afterMs?: number };
+type ActionResult = { readonly changed: true } | { readonly decideAgain?: true; readonly afterMs?: number };
 
 const CHANGED: ActionResult = { changed: true };
 

@@ -32,7 +32,7 @@ export function isMoving(domain: DomainInfo | undefined, vmi: VirtualMachineInst
   return isMigrating(vmi?.status?.migrationState) || isDomainMoving(domain);
 }
 
-export type OutgoingDecision =
+type OutgoingDecision =
   /** These actions only; nothing else is done for the guest. */
   | { readonly is: 'exclusive'; readonly actions: readonly DomainAction[] }
   /** The guest is only reported. */

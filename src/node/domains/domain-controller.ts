@@ -25,7 +25,7 @@ import { hasEnded } from '#kube/pod-phase.ts';
 import { buildPodStatus, refusedView } from '#node/pods/pod-status.ts';
 import { removePod, reportPod } from '#node/pods/pod-writer.ts';
 
-export interface DomainControllerParts extends DomainActionParts {
+interface DomainControllerParts extends DomainActionParts {
   readonly pods: Informer<Pod>;
   readonly vmis: Informer<VirtualMachineInstance>;
   readonly locks: DomainLocks;
@@ -35,7 +35,7 @@ export interface DomainControllerParts extends DomainActionParts {
   readonly concurrency?: number;
 }
 
-export interface DomainController {
+interface DomainController {
   enqueue(id: string): void;
   idle(): Promise<void>;
   /** Resolves when the running passes have ended. Guests keep running. */

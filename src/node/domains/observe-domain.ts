@@ -10,7 +10,7 @@ import type { OwnWrites } from '#node/pods/own-writes.ts';
 import { INSTANCES_BY_UID, isActivePod, PODS_BY_INSTANCE } from '#node/guests/guest-objects.ts';
 import { getIfExists } from '#client/get-if-exists.ts';
 
-export interface ObserveParts {
+interface ObserveParts {
   readonly client: Reader;
   readonly pods: Informer<Pod>;
   /** Contains only instances whose label names this node; others are read from the API. */

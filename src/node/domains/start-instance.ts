@@ -37,7 +37,7 @@ export interface StartParts {
   readonly signal: AbortSignal;
 }
 
-export type StartOutcome =
+type StartOutcome =
   | {
       readonly is: 'started';
       /** Warnings for the user, although the guest runs. */

@@ -8,7 +8,7 @@ import type { DomainDefinition, InterfaceDevice } from '#node/hardware/domain-de
 import type { AgentInterface } from '#node/guest-agent/agent-answers.ts';
 
 /** An address of the node, as returned by node:os. */
-export interface NodeAddress {
+interface NodeAddress {
   readonly address: string;
   readonly netmask: string;
 }
@@ -25,7 +25,7 @@ export interface BridgeRoute {
   readonly from: string;
 }
 
-export type GuestRoute = { readonly is: 'forward' } | BridgeRoute | { readonly is: 'none'; readonly why: string };
+type GuestRoute = { readonly is: 'forward' } | BridgeRoute | { readonly is: 'none'; readonly why: string };
 
 const OR_MASQUERADE = 'or add an interface in user mode (masquerade)';
 

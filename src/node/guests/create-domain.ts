@@ -7,7 +7,7 @@ import { defineDomain, type DefineInput } from '#node/definition/define-domain.t
 import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { HypervisorError, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
 
-export interface CreateDomainOptions {
+interface CreateDomainOptions {
   readonly paused?: boolean;
   readonly origin?: DomainDefinition['origin'];
   /** Returns further errors in the definition. */
@@ -16,7 +16,7 @@ export interface CreateDomainOptions {
   refine?(definition: DomainDefinition): DomainDefinition;
 }
 
-export type CreateOutcome =
+type CreateOutcome =
   | { readonly is: 'created'; readonly omittedDevices: readonly string[]; readonly omittedFeatures: readonly string[] }
   /** The definition is invalid. */
   | { readonly is: 'refused'; readonly problems: readonly FieldError[] }

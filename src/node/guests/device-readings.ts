@@ -17,7 +17,7 @@ export interface DomainDeviceReading {
 }
 
 /** Hash and revision of the last reading in the instance's status, possibly of an earlier process. */
-export type LastReported = Partial<Pick<DomainDeviceReading, 'hash' | 'revision'>>;
+type LastReported = Partial<Pick<DomainDeviceReading, 'hash' | 'revision'>>;
 
 interface ReadingState {
   reading?: DomainDeviceReading;

@@ -25,7 +25,7 @@ import { HostVmRecords } from '#node/host-api/host-vm-records.ts';
 import type { GuestProcessUser } from '#node/volumes/local/volumes-host.ts';
 import { errorMessage } from '#lib/error-message.ts';
 
-export interface HostApiOptions extends Omit<HostParts, 'vms' | 'images' | 'monitors'> {
+interface HostApiOptions extends Omit<HostParts, 'vms' | 'images' | 'monitors'> {
   /**
    * The directory of the node, with `host-images/` and `host-vms/`. Without one, only `list` and `getAllVmStats` work.
    */

@@ -18,7 +18,7 @@ export interface MediumOptions {
   readonly format?: 'raw' | 'qcow2';
 }
 
-export type MediumLookup =
+type MediumLookup =
   | { readonly medium: Medium; readonly error?: undefined }
   /** `isMissing`: no file or device has this name. */
   | { readonly error: string; readonly isMissing: boolean; readonly medium?: undefined };
@@ -29,7 +29,7 @@ export interface HostImages {
   find(source: Exclude<SentDiskSource, { is: 'none' | 'invalid' }>, options: MediumOptions): Promise<MediumLookup>;
 }
 
-export interface HostImagesOptions {
+interface HostImagesOptions {
   readonly nodeDir: string;
   readonly guestUser: GuestProcessUser | undefined;
   /** Default: /dev. */

@@ -22,7 +22,7 @@ export interface FreezeRecord {
   readonly why: FreezeOptions['why'];
 }
 
-export interface GuestFreezeOptions {
+interface GuestFreezeOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly askAgent: (command: AgentCommand, options: AskAgentOptions) => Promise<unknown>;

@@ -38,7 +38,7 @@ export interface MigrationNotes {
   readonly outcomeQuery?: OutcomeQuery;
 }
 
-export interface OutcomeQuery {
+interface OutcomeQuery {
   /** Uid of the migration. */
   readonly uid: string;
   readonly answer?: 'migrated' | 'aborted';
@@ -48,7 +48,7 @@ export interface OutcomeQuery {
   readonly dueAtMs: number;
 }
 
-export interface MigrationsParts extends Omit<TargetParts, 'onChange'> {
+interface MigrationsParts extends Omit<TargetParts, 'onChange'> {
   readonly peers: Peers | undefined;
   readonly signal: AbortSignal;
 }

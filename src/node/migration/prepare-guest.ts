@@ -35,7 +35,7 @@ export interface PrepareParts {
   onChange(id: string): void;
 }
 
-export interface PrepareOptions {
+interface PrepareOptions {
   readonly signal: AbortSignal;
   /** Called when the instance and its pod are known; later failures are reported in that pod. */
   onFound(vmi: Stored<VirtualMachineInstance>): void;

@@ -25,7 +25,7 @@ export interface TargetFacts {
   readonly spec: Pick<VmiSpec, 'domain' | 'networks'>;
 }
 
-export type RetargetResult = { readonly definition: DomainDefinition } | { readonly refused: string };
+type RetargetResult = { readonly definition: DomainDefinition } | { readonly refused: string };
 
 export function retarget(source: DomainDefinition, target: TargetFacts): RetargetResult {
   const { instance, capabilities } = target;

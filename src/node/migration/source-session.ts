@@ -30,7 +30,7 @@ import type { Peers } from '#node/migration/peers.ts';
 import type { VolumeLookups } from '#node/volumes/volumes-port.ts';
 import { errorMessage } from '#lib/error-message.ts';
 
-export interface SourceParts {
+interface SourceParts {
   readonly hypervisor: Hypervisor;
   readonly locks: DomainLocks;
   readonly peers: Peers | undefined;
@@ -41,7 +41,7 @@ export interface SourceParts {
   onChange(id: string): void;
 }
 
-export interface SourceRequest {
+interface SourceRequest {
   readonly uid: string;
   readonly vmi: Stored<VirtualMachineInstance>;
   readonly target: string;

@@ -45,7 +45,7 @@ export interface TargetParts extends PrepareParts {
 export type SourceChannel = Channel<FromTarget | OutcomeResponse, FromSource | OutcomeRequest>;
 
 /** The decision of the source; undefined if the session ended without knowing it. */
-export type SourceDecision = 'migrated' | 'aborted' | undefined;
+type SourceDecision = 'migrated' | 'aborted' | undefined;
 
 export interface Downtime {
   /** Start of the pause, by Clock.elapsed. */

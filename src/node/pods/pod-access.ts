@@ -23,7 +23,7 @@ export interface ProgramAccess {
   readonly certificateAuthority?: string | undefined;
 }
 
-export interface PodAccessParts extends ProgramAccess {
+interface PodAccessParts extends ProgramAccess {
   /** Client with the credentials of the node. */
   readonly client: Pick<Writer, 'create'>;
   readonly clock: Clock;

@@ -23,7 +23,7 @@ export interface NodeDescription {
   readonly taints?: readonly { readonly key: string; readonly value: string; readonly effect: string }[];
 }
 
-export type NodeStatus = NonNullable<Node['status']>;
+type NodeStatus = NonNullable<Node['status']>;
 
 /** The agent behaves like a kubelet of this minor version. */
 const KUBELET_VERSION = `v1.32.0+selfsame.${VERSION}`;

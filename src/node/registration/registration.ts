@@ -22,7 +22,7 @@ import {
 } from '#node/registration/node-object.ts';
 import { WorkQueue } from '#runtime/work-queue.ts';
 
-export interface RegistrationParts {
+interface RegistrationParts {
   readonly client: Client;
   /** Informer of this Node only. */
   readonly nodes: Informer<Node>;
@@ -32,7 +32,7 @@ export interface RegistrationParts {
   readonly signal: AbortSignal;
 }
 
-export interface Registration {
+interface Registration {
   /** Resolves when the Node is complete, including the address of this agent, or when the registration is stopped. */
   readonly registered: Promise<void>;
   idle(): Promise<void>;

@@ -12,7 +12,7 @@ import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 
 const BY_CLAIM = 'claim';
 
-export interface ClaimName {
+interface ClaimName {
   readonly namespace: string | undefined;
   readonly name: string;
 }

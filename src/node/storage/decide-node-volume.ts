@@ -16,7 +16,7 @@ import { compareQuantities, parseQuantity } from '#kube/quantity.ts';
 import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
 
-export type VolumeAction =
+type VolumeAction =
   | { readonly do: 'removeData' }
   /** Removes a leftover as soon as no guest uses it, and then its annotation. */
   | { readonly do: 'removeLeftover' }

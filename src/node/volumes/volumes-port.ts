@@ -79,7 +79,7 @@ export interface DiskUpload {
   close(): Promise<void>;
 }
 
-export interface ReceiveOptions {
+interface ReceiveOptions {
   readonly signal?: AbortSignal;
   readonly from?: number;
 }
@@ -92,7 +92,7 @@ export interface DiskContents {
   replace(claim: string, lookups: VolumeLookups, options: DiskUse): Promise<DiskUpload>;
 }
 
-export interface DiskUse {
+interface DiskUse {
   /** Returns a sentence about the current user of the volume, or undefined if it is not in use. */
   readonly useOf: (volume: Stored<PersistentVolume>) => string | undefined;
 }

@@ -13,7 +13,7 @@ import type { Clock } from '#lib/clock.ts';
 const LIFETIME_SECONDS = 3600;
 const RENEW_AT = 0.7;
 
-export interface AccountToken {
+interface AccountToken {
   readonly token: string;
   readonly expiresAtMs: number;
 }
@@ -30,12 +30,12 @@ export async function requestToken(
   return { token, expiresAtMs: expiresAtMs ?? clock.now() + seconds * 1000 };
 }
 
-export interface AccountClients {
+interface AccountClients {
   of(account: string): Client;
   close(): void;
 }
 
-export interface AccountClientsOptions {
+interface AccountClientsOptions {
   /** The API server; the credentials are not used. */
   readonly access: ClusterAccess;
   /** A client that may request tokens. */

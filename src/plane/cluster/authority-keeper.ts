@@ -33,7 +33,7 @@ const MAX_ATTEMPTS = 5;
 const MIN_CHECK_MS = 500;
 const MAX_CHECK_MS = 5 * 60_000;
 
-export interface AuthorityKeeperOptions {
+interface AuthorityKeeperOptions {
   /** A client that may read and write the Secret. */
   readonly client: Pick<Client, 'get' | 'create' | 'update'>;
   readonly lifetimes: Lifetimes;
@@ -41,13 +41,13 @@ export interface AuthorityKeeperOptions {
   readonly log: Log;
 }
 
-export interface CertificateRequest {
+interface CertificateRequest {
   readonly subject: CertificateSubject;
   readonly purpose: Purpose;
 }
 
 /** The current certificate with its key and the authorities to trust. */
-export interface HeldIdentity {
+interface HeldIdentity {
   now(): IssuedCertificate & { readonly ca: string };
 }
 

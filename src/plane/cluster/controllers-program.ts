@@ -40,7 +40,7 @@ import { MetricRegistry } from '#runtime/metrics.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 import { createSubresourcesApi } from '#subresources/subresources-api.ts';
 
-export interface ControllersProgramOptions {
+interface ControllersProgramOptions {
   /** Access of the account that may request tokens of our accounts. */
   readonly access: ClusterAccess;
   /** The address to listen on, and the IP address under which the API server reaches it. */

@@ -48,7 +48,7 @@ const ENDPOINTS: ResourceType<Endpoints> = {
 
 const sliceName = (service: string, id: string) => ({ namespace: SYSTEM_NAMESPACE, name: `${service}-${id}` });
 
-export interface EndpointsOptions {
+interface EndpointsOptions {
   readonly client: Client;
   /** Id of this process. */
   readonly id: string;

@@ -35,7 +35,7 @@ export class JoinError extends Error {
   override name = 'JoinError';
 }
 
-export interface JoinParts {
+interface JoinParts {
   /** A client with the rights of an administrator. */
   readonly client: Client;
   readonly access: ClusterAccess;

@@ -15,7 +15,7 @@ const RENEW_MS = 12 * 60 * 60 * 1000;
 /** Time until the next attempt after a failure. */
 const RETRY_MS = 60_000;
 
-export interface OwnTokenParts {
+interface OwnTokenParts {
   readonly access: ClusterAccess;
   readonly client: Pick<Client, 'create'>;
   readonly clock: Clock;

@@ -35,7 +35,7 @@ const createControllers = (hosts: HostReader): readonly PlaneController[] => [
   protectionController,
 ];
 
-export interface PlaneControllerParts {
+interface PlaneControllerParts {
   clientOf(account: string): Client;
   readonly informers: SharedInformers;
   /** Creates the connections of the device map to node agents, with a client of its account. */

@@ -48,7 +48,7 @@ export function createWebhookCaches(informer: SharedInformers['of']): WebhookCac
   return { kubevirts, vms, restores };
 }
 
-export interface WebhookOptions {
+interface WebhookOptions {
   /** A client with the account of the webhook. */
   readonly client: Client;
   /** Set once the caches exist. Until then the webhook uses the default configuration. */

@@ -28,7 +28,7 @@ import { SharedInformers } from '#runtime/shared-informers.ts';
 import type { NodeConnections } from '#subresources/node-connections.ts';
 import { createSubresourcesApi } from '#subresources/subresources-api.ts';
 
-export interface PlaneComponentsOptions {
+interface PlaneComponentsOptions {
   readonly handler: ApiHandler;
   readonly services: LocalServices;
   /** Creates the connections of the subresources API to node agents, with a client of its account. */

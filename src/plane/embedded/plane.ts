@@ -14,7 +14,7 @@ import { NodeProcesses } from '#plane/embedded/node-processes.ts';
 import { startPlaneComponents } from '#plane/embedded/plane-components.ts';
 import { createNodeConnections } from '#subresources/node-connections.ts';
 
-export interface PlaneOptions extends Omit<EngineOptions, 'services' | 'readyChecks'> {
+interface PlaneOptions extends Omit<EngineOptions, 'services' | 'readyChecks'> {
   readonly nodes: number;
   /** The program with its arguments before `node`, and the flags of all nodes. */
   readonly program: {
@@ -26,7 +26,7 @@ export interface PlaneOptions extends Omit<EngineOptions, 'services' | 'readyChe
   };
 }
 
-export interface Plane {
+interface Plane {
   readonly url: string;
   readonly kubeconfigPath: string;
   /** Nodes that did not start in time; they are retried. */

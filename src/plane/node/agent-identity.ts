@@ -30,7 +30,7 @@ export interface AgentIdentity {
   stop(): void;
 }
 
-export interface AgentIdentityOptions {
+interface AgentIdentityOptions {
   /** A client with the identity of the node. */
   readonly client: Pick<Client, 'create'>;
   readonly name: string;

@@ -5,7 +5,7 @@
 import { chmod, copyFile, link, mkdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
-export interface GuestFiles {
+interface GuestFiles {
   readonly kernelPath: string;
   readonly initrdPath: string;
 }

@@ -13,7 +13,7 @@ import type { Log } from '#lib/log.ts';
 
 const RELOAD_MS = 60_000;
 
-export interface NodeAccessOptions {
+interface NodeAccessOptions {
   /** Absolute path. */
   readonly file: string;
   /** Runs exec plugins of the kubeconfig. */

@@ -35,7 +35,7 @@ export interface NodeClientCertificate {
   readonly keyPem: string;
 }
 
-export interface NodeCertificateOptions {
+interface NodeCertificateOptions {
   /** A client with the identity of the node. */
   readonly client: Pick<Client, 'create' | 'get'>;
   readonly name: string;

@@ -22,7 +22,7 @@ import { join } from 'node:path';
 
 const PASSABLE = 0o711;
 
-export interface EndpointCertificate {
+interface EndpointCertificate {
   readonly ca: string;
   readonly cert: string;
   readonly key: string;

@@ -28,7 +28,7 @@ import { NodeAccess } from '#plane/node/node-access.ts';
 import { createPeers, type OpenPeers } from '#plane/node/peers.ts';
 import { ensureNodeDirs, readEndpointCertificate } from '#plane/node/node-dir.ts';
 
-export interface NodeProgramOptions {
+interface NodeProgramOptions {
   readonly name: string;
   /** Absolute path. */
   readonly nodeDir: string;
@@ -51,7 +51,7 @@ export interface NodeProgramOptions {
   readonly signal?: AbortSignal;
 }
 
-export interface ClusterNodeOptions {
+interface ClusterNodeOptions {
   readonly kubeconfig: string;
   /** Address to listen on: an IP address of this machine or the wildcard address, and a port (0 selects a free one). */
   readonly address: string;
@@ -62,7 +62,7 @@ export interface ClusterNodeOptions {
   readonly hostname?: string | undefined;
 }
 
-export interface NodeProgram {
+interface NodeProgram {
   /** Stops the agent; guests keep running. */
   stop(): Promise<void>;
 }

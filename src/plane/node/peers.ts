@@ -9,7 +9,7 @@ import { MIGRATION_PROTOCOL } from '#node/endpoint/serve-migration.ts';
 import type { Peers } from '#node/migration/peers.ts';
 import { createNodeConnections, type PeerIdentity } from '#subresources/node-connections.ts';
 
-export interface PeersOptions {
+interface PeersOptions {
   /** A client that may read Nodes. */
   readonly client: Reader;
   /** PEM of the client certificate of this node, its key, and the CA of all nodes. */

@@ -45,7 +45,7 @@ export async function requestSigning(
   }
 }
 
-export type SigningOutcome = { readonly certPem: string } | { readonly refused: string } | 'waiting';
+type SigningOutcome = { readonly certPem: string } | { readonly refused: string } | 'waiting';
 
 export function signingOutcomeOf({ status }: SigningRequest): SigningOutcome {
   if (status?.certificate) return { certPem: Buffer.from(status.certificate, 'base64').toString('utf8') };

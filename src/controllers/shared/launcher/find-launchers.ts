@@ -28,7 +28,7 @@ export function launcherNodes(pod: Stored<Pod>): string[] {
   return launcherIndexKeys(pod).length > 0 && pod.spec.nodeName ? [pod.spec.nodeName] : [];
 }
 
-export interface Launchers {
+interface Launchers {
   /** The pod that has the guest, or will start it. */
   readonly pod?: Stored<Pod>;
   /** The target pod, while the guest migrates. */

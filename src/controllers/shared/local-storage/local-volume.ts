@@ -12,7 +12,7 @@ import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kub
 import type { Stored } from '#kube/meta.ts';
 
 /** `node`: the data is on one node. `shared`: it is in a directory of all nodes. */
-export type VolumeScope = 'node' | 'shared';
+type VolumeScope = 'node' | 'shared';
 
 type Claim = Stored<PersistentVolumeClaim>;
 

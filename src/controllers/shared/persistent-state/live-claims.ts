@@ -11,7 +11,7 @@ import { raceSignal } from '#lib/race-signal.ts';
 type Claims = readonly Stored<PersistentVolumeClaim>[];
 
 /** Resolves with claims that were listed after the call. */
-export type ListClaims = (namespace: string, options: { signal: AbortSignal }) => Promise<Claims>;
+type ListClaims = (namespace: string, options: { signal: AbortSignal }) => Promise<Claims>;
 
 export function createClaimLister(reader: Pick<Reader, 'list'>): ListClaims {
   const running = new Map<string, Promise<Claims>>();

@@ -7,7 +7,7 @@ import { STORAGE_CLASSES, type StorageClass } from '#kube/core-kinds.ts';
 import { groupResource, type Stored } from '#kube/meta.ts';
 import { compareQuantities, parseQuantity } from '#kube/quantity.ts';
 
-export interface StorageWorld {
+interface StorageWorld {
   readonly classes: readonly Stored<StorageClass>[];
   readonly profiles: readonly StorageProfile[];
   /** vmStateStorageClass of the KubeVirt object. */

@@ -38,7 +38,7 @@ export interface InterfaceSteps {
 }
 
 /** An interface and its network, which have the same name. */
-export interface AttachedInterface {
+interface AttachedInterface {
   readonly nic: Interface;
   readonly network?: Network;
 }

@@ -13,12 +13,12 @@ import { normalizeValue } from '#controllers/vm/hotplug/normalize-value.ts';
 import { deepEqual } from '#kube/deep.ts';
 
 /** A volume and its disk, which have the same name. */
-export interface AttachedVolume {
+interface AttachedVolume {
   readonly volume: VmiVolume;
   readonly disk: Disk;
 }
 
-export interface VolumeHotplugInput {
+interface VolumeHotplugInput {
   /** The spec that a start would build now. */
   readonly next: VmiSpec;
   /** The spec of the running instance. */
@@ -36,7 +36,7 @@ export interface VolumeSteps {
   readonly liveUpdatable: ReadonlySet<string>;
 }
 
-export interface VolumeUnplug {
+interface VolumeUnplug {
   readonly name: string;
   /** True if the volume is plugged in again afterwards, as the template has it now. */
   readonly returns: boolean;

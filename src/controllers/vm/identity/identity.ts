@@ -24,7 +24,7 @@ import { apiVersionOf, controllerUid, isDeleting, type Stored } from '#kube/meta
 import type { Change } from '#runtime/plan.ts';
 
 /** The inputs for a VM that has neither a record nor an instance. */
-export interface IdentityDefaults {
+interface IdentityDefaults {
   /** The SMBIOS manufacturer fields of new VMs; a VM that has run keeps its own. */
   readonly smbios?: Smbios | undefined;
   readonly uuidAdmissionSince?: string | undefined;

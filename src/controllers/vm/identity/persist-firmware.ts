@@ -16,7 +16,7 @@ const UUID_PERSISTED = 'FirmwareUUIDPersisted';
 const SERIAL_PERSISTED = 'FirmwareSerialPersisted';
 const UUID_ERROR = 'FirmwareUUIDError';
 
-export interface MissingFirmware {
+interface MissingFirmware {
   readonly values: { readonly uuid?: string; readonly serial?: string };
   readonly why: string;
 }
@@ -44,7 +44,7 @@ function describeOrigin(world: VmWorld): string {
   return 'which follows from its name as in older versions';
 }
 
-export interface VmPatch {
+interface VmPatch {
   readonly metadata?: Pick<ObjectMeta, 'finalizers' | 'annotations'>;
   readonly domain?: object;
   readonly firmware?: MissingFirmware | undefined;

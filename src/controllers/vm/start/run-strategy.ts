@@ -7,7 +7,7 @@ import { isStartNext, isStopNext } from '#controllers/vm/start/state-change-requ
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { isDeleting } from '#kube/meta.ts';
 
-export type RunAction =
+type RunAction =
   | { readonly kind: 'start' }
   /** Start after this time. */
   | { readonly kind: 'wait'; readonly ms: number }

@@ -10,7 +10,7 @@ import type { PlaceableDevice } from '#node/definition/addresses/unplaced-device
 import { fixtureOf } from '#node/definition/devices/other-devices.ts';
 import type { DiskDevice, InterfaceDevice } from '#node/hardware/domain-definition.ts';
 
-export type DeviceBus = 'pci' | DriveBus;
+type DeviceBus = 'pci' | DriveBus;
 
 export function deviceBusOf(device: PlaceableDevice): DeviceBus {
   if (device.type === 'disk') return device.bus === 'virtio' ? 'pci' : device.bus;

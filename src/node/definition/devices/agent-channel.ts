@@ -21,13 +21,13 @@ const CONTROLLER: OtherDevice = {
   row: { type: 'controller', device: 'virtio-serial', managed: false },
 };
 
-export interface DefinedChannel {
+interface DefinedChannel {
   /** The new controller, if the record has none. */
   readonly controllers: readonly UnplacedDevice<OtherDevice>[];
   readonly channels: readonly AgentChannel[];
 }
 
-export interface ChannelHistory {
+interface ChannelHistory {
   readonly rows: readonly LearnedDevice[];
   /** Devices from the record. */
   readonly others: readonly UnplacedDevice<OtherDevice>[];

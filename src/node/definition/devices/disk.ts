@@ -45,7 +45,7 @@ export function defineDisks(
   });
 }
 
-export interface DiskContext {
+interface DiskContext {
   readonly layout: Layout;
   /** The number of queues of disks that support several. */
   readonly queues?: number | undefined;

@@ -76,7 +76,7 @@ export function driverOf(row: Row): string | undefined {
   return hardwareOf(row)?.driver;
 }
 
-export interface OtherDevices {
+interface OtherDevices {
   readonly devices: readonly UnplacedDevice<OtherDevice>[];
   /** Sentences for users about rows that the guest does not get unchanged. */
   readonly notes: readonly string[];

@@ -11,11 +11,11 @@ import type { HotplugDevice } from '#node/domains/hotplug/hotplug-devices.ts';
 import { knownDevices, prepareVolumes, type StartParts } from '#node/domains/start-instance.ts';
 import { HypervisorError, type DomainInspection } from '#node/hypervisor/hypervisor.ts';
 
-export type PlugOutcome =
+type PlugOutcome =
   | { readonly is: 'plugged' }
   | { readonly is: 'waiting' | 'failed'; readonly reason: string; readonly message: string };
 
-export type PlugParts = Pick<StartParts, 'client' | 'hypervisor' | 'volumes' | 'signal'>;
+type PlugParts = Pick<StartParts, 'client' | 'hypervisor' | 'volumes' | 'signal'>;
 
 export async function plugDevice(
   vmi: Stored<VirtualMachineInstance>,

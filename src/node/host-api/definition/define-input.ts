@@ -20,7 +20,7 @@ import { placeAsLibvirt } from '#node/host-api/definition/place-as-libvirt.ts';
 import type { SentVm } from '#node/host-api/sent/sent-vm.ts';
 import type { VmConf } from '#node/host-api/sent/vm-conf.ts';
 
-export interface HostVmInput {
+interface HostVmInput {
   readonly conf: VmConf;
   readonly entries: readonly DeviceEntry[];
   /** Keyed by our id of the disk. */
@@ -28,7 +28,7 @@ export interface HostVmInput {
   readonly kernel: KernelFiles | undefined;
 }
 
-export interface HostDefineInput extends Omit<DefineInput, 'capabilities'> {
+interface HostDefineInput extends Omit<DefineInput, 'capabilities'> {
   /** Notes about devices that cannot have the address that libvirt gave them. */
   readonly placeNotes: readonly string[];
 }

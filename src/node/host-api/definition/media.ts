@@ -7,7 +7,7 @@ import { sourceKey, readDiskSource } from '#node/host-api/sent/disk-source.ts';
 import type { HostImages, MediumOptions } from '#node/host-api/host-images.ts';
 import { isEnabled, quoteSentValue, type SentMap } from '#node/host-api/sent/sent-values.ts';
 
-export interface FoundMedia {
+interface FoundMedia {
   /** Keyed by our id of the disk. */
   readonly media: ReadonlyMap<string, Medium>;
   readonly errors: readonly string[];

@@ -11,7 +11,7 @@ import { sentAddressOf, nicModelOf } from '#node/host-api/sent/device-fields.ts'
 import { toRow } from '#node/host-api/definition/entry-spec.ts';
 import { isEnabled, readWholeNumber } from '#node/host-api/sent/sent-values.ts';
 
-export interface LibvirtPlacementOptions {
+interface LibvirtPlacementOptions {
   readonly machine: string;
   /** As it was sent. oVirt's hosts gave every VM the channel of their agent unless this was off. */
   readonly vmchannel?: unknown;

@@ -13,7 +13,7 @@ import { isEnabled, quoteSentValue, readText, type SentMap } from '#node/host-ap
  *   noted     the guest runs without it, and the answer has a note
  *   refused   without it the guest would not be the requested one
  */
-export type KeyRule =
+type KeyRule =
   | { readonly handling: 'used' | 'reported' }
   | { readonly handling: 'noted' | 'refused'; readonly why: string; readonly unless: (value: unknown) => boolean };
 

@@ -26,7 +26,7 @@ import { bootBanner, type GuestRecord } from '#node/hypervisor/fake/guest-record
 import type { WatchdogAction } from '#api/domain/hardware.ts';
 
 /** A send that is in progress in this process. */
-export interface PendingSend {
+interface PendingSend {
   finish(): void;
   fail(error: Error): void;
 }

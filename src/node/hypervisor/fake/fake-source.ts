@@ -32,7 +32,7 @@ export interface RealImages {
   move(from: DiskSource, to: DiskSource): Promise<void>;
 }
 
-export interface FakeSendOptions extends SendOptions {
+interface FakeSendOptions extends SendOptions {
   readonly images?: RealImages | undefined;
   /** The error with which the send fails in transit. */
   readonly failure?: HypervisorError | undefined;

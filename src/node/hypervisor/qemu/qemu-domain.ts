@@ -51,7 +51,7 @@ const SWTPM_MS = 1000;
 const LAST_OUTPUT_MS = 1000;
 const REFRESH_RETRY_MS = 1000;
 
-export interface QemuDomainParts {
+interface QemuDomainParts {
   readonly dir: DomainDir;
   readonly record: StartedRecord;
   readonly qemu: DetachedProcess;

@@ -6,7 +6,7 @@ const OUTPUT_BYTES = 256 * 1024;
 const ENVIRONMENT = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
 const MESSAGE_CHARACTERS = 500;
 
-export interface RunOptions {
+interface RunOptions {
   /** Default: one minute. */
   readonly timeoutMs?: number;
   /** Kills the program and throws the signal's reason. */

@@ -19,7 +19,7 @@ const DRIVERS: Record<InterfaceModel, string> = {
   pcnet: 'pcnet',
 };
 
-export interface NetdevOptions extends DeviceOptions {
+interface NetdevOptions extends DeviceOptions {
   readonly type: 'user' | 'tap';
   readonly id: string;
 }

@@ -20,7 +20,7 @@ export interface DeviceParts {
   clear(qmp: QmpClient, device: PluggableDevice): Promise<void>;
 }
 
-export interface DevicePartsOptions {
+interface DevicePartsOptions {
   readonly domainId: string;
   readonly user: User | undefined;
   readonly files: FileAccess;

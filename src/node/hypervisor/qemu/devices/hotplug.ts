@@ -19,7 +19,7 @@ import { setLink, type DeviceParts } from '#node/hypervisor/qemu/devices/device-
 import { readDeviceTypes } from '#node/hypervisor/qemu/devices/learn.ts';
 import { QmpError, type QmpClient, type QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
 
-export interface HotplugOptions {
+interface HotplugOptions {
   readonly parts: DeviceParts;
   readonly definition: () => DomainDefinition;
   /** The definition is on disk when it resolves. */

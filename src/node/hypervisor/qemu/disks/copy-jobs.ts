@@ -21,14 +21,14 @@ const CREATE_MS = 30_000;
 const CANCEL_MS = 30_000;
 const POLL_INTERVAL_MS = 10;
 
-export interface CopyTarget {
+interface CopyTarget {
   readonly copyId: string;
   /** The path as QEMU opens it. The file exists and is empty. */
   readonly filename: string;
   readonly bytes: number;
 }
 
-export interface CopyJob {
+interface CopyJob {
   readonly copyId: string;
   /** The block node of the disk. */
   readonly source: string;

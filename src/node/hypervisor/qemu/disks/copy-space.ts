@@ -5,7 +5,7 @@
 import { stat, statfs } from 'node:fs/promises';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 
-export interface NeededSpace {
+interface NeededSpace {
   readonly path: string;
   readonly bytes: number;
 }

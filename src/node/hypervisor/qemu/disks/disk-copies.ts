@@ -27,7 +27,7 @@ import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 /** Far more than the number of a guest's disks. */
 const MAX_COPIES = 256;
 
-export interface DiskCopiesParts {
+interface DiskCopiesParts {
   readonly clock: Clock;
   /** Bandwidth of each copy; undefined for unlimited. */
   readonly bytesPerSecond: number | undefined;

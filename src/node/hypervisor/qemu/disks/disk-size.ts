@@ -14,7 +14,7 @@ interface ImageInfo {
   readonly 'backing-image'?: ImageInfo;
 }
 
-export interface DiskMedium {
+interface DiskMedium {
   readonly node: string;
   readonly bytes: number;
   /** Bytes allocated on the host in all layers; 0 for block devices. */

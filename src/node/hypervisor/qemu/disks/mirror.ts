@@ -22,7 +22,7 @@ const CONNECT_MS = 30_000;
 const POLL_INTERVAL_MS = 50;
 
 /** The target's NBD server, as `server` of a block node. */
-export interface MirrorTarget {
+interface MirrorTarget {
   readonly server: object;
   /** The name of QEMU's credentials object. */
   readonly tlsCreds: string | undefined;

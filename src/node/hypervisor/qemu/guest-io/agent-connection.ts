@@ -24,7 +24,7 @@ const NEWLINE = 0x0a;
 /** Never part of JSON. It marks the start of an answer and makes the agent discard an incomplete command. */
 const MARK = 0xff;
 
-export interface AgentConnectionOptions {
+interface AgentConnectionOptions {
   readonly deviceId: string;
   readonly connect: () => Promise<Socket>;
   readonly clock: Clock;

@@ -15,7 +15,7 @@ const MAX_VIEWERS = 32;
 const MAX_UNREAD_BYTES = 1024 * 1024;
 const RECONNECT_MS = 1000;
 
-export interface SerialConsoleOptions {
+interface SerialConsoleOptions {
   readonly connect: () => Promise<Socket>;
   readonly consoleLog: ConsoleLog;
   readonly clock: Clock;

@@ -15,7 +15,7 @@ const MAX_VIEWERS = 32;
 const OPEN = 'open the display of';
 const SCREENSHOT = 'take a screenshot of';
 
-export interface DisplayParts {
+interface DisplayParts {
   readonly dir: DomainDir;
   readonly definition: () => DomainDefinition;
   readonly hasEnded: () => boolean;

@@ -12,7 +12,7 @@ import { GuestFreeze, type FreezeRecord } from '#node/hypervisor/guest-freeze.ts
 import { GuestPorts, type GuestPortsOptions } from '#node/hypervisor/qemu/guest-io/guest-ports.ts';
 import type { QmpClient, QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
 
-export interface GuestChannelsOptions extends Omit<GuestPortsOptions, 'clock'> {
+interface GuestChannelsOptions extends Omit<GuestPortsOptions, 'clock'> {
   readonly dir: DomainDir;
   readonly context: QemuContext;
   readonly log: Log;

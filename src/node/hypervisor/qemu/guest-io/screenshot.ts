@@ -11,7 +11,7 @@ import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 
 const PNG = Buffer.from('89504e470d0a1a0a', 'hex');
 
-export interface ScreenshotOptions {
+interface ScreenshotOptions {
   /** The working directory of QEMU. */
   readonly run: string;
   readonly moveCursor: boolean;

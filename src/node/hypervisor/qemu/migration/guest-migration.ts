@@ -32,7 +32,7 @@ const EVENTS: ReadonlySet<string> = new Set(['MIGRATION', 'JOB_STATUS_CHANGE', '
 
 const PAUSED_SINCE_ABORT = 'the guest is paused since an aborted migration; resume it before the next migration';
 
-export interface GuestMigrationParts extends Omit<GuestMigrationContext, 'events'> {
+interface GuestMigrationParts extends Omit<GuestMigrationContext, 'events'> {
   readonly definition: () => DomainDefinition;
   readonly record: () => MigrationRecord | undefined;
   /** The record is on disk when it resolves. */

@@ -11,7 +11,7 @@ const POLL_INTERVAL_MS = 5;
 /** Time from closing its socket to its exit. */
 const EXIT_MS = 2000;
 
-export interface MonitorOptions extends Pick<QmpOptions, 'onEvent' | 'onClose'> {
+interface MonitorOptions extends Pick<QmpOptions, 'onEvent' | 'onClose'> {
   readonly clock: Clock;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;

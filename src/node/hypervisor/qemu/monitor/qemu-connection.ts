@@ -16,7 +16,7 @@ const EXIT_MS = 3000;
 const RECONNECT_MS = 1000;
 const RECONNECT_TIMEOUT_MS = 10_000;
 
-export interface QemuConnectionOptions {
+interface QemuConnectionOptions {
   readonly dir: DomainDir;
   readonly qemu: DetachedProcess;
   readonly clock: Clock;

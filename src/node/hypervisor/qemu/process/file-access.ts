@@ -9,7 +9,7 @@ import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import type { User } from '#node/hypervisor/qemu/process/process.ts';
 
 /** A directory that QEMU has open, and the name by which QEMU can open it. */
-export interface Anchor {
+interface Anchor {
   readonly directory: string;
   readonly name: string;
 }

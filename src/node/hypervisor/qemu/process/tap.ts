@@ -17,7 +17,7 @@ const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$/;
 const TIMEOUT_MS = 10_000;
 const MAX_OUTPUT_BYTES = 64 * 1024;
 
-export interface Tap {
+interface Tap {
   readonly name: string;
   readonly bridge: string;
   /** Queues of the guest's interface; absent for one queue. */

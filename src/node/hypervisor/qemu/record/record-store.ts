@@ -3,7 +3,7 @@ import type { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import type { DomainRecord, StartedProcesses } from '#node/hypervisor/qemu/record/domain-record.ts';
 
 export type StartedRecord = DomainRecord & { readonly started: StartedProcesses };
-export type RecordChange = Partial<Pick<DomainRecord, 'ended' | 'copies' | 'definition' | 'migration' | 'frozen'>>;
+type RecordChange = Partial<Pick<DomainRecord, 'ended' | 'copies' | 'definition' | 'migration' | 'frozen'>>;
 
 export class RecordStore {
   readonly #dir: DomainDir;

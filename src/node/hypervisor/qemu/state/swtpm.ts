@@ -12,7 +12,7 @@ import { poll } from '#node/hypervisor/qemu/process/timing.ts';
 const READY_TIMEOUT_MS = 10_000;
 const POLL_INTERVAL_MS = 5;
 
-export interface SwtpmOptions {
+interface SwtpmOptions {
   readonly binary: string;
   readonly user: User | undefined;
   readonly clock: Clock;

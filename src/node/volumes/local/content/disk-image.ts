@@ -23,7 +23,7 @@ const { O_CREAT, O_DIRECT, O_EXCL, O_RDONLY, O_RDWR } = constants;
 export const PRIVATE_FILE = 0o600;
 const MAX_MARKER_BYTES = 64;
 
-export interface ImageOptions {
+interface ImageOptions {
   readonly name: string;
   /** The size of a new image; undefined: the image must exist. */
   readonly createBytes?: number;

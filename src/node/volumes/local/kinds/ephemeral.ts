@@ -8,7 +8,7 @@ import { constants } from 'node:fs';
 
 const { O_RDWR } = constants;
 
-export interface OverlayOptions {
+interface OverlayOptions {
   readonly name: string;
   readonly base: DiskSource;
   readonly cacheNone: boolean;

@@ -14,7 +14,7 @@ import {
   type VolumesHost,
 } from '#node/volumes/local/volumes-host.ts';
 
-export type HostDisk = NonNullable<VmiVolume['hostDisk']>;
+type HostDisk = NonNullable<VmiVolume['hostDisk']>;
 
 export async function prepareHostDisk(disk: HostDisk, host: VolumesHost): Promise<PreparedDisk> {
   const place = parseHostDiskPath(disk.path, host.hostDiskDirs);

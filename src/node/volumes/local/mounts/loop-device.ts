@@ -17,13 +17,13 @@ const DETACH_TRIES = 40;
 const DETACH_PAUSE_MS = 25;
 
 /** The owner of devices: a domain on a node. */
-export interface LoopOwner {
+interface LoopOwner {
   readonly domainId: string;
   readonly nodeName: string;
 }
 
 /** A single device of an owner, identified by the name of the volume in the instance. */
-export interface LoopUse extends LoopOwner {
+interface LoopUse extends LoopOwner {
   readonly volume: string;
 }
 

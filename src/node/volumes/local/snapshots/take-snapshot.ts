@@ -18,7 +18,7 @@ import { packVolume } from '#node/volumes/local/state/state-archive-volume.ts';
 import { DISK_IMAGE, findVolumePlace } from '#node/volumes/local/volume-place.ts';
 import { isVolumeRefusal, type VolumesHost } from '#node/volumes/local/volumes-host.ts';
 
-export interface TakeOptions extends CopyOptions {
+interface TakeOptions extends CopyOptions {
   /** Set if the volume contains the persistent state of a VM, with the id of the domain that uses it, if any. */
   readonly state?: { readonly domainId?: string | undefined } | undefined;
 }

@@ -30,7 +30,7 @@ const MAGIC_AT = 1024 + 56;
 const EXT_MAGIC = 0xef53;
 const IMAGE = 'state.ext4.new';
 
-export interface FileSystemOptions {
+interface FileSystemOptions {
   /** A path without links. */
   readonly device: string;
   /** True if other machines can access the device; the file system then detects that another machine has mounted it. */

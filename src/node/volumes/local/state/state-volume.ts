@@ -54,13 +54,13 @@ const PRIVATE_DIR = 0o700;
 const MAX_DEPTH = 4;
 const MAX_ENTRIES = 256;
 
-export interface StateUser {
+interface StateUser {
   readonly domainId: string;
   /** Reports whether another domain of this node has ended and no longer uses the volume. */
   readonly hasEnded: (domainId: string) => boolean;
 }
 
-export type PreparedState = { readonly is: 'ready'; readonly directory: string } | VolumeRefusal;
+type PreparedState = { readonly is: 'ready'; readonly directory: string } | VolumeRefusal;
 
 /** Prepares the volume for the state of its user. May be repeated. Throws system errors. */
 export async function prepareState(
