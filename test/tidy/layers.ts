@@ -41,14 +41,14 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
     why: 'admission is a function of the review; the server passes lookups to it',
   },
   controllers: { sees: CLIENT, why: ABOVE_API },
-  'controllers/shared': { sees: CLIENT, why: 'it is what controllers share; it must not know who uses it' },
+  'controllers/shared': { sees: CLIENT, why: 'controllers build on this folder, so it must not know any of them' },
   ...controllerRows(
     ...['device-map', 'migration', 'protection', 'restore', 'snapshot', 'storage', 'vm', 'vmi', 'volume-snapshot'],
   ),
   node: { sees: CLIENT, why: ABOVE_API },
   'node/hardware': {
     sees: VALUES,
-    why: 'the description of a guest depends neither on its maker nor on its hypervisor',
+    why: 'the description of a guest depends neither on the code that builds it nor on a hypervisor',
   },
   'node/definition': {
     sees: [...VALUES, 'node/hardware'],
@@ -58,10 +58,13 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
     sees: [...VALUES, 'node/hardware'],
     why: 'a hypervisor runs definitions; it does not know where they come from, and the port knows no implementation',
   },
-  'node/hypervisor/qemu': { sees: [...VALUES, 'node/hardware', 'node/hypervisor'], why: 'QEMU runs definitions' },
+  'node/hypervisor/qemu': {
+    sees: [...VALUES, 'node/hardware', 'node/hypervisor'],
+    why: 'it runs definitions with QEMU, for any agent',
+  },
   'node/hypervisor/fake': {
     sees: [...VALUES, 'node/hardware', 'node/hypervisor'],
-    why: 'the simulation must not share the code that it stands for',
+    why: 'the fake must not use the code that it replaces',
   },
   'node/volumes': { sees: [...VALUES, 'node/hardware'], why: 'the port of volumes knows no implementation' },
   'node/volumes/local': {
@@ -70,7 +73,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   },
   'node/guest-agent': {
     sees: [...VALUES, 'runtime', 'node/hypervisor'],
-    why: 'it reads from guest agents; others decide what follows from it',
+    why: 'it only reads from guest agents; node/domains decides what to report',
   },
   'node/guest-ports': {
     sees: ['lib', 'node/hardware', 'node/hypervisor', 'node/guest-agent'],
@@ -87,7 +90,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   },
   'node/guests': {
     sees: [...VALUES, 'client', ...PORTS, 'node/definition', 'node/pods'],
-    why: 'it is what all that act on guests share; it must not know who acts',
+    why: 'every part that acts on guests builds on this folder, so it must not know any of them',
   },
   'node/registration': {
     sees: [...CLIENT, 'node/hardware', 'node/definition'],
@@ -95,7 +98,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   },
   'node/storage': {
     sees: [...CLIENT, ...PORTS, 'node/endpoint', 'node/guests', 'node/pods'],
-    why: 'volumes and snapshots have their own loops; node/guests has what they share with those of guests',
+    why: 'volumes and snapshots have their own loops, which do not depend on the loop of guests',
   },
   'node/host-api': {
     sees: [
@@ -124,11 +127,25 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
       'node/pods',
       'node/probes',
     ],
-    why: 'guests of pods are decided on here; only node/agent combines this with the other parts',
+    why: 'it decides about the guests of pods, and knows nothing of the endpoint, the host API and the storage loops',
   },
   'node/agent': {
-    sees: [...CLIENT, 'node/*'],
-    why: 'it combines the parts of the agent and decides nothing about guests',
+    sees: [
+      ...CLIENT,
+      ...PORTS,
+      'node/domains',
+      'node/endpoint',
+      'node/guest-agent',
+      'node/guest-ports',
+      'node/guests',
+      'node/host-api',
+      'node/migration',
+      'node/pods',
+      'node/probes',
+      'node/registration',
+      'node/storage',
+    ],
+    why: 'it combines the parts of the agent with any hypervisor and any volumes, and decides nothing itself',
   },
   transition: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
   doctor: { sees: ['lib', 'formats'], why: 'it examines machines on which no other part of Selfsame works yet' },
