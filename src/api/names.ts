@@ -27,6 +27,8 @@ export const VM_NAME_LABEL = 'vm.kubevirt.io/name';
 export const MACHINE_TYPE_LABEL_PREFIX = 'machine-type.node.kubevirt.io/';
 /** On nodes that can run VMs: `true`. */
 export const SCHEDULABLE_LABEL = 'kubevirt.io/schedulable';
+/** On nodes with an agent of ours: `qemu`, or `fake` for simulated guests. */
+export const HYPERVISOR_LABEL = 'selfsame.io/hypervisor';
 
 /** On our nodes in an existing cluster: keeps pods away that are not ours. */
 export const NODE_TAINT = { key: 'selfsame.io/vms-only', value: 'true', effect: 'NoSchedule' } as const;

@@ -51,7 +51,7 @@ export interface DescribedNic {
 export interface DescribedState {
   readonly tpm: boolean;
   readonly efi: boolean;
-  /** The path of its archive (node/volumes/state/state-archive.ts), relative to the OVF. Absent: the state starts empty. */
+  /** The path of its archive (node/volumes/local/state/state-archive.ts), relative to the OVF. Absent: the state starts empty. */
   readonly file?: string;
   readonly sizeBytes?: number;
 }

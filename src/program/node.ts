@@ -15,7 +15,7 @@ export async function node(options: NodeOptions, env: ProgramEnvironment): Promi
   try {
     // Cleanup finds the processes of a data directory by their working directory.
     process.chdir(nodeDir);
-    const { startNodeProgram } = await import('#plane/node-program.ts');
+    const { startNodeProgram } = await import('#plane/node/node-program.ts');
     const { name, hypervisor, accel, logLevel } = options;
     const stopping = new AbortController();
     void stopped.then(() => stopping.abort());

@@ -12,7 +12,7 @@ import { stateClaimFor } from '#formats/vm/state-manifests.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import type { ResourceType } from '#kube/meta.ts';
 import type { DiskAccess } from '#node/endpoint/endpoint-agent.ts';
-import type { DiskUpload } from '#node/volumes-port.ts';
+import type { DiskUpload } from '#node/volumes/volumes-port.ts';
 import type { SubresourcesScene } from '#test/scenarios/subresources-scene.ts';
 import { DiskScene } from '#test/support/disk-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';

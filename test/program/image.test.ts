@@ -119,7 +119,7 @@ test('the program runs with nothing but the image', { skip: whyNot }, async (t) 
     'transition/program',
     'plane/embedded/plane',
     'plane/cluster/controllers-program',
-    'plane/node-program',
+    'plane/node/node-program',
   ]
     .map((name) => `await import('/opt/selfsame/src/${name}.ts');`)
     .join('\n');

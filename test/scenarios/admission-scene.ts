@@ -12,7 +12,7 @@ import { invariant } from '#lib/invariant.ts';
 import { systemClock, timestamp } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
 import { startOperator, type OperatorPlane } from '#operator/testing/operator-plane.ts';
-import { createEvacuationMarker, createMigrationLookup } from '#plane/migration-lookup.ts';
+import { createEvacuationMarker, createMigrationLookup } from '#plane/components/webhook.ts';
 import { startTestApi, type TestApi } from '#test/support/test-api.ts';
 
 export interface AdmissionScene {

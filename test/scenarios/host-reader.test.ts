@@ -7,7 +7,7 @@ import { createClient } from '#client/rest-client.ts';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
-import { createHostReader } from '#plane/host-reader.ts';
+import { createHostReader } from '#plane/components/host-reader.ts';
 import { MetricRegistry } from '#runtime/metrics.ts';
 import { createNodeConnections } from '#subresources/node-connections.ts';
 import { issueServerCertificate } from '#test/support/extension-server.ts';

@@ -12,7 +12,7 @@ import { startNodeAgent, type RunningAgent } from '#node/agent/node-agent.ts';
 import { createFakeHypervisor, type FakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
 import type { ProgramAccess } from '#node/pods/pod-access.ts';
 import type { RunProgram } from '#node/pods/program.ts';
-import type { Preparation, PreparedVolume, Volumes } from '#node/volumes-port.ts';
+import type { Preparation, PreparedVolume, Volumes } from '#node/volumes/volumes-port.ts';
 import { volumeSnapshotDefinitions } from '#operator/objects/volume-snapshot-definitions.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 

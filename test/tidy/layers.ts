@@ -12,6 +12,11 @@ interface Layer {
 
 const ABOVE_API = 'everything above the API is an ordinary client: it works the same on a real cluster';
 
+const VALUES = ['lib', 'kube', 'api'];
+const CLIENT = [...VALUES, 'client', 'runtime'];
+/** The rows of the hypervisor and of the volumes that know no implementation. */
+const PORTS = ['node/hardware', 'node/hypervisor', 'node/volumes'];
+
 /** The longest matching folder applies. Each new folder of src/ needs a row. Tests obey only the outermost row. */
 export const LAYERS: Readonly<Record<string, Layer>> = {
   lib: { sees: [], why: 'lib has no domain knowledge, so that everything can build on it' },
@@ -140,37 +145,149 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
     sees: ['lib', 'kube', 'api'],
     why: 'admission is a function of the review; the server passes lookups to it',
   },
-  controllers: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
-  node: { sees: ['lib', 'kube', 'client', 'runtime', 'api', 'formats'], why: ABOVE_API },
+  controllers: { sees: CLIENT, why: ABOVE_API },
+  'controllers/shared': { sees: CLIENT, why: 'controllers build on this folder, so it must not know any of them' },
+  ...controllerRows(
+    ...['device-map', 'migration', 'protection', 'restore', 'snapshot', 'storage', 'vm', 'vmi', 'volume-snapshot'],
+  ),
+  node: { sees: CLIENT, why: ABOVE_API },
+  'node/hardware': {
+    sees: VALUES,
+    why: 'the description of a guest depends neither on the code that builds it nor on a hypervisor',
+  },
+  'node/definition': {
+    sees: [...VALUES, 'node/hardware'],
+    why: 'an instance becomes a definition by pure functions, for any hypervisor',
+  },
+  'node/hypervisor': {
+    sees: [...VALUES, 'node/hardware'],
+    why: 'a hypervisor runs definitions; it does not know where they come from, and the port knows no implementation',
+  },
+  'node/hypervisor/qemu': {
+    sees: [...VALUES, 'node/hardware', 'node/hypervisor'],
+    why: 'it runs definitions with QEMU, for any agent',
+  },
+  'node/hypervisor/fake': {
+    sees: [...VALUES, 'node/hardware', 'node/hypervisor'],
+    why: 'the fake must not use the code that it replaces',
+  },
+  'node/volumes': { sees: [...VALUES, 'node/hardware'], why: 'the port of volumes knows no implementation' },
+  'node/volumes/local': {
+    sees: [...VALUES, 'node/hardware', 'node/volumes'],
+    why: 'volumes are files of this machine; the agent looks up the objects and decides when',
+  },
+  'node/guest-agent': {
+    sees: [...VALUES, 'runtime', 'node/hypervisor'],
+    why: 'it only reads from guest agents; node/domains decides what to report',
+  },
+  'node/guest-ports': {
+    sees: ['lib', 'node/hardware', 'node/hypervisor', 'node/guest-agent'],
+    why: 'it connects to ports of guests, for any protocol',
+  },
+  'node/probes': {
+    sees: [...VALUES, 'runtime', 'node/hypervisor'],
+    why: 'a probe reports health; node/domains decides what follows from it',
+  },
+  'node/pods': { sees: CLIENT, why: 'pods are objects and programs; guests are the concern of node/domains' },
+  'node/endpoint': {
+    sees: [...VALUES, 'node/hypervisor', 'node/volumes'],
+    why: 'the endpoint serves interfaces; the agent passes their implementations to it',
+  },
+  'node/guests': {
+    sees: [...VALUES, 'client', ...PORTS, 'node/definition', 'node/pods'],
+    why: 'every part that acts on guests builds on this folder, so it must not know any of them',
+  },
+  'node/registration': {
+    sees: [...CLIENT, 'node/hardware', 'node/definition'],
+    why: 'the Node describes the machine, not its guests',
+  },
+  'node/storage': {
+    sees: [...CLIENT, ...PORTS, 'node/endpoint', 'node/guests', 'node/pods'],
+    why: 'volumes and snapshots have their own loops, which do not depend on the loop of guests',
+  },
+  'node/host-api': {
+    sees: [
+      ...VALUES,
+      ...PORTS,
+      'node/volumes/local',
+      'node/definition',
+      'node/guest-agent',
+      'node/endpoint',
+      'node/guests',
+    ],
+    why: 'the host API runs guests without any API server, so it uses no client',
+  },
+  'node/migration': {
+    sees: [...CLIENT, ...PORTS, 'node/definition', 'node/endpoint', 'node/guests'],
+    why: 'sessions carry out a migration; node/domains decides when it starts and ends',
+  },
+  'node/domains': {
+    sees: [
+      ...CLIENT,
+      ...PORTS,
+      'node/definition',
+      'node/guest-agent',
+      'node/guests',
+      'node/migration',
+      'node/pods',
+      'node/probes',
+    ],
+    why: 'it decides about the guests of pods, and knows nothing of the endpoint, the host API and the storage loops',
+  },
+  'node/agent': {
+    sees: [
+      ...CLIENT,
+      ...PORTS,
+      'node/domains',
+      'node/endpoint',
+      'node/guest-agent',
+      'node/guest-ports',
+      'node/guests',
+      'node/host-api',
+      'node/migration',
+      'node/pods',
+      'node/probes',
+      'node/registration',
+      'node/storage',
+    ],
+    why: 'it combines the parts of the agent with any hypervisor and any volumes, and decides nothing itself',
+  },
   transition: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
   doctor: { sees: ['lib', 'formats'], why: 'it examines machines on which no other part of Selfsame works yet' },
   formats: { sees: ['lib', 'kube', 'api'], why: 'codecs are pure' },
   subresources: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
   operator: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
   plane: {
-    sees: ['lib', 'kube', 'client', 'runtime', 'api', 'admission', 'controllers', 'node', 'subresources', 'operator'],
+    sees: [...CLIENT, 'admission', 'controllers/*', 'node/*', 'subresources', 'operator'],
     why: 'the plane combines the parts, on any API server; the only decision it makes is which part runs where, and as whom',
   },
+  'plane/components': {
+    sees: [...CLIENT, 'admission', 'controllers/*', 'subresources', 'operator'],
+    why: 'controllers and webhook run on any API server, and never in the process of a node',
+  },
+  'plane/node': {
+    sees: [...CLIENT, 'node/*', 'subresources'],
+    why: 'the process of a node works on any API server and runs no other component',
+  },
+  'plane/cluster': {
+    sees: [...CLIENT, 'subresources', 'operator', 'plane/components', 'plane/node'],
+    why: 'it runs the components on an existing cluster, without the engine',
+  },
   'plane/embedded': {
-    sees: [
-      'plane',
-      'lib',
-      'kube',
-      'engine/*',
-      'client',
-      'runtime',
-      'api',
-      'admission',
-      'controllers',
-      'node',
-      'subresources',
-      'operator',
-      'formats',
-    ],
+    sees: [...CLIENT, 'engine/*', 'subresources', 'operator', 'formats', 'plane/components', 'plane/node'],
     why: 'only this folder combines our parts with the engine; every other one works with any API server',
   },
   cli: { sees: ['lib', 'kube', 'client', 'api', 'formats'], why: ABOVE_API },
 };
+
+/** Returns the rows of controllers, none of which imports another one. */
+function controllerRows(...names: readonly string[]): Record<string, Layer> {
+  const why =
+    'controllers communicate only through objects (invariant 19); what several of them compute is in controllers/shared';
+  return Object.fromEntries(
+    names.map((name) => [`controllers/${name}`, { sees: [...CLIENT, 'controllers/shared'], why }]),
+  );
+}
 
 /** The entry points, which combine everything. Only their own files import them. */
 const isProgram = (path: string) => path === 'main.ts' || path.startsWith('program/');

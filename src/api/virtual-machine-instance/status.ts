@@ -5,6 +5,11 @@ import { bool, int32, int64, list, map, obj, oneOf, quantity, str, time, type In
 export const VMI_PHASES = ['Pending', 'Scheduling', 'Scheduled', 'Running', 'Succeeded', 'Failed', 'Unknown'] as const;
 export type VmiPhase = (typeof VMI_PHASES)[number];
 
+/** Reports whether the guest of the instance has ended; such a phase never changes. */
+export function isFinalVmiPhase(phase: string | undefined): boolean {
+  return phase === 'Succeeded' || phase === 'Failed';
+}
+
 /**
  * Plugging: being prepared or offered to the guest. Unplugging: the guest has not released it yet. Failed: is retried.
  */

@@ -1,6 +1,7 @@
 import type { CustomKind } from '#api/custom-kind.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import { vmSpec, vmStatus, type VmSpec, type VmStatus } from '#api/virtual-machine/schema.ts';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 
 export interface VirtualMachine extends KubeObject {
@@ -31,3 +32,8 @@ export const virtualMachine: CustomKind<VirtualMachine> = {
     { name: 'Protected', type: 'boolean', jsonPath: '.status.deleteProtected', wide: true },
   ],
 };
+
+/** Returns the spec of the instances of a VM. */
+export function templateSpec({ spec }: Pick<VirtualMachine, 'spec'>): VmiSpec {
+  return spec.template.spec ?? { domain: {} };
+}

@@ -26,7 +26,7 @@ export const INDICATIONS_ANNOTATION = 'selfsame.io/snapshot-indications';
 /**
  * Annotation of contents: the volumes that the running guest does not use, because they are new, separated by commas.
  */
-export const IDLE_VOLUMES_ANNOTATION = 'selfsame.io/snapshot-idle-volumes';
+const IDLE_VOLUMES_ANNOTATION = 'selfsame.io/snapshot-idle-volumes';
 
 export function buildVmSnapshotContent(
   snapshot: Stored<VirtualMachineSnapshot>,

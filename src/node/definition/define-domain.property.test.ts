@@ -8,8 +8,8 @@ import type { Disk } from '#api/domain/disk.ts';
 import type { Interface } from '#api/domain/interface.ts';
 import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
+import { toLearnedDevices } from '#node/hardware/to-learned-devices.ts';
 import { anInput, aVmi } from '#node/definition/testing/a-vmi.ts';
 
 interface Start {

@@ -8,12 +8,13 @@ import type { AGENT_FIELDS, VmiStatus } from '#api/virtual-machine-instance/stat
 import { setCondition, type Condition, type NextCondition } from '#kube/conditions.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { timestamp } from '#lib/clock.ts';
-import type { HotplugState } from '#node/domains/decide-hotplug.ts';
-import type { DomainDeviceReading } from '#node/domains/device-readings.ts';
-import type { NodeFacts } from '#node/domains/domain-world.ts';
+import type { HotplugState } from '#node/domains/hotplug/hotplug-devices.ts';
+import type { DomainDeviceReading } from '#node/guests/device-readings.ts';
+import type { NodeFacts } from '#node/guests/node-facts.ts';
 import { mergeInterfaces } from '#node/guest-agent/agent-answers.ts';
 import type { GuestAgentReport } from '#node/guest-agent/agent-reader.ts';
-import type { Capabilities, DomainInfo, DomainInspection, DomainState } from '#node/hypervisor/hypervisor.ts';
+import type { DomainInfo, DomainInspection, DomainState } from '#node/hypervisor/hypervisor.ts';
+import type { Capabilities } from '#node/hardware/capabilities.ts';
 
 export interface GuestFacts {
   readonly domain: DomainInfo;

@@ -11,7 +11,7 @@ import { clientHandshake } from '#lib/websocket-handshake.ts';
 import { newNonce, WebSocketStream } from '#lib/websocket.ts';
 import type { DiskAccess } from '#node/endpoint/endpoint-agent.ts';
 import { serveDisk } from '#node/endpoint/serve-disk.ts';
-import { DiskRefusedError } from '#node/volumes-port.ts';
+import { DiskRefusedError } from '#node/volumes/volumes-port.ts';
 
 const CONTENT = Buffer.from('the ledger');
 

@@ -14,7 +14,7 @@ import type { DiskAccess } from '#node/endpoint/endpoint-agent.ts';
 import { headerText } from '#node/endpoint/header-text.ts';
 import type { EndpointRoute } from '#node/endpoint/route.ts';
 import type { UpgradeRequest } from '#node/endpoint/plain-stream.ts';
-import { DiskRefusedError, type DiskContent, type DiskUpload } from '#node/volumes-port.ts';
+import { DiskRefusedError, type DiskContent, type DiskUpload } from '#node/volumes/volumes-port.ts';
 import { errorMessage } from '#lib/error-message.ts';
 
 type DiskRoute = Extract<EndpointRoute, { kind: 'disk' }>;

@@ -32,15 +32,15 @@ import { startHttpsServices } from '#plane/cluster/https-services.ts';
 import { keepMembership, renewMembership, type Member } from '#plane/cluster/members.ts';
 import { createConnectionsAs, createAgentSigner } from '#plane/cluster/component-identities.ts';
 import { keepOwnToken } from '#plane/cluster/own-token.ts';
-import { startPlaneControllers } from '#plane/plane-controllers.ts';
-import { createWebhook, createWebhookCaches, type WebhookCaches } from '#plane/webhook.ts';
+import { startPlaneControllers } from '#plane/components/plane-controllers.ts';
+import { createWebhook, createWebhookCaches, type WebhookCaches } from '#plane/components/webhook.ts';
 import type { RunningController } from '#runtime/controller.ts';
 import { runWhileLeading } from '#runtime/leader-election.ts';
 import { MetricRegistry } from '#runtime/metrics.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 import { createSubresourcesApi } from '#subresources/subresources-api.ts';
 
-export interface ControllersProgramOptions {
+interface ControllersProgramOptions {
   /** Access of the account that may request tokens of our accounts. */
   readonly access: ClusterAccess;
   /** The address to listen on, and the IP address under which the API server reaches it. */

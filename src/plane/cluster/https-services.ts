@@ -14,7 +14,7 @@ import { splitTarget, type RequestTarget } from '#kube/request-target.ts';
 import type { Log } from '#lib/log.ts';
 import { BodyBudget, type BodyLimits } from '#plane/cluster/body-budget.ts';
 import type { FrontProxy } from '#plane/cluster/front-proxy.ts';
-import type { Webhook } from '#plane/webhook.ts';
+import type { Webhook } from '#plane/components/webhook.ts';
 import type { SubresourceBytes, SubresourceHandler, SubresourceRequest } from '#subresources/http-types.ts';
 
 const MAX_CONNECTIONS = 4000;

@@ -20,15 +20,15 @@ import { waitForAdmission } from '#operator/admission-controller.ts';
 import { applyBootstrap, INFORMERS_ACCOUNT } from '#operator/bootstrap.ts';
 import { SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
 import { WEBHOOK_SERVICE } from '#operator/objects/webhooks.ts';
-import { startPlaneControllers } from '#plane/plane-controllers.ts';
-import { createWebhook, createWebhookCaches, type WebhookCaches } from '#plane/webhook.ts';
+import { startPlaneControllers } from '#plane/components/plane-controllers.ts';
+import { createWebhook, createWebhookCaches, type WebhookCaches } from '#plane/components/webhook.ts';
 import type { RunningController } from '#runtime/controller.ts';
 import { MetricRegistry } from '#runtime/metrics.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 import type { NodeConnections } from '#subresources/node-connections.ts';
 import { createSubresourcesApi } from '#subresources/subresources-api.ts';
 
-export interface PlaneComponentsOptions {
+interface PlaneComponentsOptions {
   readonly handler: ApiHandler;
   readonly services: LocalServices;
   /** Creates the connections of the subresources API to node agents, with a client of its account. */
