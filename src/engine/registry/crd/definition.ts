@@ -5,10 +5,10 @@
 import type { WebhookClientConfig } from '#engine/registry/webhook-client-config.ts';
 import { apiType, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
 import { conditionStatus, conditionTransition } from '#engine/registry/kinds/meta/condition.ts';
-import { servicePort } from '#engine/registry/kinds/shared/service-reference.ts';
+import { webhookClientConfig } from '#engine/registry/kinds/shared/service-reference.ts';
 import type { Condition } from '#kube/conditions.ts';
 import type { KubeObject } from '#kube/meta.ts';
-import { bool, bytes, int32, int64, list, obj, oneOf, str } from '#kube/schema-dsl.ts';
+import { bool, int32, int64, list, obj, oneOf, str } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 
 export const CRD_GROUP = 'apiextensions.k8s.io';
@@ -155,25 +155,8 @@ const versionSchema = apiType('apiextensions.v1.CustomResourceDefinitionVersion'
   ),
 });
 
-const serviceReference = apiType('apiextensions.v1.ServiceReference', 'A reference to a service.', {
-  namespace: required(1, str(), 'Namespace of the service.'),
-  name: required(2, str(), 'Name of the service.'),
-  path: pointer(3, str(), 'URL path of requests to the service.'),
-  port: servicePort(4),
-});
-
-const webhookClientConfig = apiType(
-  'apiextensions.v1.WebhookClientConfig',
-  'How to connect to a webhook: a service of the cluster or a URL.',
-  {
-    url: pointer(3, str(), 'URL of the webhook.'),
-    service: pointer(1, serviceReference, 'Service that serves the webhook.'),
-    caBundle: optional(2, bytes(), "PEM encoded CA bundle that verifies the webhook's server certificate."),
-  },
-);
-
 const webhookConversion = apiType('apiextensions.v1.WebhookConversion', 'A webhook that converts objects.', {
-  clientConfig: pointer(2, webhookClientConfig, 'How to call the webhook.'),
+  clientConfig: pointer(2, webhookClientConfig('apiextensions.v1'), 'How to call the webhook.'),
   conversionReviewVersions: required(
     3,
     list(str(), { atomic: true }),

@@ -27,8 +27,6 @@ export type SpecialMessage =
 interface FieldOptions {
   /** True if Go's JSON omits an empty value (`omitempty`). */
   readonly omitEmpty?: boolean;
-  /** True if the field is a pointer, so that an empty value on the wire was set and is kept. */
-  readonly pointer?: boolean;
   readonly message?: SpecialMessage;
 }
 
@@ -38,7 +36,9 @@ export interface ApiField<S extends Schema = Schema, R extends boolean = boolean
   /** The schema of the value with the description of the field. */
   readonly schema: S;
   readonly isRequired: R;
+  /** True if Go's JSON omits an empty value (`omitempty`). */
   readonly omitEmpty: boolean;
+  /** True if an empty value on the wire was set and is kept. */
   readonly pointer: boolean;
   readonly message: SpecialMessage | undefined;
   /** The message that contains the field on the wire, but not in JSON. */
@@ -65,7 +65,7 @@ export function required<S extends Schema>(
   number: number,
   schema: S,
   description: string,
-  { omitEmpty = false, pointer: isPointer = false, message }: FieldOptions = {},
+  { omitEmpty = false, pointer: isPointer = false, message }: FieldOptions & { readonly pointer?: boolean } = {},
 ): ApiField<S, true> {
   return field(number, schema, description, { isRequired: true, omitEmpty, pointer: isPointer, message });
 }

@@ -12,31 +12,16 @@ import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
 import { checkName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/meta/label-selector.ts';
-import { checkServiceReference, servicePort } from '#engine/registry/kinds/shared/service-reference.ts';
+import { checkServiceReference, webhookClientConfig } from '#engine/registry/kinds/shared/service-reference.ts';
 import { type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
-import { bytes, type Infer, int32, list, overrideOptions, oneOf, str } from '#kube/schema-dsl.ts';
+import { type Infer, int32, list, overrideOptions, oneOf, str } from '#kube/schema-dsl.ts';
 
-const serviceReference = apiType('admissionregistration.v1.ServiceReference', 'A reference to a service.', {
-  namespace: required(1, str(), 'Namespace of the service.'),
-  name: required(2, str(), 'Name of the service.'),
-  path: pointer(3, str(), 'URL path of requests to the service.'),
-  port: servicePort(4),
-});
-
-const webhookClientConfig = apiType(
-  'admissionregistration.v1.WebhookClientConfig',
-  'How to connect to a webhook: a service of the cluster or a URL.',
-  {
-    url: pointer(3, str(), 'URL of the webhook.'),
-    service: pointer(1, serviceReference, 'Service that serves the webhook.'),
-    caBundle: optional(2, bytes(), "PEM encoded CA bundle that verifies the webhook's server certificate."),
-  },
-);
+const clientConfig = webhookClientConfig('admissionregistration.v1');
 
 /** The fields of webhooks of both kinds. The first number in which they differ is that of objectSelector. */
 const webhookFields = (objectSelector: number) => ({
   name: required(1, str(), 'Fully qualified name of the webhook.'),
-  clientConfig: required(2, webhookClientConfig, 'How to call the webhook.'),
+  clientConfig: required(2, clientConfig, 'How to call the webhook.'),
   rules: optional(
     3,
     list(ruleWithOperations, { atomic: true }),
@@ -100,7 +85,7 @@ const mutatingWebhook = apiType(
 );
 
 type Webhook = Infer<typeof validatingWebhook>;
-type ClientConfig = Infer<typeof webhookClientConfig>;
+type ClientConfig = Infer<typeof clientConfig>;
 
 const validatingConfiguration = apiType(
   'admissionregistration.v1.ValidatingWebhookConfiguration',
