@@ -5,7 +5,6 @@
 import { Agent, request, type RequestOptions } from 'node:https';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
-import type { Duplex } from 'node:stream';
 import { CommandError } from '#cli/parsing/flags.ts';
 import {
   CredentialError,
@@ -18,12 +17,11 @@ import { TokenSource } from '#client/token-source.ts';
 import { errorFromResponse } from '#client/transport.ts';
 import { parseWarnings } from '#client/warnings.ts';
 import type { Clock } from '#lib/clock.ts';
-import { clientHandshake, checkServerResponse } from '#lib/websocket-handshake.ts';
-import { newNonce, WebSocketStream } from '#lib/websocket.ts';
+import { HandshakeError, requestWebSocket } from '#lib/websocket-handshake.ts';
+import type { WebSocketStream } from '#lib/websocket.ts';
 import { errorMessage } from '#lib/error-message.ts';
 
 const TIMEOUT_MS = 65_000;
-const KEEP_ALIVE_MS = 30_000;
 const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
 
 /** The response exceeds the size limit; a smaller list page may fit. */
@@ -70,6 +68,7 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
   const { access, userAgent, clock, readFile, impersonate, warn, trace } = options;
   const url = new URL(access.server);
   const host = url.hostname.replace(/^\[|\]$/g, '');
+  const prefix = url.pathname.replace(/\/+$/, '');
   const agents = new CredentialAgents(access, host);
   const { token, tokenFile } = access;
   const source: CredentialSource =
@@ -77,52 +76,57 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
   const closing = new AbortController();
   const { signal } = closing;
 
-  async function send(
-    method: string,
-    path: string,
-    extra: Record<string, string>,
-    body?: string,
-  ): Promise<ServerResponse> {
+  /** Sends the request with the current credential, and once more with another one if the server refuses the first. */
+  async function authenticate<R extends ServerResponse>(use: (credential: ClientCredential) => Promise<R>): Promise<R> {
     try {
       const credential = await source.current({ signal });
-      const response = await sendAs(credential, method, path, extra, body);
+      const response = await use(credential);
       if (response.incoming.statusCode !== 401) return response;
       const other = await replaceRefused(source, credential, { signal });
       if (other === undefined) return response;
       response.incoming.resume();
-      return await sendAs(other, method, path, extra, body);
+      return await use(other);
     } catch (error) {
       if (error instanceof CredentialError) throw new CommandError(error.message, { cause: error });
       throw error;
     }
   }
 
-  async function sendAs(
-    credential: ClientCredential,
-    method: string,
-    path: string,
-    extra: Record<string, string>,
-    body: string | undefined,
-  ): Promise<ServerResponse> {
-    const agent = agents.agentFor(credential);
-    const headers: Record<string, string> = { Accept: 'application/json', 'User-Agent': userAgent, ...extra };
-    if (credential.token !== undefined) headers['Authorization'] = `Bearer ${credential.token}`;
+  async function send(method: string, path: string, extra: Record<string, string>, body?: string) {
+    return await authenticate(async (credential) => {
+      const headers = { ...headersFor(credential), ...extra };
+      if (body !== undefined) {
+        headers['Content-Type'] ??= 'application/json';
+        // Node sends no Content-Length with DELETE by default.
+        headers['Content-Length'] = String(Buffer.byteLength(body));
+      }
+      const agent = agents.agentFor(credential);
+      const port = url.port === '' ? 443 : Number(url.port);
+      return await observe(
+        method,
+        path,
+        sendRequest({ method, host, port, path: prefix + path, headers, agent }, body, clock),
+      );
+    });
+  }
+
+  function headersFor({ token: bearer }: ClientCredential): Record<string, string> {
+    const headers: Record<string, string> = { Accept: 'application/json', 'User-Agent': userAgent };
+    if (bearer !== undefined) headers['Authorization'] = `Bearer ${bearer}`;
     if (impersonate !== undefined) headers['Impersonate-User'] = impersonate;
-    if (body !== undefined) {
-      headers['Content-Type'] ??= 'application/json';
-      // Node sends no Content-Length with DELETE by default.
-      headers['Content-Length'] = String(Buffer.byteLength(body));
-    }
-    const target = url.pathname.replace(/\/+$/, '') + path;
-    const outgoing = { method, host, port: url.port === '' ? 443 : Number(url.port), path: target, headers, agent };
+    return headers;
+  }
+
+  /** Reports the response, and converts network errors. */
+  async function observe<R extends ServerResponse>(method: string, path: string, responding: Promise<R>): Promise<R> {
     try {
-      const response = await sendRequest(outgoing, body, clock);
-      trace?.(`${method} ${url.origin}${target} ${response.incoming.statusCode ?? 0}`);
+      const response = await responding;
+      trace?.(`${method} ${url.origin}${prefix}${path} ${response.incoming.statusCode ?? 0}`);
       if (warn !== undefined) for (const text of parseWarnings(response.incoming.headers['warning'])) warn(text);
       return response;
-    } catch (error) {
-      const why = errorMessage(error);
-      throw new CommandError(`Unable to connect to the server: ${why}`, { cause: error });
+    } catch (cause) {
+      if (cause instanceof HandshakeError) throw new CommandError(`Cannot open ${path}: ${cause.message}`, { cause });
+      throw new CommandError(`Unable to connect to the server: ${errorMessage(cause)}`, { cause });
     }
   }
 
@@ -166,21 +170,14 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
     },
 
     async openWebSocket(path, protocols) {
-      const key16 = newNonce();
-      const response = await send('GET', path, clientHandshake(key16, protocols));
-      if (!('connection' in response)) {
-        await readText(response);
-        throw new CommandError(`Cannot open ${path}: the server did not switch to a WebSocket`);
-      }
-      const { incoming, connection, head } = response;
-      const error = checkServerResponse(key16, protocols, (name) => headerOf(incoming, name));
-      if (error === undefined) {
-        // A console may be silent for days; only TCP keep-alive detects a lost peer.
-        incoming.socket.setKeepAlive(true, KEEP_ALIVE_MS);
-        return new WebSocketStream(connection, { role: 'client', head });
-      }
-      connection.destroy();
-      throw new CommandError(`Cannot open ${path}: ${error}`);
+      const response = await authenticate(async (credential) => {
+        const request = { protocols, headers: headersFor(credential), agent: agents.agentFor(credential) };
+        const target = `${url.origin}${prefix}${path}`;
+        return await observe('GET', path, requestWebSocket({ ...request, url: target, timeoutMs: TIMEOUT_MS, clock }));
+      });
+      if (response.stream !== undefined) return response.stream;
+      await readText(response);
+      throw new CommandError(`Cannot open ${path}: the server did not switch to a WebSocket`);
     },
 
     close() {
@@ -227,8 +224,9 @@ class CredentialAgents {
   }
 }
 
-type Upgraded = { readonly connection: Duplex; readonly head: Buffer };
-type ServerResponse = { readonly incoming: IncomingMessage } & (Upgraded | object);
+interface ServerResponse {
+  readonly incoming: IncomingMessage;
+}
 
 function sendRequest(options: RequestOptions, body: string | undefined, clock: Clock): Promise<ServerResponse> {
   return new Promise((resolve, reject) => {
@@ -242,11 +240,6 @@ function sendRequest(options: RequestOptions, body: string | undefined, clock: C
     outgoing.once('response', (incoming) => {
       stopTimer();
       resolve({ incoming });
-    });
-    outgoing.once('upgrade', (incoming, connection, head) => {
-      stopTimer();
-      connection.on('error', () => {});
-      resolve({ incoming, connection, head });
     });
     outgoing.end(body);
   });
@@ -277,9 +270,4 @@ function parseJson(text: string, request: string): unknown {
   } catch (cause) {
     throw new CommandError(`Cannot read the response to ${request}: it is not JSON`, { cause });
   }
-}
-
-function headerOf({ headers }: IncomingMessage, name: string): string | undefined {
-  const value = headers[name];
-  return Array.isArray(value) ? value.join(', ') : value;
 }

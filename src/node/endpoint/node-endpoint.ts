@@ -14,11 +14,11 @@ import { nodeOfUser } from '#kube/node-user.ts';
 import { splitTarget } from '#kube/request-target.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
+import type { UpgradeRequest } from '#lib/websocket-handshake.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { parseContainerLogOptions } from '#node/endpoint/log-options.ts';
 import { LOG_READER, refuseRequest } from '#node/endpoint/peer.ts';
 import { isIssuedBy } from '#lib/pki/issued-by.ts';
-import type { UpgradeRequest } from '#node/endpoint/plain-stream.ts';
 import { parseEndpointPath, type EndpointRoute } from '#node/endpoint/route.ts';
 import { readBodyUpTo } from '#node/endpoint/read-body-up-to.ts';
 import { serveConsole } from '#node/endpoint/serve-console.ts';
@@ -203,12 +203,12 @@ async function handleUpgrade(options: NodeEndpointOptions, open: OpenSessions, u
   const { request, socket } = upgrade;
   try {
     const { route, commonName, query } = admitRequest(options, request);
-    const { agent, log } = options;
+    const { agent, clock, log } = options;
     switch (route.kind) {
       case 'console':
-        return await serveConsole({ agent, log, sessions: open.consoles }, route, upgrade);
+        return await serveConsole({ agent, clock, log, sessions: open.consoles }, route, upgrade);
       case 'vnc':
-        return await serveVnc({ agent, log, sessions: open.displays }, route, query, upgrade);
+        return await serveVnc({ agent, clock, log, sessions: open.displays }, route, query, upgrade);
       case 'port':
         return await servePort(options, route, upgrade);
       case 'migrations':

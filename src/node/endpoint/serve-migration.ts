@@ -1,8 +1,7 @@
 /** GET /v1/migrations: a stream between the agents of two nodes. migration/ handles the messages on it. */
 import { badRequest, internalError } from '#kube/api-error.ts';
+import type { UpgradeRequest } from '#lib/websocket-handshake.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
-import { headerText } from '#node/endpoint/header-text.ts';
-import type { UpgradeRequest } from '#node/endpoint/plain-stream.ts';
 
 /** The protocol in the Upgrade header. */
 export const MIGRATION_PROTOCOL = 'migration.selfsame.io';
@@ -14,7 +13,7 @@ export async function serveMigration(
   from: string | undefined,
   { request, socket, head }: UpgradeRequest,
 ): Promise<void> {
-  if (from === undefined || headerText(request.headers.upgrade)?.toLowerCase() !== MIGRATION_PROTOCOL) {
+  if (from === undefined || request.headers.upgrade?.toLowerCase() !== MIGRATION_PROTOCOL) {
     throw badRequest(`a migration is a stream; the request does not ask to upgrade to ${MIGRATION_PROTOCOL}`);
   }
   if (migrations === undefined) throw internalError('this node does not support migrations');
