@@ -72,6 +72,8 @@ export interface WebSocketRequest {
   readonly headers?: Readonly<Record<string, string>>;
   /** Opens the connection. Must not negotiate HTTP/2. */
   readonly agent?: Agent;
+  /** The name that the certificate must be valid for, or '' for the address. */
+  readonly serverName?: string;
   readonly timeoutMs: number;
   readonly clock: Clock;
 }
@@ -89,9 +91,14 @@ export class HandshakeError extends Error {
 
 /** Rejects with HandshakeError or with the network error. */
 export function requestWebSocket(options: WebSocketRequest): Promise<WebSocketResponse> {
-  const { url, protocols, headers, agent, timeoutMs, clock } = options;
+  const { url, protocols, headers, agent, serverName, timeoutMs, clock } = options;
   return new Promise((resolve, reject) => {
-    const socket = new WebSocket(url, [...protocols], { ...LIMITS, headers, agent });
+    const socket = new WebSocket(url, [...protocols], {
+      ...LIMITS,
+      headers,
+      agent,
+      ...(serverName !== undefined && { servername: serverName }),
+    });
     let incoming: IncomingMessage | undefined;
     const stopTimer = clock.after(timeoutMs, () => {
       reject(new Error(`no response within ${timeoutMs / 1000} seconds`));

@@ -1,11 +1,10 @@
 /**
  * The requests of virtctl: JSON objects, verbs without a response body, and WebSockets. Uses HTTP/1.1, which WebSockets
- * need. Errors are those of the API server.
+ * need; a command sends too few requests to gain from HTTP/2. Errors are those of the API server.
  */
-import { Agent, request, type RequestOptions } from 'node:https';
-import type { ClientRequest, IncomingMessage } from 'node:http';
-import { isIP } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import { CommandError } from '#cli/parsing/flags.ts';
+import { apiServerOf, clientIdentityOf } from '#client/api-server.ts';
 import {
   CredentialError,
   replaceRefused,
@@ -17,11 +16,16 @@ import { TokenSource } from '#client/token-source.ts';
 import { errorFromResponse } from '#client/transport.ts';
 import { parseWarnings } from '#client/warnings.ts';
 import type { Clock } from '#lib/clock.ts';
-import { HandshakeError, requestWebSocket } from '#lib/websocket-handshake.ts';
-import type { WebSocketStream } from '#lib/websocket.ts';
 import { errorMessage } from '#lib/error-message.ts';
+import { HttpsClient } from '#lib/https/https-client.ts';
+import { BodyTooLargeError } from '#lib/https/https-error.ts';
+import { readBody } from '#lib/https/read-body.ts';
+import { HandshakeError } from '#lib/websocket-handshake.ts';
+import type { WebSocketStream } from '#lib/websocket.ts';
 
 const TIMEOUT_MS = 65_000;
+/** Limit of concurrent requests. Open WebSockets do not count. */
+const MAX_SOCKETS = 256;
 const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
 
 /** The response exceeds the size limit; a smaller list page may fit. */
@@ -66,10 +70,9 @@ export interface ConnectionOptions {
 
 export function openConnection(options: ConnectionOptions): ApiConnection {
   const { access, userAgent, clock, readFile, impersonate, warn, trace } = options;
-  const url = new URL(access.server);
-  const host = url.hostname.replace(/^\[|\]$/g, '');
-  const prefix = url.pathname.replace(/\/+$/, '');
-  const agents = new CredentialAgents(access, host);
+  const { server, prefix } = apiServerOf(access);
+  const { origin } = new URL(access.server);
+  const https = new HttpsClient({ maxSockets: MAX_SOCKETS, clock });
   const { token, tokenFile } = access;
   const source: CredentialSource =
     access.credentials ?? new TokenSource({ token, tokenFile, clock, readFile: async (file) => readFile(file) });
@@ -100,12 +103,12 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
         // Node sends no Content-Length with DELETE by default.
         headers['Content-Length'] = String(Buffer.byteLength(body));
       }
-      const agent = agents.agentFor(credential);
-      const port = url.port === '' ? 443 : Number(url.port);
+      const request = { method, path: prefix + path, headers, headersTimeoutMs: TIMEOUT_MS };
+      const bytes = body === undefined ? undefined : Buffer.from(body);
       return await observe(
         method,
         path,
-        sendRequest({ method, host, port, path: prefix + path, headers, agent }, body, clock),
+        https.send(server, clientIdentityOf(access, credential), { ...request, body: bytes }),
       );
     });
   }
@@ -121,7 +124,7 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
   async function observe<R extends ServerResponse>(method: string, path: string, responding: Promise<R>): Promise<R> {
     try {
       const response = await responding;
-      trace?.(`${method} ${url.origin}${prefix}${path} ${response.incoming.statusCode ?? 0}`);
+      trace?.(`${method} ${origin}${prefix}${path} ${response.incoming.statusCode ?? 0}`);
       if (warn !== undefined) for (const text of parseWarnings(response.incoming.headers['warning'])) warn(text);
       return response;
     } catch (cause) {
@@ -171,9 +174,13 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
 
     async openWebSocket(path, protocols) {
       const response = await authenticate(async (credential) => {
-        const request = { protocols, headers: headersFor(credential), agent: agents.agentFor(credential) };
-        const target = `${url.origin}${prefix}${path}`;
-        return await observe('GET', path, requestWebSocket({ ...request, url: target, timeoutMs: TIMEOUT_MS, clock }));
+        const request = {
+          path: prefix + path,
+          protocols,
+          headers: headersFor(credential),
+          headersTimeoutMs: TIMEOUT_MS,
+        };
+        return await observe('GET', path, https.openWebSocket(server, clientIdentityOf(access, credential), request));
       });
       if (response.stream !== undefined) return response.stream;
       await readText(response);
@@ -182,67 +189,13 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
 
     close() {
       closing.abort(new CommandError('the connection is closed'));
-      agents.close();
+      https.close();
     },
   };
 }
 
-/** The connections of each client certificate. Those of an earlier certificate stay open until they end. */
-class CredentialAgents {
-  readonly #access: ClusterAccess;
-  readonly #host: string;
-  readonly #agents = new Map<string | undefined, Agent>();
-
-  constructor(access: ClusterAccess, host: string) {
-    this.#access = access;
-    this.#host = host;
-  }
-
-  agentFor(credential: ClientCredential): Agent {
-    const { certificateAuthority: ca, serverName, insecureSkipTlsVerify } = this.#access;
-    const { clientCertificate: cert, clientKey: key } =
-      this.#access.clientCertificate === undefined ? credential : this.#access;
-    let agent = this.#agents.get(cert);
-    if (agent === undefined) {
-      agent = new Agent({
-        ca,
-        cert,
-        key,
-        // SNI does not allow IP addresses; the certificate is then checked against the address.
-        servername: serverName ?? (isIP(this.#host) === 0 ? this.#host : ''),
-        rejectUnauthorized: !insecureSkipTlsVerify,
-        minVersion: 'TLSv1.2',
-        ALPNProtocols: ['http/1.1'],
-      });
-      this.#agents.set(cert, agent);
-    }
-    return agent;
-  }
-
-  close(): void {
-    for (const agent of this.#agents.values()) agent.destroy();
-  }
-}
-
 interface ServerResponse {
   readonly incoming: IncomingMessage;
-}
-
-function sendRequest(options: RequestOptions, body: string | undefined, clock: Clock): Promise<ServerResponse> {
-  return new Promise((resolve, reject) => {
-    const outgoing: ClientRequest = request(options);
-    const late = new Error(`no response within ${TIMEOUT_MS / 1000} seconds`);
-    const stopTimer = clock.after(TIMEOUT_MS, () => outgoing.destroy(late));
-    outgoing.on('error', (error) => {
-      stopTimer();
-      reject(error);
-    });
-    outgoing.once('response', (incoming) => {
-      stopTimer();
-      resolve({ incoming });
-    });
-    outgoing.end(body);
-  });
 }
 
 /** Reads the response. Throws ApiError unless the status is 2xx. */
@@ -251,17 +204,12 @@ async function readText(response: ServerResponse): Promise<string> {
 }
 
 async function readBytes({ incoming }: ServerResponse, maxBytes: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of incoming as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > maxBytes) throw new ResponseTooLargeError(`the response is larger than ${maxBytes} bytes`);
-    chunks.push(chunk);
-  }
-  const whole = Buffer.concat(chunks, bytes);
   const { statusCode: status = 500 } = incoming;
-  if (status < 200 || status > 299) throw errorFromResponse(status, whole.toString('utf8'));
-  return whole;
+  const body = await readBody(incoming, maxBytes).catch((cause: unknown) => {
+    throw cause instanceof BodyTooLargeError ? new ResponseTooLargeError(cause.message, { cause }) : cause;
+  });
+  if (status < 200 || status > 299) throw errorFromResponse(status, body.toString('utf8'));
+  return body;
 }
 
 function parseJson(text: string, request: string): unknown {

@@ -5,7 +5,7 @@
 import { CallCanceled, CallFailure, DeadlineExceeded } from '#engine/admission/webhooks/call-failure.ts';
 import { CallGate, type GateLimits } from '#engine/admission/webhooks/call-gate.ts';
 import { type ClientConfig, resolveWebhookTarget } from '#engine/admission/webhooks/endpoint.ts';
-import { HttpsClient, MAX_RESPONSE_BYTES } from '#engine/admission/webhooks/https-client.ts';
+import { MAX_RESPONSE_BYTES, ReviewPoster } from '#engine/admission/webhooks/https-client.ts';
 import { decodeResponse } from '#engine/admission/webhooks/verdict.ts';
 import {
   convertedObjects,
@@ -47,8 +47,8 @@ export class ConversionWebhook {
   readonly #config: ConversionConfig;
   readonly #parts: ConversionParts;
   readonly #gate = new CallGate(LIMITS);
-  #https: HttpsClient | undefined;
-  #retired = false;
+  #poster: ReviewPoster | undefined;
+  #isRetired = false;
 
   constructor(config: ConversionConfig, parts: ConversionParts) {
     this.#config = config;
@@ -58,22 +58,14 @@ export class ConversionWebhook {
   /** Converts objects and keeps their order. Does not modify them. Rejects with an ApiError. */
   async convert(objects: readonly KubeObject[], apiVersion: string, signal: AbortSignal): Promise<KubeObject[]> {
     const converted: KubeObject[] = [];
-    try {
-      for (const batch of batchesOf(objects)) converted.push(...(await this.#convertBatch(batch, apiVersion, signal)));
-    } finally {
-      this.#closeIfDone();
-    }
+    for (const batch of batchesOf(objects)) converted.push(...(await this.#convertBatch(batch, apiVersion, signal)));
     return converted;
   }
 
-  /** Closes its connections when no call is pending. */
+  /** Closes each connection after its last call. */
   retire(): void {
-    this.#retired = true;
-    this.#closeIfDone();
-  }
-
-  #closeIfDone(): void {
-    if (this.#retired && this.#gate.idle) this.#https?.close();
+    this.#isRetired = true;
+    this.#poster?.retire();
   }
 
   async #convertBatch(objects: readonly KubeObject[], apiVersion: string, signal: AbortSignal): Promise<KubeObject[]> {
@@ -119,8 +111,9 @@ export class ConversionWebhook {
   async #post(config: ClientConfig, text: string, signal: AbortSignal): Promise<unknown> {
     const target = resolveWebhookTarget(config, this.#parts.store);
     const ca = Buffer.from(config.caBundle ?? '', 'base64').toString('utf8');
-    this.#https ??= new HttpsClient({ target, ca, maxSockets: LIMITS.running });
-    const response = await this.#https.post(QUERY, Buffer.from(text), { signal }).catch((error: unknown) => {
+    this.#poster ??= new ReviewPoster({ target, ca, maxSockets: LIMITS.running, clock: this.#parts.clock });
+    if (this.#isRetired) this.#poster.retire();
+    const response = await this.#poster.post(QUERY, Buffer.from(text), { signal }).catch((error: unknown) => {
       const why = errorMessage(error);
       throw new CallFailure(`Post "${target.origin}${target.path}${QUERY}": ${why}`, { cause: error });
     });

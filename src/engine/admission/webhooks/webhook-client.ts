@@ -11,7 +11,7 @@ import { CallCanceled, CallFailure, DeadlineExceeded } from '#engine/admission/w
 import { CallGate, type GateLimits } from '#engine/admission/webhooks/call-gate.ts';
 import { resolveWebhookTarget, type ClientConfig, type WebhookTarget } from '#engine/admission/webhooks/endpoint.ts';
 import type { Hook } from '#engine/admission/webhooks/hook.ts';
-import { HttpsClient, MAX_RESPONSE_BYTES, type HttpResponse } from '#engine/admission/webhooks/https-client.ts';
+import { MAX_RESPONSE_BYTES, ReviewPoster, type HttpResponse } from '#engine/admission/webhooks/https-client.ts';
 import { admissionReview, type WebhookReview } from '#engine/admission/webhooks/review.ts';
 import {
   decodeResponse,
@@ -41,8 +41,8 @@ export class WebhookClient {
   readonly #parts: WebhookClientParts;
   readonly #gate = new CallGate(LIMITS);
   #target: WebhookTarget | undefined;
-  #https: HttpsClient | undefined;
-  #retired = false;
+  #poster: ReviewPoster | undefined;
+  #isRetired = false;
 
   constructor(config: ClientConfig, parts: WebhookClientParts) {
     this.#config = config;
@@ -75,19 +75,13 @@ export class WebhookClient {
       const why = errorMessage(error);
       const doing = error instanceof InvalidResponse ? 'received invalid webhook response' : 'failed to call webhook';
       throw new CallFailure(`${doing}: ${why}`, { cause: error });
-    } finally {
-      this.#closeIfDone();
     }
   }
 
-  /** Closes its connections when no call is pending; pending calls end by their own deadline. */
+  /** Closes each connection after its last call; pending calls end by their own deadline. */
   retire(): void {
-    this.#retired = true;
-    this.#closeIfDone();
-  }
-
-  #closeIfDone(): void {
-    if (this.#retired && this.#gate.idle) this.#https?.close();
+    this.#isRetired = true;
+    this.#poster?.retire();
   }
 
   async #withDeadline<T>(seconds: number, outer: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
@@ -116,10 +110,12 @@ export class WebhookClient {
 
   async #post(query: string, text: string, signal: AbortSignal): Promise<unknown> {
     const target = (this.#target ??= resolveWebhookTarget(this.#config, this.#parts.store));
-    this.#https ??= new HttpsClient({ target, ca: pemOf(this.#config), maxSockets: LIMITS.running });
+    const { clock } = this.#parts;
+    this.#poster ??= new ReviewPoster({ target, ca: pemOf(this.#config), maxSockets: LIMITS.running, clock });
+    if (this.#isRetired) this.#poster.retire();
     let response: HttpResponse;
     try {
-      response = await this.#https.post(query, Buffer.from(text), { signal });
+      response = await this.#poster.post(query, Buffer.from(text), { signal });
     } catch (error) {
       const why = errorMessage(error);
       throw new CallFailure(`Post "${target.origin}${target.path}${query}": ${why}`, { cause: error });
