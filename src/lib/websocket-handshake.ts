@@ -4,12 +4,12 @@ import type { Agent } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { WebSocket, WebSocketServer } from 'ws';
 import type { Clock } from '#lib/clock.ts';
+import { enableTcpKeepAlive } from '#lib/tcp-keep-alive.ts';
 import { WebSocketStream } from '#lib/websocket.ts';
 
 const VERSION = '13';
 /** The base64 form of 16 bytes. */
 const KEY = /^[A-Za-z0-9+/]{22}==$/;
-const KEEP_ALIVE_MS = 30_000;
 const MAX_MESSAGE_BYTES = 1024 * 1024;
 /** Time for the other side to answer a close. */
 const CLOSE_TIMEOUT_MS = 30_000;
@@ -62,7 +62,7 @@ export function acceptWebSocket(
   server.handleUpgrade(request, socket, head, (accepted) => {
     stream = new WebSocketStream(accepted);
   });
-  (socket as { setKeepAlive?(on: boolean, ms: number): void }).setKeepAlive?.(true, KEEP_ALIVE_MS);
+  enableTcpKeepAlive(socket);
   return stream;
 }
 
@@ -113,7 +113,7 @@ export function requestWebSocket(options: WebSocketRequest): Promise<WebSocketRe
     });
     socket.on('open', () => {
       stopTimer();
-      incoming!.socket.setKeepAlive(true, KEEP_ALIVE_MS);
+      enableTcpKeepAlive(incoming!.socket);
       resolve({ incoming: incoming!, stream: new WebSocketStream(socket) });
     });
     socket.on('error', (cause) => {

@@ -139,7 +139,7 @@ test('the certificate is checked for the server name, and by the caller', async 
   await send('named.example');
   await assert.rejects(send('other.example'), { code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
   await send('other.example', {}, { ...ALICE, insecure: true });
-  const checkPeer: HttpsRequest['checkPeer'] = ({ subject }) => new Error(`not ${subject.CN}`);
+  const checkPeer: HttpsRequest['checkPeer'] = ({ subject }) => new Error(`not ${String(subject.CN)}`);
   await assert.rejects(send('named.example', { checkPeer }), { message: 'not server' });
   await assert.rejects(send('named.example', {}, { ca: 'nonsense' }), { name: 'ClientIdentityError' });
   await assert.rejects(send('named.example', {}, { ...ALICE, key: 'nonsense' }), { name: 'ClientIdentityError' });

@@ -2,8 +2,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { UpgradedConnection } from '#lib/https/https-client.ts';
+import { enableTcpKeepAlive } from '#lib/tcp-keep-alive.ts';
 
-const KEEP_ALIVE_MS = 30_000;
 /** The time for one side to read the last bytes of the other. */
 const LINGER_MS = 5000;
 
@@ -27,9 +27,7 @@ export function relayUpgrade({ incoming, connection: server, head: received }: U
       client.once('close', () => finish(server));
       server.once('close', () => finish(client));
       // Such a connection may be silent, so only TCP keep-alive detects a dead peer.
-      for (const side of [client, server] as { setKeepAlive?(on: boolean, ms: number): void }[]) {
-        side.setKeepAlive?.(true, KEEP_ALIVE_MS);
-      }
+      for (const side of [client, server]) enableTcpKeepAlive(side);
       if (client.destroyed) finish(server);
       if (server.destroyed) finish(client);
     },
