@@ -4,6 +4,7 @@ import type { Agent } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { WebSocket, WebSocketServer } from 'ws';
 import type { Clock } from '#lib/clock.ts';
+import { HttpsTimeoutError } from '#lib/https/https-error.ts';
 import { enableTcpKeepAlive } from '#lib/tcp-keep-alive.ts';
 import { WebSocketStream } from '#lib/websocket.ts';
 
@@ -89,7 +90,7 @@ export class HandshakeError extends Error {
   override name = 'HandshakeError';
 }
 
-/** Rejects with HandshakeError or with the network error. */
+/** Rejects with HandshakeError, HttpsTimeoutError or the network error. */
 export function requestWebSocket(options: WebSocketRequest): Promise<WebSocketResponse> {
   const { url, protocols, headers, agent, serverName, timeoutMs, clock } = options;
   return new Promise((resolve, reject) => {
@@ -101,7 +102,7 @@ export function requestWebSocket(options: WebSocketRequest): Promise<WebSocketRe
     });
     let incoming: IncomingMessage | undefined;
     const stopTimer = clock.after(timeoutMs, () => {
-      reject(new Error(`no response within ${timeoutMs / 1000} seconds`));
+      reject(new HttpsTimeoutError('headers', timeoutMs));
       socket.terminate();
     });
     socket.on('upgrade', (response) => {
