@@ -8,7 +8,7 @@
  *
  * Concurrent requests share one run. A run ends early if all of them are aborted.
  */
-import { rejectOnAbort } from '#client/abort.ts';
+import { raceSignal } from '#lib/race-signal.ts';
 import { CredentialError, type ClientCredential, type CredentialSource } from '#client/credential-source.ts';
 import { parseExecCredential } from '#client/exec-output.ts';
 import { buildExecInfo, type ExecPlugin } from '#client/exec-plugin.ts';
@@ -54,7 +54,7 @@ export class ExecSource implements CredentialSource {
     const run = (this.#running ??= this.#start());
     run.waiting++;
     try {
-      return await rejectOnAbort(run.result, signal);
+      return await raceSignal(run.result, signal);
     } finally {
       run.waiting--;
       if (run.waiting === 0 && this.#running === run) {

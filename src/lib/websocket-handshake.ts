@@ -1,79 +1,125 @@
-/** The handshake that opens a WebSocket (RFC 6455 section 4), for client and server, as values. Pure. */
-import { createHash } from 'node:crypto';
+/** Opens WebSockets (RFC 6455 section 4), on the server and on the client. No extensions, so no compression. */
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { Agent } from 'node:https';
+import type { Duplex } from 'node:stream';
+import { WebSocket, WebSocketServer } from 'ws';
+import type { Clock } from '#lib/clock.ts';
+import { HttpsTimeoutError } from '#lib/https/https-error.ts';
+import { enableTcpKeepAlive } from '#lib/tcp-keep-alive.ts';
+import { WebSocketStream } from '#lib/websocket.ts';
 
-const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 const VERSION = '13';
 /** The base64 form of 16 bytes. */
 const KEY = /^[A-Za-z0-9+/]{22}==$/;
+const MAX_MESSAGE_BYTES = 1024 * 1024;
+/** Time for the other side to answer a close. */
+const CLOSE_TIMEOUT_MS = 30_000;
+const LIMITS = {
+  perMessageDeflate: false,
+  maxPayload: MAX_MESSAGE_BYTES,
+  closeTimeout: CLOSE_TIMEOUT_MS,
+} as const;
 
-type Header = (name: string) => string | undefined;
-
-/** The response head that the server sends, or the refusal to send instead. */
-export type ServerHandshake =
-  | { readonly head: Buffer; readonly protocol: string | undefined }
-  | { readonly refusal: { readonly status: 400 | 426; readonly message: string } };
+/** A request to upgrade a connection, as a server of Node.js receives it. */
+export interface UpgradeRequest {
+  readonly request: IncomingMessage;
+  readonly socket: Duplex;
+  readonly head: Buffer;
+}
 
 /**
- * Answers a GET with `Upgrade: websocket`. Selects the first of the client's subprotocols that is `known`. Refuses a
- * client that requests only unknown subprotocols; accepts one that requests none.
+ * Returns why the request cannot be accepted as a WebSocket, or undefined if it can. A client may request no subprotocol,
+ * but not only unknown ones.
  */
-export function serverHandshake(header: Header, known: readonly string[]): ServerHandshake {
-  const key = header('sec-websocket-key') ?? '';
-  if (!KEY.test(key)) return refuse(400, 'Sec-WebSocket-Key is missing or is not 16 bytes in base64');
-  const version = header('sec-websocket-version');
-  if (version !== VERSION) return refuse(426, `Sec-WebSocket-Version must be ${VERSION}`);
-  const requested = parseTokens(header('sec-websocket-protocol'));
-  const protocol = requested.find((name) => known.includes(name));
-  if (requested.length > 0 && protocol === undefined) {
-    return refuse(400, `none of the requested subprotocols is known; known are: ${known.join(', ')}`);
+export function findHandshakeError(headers: IncomingHttpHeaders, known: readonly string[]): string | undefined {
+  if (headers.upgrade?.toLowerCase() !== 'websocket') return 'the request does not ask to upgrade to one';
+  if (!KEY.test(headers['sec-websocket-key'] ?? '')) {
+    return 'Sec-WebSocket-Key is missing or is not 16 bytes in base64';
   }
-  const lines = [
-    'HTTP/1.1 101 Switching Protocols',
-    'Upgrade: websocket',
-    'Connection: Upgrade',
-    `Sec-WebSocket-Accept: ${acceptKey(key)}`,
-    ...(protocol === undefined ? [] : [`Sec-WebSocket-Protocol: ${protocol}`]),
-  ];
-  return { head: Buffer.from(`${lines.join('\r\n')}\r\n\r\n`), protocol };
-}
-
-/** Returns the client's request headers. `nonce` is 16 random bytes. */
-export function clientHandshake(nonce: Buffer, protocols: readonly string[]): Record<string, string> {
-  return {
-    Connection: 'Upgrade',
-    Upgrade: 'websocket',
-    'Sec-WebSocket-Version': VERSION,
-    'Sec-WebSocket-Key': nonce.toString('base64'),
-    ...(protocols.length === 0 ? {} : { 'Sec-WebSocket-Protocol': protocols.join(', ') }),
-  };
-}
-
-/** Returns why the server's 101 response is invalid, or undefined if it is valid. */
-export function checkServerResponse(nonce: Buffer, protocols: readonly string[], header: Header): string | undefined {
-  if (header('upgrade')?.toLowerCase() !== 'websocket') return 'the server switched to another protocol';
-  if (header('sec-websocket-accept') !== acceptKey(nonce.toString('base64'))) {
-    return 'the server answered with a wrong Sec-WebSocket-Accept';
-  }
-  const protocol = header('sec-websocket-protocol');
-  if (protocol !== undefined && !protocols.includes(protocol)) {
-    return `the server chose subprotocol ${protocol}, which was not requested`;
+  if (headers['sec-websocket-version'] !== VERSION) return `Sec-WebSocket-Version must be ${VERSION}`;
+  const requested = headers['sec-websocket-protocol'];
+  if (requested !== undefined && !requested.split(',').some((name) => known.includes(name.trim()))) {
+    return `none of the requested subprotocols is known; known are: ${known.join(', ')}`;
   }
   return undefined;
 }
 
-function acceptKey(key: string): string {
-  return createHash('sha1')
-    .update(key + GUID)
-    .digest('base64');
+/**
+ * Accepts a request without a handshake error. Selects the first of the client's subprotocols that is known. Returns
+ * undefined if the client is gone.
+ */
+export function acceptWebSocket(
+  { request, socket, head }: UpgradeRequest,
+  known: readonly string[],
+): WebSocketStream | undefined {
+  const server = new WebSocketServer({
+    ...LIMITS,
+    noServer: true,
+    clientTracking: false,
+    handleProtocols: (requested) => [...requested].find((name) => known.includes(name)) ?? false,
+  });
+  let stream: WebSocketStream | undefined;
+  // Calls back before it returns.
+  server.handleUpgrade(request, socket, head, (accepted) => {
+    stream = new WebSocketStream(accepted);
+  });
+  enableTcpKeepAlive(socket);
+  return stream;
 }
 
-function parseTokens(list: string | undefined): string[] {
-  return (list ?? '')
-    .split(',')
-    .map((token) => token.trim())
-    .filter((token) => token !== '');
+export interface WebSocketRequest {
+  readonly url: string;
+  readonly protocols: readonly string[];
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Opens the connection. Must not negotiate HTTP/2. */
+  readonly agent?: Agent;
+  /** The name that the certificate must be valid for, or '' for the address. */
+  readonly serverName?: string;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
 }
 
-function refuse(status: 400 | 426, message: string): ServerHandshake {
-  return { refusal: { status, message } };
+/** The response of the server, with the WebSocket if it accepted the request. */
+export interface WebSocketResponse {
+  readonly incoming: IncomingMessage;
+  readonly stream?: WebSocketStream;
+}
+
+/** The server accepted the upgrade, but not as RFC 6455 requires. */
+export class HandshakeError extends Error {
+  override name = 'HandshakeError';
+}
+
+/** Rejects with HandshakeError, HttpsTimeoutError or the network error. */
+export function requestWebSocket(options: WebSocketRequest): Promise<WebSocketResponse> {
+  const { url, protocols, headers, agent, serverName, timeoutMs, clock } = options;
+  return new Promise((resolve, reject) => {
+    const socket = new WebSocket(url, [...protocols], {
+      ...LIMITS,
+      headers,
+      agent,
+      ...(serverName !== undefined && { servername: serverName }),
+    });
+    let incoming: IncomingMessage | undefined;
+    const stopTimer = clock.after(timeoutMs, () => {
+      reject(new HttpsTimeoutError('headers', timeoutMs));
+      socket.terminate();
+    });
+    socket.on('upgrade', (response) => {
+      incoming = response;
+    });
+    socket.on('unexpected-response', (_, response) => {
+      stopTimer();
+      resolve({ incoming: response });
+    });
+    socket.on('open', () => {
+      stopTimer();
+      enableTcpKeepAlive(incoming!.socket);
+      resolve({ incoming: incoming!, stream: new WebSocketStream(socket) });
+    });
+    socket.on('error', (cause) => {
+      stopTimer();
+      reject(incoming === undefined ? cause : new HandshakeError(cause.message, { cause }));
+    });
+  });
 }

@@ -1,83 +1,104 @@
 /**
  * One side of an open WebSocket as a stream of bytes. Written bytes are sent as binary messages; the payloads of
- * received messages are read. Answers pings. A normal close by the other side ends the stream; a close with an error
- * code and a broken connection are a WebSocketError.
+ * received messages are read. A normal close by the other side ends the stream; a close with an error code and a broken
+ * connection are a WebSocketError. `ws` implements the protocol; websocket-handshake.ts opens the connection.
  */
 import { Duplex } from 'node:stream';
-import { newUid } from '#lib/ids.ts';
-import {
-  CLOSE_CODES,
-  encodeClose,
-  encodeFrame,
-  FrameReader,
-  OPCODES,
-  parseClose,
-  WebSocketError,
-  type Frame,
-  type Opcode,
-} from '#lib/websocket-frames.ts';
+import { WebSocket } from 'ws';
+import type { Clock } from '#lib/clock.ts';
 
-export const MAX_MESSAGE_BYTES = 1024 * 1024;
 /**
  * Larger writes are split into messages of this size, because other implementations limit it. Fits the largest
  * datagram.
  */
 const MESSAGE_BYTES = 64 * 1024;
-/** Limit for pongs that the other side does not read. */
-const MAX_UNREAD_BYTES = 1024 * 1024;
 /** Time for the other side to receive our close before the connection is destroyed. */
 const LINGER_MS = 5000;
+/** Interval of the pings to a silent side. Shorter than the idle timeouts of common proxies. */
+const PING_INTERVAL_MS = 30_000;
+/** Long enough for a user who stops the output of a terminal for a while: a stopped client answers no pings. */
+const SILENCE_TIMEOUT_MS = 5 * 60_000;
+const MAX_REASON_BYTES = 123;
+
+export const CLOSE_CODES = {
+  ...{ normal: 1000, protocol: 1002, abnormal: 1006, internal: 1011 },
+  /** From the range for private use: another client took over the session. */
+  replaced: 4001,
+} as const;
 /** Close codes of a normal end: normal, going away, no code. */
 const NORMAL_CLOSE_CODES: ReadonlySet<number> = new Set([1000, 1001, 1005]);
 
-export interface WebSocketOptions {
-  readonly role: 'server' | 'client';
-  /** Bytes that were read from the connection after the handshake. */
-  readonly head?: Buffer;
-  readonly maxMessageBytes?: number;
+/** The connection failed or was closed by the other side. Has the close code; the message is the reason. */
+export class WebSocketError extends Error {
+  override name = 'WebSocketError';
+  readonly code: number;
+
+  constructor(code: number, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
 }
 
 export class WebSocketStream extends Duplex {
-  readonly #connection: Duplex;
-  readonly #masks: boolean;
-  readonly #reader: FrameReader;
-  #closeSent = false;
-  #ended = false;
+  readonly #socket: WebSocket;
+  #hasClosed = false;
 
-  constructor(connection: Duplex, { role, head, maxMessageBytes = MAX_MESSAGE_BYTES }: WebSocketOptions) {
+  /** Takes a WebSocket in the turn in which it opens, so that no message is lost. */
+  constructor(socket: WebSocket) {
     super({ allowHalfOpen: false });
-    this.#connection = connection;
-    this.#masks = role === 'client';
-    this.#reader = new FrameReader({ masked: role === 'server', maxMessageBytes });
-    connection.on('data', (chunk: Buffer) => this.#receive(chunk));
-    connection.on('error', () => this.#handleDisconnect());
-    connection.once('end', () => this.#handleDisconnect());
-    connection.once('close', () => this.#handleDisconnect());
-    if (head !== undefined && head.length > 0) this.#receive(head);
-    if (connection.destroyed) this.#handleDisconnect();
+    this.#socket = socket;
+    socket.on('message', (message: Buffer) => {
+      if (message.length > 0 && !this.destroyed && !this.push(message)) socket.pause();
+    });
+    // `ws` has told the other side the reason.
+    socket.on('error', (cause) => this.destroy(new WebSocketError(CLOSE_CODES.protocol, cause.message, { cause })));
+    socket.on('close', (code, reason) => this.#handleClose(code, reason.toString('utf8')));
   }
 
-  /** Closes the connection and sends the reason to the other side. A repeated call does nothing. */
+  /** Closes the connection and sends the reason to the other side, truncated if necessary. */
   close(code: number, reason: string): void {
     this.#sendClose(code, reason);
     this.destroy();
   }
 
+  /**
+   * Pings the other side while it is silent, and closes the connection if it stays silent. A side that has data to read,
+   * or that waits for us to read, is not expected to answer: TCP detects that it is gone.
+   */
+  keepAlive(clock: Clock): void {
+    const socket = this.#socket;
+    let heardAtMs = clock.elapsed();
+    const onSign = () => void (heardAtMs = clock.elapsed());
+    for (const event of ['message', 'ping', 'pong']) socket.on(event, onSign);
+    const check = () => {
+      if (socket.isPaused || socket.bufferedAmount > 0) onSign();
+      const silenceMs = clock.elapsed() - heardAtMs;
+      if (silenceMs >= SILENCE_TIMEOUT_MS) {
+        const why = `the other side sent nothing for ${SILENCE_TIMEOUT_MS / 1000} seconds`;
+        this.destroy(new WebSocketError(CLOSE_CODES.abnormal, why));
+        return;
+      }
+      if (silenceMs >= PING_INTERVAL_MS && socket.readyState === WebSocket.OPEN) socket.ping();
+      cancel = clock.after(PING_INTERVAL_MS, check);
+    };
+    let cancel = clock.after(PING_INTERVAL_MS, check);
+    this.once('close', () => cancel());
+  }
+
   override _read(): void {
-    this.#connection.resume();
+    if (this.#socket.isPaused) this.#socket.resume();
   }
 
   override _write(chunk: Buffer, _encoding: string, done: (error?: Error | null) => void): void {
-    if (this.#closeSent) {
+    if (this.#socket.readyState !== WebSocket.OPEN) {
       done(new WebSocketError(CLOSE_CODES.abnormal, 'the connection is closed'));
       return;
     }
-    for (let at = 0; at < chunk.length; at += MESSAGE_BYTES) {
-      const payload = chunk.subarray(at, at + MESSAGE_BYTES);
-      const last = at + MESSAGE_BYTES >= chunk.length;
-      this.#send(OPCODES.binary, payload, last ? done : undefined);
-    }
     if (chunk.length === 0) done();
+    for (let at = 0; at < chunk.length; at += MESSAGE_BYTES) {
+      const isLast = at + MESSAGE_BYTES >= chunk.length;
+      this.#socket.send(chunk.subarray(at, at + MESSAGE_BYTES), isLast ? done : undefined);
+    }
   }
 
   override _final(done: (error?: Error | null) => void): void {
@@ -86,81 +107,38 @@ export class WebSocketStream extends Duplex {
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    if (error !== null) this.#sendClose(CLOSE_CODES.internal, '');
-    else this.#sendClose(CLOSE_CODES.normal, '');
+    const socket = this.#socket;
+    this.#sendClose(error === null ? CLOSE_CODES.normal : CLOSE_CODES.internal, '');
     // Keep reading, so that the other side's own close does not cause a connection reset.
-    this.#connection.resume();
-    const timer = setTimeout(() => this.#connection.destroy(), LINGER_MS);
-    timer.unref();
-    this.#connection.once('close', () => clearTimeout(timer));
-    if (this.#connection.readableEnded) this.#connection.destroy();
-    else this.#connection.once('end', () => this.#connection.destroy());
+    socket.resume();
+    if (socket.readyState !== WebSocket.CLOSED) {
+      const timer = setTimeout(() => socket.terminate(), LINGER_MS);
+      timer.unref();
+      socket.once('close', () => clearTimeout(timer));
+    }
     done(error);
   }
 
-  #receive(chunk: Buffer): void {
-    if (this.#ended || this.destroyed) return;
-    try {
-      for (const frame of this.#reader.push(chunk)) this.#handleFrame(frame);
-    } catch (error) {
-      if (!(error instanceof WebSocketError)) throw error;
-      this.#sendClose(error.code, error.message);
-      this.destroy(error);
-    }
-  }
-
-  #handleFrame({ opcode, payload }: Frame): void {
-    if (this.#ended) return;
-    switch (opcode) {
-      case OPCODES.ping:
-        this.#send(OPCODES.pong, payload);
-        if (this.#connection.writableLength > MAX_UNREAD_BYTES) this.destroy();
-        return;
-      case OPCODES.pong:
-        return;
-      case OPCODES.close:
-        this.#receiveClose(payload);
-        return;
-      default:
-        if (payload.length > 0 && !this.push(payload)) this.#connection.pause();
-    }
-  }
-
-  #receiveClose(payload: Buffer): void {
-    const { code, reason } = parseClose(payload);
-    this.#sendClose(NORMAL_CLOSE_CODES.has(code) ? CLOSE_CODES.normal : code, '');
-    if (!NORMAL_CLOSE_CODES.has(code)) {
-      this.destroy(new WebSocketError(code, reason === '' ? `closed with code ${code}` : reason));
-      return;
-    }
-    this.#ended = true;
-    this.push(null);
-  }
-
-  #handleDisconnect(): void {
-    if (this.#ended || this.destroyed) return;
-    this.#ended = true;
+  #handleClose(code: number, reason: string): void {
     // After our own close, the other side may simply disconnect.
-    if (this.#closeSent) this.push(null);
-    else this.destroy(new WebSocketError(CLOSE_CODES.abnormal, 'the connection broke'));
+    if (NORMAL_CLOSE_CODES.has(code) || (code === CLOSE_CODES.abnormal && this.#hasClosed)) this.push(null);
+    else if (code === CLOSE_CODES.abnormal) this.destroy(new WebSocketError(code, 'the connection broke'));
+    else this.destroy(new WebSocketError(code, reason === '' ? `closed with code ${code}` : reason));
   }
 
   #sendClose(code: number, reason: string): void {
-    if (this.#closeSent) return;
-    this.#closeSent = true;
-    if (!this.#connection.writable) return;
-    this.#send(OPCODES.close, encodeClose(code, reason));
-    this.#connection.end();
-  }
-
-  #send(opcode: Opcode, payload: Buffer, done?: (error?: Error | null) => void): void {
-    const frame = encodeFrame({ opcode, fin: true, payload }, this.#masks ? newNonce().subarray(0, 4) : undefined);
-    if (this.#connection.writable) this.#connection.write(frame, done);
-    else done?.(new WebSocketError(CLOSE_CODES.abnormal, 'the connection is closed'));
+    if (this.#socket.readyState !== WebSocket.OPEN) return;
+    this.#hasClosed = true;
+    this.#socket.close(code, truncate(reason));
   }
 }
 
-/** Returns 16 bytes, of which the first four are fully random. */
-export function newNonce(): Buffer {
-  return Buffer.from(newUid().replaceAll('-', ''), 'hex');
+/** Returns the beginning of the text that fits into a close frame, without a partial character. */
+function truncate(reason: string): string {
+  const bytes = Buffer.from(reason);
+  if (bytes.length <= MAX_REASON_BYTES) return reason;
+  return bytes
+    .subarray(0, MAX_REASON_BYTES)
+    .toString('utf8')
+    .replace(/\uFFFD+$/, '');
 }

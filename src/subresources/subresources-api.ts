@@ -8,6 +8,7 @@ import { startAttempt } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
 import { ApiError, badRequest, internalError, methodNotAllowed, timeout, tooLarge } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
+import { relayUpgrade } from '#lib/https/relay-upgrade.ts';
 import type { Log } from '#lib/log.ts';
 import { buildPathSuffix } from '#subresources/access-path.ts';
 import { issueAgentCertificate, type AgentSigner } from '#subresources/agent-certificate.ts';
@@ -25,7 +26,6 @@ import {
 } from '#subresources/http-types.ts';
 import type { NodeConnections, NodeRequest } from '#subresources/node-connections.ts';
 import { readOptions } from '#subresources/read-options.ts';
-import { relayNodeUpgrade } from '#subresources/relay.ts';
 import { isGuestRead, parseSubresourcePath, type SubresourceRoute } from '#subresources/route.ts';
 import { routeUploadRequest } from '#subresources/upload-request.ts';
 import { requireVmUpdate } from '#subresources/vm-update-right.ts';
@@ -225,7 +225,7 @@ async function relayToNode(
     const value = request.header?.(name);
     if (value !== undefined) headers[name] = value;
   }
-  return relayNodeUpgrade(await nodes.upgrade(target, headers));
+  return relayUpgrade(await nodes.upgrade(target, headers));
 }
 
 function errorResponse(

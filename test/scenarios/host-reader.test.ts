@@ -97,7 +97,7 @@ test('the devices of guests are read over HTTPS', async (t) => {
 
   await t.test('a response over the size limit is refused', async () => {
     const request = { node: 'node-1', path: hostPath('list'), body: Buffer.from('{}'), maxAnswerBytes: 100, signal };
-    await assert.rejects(reader.post(request), /longer than 100 bytes/);
+    await assert.rejects(reader.post(request), /larger than 100 bytes/);
   });
 
   await t.test('a refusal and an unreachable node are failures', async () => {

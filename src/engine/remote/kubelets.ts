@@ -4,17 +4,13 @@
  */
 import { decodeStored } from '#engine/encoding/stored-object.ts';
 import type { OutwardIdentity } from '#engine/auth/front-proxy.ts';
-import { joinHostPort } from '#engine/remote/go-network-error.ts';
-import {
-  HttpsUpstream,
-  UpstreamBusyError,
-  UpstreamError,
-  type UpstreamResponse,
-} from '#engine/remote/https-upstream.ts';
+import { HttpsUpstream, UpstreamBusyError, UpstreamError } from '#engine/remote/https-upstream.ts';
 import type { Store } from '#engine/store/store.ts';
 import { ApiError, notFound, tooManyRequests } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
 import { isRecord } from '#kube/meta.ts';
+import type { HttpsResponse } from '#lib/https/https-client.ts';
+import { joinHostPort } from '#lib/https/https-server.ts';
 
 const NODES = { group: '', plural: 'nodes' };
 const MAX_OPEN = 2000;
@@ -49,7 +45,7 @@ export class Kubelets {
   }
 
   /** Throws ApiError if the node does not exist or does not respond. */
-  async get(node: string, { path, insecure, headersTimeoutMs, signal }: KubeletRequest): Promise<UpstreamResponse> {
+  async get(node: string, { path, insecure, headersTimeoutMs, signal }: KubeletRequest): Promise<HttpsResponse> {
     const entry = this.#store.get('nodes', node);
     if (entry === undefined) throw notFound(NODES, node);
     const endpoint = findNodeEndpoint(decodeStored(entry.bytes)['status']);

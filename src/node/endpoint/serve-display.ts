@@ -1,7 +1,8 @@
 /** GET .../vnc and .../vnc/screenshot: the display of a guest, as an interactive stream or as a picture. */
 import { ApiError, badRequest } from '#kube/api-error.ts';
+import type { UpgradeRequest } from '#lib/websocket-handshake.ts';
 import { NoDisplayError, type EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
-import { servePlainStream, type UpgradeRequest } from '#node/endpoint/plain-stream.ts';
+import { servePlainStream } from '#node/endpoint/plain-stream.ts';
 import type { EndpointRoute } from '#node/endpoint/route.ts';
 import type { ConsoleParts } from '#node/endpoint/serve-console.ts';
 import { liveDomain, toVerbError } from '#node/endpoint/serve-verb.ts';
@@ -12,7 +13,7 @@ const REPLACED = 'another user connected to the display of the target VM';
 
 /** Throws ApiError before anything is sent; then the WebSocket owns the socket. */
 export async function serveVnc(
-  { agent, sessions, log }: ConsoleParts,
+  { agent, sessions, clock, log }: ConsoleParts,
   { namespace, name }: DisplayRoute,
   query: URLSearchParams,
   upgrade: UpgradeRequest,
@@ -27,6 +28,7 @@ export async function serveVnc(
   refuseSecond();
   await servePlainStream(upgrade, {
     what: 'display',
+    clock,
     log: log.child({ namespace, name }),
     async open() {
       const display = await agent.openDisplay(id).catch((error: unknown) => {

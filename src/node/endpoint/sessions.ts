@@ -1,6 +1,5 @@
 /** The open consoles or displays of guests. Each guest has one session; a new session replaces the previous one. */
-import { CLOSE_CODES } from '#lib/websocket-frames.ts';
-import type { WebSocketStream } from '#lib/websocket.ts';
+import { CLOSE_CODES, type WebSocketStream } from '#lib/websocket.ts';
 
 export class Sessions {
   readonly #open = new Map<string, WebSocketStream>();

@@ -4,13 +4,14 @@
  * authenticated. Certificates can be renewed while it listens; open connections stay.
  */
 import { once } from 'node:events';
-import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import { ApiError, badRequest, internalError, methodNotAllowed } from '#kube/api-error.ts';
 import { splitTarget, type RequestTarget } from '#kube/request-target.ts';
+import { refuseUpgrade } from '#lib/https/refuse-upgrade.ts';
 import type { Log } from '#lib/log.ts';
 import { BodyBudget, type BodyLimits } from '#plane/cluster/body-budget.ts';
 import type { FrontProxy } from '#plane/cluster/front-proxy.ts';
@@ -165,26 +166,17 @@ async function handleUpgrade(
   const ending = new AbortController();
   const onClose = () => ending.abort();
   socket.once('close', onClose);
-  let answered: SubresourceBytes;
   try {
     const result = await options.api(apiRequest(frontProxy, request, ending.signal));
     if ('takeOver' in result) {
       socket.off('close', onClose);
       result.takeOver(socket, head);
-      return;
+    } else {
+      refuseUpgrade(socket, result);
     }
-    answered = result;
   } catch (error) {
-    answered = errorAnswer(options, request, error);
+    refuseUpgrade(socket, errorAnswer(options, request, error));
   }
-  const { status, contentType, body } = answered;
-  const lines = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
-    `Content-Type: ${contentType}`,
-    `Content-Length: ${body.length}`,
-    'Connection: close',
-  ];
-  socket.end(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`), body]));
 }
 
 function apiRequest(frontProxy: FrontProxy, request: IncomingMessage, signal: AbortSignal): SubresourceRequest {

@@ -203,7 +203,7 @@ async function readIdentity(access: NodeAccess, nodeDir: string, log: Log): Prom
 function createOwnPeers(identity: AgentIdentity, client: Client, clock: Clock): OpenPeers | undefined {
   const first = identity.peer();
   if (first === undefined) return undefined;
-  return createPeers({ client, ...first, renewed: () => identity.peer() ?? first, clock });
+  return createPeers({ client, ...first, currentIdentity: () => identity.peer() ?? first, clock });
 }
 
 function createHypervisor(options: NodeProgramOptions, guestUser: typeof GUEST_USER | undefined): Hypervisor {

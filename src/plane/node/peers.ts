@@ -4,10 +4,11 @@ import type { TLSSocket } from 'node:tls';
 import type { Reader } from '#client/client.ts';
 import { userOfNode } from '#kube/node-user.ts';
 import type { Clock } from '#lib/clock.ts';
+import type { ClientIdentity } from '#lib/https/client-identity.ts';
 import { MIGRATIONS_PATH } from '#node/endpoint/route.ts';
 import { MIGRATION_PROTOCOL } from '#node/endpoint/serve-migration.ts';
 import type { Peers } from '#node/migration/peers.ts';
-import { createNodeConnections, type PeerIdentity } from '#subresources/node-connections.ts';
+import { createNodeConnections } from '#subresources/node-connections.ts';
 
 interface PeersOptions {
   /** A client that may read Nodes. */
@@ -17,7 +18,7 @@ interface PeersOptions {
   readonly key: string;
   readonly ca: string;
   /** Returns the current ones, if they are renewed. */
-  renewed?(): PeerIdentity;
+  currentIdentity?(): ClientIdentity;
   readonly clock: Clock;
 }
 

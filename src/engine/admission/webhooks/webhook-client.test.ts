@@ -6,7 +6,7 @@ import { anAdmission } from '#engine/admission/matching/testing/attributes.ts';
 import { CallFailure } from '#engine/remote/webhooks/call-failure.ts';
 import type { WebhookClientConfig } from '#engine/registry/webhook-client-config.ts';
 import type { Hook } from '#engine/admission/webhooks/hook.ts';
-import { MAX_RESPONSE_BYTES } from '#engine/remote/webhooks/https-client.ts';
+import { MAX_RESPONSE_BYTES } from '#engine/remote/webhooks/review-poster.ts';
 import { WebhookClient } from '#engine/admission/webhooks/webhook-client.ts';
 import { encodeStored } from '#engine/encoding/stored-object.ts';
 import { LocalServices, type LocalService } from '#engine/remote/local-services.ts';

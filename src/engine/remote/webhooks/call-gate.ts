@@ -15,10 +15,6 @@ export class CallGate {
     this.#limits = limits;
   }
 
-  get idle(): boolean {
-    return this.#running === 0 && this.#waiting.size === 0;
-  }
-
   /**
    * Runs `fn` when there is a free slot. Rejects with the signal's reason if that comes first, and with TooManyCalls.
    */

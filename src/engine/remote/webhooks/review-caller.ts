@@ -11,7 +11,7 @@ import type { WebhookClientConfig } from '#engine/registry/webhook-client-config
 import type { LocalService, LocalServices } from '#engine/remote/local-services.ts';
 import { CallCanceled, CallFailure, DeadlineExceeded } from '#engine/remote/webhooks/call-failure.ts';
 import { CallGate, type GateLimits } from '#engine/remote/webhooks/call-gate.ts';
-import { HttpsClient, MAX_RESPONSE_BYTES } from '#engine/remote/webhooks/https-client.ts';
+import { MAX_RESPONSE_BYTES, ReviewPoster } from '#engine/remote/webhooks/review-poster.ts';
 import { decodeResponse } from '#engine/remote/webhooks/webhook-response.ts';
 import { resolveWebhookTarget, type WebhookTarget } from '#engine/remote/webhooks/webhook-target.ts';
 import type { Store } from '#engine/store/store.ts';
@@ -36,7 +36,7 @@ export class ReviewCaller {
   readonly #limits: GateLimits;
   readonly #gate: CallGate;
   #target: WebhookTarget | undefined;
-  #https: HttpsClient | undefined;
+  #poster: ReviewPoster | undefined;
   #isRetired = false;
 
   constructor(config: WebhookClientConfig, parts: ReviewCallerParts, limits: GateLimits) {
@@ -64,18 +64,13 @@ export class ReviewCaller {
     } finally {
       stopTimer();
       outer.removeEventListener('abort', cancel);
-      this.#closeIfDone();
     }
   }
 
-  /** Closes its connections when no call is pending; pending calls end by their own deadline. */
+  /** Closes each connection after its last call; pending calls end by their own deadline. */
   retire(): void {
     this.#isRetired = true;
-    this.#closeIfDone();
-  }
-
-  #closeIfDone(): void {
-    if (this.#isRetired && this.#gate.idle) this.#https?.close();
+    this.#poster?.retire();
   }
 
   #send(text: string, query: string, signal: AbortSignal): Promise<unknown> {
@@ -89,8 +84,10 @@ export class ReviewCaller {
   async #post(query: string, text: string, signal: AbortSignal): Promise<unknown> {
     const target = (this.#target ??= resolveWebhookTarget(this.#config, this.#parts.store));
     const ca = Buffer.from(this.#config.caBundle ?? '', 'base64').toString('utf8');
-    this.#https ??= new HttpsClient({ target, ca, maxSockets: this.#limits.running });
-    const response = await this.#https.post(query, Buffer.from(text), { signal }).catch((error: unknown) => {
+    const { clock } = this.#parts;
+    this.#poster ??= new ReviewPoster({ target, ca, maxSockets: this.#limits.running, clock });
+    if (this.#isRetired) this.#poster.retire();
+    const response = await this.#poster.post(query, Buffer.from(text), { signal }).catch((error: unknown) => {
       const url = `${target.origin}${target.path}${query}`;
       throw new CallFailure(`Post "${url}": ${errorMessage(error)}`, { cause: error });
     });

@@ -1,12 +1,10 @@
-/** Sends one request on a connection and receives its response, over HTTP/2 or HTTP/1.1. */
+/** Sends one request on an HTTP/2 session and receives its response. */
 import { constants } from 'node:http2';
 import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2';
-import { request as httpsRequest } from 'node:https';
-import type { Agent } from 'node:https';
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { TransportError } from '#client/transport.ts';
+import type { IncomingHttpHeaders } from 'node:http';
+import { HttpsError, NotProcessedError } from '#lib/https/https-error.ts';
 
-export interface HttpRequest {
+export interface ExchangeRequest {
   readonly method: string;
   /** The path with the query. */
   readonly path: string;
@@ -22,14 +20,9 @@ export interface StreamedResponse {
   readonly body: AsyncIterable<Buffer>;
 }
 
-/** The error of a request that the server did not process. Any such request may be sent again on another connection. */
-export class NotProcessedError extends TransportError {
-  override name = 'NotProcessedError';
-}
-
 const { NGHTTP2_CANCEL, NGHTTP2_NO_ERROR, NGHTTP2_REFUSED_STREAM } = constants;
 
-export function exchangeHttp2(session: ClientHttp2Session, request: HttpRequest): Promise<StreamedResponse> {
+export function exchangeHttp2(session: ClientHttp2Session, request: ExchangeRequest): Promise<StreamedResponse> {
   return new Promise((resolve, reject) => {
     const { body } = request;
     const stream = openStream(session, request);
@@ -38,7 +31,7 @@ export function exchangeHttp2(session: ClientHttp2Session, request: HttpRequest)
       const refused = stream.rstCode === NGHTTP2_REFUSED_STREAM;
       reject(refused ? new NotProcessedError('the server refused the stream', { cause }) : cause);
     });
-    stream.on('close', () => reject(new TransportError('the connection was closed before the response')));
+    stream.on('close', () => reject(new HttpsError('the connection was closed before the response')));
     stream.on('response', (response) => {
       resolve({ status: response[':status'] ?? 0, headers: response, body: http2Body(stream) });
     });
@@ -46,7 +39,7 @@ export function exchangeHttp2(session: ClientHttp2Session, request: HttpRequest)
   });
 }
 
-function openStream(session: ClientHttp2Session, { method, path, headers, body, signal }: HttpRequest) {
+function openStream(session: ClientHttp2Session, { method, path, headers, body, signal }: ExchangeRequest) {
   try {
     return session.request({ ':method': method, ':path': path, ...headers }, { endStream: body === undefined, signal });
   } catch (cause) {
@@ -65,10 +58,10 @@ async function* http2Body(stream: ClientHttp2Stream): AsyncGenerator<Buffer, voi
       else await waitForData(stream);
     }
     if (stream.errored) throw stream.errored;
-    if (!stream.readableEnded) throw new TransportError('the connection was closed during the response');
+    if (!stream.readableEnded) throw new HttpsError('the connection was closed during the response');
     // A stream that was reset ends like a complete one.
     if (stream.aborted || (stream.rstCode ?? NGHTTP2_NO_ERROR) !== NGHTTP2_NO_ERROR) {
-      throw new TransportError(`the server reset the stream (code ${stream.rstCode})`);
+      throw new HttpsError(`the server reset the stream (code ${stream.rstCode})`);
     }
   } finally {
     if (!stream.closed) stream.close(NGHTTP2_CANCEL);
@@ -85,32 +78,4 @@ function waitForData(stream: ClientHttp2Stream): Promise<void> {
     };
     for (const event of events) stream.on(event, done);
   });
-}
-
-export interface Http1Server {
-  readonly host: string;
-  readonly port: number;
-  readonly agent: Agent;
-}
-
-export function exchangeHttp1(server: Http1Server, request: HttpRequest): Promise<StreamedResponse> {
-  return new Promise((resolve, reject) => {
-    const { method, path, body, signal } = request;
-    const headers = { ...request.headers, ...(body === undefined ? {} : { 'content-length': String(body.length) }) };
-    const { host, port, agent } = server;
-    const outgoing = httpsRequest({ host, port, agent, method, path, headers, signal }, (response) => {
-      resolve({ status: response.statusCode ?? 0, headers: response.headers, body: http1Body(response) });
-    });
-    outgoing.on('error', reject);
-    outgoing.end(body);
-  });
-}
-
-async function* http1Body(response: IncomingMessage): AsyncGenerator<Buffer, void, undefined> {
-  try {
-    for await (const chunk of response) yield chunk as Buffer;
-    if (!response.complete) throw new TransportError('the connection was closed during the response');
-  } finally {
-    if (!response.complete) response.destroy();
-  }
 }

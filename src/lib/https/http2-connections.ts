@@ -7,18 +7,16 @@
  *
  * A broken connection fails only the requests on it; the next request opens another connection.
  */
-import { connect as connectHttp2 } from 'node:http2';
-import type { ClientHttp2Session } from 'node:http2';
-import { Agent } from 'node:https';
-import { isIP } from 'node:net';
-import { connect as connectTls } from 'node:tls';
-import type { ConnectionOptions, TLSSocket } from 'node:tls';
-import { rejectOnAbort } from '#client/abort.ts';
-import { NotProcessedError, exchangeHttp1, exchangeHttp2 } from '#client/http-exchange.ts';
-import type { StreamedResponse, HttpRequest } from '#client/http-exchange.ts';
-import type { ClusterAccess } from '#client/kubeconfig.ts';
-import { TransportError } from '#client/transport.ts';
+import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2';
+import type { IncomingMessage } from 'node:http';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
 import type { Clock } from '#lib/clock.ts';
+import { exchangeHttp2, type ExchangeRequest, type StreamedResponse } from '#lib/https/http2-exchange.ts';
+import { HttpsClient } from '#lib/https/https-client.ts';
+import { HttpsError, HttpsTimeoutError, NotProcessedError } from '#lib/https/https-error.ts';
+import { joinHostPort, tlsServerName, type HttpsServer } from '#lib/https/https-server.ts';
+import { createTlsContext, type ClientIdentity } from '#lib/https/client-identity.ts';
+import { raceSignal } from '#lib/race-signal.ts';
 
 const CONNECT_TIMEOUT_MS = 15_000;
 /** The silence after which a connection is pinged, as in client-go. */
@@ -37,51 +35,40 @@ interface Session {
   streams: number;
 }
 
-export class HttpConnections {
-  readonly #host: string;
-  readonly #port: number;
-  #tls: ConnectionOptions;
-  readonly #authority: string;
+export interface Http2ConnectionsOptions {
+  readonly server: HttpsServer;
+  readonly identity: ClientIdentity;
+  readonly clock: Clock;
+}
+
+export class Http2Connections {
+  readonly #server: HttpsServer;
   readonly #clock: Clock;
   readonly #sessions = new Set<Session>();
-  #connecting: Promise<Session | Agent> | undefined;
+  readonly #http1: HttpsClient;
+  #identity: ClientIdentity;
+  #connecting: Promise<void> | undefined;
   /** The socket of #connecting, until it belongs to a session. */
   #opening: TLSSocket | undefined;
-  #http1: Agent | undefined;
-  /** HTTP/1.1 agents from before a renewal that still have requests in flight. */
-  readonly #draining = new Set<Agent>();
+  #usesHttp1 = false;
   #closed = false;
 
-  constructor(access: ClusterAccess, clock: Clock) {
-    const url = new URL(access.server);
-    this.#host = url.hostname.replace(/^\[|\]$/g, '');
-    this.#port = url.port === '' ? 443 : Number(url.port);
-    this.#authority = url.host;
+  constructor({ server, identity, clock }: Http2ConnectionsOptions) {
+    this.#server = server;
+    this.#identity = identity;
     this.#clock = clock;
-    this.#tls = this.#tlsOf(access);
+    this.#http1 = new HttpsClient({ maxSockets: MAX_HTTP1_SOCKETS, maxKept: MAX_HTTP1_SOCKETS, clock });
   }
 
-  #tlsOf(access: ClusterAccess): ConnectionOptions {
-    const { certificateAuthority: ca, clientCertificate: cert, clientKey: key, insecureSkipTlsVerify } = access;
-    // TLS allows only names, no IP addresses, as server name. The certificate is then checked against the address.
-    const servername = access.serverName ?? (isIP(this.#host) === 0 ? this.#host : undefined);
-    return { ca, cert, key, servername, rejectUnauthorized: !insecureSkipTlsVerify, minVersion: 'TLSv1.2' };
-  }
-
-  /** Uses other credentials for the same server. Open connections close after their last request. */
-  renew(access: ClusterAccess): void {
-    this.#tls = this.#tlsOf(access);
+  /** Uses another identity for the same server. Open connections close after their last request. */
+  renew(identity: ClientIdentity): void {
+    this.#identity = identity;
+    this.#usesHttp1 = false;
     for (const { http2 } of this.#sessions) http2.close();
-    const agent = this.#http1;
-    if (agent === undefined) return;
-    this.#http1 = undefined;
-    for (const old of this.#draining) if (Object.keys(old.sockets).length === 0) this.#draining.delete(old);
-    this.#draining.add(agent);
-    for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
   }
 
   /** Throws the error that broke the exchange, or the signal's reason if it is aborted. */
-  async exchange(request: HttpRequest): Promise<StreamedResponse> {
+  async exchange(request: ExchangeRequest): Promise<StreamedResponse> {
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.#exchangeOnce(request);
@@ -91,14 +78,14 @@ export class HttpConnections {
     }
   }
 
-  async #exchangeOnce(request: HttpRequest): Promise<StreamedResponse> {
+  async #exchangeOnce(request: ExchangeRequest): Promise<StreamedResponse> {
     request.signal.throwIfAborted();
     for (;;) {
-      if (this.#closed) throw new TransportError('the client is closed');
-      if (this.#http1 !== undefined) return await this.#exchangeHttp1(this.#http1, request);
+      if (this.#closed) throw new HttpsError('the client is closed');
+      if (this.#usesHttp1) return await this.#exchangeHttp1(request);
       const session = this.#findSession();
       if (session !== undefined) return await this.#exchangeHttp2(session, request);
-      await rejectOnAbort(this.#connect(), request.signal);
+      await raceSignal(this.#connect(), request.signal);
     }
   }
 
@@ -107,10 +94,10 @@ export class HttpConnections {
     this.#closed = true;
     this.#opening?.destroy();
     for (const { http2 } of this.#sessions) http2.destroy();
-    for (const agent of [...this.#draining, ...(this.#http1 === undefined ? [] : [this.#http1])]) agent.destroy();
+    this.#http1.close();
   }
 
-  async #exchangeHttp2(session: Session, request: HttpRequest): Promise<StreamedResponse> {
+  async #exchangeHttp2(session: Session, request: ExchangeRequest): Promise<StreamedResponse> {
     session.streams++;
     let hasResponse = false;
     const release = (): void => void session.streams--;
@@ -123,12 +110,17 @@ export class HttpConnections {
     }
   }
 
-  async #exchangeHttp1(agent: Agent, request: HttpRequest): Promise<StreamedResponse> {
+  async #exchangeHttp1({ method, path, headers, body, signal }: ExchangeRequest): Promise<StreamedResponse> {
+    const length: Record<string, string> = body === undefined ? {} : { 'content-length': String(body.length) };
     try {
-      return await exchangeHttp1({ host: this.#host, port: this.#port, agent }, request);
+      const { incoming } = await this.#http1.send(this.#server, this.#identity, {
+        ...{ method, path, body, signal, headers: { ...headers, ...length } },
+        connection: 'kept',
+      });
+      return { status: incoming.statusCode ?? 0, headers: incoming.headers, body: http1Body(incoming) };
     } catch (error) {
       // The server may have been replaced by one with HTTP/2.
-      if (this.#http1 === agent && !request.signal.aborted) this.#http1 = undefined;
+      if (!signal.aborted) this.#usesHttp1 = false;
       throw error;
     }
   }
@@ -147,45 +139,51 @@ export class HttpConnections {
   }
 
   /** Opens a connection. Concurrent callers share one attempt. */
-  #connect(): Promise<Session | Agent> {
+  #connect(): Promise<void> {
     this.#connecting ??= this.#open().finally(() => {
       this.#connecting = undefined;
     });
     return this.#connecting;
   }
 
-  async #open(): Promise<Session | Agent> {
-    const tls = this.#tls;
-    const socket = await this.#openSocket();
+  async #open(): Promise<void> {
+    const identity = this.#identity;
+    const socket = await this.#openSocket(identity);
     if (this.#closed) {
       socket.destroy();
-      throw new TransportError('the client is closed');
+      throw new HttpsError('the client is closed');
     }
     if (socket.alpnProtocol !== 'h2') {
       socket.destroy();
-      this.#http1 = new Agent({ ...this.#tls, keepAlive: true, maxSockets: MAX_HTTP1_SOCKETS });
-      return this.#http1;
+      this.#usesHttp1 = true;
+      return;
     }
     const session = await this.#openSession(socket);
-    // The credentials were renewed in the meantime; the next session uses the new ones.
-    if (tls !== this.#tls) session.http2.close();
-    return session;
+    // The identity was renewed in the meantime; the next session uses the new one.
+    if (identity !== this.#identity) session.http2.close();
   }
 
-  #openSocket(): Promise<TLSSocket> {
+  #openSocket(identity: ClientIdentity): Promise<TLSSocket> {
     return new Promise((resolve, reject) => {
-      const [host, port] = [this.#host, this.#port];
-      const socket = connectTls({ ...this.#tls, host, port, ALPNProtocols: ['h2', 'http/1.1'] });
+      const { host, port } = this.#server;
+      const socket = connectTls({
+        host,
+        port,
+        servername: tlsServerName(this.#server),
+        secureContext: createTlsContext(identity),
+        rejectUnauthorized: identity.insecure !== true,
+        ALPNProtocols: ['h2', 'http/1.1'],
+      });
       this.#opening = socket;
       const cancel = this.#clock.after(CONNECT_TIMEOUT_MS, () => {
-        socket.destroy(new TransportError(`no connection within ${CONNECT_TIMEOUT_MS / 1000} seconds`));
+        socket.destroy(new HttpsTimeoutError('connect', CONNECT_TIMEOUT_MS));
       });
       const onError = (error: Error): void => {
         cancel();
         reject(error);
       };
       socket.once('error', onError);
-      socket.once('close', () => onError(new TransportError('the connection was closed while it was opened')));
+      socket.once('close', () => onError(new HttpsError('the connection was closed while it was opened')));
       socket.once('secureConnect', () => {
         cancel();
         socket.off('error', onError);
@@ -198,7 +196,7 @@ export class HttpConnections {
   /** Opens a session and waits for the server's settings, which limit the number of concurrent requests. */
   #openSession(socket: TLSSocket): Promise<Session> {
     return new Promise((resolve, reject) => {
-      const http2 = connectHttp2(`https://${this.#authority}`, {
+      const http2 = connectHttp2(`https://${joinHostPort(this.#server.host, this.#server.port)}`, {
         createConnection: () => socket,
         settings: { enablePush: false, initialWindowSize: STREAM_WINDOW_BYTES },
       });
@@ -220,7 +218,7 @@ export class HttpConnections {
       http2.on('close', () => {
         release();
         stopPings();
-        reject(new TransportError('the connection was closed while it was opened'));
+        reject(new HttpsError('the connection was closed while it was opened'));
       });
     });
   }
@@ -233,7 +231,7 @@ export class HttpConnections {
     };
     const ping = (): void => {
       if (http2.destroyed) return;
-      const onTimeout = (): void => http2.destroy(new TransportError('the server did not answer a ping'));
+      const onTimeout = (): void => http2.destroy(new HttpsError('the server did not answer a ping'));
       const cancelTimeout = this.#clock.after(PING_TIMEOUT_MS, onTimeout);
       cancel = cancelTimeout;
       http2.ping((error) => {
@@ -251,5 +249,14 @@ async function* withCleanup(body: AsyncIterable<Buffer>, end: () => void): Async
     yield* body;
   } finally {
     end();
+  }
+}
+
+async function* http1Body(incoming: IncomingMessage): AsyncGenerator<Buffer, void, undefined> {
+  try {
+    for await (const chunk of incoming) yield chunk as Buffer;
+    if (!incoming.complete) throw new HttpsError('the connection was closed during the response');
+  } finally {
+    if (!incoming.complete) incoming.destroy();
   }
 }
