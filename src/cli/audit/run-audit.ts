@@ -2,17 +2,17 @@
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseAuditLine } from '#cli/audit/audit-line.ts';
-import { parseAuditQuery } from '#cli/audit/audit-query.ts';
+import { parseAuditQuery, type AUDIT_FLAGS } from '#cli/audit/audit-query.ts';
 import { auditTable } from '#cli/audit/audit-table.ts';
 import { readLog } from '#cli/audit/read-log.ts';
-import { CommandError } from '#cli/parsing/flags.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
+import type { FlagValues } from '#lib/command-line/flag.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import type { Clock } from '#lib/clock.ts';
 
 export interface AuditCall {
-  /** Used if the flags contain no --data-dir. */
   readonly dataDir: string;
-  readonly words: readonly string[];
+  readonly flags: FlagValues<typeof AUDIT_FLAGS>;
   readonly stdout: { write(text: string): unknown };
   readonly stderr: { write(text: string): unknown };
   readonly clock: Clock;
@@ -33,8 +33,9 @@ export async function runAudit(call: AuditCall): Promise<number> {
   }
 }
 
-async function printEvents({ words, stdout, stderr, clock, signal, ...call }: AuditCall): Promise<void> {
-  const { follow, output, dataDir = call.dataDir, sinceMs, matches } = parseAuditQuery(words, clock.now());
+async function printEvents({ dataDir, flags, stdout, stderr, clock, signal }: AuditCall): Promise<void> {
+  const { follow, output } = flags;
+  const { sinceMs, matches } = parseAuditQuery(flags, clock.now());
   const dir = join(resolve(dataDir), 'audit');
   if (!follow && statSync(dir, { throwIfNoEntry: false }) === undefined) {
     throw new CommandError(`Cannot find an audit log in ${dir}; set --data-dir to the data directory of a server`);

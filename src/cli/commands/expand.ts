@@ -1,11 +1,12 @@
 /** virtctl expand */
 import { text } from 'node:stream/consumers';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
-import { defineCommand, type Terminal } from '#cli/parsing/command.ts';
-import { CommandError, textFlag } from '#cli/parsing/flags.ts';
+import { defineCommand, type Terminal } from '#cli/command.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
+import { textFlag } from '#lib/command-line/flag.ts';
 import { readLocalFile } from '#cli/transfer/local-files.ts';
 import { errorMessage } from '#lib/error-message.ts';
-import { formatValue } from '#cli/terminal/output-format.ts';
+import { formatValue } from '#cli/output-format.ts';
 import { verbPath } from '#cli/connection/verb-path.ts';
 import { isRecord } from '#kube/meta.ts';
 import { parseYaml } from '#kube/yaml.ts';

@@ -1,7 +1,7 @@
 /** virtctl version */
-import { defineCommand } from '#cli/parsing/command.ts';
-import { switchFlag } from '#cli/parsing/flags.ts';
-import { formatValue, outputFlag, parseOutputFormat } from '#cli/terminal/output-format.ts';
+import { defineCommand } from '#cli/command.ts';
+import { switchFlag } from '#lib/command-line/flag.ts';
+import { formatValue, outputFlag, parseOutputFormat } from '#cli/output-format.ts';
 import { clientVersion, readServerVersion, renderVersion } from '#cli/connection/server-version.ts';
 
 export const version = defineCommand({

@@ -1,6 +1,7 @@
 /** Finds API server and credentials: flags, KUBECONFIG, ~/.kube/config or the service account of the pod, in this order. */
 import { dirname, join } from 'node:path';
-import { CommandError, textFlag } from '#cli/parsing/flags.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
+import { textFlag } from '#lib/command-line/flag.ts';
 import { inClusterAccess, loadKubeconfig, type ClusterAccess, type ReadFile } from '#client/kubeconfig.ts';
 import { KubeconfigError } from '#client/kubeconfig-fields.ts';
 import type { PluginHost } from '#client/plugin-process.ts';

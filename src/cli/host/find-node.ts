@@ -2,7 +2,7 @@
 import { readdirSync, type Dirent } from 'node:fs';
 import { join } from 'node:path';
 import { HOST_SOCKET } from '#api/host-api.ts';
-import { CommandError } from '#cli/parsing/flags.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
 
 /** Returns the directory of the named node, or of the only one. `dataDir` may also be the directory of a node itself. */
 export function findNodeDir(dataDir: string, name: string | undefined): string {

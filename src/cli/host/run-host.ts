@@ -1,6 +1,6 @@
 /** `selfsame host VERB ...`: calls the host API of a node on this machine. */
 import { HOST_VERBS, type HostAnswer, type HostVerb, type HostVm } from '#api/host-api.ts';
-import { CommandError } from '#cli/parsing/flags.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
 import { findNodeDir } from '#cli/host/find-node.ts';
 import { callHost } from '#cli/host/host-client.ts';
 import { LIST_USAGE, longText, parseList, vmTableText } from '#cli/host/list-command.ts';

@@ -1,6 +1,6 @@
 /** API requests of the tour in its own namespace, and waiting for conditions. */
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
-import { sleepAlive } from '#cli/terminal/sleep-alive.ts';
+import { sleepAlive } from '#cli/sleep-alive.ts';
 import { TourError } from '#cli/tour/tour-error.ts';
 import { verbPath } from '#cli/connection/verb-path.ts';
 import { collectionPath, objectPath } from '#client/resource-path.ts';

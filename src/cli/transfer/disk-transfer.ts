@@ -9,7 +9,7 @@ import {
   type DiskVerb,
 } from '#api/storage/disk-stream.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
-import { CommandError } from '#cli/parsing/flags.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import { verbPath } from '#cli/connection/verb-path.ts';
 import type { WebSocketStream } from '#lib/websocket.ts';

@@ -1,0 +1,35 @@
+/** The flag `-o json|yaml`, for commands that print text without it. */
+import { stringify } from 'yaml';
+import { escapeControlsInJson } from '#lib/terminal/display-width.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
+import { textFlag } from '#lib/command-line/flag.ts';
+
+export type OutputFormat = 'json' | 'yaml' | undefined;
+
+export const outputFlag = textFlag(
+  { name: 'output', short: 'o', help: 'Output format: json or yaml; text by default.', completes: ['json', 'yaml'] },
+  'string',
+);
+
+/** Throws CommandError with kubectl's message. */
+export function parseOutputFormat(text: string | undefined): OutputFormat {
+  if (text === undefined || text === 'json' || text === 'yaml') return text;
+  throw new CommandError(
+    `unable to match a printer suitable for the output format ${JSON.stringify(text)}, expected json or yaml`,
+  );
+}
+
+/** Renders a value without a newline at the end. */
+export function formatValue(value: unknown, format: NonNullable<OutputFormat>): string {
+  return format === 'json' ? jsonText(value, 4) : toYaml(value).trimEnd();
+}
+
+/** Renders JSON. Characters that would control a terminal are escaped. */
+export function jsonText(value: unknown, indent: number): string {
+  return escapeControlsInJson(JSON.stringify(value, undefined, indent));
+}
+
+/** Renders YAML like kubectl: long texts are not wrapped, and there are no aliases. */
+export function toYaml(value: unknown): string {
+  return stringify(value, { lineWidth: 0, aliasDuplicateObjects: false });
+}
