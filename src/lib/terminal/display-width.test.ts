@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
+  cutStartToWidth,
   cutToWidth,
   displayWidth,
   escapeControlsInJson,
@@ -46,6 +47,13 @@ test('cuts at a width, and never a character in half', () => {
   assert.equal(cutToWidth('e\u0301a', 1), 'e\u0301');
   assert.equal(cutToWidth('abc', 3), 'abc');
   assert.equal(cutToWidth('abc', 0), '');
+});
+
+test('cuts the start, and keeps the end', () => {
+  assert.equal(cutStartToWidth('/images/fedora.qcow2', 15), '...fedora.qcow2');
+  assert.equal(cutStartToWidth('日本語', 5), '...語');
+  assert.equal(cutStartToWidth('日本語', 4), '...');
+  assert.equal(cutStartToWidth('abc', 3), 'abc');
 });
 
 test('replaces what would control the terminal', () => {

@@ -49,6 +49,20 @@ export function cutToWidth(text: string, width: number): string {
   return cut;
 }
 
+/** Like cutToWidth, but keeps the end, which distinguishes paths: `...images/fedora.qcow2`. */
+export function cutStartToWidth(text: string, width: number): string {
+  if (displayWidth(text) <= width) return text;
+  let [kept, left] = ['', width - DOTS.length];
+  for (const { segment } of [...graphemes.segment(text)].toReversed()) {
+    left -= graphemeWidth(segment);
+    if (left < 0) break;
+    kept = segment + kept;
+  }
+  return DOTS.slice(0, width) + kept;
+}
+
+const DOTS = '...';
+
 // oxlint-disable-next-line no-control-regex
 const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
 // oxlint-disable-next-line no-control-regex

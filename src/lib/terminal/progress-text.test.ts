@@ -36,11 +36,16 @@ const bars: Record<string, { parts?: object; columns: number; want: string }> = 
     columns: 200,
     want: `disk a [${'='.repeat(10)}>${' '.repeat(29)}]  25% 1 of 4`,
   },
-  'no bar on a narrow terminal': { columns: 30, want: 'disk a 25% 1 of 4' },
+  'no bar on a narrow terminal': { columns: 29, want: 'disk a 25% 1 of 4' },
   'a short label on a narrow terminal': {
     parts: { label: 'a-label-that-is-very-long' },
-    columns: 36,
-    want: 'a-label-that 25% 1 of 4',
+    columns: 37,
+    want: '...very-long [==>       ]  25% 1 of 4',
+  },
+  'a shorter label on a narrower terminal': {
+    parts: { label: 'a-label-that-is-very-long' },
+    columns: 30,
+    want: '...-long 25% 1 of 4',
   },
   'a wide label': { parts: { label: '日本' }, columns: 40, want: '日本 [=====>               ]  25% 1 of 4' },
   'a full bar only at the end': {

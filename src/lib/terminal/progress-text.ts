@@ -1,10 +1,11 @@
 /** Texts of progress: sizes, rates, the time that is left, and bars. Pure. */
-import { cutToWidth, displayWidth } from '#lib/terminal/display-width.ts';
+import { cutStartToWidth, displayWidth } from '#lib/terminal/display-width.ts';
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 /** The span over which a rate is measured. */
 const RATE_SPAN_MS = 10_000;
 const SAMPLE_INTERVAL_MS = 200;
+const MIN_LABEL_WIDTH = 8;
 const MIN_BAR_WIDTH = 10;
 const MAX_BAR_WIDTH = 40;
 
@@ -54,13 +55,14 @@ export interface BarParts {
   readonly detail: string;
 }
 
-/** Renders `disk root [=========>          ]  47% 1.2 GiB of 2.6 GiB`. The bar is left out on a narrow terminal. */
+/** Renders `disk root [=========>          ]  47% 1.2 GiB of 2.6 GiB`. A long label is shortened, and the bar is left out on a narrow terminal. */
 export function barText({ label, done, total, detail }: BarParts, columns: number): string {
   // Rounded down, so that a full bar means that everything is done.
   const fraction = total > 0 ? Math.min(Math.max(done / total, 0), 1) : 1;
   const tail = `${String(Math.floor(fraction * 100)).padStart(3)}% ${detail}`;
-  const head = cutToWidth(label, Math.max(MIN_BAR_WIDTH, Math.floor(columns / 3)));
-  const room = columns - displayWidth(head) - displayWidth(tail) - ' [] '.length;
+  const free = columns - displayWidth(tail) - ' [] '.length;
+  const head = cutStartToWidth(label, Math.max(MIN_LABEL_WIDTH, free - MIN_BAR_WIDTH));
+  const room = free - displayWidth(head);
   if (room < MIN_BAR_WIDTH) return `${head} ${tail.trimStart()}`;
   const width = Math.min(room, MAX_BAR_WIDTH);
   const filled = Math.floor(width * fraction);
