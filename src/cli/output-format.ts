@@ -1,6 +1,6 @@
 /** The flag `-o json|yaml`, for commands that print text without it. */
 import { stringify } from 'yaml';
-import { escapeControlsInJson } from '#lib/terminal/display-width.ts';
+import { escapeControls } from '#lib/terminal/display-width.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
 import { textFlag } from '#lib/command-line/flag.ts';
 
@@ -26,10 +26,16 @@ export function formatValue(value: unknown, format: NonNullable<OutputFormat>): 
 
 /** Renders JSON. Characters that would control a terminal are escaped. */
 export function jsonText(value: unknown, indent: number): string {
-  return escapeControlsInJson(JSON.stringify(value, undefined, indent));
+  return escapeControls(JSON.stringify(value, undefined, indent));
 }
 
-/** Renders YAML like kubectl: long texts are not wrapped, and there are no aliases. */
+/**
+ * Renders YAML like kubectl: long texts are not wrapped, and there are no aliases. With characters that would control a
+ * terminal, all texts are quoted, so that these can be escaped.
+ */
 export function toYaml(value: unknown): string {
-  return stringify(value, { lineWidth: 0, aliasDuplicateObjects: false });
+  const options = { lineWidth: 0, aliasDuplicateObjects: false };
+  const text = stringify(value, options);
+  if (escapeControls(text) === text) return text;
+  return escapeControls(stringify(value, { ...options, defaultStringType: 'QUOTE_DOUBLE' }));
 }

@@ -48,9 +48,9 @@ interface Run {
 async function run(where: 'terminal' | 'pipe', words: string, { env = {}, watch }: Run = {}): Promise<string> {
   const command = `${VIRTCTL} --kubeconfig ${join(disks.dir, 'kubeconfig')} ${words}`;
   const shell = where === 'terminal' ? `stty cols 80; exec ${command}` : command;
-  const [file, ...args] =
-    where === 'terminal' ? ['script', '-qec', `sh -c '${shell}'`, '/dev/null'] : ['sh', '-c', `${shell} 2>&1`];
-  const child = spawn(file!, args, {
+  const file = where === 'terminal' ? 'script' : 'sh';
+  const args = where === 'terminal' ? ['-qec', `sh -c '${shell}'`, '/dev/null'] : ['-c', `${shell} 2>&1`];
+  const child = spawn(file, args, {
     env: { PATH: process.env['PATH'], HOME: disks.dir, TERM: 'xterm-256color', ...env },
     stdio: ['pipe', 'pipe', 'inherit'],
   });
@@ -95,12 +95,13 @@ suite('virtctl on a terminal', () => {
     assert.doesNotMatch(output, /completed successfully/);
   });
 
-  for (const [title, env] of Object.entries({
-    'a dumb terminal': { TERM: 'dumb' },
-    'the terminal of a CI system': { CI: 'true', NO_COLOR: '1' },
-  })) {
+  const plain: Record<string, { claim: string; env: Record<string, string> }> = {
+    'a dumb terminal': { claim: 'dumb', env: { TERM: 'dumb' } },
+    'the terminal of a CI system': { claim: 'ci', env: { CI: 'true', NO_COLOR: '1' } },
+  };
+  for (const [title, { claim, env }] of Object.entries(plain)) {
     test(`prints plain lines on ${title}`, async () => {
-      const output = await run('terminal', await uploadTo(Object.keys(env)[0]!.toLowerCase()), { env });
+      const output = await run('terminal', await uploadTo(claim), { env });
       assert.doesNotMatch(output.replaceAll('\r\n', '\n'), CONTROLS);
       assert.match(output, /a\.raw: 24\.0 MiB\r\n(?:.*\r\n)*.*a\.raw: done, /);
     });

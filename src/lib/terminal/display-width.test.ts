@@ -4,7 +4,7 @@ import {
   cutStartToWidth,
   cutToWidth,
   displayWidth,
-  escapeControlsInJson,
+  escapeControls,
   padToWidth,
   replaceControls,
   replaceControlsInLines,
@@ -64,7 +64,7 @@ test('replaces what would control the terminal', () => {
 
 test('escapes the same in JSON, without a change of the value', () => {
   const value = { name: 'a\u001b[2J\u009b1m\u202e\u007f', é: 'ü\n' };
-  const json = escapeControlsInJson(JSON.stringify(value, undefined, 2));
+  const json = escapeControls(JSON.stringify(value, undefined, 2));
   assert.equal(replaceControlsInLines(json), json);
   assert.deepEqual(JSON.parse(json), value);
 });

@@ -81,7 +81,7 @@ export function replaceControlsInLines(text: string): string {
   return text.replace(CONTROLS_IN_LINES, '?');
 }
 
-/** Escapes the control characters that JSON.stringify leaves as they are; the value stays the same. */
-export function escapeControlsInJson(json: string): string {
-  return json.replace(CONTROLS_IN_LINES, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`);
+/** Escapes the control characters that JSON and quoted YAML may have as they are; the value stays the same. */
+export function escapeControls(text: string): string {
+  return text.replace(CONTROLS_IN_LINES, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

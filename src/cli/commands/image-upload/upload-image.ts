@@ -6,7 +6,6 @@
  *      ▲                        │ broken
  *      └──────── wait ◄─────────┘        (gives up after MAX_ATTEMPTS without progress)
  */
-import { once } from 'node:events';
 import {
   streamContent,
   DISK_PROTOCOL,
@@ -15,11 +14,12 @@ import {
   DiskStreamError,
   UPLOAD_VERB,
 } from '#api/storage/disk-stream.ts';
-import type { ResumePoint, DiskAnswer, DiskHeader } from '#api/storage/disk-stream.ts';
+import type { ResumePoint, DiskHeader } from '#api/storage/disk-stream.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
 import { hashPrefix, type LocalImage } from '#cli/commands/image-upload/local-image.ts';
+import { ContentRefusedError, sendContent } from '#cli/transfer/disk-transfer.ts';
 import { sleepAlive } from '#cli/sleep-alive.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import type { StatusOutput } from '#lib/terminal/status-output.ts';
@@ -87,14 +87,9 @@ export async function uploadImage(api: Api, claim: string, image: LocalImage, op
 
 /** Reports whether a retry may help: no connection, a server error, or a node that still has the previous connection. */
 function isTransient(error: unknown, { connected }: { readonly connected: boolean }): boolean {
-  if (error instanceof UploadRefusedError) return false;
+  if (error instanceof ContentRefusedError) return false;
   if (!(error instanceof ApiError)) return true;
   return error.code >= 500 || (connected && error.code === 409 && /being exported or imported/.test(error.message));
-}
-
-/** The node refused the upload. */
-class UploadRefusedError extends CommandError {
-  override name = 'UploadRefusedError';
 }
 
 interface SendOptions extends UploadOptions {
@@ -114,33 +109,15 @@ async function send(
   const { status } = options;
   const transfer = { what: image.path, size: image.size, from: start.offset };
   const chunks = trackTransfer(status, transfer, image.chunks(start.offset));
-  // The node may refuse midway; this ends the wait for it to read more.
-  const responded = new AbortController();
-  const responding: Promise<DiskAnswer> = reader.readAnswer().finally(() => responded.abort());
-  responding.catch(() => {});
-  let sha256 = '';
-  const sending = streamContent(header, chunks, start);
-  while (!responded.signal.aborted) {
-    const { done, value } = await sending.next();
-    if (done === true) {
-      ({ sha256 } = value);
-      if (image.format === 'qcow2') status.report(`${image.path}: converting it to raw`);
-      break;
-    }
-    if (!stream.write(value)) await once(stream, 'drain', { signal: responded.signal }).catch(() => {});
-  }
-  await sending.return({ sha256 });
-  const response = await responding;
-  if ('error' in response) throw new UploadRefusedError(response.error);
-  if (response.sha256 !== sha256)
-    throw new UploadRefusedError(`checksum mismatch: the node received content with sha256 ${response.sha256}`);
-  return sha256;
+  return await sendContent(stream, reader, streamContent(header, chunks, start), () => {
+    if (image.format === 'qcow2') status.report(`${image.path}: converting it to raw`);
+  });
 }
 
 /** Agrees with the node on where to start: after the content that it has, if the image begins with the same bytes. */
 async function negotiateOffset(stream: WebSocketStream, reader: DiskReader, image: LocalImage): Promise<ResumePoint> {
   const progress = await reader.readProgress();
-  if ('error' in progress) throw new UploadRefusedError(progress.error);
+  if ('error' in progress) throw new ContentRefusedError(progress.error);
   const { offset, sha256 } = progress;
   const hash = offset > image.size ? undefined : await hashPrefix(image, offset);
   const isSame = hash?.copy().digest('hex') === sha256;
