@@ -4,8 +4,8 @@ import { replaceControls } from '#lib/terminal/display-width.ts';
 import { alignedTable } from '#lib/terminal/table.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
 
-export const VIEWS = ['long', 'table', 'ids'] as const;
-export type View = (typeof VIEWS)[number];
+const VIEWS = ['long', 'table', 'ids'] as const;
+type View = (typeof VIEWS)[number];
 
 const VMS = 'vms:';
 

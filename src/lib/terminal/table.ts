@@ -1,9 +1,9 @@
 /** Aligns tables by the columns that their cells take on a terminal. Pure. */
 import { displayWidth, padToWidth, replaceControls } from '#lib/terminal/display-width.ts';
 
-export type TextRow = readonly string[];
+type TextRow = readonly string[];
 
-export interface AlignOptions {
+interface AlignOptions {
   /** The spaces between columns. */
   readonly gap?: number;
   /** The text before each line. */
@@ -29,7 +29,7 @@ export function alignedTable(rows: readonly TextRow[], options: AlignOptions = {
 }
 
 /** Returns the width of each column. */
-export function columnWidths(rows: readonly TextRow[]): number[] {
+function columnWidths(rows: readonly TextRow[]): number[] {
   const widths: number[] = [];
   for (const row of rows) {
     for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, displayWidth(cell));

@@ -96,7 +96,7 @@ export const imageUpload = defineCommand({
 });
 
 /** Returns the requested upload. Throws CommandError. */
-export function parseUploadArguments(args: readonly string[], given: Flags) {
+function parseUploadArguments(args: readonly string[], given: Flags) {
   const { imagePath, storageClass, accessMode, noCreate, pvcName } = given;
   if (given.archive !== undefined) {
     throw new CommandError('--archive-path is not supported: a PersistentVolumeClaim holds one disk; use --image-path');

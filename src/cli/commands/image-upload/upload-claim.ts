@@ -74,7 +74,7 @@ export function buildUploadClaim(options: UploadClaimOptions, image: LocalImage)
   };
 }
 
-export function findSizeError({ path, virtualSize }: LocalImage, bytes: number, what: string): string | undefined {
+function findSizeError({ path, virtualSize }: LocalImage, bytes: number, what: string): string | undefined {
   if (virtualSize <= bytes) return undefined;
   const needs = `${virtualSize} bytes (${bytesText(virtualSize)})`;
   return `Cannot upload ${path}: its disk needs ${needs}, but ${what} has ${bytes} bytes (${bytesText(bytes)})`;
