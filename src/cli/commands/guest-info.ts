@@ -3,8 +3,7 @@ import type { GuestRead } from '#api/guest-info.ts';
 import { defineCommand, type VirtctlCommand } from '#cli/command.ts';
 import { verbPath } from '#cli/connection/verb-path.ts';
 import { jsonText } from '#cli/output-format.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
-import { errorMessage } from '#lib/error-message.ts';
+import { explainFailure } from '#lib/command-line/command-error.ts';
 
 interface GuestReadOptions {
   readonly name: string;
@@ -24,12 +23,8 @@ function defineGuestRead({ name, read, summary, doing }: GuestReadOptions): Virt
     args: 1,
     async run({ args: [target = ''], connect, print }) {
       const api = await connect();
-      let response: unknown;
-      try {
-        response = await api.get(verbPath('virtualmachineinstances', api.namespace, target, read));
-      } catch (cause) {
-        throw new CommandError(`Error ${doing} of VirtualMachineInstance ${target}: ${errorMessage(cause)}`, { cause });
-      }
+      const path = verbPath('virtualmachineinstances', api.namespace, target, read);
+      const response = await explainFailure(`Error ${doing} of VirtualMachineInstance ${target}: `, api.get(path));
       print(jsonText(response, 2));
     },
   });

@@ -5,9 +5,8 @@ import { defineCommand, type VirtctlCommand } from '#cli/command.ts';
 import { dryRunFlag, dryRunOption } from '#cli/dry-run.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { isRecord } from '#kube/meta.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
 import { integerFlag, switchFlag, type FlagTable, type FlagValues } from '#lib/command-line/flag.ts';
-import { errorMessage } from '#lib/error-message.ts';
 
 /** A verb of a VirtualMachine. */
 interface VmVerb<Table extends FlagTable> {
@@ -30,11 +29,8 @@ function defineVmVerb<Table extends FlagTable>({ name, flags, request }: VmVerb<
       const { body, error } = request(given as FlagValues<Table>);
       const api = await connect();
       const options = dryRunOption((given as { readonly dryRun: boolean }).dryRun, print);
-      try {
-        await api.put(verbPath('virtualmachines', api.namespace, vm, name), { ...body, ...options });
-      } catch (cause) {
-        throw new CommandError(`${error} ${errorMessage(cause)}`, { cause });
-      }
+      const path = verbPath('virtualmachines', api.namespace, vm, name);
+      await explainFailure(`${error} `, api.put(path, { ...body, ...options }));
       print(`VM ${vm} was scheduled to ${name}`);
     },
   });
@@ -123,11 +119,8 @@ async function sendInstanceVerb(
   name: string,
   body: object,
 ): Promise<string> {
-  try {
-    await api.put(verbPath('virtualmachineinstances', api.namespace, name, verb), body);
-  } catch (cause) {
-    throw new CommandError(`Error ${gerund} VirtualMachineInstance ${name}: ${errorMessage(cause)}`, { cause });
-  }
+  const path = verbPath('virtualmachineinstances', api.namespace, name, verb);
+  await explainFailure(`Error ${gerund} VirtualMachineInstance ${name}: `, api.put(path, body));
   return `VMI ${name} was scheduled to ${word}`;
 }
 
@@ -138,12 +131,8 @@ async function sendInstanceVerbOfVm(
   name: string,
   body: object,
 ): Promise<string> {
-  let vm: unknown;
-  try {
-    vm = await api.get(vmPath('virtualmachines', api.namespace, name));
-  } catch (cause) {
-    throw new CommandError(`Error getting VirtualMachine ${name}: ${errorMessage(cause)}`, { cause });
-  }
+  const path = vmPath('virtualmachines', api.namespace, name);
+  const vm = await explainFailure(`Error getting VirtualMachine ${name}: `, api.get(path));
   try {
     return await sendInstanceVerb(api, verb, name, body);
   } catch (error) {

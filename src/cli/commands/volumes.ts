@@ -5,7 +5,7 @@ import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { verbPath } from '#cli/connection/verb-path.ts';
 import { dryRunFlag, dryRunOption } from '#cli/dry-run.ts';
 import { isApiError } from '#kube/api-error.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
 import { requiredFlag, switchFlag, textFlag } from '#lib/command-line/flag.ts';
 import { errorMessage } from '#lib/error-message.ts';
 
@@ -100,11 +100,7 @@ async function sendVolumeVerb(
   body: object,
 ): Promise<string> {
   const kind = persist ? 'virtualmachines' : 'virtualmachineinstances';
-  try {
-    await api.put(verbPath(kind, api.namespace, name, verb), body);
-  } catch (cause) {
-    throw new CommandError(`error ${gerund} volume, ${errorMessage(cause)}`, { cause });
-  }
+  await explainFailure(`error ${gerund} volume, `, api.put(verbPath(kind, api.namespace, name, verb), body));
   return `Successfully submitted ${word} volume request to VM ${name} for volume ${volumeName}`;
 }
 

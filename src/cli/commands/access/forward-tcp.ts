@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { socketStreams, joinStreams } from '#cli/commands/access/join-streams.ts';
 import type { ForwardedPort } from '#cli/commands/access/ports.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { explainFailure } from '#lib/command-line/command-error.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import type { WebSocketStream } from '#lib/websocket.ts';
 
@@ -40,11 +40,7 @@ export async function forwardTcp({ address, port, open, report }: ForwardOptions
     report(`error handling connection for ${port.local}: there are already ${MAX_CONNECTIONS} connections`),
   );
   server.listen(port.local, address);
-  try {
-    await once(server, 'listening');
-  } catch (cause) {
-    throw new CommandError(`Cannot listen on ${address}:${port.local}: ${errorMessage(cause)}`, { cause });
-  }
+  await explainFailure(`Cannot listen on ${address}:${port.local}: `, once(server, 'listening'));
   return {
     port: (server.address() as AddressInfo).port,
     close() {

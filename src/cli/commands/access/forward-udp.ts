@@ -2,7 +2,7 @@
 import { createSocket, type RemoteInfo } from 'node:dgram';
 import { once } from 'node:events';
 import type { ForwardOptions, Forwarding } from '#cli/commands/access/forward-tcp.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { explainFailure } from '#lib/command-line/command-error.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { WebSocketStream } from '#lib/websocket.ts';
@@ -61,11 +61,7 @@ export async function forwardUdp(options: ForwardOptions & { readonly clock: Clo
     } else if (sender.waiting.length < MAX_WAITING) sender.waiting.push(datagram);
   });
   socket.bind(port.local, address);
-  try {
-    await once(socket, 'listening');
-  } catch (cause) {
-    throw new CommandError(`Cannot listen on ${address}:${port.local}: ${errorMessage(cause)}`, { cause });
-  }
+  await explainFailure(`Cannot listen on ${address}:${port.local}: `, once(socket, 'listening'));
   socket.on('error', (error) => report(`error handling connection for ${port.local}: ${error.message}`));
   return {
     port: socket.address().port,

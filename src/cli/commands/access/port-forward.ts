@@ -6,9 +6,8 @@ import { joinStreams } from '#cli/commands/access/join-streams.ts';
 import { parsePort } from '#cli/commands/access/ports.ts';
 import { parseTarget } from '#cli/commands/access/target.ts';
 import { defineCommand } from '#cli/command.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
 import { switchFlag, textFlag } from '#lib/command-line/flag.ts';
-import { errorMessage } from '#lib/error-message.ts';
 
 const MAX_PORTS = 64;
 
@@ -64,14 +63,9 @@ export const portForward = defineCommand({
     const open: Forwarding[] = [];
     try {
       for (const port of ports) {
-        const reach = async () => {
-          try {
-            return await openGuestPort(api, guest, port);
-          } catch (cause) {
-            const { kind, name, namespace } = guest;
-            throw new CommandError(`can't access ${kind}/${name}/${namespace}: ${errorMessage(cause)}`, { cause });
-          }
-        };
+        const { kind, name, namespace } = guest;
+        const reach = () =>
+          explainFailure(`can't access ${kind}/${name}/${namespace}: `, openGuestPort(api, guest, port));
         const options = { address, port, open: reach, report };
         const forwarding =
           port.protocol === 'udp' ? await forwardUdp({ ...options, clock }) : await forwardTcp(options);

@@ -3,9 +3,8 @@ import { isFinalPhase, VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-
 import { objectPath } from '#client/resource-path.ts';
 import { defineCommand } from '#cli/command.ts';
 import { dryRunFlag, dryRunOption } from '#cli/dry-run.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
 import { pairsFlag, switchFlag } from '#lib/command-line/flag.ts';
-import { errorMessage } from '#lib/error-message.ts';
 import { resultLine, followMigration, listMigrations } from '#cli/commands/migrate/migrations.ts';
 import { verbPath } from '#cli/connection/verb-path.ts';
 
@@ -41,11 +40,8 @@ export const migrate = defineCommand({
     const before = follows
       ? new Set((await listMigrations(api, name, report)).map(({ metadata }) => metadata.uid))
       : undefined;
-    try {
-      await api.put(verbPath('virtualmachines', api.namespace, name, 'migrate'), body);
-    } catch (cause) {
-      throw new CommandError(`Error migrating VirtualMachine ${errorMessage(cause)}`, { cause });
-    }
+    const path = verbPath('virtualmachines', api.namespace, name, 'migrate');
+    await explainFailure('Error migrating VirtualMachine ', api.put(path, body));
     print(`VM ${name} was scheduled to migrate`);
     if (before === undefined) return;
     const migration = (await listMigrations(api, name, report)).find(({ metadata }) => !before.has(metadata.uid));
@@ -68,12 +64,8 @@ export const migrateCancel = defineCommand({
     const active = (await listMigrations(api, vm, report)).find(({ status }) => !isFinalPhase(status?.phase));
     if (active === undefined) throw new CommandError(`Found no migration to cancel for ${vm}`);
     const { namespace, name, uid } = active.metadata;
-    try {
-      await api.remove(objectPath(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, { namespace, name }), uid);
-    } catch (cause) {
-      const what = `Error canceling migration ${name} of a VirtualMachine ${vm}`;
-      throw new CommandError(`${what}: ${errorMessage(cause)}`, { cause });
-    }
+    const removal = api.remove(objectPath(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, { namespace, name }), uid);
+    await explainFailure(`Error canceling migration ${name} of a VirtualMachine ${vm}: `, removal);
     print(`Migration ${name} of VM ${vm} is being canceled`);
   },
 });

@@ -3,7 +3,7 @@ import { TRANSITION_JOBS, type TransitionJob } from '#api/machine-types/kinds.ts
 import { canonicalTypes } from '#api/machine-types/node-types.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { defineCommand, type VirtctlGroup } from '#cli/command.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
 import { switchFlag } from '#lib/command-line/flag.ts';
 import { checkOptions } from '#cli/machine-types/check-options.ts';
 import { previewVm, previewText } from '#cli/machine-types/plan-preview.ts';
@@ -11,7 +11,6 @@ import { readFleet, readRecords } from '#cli/machine-types/read-fleet.ts';
 import { findIdleFlags, selectionFlags, transitionOptions } from '#cli/machine-types/transition-flags.ts';
 import { createdText, buildTransitionJob } from '#cli/machine-types/transition-job.ts';
 import { waitForTransition } from '#cli/machine-types/wait-for-transition.ts';
-import { errorMessage } from '#lib/error-message.ts';
 import { formatValue, outputFlag, parseOutputFormat } from '#cli/output-format.ts';
 import { readConfiguration } from '#cli/connection/vm-objects.ts';
 import {
@@ -76,15 +75,8 @@ export const updateMachineTypes = defineCommand({
       terminal.stdout.write(`${text}\n`);
       return;
     }
-    let job: Stored<TransitionJob>;
-    try {
-      job = (await api.post(
-        collectionPath(TRANSITION_JOBS, SYSTEM_NAMESPACE),
-        buildTransitionJob(options),
-      )) as Stored<TransitionJob>;
-    } catch (cause) {
-      throw new CommandError(`Error creating job: ${errorMessage(cause)}`, { cause });
-    }
+    const creating = api.post(collectionPath(TRANSITION_JOBS, SYSTEM_NAMESPACE), buildTransitionJob(options));
+    const job = (await explainFailure('Error creating job: ', creating)) as Stored<TransitionJob>;
     print(createdText(job.metadata.name));
     const { maxFailures } = options;
     if (flags.wait) await waitForTransition(api, job.metadata.name, { maxFailures, status, print });

@@ -1,9 +1,8 @@
 /** virtctl vnc screenshot */
 import { defineCommand } from '#cli/command.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
-import { switchFlag, textFlag } from '#lib/command-line/flag.ts';
+import { explainFailure } from '#lib/command-line/command-error.ts';
+import { switchFlag, requiredFlag } from '#lib/command-line/flag.ts';
 import { writeLocalFile } from '#cli/transfer/local-files.ts';
-import { errorMessage } from '#lib/error-message.ts';
 import { verbPath } from '#cli/connection/verb-path.ts';
 
 const MAX_PICTURE_BYTES = 64 * 1024 * 1024;
@@ -20,7 +19,7 @@ export const vncScreenshot = defineCommand({
     '  virtctl vnc screenshot testvmi -f - | display',
   ].join('\n'),
   flags: {
-    file: textFlag(
+    file: requiredFlag(
       { name: 'file', short: 'f', help: "Where to store the screenshot in PNG format; '-' for stdout" },
       'string',
     ),
@@ -32,15 +31,9 @@ export const vncScreenshot = defineCommand({
   },
   args: 1,
   async run({ args: [name = ''], flags: { file, moveCursor }, connect, terminal }) {
-    if (file === undefined) throw new CommandError('required flag(s) "file" not set');
     const api = await connect();
     const path = `${verbPath('virtualmachineinstances', api.namespace, name, 'vnc/screenshot')}?moveCursor=${moveCursor}`;
-    let picture: Buffer;
-    try {
-      picture = await api.getBytes(path, MAX_PICTURE_BYTES);
-    } catch (cause) {
-      throw new CommandError(`Can't access VMI ${name}: ${errorMessage(cause)}`, { cause });
-    }
+    const picture = await explainFailure(`Can't access VMI ${name}: `, api.getBytes(path, MAX_PICTURE_BYTES));
     if (file === '-') terminal.stdout.write(picture);
     else await writeLocalFile(file, [picture], { force: true });
   },

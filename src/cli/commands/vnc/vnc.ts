@@ -7,7 +7,7 @@ import { findViewer, VIEWER_TYPES, type Viewer } from '#cli/commands/vnc/viewer.
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { defineCommand, type CommandContext } from '#cli/command.ts';
 import { vncScreenshot } from '#cli/commands/vnc/screenshot.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
 import { integerFlag, switchFlag, textFlag } from '#lib/command-line/flag.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import type { Programs } from '#cli/programs.ts';
@@ -104,11 +104,7 @@ async function runViewer(
 
 async function openDisplay(api: ApiConnection, name: string, preserve: boolean): Promise<WebSocketStream> {
   const path = `${verbPath('virtualmachineinstances', api.namespace, name, 'vnc')}?preserveSession=${preserve}`;
-  try {
-    return await api.openWebSocket(path, [GUEST_STREAM_PROTOCOL]);
-  } catch (cause) {
-    throw new CommandError(`can't access VMI ${name}: ${errorMessage(cause)}`, { cause });
-  }
+  return await explainFailure(`can't access VMI ${name}: `, api.openWebSocket(path, [GUEST_STREAM_PROTOCOL]));
 }
 
 async function listen(address: string, port: number, failed: () => void): Promise<Server> {
