@@ -14,14 +14,21 @@ const EMOJI = /^\p{Emoji_Presentation}|^\p{Extended_Pictographic}\ufe0f|^[\d#*]\
 const ZERO_WIDTH = /^[\p{Mn}\p{Me}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u1160-\u11ff\ud7b0-\ud7fb]+$/u;
 const ASCII = /^[\u0020-\u007e]*$/;
 
-const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
+let segmenter: Intl.Segmenter | undefined;
+
+/** Splits text into what a reader sees as characters. Most output has only ASCII, and a segmenter takes 20 ms to create. */
+function graphemesOf(text: string): string[] {
+  if (ASCII.test(text)) return [...text];
+  segmenter ??= new Intl.Segmenter(undefined, { granularity: 'grapheme' });
+  return Array.from(segmenter.segment(text), ({ segment }) => segment);
+}
 
 /** Returns the number of columns that the text takes on a terminal. Colours take none. */
 export function displayWidth(text: string): number {
   if (ASCII.test(text)) return text.length;
   const plain = stripVTControlCharacters(text);
   let width = 0;
-  for (const { segment } of graphemes.segment(plain)) width += graphemeWidth(segment);
+  for (const grapheme of graphemesOf(plain)) width += graphemeWidth(grapheme);
   return width;
 }
 
@@ -41,10 +48,10 @@ export function padToWidth(text: string, width: number): string {
 export function cutToWidth(text: string, width: number): string {
   if (displayWidth(text) <= width) return text;
   let [cut, left] = ['', width];
-  for (const { segment } of graphemes.segment(text)) {
-    left -= graphemeWidth(segment);
+  for (const grapheme of graphemesOf(text)) {
+    left -= graphemeWidth(grapheme);
     if (left < 0) break;
-    cut += segment;
+    cut += grapheme;
   }
   return cut;
 }
@@ -53,10 +60,10 @@ export function cutToWidth(text: string, width: number): string {
 export function cutStartToWidth(text: string, width: number): string {
   if (displayWidth(text) <= width) return text;
   let [kept, left] = ['', width - DOTS.length];
-  for (const { segment } of [...graphemes.segment(text)].toReversed()) {
-    left -= graphemeWidth(segment);
+  for (const grapheme of graphemesOf(text).toReversed()) {
+    left -= graphemeWidth(grapheme);
     if (left < 0) break;
-    kept = segment + kept;
+    kept = grapheme + kept;
   }
   return DOTS.slice(0, width) + kept;
 }
