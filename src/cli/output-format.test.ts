@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parse } from 'yaml';
-import { formatValue, parseOutputFormat } from '#cli/output-format.ts';
+import { formatValue, outputFlag } from '#cli/output-format.ts';
 import { replaceControlsInLines } from '#lib/terminal/display-width.ts';
 
 const hostile = { name: 'a\u001b[2J', list: ['\u009b1m', 'x\u202ey\u007f', 'line 1\nline 2\n'], 'key\u009b': 1 };
@@ -18,8 +18,8 @@ test('ordinary YAML has no quotes', () => {
 });
 
 test('refuses other formats', () => {
-  assert.throws(() => parseOutputFormat('xml'), {
-    name: 'CommandError',
+  assert.throws(() => outputFlag.parse('xml'), {
+    name: 'UsageError',
     message: 'unable to match a printer suitable for the output format "xml", expected json or yaml',
   });
 });

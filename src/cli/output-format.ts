@@ -1,23 +1,25 @@
 /** The flag `-o json|yaml`, for commands that print text without it. */
 import { stringify } from 'yaml';
+import { UsageError } from '#lib/command-line/command-error.ts';
+import type { Flag } from '#lib/command-line/flag.ts';
 import { escapeControls } from '#lib/terminal/display-width.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
-import { textFlag } from '#lib/command-line/flag.ts';
 
 export type OutputFormat = 'json' | 'yaml' | undefined;
 
-export const outputFlag = textFlag(
-  { name: 'output', short: 'o', help: 'Output format: json or yaml; text by default.', completes: ['json', 'yaml'] },
-  'string',
-);
-
-/** Throws CommandError with kubectl's message. */
-export function parseOutputFormat(text: string | undefined): OutputFormat {
-  if (text === undefined || text === 'json' || text === 'yaml') return text;
-  throw new CommandError(
-    `unable to match a printer suitable for the output format ${JSON.stringify(text)}, expected json or yaml`,
-  );
-}
+export const outputFlag: Flag<OutputFormat> = {
+  name: 'output',
+  short: 'o',
+  value: 'string',
+  help: 'Output format: json or yaml; text by default.',
+  completes: ['json', 'yaml'],
+  fallback: undefined,
+  parse(text) {
+    if (text === 'json' || text === 'yaml') return text;
+    throw new UsageError(
+      `unable to match a printer suitable for the output format ${JSON.stringify(text)}, expected json or yaml`,
+    );
+  },
+};
 
 /** Renders a value without a newline at the end. */
 export function formatValue(value: unknown, format: NonNullable<OutputFormat>): string {

@@ -15,7 +15,6 @@ const SIGNAL_NUMBERS = { SIGINT: 2, SIGTERM: 15 } as const;
 const SAME_SIGNAL_MS = 500;
 /** The time limit for a stop. Acknowledged writes are on disk in any case. */
 const STOP_LIMIT_MS = 20_000;
-const ALIVE_MS = 60_000;
 export const PROJECT_ROOT = join(import.meta.dirname, '../..');
 export const GUEST_DIR = join(PROJECT_ROOT, '.cache/guest');
 /** The command that starts this program again, for nodes and Jobs. */
@@ -51,16 +50,6 @@ export function stopSignal(): Promise<void> {
 export async function pluginHost(env: EnvironmentVariables): Promise<PluginHost> {
   const { createPluginHost } = await import('#client/plugin-process.ts');
   return createPluginHost({ env, hasTerminal: isatty(0), clock: systemClock });
-}
-
-/** Keeps the process alive during the work. Timers of the clock do not, and there may be no open connection. */
-export async function keepAlive<T>(work: () => Promise<T>): Promise<T> {
-  const alive = setInterval(() => {}, ALIVE_MS);
-  try {
-    return await work();
-  } finally {
-    clearInterval(alive);
-  }
 }
 
 /** Translates a listen error into an CommandError with a hint; undefined for other errors. */

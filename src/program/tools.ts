@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import { systemClock } from '#lib/clock.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
 import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
+import { keepAlive } from '#lib/keep-alive.ts';
 import { createLog } from '#lib/log.ts';
 import type {
   AuditReaderOptions,
@@ -14,7 +15,7 @@ import type {
   TourCommandOptions,
   TransitionProgramOptions,
 } from './flags.ts';
-import { EXIT_FAILED, GUEST_DIR, EXIT_OK, PROGRAM, keepAlive, pluginHost, stopSignal } from './surroundings.ts';
+import { EXIT_FAILED, GUEST_DIR, EXIT_OK, PROGRAM, pluginHost, stopSignal } from './surroundings.ts';
 
 export async function host({ dataDir, node: name }: HostOptions, words: readonly string[]): Promise<number> {
   const { runHost } = await import('#cli/host/run-host.ts');

@@ -2,7 +2,7 @@
 import type { EntryNote, PlanEntry } from '#api/machine-types/plan.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
-import { sleepAlive } from '#cli/sleep-alive.ts';
+import { sleepAlive } from '#lib/keep-alive.ts';
 import { jobFailureText, hasJobEnded, jobState, logsText } from '#cli/machine-types/job-state.ts';
 import { countFinal, countStates, countsText, isFinalState } from '#cli/machine-types/plan-counts.ts';
 import { findTransitionJob, readTransition, type Transition } from '#cli/machine-types/read-transitions.ts';

@@ -18,8 +18,7 @@ import { ANY_OTHER, ABSENT, type RequestedChanges } from '#cli/tour/comparison.t
 import type { TourGuest } from '#cli/tour/guest.ts';
 import type { GuestReport } from '#cli/tour/guest-report.ts';
 import { changesOfImport, changesOfTour, readHistory } from '#cli/tour/history.ts';
-import { captureRefusal, waitFor, type TourApi } from '#cli/tour/tour-api.ts';
-import { TourError } from '#cli/tour/tour-error.ts';
+import { TourError, captureRefusal, waitFor, type TourApi } from '#cli/tour/tour-api.ts';
 import type { TourMachines } from '#cli/tour/machine-types.ts';
 import { makeTourDir } from '#cli/tour/own-plane.ts';
 import {

@@ -4,7 +4,7 @@ import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { defineCommand, type Terminal } from '#cli/command.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
 import { integerFlag } from '#lib/command-line/flag.ts';
-import { sleepAlive } from '#cli/sleep-alive.ts';
+import { sleepAlive } from '#lib/keep-alive.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import { verbPath } from '#cli/connection/verb-path.ts';
 import { isApiError } from '#kube/api-error.ts';

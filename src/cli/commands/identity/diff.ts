@@ -5,7 +5,7 @@ import { predictRecord } from '#api/identity/predict-record.ts';
 import { defineCommand } from '#cli/command.ts';
 import { differenceText } from '#cli/difference-text.ts';
 import { switchFlag } from '#lib/command-line/flag.ts';
-import { formatValue, outputFlag, parseOutputFormat } from '#cli/output-format.ts';
+import { formatValue, outputFlag } from '#cli/output-format.ts';
 import { findInstance, findRecord, readConfiguration, readVm } from '#cli/connection/vm-objects.ts';
 
 /** The same exit code as diff. */
@@ -31,7 +31,7 @@ export const identityDiffCommand = defineCommand({
   },
   args: 1,
   async run({ args: [name = ''], flags, connect, print, report, paint, terminal }) {
-    const format = parseOutputFormat(flags.output);
+    const format = flags.output;
     const api = await connect();
     const vm = await readVm(api, name);
     const namesMachine = Boolean(vm.spec.template.spec?.domain.machine?.type);

@@ -1,5 +1,4 @@
 /** Finds and prints VirtualMachines that share a firmware uuid. Pure. */
-import { jsonText } from '#cli/output-format.ts';
 import { isRecord } from '#kube/meta.ts';
 import { alignedTable } from '#lib/terminal/table.ts';
 
@@ -42,12 +41,12 @@ export function duplicatesTable(duplicates: readonly Duplicate[]): string {
   return alignedTable([['UUID', 'NAMESPACE', 'NAME', 'STATUS'], ...rows]);
 }
 
-export function duplicatesAsJson(duplicates: readonly Duplicate[]): string {
-  const shown = duplicates.map(({ uuid, holders }) => ({
+/** Returns the value for JSON and YAML output. */
+export function duplicatesAsValue(duplicates: readonly Duplicate[]): unknown {
+  return duplicates.map(({ uuid, holders }) => ({
     uuid,
     virtualMachines: holders.map(({ namespace, name }) => ({ namespace, name })),
   }));
-  return jsonText(shown, 4);
 }
 
 const byNamespaceAndName = (a: ListedUuidHolder, b: ListedUuidHolder) =>

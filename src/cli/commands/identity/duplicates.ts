@@ -2,14 +2,14 @@
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { defineCommand } from '#cli/command.ts';
 import {
-  duplicatesAsJson,
+  duplicatesAsValue,
   findUuidDuplicates,
   duplicatesTable,
   toListedUuidHolder,
   type ListedUuidHolder,
 } from '#cli/commands/identity/duplicate-uuids.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
-import { textFlag } from '#lib/command-line/flag.ts';
+import { formatValue, outputFlag } from '#cli/output-format.ts';
 import { listCollection } from '#cli/connection/list-collection.ts';
 import { vmCollectionPath } from '#cli/connection/verb-path.ts';
 import { ApiError } from '#kube/api-error.ts';
@@ -30,16 +30,11 @@ export const identityDuplicates = defineCommand({
     "  # List the duplicates that involve the namespace 'team-a':",
     '  virtctl identity duplicates -n team-a',
   ].join('\n'),
-  flags: {
-    output: textFlag({ name: 'output', short: 'o', help: 'Output format: json; a table by default.' }, 'string'),
-  },
+  flags: { output: { ...outputFlag, help: 'Output format: json or yaml; a table by default.' } },
   args: 0,
   async run({ flags: { output }, connect, namespace, print, report }) {
-    if (output !== undefined && output !== 'json') {
-      throw new CommandError(`unable to match a printer suitable for the output format "${output}", expected json`);
-    }
     const duplicates = findUuidDuplicates(await listHolders(await connect(), report), namespace);
-    if (output === 'json') print(duplicatesAsJson(duplicates));
+    if (output !== undefined) print(formatValue(duplicatesAsValue(duplicates), output));
     else if (duplicates.length > 0) print(duplicatesTable(duplicates));
     else if (namespace === undefined) print('No two VirtualMachines have the same firmware uuid.');
     else print(`No VirtualMachine in namespace ${namespace} shares its firmware uuid.`);

@@ -2,7 +2,7 @@
 import { renderChangeRows } from '#api/identity/identity-change-text.ts';
 import type { HistoryEntry } from '#api/virtual-machine-identity/kind.ts';
 import { defineCommand } from '#cli/command.ts';
-import { formatValue, outputFlag, parseOutputFormat } from '#cli/output-format.ts';
+import { formatValue, outputFlag } from '#cli/output-format.ts';
 import { alignedTable } from '#lib/terminal/table.ts';
 import { findRecord, readVm } from '#cli/connection/vm-objects.ts';
 
@@ -24,7 +24,7 @@ export const identityHistory = defineCommand({
   flags: { output: outputFlag },
   args: 1,
   async run({ args: [name = ''], flags, connect, print }) {
-    const format = parseOutputFormat(flags.output);
+    const format = flags.output;
     const api = await connect();
     const record = await findRecord(api, await readVm(api, name));
     const history = record?.status?.history ?? [];

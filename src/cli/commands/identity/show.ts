@@ -11,7 +11,7 @@ import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { isRecordLost } from '#api/virtual-machine-identity/record-state.ts';
 import { defineCommand } from '#cli/command.ts';
-import { formatValue, outputFlag, parseOutputFormat } from '#cli/output-format.ts';
+import { formatValue, outputFlag } from '#cli/output-format.ts';
 import { alignedTable } from '#lib/terminal/table.ts';
 import { findRecord, readVm } from '#cli/connection/vm-objects.ts';
 
@@ -32,7 +32,7 @@ export const identityShow = defineCommand({
   flags: { output: outputFlag },
   args: 1,
   async run({ args: [name = ''], flags, connect, print, report }) {
-    const format = parseOutputFormat(flags.output);
+    const format = flags.output;
     const api = await connect();
     const vm = await readVm(api, name);
     const found = await findRecord(api, vm);

@@ -20,7 +20,7 @@ import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
 import { hashPrefix, type LocalImage } from '#cli/commands/image-upload/local-image.ts';
 import { ContentRefusedError, sendContent } from '#cli/transfer/disk-transfer.ts';
-import { sleepAlive } from '#cli/sleep-alive.ts';
+import { sleepAlive } from '#lib/keep-alive.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import type { StatusOutput } from '#lib/terminal/status-output.ts';
 import { trackTransfer } from '#lib/terminal/track-transfer.ts';

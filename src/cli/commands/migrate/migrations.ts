@@ -7,7 +7,7 @@ import {
 } from '#api/virtual-machine-instance-migration/kind.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
-import { sleepAlive } from '#cli/sleep-alive.ts';
+import { sleepAlive } from '#lib/keep-alive.ts';
 import { listCollection } from '#cli/connection/list-collection.ts';
 import { barText, byteRateText, bytesText, remainingText } from '#lib/terminal/progress-text.ts';
 import type { StatusOutput } from '#lib/terminal/status-output.ts';

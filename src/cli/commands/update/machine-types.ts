@@ -11,7 +11,7 @@ import { readFleet, readRecords } from '#cli/machine-types/read-fleet.ts';
 import { findIdleFlags, selectionFlags, transitionOptions } from '#cli/machine-types/transition-flags.ts';
 import { createdText, buildTransitionJob } from '#cli/machine-types/transition-job.ts';
 import { waitForTransition } from '#cli/machine-types/wait-for-transition.ts';
-import { formatValue, outputFlag, parseOutputFormat } from '#cli/output-format.ts';
+import { formatValue, outputFlag } from '#cli/output-format.ts';
 import { readConfiguration } from '#cli/connection/vm-objects.ts';
 import {
   updateMachineTypesDelete,
@@ -55,7 +55,7 @@ export const updateMachineTypes = defineCommand({
   args: [0, Infinity],
   async run({ args, flags, namespace, connect, print, report, paint, status, terminal }) {
     const options = transitionOptions({ args, flags, namespace });
-    const format = parseOutputFormat(flags.output);
+    const format = flags.output;
     if (flags.wait && flags.dryRun) throw new CommandError('--wait cannot be combined with --dry-run');
     if (format !== undefined && !flags.dryRun) throw new CommandError('--output requires --dry-run');
     const api = await connect();

@@ -2,8 +2,7 @@
 import { checkMachineType } from '#api/validation/spec/machine.ts';
 import { deletionText } from '#cli/machine-types/deletion-text.ts';
 import { removeTransition, resetMarks, stopJob } from '#cli/machine-types/delete-transition.ts';
-import { readFleet } from '#cli/machine-types/read-fleet.ts';
-import { listNodeMetadata } from '#cli/machine-types/list-node-metadata.ts';
+import { listNodeMetadata, readFleet } from '#cli/machine-types/read-fleet.ts';
 import { offeredTypes, supportedText, supportedTypes, usedType } from '#cli/machine-types/supported-types.ts';
 import { readConfiguration } from '#cli/connection/vm-objects.ts';
 import { defineCommand } from '#cli/command.ts';
@@ -15,7 +14,7 @@ import {
   type Transition,
 } from '#cli/machine-types/read-transitions.ts';
 import { transitionsAsValue, transitionsText } from '#cli/machine-types/transition-table.ts';
-import { formatValue, outputFlag, parseOutputFormat } from '#cli/output-format.ts';
+import { formatValue, outputFlag } from '#cli/output-format.ts';
 
 export const updateMachineTypesList = defineCommand({
   name: 'list',
@@ -36,7 +35,7 @@ export const updateMachineTypesList = defineCommand({
   flags: { output: outputFlag },
   args: [0, 1],
   async run({ args: [name], flags, connect, print, report, clock }) {
-    const format = parseOutputFormat(flags.output);
+    const format = flags.output;
     const api = await connect();
     const transitions: Transition[] = [];
     for (const job of name === undefined
@@ -91,7 +90,7 @@ export const updateMachineTypesSupported = defineCommand({
   flags: { output: outputFlag },
   args: 0,
   async run({ flags, namespace, connect, print, report }) {
-    const format = parseOutputFormat(flags.output);
+    const format = flags.output;
     const api = await connect();
     const configuration = await readConfiguration(api, report);
     const nodes = await listNodeMetadata(api, report);
