@@ -16,6 +16,21 @@ const untilInterrupted = () =>
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve());
   });
 
+// A signal ends the process also while progress is shown, but the terminal is restored before.
+const onInterrupt = (restore: () => void) => {
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+  const listener = (signal: NodeJS.Signals) => {
+    cancel();
+    restore();
+    process.kill(process.pid, signal);
+  };
+  const cancel = () => {
+    for (const signal of signals) process.off(signal, listener);
+  };
+  for (const signal of signals) process.on(signal, listener);
+  return cancel;
+};
+
 const launcher = process.env['VIRTCTL_LAUNCHER'];
 // Set by the launcher, because node does not know the name under which it was called.
 const name = process.env['VIRTCTL_CALLED_AS'] ?? 'virtctl';
@@ -36,6 +51,7 @@ const code = await runVirtctl({
     launcher === undefined ? [process.execPath, ...process.argv.slice(1, 2)] : [launcher],
   ),
   untilInterrupted,
+  onInterrupt,
 });
 process.exitCode = code;
 // An open input would keep the process alive.

@@ -1,13 +1,14 @@
 /** `selfsame node`: the agent of one node, of the embedded engine or of an existing cluster. */
 import { resolve } from 'node:path';
 import { systemClock } from '#lib/clock.ts';
+import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
 import { acquireDataDir } from '#lib/data-dir-lock.ts';
 import { createLog } from '#lib/log.ts';
 import { isWildcard } from '#lib/wildcard-address.ts';
-import type { NodeOptions, ProgramEnvironment } from './config.ts';
+import type { NodeOptions } from './flags.ts';
 import { GUEST_DIR, EXIT_OK, PROGRAM, firstAddress, pluginHost, stopInTime, stopSignal } from './surroundings.ts';
 
-export async function node(options: NodeOptions, env: ProgramEnvironment): Promise<number> {
+export async function node(options: NodeOptions, env: EnvironmentVariables): Promise<number> {
   const nodeDir = resolve(options.dataDir);
   const sharedDir = resolve(options.sharedDir);
   const stopped = stopSignal();

@@ -63,7 +63,7 @@ test('the launcher works through symbolic links and from any directory', async (
   symlinkSync(LAUNCHER, join(dir, 'first'));
   symlinkSync('first', join(dir, 'second'));
   const { code, stdout } = await outcome(launch(t, ['help'], { launcher: join(dir, 'second'), cwd: '/' }));
-  assert.match(stdout, /^Usage: selfsame COMMAND/m);
+  assert.match(stdout, /^Use "selfsame <command> --help"/m);
   assert.equal(code, 0);
 });
 
@@ -72,7 +72,7 @@ test('a usage error prints one sentence and exits with 2', async (t) => {
   assert.deepEqual(result, {
     code: 2,
     stdout: '',
-    stderr: 'selfsame: unknown flag --prot; did you mean --port?\nTry: selfsame help\n',
+    stderr: 'selfsame: unknown flag: --prot; did you mean --port?\nTry: selfsame help\n',
   });
 });
 

@@ -4,12 +4,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, suite, test } from 'node:test';
+import { AUDIT_FLAGS } from '#cli/audit/audit-query.ts';
 import { runAudit } from '#cli/audit/run-audit.ts';
 import type { AuditRecord } from '#engine/audit/audit-record.ts';
 import { formatEvent } from '#engine/audit/format-event.ts';
 import { startAudit } from '#engine/audit/start-audit.ts';
 import type { ApiRequest } from '#engine/request/request.ts';
 import { systemClock } from '#lib/clock.ts';
+import { parseArgs } from '#lib/command-line/parse-args.ts';
 import { silentLog } from '#lib/log.ts';
 import { ADMIN, MALLORY, startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
@@ -185,7 +187,8 @@ test('selfsame audit shows what the server writes, with the controllers but with
     let shown = '';
     const stdout = { write: (text: string) => (shown += text) };
     const { signal } = new AbortController();
-    assert.equal(await runAudit({ dataDir, words, stdout, stderr: stdout, clock: systemClock, signal }), 0);
+    const { flags } = parseArgs(AUDIT_FLAGS, words);
+    assert.equal(await runAudit({ dataDir, flags, stdout, stderr: stdout, clock: systemClock, signal }), 0);
     return shown.trimEnd().split('\n');
   };
   const names = (await show('-o', 'json', '--user', 'admin', '--resource', 'configmaps')).map(

@@ -3,8 +3,8 @@
  * need; a command sends too few requests to gain from HTTP/2. Errors are those of the API server.
  */
 import type { IncomingMessage } from 'node:http';
-import { CommandError } from '#cli/parsing/flags.ts';
 import { apiServerOf, clientIdentityOf } from '#client/api-server.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
 import {
   CredentialError,
   replaceRefused,

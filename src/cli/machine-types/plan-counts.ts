@@ -36,13 +36,3 @@ export function countsText(counts: StateCounts): string {
   const parts = [...counts].filter(([, count]) => count > 0).map(([state, count]) => `${count} ${STATE_TEXTS[state]}`);
   return parts.length === 0 ? 'no VM' : parts.join(', ');
 }
-
-const BAR_WIDTH = 24;
-
-/** Renders `[############............] 6/12: 4 pending, 2 restarting, 6 done`. */
-export function progressBar(total: number, counts: StateCounts): string {
-  const over = countFinal(counts);
-  // Rounded down, so that a full bar means that everything is done.
-  const filled = total === 0 ? BAR_WIDTH : Math.floor((BAR_WIDTH * over) / total);
-  return `[${'#'.repeat(filled)}${'.'.repeat(BAR_WIDTH - filled)}] ${over}/${total}: ${countsText(counts)}`;
-}

@@ -4,7 +4,7 @@ import { isFinal } from '#api/verbs/decide-verb.ts';
 import { MACHINE_TYPE_LABEL_PREFIX } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { alignedTable } from '#cli/terminal/output-format.ts';
+import { alignedTable } from '#lib/terminal/table.ts';
 import type { Node } from '#kube/core-kinds.ts';
 
 export interface OfferedType {

@@ -2,10 +2,9 @@
 import { CONSOLE_CONTAINER, CREATED_BY_LABEL } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
-import { type TourApi, waitFor } from '#cli/tour/tour-api.ts';
+import { TourError, type TourApi, waitFor } from '#cli/tour/tour-api.ts';
 import { verbPath } from '#cli/connection/verb-path.ts';
 import { PODS } from '#kube/core-kinds.ts';
-import { TourError } from '#cli/tour/tour-error.ts';
 
 const PROTOCOL = 'plain.kubevirt.io';
 /** Long, because the guest may still be starting. */

@@ -10,8 +10,7 @@ import {
   type VirtualMachineIdentity,
 } from '#api/virtual-machine-identity/kind.ts';
 import type { TourMachines } from '#cli/tour/machine-types.ts';
-import { waitFor, type TourApi } from '#cli/tour/tour-api.ts';
-import { TourError } from '#cli/tour/tour-error.ts';
+import { TourError, waitFor, type TourApi } from '#cli/tour/tour-api.ts';
 import { INTERFACE, MIGRATION, PLUGGED, RESTORE, VM_NAME, type TourEdits } from '#cli/tour/tour-vm.ts';
 import { deepEqual } from '#kube/deep.ts';
 

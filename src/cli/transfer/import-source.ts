@@ -1,6 +1,6 @@
 /** Opens an OVF with its files, or an OVA that contains them. Everything is read and checked before it is used. */
 import { dirname, join } from 'node:path';
-import { CommandError } from '#cli/parsing/flags.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
 import { fileSize, readChunks, readLocalFile } from '#cli/transfer/local-files.ts';
 import { limitList, FileFormatError } from '#formats/findings.ts';
 import type { MachineDescription } from '#formats/machine.ts';
