@@ -6,7 +6,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { systemClock } from '#lib/clock.ts';
-import type { DiskUpload } from '#node/volumes-port.ts';
+import type { DiskUpload } from '#node/volumes/volumes-port.ts';
 import { kubeconfigOf } from '#test/scenarios/subresources-scene.ts';
 import { DiskScene } from '#test/support/disk-scene.ts';
 

@@ -1,6 +1,6 @@
 /** Options of the audit log. Pure. */
 
-const AUDIT_LEVELS = ['writes', 'all-writes', 'off'] as const;
+export const AUDIT_LEVELS = ['writes', 'all-writes', 'off'] as const;
 export type AuditLevel = (typeof AUDIT_LEVELS)[number];
 
 export interface AuditOptions {
