@@ -71,7 +71,7 @@ export const operatorController = (trust?: Trust) => ({
 function exposeProtectionGauge({ metrics }: ControllerParts, isAvailable: () => boolean): void {
   const help =
     '1 if the delete protection of VirtualMachines is in effect, 0 if one of its policies is missing or changed.';
-  metrics.gauge(PROTECTION_GAUGE, help, () => (isAvailable() ? 1 : 0));
+  metrics.gaugeFunc({ name: PROTECTION_GAUGE, help }, () => (isAvailable() ? 1 : 0));
 }
 
 function presentPolicies(informer: ControllerParts['informer']): PresentObjects {

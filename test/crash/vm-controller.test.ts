@@ -19,7 +19,7 @@ import { timestamp } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { EventRecorder } from '#runtime/events.ts';
-import { MetricRegistry } from '#runtime/metrics.ts';
+import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 import { ADMIN, startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 import { staticDeviceMap, deviceStatusOf } from '#test/support/static-devices.ts';

@@ -14,7 +14,7 @@ import { microTimestamp, timestamp } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { volumeSnapshotDefinitions } from '#operator/objects/volume-snapshot-definitions.ts';
 import { EventRecorder } from '#runtime/events.ts';
-import { MetricRegistry } from '#runtime/metrics.ts';
+import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 import { ADMIN, startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 

@@ -12,6 +12,7 @@ import type { TLSSocket } from 'node:tls';
 import { ApiError, badRequest, internalError, methodNotAllowed } from '#kube/api-error.ts';
 import { splitTarget, type RequestTarget } from '#kube/request-target.ts';
 import type { Log } from '#lib/log.ts';
+import { METRICS_CONTENT_TYPE } from '#lib/metrics/metric-registry.ts';
 import { BodyBudget, type BodyLimits } from '#plane/cluster/body-budget.ts';
 import type { FrontProxy } from '#plane/cluster/front-proxy.ts';
 import type { Webhook } from '#plane/webhook.ts';
@@ -153,7 +154,7 @@ function metricsAnswer({ metricsText }: HttpsServicesOptions, { socket }: Incomi
   const from = socket.remoteAddress ?? '';
   if (!/^(?:::ffff:)?127\.|^::1$/.test(from))
     throw new ApiError(403, 'Forbidden', 'metrics are available on this machine only');
-  return { ...textAnswer(200, metricsText()), contentType: 'text/plain; version=0.0.4; charset=utf-8' };
+  return { ...textAnswer(200, metricsText()), contentType: METRICS_CONTENT_TYPE };
 }
 
 async function handleUpgrade(
