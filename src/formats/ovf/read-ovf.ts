@@ -6,7 +6,7 @@
 import { chipsetOf, type Chipset } from '#api/devices/chipset.ts';
 import { checkDescription } from '#formats/check-description.ts';
 import { toMachineName } from '#formats/device-names.ts';
-import { Findings, FileFormatError, quoteText } from '#formats/findings.ts';
+import { Findings, FileFormatError } from '#formats/findings.ts';
 import type { FirmwareKind, MachineDescription } from '#formats/machine.ts';
 import { parseEnvelope, ownNotes, type Envelope } from '#formats/ovf/envelope.ts';
 import { isBefore31, layOutOvirt } from '#formats/ovf/lay-out-ovirt.ts';
@@ -17,6 +17,7 @@ import { readStorage, parseUnit } from '#formats/ovf/read-storage.ts';
 import { BIOS_TYPES, OWN, RESOURCE } from '#formats/ovf/vocabulary.ts';
 import { attributeOf, childrenNamed, parseXml, type XmlElement } from '#lib/xml.ts';
 import { XmlError } from '#lib/xml-scan.ts';
+import { quoteText } from '#lib/quote-text.ts';
 
 const ACTION = 'read OVF';
 const MAX_ITEMS = 2048;

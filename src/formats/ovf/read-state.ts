@@ -1,10 +1,11 @@
 /** Reads the persistent state: an element of our own namespace, which only our own OVFs have. */
-import { quoteText, type Findings } from '#formats/findings.ts';
+import type { Findings } from '#formats/findings.ts';
 import type { DescribedState } from '#formats/machine.ts';
 import type { Envelope } from '#formats/ovf/envelope.ts';
 import type { OvfStorage } from '#formats/ovf/read-storage.ts';
 import { OWN } from '#formats/ovf/vocabulary.ts';
 import { attributeOf, childrenNamed } from '#lib/xml.ts';
+import { quoteText } from '#lib/quote-text.ts';
 
 export function readState(
   { system }: Envelope,

@@ -1,7 +1,8 @@
 /** Builds the interfaces and networks of a description. Pure. */
 import type { Interface, Network } from '#api/domain/interface.ts';
-import { quoteText, type Findings } from '#formats/findings.ts';
+import type { Findings } from '#formats/findings.ts';
 import type { DescribedNic } from '#formats/machine.ts';
+import { quoteText } from '#lib/quote-text.ts';
 
 const POD = 'pod';
 /** Linux' rule for names of bridges. */

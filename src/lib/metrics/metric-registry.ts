@@ -44,7 +44,7 @@ type MetricType = 'counter' | 'gauge' | 'histogram';
 interface Family {
   readonly type: MetricType;
   readonly help: string;
-  /** What the creator of the family uses; undefined if a function provides the value. */
+  /** Counts; undefined if a function provides the value. */
   readonly instrument?: Counter<string> | Gauge<string> | Histogram<string>;
   lines(): string[];
 }
@@ -66,17 +66,19 @@ export class MetricRegistry {
 
   /** Returns the counter with this name, or creates it. */
   counter<L extends string = never>(description: MetricDescription<L>): Counter<L> {
-    return this.#existing<Counter<L>>('counter', description) ?? this.#createSum('counter', description);
+    const existing = this.#existing('counter', description.name) as Counter<L> | undefined;
+    return existing ?? this.#createSum('counter', description);
   }
 
   /** Returns the gauge with this name, or creates it. */
   gauge<L extends string = never>(description: MetricDescription<L>): Gauge<L> {
-    return this.#existing<Gauge<L>>('gauge', description) ?? this.#createSum('gauge', description);
+    const existing = this.#existing('gauge', description.name) as Gauge<L> | undefined;
+    return existing ?? this.#createSum('gauge', description);
   }
 
   /** Returns the histogram with this name, or creates it. */
   histogram<L extends string = never>(description: HistogramDescription<L>): Histogram<L> {
-    const existing = this.#existing<Histogram<L>>('histogram', description);
+    const existing = this.#existing('histogram', description.name) as Histogram<L> | undefined;
     if (existing !== undefined) return existing;
     const { name, help, bounds } = description;
     const sets = new LabelSets<L, Buckets>(description, (labels) => ({
@@ -148,12 +150,12 @@ export class MetricRegistry {
   }
 
   /** The caller states the labels again; the same name always has the same ones. */
-  #existing<I>(type: MetricType, { name }: { readonly name: string }): I | undefined {
+  #existing(type: MetricType, name: string): Family['instrument'] {
     const known = this.#families.get(name);
     if (known === undefined) return undefined;
     invariant(known.type === type, `metric ${name} is a ${known.type} already`);
     invariant(known.instrument !== undefined, `metric ${name} is provided by a function already`);
-    return known.instrument as I;
+    return known.instrument;
   }
 
   #add(name: string, family: Family): void {
