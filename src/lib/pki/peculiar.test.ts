@@ -1,4 +1,6 @@
 /** Compares our certificates with @peculiar/x509: it reads ours, and we read the ones that it makes. */
+// @peculiar/x509 needs it globally.
+// oxlint-disable-next-line import/no-unassigned-import
 import 'reflect-metadata';
 import assert from 'node:assert/strict';
 import { createHash, createPublicKey, KeyObject, X509Certificate } from 'node:crypto';
