@@ -1,7 +1,7 @@
 /** Builds the options of console, VNC and port-forward requests to a node. Pure; throws 400. */
-import type { SubresourceVerb } from '#api/verbs/decide-verb.ts';
 import { badRequest } from '#kube/api-error.ts';
 import type { Forward } from '#subresources/route.ts';
+import type { SubresourceVerb } from '#api/verbs/verb.ts';
 
 /** Returns the path segments or query that follow the verb in the request to the node. */
 export function buildPathSuffix(verb: SubresourceVerb, query: URLSearchParams, forward: Forward | undefined): string {

@@ -1,10 +1,10 @@
 /** Parses the paths of subresources.kubevirt.io. Pure. */
-import { VM_VERBS, VMI_VERBS, type SubresourceVerb } from '#api/verbs/decide-verb.ts';
 import { DISK_VERBS, UPLOAD_VERB, type DiskVerb } from '#api/storage/disk-stream.ts';
 import { AGENT_CERTIFICATES } from '#api/agent-certificate.ts';
 import { GUEST_READS, type GuestRead } from '#api/guest-info.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import { isAmbiguous } from '#kube/request-target.ts';
+import { VM_VERBS, VMI_VERBS, type SubresourceVerb } from '#api/verbs/verb.ts';
 
 export const VERSIONS = ['v1', 'v1alpha3'] as const;
 export type SubresourceVersion = (typeof VERSIONS)[number];

@@ -3,7 +3,6 @@
  * each request; api/verbs/decide-verb.ts decides whether a verb is possible in the current state; the node performs what concerns the
  * guest.
  */
-import { isStateVerb } from '#api/verbs/decide-verb.ts';
 import { startAttempt } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
 import { ApiError, badRequest, internalError, methodNotAllowed, timeout, tooLarge } from '#kube/api-error.ts';
@@ -30,6 +29,7 @@ import { isGuestRead, parseSubresourcePath, type SubresourceRoute } from '#subre
 import { routeUploadRequest } from '#subresources/upload-request.ts';
 import { requireVmUpdate } from '#subresources/vm-update-right.ts';
 import { errorMessage } from '#lib/error-message.ts';
+import { isStateVerb } from '#api/verbs/verb.ts';
 
 /** The request timeout of kube-apiserver. A stream only has to begin within it. */
 const VERB_TIMEOUT_MS = 60_000;

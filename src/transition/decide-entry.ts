@@ -6,7 +6,6 @@
  *   pending ──patch──► updated ──slot free──► restarting ──running again, devices compared──► done
  *                         └──────mark───────► restartRequired ──instance gone, mark removed──► done
  */
-import { runStrategyOf } from '#api/verbs/decide-verb.ts';
 import { changedReason, findOldInstance, compareSpec } from '#api/machine-types/entry-state.ts';
 import {
   isRestartMarked,
@@ -18,7 +17,7 @@ import {
 import { isSettled, type EntryNote, type EntryState, type PlanEntry } from '#api/machine-types/plan.ts';
 import { hasNewType, runningInstance } from '#api/machine-types/select-vm.ts';
 import { findRestartRefusal, findPatchRefusal } from '#api/machine-types/find-refusal.ts';
-import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { type VirtualMachine, runStrategyOf } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';

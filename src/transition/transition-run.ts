@@ -5,10 +5,9 @@
 import type { JobReference } from '#api/machine-types/kinds.ts';
 import type { TransitionOptions } from '#api/machine-types/options.ts';
 import { isSettled, type EntryNote, type PlanEntry } from '#api/machine-types/plan.ts';
-import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINES, type VirtualMachine, runStrategyOf } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { runStrategyOf } from '#api/verbs/decide-verb.ts';
 import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf } from '#client/object-key.ts';

@@ -40,3 +40,8 @@ export const virtualMachineInstance: CustomKind<VirtualMachineInstance> = {
     { name: 'Paused', type: 'string', jsonPath: ".status.conditions[?(@.type=='Paused')].status", wide: true },
   ],
 };
+
+/** Reports whether the instance has ended and will not run again. */
+export function isFinal(vmi: Pick<VirtualMachineInstance, 'status'>): boolean {
+  return vmi.status?.phase === 'Succeeded' || vmi.status?.phase === 'Failed';
+}

@@ -1,11 +1,12 @@
 /** virtctl identity diff */
-import { identityDiff, type Difference } from '#api/identity/identity-diff.ts';
+import { identityDiff } from '#api/identity/identity-diff.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { predictRecord } from '#api/identity/predict-record.ts';
 import { defineCommand } from '#cli/parsing/command.ts';
 import { switchFlag } from '#cli/parsing/flags.ts';
 import { formatValue, outputFlag, parseOutputFormat } from '#cli/terminal/output-format.ts';
 import { findInstance, findRecord, readConfiguration, readVm } from '#cli/connection/vm-objects.ts';
+import type { Difference } from '#api/identity/identity-last-seen.ts';
 
 /** The same exit code as diff. */
 const DIFFERENT = 1;

@@ -1,9 +1,8 @@
 /** Lists the machine types that nodes offer and VMs use, and the VMs whose type no node offers. Pure. */
 import { machineTypesOf, type NodeMachineType } from '#api/machine-types/node-types.ts';
-import { isFinal } from '#api/verbs/decide-verb.ts';
 import { MACHINE_TYPE_LABEL_PREFIX } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { type VirtualMachineInstance, isFinal } from '#api/virtual-machine-instance/kind.ts';
 import { alignedTable } from '#cli/terminal/output-format.ts';
 import type { Node } from '#kube/core-kinds.ts';
 

@@ -2,12 +2,11 @@
  * Validates a VirtualMachineInstanceMigration. Pure; returns all errors of the object itself. findMigrationRefusal then
  * decides whether its instance can be migrated now.
  */
-import { isFinal } from '#api/verbs/decide-verb.ts';
 import { checkRecovery } from '#api/migration/migration-recovery.ts';
 import { checkLabelMap } from '#api/validation/spec/placement.ts';
 import { checkUnknownFields } from '#api/validation/unknown-fields.ts';
 import { migrationSpec, type VirtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
-import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { type VirtualMachineInstance, isFinal } from '#api/virtual-machine-instance/kind.ts';
 import { findCondition } from '#kube/conditions.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { forbiddenField, requiredValue, type FieldError } from '#kube/field-error.ts';
