@@ -14,7 +14,6 @@ import { admissionController, waitForAdmission } from '#operator/admission-contr
 import { definitionsController, definitionsEstablished } from '#operator/definitions-controller.ts';
 import { installationController } from '#operator/installation-controller.ts';
 import { DEFINITIONS, MUTATING_WEBHOOKS } from '#operator/kinds.ts';
-import { startWhenReady } from '#operator/start-when-ready.ts';
 import { deleteProtectionPolicies } from '#operator/objects/delete-protection.ts';
 import { findPolicySupport, POLICIES_MISSING_MESSAGE } from '#operator/policy-support.ts';
 import { protectionHealth } from '#operator/protection-health.ts';
@@ -91,4 +90,28 @@ export function waitForUuidAdmission({
 }: Pick<ControllerParts, 'informer' | 'signal'>): Promise<boolean> {
   const present = informer(DEFINITIONS);
   return present.waitUntil(() => uuidAdmissionSince(present.get(VM_DEFINITION)) !== undefined, { signal });
+}
+
+/** Starts the controller with the result of `ready`; never if that is undefined, as after an abort. Idle until then. */
+function startWhenReady<T>(
+  name: string,
+  ready: Promise<T | undefined>,
+  start: (required: T) => RunningController,
+): RunningController {
+  const started = ready.then((required) => (required === undefined ? undefined : start(required)));
+  let running: RunningController | undefined;
+  void started.then((controller) => (running = controller));
+  return {
+    name,
+    enqueue: (key) => running?.enqueue(key),
+    idle: async () => await running?.idle(),
+    findOverdue: async () => (await running?.findOverdue?.()) ?? [],
+    get violations() {
+      return running?.violations ?? [];
+    },
+    get kindsRead() {
+      return running?.kindsRead;
+    },
+    stopped: started.then(async (controller) => await controller?.stopped),
+  };
 }

@@ -7,8 +7,7 @@ import { VERSION } from '#lib/version.ts';
 import { idOf, type DesiredObject, type PresentObjects } from '#operator/desired.ts';
 import type { ConditionedObject } from '#operator/kinds.ts';
 import type { PolicySupport } from '#operator/policy-support.ts';
-import { hasTypeErrors, protectionHealth } from '#operator/protection-health.ts';
-import { joinProblems } from '#operator/join-problems.ts';
+import { hasTypeErrors, joinProblems, protectionHealth } from '#operator/protection-health.ts';
 import type { FailedChange } from '#runtime/plan.ts';
 
 export interface InstallationState {

@@ -8,7 +8,7 @@ import type { Client } from '#client/client.ts';
 import { ApiError, badRequest, internalError, methodNotAllowed, timeout, tooLarge } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { buildPathSuffix } from '#subresources/access-path.ts';
+import { buildPathSuffix, isGuestRead, parseSubresourcePath, type SubresourceRoute } from '#subresources/route.ts';
 import { issueAgentCertificate, type AgentSigner } from '#subresources/agent-certificate.ts';
 import { performVerb, findNodeRequest, type VerbRequest } from '#subresources/perform-verb.ts';
 import { routeDiskRequest } from '#subresources/disk-request.ts';
@@ -25,7 +25,6 @@ import {
 import type { NodeConnections, NodeRequest } from '#subresources/node-connections.ts';
 import { readOptions } from '#subresources/read-options.ts';
 import { relayNodeUpgrade } from '#subresources/relay.ts';
-import { isGuestRead, parseSubresourcePath, type SubresourceRoute } from '#subresources/route.ts';
 import { routeUploadRequest } from '#subresources/upload-request.ts';
 import { requireVmUpdate } from '#subresources/vm-update-right.ts';
 import { errorMessage } from '#lib/error-message.ts';

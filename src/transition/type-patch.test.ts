@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { MachineSpec } from '#api/domain/machine.ts';
+import type { MachineSpec } from '#api/domain/domain.ts';
 import { ACTING_FOR_ANNOTATION } from '#api/identity/identity-edits.ts';
 import type { PlanEntry } from '#api/machine-types/plan.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
