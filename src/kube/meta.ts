@@ -86,6 +86,12 @@ export interface ResourceType<T extends KubeObject = KubeObject> extends GroupVe
   readonly __object?: T;
 }
 
+/** Returns the same resource for a reader of other fields of its objects. */
+export function resourceAs<T extends KubeObject>(type: ResourceType): ResourceType<T> {
+  const { group, version, kind, plural, namespaced } = type;
+  return { group, version, kind, plural, namespaced };
+}
+
 /** Returns `v1` or `apps/v1`. */
 export function apiVersionOf({ group, version }: GroupVersion): string {
   return group === '' ? version : `${group}/${version}`;

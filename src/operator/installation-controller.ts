@@ -12,7 +12,7 @@ import { timestamp, type Clock } from '#lib/clock.ts';
 import { idOf, repair, type DesiredObject, type PresentObjects } from '#operator/desired.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { maintainedObjects } from '#operator/objects/installation.ts';
-import { POLICIES, POLICY_BINDINGS } from '#operator/kinds.ts';
+import { POLICIES, POLICY_BINDINGS } from '#kube/cluster-kinds.ts';
 import type { PolicySupport } from '#operator/policy-support.ts';
 import { installationStatus } from '#operator/status.ts';
 import { withTrust, type Trust } from '#operator/trust.ts';

@@ -13,7 +13,8 @@ import type { PresentObjects } from '#operator/desired.ts';
 import { admissionController, waitForAdmission } from '#operator/admission-controller.ts';
 import { definitionsController, definitionsEstablished } from '#operator/definitions-controller.ts';
 import { installationController } from '#operator/installation-controller.ts';
-import { DEFINITIONS, MUTATING_WEBHOOKS } from '#operator/kinds.ts';
+import { MUTATING_WEBHOOKS } from '#kube/cluster-kinds.ts';
+import { CUSTOM_RESOURCE_DEFINITIONS } from '#kube/core-kinds.ts';
 import { deleteProtectionPolicies } from '#operator/objects/delete-protection.ts';
 import { findPolicySupport, POLICIES_MISSING_MESSAGE } from '#operator/policy-support.ts';
 import { protectionHealth } from '#operator/protection-health.ts';
@@ -54,7 +55,10 @@ export const operatorController = (trust?: Trust) => ({
     return [
       admission,
       startWhenReady('operator-definitions', mayDefine, () =>
-        startController(definitionsController(informer(DEFINITIONS), informer(MUTATING_WEBHOOKS)), parts),
+        startController(
+          definitionsController(informer(CUSTOM_RESOURCE_DEFINITIONS), informer(MUTATING_WEBHOOKS)),
+          parts,
+        ),
       ),
       startWhenReady('operator', takenOver, (policies) => {
         const { log } = parts;
@@ -79,7 +83,7 @@ function presentPolicies(informer: ControllerParts['informer']): PresentObjects 
 
 /** Resolves to true once all of our kinds are served and can be watched, to false if `signal` aborts before. */
 export function waitUntilServed({ informer, signal }: Pick<ControllerParts, 'informer' | 'signal'>): Promise<boolean> {
-  const present = informer(DEFINITIONS);
+  const present = informer(CUSTOM_RESOURCE_DEFINITIONS);
   return present.waitUntil(() => definitionsEstablished(present), { signal });
 }
 
@@ -88,7 +92,7 @@ export function waitForUuidAdmission({
   informer,
   signal,
 }: Pick<ControllerParts, 'informer' | 'signal'>): Promise<boolean> {
-  const present = informer(DEFINITIONS);
+  const present = informer(CUSTOM_RESOURCE_DEFINITIONS);
   return present.waitUntil(() => uuidAdmissionSince(present.get(VM_DEFINITION)) !== undefined, { signal });
 }
 

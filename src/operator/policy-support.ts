@@ -8,7 +8,7 @@ import { isApiError } from '#kube/api-error.ts';
 import { backoffMs } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { POLICIES } from '#operator/kinds.ts';
+import { POLICIES } from '#kube/cluster-kinds.ts';
 
 export type PolicySupport = 'served' | 'missing';
 

@@ -1,7 +1,7 @@
 /** Decides whether delete protection is in effect, from the current state of its policies. Pure. */
 import type { Stored } from '#kube/meta.ts';
 import { idOf, repair, type DesiredObject, type PresentObjects } from '#operator/desired.ts';
-import type { ConditionedObject } from '#operator/kinds.ts';
+import type { ConditionedObject } from '#kube/core-kinds.ts';
 import { deleteProtectionPolicies } from '#operator/objects/delete-protection.ts';
 import { POLICIES_MISSING_MESSAGE, type PolicySupport } from '#operator/policy-support.ts';
 

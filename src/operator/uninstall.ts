@@ -8,7 +8,7 @@ import { isApiError } from '#kube/api-error.ts';
 import { groupResource, type ResourceType } from '#kube/meta.ts';
 import type { DesiredObject } from '#operator/desired.ts';
 import { installObjects } from '#operator/install.ts';
-import { ADMISSION_GROUP } from '#operator/kinds.ts';
+import { ADMISSION_GROUP } from '#kube/cluster-kinds.ts';
 
 const MAX_NAMED = 5;
 

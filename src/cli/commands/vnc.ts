@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { socketStreams, joinStreams } from '#cli/access/join-streams.ts';
-import { GUEST_STREAM_PROTOCOL } from '#cli/access/guest-port.ts';
+import { PLAIN_STREAM_PROTOCOL } from '#api/names.ts';
 import { findViewer, VIEWER_TYPES, type Viewer } from '#cli/access/viewer.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { defineCommand, type CommandContext } from '#cli/parsing/command.ts';
@@ -104,7 +104,7 @@ async function runViewer(
 async function openDisplay(api: ApiConnection, name: string, preserve: boolean): Promise<WebSocketStream> {
   const path = `${verbPath('virtualmachineinstances', api.namespace, name, 'vnc')}?preserveSession=${preserve}`;
   try {
-    return await api.openWebSocket(path, [GUEST_STREAM_PROTOCOL]);
+    return await api.openWebSocket(path, [PLAIN_STREAM_PROTOCOL]);
   } catch (cause) {
     throw new CommandError(`can't access VMI ${name}: ${errorMessage(cause)}`, { cause });
   }

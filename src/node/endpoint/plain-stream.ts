@@ -1,4 +1,5 @@
 /** Serves a stream of a guest as a WebSocket with binary frames: KubeVirt's `plain.kubevirt.io`. */
+import { PLAIN_STREAM_PROTOCOL } from '#api/names.ts';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { badRequest } from '#kube/api-error.ts';
@@ -8,8 +9,6 @@ import { serverHandshake } from '#lib/websocket-handshake.ts';
 import { WebSocketStream } from '#lib/websocket.ts';
 import { headerText } from '#node/endpoint/header-text.ts';
 
-/** The subprotocol of KubeVirt's clients. */
-export const PLAIN_STREAM_PROTOCOL = 'plain.kubevirt.io';
 const KEEP_ALIVE_MS = 30_000;
 /** Time for the guest to receive the last data of its client. */
 const CLOSE_TIMEOUT_MS = 5000;

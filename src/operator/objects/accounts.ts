@@ -8,7 +8,7 @@ import {
   ROLES,
   SERVICE_ACCOUNTS,
   type PolicyRule,
-} from '#operator/kinds.ts';
+} from '#kube/cluster-kinds.ts';
 
 const RBAC = 'rbac.authorization.k8s.io';
 

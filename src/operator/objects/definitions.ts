@@ -2,14 +2,14 @@
 import { buildCrd } from '#api/custom-kind.ts';
 import { customKinds } from '#api/kinds.ts';
 import { desiredObject, type DesiredObject } from '#operator/desired.ts';
-import { DEFINITIONS } from '#operator/kinds.ts';
+import { CUSTOM_RESOURCE_DEFINITIONS } from '#kube/core-kinds.ts';
 import { volumeSnapshotDefinitions } from '#operator/objects/volume-snapshot-definitions.ts';
 import { STORAGE_PROFILES, storageProfileSpec, storageProfileStatus } from '#api/storage/storage-profile.ts';
 import { foreignDefinition } from '#operator/objects/foreign-definition.ts';
 
 const own: readonly DesiredObject[] = customKinds.map((kind) => {
   const { metadata, spec } = buildCrd(kind);
-  return desiredObject(DEFINITIONS, { ...metadata, name: metadata.name ?? '' }, { spec });
+  return desiredObject(CUSTOM_RESOURCE_DEFINITIONS, { ...metadata, name: metadata.name ?? '' }, { spec });
 });
 
 /**

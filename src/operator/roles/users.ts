@@ -1,7 +1,7 @@
 /** Permissions of users, which are aggregated to Kubernetes' roles admin, edit and view. */
 import { UPLOAD_VERB } from '#api/storage/disk-stream.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
-import type { PolicyRule } from '#operator/kinds.ts';
+import type { PolicyRule } from '#kube/cluster-kinds.ts';
 import {
   identityRule,
   READ_VERBS,
