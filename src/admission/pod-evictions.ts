@@ -52,14 +52,14 @@ export async function reviewPodEviction(
   return { tooManyRequests: decision.refusal };
 }
 
-export interface EvictionRefusal {
+interface EvictionRefusal {
   readonly refusal: string;
   /** The node that the instance must leave, if that is not written yet. */
   readonly mark?: string;
 }
 
 /** Returns undefined if the pod may be evicted. Pure. */
-export function decideEviction(
+function decideEviction(
   pod: Stored<Pod>,
   vmi: Stored<VirtualMachineInstance>,
   strategy: EvictionStrategy,

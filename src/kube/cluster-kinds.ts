@@ -9,7 +9,7 @@ export interface PolicyRule {
   readonly verbs: readonly string[];
 }
 
-export interface Role extends KubeObject {
+interface Role extends KubeObject {
   readonly rules: readonly PolicyRule[];
 }
 

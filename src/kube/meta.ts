@@ -1,7 +1,5 @@
 /** The types that Kubernetes objects of all kinds share. Browser-safe. */
 
-export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
-
 export interface OwnerReference {
   apiVersion: string;
   kind: string;
@@ -71,7 +69,7 @@ export interface WatchEvent<T extends KubeObject = KubeObject> {
   object: T;
 }
 
-export interface GroupVersion {
+interface GroupVersion {
   /** Empty for the core group. */
   readonly group: string;
   readonly version: string;

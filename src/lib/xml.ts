@@ -5,7 +5,7 @@
 import { DOMParser, type Element as DomElement, type Node as DomNode } from '@xmldom/xmldom';
 import { XML_LIMITS, XmlError, scanXml, type XmlLimits } from '#lib/xml-scan.ts';
 
-export interface XmlAttribute {
+interface XmlAttribute {
   /** Empty for a name without a prefix. */
   readonly namespace: string;
   readonly name: string;

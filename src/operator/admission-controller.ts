@@ -14,7 +14,7 @@ import { withTrust, type Trust } from '#operator/trust.ts';
 import { watchDesired } from '#operator/watch-desired.ts';
 import { defineController, type ControllerDefinition } from '#runtime/controller.ts';
 
-export interface AdmissionControllerParts {
+interface AdmissionControllerParts {
   informer<T extends KubeObject>(type: ResourceType<T>): Informer<T>;
   readonly policies: PolicySupport;
   readonly trust?: Trust | undefined;

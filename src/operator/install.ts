@@ -56,7 +56,7 @@ export function isOfForeignKind({ type }: DesiredObject): boolean {
   return FOREIGN_KINDS.has(groupResource(type));
 }
 
-export interface InstallParts {
+interface InstallParts {
   /** A client with the permissions of an administrator. */
   readonly client: Client;
   readonly clock: Clock;
@@ -65,7 +65,7 @@ export interface InstallParts {
   print(line: string): void;
 }
 
-export type ApplyResult = 'created' | 'configured' | 'unchanged';
+type ApplyResult = 'created' | 'configured' | 'unchanged';
 
 /**
  * Returns the number of changed objects. Throws ApiError at the first object that cannot be applied; a repeated call
@@ -151,7 +151,7 @@ async function completeObject(
  * Removes empty fields: kube-apiserver drops them, so that each apply would find a change. The operator ensures that
  * fields which should be empty are.
  */
-export function dropEmptyFields<T extends KubeObject>(object: T): T {
+function dropEmptyFields<T extends KubeObject>(object: T): T {
   return withoutEmpty(object) as T;
 }
 

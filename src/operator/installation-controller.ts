@@ -22,14 +22,14 @@ import type { Plan } from '#runtime/plan.ts';
 
 const KEY = `${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`;
 
-export interface InstallationWorld {
+interface InstallationWorld {
   readonly kubevirt: Stored<KubeVirt> | undefined;
   readonly present: PresentObjects;
   readonly policies: PolicySupport;
   readonly now: string;
 }
 
-export interface InstallationParts {
+interface InstallationParts {
   informer<T extends KubeObject>(type: ResourceType<T>): Informer<T>;
   readonly clock: Clock;
   /** If policies are not served, there must be no informer for them: it would never sync. */

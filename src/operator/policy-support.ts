@@ -17,7 +17,7 @@ export const POLICIES_MISSING_MESSAGE = [
   'Missing without them: delete protection, the restriction of nodes to their own objects, the refusal to remove firmware uuids, and the validation of the KubeVirt object beyond its schema.',
 ].join(' ');
 
-export interface SupportParts {
+interface SupportParts {
   readonly client: Pick<Reader, 'list'>;
   readonly clock: Clock;
   readonly log: Log;

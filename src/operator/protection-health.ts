@@ -5,7 +5,7 @@ import type { ConditionedObject } from '#kube/core-kinds.ts';
 import { deleteProtectionPolicies } from '#operator/objects/delete-protection.ts';
 import { POLICIES_MISSING_MESSAGE, type PolicySupport } from '#operator/policy-support.ts';
 
-export interface ProtectionHealth {
+interface ProtectionHealth {
   readonly isAvailable: boolean;
   readonly reason: string;
   readonly message: string;

@@ -10,7 +10,7 @@ import type { PolicySupport } from '#operator/policy-support.ts';
 import { hasTypeErrors, joinProblems, protectionHealth } from '#operator/protection-health.ts';
 import type { FailedChange } from '#runtime/plan.ts';
 
-export interface InstallationState {
+interface InstallationState {
   readonly kubevirt: Stored<KubeVirt>;
   readonly present: PresentObjects;
   readonly policies: PolicySupport;

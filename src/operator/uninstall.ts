@@ -12,7 +12,7 @@ import { ADMISSION_GROUP } from '#kube/cluster-kinds.ts';
 
 const MAX_NAMED = 5;
 
-export type UninstallPlan = { readonly refused: string } | { readonly commands: readonly string[] };
+type UninstallPlan = { readonly refused: string } | { readonly commands: readonly string[] };
 
 /**
  * Returns the commands. Refuses while there are VMs, which would be deleted with their kind, and while there are

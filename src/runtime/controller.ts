@@ -32,7 +32,7 @@ export interface Source {
   readonly recheck?: Pick<Recheck, 'everyMs' | 'because'>;
 }
 
-export interface SourceOptions<T extends KubeObject> {
+interface SourceOptions<T extends KubeObject> {
   /**
    * Enqueues only if this part of an object changes, or if an object is created or deleted. For kinds that change
    * often, such as nodes. Must include everything that decisions read of the kind.
@@ -113,7 +113,7 @@ export interface ControllerDefinition<World> {
   readonly concurrency?: number;
 }
 
-export interface ControllerRuntime {
+interface ControllerRuntime {
   readonly client: Client;
   readonly clock: Clock;
   readonly log: Log;

@@ -12,7 +12,7 @@ import type { Node, PersistentVolume, PersistentVolumeClaim } from '#kube/core-k
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import { HOLD_MESSAGES } from '#api/verbs/verb.ts';
 
-export interface DiskTransferRequest {
+interface DiskTransferRequest {
   readonly verb: DiskVerb;
   readonly vm: Stored<VirtualMachine>;
   readonly vmi?: VirtualMachineInstance | undefined;

@@ -42,7 +42,7 @@ export interface VerbRequest {
   readonly signal: AbortSignal;
 }
 
-export interface VerbParts {
+interface VerbParts {
   readonly client: Client;
   readonly nodes: NodeConnections;
 }

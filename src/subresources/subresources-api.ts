@@ -38,7 +38,7 @@ const MAX_SCREENSHOT_BYTES = 64 * 1024 * 1024;
 /** The maximum size of a response of the guest agent. */
 const MAX_GUEST_BYTES = 2 * 1024 * 1024;
 
-export interface SubresourcesParts {
+interface SubresourcesParts {
   /** Reads VMs, instances, claims and pods, patches VMs, instances and claims, creates migrations, deletes pods. */
   readonly client: Client;
   readonly nodes: NodeConnections;

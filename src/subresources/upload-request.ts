@@ -38,7 +38,7 @@ export async function routeUploadRequest(
 }
 
 /** Returns why an image cannot be uploaded to the claim, or undefined if it can. */
-export function checkUploadTarget(
+function checkUploadTarget(
   claim: Stored<PersistentVolumeClaim>,
   vmis: readonly Stored<VirtualMachineInstance>[],
 ): ApiError | undefined {

@@ -18,7 +18,7 @@ import { readJobAccess, JobAccessError, findJobName, type JobEnvironment } from 
 import { withRetries, type RetryParts } from '#transition/with-retries.ts';
 import { runTransition, TransitionError } from '#transition/run-transition.ts';
 
-export interface ProgramParts {
+interface ProgramParts {
   readonly env: JobEnvironment;
   readonly readFile: ReadFile;
   readonly clock: Clock;

@@ -29,7 +29,7 @@ export interface Informers {
   readonly records: Informer<VirtualMachineIdentity>;
 }
 
-export interface RunParts extends Informers {
+interface RunParts extends Informers {
   readonly client: Pick<Client, 'get' | 'patch'>;
   readonly job: Pick<JobReference, 'name'>;
   readonly entries: readonly PlanEntry[];

@@ -7,7 +7,7 @@ import { memory, resources } from '#api/domain/memory.ts';
 import { obj, oneOf, type Infer, bool, str } from '#kube/schema-dsl.ts';
 import { hyperv } from '#api/domain/hyperv.ts';
 
-export const IO_THREADS_POLICIES = ['shared', 'auto'] as const;
+const IO_THREADS_POLICIES = ['shared', 'auto'] as const;
 
 const enabled = bool({ description: 'Defaults to true.' });
 
@@ -24,15 +24,13 @@ const features = obj({
   pvspinlock: obj({ enabled }, { description: 'Paravirtual spinlocks.' }),
 });
 
-export const machine = obj({
+const machine = obj({
   type: str({
     nullable: true,
     description:
       'A machine type such as pc-q35-7.2, or an alias such as q35. If empty, the default of the KubeVirt object is written here when the VM starts.',
   }),
 });
-
-export type MachineSpec = Infer<typeof machine>;
 
 /** Schema of the guest's hardware. */
 export const domain = obj({

@@ -10,7 +10,7 @@ import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { AGENT_PORT_NAME, asksForAgent } from '#api/devices/agent-channel.ts';
 
-export const ASSIGNED_AT_START = 'assigned at the start';
+const ASSIGNED_AT_START = 'assigned at the start';
 const ABSENT = 'not present';
 const UNPLUGGED = 'unplugged';
 const TEMPLATE = 'the template of the VM changed';

@@ -56,7 +56,7 @@ export const kubevirtSpec = obj({
   }),
 });
 
-export const kubevirtStatus = obj({
+const kubevirtStatus = obj({
   phase: oneOf(['Deploying', 'Deployed', 'Deleting', 'Error']),
   conditions: list(conditionSchema),
   operatorVersion: str(),

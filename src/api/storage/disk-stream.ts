@@ -40,7 +40,7 @@ export interface DiskHeader {
 }
 
 /** The bytes of an upload that the node has, and their sha256. Only a client with the same bytes may resume there. */
-export interface UploadProgress {
+interface UploadProgress {
   readonly offset: number;
   readonly sha256: string;
 }
@@ -51,7 +51,7 @@ export interface ResumePoint {
   readonly hash: Hash;
 }
 
-export interface DiskTrailer {
+interface DiskTrailer {
   /** Hash of the bytes, in hex. */
   readonly sha256: string;
 }

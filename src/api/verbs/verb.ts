@@ -152,7 +152,7 @@ export const HOLD_MESSAGES = {
  * The claim that a verb is about. Name and uid must both match, so that users change the very claim that they
  * inspected.
  */
-export interface NamedClaim {
+interface NamedClaim {
   readonly name: string;
   readonly uid: string;
 }

@@ -34,7 +34,7 @@ export const migrationSpec = obj(
 );
 
 /** Written by controllers/migration. */
-export const migrationStatus = obj({
+const migrationStatus = obj({
   phase: oneOf(MIGRATION_PHASES),
   message: str({ description: 'The reason for waiting or for the failure.' }),
   phaseTransitionTimestamps: list(obj({ phase: str(), phaseTransitionTimestamp: time() })),

@@ -12,7 +12,7 @@ import { isTrue } from '#kube/conditions.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { bool, list, map, obj, oneOf, str, time, type Infer } from '#kube/schema-dsl.ts';
 
-export const READINESS_POLICIES = ['StopTarget', 'WaitGracePeriod', 'FailImmediate', 'WaitEventually'] as const;
+const READINESS_POLICIES = ['StopTarget', 'WaitGracePeriod', 'FailImmediate', 'WaitEventually'] as const;
 
 export const restoreSpec = obj(
   {
@@ -43,7 +43,7 @@ export const restoreSpec = obj(
 );
 
 /** Written by controllers/restore. */
-export const restoreStatus = obj({
+const restoreStatus = obj({
   restores: list(
     obj(
       { volumeName: str(), persistentVolumeClaim: str(), volumeSnapshotName: str() },

@@ -10,7 +10,7 @@ import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { KubeObject, ObjectMeta, ResourceType } from '#kube/meta.ts';
 import { anything, bool, int64, list, obj, str, time, type Infer } from '#kube/schema-dsl.ts';
 
-export const contentSpec = obj(
+const contentSpec = obj(
   {
     virtualMachineSnapshotName: str(),
     source: obj(
@@ -39,7 +39,7 @@ export const contentSpec = obj(
 );
 
 /** Written by controllers/snapshot. */
-export const contentStatus = obj({
+const contentStatus = obj({
   creationTime: time(),
   readyToUse: bool(),
   error: snapshotError,

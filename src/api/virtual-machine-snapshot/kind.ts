@@ -17,7 +17,7 @@ export const vmReference = obj(
   { required: ['kind', 'name'] },
 );
 
-export const SNAPSHOT_PHASES = ['InProgress', 'Succeeded', 'Failed', 'Deleting', 'Unknown'] as const;
+const SNAPSHOT_PHASES = ['InProgress', 'Succeeded', 'Failed', 'Deleting', 'Unknown'] as const;
 export const INDICATIONS = [
   'Online',
   'NoGuestAgent',
@@ -43,7 +43,7 @@ export const snapshotSpec = obj(
 export const snapshotError = obj({ time: time(), message: str() });
 
 /** Written by controllers/snapshot. */
-export const snapshotStatus = obj({
+const snapshotStatus = obj({
   sourceUID: str({ description: 'The uid of the VM.' }),
   virtualMachineSnapshotContentName: str(),
   creationTime: time({ description: 'The point in time of the disks in the snapshot.' }),

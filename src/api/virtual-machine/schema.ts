@@ -44,7 +44,7 @@ export const PRINTABLE_STATUSES = [
 export type PrintableStatus = (typeof PRINTABLE_STATUSES)[number];
 
 /** Queued by the subresources start, stop and restart; the VM controller removes it when it is done. */
-export const stateChangeRequest = obj(
+const stateChangeRequest = obj(
   {
     action: oneOf(['Start', 'Stop']),
     data: map(str(), { description: 'Start: paused: "true".' }),

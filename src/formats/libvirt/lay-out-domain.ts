@@ -12,7 +12,7 @@ import { attributeOf, childNamed, type XmlElement } from '#lib/xml.ts';
 
 type Devices = Pick<MachineDescription, 'disks' | 'nics' | 'rows'>;
 
-export interface DomainParts {
+interface DomainParts {
   readonly elements: readonly XmlElement[];
   readonly disks: readonly DomainDisk[];
   readonly nics: readonly DomainNic[];

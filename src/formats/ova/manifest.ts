@@ -4,7 +4,7 @@ import { quoteText } from '#lib/quote-text.ts';
 
 export type DigestAlgorithm = 'sha1' | 'sha256' | 'sha512';
 
-export interface Digest {
+interface Digest {
   readonly algorithm: DigestAlgorithm;
   /** In lower case. */
   readonly hex: string;

@@ -10,7 +10,7 @@ import { TarError } from '#lib/tar/tar-header.ts';
 import { XML_LIMITS } from '#lib/xml-scan.ts';
 import { quoteText } from '#lib/quote-text.ts';
 
-export type OvaPart =
+type OvaPart =
   | { readonly kind: 'descriptor'; readonly name: string; readonly content: Uint8Array }
   /** Must be read before the next part is requested; the rest is skipped. */
   | { readonly kind: 'file'; readonly name: string; readonly size: number; readonly content: AsyncIterable<Uint8Array> }

@@ -6,7 +6,7 @@ import { tarFile, writeTar, type TarContent } from '#lib/tar/write-tar.ts';
 
 export type OvaFile = Omit<TarContent, 'type' | 'mode'>;
 
-export interface OvaContent {
+interface OvaContent {
   /** `<name>.ovf` is the descriptor, `<name>.mf` the manifest. */
   readonly name: string;
   readonly descriptor: string;

@@ -66,7 +66,7 @@ function stateElement(machine: MachineDescription): XmlOutput | undefined {
   });
 }
 
-export function fileId(machine: MachineDescription, disk: DescribedDisk): string {
+function fileId(machine: MachineDescription, disk: DescribedDisk): string {
   return instanceId(machine, `${disk.id}/image`);
 }
 

@@ -38,7 +38,7 @@ export interface ManifestOptions extends DiskOptions {
   readonly networks?: ReadonlyMap<string, string>;
 }
 
-export interface Manifests {
+interface Manifests {
   readonly vm: VirtualMachine;
   readonly claims: readonly PersistentVolumeClaim[];
   /** Sentences about changes, in addition to the notes of the description. */

@@ -7,7 +7,7 @@
  */
 import { invariant } from '#lib/invariant.ts';
 
-export interface MetricDescription<L extends string = never> {
+interface MetricDescription<L extends string = never> {
   readonly name: string;
   readonly help: string;
   /** The names of the labels, in the order of the text. */
@@ -18,14 +18,14 @@ export interface MetricDescription<L extends string = never> {
   readonly openLabels?: readonly L[];
 }
 
-export type LabelValues<L extends string> = Readonly<Record<L, string>>;
+type LabelValues<L extends string> = Readonly<Record<L, string>>;
 
-export interface Counter<L extends string = never> {
+interface Counter<L extends string = never> {
   /** Adding 0 shows the label set before anything was counted. */
   add(labels: LabelValues<L>, by?: number): void;
 }
 
-export interface Gauge<L extends string = never> {
+interface Gauge<L extends string = never> {
   /** Changes the value, which is 0 at first. */
   add(labels: LabelValues<L>, by: number): void;
 }
@@ -34,7 +34,7 @@ export interface Histogram<L extends string = never> {
   observe(labels: LabelValues<L>, value: number): void;
 }
 
-export interface HistogramDescription<L extends string = never> extends MetricDescription<L> {
+interface HistogramDescription<L extends string = never> extends MetricDescription<L> {
   /** Upper bounds of the buckets, ascending, without infinity. */
   readonly bounds: readonly number[];
 }

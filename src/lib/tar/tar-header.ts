@@ -9,7 +9,7 @@ const MAX_PREFIX = 155;
 const CHECKSUM_AT = 148;
 const CHECKSUM_END = 156;
 
-export type TarType = 'file' | 'directory' | 'long-name' | 'pax' | 'pax-global';
+type TarType = 'file' | 'directory' | 'long-name' | 'pax' | 'pax-global';
 
 export interface TarHeader {
   readonly name: string;
@@ -112,7 +112,7 @@ export function parsePax(bytes: Buffer): { path?: string; size?: number } {
   return { ...(path !== undefined && { path }), ...(size !== undefined && { size: Number(size) }) };
 }
 
-export interface PrintedHeader {
+interface PrintedHeader {
   readonly type: 'file' | 'directory';
   readonly name: string;
   readonly size: number;

@@ -5,7 +5,7 @@ import { BLOCK, padding, printTarHeader } from '#lib/tar/tar-header.ts';
 
 export type TarEntry = TarDirectory | TarContent;
 
-export interface TarDirectory {
+interface TarDirectory {
   readonly type: 'directory';
   /** Without a slash at the end. */
   readonly name: string;
@@ -23,7 +23,7 @@ export interface TarContent {
   readonly content: AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 }
 
-export interface TarOptions {
+interface TarOptions {
   /** Seconds since 1970, for all entries. */
   readonly modifiedSeconds?: number;
 }

@@ -10,7 +10,7 @@ import { DEFAULT_SNAPSHOT_CLASS, VOLUME_SNAPSHOT_CLASSES } from '#kube/volume-sn
 
 const DEFAULT_CLASS = { 'storageclass.kubernetes.io/is-default-class': 'true' };
 
-export interface OwnStorageClass {
+interface OwnStorageClass {
   readonly name: string;
   /**
    * `node`: the data is on the node of the first pod that uses it; `shared`: all nodes of this machine can access it.
@@ -21,7 +21,7 @@ export interface OwnStorageClass {
   readonly isDefault?: boolean;
 }
 
-export const OWN_CLASSES: readonly OwnStorageClass[] = [
+const OWN_CLASSES: readonly OwnStorageClass[] = [
   { name: 'local', scope: 'node', volumeMode: 'Filesystem', accessMode: 'ReadWriteOnce', isDefault: true },
   { name: 'shared', scope: 'shared', volumeMode: 'Filesystem', accessMode: 'ReadWriteMany' },
   { name: 'local-block', scope: 'node', volumeMode: 'Block', accessMode: 'ReadWriteOnce' },

@@ -12,7 +12,7 @@ import { deepEqual } from '#kube/deep.ts';
 import { forbiddenField, requiredValue, type FieldError } from '#kube/field-error.ts';
 import type { Stored } from '#kube/meta.ts';
 
-export interface MigrationContext {
+interface MigrationContext {
   readonly old?: VirtualMachineInstanceMigration | undefined;
 }
 
@@ -37,7 +37,7 @@ export function validateVirtualMachineInstanceMigration(
   ];
 }
 
-export interface MigrationRefusalWorld {
+interface MigrationRefusalWorld {
   readonly vmi: Pick<VirtualMachineInstance, 'status'> | undefined;
   /** Unfinished migrations of the instance. */
   readonly active: readonly Stored<VirtualMachineInstanceMigration>[];
