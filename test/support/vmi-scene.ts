@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import { buildCrd, type CustomKind } from '#api/custom-kind.ts';
+import { buildCrd, type CustomKind } from '#api/custom-kinds/custom-kind.ts';
 import { LOCAL_PROVISIONER, MACHINE_TYPE_LABEL_PREFIX, SCHEDULABLE_LABEL } from '#api/names.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';

@@ -6,7 +6,7 @@
  *            these and of the spec; written by controllers/device-map
  */
 import { smbios } from '#api/domain/chassis.ts';
-import type { CustomKind } from '#api/custom-kind.ts';
+import type { CustomKind } from '#api/custom-kinds/custom-kind.ts';
 import { learnedDevice } from '#api/devices/learned-device.ts';
 import { IDENTITY_GROUP } from '#api/names.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';

@@ -1,4 +1,4 @@
-import { conditionSchema } from '#api/condition.ts';
+import { conditionSchema } from '#api/custom-kinds/condition.ts';
 import { migrationProgressSchema, migrationStateSchema } from '#api/migration/migration-state.ts';
 import { bool, int32, int64, list, map, obj, oneOf, quantity, str, time, type Infer } from '#kube/schema-dsl.ts';
 

@@ -4,8 +4,8 @@
  *   (new) ─► Progressing ─► complete
  *                 └───────► Failure
  */
-import { conditionSchema } from '#api/condition.ts';
-import type { CustomKind } from '#api/custom-kind.ts';
+import { conditionSchema } from '#api/custom-kinds/condition.ts';
+import type { CustomKind } from '#api/custom-kinds/custom-kind.ts';
 import { SNAPSHOT_GROUP } from '#api/names.ts';
 import { vmReference } from '#api/virtual-machine-snapshot/kind.ts';
 import { isTrue } from '#kube/conditions.ts';

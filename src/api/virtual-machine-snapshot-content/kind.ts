@@ -1,7 +1,7 @@
 /**
  * The content of a VM snapshot: the VM, its identity record, and the names of the snapshots of its disks. Immutable.
  */
-import type { CustomKind } from '#api/custom-kind.ts';
+import type { CustomKind } from '#api/custom-kinds/custom-kind.ts';
 import { SNAPSHOT_GROUP } from '#api/names.ts';
 import { snapshotError } from '#api/virtual-machine-snapshot/kind.ts';
 import type { VmSpec } from '#api/virtual-machine/schema.ts';

@@ -4,8 +4,8 @@
  *   (new) ─► InProgress ─► Succeeded ─► Deleting
  *                └────────► Failed
  */
-import { conditionSchema } from '#api/condition.ts';
-import type { CustomKind } from '#api/custom-kind.ts';
+import { conditionSchema } from '#api/custom-kinds/condition.ts';
+import type { CustomKind } from '#api/custom-kinds/custom-kind.ts';
 import { SNAPSHOT_GROUP } from '#api/names.ts';
 import { findCondition } from '#kube/conditions.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';

@@ -1,4 +1,4 @@
-import type { CustomKind } from '#api/custom-kind.ts';
+import type { CustomKind } from '#api/custom-kinds/custom-kind.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import {
   vmSpec,

@@ -1,6 +1,6 @@
 /** CustomResourceDefinitions of our kinds, and of third-party kinds that we need. */
-import { buildCrd } from '#api/custom-kind.ts';
-import { customKinds } from '#api/kinds.ts';
+import { buildCrd } from '#api/custom-kinds/custom-kind.ts';
+import { customKinds } from '#api/custom-kinds/all-kinds.ts';
 import { desiredObject, type DesiredObject } from '#operator/desired.ts';
 import { CUSTOM_RESOURCE_DEFINITIONS } from '#kube/core-kinds.ts';
 import { volumeSnapshotDefinitions } from '#operator/objects/volume-snapshot-definitions.ts';

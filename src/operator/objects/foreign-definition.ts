@@ -2,7 +2,7 @@
  * Definitions of third-party kinds, for clusters that do not have them: created if they are missing and never changed,
  * because their own project maintains them.
  */
-import type { PrinterColumn } from '#api/custom-kind.ts';
+import type { PrinterColumn } from '#api/custom-kinds/custom-kind.ts';
 import { groupResource, type ResourceType } from '#kube/meta.ts';
 import { str } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
