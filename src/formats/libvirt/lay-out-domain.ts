@@ -8,7 +8,7 @@ import type { Findings } from '#formats/findings.ts';
 import { hasAddresses, layOutImported } from '#formats/lay-out-imported.ts';
 import type { DomainDisk } from '#formats/libvirt/read-disk.ts';
 import type { MachineDescription, DescribedNic } from '#formats/machine.ts';
-import { attributeOf, childNamed, type XmlElement } from '#lib/xml.ts';
+import { attributeOf, childNamed, type XmlElement } from '#lib/xml/xml.ts';
 
 type Devices = Pick<MachineDescription, 'disks' | 'nics' | 'rows'>;
 

@@ -11,7 +11,7 @@ import { readDomainDisk, type DomainDisk } from '#formats/libvirt/read-disk.ts';
 import { layOutDomain, type DomainNic } from '#formats/libvirt/lay-out-domain.ts';
 import type { MachineDescription } from '#formats/machine.ts';
 import { NO_FLOPPY, isSupportedModel, fallbackModel } from '#formats/supported-hardware.ts';
-import { attributeOf, childNamed, childrenNamed, type XmlElement } from '#lib/xml.ts';
+import { attributeOf, childNamed, childrenNamed, type XmlElement } from '#lib/xml/xml.ts';
 import { quoteText } from '#lib/quote-text.ts';
 
 type Devices = Pick<MachineDescription, 'disks' | 'nics' | 'rows'>;

@@ -7,7 +7,7 @@ import { USER_ALIAS } from '#formats/libvirt/element-parts.ts';
 import { writeOtherDevice } from '#formats/libvirt/write-other-devices.ts';
 import { assignTargetNames } from '#formats/libvirt/target-names.ts';
 import type { DescribedDisk, DescribedNic, MachineDescription } from '#formats/machine.ts';
-import { isXmlName, leaf, printXml, xml, type XmlOutput } from '#lib/xml-writer.ts';
+import { isXmlName, leaf, printXml, xml, type XmlOutput } from '#lib/xml/xml-writer.ts';
 
 interface LibvirtDomain {
   readonly xml: string;

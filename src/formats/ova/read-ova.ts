@@ -7,7 +7,7 @@ import { FileFormatError } from '#formats/findings.ts';
 import { parseManifest, type DigestAlgorithm, type Manifest } from '#formats/ova/manifest.ts';
 import { TAR_LIMITS, readTar, readWhole, type TarFile, type TarLimits } from '#lib/tar/read-tar.ts';
 import { TarError } from '#lib/tar/tar-header.ts';
-import { XML_LIMITS } from '#lib/xml-scan.ts';
+import { XML_LIMITS } from '#lib/xml/xml-scan.ts';
 import { quoteText } from '#lib/quote-text.ts';
 
 type OvaPart =

@@ -4,7 +4,7 @@ import { parseAddressText } from '#formats/address-text.ts';
 import type { Findings } from '#formats/findings.ts';
 import { readSpecParams } from '#formats/ovf/spec-params.ts';
 import { OWN } from '#formats/ovf/vocabulary.ts';
-import { childNamed, type XmlElement } from '#lib/xml.ts';
+import { childNamed, type XmlElement } from '#lib/xml/xml.ts';
 import { quoteText } from '#lib/quote-text.ts';
 
 export interface OvfItem {

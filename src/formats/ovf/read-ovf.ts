@@ -14,8 +14,8 @@ import { readOvfDevices } from '#formats/ovf/read-devices.ts';
 import { readNumber, readItem, type OvfItem } from '#formats/ovf/read-item.ts';
 import { readStorage, parseUnit, type OvfStorage } from '#formats/ovf/read-storage.ts';
 import { BIOS_TYPES, OWN, RESOURCE } from '#formats/ovf/vocabulary.ts';
-import { attributeOf, childrenNamed, parseXml, type XmlElement } from '#lib/xml.ts';
-import { XmlError } from '#lib/xml-scan.ts';
+import { attributeOf, childrenNamed, parseXml, type XmlElement } from '#lib/xml/xml.ts';
+import { XmlError } from '#lib/xml/xml-scan.ts';
 import { quoteText } from '#lib/quote-text.ts';
 
 const ACTION = 'read OVF';

@@ -4,7 +4,7 @@ import type { DiskFormat } from '#formats/machine.ts';
 import type { Envelope } from '#formats/ovf/envelope.ts';
 import { OWN } from '#formats/ovf/vocabulary.ts';
 import { checkPath } from '#lib/safe-path.ts';
-import { attributeOf, childrenNamed, type XmlElement } from '#lib/xml.ts';
+import { attributeOf, childrenNamed, type XmlElement } from '#lib/xml/xml.ts';
 import { quoteText } from '#lib/quote-text.ts';
 
 export interface OvfFile {

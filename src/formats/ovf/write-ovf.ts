@@ -17,7 +17,7 @@ import {
   XSI,
 } from '#formats/ovf/vocabulary.ts';
 import { writeItems } from '#formats/ovf/write-items.ts';
-import { leaf, printXml, xml, type XmlOutput } from '#lib/xml-writer.ts';
+import { leaf, printXml, xml, type XmlOutput } from '#lib/xml/xml-writer.ts';
 
 const GIB = 1024 ** 3;
 const CUSTOM_SERIAL = 2;
