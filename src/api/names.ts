@@ -120,3 +120,6 @@ export const LEFTOVER_NODE_ANNOTATION = 'selfsame.io/leftover-node';
 export const MANUAL_RECOVERY_CONDITION = 'ManualRecoveryRequired';
 /** `source` or `target` (migration-recovery.ts). */
 export const RECOVERY_ANNOTATION = 'selfsame.io/recovery';
+
+/** The WebSocket subprotocol of KubeVirt's clients for console, VNC and port-forward. */
+export const PLAIN_STREAM_PROTOCOL = 'plain.kubevirt.io';

@@ -1,5 +1,5 @@
 /** Renders a change that a guest will see, like a diff. Pure. */
-import type { Difference } from '#api/identity/identity-diff.ts';
+import type { Difference } from '#api/identity/identity-last-seen.ts';
 import type { Painter } from '#lib/terminal/colour.ts';
 import { replaceControls } from '#lib/terminal/display-width.ts';
 

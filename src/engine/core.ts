@@ -26,9 +26,9 @@ import { newSigningKey, type SigningKey } from '#engine/auth/service-accounts/si
 import { joinTokenLookups, type TokenLookup } from '#engine/auth/tokens.ts';
 import { BOOTSTRAP } from '#engine/controllers/identities.ts';
 import { healthChecks, type HealthCheck } from '#engine/dispatch/health.ts';
-import { createMetrics } from '#engine/dispatch/metrics.ts';
 import { Kubelets } from '#engine/remote/kubelets.ts';
 import { createPaths } from '#engine/dispatch/paths.ts';
+import { createEngineMetrics } from '#engine/dispatch/metrics.ts';
 import { customResourceDefinitions } from '#engine/registry/crd/custom-resource-definitions.ts';
 import { trackCustomKinds } from '#engine/custom-kinds/track-custom-kinds.ts';
 import { reviewResources } from '#engine/registry/kinds/access/reviews.ts';
@@ -43,6 +43,7 @@ import { podLog } from '#engine/subresources/pod-log.ts';
 import { tokenRequest } from '#engine/subresources/token-request.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
+import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 
 export interface CoreOptions {
   readonly store: Store;
@@ -58,8 +59,8 @@ export interface CoreOptions {
   readonly audit?: AuditSink | undefined;
   /** Additional checks of /readyz. */
   readonly readyChecks?: readonly HealthCheck[] | undefined;
-  /** Returns additional metrics. */
-  moreMetrics?(): string;
+  /** Metrics to which those of the API server are added; by default an empty registry. */
+  readonly metrics?: MetricRegistry;
   /** Returns the whole store as one file. */
   backup?(): Promise<Buffer>;
   /** Our identity for aggregated APIs and kubelets; without it, other processes do not trust us. */
@@ -73,6 +74,8 @@ export interface Core {
   readonly registry: Registry;
   readonly tokens: TokenLookup;
   readonly signingKey: SigningKey;
+  /** The metrics of this process, which /metrics serves. */
+  readonly metrics: MetricRegistry;
   readonly aggregation: RunningAggregation;
   /** Makes the check `start` of /readyz pass. */
   markStarted(): void;
@@ -83,10 +86,11 @@ const NO_TOKENS: TokenLookup = () => undefined;
 
 export function createCore(options: CoreOptions): Core {
   const { store, clock, log, serverAddress = () => '' } = options;
-  const { signingKey = newSigningKey(), services = new LocalServices(), audit, moreMetrics = () => '' } = options;
+  const { signingKey = newSigningKey(), services = new LocalServices(), audit } = options;
+  const { metrics: allMetrics = new MetricRegistry() } = options;
   const registry = new Registry([...builtInResources, ...reviewResources, customResourceDefinitions]);
   const stopTracking = trackCustomKinds(store, registry, log, { services, clock });
-  const metrics = createMetrics(store);
+  const metrics = createEngineMetrics(allMetrics, store);
   let started = false;
   const health = healthChecks(store, () => started, options.readyChecks);
 
@@ -144,8 +148,7 @@ export function createCore(options: CoreOptions): Core {
     admission,
     paths: createPaths({
       registry,
-      metrics,
-      moreMetrics: () => services.metricsText() + moreMetrics(),
+      metrics: allMetrics,
       health,
       signingKey,
       aggregation,
@@ -167,6 +170,7 @@ export function createCore(options: CoreOptions): Core {
     registry,
     tokens,
     signingKey,
+    metrics: allMetrics,
     aggregation,
     markStarted() {
       started = true;

@@ -30,6 +30,8 @@ import { SqliteJournal } from '#engine/store/sqlite/sqlite-journal.ts';
 import { LogStore } from '#engine/store/log-store.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
+import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
+import { startProcessMetrics } from '#lib/metrics/process-metrics.ts';
 import { renewWeekly } from '#lib/renewals.ts';
 
 export interface EngineOptions {
@@ -53,6 +55,8 @@ export interface Engine {
   readonly handler: ApiHandler;
   /** Issues certificates for joining nodes. */
   readonly pki: Pki;
+  /** The metrics of this process, which /metrics serves. */
+  readonly metrics: MetricRegistry;
   stop(): Promise<void>;
 }
 
@@ -73,7 +77,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const tokens = options.tokenAuthFile === undefined ? [] : await loadTokenFile(options.tokenAuthFile);
   const journal = new SqliteJournal(join(dataDir, STORE_FILE));
   const store = await LogStore.open(journal);
-  const audit = startAudit(dataDir, options.audit ?? DEFAULT_AUDIT, { clock, log });
+  const metrics = new MetricRegistry();
+  const audit = startAudit(dataDir, options.audit ?? DEFAULT_AUDIT, { clock, log, metrics });
+  const endProcessMetrics = startProcessMetrics(metrics);
   let listener: HttpsListener | undefined;
   let controllers: RunningControllers | undefined;
   let endRenewals = async () => {};
@@ -85,7 +91,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     services: options.services,
     readyChecks: options.readyChecks,
     audit: audit?.sink,
-    moreMetrics: audit?.metricsText,
+    metrics,
     backup: createStoreCopier(journal, join(dataDir, `${STORE_FILE}.copy`)),
     signingKey: await ensureSigningKey(join(dataDir, 'pki')),
     identity: issueOutwardIdentity(pki, { clock }),
@@ -99,6 +105,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     core.stop();
     await store.close();
     await audit?.close();
+    endProcessMetrics();
   };
   try {
     listener = await HttpsListener.start({
@@ -117,7 +124,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     const kubeconfigPath = await writeAdminKubeconfig(pki, dataDir, url);
     endRenewals = renewWeekly(() => renew(pki, listener, { dataDir, url }), { clock, log });
     core.markStarted();
-    return { url, kubeconfigPath, handler: core.handler, pki, stop };
+    return { url, kubeconfigPath, handler: core.handler, pki, metrics, stop };
   } catch (error) {
     await stop();
     throw error;

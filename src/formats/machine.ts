@@ -56,7 +56,7 @@ export interface DescribedState {
   readonly sizeBytes?: number;
 }
 
-export interface MachineSource {
+interface MachineSource {
   readonly format: 'ovf' | 'libvirt' | 'vm';
   readonly product?: string;
   readonly version?: string;

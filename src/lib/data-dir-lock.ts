@@ -31,7 +31,7 @@ export class DataDirBusyError extends DataDirError {
   }
 }
 
-export class DataDirLock {
+class DataDirLock {
   readonly dir: string;
   #database: DatabaseSync | undefined;
 

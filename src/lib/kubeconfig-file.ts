@@ -4,7 +4,7 @@ import { writePrivateFile } from '#lib/private-file.ts';
 
 const NAME = 'selfsame';
 
-export interface KubeconfigOptions {
+interface KubeconfigOptions {
   readonly file: string;
   /** The URL, as in `https://127.0.0.1:6443`. */
   readonly server: string;
@@ -18,7 +18,7 @@ export interface KubeconfigOptions {
 }
 
 /** The content of a kubeconfig. The credentials are a certificate with its key, or the path of a file with a token. */
-export type KubeconfigContent = Omit<KubeconfigOptions, 'file' | 'certPem' | 'keyPem'> &
+type KubeconfigContent = Omit<KubeconfigOptions, 'file' | 'certPem' | 'keyPem'> &
   (Pick<KubeconfigOptions, 'certPem' | 'keyPem'> | { readonly tokenFile: string });
 
 /** Writes the file with mode 0600, because it contains a private key, and replaces an existing file atomically. */

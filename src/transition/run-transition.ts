@@ -33,7 +33,7 @@ import { buildPlan, loadOrCreatePlan, type StoredPlan } from '#transition/plan-s
 import { TransitionNotes } from '#transition/transition-notes.ts';
 import { TransitionRun, type Informers } from '#transition/transition-run.ts';
 
-export interface TransitionParts {
+interface TransitionParts {
   readonly client: Client;
   readonly job: JobReference;
   readonly options: TransitionOptions;

@@ -8,7 +8,7 @@ import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import { STATE_LABEL } from '#api/storage/persistent-state.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
-import { stateClaimFor } from '#formats/vm/state-manifests.ts';
+import { stateClaimFor } from '#formats/vm/to-manifests.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import type { ResourceType } from '#kube/meta.ts';
 import type { DiskAccess } from '#node/endpoint/endpoint-agent.ts';

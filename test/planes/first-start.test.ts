@@ -46,8 +46,16 @@ async function start(t: TestContext, journal = new MemoryJournal()): Promise<Sta
   const services = new LocalServices();
   const api = await startTestApi({ store: await LogStore.open(journal), services });
   const nodes = () => ({}) as Loose;
-  const { handler } = api.core;
-  const starting = startPlaneComponents({ handler, services, nodes, hosts: nodes, clock: systemClock, log: silentLog });
+  const { handler, metrics } = api.core;
+  const starting = startPlaneComponents({
+    handler,
+    services,
+    nodes,
+    hosts: nodes,
+    metrics,
+    clock: systemClock,
+    log: silentLog,
+  });
   let isRunning = true;
   const stop = async () => {
     if (!isRunning) return;

@@ -12,6 +12,7 @@ import { startAudit } from '#engine/audit/start-audit.ts';
 import type { ApiRequest } from '#engine/request/request.ts';
 import { systemClock } from '#lib/clock.ts';
 import { parseArgs } from '#lib/command-line/parse-args.ts';
+import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 import { silentLog } from '#lib/log.ts';
 import { ADMIN, MALLORY, startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
@@ -173,7 +174,7 @@ test('selfsame audit shows what the server writes, with the controllers but with
   const dataDir = mkdtempSync(join(tmpdir(), 'audit-'));
   t.after(() => rmSync(dataDir, { recursive: true, force: true }));
   const options = { level: 'writes', maxBytes: 20_000, maxRotated: 50 } as const;
-  const audit = startAudit(dataDir, options, { clock: systemClock, log: silentLog });
+  const audit = startAudit(dataDir, options, { clock: systemClock, log: silentLog, metrics: new MetricRegistry() });
   assert.ok(audit);
   const api = await startTestApi({ audit: audit.sink });
   for (let i = 0; i < 60; i++) await api.ok('POST', CONFIG_MAPS, { body: aConfigMap({ name: `c${i}` }) });

@@ -8,7 +8,7 @@ import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
 import { createHostReader } from '#plane/components/host-reader.ts';
-import { MetricRegistry } from '#runtime/metrics.ts';
+import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 import { createNodeConnections } from '#subresources/node-connections.ts';
 import { issueServerCertificate } from '#test/support/extension-server.ts';
 import { startFrontServer } from '#test/support/front-server.ts';

@@ -1,8 +1,8 @@
 /** A node agent with simulated guests on a test API, with the permissions of a node. The test plays the controllers. */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import { buildCrd } from '#api/custom-kind.ts';
-import { customKinds } from '#api/kinds.ts';
+import { buildCrd } from '#api/custom-kinds/custom-kind.ts';
+import { customKinds } from '#api/custom-kinds/all-kinds.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
 import { FakeClock, settle } from '#client/testing/fake-clock.ts';

@@ -159,7 +159,8 @@ export class QemuPlane {
     plane.#api = await startTestApi({ services });
     const connections = unreachableNodes();
     const { handler } = plane;
-    const parts = { handler, services, nodes: () => connections, hosts: () => connections };
+    const { metrics } = plane.api.core;
+    const parts = { handler, services, metrics, nodes: () => connections, hosts: () => connections };
     plane.#parts = await startPlaneComponents({ ...parts, clock: systemClock, log: silentLog });
     for (const node of plane.nodes) await node.start();
     return plane;

@@ -48,6 +48,7 @@ export async function startVmPlaneServer({ journal, clock, nodes }: VmPlaneServe
     services,
     nodes: () => nodes,
     hosts: () => lists,
+    metrics: api.core.metrics,
     clock,
     log: silentLog,
   });

@@ -6,7 +6,7 @@ import { readLocalFile } from '#cli/transfer/local-files.ts';
 import { FileFormatError } from '#formats/findings.ts';
 import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
 import type { MachineDescription } from '#formats/machine.ts';
-import { XML_LIMITS } from '#lib/xml-scan.ts';
+import { XML_LIMITS } from '#lib/xml/xml-scan.ts';
 
 export const importOvf = defineCommand({
   name: 'ovf',

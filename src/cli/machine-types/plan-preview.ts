@@ -1,7 +1,6 @@
 /** Previews a transition and what guests would see of it, for `--dry-run`. Pure. */
-import { runStrategyOf } from '#api/verbs/decide-verb.ts';
-import { RESOLVED_AT_START, identityDiff, type Difference } from '#api/identity/identity-diff.ts';
-import { collectLastSeen } from '#api/identity/identity-last-seen.ts';
+import { identityDiff } from '#api/identity/identity-diff.ts';
+import { collectLastSeen, RESOLVED_AT_START, type Difference } from '#api/identity/identity-last-seen.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import type { TransitionOptions } from '#api/machine-types/options.ts';
 import {
@@ -13,7 +12,7 @@ import {
 } from '#api/machine-types/select-vm.ts';
 import { findRestartRefusal, findPatchRefusal } from '#api/machine-types/find-refusal.ts';
 import { predictRecord } from '#api/identity/predict-record.ts';
-import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { type VirtualMachine, runStrategyOf } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { differenceText } from '#cli/difference-text.ts';

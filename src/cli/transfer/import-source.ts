@@ -7,7 +7,7 @@ import type { MachineDescription } from '#formats/machine.ts';
 import { checkOvaFile, findMissingFiles } from '#formats/ova/check-ova-file.ts';
 import { readOva } from '#formats/ova/read-ova.ts';
 import { readOvf } from '#formats/ovf/read-ovf.ts';
-import { XML_LIMITS } from '#lib/xml-scan.ts';
+import { XML_LIMITS } from '#lib/xml/xml-scan.ts';
 
 export interface SourceFile {
   readonly name: string;

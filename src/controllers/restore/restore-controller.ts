@@ -111,7 +111,7 @@ function defineRestores(parts: ControllerParts): ControllerDefinition<RestoreWor
     conclude: concludeRestore,
     onApplied(change) {
       if (change.reason !== LEGACY_UUID_REASON) return;
-      metrics.counter(LEGACY_UUID_METRIC.name, LEGACY_UUID_METRIC.help).add({ use: 'restore' });
+      metrics.counter(LEGACY_UUID_METRIC).add({ use: 'restore' });
     },
     subject: ({ restore }) => restore,
   });

@@ -107,11 +107,10 @@ function definition({
   restores.addIndex(UNFINISHED_BY_VM, vmKeysOfUnfinishedRestore);
   const readLive = createLiveReader(client);
   const holders = new UuidHolders();
-  const legacyUuids = metrics.counter(LEGACY_UUID_METRIC.name, LEGACY_UUID_METRIC.help);
+  const legacyUuids = metrics.counter(LEGACY_UUID_METRIC);
   legacyUuids.add(LEGACY_USE, 0);
-  metrics.gauge(
-    'selfsame_duplicate_firmware_uuids',
-    'VMs whose firmware uuid another VM has, too.',
+  metrics.gaugeFunc(
+    { name: 'selfsame_duplicate_firmware_uuids', help: 'VMs whose firmware uuid another VM has, too.' },
     () => holders.sharingCount,
   );
 

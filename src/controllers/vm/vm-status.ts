@@ -1,5 +1,4 @@
 /** Computes the whole status of a VM from the world. Pure. */
-import { runStrategyOf } from '#api/verbs/decide-verb.ts';
 import { restartMarkOf, type RestartMark } from '#api/machine-types/restart-mark.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import { vmConditions } from '#controllers/vm/conditions.ts';
@@ -12,6 +11,7 @@ import { startFailureOf } from '#controllers/vm/start/start-failure.ts';
 import { pendingRequests } from '#controllers/vm/start/state-change-requests.ts';
 import { findStartRefusal } from '#controllers/vm/start/start-refusal.ts';
 import { isTrue } from '#kube/conditions.ts';
+import { runStrategyOf } from '#api/virtual-machine/kind.ts';
 
 export function vmStatusOf(world: VmWorld, vmFailure: VmFailure | undefined = findStartRefusal(world)): VmStatus {
   const { vm, vmi, lock } = world;

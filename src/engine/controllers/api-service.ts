@@ -20,11 +20,12 @@ import type { Crd } from '#engine/registry/crd/definition.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { setCondition, type Condition } from '#kube/conditions.ts';
 import { deepEqual } from '#kube/deep.ts';
-import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import { type KubeObject, type Stored, resourceAs } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 import { defineController, source, startController } from '#runtime/controller.ts';
 import { noEvents } from '#runtime/events.ts';
 import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
+import { API_SERVICES, SERVICES } from '#kube/cluster-kinds.ts';
 
 const REGISTRATION = 'apiregistration.k8s.io';
 
@@ -43,15 +44,7 @@ export interface ApiService extends KubeObject {
   status?: { conditions?: Condition[] };
 }
 
-const ENGINE_API_SERVICES: ResourceType<ApiService> = {
-  group: REGISTRATION,
-  version: 'v1',
-  kind: 'APIService',
-  plural: 'apiservices',
-  namespaced: false,
-};
-
-const SERVICES: ResourceType = { group: '', version: 'v1', kind: 'Service', plural: 'services', namespaced: true };
+const ENGINE_API_SERVICES = resourceAs<ApiService>(API_SERVICES);
 
 const CHECK_INTERVAL_MS = 30_000;
 /** Shorter, because a server that does not respond may be starting. */

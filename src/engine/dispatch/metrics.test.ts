@@ -1,18 +1,20 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createMetrics } from '#engine/dispatch/metrics.ts';
+import { createEngineMetrics } from '#engine/dispatch/metrics.ts';
 import { openMemoryStore } from '#engine/store/open-store.ts';
+import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 
 test('counts requests, times and watches in the text format of Prometheus', async () => {
   const store = await openMemoryStore();
-  const metrics = createMetrics(store);
+  const registry = new MetricRegistry();
+  const metrics = createEngineMetrics(registry, store);
   metrics.recordRequest('get', 'pods', 200, 0.0002);
   metrics.recordRequest('get', 'pods', 200, 0.02);
   metrics.recordRequest('get', '', 404, 99);
   metrics.recordWatchStart('pods');
   metrics.recordWatchStart('pods');
   metrics.recordWatchEnd('pods');
-  const lines = metrics.text().split('\n');
+  const lines = registry.text().split('\n');
   for (const line of [
     '# TYPE apiserver_request_total counter',
     'apiserver_request_total{verb="get",resource="pods",code="200"} 2',
@@ -34,13 +36,14 @@ test('counts requests, times and watches in the text format of Prometheus', asyn
 
 test('the number of webhook and policy labels is bounded', async () => {
   const store = await openMemoryStore();
-  const metrics = createMetrics(store);
+  const registry = new MetricRegistry();
+  const metrics = createEngineMetrics(registry, store);
   for (let i = 0; i < 3000; i++) {
     metrics.recordWebhookCall('validating', `hook-${i}`, 'allowed', 0.002);
     metrics.recordPolicyDenial(`policy-${i}`, 'binding', 'deny');
   }
   metrics.recordWebhookCall('validating', 'hook-0', 'allowed', 0.002);
-  const lines = metrics.text().split('\n');
+  const lines = registry.text().split('\n');
   for (const line of [
     'apiserver_admission_webhook_request_total{type="validating",name="hook-0",outcome="allowed"} 2',
     'apiserver_admission_webhook_request_total{type="validating",name="other",outcome="allowed"} 2000',

@@ -6,20 +6,18 @@ import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { DiscoveryDocuments } from '#engine/discovery/discovery-documents.ts';
 import type { ServedDocument } from '#engine/discovery/served-document.ts';
 import { respondHealth, type HealthChecks } from '#engine/dispatch/health.ts';
-import type { EngineMetrics } from '#engine/dispatch/metrics.ts';
 import { OpenApiDocuments } from '#engine/openapi/openapi-documents.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import type { ApiHandler, ApiRequest, ApiResponse, BytesResponse } from '#engine/request/request.ts';
 import { methodNotAllowed } from '#kube/api-error.ts';
 import { VERSION } from '#lib/version.ts';
+import { METRICS_CONTENT_TYPE, type MetricRegistry } from '#lib/metrics/metric-registry.ts';
 
 export type PathHandler = (request: ApiRequest) => Promise<ApiResponse>;
 
 export interface PathParts {
   readonly registry: Registry;
-  readonly metrics: EngineMetrics;
-  /** Returns the metrics of other components of this process, in the same format. */
-  moreMetrics?(): string;
+  readonly metrics: MetricRegistry;
   readonly health: HealthChecks;
   /** The key whose public part /openid/v1/jwks serves. */
   readonly signingKey: SigningKey;
@@ -56,8 +54,6 @@ export function createPaths(parts: PathParts): PathHandler {
     openapi = new OpenApiDocuments(own, versions);
   }
 
-  const allMetrics = (): string => `${metrics.text()}${parts.moreMetrics?.() ?? ''}`;
-
   /**
    * Returns the aggregated API server of this document. Matches the exact path only, because paths below it were not
    * authorized here.
@@ -90,7 +86,7 @@ export function createPaths(parts: PathParts): PathHandler {
         case 'version':
           return { status: 200, contentType: JSON_TYPE, body: Buffer.from(JSON.stringify(versionInfo, null, 2)) };
         case 'metrics':
-          return { status: 200, contentType: metrics.contentType, body: Buffer.from(allMetrics()) };
+          return { status: 200, contentType: METRICS_CONTENT_TYPE, body: Buffer.from(metrics.text()) };
         case '.well-known':
         case 'openid':
           return openIdDocument(path, signingKey, serverAddress());

@@ -15,7 +15,6 @@ export interface LocalService {
 
 export class LocalServices {
   readonly #services = new Map<string, LocalService>();
-  readonly #metrics = new Set<() => string>();
 
   /** Returns a function that unregisters the service. */
   register(namespace: string, name: string, service: LocalService): () => void {
@@ -23,16 +22,6 @@ export class LocalServices {
     if (this.#services.has(key)) throw new Error(`Cannot register service ${key}: it is already registered`);
     this.#services.set(key, service);
     return () => void this.#services.delete(key);
-  }
-
-  /** Adds metrics in Prometheus' text format. Returns a function that removes them. */
-  addMetrics(text: () => string): () => void {
-    this.#metrics.add(text);
-    return () => void this.#metrics.delete(text);
-  }
-
-  metricsText(): string {
-    return [...this.#metrics].map((text) => text()).join('');
   }
 
   find(namespace: string, name: string): LocalService | undefined {

@@ -1,4 +1,5 @@
 /** Serves a stream of a guest as a WebSocket with binary frames: KubeVirt's `plain.kubevirt.io`. */
+import { PLAIN_STREAM_PROTOCOL } from '#api/names.ts';
 import type { Duplex } from 'node:stream';
 import { badRequest } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -6,8 +7,6 @@ import type { Log } from '#lib/log.ts';
 import { acceptWebSocket, findHandshakeError, type UpgradeRequest } from '#lib/websocket-handshake.ts';
 import { CLOSE_CODES, type WebSocketStream } from '#lib/websocket.ts';
 
-/** The subprotocol of KubeVirt's clients. */
-export const PLAIN_STREAM_PROTOCOL = 'plain.kubevirt.io';
 /** Time for the guest to receive the last data of its client. */
 const CLOSE_TIMEOUT_MS = 5000;
 

@@ -13,6 +13,7 @@ import { ApiError, badRequest, internalError, methodNotAllowed } from '#kube/api
 import { splitTarget, type RequestTarget } from '#kube/request-target.ts';
 import { refuseUpgrade } from '#lib/https/refuse-upgrade.ts';
 import type { Log } from '#lib/log.ts';
+import { METRICS_CONTENT_TYPE } from '#lib/metrics/metric-registry.ts';
 import { BodyBudget, type BodyLimits } from '#plane/cluster/body-budget.ts';
 import type { FrontProxy } from '#plane/cluster/front-proxy.ts';
 import type { Webhook } from '#plane/components/webhook.ts';
@@ -154,7 +155,7 @@ function metricsAnswer({ metricsText }: HttpsServicesOptions, { socket }: Incomi
   const from = socket.remoteAddress ?? '';
   if (!/^(?:::ffff:)?127\.|^::1$/.test(from))
     throw new ApiError(403, 'Forbidden', 'metrics are available on this machine only');
-  return { ...textAnswer(200, metricsText()), contentType: 'text/plain; version=0.0.4; charset=utf-8' };
+  return { ...textAnswer(200, metricsText()), contentType: METRICS_CONTENT_TYPE };
 }
 
 async function handleUpgrade(

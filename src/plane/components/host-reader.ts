@@ -1,7 +1,7 @@
 /** Reads the host API of nodes for the device map over their HTTPS endpoints, with a size limit and metrics. */
 import { hostPath } from '#api/host-api.ts';
 import { type HostReader, buildListRequest, parseListResponse } from '#controllers/device-map/host-reader.ts';
-import type { MetricRegistry } from '#runtime/metrics.ts';
+import type { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 import type { NodeConnections } from '#subresources/node-connections.ts';
 
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
@@ -11,9 +11,10 @@ export const LIST_VMS = 'selfsame_host_list_vms_total';
 export const LIST_BYTES = 'selfsame_host_list_bytes_total';
 
 export function createHostReader(nodes: Pick<NodeConnections, 'post'>, metrics: MetricRegistry): HostReader {
-  const calls = metrics.counter(LIST_CALLS, 'Number of requests to nodes for the devices of their guests');
-  const vms = metrics.counter(LIST_VMS, 'Number of guests in the responses to these requests');
-  const bytes = metrics.counter(LIST_BYTES, 'Bytes of these requests and responses');
+  const counter = (name: string, help: string) => metrics.counter({ name, help, labels: ['node'] });
+  const calls = counter(LIST_CALLS, 'Number of requests to nodes for the devices of their guests');
+  const vms = counter(LIST_VMS, 'Number of guests in the responses to these requests');
+  const bytes = counter(LIST_BYTES, 'Bytes of these requests and responses');
   return {
     async list(node, vmIds, { signal }) {
       const body = buildListRequest(vmIds);

@@ -18,7 +18,7 @@ import type { Trust } from '#operator/trust.ts';
 import { createHostReader } from '#plane/components/host-reader.ts';
 import type { RunningController } from '#runtime/controller.ts';
 import { EventRecorder } from '#runtime/events.ts';
-import type { MetricRegistry } from '#runtime/metrics.ts';
+import type { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 import type { SharedInformers } from '#runtime/shared-informers.ts';
 import type { NodeConnections } from '#subresources/node-connections.ts';
 

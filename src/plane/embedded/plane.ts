@@ -51,7 +51,7 @@ export async function startPlane(options: PlaneOptions): Promise<Plane> {
     for (let end = cleanups.pop(); end !== undefined; end = cleanups.pop()) await end();
   };
   try {
-    const { handler, pki, url, kubeconfigPath } = engine;
+    const { handler, pki, metrics, url, kubeconfigPath } = engine;
     // Node agents authorize clients by their common name.
     const connectionsOf = (user: string) => (client: Client) => {
       const identity = renewOnRead(() => {
@@ -67,6 +67,7 @@ export async function startPlane(options: PlaneOptions): Promise<Plane> {
       services,
       nodes: connectionsOf(SUBRESOURCES_SERVICE),
       hosts: connectionsOf(HOST_READER),
+      metrics,
       clock,
       log,
     });

@@ -1,5 +1,5 @@
 /** virtctl console: the user's terminal on the serial console of a guest. */
-import { GUEST_STREAM_PROTOCOL } from '#cli/commands/access/guest-port.ts';
+import { PLAIN_STREAM_PROTOCOL } from '#api/names.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { defineCommand, type Terminal } from '#cli/command.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
@@ -51,7 +51,7 @@ async function connectWhenReady(
   const until = clock.now() + timeoutMs;
   for (;;) {
     try {
-      return await api.openWebSocket(path, [GUEST_STREAM_PROTOCOL]);
+      return await api.openWebSocket(path, [PLAIN_STREAM_PROTOCOL]);
     } catch (error) {
       if (!isApiError(error, 'BadRequest')) throw error;
       if (clock.now() + RETRY_MS > until) {

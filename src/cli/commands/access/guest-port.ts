@@ -1,11 +1,10 @@
 /** Connects to a port of a guest through the API. */
+import { PLAIN_STREAM_PROTOCOL } from '#api/names.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import type { ForwardedPort } from '#cli/commands/access/ports.ts';
 import type { GuestTarget } from '#cli/commands/access/target.ts';
 import { verbPath } from '#cli/connection/verb-path.ts';
 import type { WebSocketStream } from '#lib/websocket.ts';
-
-export const GUEST_STREAM_PROTOCOL = 'plain.kubevirt.io';
 
 export interface Guest extends GuestTarget {
   readonly namespace: string;
@@ -22,6 +21,6 @@ export function openGuestPort(
 ): Promise<WebSocketStream> {
   const resource = kind === 'vm' ? 'virtualmachines' : 'virtualmachineinstances';
   return api.openWebSocket(verbPath(resource, namespace, name, `portforward/${remote}/${protocol}`), [
-    GUEST_STREAM_PROTOCOL,
+    PLAIN_STREAM_PROTOCOL,
   ]);
 }

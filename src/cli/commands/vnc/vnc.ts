@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { socketStreams, joinStreams } from '#cli/commands/access/join-streams.ts';
-import { GUEST_STREAM_PROTOCOL } from '#cli/commands/access/guest-port.ts';
 import { findViewer, VIEWER_TYPES, type Viewer } from '#cli/commands/vnc/viewer.ts';
+import { PLAIN_STREAM_PROTOCOL } from '#api/names.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { defineCommand, type CommandContext } from '#cli/command.ts';
 import { vncScreenshot } from '#cli/commands/vnc/screenshot.ts';
@@ -104,7 +104,7 @@ async function runViewer(
 
 async function openDisplay(api: ApiConnection, name: string, preserve: boolean): Promise<WebSocketStream> {
   const path = `${verbPath('virtualmachineinstances', api.namespace, name, 'vnc')}?preserveSession=${preserve}`;
-  return await explainFailure(`can't access VMI ${name}: `, api.openWebSocket(path, [GUEST_STREAM_PROTOCOL]));
+  return await explainFailure(`can't access VMI ${name}: `, api.openWebSocket(path, [PLAIN_STREAM_PROTOCOL]));
 }
 
 async function listen(address: string, port: number, failed: () => void): Promise<Server> {

@@ -2,13 +2,13 @@
  * Builds the patch that applies hotplug steps to an instance. It fails if the lists have changed since they were read.
  * Pure.
  */
-import type { JsonPatchOperation } from '#api/verbs/decide-verb.ts';
 import type { Interface } from '#api/domain/interface.ts';
 import { formatEphemeralVolumes } from '#api/storage/ephemeral-volumes.ts';
 import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { DeviceSteps } from '#controllers/vm/hotplug/device-steps.ts';
 import { formatPointer } from '#kube/patches/json-pointer.ts';
+import type { JsonPatchOperation } from '#api/verbs/verb.ts';
 
 type Patch = JsonPatchOperation[];
 

@@ -1,5 +1,4 @@
 /** Decides whether the running instance differs from the template in a way that only a restart can change. Pure. */
-import { isFinal } from '#api/verbs/decide-verb.ts';
 import { isHotpluggable, isPlugged } from '#api/devices/disk-bus.ts';
 import { vmiSpec, type VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { VM_GENERATION_ANNOTATION } from '#controllers/vm/start/build-vmi.ts';
@@ -10,6 +9,7 @@ import { normalizeValue } from '#controllers/vm/hotplug/normalize-value.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { isDeleting } from '#kube/meta.ts';
+import { isFinal } from '#api/virtual-machine-instance/kind.ts';
 
 export function requiresRestart(world: VmWorld): boolean {
   const { vmi } = world;

@@ -4,7 +4,6 @@
  * does not start before the record is rebuilt. If there is no source to rebuild it from, the start waits for a decision
  * of the user. Pure.
  */
-import { isFinal } from '#api/verbs/decide-verb.ts';
 import { NEW_LAYOUT_ANNOTATION } from '#api/names.ts';
 import {
   acceptsNewLayout,
@@ -21,6 +20,7 @@ import { runActionOf } from '#controllers/vm/start/run-strategy.ts';
 import { findCondition, type Condition, type NextCondition } from '#kube/conditions.ts';
 import { controllerUid, isDeleting } from '#kube/meta.ts';
 import type { EventNote } from '#runtime/events.ts';
+import { isFinal } from '#api/virtual-machine-instance/kind.ts';
 
 /** The type of the condition, and the reason of the Event and of the failure to start. */
 export const RECORD_LOST = 'IdentityRecordLost';

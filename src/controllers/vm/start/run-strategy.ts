@@ -1,11 +1,11 @@
 /** Decides whether to start or stop a VM, from its run strategy, its instance and pending requests. Pure. */
-import { isFinal, runStrategyOf } from '#api/verbs/decide-verb.ts';
 import type { RunStrategy } from '#api/virtual-machine/schema.ts';
-import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { backoffLeftMs } from '#controllers/vm/start/start-failure.ts';
 import { isStartNext, isStopNext } from '#controllers/vm/start/state-change-requests.ts';
+import { type VirtualMachineInstance, isFinal } from '#api/virtual-machine-instance/kind.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { isDeleting } from '#kube/meta.ts';
+import { runStrategyOf } from '#api/virtual-machine/kind.ts';
 
 type RunAction =
   | { readonly kind: 'start' }

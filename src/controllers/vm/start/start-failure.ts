@@ -3,11 +3,11 @@
  * a VM whose guest ran and crashed is started again at once, as in KubeVirt. Pure.
  */
 import { createHash } from 'node:crypto';
-import { isFinal, runStrategyOf } from '#api/verbs/decide-verb.ts';
 import type { RunStrategy, VmStatus } from '#api/virtual-machine/schema.ts';
-import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { type VirtualMachineInstance, isFinal } from '#api/virtual-machine-instance/kind.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { timestamp } from '#lib/clock.ts';
+import { runStrategyOf } from '#api/virtual-machine/kind.ts';
 
 const INTERVAL_SECONDS = 10;
 const MAX_SECONDS = 300;

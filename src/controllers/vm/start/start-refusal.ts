@@ -1,5 +1,4 @@
 /** Finds the reason why a VM cannot run or start; its condition Failure reports it. Pure. */
-import { runStrategyOf } from '#api/verbs/decide-verb.ts';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import { stateOwnerOf } from '#api/storage/persistent-state.ts';
 import { describeConflicts, STATE_CONFLICT } from '#api/storage/state-conflict.ts';
@@ -9,6 +8,7 @@ import { findImportError } from '#controllers/vm/identity/imported-devices.ts';
 import { findLossRefusal } from '#controllers/vm/identity/lost-record.ts';
 import { runActionOf } from '#controllers/vm/start/run-strategy.ts';
 import { isDeleting } from '#kube/meta.ts';
+import { runStrategyOf } from '#api/virtual-machine/kind.ts';
 
 export const FAILED_INSTANCE_CREATE = 'FailedCreate';
 

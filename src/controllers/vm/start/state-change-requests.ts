@@ -3,10 +3,11 @@
  * requests. A request is complete when the observed state is what it requests, so a crash between the action and the
  * write is harmless. Pure.
  */
-import { isFinal, runStrategyOf } from '#api/verbs/decide-verb.ts';
 import type { StateChangeRequest } from '#api/virtual-machine/schema.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { isDeleting } from '#kube/meta.ts';
+import { runStrategyOf } from '#api/virtual-machine/kind.ts';
+import { isFinal } from '#api/virtual-machine-instance/kind.ts';
 
 type Requests = readonly StateChangeRequest[];
 

@@ -21,7 +21,7 @@ function openIdConfiguration(serverAddress: string): Record<string, unknown> {
 }
 
 /** Returns the public key only. */
-function jsonWebKeySet({ publicKey, id }: SigningKey): Record<string, unknown> {
+export function jsonWebKeySet({ publicKey, id }: SigningKey): Record<string, unknown> {
   const { crv, x, y } = publicKey.export({ format: 'jwk' });
   return { keys: [{ use: 'sig', kty: 'EC', kid: id, crv, alg: 'ES256', x, y }] };
 }

@@ -1,17 +1,10 @@
 /** Creates the service account `default` in every namespace, and creates it again if it was deleted. */
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
 import { ENGINE_NAMESPACES, type Namespace } from '#engine/controllers/kinds.ts';
-import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import type { KubeObject, Stored } from '#kube/meta.ts';
 import { defineController, source, startController } from '#runtime/controller.ts';
 import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
-
-export const ENGINE_SERVICE_ACCOUNTS: ResourceType = {
-  group: '',
-  version: 'v1',
-  kind: 'ServiceAccount',
-  plural: 'serviceaccounts',
-  namespaced: true,
-};
+import { SERVICE_ACCOUNTS } from '#kube/cluster-kinds.ts';
 
 const DEFAULT = 'default';
 
@@ -26,7 +19,7 @@ export function decideServiceAccount({ namespace, account }: ServiceAccountWorld
   const metadata = { name: DEFAULT, namespace: namespace.metadata.name };
   const object: KubeObject = { apiVersion: 'v1', kind: 'ServiceAccount', metadata };
   const why = 'every namespace has a default service account';
-  return { changes: [{ do: 'create', type: ENGINE_SERVICE_ACCOUNTS, object, why }] };
+  return { changes: [{ do: 'create', type: SERVICE_ACCOUNTS, object, why }] };
 }
 
 /** Reports whether objects can no longer be created in a namespace. */
@@ -38,7 +31,7 @@ export const serviceAccountController: EngineController = {
   account: 'service-account-controller',
   start(parts) {
     const namespaces = parts.informer(ENGINE_NAMESPACES);
-    const accounts = parts.informer(ENGINE_SERVICE_ACCOUNTS);
+    const accounts = parts.informer(SERVICE_ACCOUNTS);
     const definition = defineController<ServiceAccountWorld>({
       name: 'service-account-controller',
       type: ENGINE_NAMESPACES,

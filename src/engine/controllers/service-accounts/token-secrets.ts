@@ -9,12 +9,12 @@ import { encodeClaims } from '#engine/auth/service-accounts/claims.ts';
 import { signToken } from '#engine/auth/service-accounts/issuer.ts';
 import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
-import { ENGINE_SERVICE_ACCOUNTS } from '#engine/controllers/service-accounts/service-account.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { SECRETS, type Secret } from '#kube/core-kinds.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 import { defineController, source, startController, type Source } from '#runtime/controller.ts';
 import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
+import { SERVICE_ACCOUNTS } from '#kube/cluster-kinds.ts';
 
 const TOKEN_TYPE = 'kubernetes.io/service-account-token';
 const NAME_KEY = 'kubernetes.io/service-account.name';
@@ -62,7 +62,7 @@ export function tokenSecretController({ key, caPem }: TokenSecretOptions): Engin
     account: 'service-account-token-controller',
     start(parts) {
       const secrets = parts.informer(SECRETS);
-      const accounts = parts.informer(ENGINE_SERVICE_ACCOUNTS);
+      const accounts = parts.informer(SERVICE_ACCOUNTS);
       const definition = defineController<TokenSecretWorld>({
         name: 'service-account-token-controller',
         type: SECRETS,
@@ -115,7 +115,7 @@ async function findAccount(
   const name = annotations?.[NAME_KEY] ?? '';
   if (name === '') return undefined;
   try {
-    const found = await client.get(ENGINE_SERVICE_ACCOUNTS, { namespace, name }, { signal });
+    const found = await client.get(SERVICE_ACCOUNTS, { namespace, name }, { signal });
     return isNamed(found) ? found : undefined;
   } catch (error) {
     if (isApiError(error, 'NotFound')) return undefined;

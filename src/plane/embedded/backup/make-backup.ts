@@ -48,7 +48,7 @@ export async function makeBackup({ dataDir, to, now }: MakeBackupOptions): Promi
     { name: STORE_FILE, content: store },
     ...pki,
   ];
-  const archive = packBackup(files, Math.floor(now.getTime() / 1000));
+  const archive = await packBackup(files, Math.floor(now.getTime() / 1000));
   await writePrivateFile(to, archive);
   return { bytes: archive.length, from };
 }

@@ -28,7 +28,7 @@ export interface RestoredBackup {
 
 /** Throws BackupError, StoreDamagedError or DataDirError before it changes the directory. */
 export async function restoreBackupArchive({ from, dataDir, now }: RestoreOptions): Promise<RestoredBackup> {
-  const files = unpackBackup(await readFile(from));
+  const files = await unpackBackup(await readFile(from));
   const createdAt = parseCreationTime(files.get('backup.json')!);
   const lock = acquireDataDir(dataDir);
   try {

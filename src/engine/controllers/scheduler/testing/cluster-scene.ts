@@ -20,7 +20,7 @@ import { nodeLifecycleController } from '#engine/controllers/node-lifecycle/node
 import { ensureRbacDefaults } from '#engine/controllers/rbac/rbac-defaults.ts';
 import { schedulerController } from '#engine/controllers/scheduler/scheduler.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
-import { createMetrics } from '#engine/dispatch/metrics.ts';
+import { createEngineMetrics } from '#engine/dispatch/metrics.ts';
 import { customResourceDefinitions } from '#engine/registry/crd/custom-resource-definitions.ts';
 import { trackCustomKinds } from '#engine/custom-kinds/track-custom-kinds.ts';
 import { builtInResources } from '#engine/registry/kinds/all.ts';
@@ -30,6 +30,7 @@ import { podBinding } from '#engine/subresources/pod-binding.ts';
 import { podEviction } from '#engine/subresources/pod-eviction.ts';
 import { microTimestamp, timestamp } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
+import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 import { EventRecorder } from '#runtime/events.ts';
 import { ADMIN, type Loose } from '#test/support/test-api.ts';
 
@@ -78,7 +79,7 @@ export async function startClusterScene(t: TestContext): Promise<ClusterScene> {
     registry,
     authorizer,
     tokens: () => undefined,
-    metrics: createMetrics(store),
+    metrics: createEngineMetrics(new MetricRegistry(), store),
     admission: admissionChain({
       mutating: [lifecycle, taintNewNodes, priorityAdmission(store), tolerateLostNodes],
       validating: [priorityClassValidation(store)],

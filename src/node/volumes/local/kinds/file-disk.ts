@@ -3,7 +3,7 @@
  * for each key, with the content at the start of the guest.
  */
 import type { VmiVolume } from '#api/domain/volume.ts';
-import { readMetadataPath } from '#api/metadata-path.ts';
+import { readMetadataPath } from '#kube/metadata-path.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { VolumeLookups } from '#node/volumes/volumes-port.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { XML_LIMITS, XmlError } from '#lib/xml-scan.ts';
-import { attributeOf, childNamed, childrenNamed, parseXml } from '#lib/xml.ts';
-import { isXmlName, leaf, printXml, xml } from '#lib/xml-writer.ts';
+import { XML_LIMITS, XmlError } from '#lib/xml/xml-scan.ts';
+import { attributeOf, childNamed, childrenNamed, parseXml } from '#lib/xml/xml.ts';
+import { isXmlName, leaf, printXml, xml } from '#lib/xml/xml-writer.ts';
 
 const bytes = (text: string, encoding: BufferEncoding = 'utf8') => Buffer.from(text, encoding);
 

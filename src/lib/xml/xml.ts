@@ -3,9 +3,9 @@
  * and local name, never by prefix. xml-scan.ts refuses harmful texts before they are parsed; xml-writer.ts writes XML.
  */
 import { DOMParser, type Element as DomElement, type Node as DomNode } from '@xmldom/xmldom';
-import { XML_LIMITS, XmlError, scanXml, type XmlLimits } from '#lib/xml-scan.ts';
+import { XML_LIMITS, XmlError, scanXml, type XmlLimits } from '#lib/xml/xml-scan.ts';
 
-export interface XmlAttribute {
+interface XmlAttribute {
   /** Empty for a name without a prefix. */
   readonly namespace: string;
   readonly name: string;

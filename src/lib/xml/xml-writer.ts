@@ -2,7 +2,7 @@
  * Writes XML: elements as values, printed with all values escaped. Names must be valid; values may be any text. Pure.
  */
 import { invariant } from '#lib/invariant.ts';
-import { ILLEGAL_CHARACTER } from '#lib/xml-scan.ts';
+import { ILLEGAL_CHARACTER } from '#lib/xml/xml-scan.ts';
 
 export interface XmlOutput {
   /** The name with its prefix, which the root declares. */

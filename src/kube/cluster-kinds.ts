@@ -1,5 +1,5 @@
-/** Kubernetes' kinds that the operator writes. */
-import type { Condition } from '#kube/conditions.ts';
+/** Kubernetes' kinds that configure a cluster: access, admission, services and APIs. */
+import type { ConditionedObject } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 
 export interface PolicyRule {
@@ -9,13 +9,8 @@ export interface PolicyRule {
   readonly verbs: readonly string[];
 }
 
-export interface Role extends KubeObject {
+interface Role extends KubeObject {
   readonly rules: readonly PolicyRule[];
-}
-
-/** An object with conditions in its status: definitions, API services. */
-export interface ConditionedObject extends KubeObject {
-  readonly status?: { readonly conditions?: readonly Condition[]; readonly [field: string]: unknown };
 }
 
 const cluster = <T extends KubeObject = KubeObject>(group: string, kind: string, plural: string): ResourceType<T> => ({
@@ -34,12 +29,8 @@ const namespaced = <T extends KubeObject = KubeObject>(
 const RBAC = 'rbac.authorization.k8s.io';
 export const ADMISSION_GROUP = 'admissionregistration.k8s.io';
 
+export const SERVICES = namespaced('', 'Service', 'services');
 export const SERVICE_ACCOUNTS = namespaced('', 'ServiceAccount', 'serviceaccounts');
-export const DEFINITIONS = cluster<ConditionedObject>(
-  'apiextensions.k8s.io',
-  'CustomResourceDefinition',
-  'customresourcedefinitions',
-);
 export const CLUSTER_ROLES = cluster<Role>(RBAC, 'ClusterRole', 'clusterroles');
 export const CLUSTER_ROLE_BINDINGS = cluster(RBAC, 'ClusterRoleBinding', 'clusterrolebindings');
 export const ROLES = namespaced<Role>(RBAC, 'Role', 'roles');

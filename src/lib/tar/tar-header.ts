@@ -1,17 +1,25 @@
 /** Parses and prints headers of tar archives: ustar with the extensions of GNU and POSIX (pax). Pure. */
-import { FileFormatError, quoteText } from '#formats/findings.ts';
+import { quoteText } from '#lib/quote-text.ts';
 
 export const BLOCK = 512;
 /** The largest number with eleven octal digits. */
 const MAX_OCTAL_SIZE = 8 ** 11 - 1;
 const MAX_NAME = 100;
+const MAX_PREFIX = 155;
+const CHECKSUM_AT = 148;
+const CHECKSUM_END = 156;
 
-export type TarType = 'file' | 'directory' | 'long-name' | 'pax' | 'pax-global';
+type TarType = 'file' | 'directory' | 'long-name' | 'pax' | 'pax-global';
 
 export interface TarHeader {
   readonly name: string;
   readonly size: number;
   readonly type: TarType;
+}
+
+/** Thrown for an archive that cannot be read. The message completes "Cannot read the archive: …". */
+export class TarError extends Error {
+  override name = 'TarError';
 }
 
 const TYPES = new Map<string, TarType>([
@@ -27,14 +35,15 @@ const TYPES = new Map<string, TarType>([
 /** Returns undefined for a block of zeros, which ends the archive. Throws if it is damaged, a link or a device. */
 export function parseTarHeader(block: Buffer): TarHeader | undefined {
   if (block.every((byte) => byte === 0)) return undefined;
-  if (checksum(block) !== parseOctal(block.subarray(148, 156))) throw tarError('a header is damaged');
+  if (checksum(block) !== parseOctal(block.subarray(CHECKSUM_AT, CHECKSUM_END)))
+    throw new TarError('a header is damaged');
   const name = parseName(block);
   const letter = String.fromCharCode(block[156] ?? 0);
   const type = TYPES.get(letter);
   if (type === undefined)
-    throw tarError(`${quoteText(name)} is a link or a device (type ${quoteText(letter)}); expected a file`);
+    throw new TarError(`${quoteText(name)} is a link or a device (type ${quoteText(letter)}); expected a file`);
   const size = parseSize(block.subarray(124, 136));
-  if (type === 'directory' && size !== 0) throw tarError(`the directory ${quoteText(name)} has content`);
+  if (type === 'directory' && size !== 0) throw new TarError(`the directory ${quoteText(name)} has content`);
   return { name, size, type };
 }
 
@@ -58,9 +67,9 @@ export function decodeText(bytes: Buffer): string {
 function parseSize(field: Buffer): number {
   const first = field[0] ?? 0;
   if ((first & 0x80) === 0) return parseOctal(field);
-  if (first !== 0x80 || field.subarray(1, 4).some((byte) => byte !== 0)) throw tarError('a size is invalid');
+  if (first !== 0x80 || field.subarray(1, 4).some((byte) => byte !== 0)) throw new TarError('a size is invalid');
   const size = field.readBigUInt64BE(4);
-  if (size > BigInt(Number.MAX_SAFE_INTEGER)) throw tarError('a size is invalid');
+  if (size > BigInt(Number.MAX_SAFE_INTEGER)) throw new TarError('a size is invalid');
   return Number(size);
 }
 
@@ -69,19 +78,16 @@ function parseOctal(field: Buffer): number {
     .toString('latin1')
     .replace(/[\0 ]+$/, '')
     .trimStart();
-  if (!/^[0-7]{0,12}$/.test(text)) throw tarError('a number in a header is invalid');
+  if (!/^[0-7]{0,12}$/.test(text)) throw new TarError('a number in a header is invalid');
   return Number.parseInt(text || '0', 8);
 }
 
 /** Returns the sum of all bytes, with spaces in place of the checksum itself. */
 function checksum(block: Buffer): number {
-  let sum = 0;
-  for (const [i, byte] of block.entries()) sum += i >= 148 && i < 156 ? 0x20 : byte;
+  let sum = 0x20 * (CHECKSUM_END - CHECKSUM_AT);
+  for (let i = 0; i < CHECKSUM_AT; i++) sum += block[i]!;
+  for (let i = CHECKSUM_END; i < BLOCK; i++) sum += block[i]!;
   return sum;
-}
-
-export function tarError(problem: string): FileFormatError {
-  return new FileFormatError('read OVA', [problem]);
 }
 
 /** Returns path and size, if present, from records of the form `length key=value\n`. */
@@ -94,36 +100,52 @@ export function parsePax(bytes: Buffer): { path?: string; size?: number } {
     const isRecord =
       /^[1-9][0-9]{0,6}$/.test(digits) && end <= bytes.length && end > blank + 1 && bytes[end - 1] === 0x0a;
     const [key = '', ...value] = isRecord ? decodeText(bytes.subarray(blank + 1, end - 1)).split('=') : [];
-    if (key === '') throw tarError('an extended header is damaged');
-    if (key.startsWith('GNU.sparse')) throw tarError('a file is stored in a sparse format, which is not supported');
+    if (key === '') throw new TarError('an extended header is damaged');
+    if (key.startsWith('GNU.sparse')) throw new TarError('a file is stored in a sparse format, which is not supported');
     records.set(key, value.join('='));
     at = end;
   }
   const [path, size] = [records.get('path'), records.get('size')];
   if (size !== undefined && !(/^[0-9]{1,16}$/.test(size) && Number.isSafeInteger(Number(size)))) {
-    throw tarError('a size is invalid');
+    throw new TarError('a size is invalid');
   }
   return { ...(path !== undefined && { path }), ...(size !== undefined && { size: Number(size) }) };
 }
 
-/** Returns the header of a file, preceded by a pax header if name or size do not fit. */
-export function printTarHeader(name: string, size: number, modifiedSeconds: number): Buffer {
+interface PrintedHeader {
+  readonly type: 'file' | 'directory';
+  readonly name: string;
+  readonly size: number;
+  readonly mode: number;
+  readonly modifiedSeconds: number;
+}
+
+/** Returns the header of an entry of root, preceded by a pax header if name or size do not fit. */
+export function printTarHeader({ type, name, size, mode, modifiedSeconds }: PrintedHeader): Buffer {
+  const path = type === 'directory' ? `${name}/` : name;
+  const split = splitName(path);
   const records: [string, string][] = [];
-  if (Buffer.byteLength(name) > MAX_NAME) records.push(['path', name]);
+  if (split === undefined) records.push(['path', path]);
   if (size > MAX_OCTAL_SIZE) records.push(['size', String(size)]);
-  const short = Buffer.from(name.length < Buffer.byteLength(name) && records.length > 0 ? 'file' : name).subarray(
-    0,
-    MAX_NAME,
-  );
-  const plain = printHeader(short, size > MAX_OCTAL_SIZE ? 0 : size, '0', modifiedSeconds);
+  const block = (parts: Partial<Block>) =>
+    printBlock({ prefix: '', rest: 'file', mode, type: '0', size: 0, modifiedSeconds, ...parts });
+  const plain = block({ ...split, type: type === 'directory' ? '5' : '0', size: size > MAX_OCTAL_SIZE ? 0 : size });
   if (records.length === 0) return plain;
   const body = Buffer.from(records.map(([key, value]) => paxRecord(key, value)).join(''));
-  return Buffer.concat([
-    printHeader(Buffer.from('PaxHeader'), body.length, 'x', modifiedSeconds),
-    body,
-    padding(body.length),
-    plain,
-  ]);
+  const extended = block({ rest: 'PaxHeader', type: 'x', size: body.length });
+  return Buffer.concat([extended, body, padding(body.length), plain]);
+}
+
+/** Splits a long name at a slash, so that both parts fit. Returns undefined if there is no such slash. */
+function splitName(name: string): { readonly prefix: string; readonly rest: string } | undefined {
+  if (Buffer.byteLength(name) <= MAX_NAME) return { prefix: '', rest: name };
+  for (let at = name.indexOf('/'); at !== -1; at = name.indexOf('/', at + 1)) {
+    const [prefix, rest] = [name.slice(0, at), name.slice(at + 1)];
+    if (rest !== '' && Buffer.byteLength(rest) <= MAX_NAME && Buffer.byteLength(prefix) <= MAX_PREFIX) {
+      return { prefix, rest };
+    }
+  }
+  return undefined;
 }
 
 /** Prints a record; its length includes the digits of the length itself. */
@@ -134,19 +156,29 @@ function paxRecord(key: string, value: string): string {
   return `${length} ${key}=${value}\n`;
 }
 
-function printHeader(name: Buffer, size: number, type: string, modifiedSeconds: number): Buffer {
+interface Block {
+  readonly prefix: string;
+  readonly rest: string;
+  readonly type: string;
+  readonly size: number;
+  readonly mode: number;
+  readonly modifiedSeconds: number;
+}
+
+function printBlock({ prefix, rest, type, size, mode, modifiedSeconds }: Block): Buffer {
   const block = Buffer.alloc(BLOCK);
   const number = (value: number, at: number, digits: number) =>
-    block.write(`${value.toString(8).padStart(digits, '0')}\0`, at);
-  name.copy(block);
-  number(0o644, 100, 7);
+    block.write(`${value.toString(8).padStart(digits, '0')}\0`, at, 'latin1');
+  block.write(rest, 0);
+  number(mode, 100, 7);
   number(0, 108, 7);
   number(0, 116, 7);
   number(size, 124, 11);
   number(modifiedSeconds, 136, 11);
-  block.write(type, 156);
+  block.write(type, 156, 'latin1');
   block.write('ustar\x0000', 257, 'latin1');
-  block.write(`${checksum(block).toString(8).padStart(6, '0')}\0 `, 148);
+  block.write(prefix, 345);
+  block.write(`${checksum(block).toString(8).padStart(6, '0')}\0 `, CHECKSUM_AT, 'latin1');
   return block;
 }
 

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { SubresourceVerb } from '#api/verbs/decide-verb.ts';
-import { buildPathSuffix } from '#subresources/access-path.ts';
-import type { Forward } from '#subresources/route.ts';
+import { buildPathSuffix, type Forward } from '#subresources/route.ts';
+import type { SubresourceVerb } from '#api/verbs/verb.ts';
 
 const cases: Record<string, { verb: SubresourceVerb; query?: string; forward?: Forward; want: string }> = {
   'a console has no suffix': { verb: 'console', want: '' },

@@ -1,5 +1,5 @@
 /** The list of all custom kinds of Selfsame. */
-import type { CustomKind } from '#api/custom-kind.ts';
+import type { CustomKind } from '#api/custom-kinds/custom-kind.ts';
 import { kubevirt } from '#api/kubevirt/kind.ts';
 import { virtualMachine } from '#api/virtual-machine/kind.ts';
 import { virtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';

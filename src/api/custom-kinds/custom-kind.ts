@@ -26,7 +26,7 @@ export interface CustomKind<T extends KubeObject = KubeObject> {
   readonly description: string;
 }
 
-export function crdNameOf({ type }: CustomKind): string {
+function crdNameOf({ type }: CustomKind): string {
   return groupResource(type);
 }
 
