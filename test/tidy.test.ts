@@ -4,7 +4,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { test } from 'node:test';
 import { checkFolderTable, checkLayerPicture } from '#test/tidy/folder-table.ts';
-import { importCycles, misplacedTestSupport } from '#test/tidy/import-graph.ts';
+import { importCycles, misplacedTestSupport, unusedExports } from '#test/tidy/import-graph.ts';
 import { bannedWords, docComments, missingFiles, sharedNameProblems } from '#test/tidy/language.ts';
 import { layers } from '#test/tidy/layers.ts';
 import { rules, unjustified } from '#test/tidy/rules.ts';
@@ -51,6 +51,8 @@ for (const [name, rule] of Object.entries(all)) {
 test('an exported name has one meaning', () => assert.deepEqual(sharedNameProblems(files), []));
 
 test('no files of src/ import each other in a circle', () => assert.deepEqual(importCycles(files), []));
+
+test('every export of src/ is imported', () => assert.deepEqual(unusedExports(files), []));
 
 test('test support stands in testing/ folders, and every file is used', () =>
   assert.deepEqual(misplacedTestSupport(files), []));

@@ -4,7 +4,7 @@ import { UsageError } from '#lib/command-line/command-error.ts';
 import type { Flag } from '#lib/command-line/flag.ts';
 import { escapeControls } from '#lib/terminal/display-width.ts';
 
-export type OutputFormat = 'json' | 'yaml' | undefined;
+type OutputFormat = 'json' | 'yaml' | undefined;
 
 export const outputFlag: Flag<OutputFormat> = {
   name: 'output',

@@ -28,7 +28,7 @@ export const virtctlTable: ProgramTable<VirtctlContext, typeof sharedFlags> = {
 const TRACE_LEVEL = 6;
 const VERSION_WAIT_MS = 2000;
 
-export interface VirtctlCall extends AccessSources {
+interface VirtctlCall extends AccessSources {
   /** The arguments without interpreter and script. */
   readonly argv: readonly string[];
   /** The name under which the user called it: `virtctl` or `kubectl virt`. */

@@ -4,7 +4,7 @@ import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { serverOfUrl, type HttpsServer } from '#lib/https/https-server.ts';
 import type { ClientIdentity } from '#lib/https/client-identity.ts';
 
-export interface ApiServer {
+interface ApiServer {
   readonly server: HttpsServer;
   /** The path before that of every request; '' if there is none. */
   readonly prefix: string;

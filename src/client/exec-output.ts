@@ -3,7 +3,7 @@ import { X509Certificate, createPrivateKey } from 'node:crypto';
 import type { ClientCredential } from '#client/credential-source.ts';
 import { isRecord } from '#kube/meta.ts';
 
-export interface ExecCredential {
+interface ExecCredential {
   readonly credential: ClientCredential;
   /** The earlier one of expirationTimestamp and the end of the certificate; undefined if there is neither. */
   readonly expiresAtMs: number | undefined;

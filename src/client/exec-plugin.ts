@@ -35,7 +35,7 @@ export interface ExecPlugin {
 }
 
 /** The cluster as client-go describes it to plugins. */
-export interface ExecCluster {
+interface ExecCluster {
   readonly server: string;
   readonly 'tls-server-name'?: string;
   readonly 'insecure-skip-tls-verify'?: true;

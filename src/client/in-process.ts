@@ -11,7 +11,7 @@ import type { Transport, TransportRequest, TransportResponse } from '#client/tra
  * The types below repeat those of engine/request/request.ts, because a client must not depend on the engine. The compiler
  * compares them where the two are connected.
  */
-export interface InProcessUser {
+interface InProcessUser {
   readonly name: string;
   readonly uid?: string;
   readonly groups: readonly string[];
@@ -58,7 +58,7 @@ type InProcessResponse = InProcessBytes | InProcessStream | InProcessUpgrade;
 
 export type InProcessHandler = (request: InProcessRequest) => InProcessResponse | Promise<InProcessResponse>;
 
-export interface InProcessOptions {
+interface InProcessOptions {
   readonly handler: InProcessHandler;
   readonly user: InProcessUser;
   readonly userAgent: string;

@@ -26,7 +26,7 @@ const TOKENS: ResourceType<TokenRequest> = {
   namespaced: true,
 };
 
-export interface GrantedToken {
+interface GrantedToken {
   /** Undefined if the API server returned none. */
   readonly token: string | undefined;
   /** Undefined if the API server did not say it. */

@@ -2,7 +2,7 @@
 import type { ClientCredential, CredentialSource } from '#client/credential-source.ts';
 import type { Clock } from '#lib/clock.ts';
 
-export interface TokenSourceOptions {
+interface TokenSourceOptions {
   readonly token?: string | undefined;
   readonly tokenFile?: string | undefined;
   readonly clock: Clock;

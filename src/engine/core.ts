@@ -45,7 +45,7 @@ import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 
-export interface CoreOptions {
+interface CoreOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;

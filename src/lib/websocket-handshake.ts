@@ -67,7 +67,7 @@ export function acceptWebSocket(
   return stream;
 }
 
-export interface WebSocketRequest {
+interface WebSocketRequest {
   readonly url: string;
   readonly protocols: readonly string[];
   readonly headers?: Readonly<Record<string, string>>;

@@ -15,7 +15,7 @@ const SIGNAL_NUMBERS = { SIGINT: 2, SIGTERM: 15 } as const;
 const SAME_SIGNAL_MS = 500;
 /** The time limit for a stop. Acknowledged writes are on disk in any case. */
 const STOP_LIMIT_MS = 20_000;
-export const PROJECT_ROOT = join(import.meta.dirname, '../..');
+const PROJECT_ROOT = join(import.meta.dirname, '../..');
 export const GUEST_DIR = join(PROJECT_ROOT, '.cache/guest');
 /** The command that starts this program again, for nodes and Jobs. */
 export const PROGRAM = { file: process.execPath, args: [...process.execArgv, join(PROJECT_ROOT, 'src/main.ts')] };

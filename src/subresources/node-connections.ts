@@ -27,7 +27,7 @@ export interface NodeRequest {
   readonly signal: AbortSignal;
 }
 
-export interface NodeGet extends NodeRequest {
+interface NodeGet extends NodeRequest {
   /** A longer response is an error. */
   readonly maxAnswerBytes: number;
 }
@@ -48,7 +48,7 @@ export interface NodeConnections {
   close(): void;
 }
 
-export interface NodeConnectionsOptions {
+interface NodeConnectionsOptions {
   /** Reads Nodes. */
   readonly client: Reader;
   /** Our certificate, by whose common name nodes authorize us, its key, and the CA of the nodes, as PEM. */
@@ -153,7 +153,7 @@ async function readNode(client: Reader, name: string, signal: AbortSignal): Prom
 }
 
 /** Returns the address of the node agent; throws ApiError if the Node does not have one. */
-export function endpointOf({ metadata, status }: Node): { readonly host: string; readonly port: number } {
+function endpointOf({ metadata, status }: Node): { readonly host: string; readonly port: number } {
   const port = status?.daemonEndpoints?.kubeletEndpoint?.Port ?? 0;
   for (const type of ['InternalIP', 'Hostname']) {
     const host = status?.addresses?.find((one) => one.type === type)?.address ?? '';

@@ -18,7 +18,7 @@ import { loadKubeconfig } from '#client/kubeconfig.ts';
 import { createClient } from '#client/rest-client.ts';
 import { LocalServices } from '#engine/remote/local-services.ts';
 import { LogStore } from '#engine/store/log-store.ts';
-import { MemoryJournal } from '#engine/store/memory/memory-journal.ts';
+import { MemoryJournal } from '#engine/store/testing/memory-journal.ts';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { startPlaneComponents, type PlaneComponents } from '#plane/embedded/plane-components.ts';

@@ -10,7 +10,7 @@ import { MASTERS } from '#engine/auth/groups.ts';
 import { createCore, type Core } from '#engine/core.ts';
 import { HttpsListener } from '#engine/http/server.ts';
 import { LocalServices } from '#engine/remote/local-services.ts';
-import { openMemoryStore } from '#engine/store/open-store.ts';
+import { openMemoryStore } from '#engine/store/testing/memory-store.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { sendHttp1Request } from '#test/support/raw-https.ts';

@@ -4,7 +4,7 @@ import type { RunningController } from '#runtime/controller.ts';
 import { createCore, type Core } from '#engine/core.ts';
 import { MASTERS } from '#engine/auth/groups.ts';
 import type { ApiHandler, ApiRequest, StreamSink, UserInfo } from '#engine/request/request.ts';
-import { openMemoryStore } from '#engine/store/open-store.ts';
+import { openMemoryStore } from '#engine/store/testing/memory-store.ts';
 import type { AuditSink } from '#engine/audit/audit-record.ts';
 import type { LocalServices } from '#engine/remote/local-services.ts';
 import type { Store } from '#engine/store/store.ts';

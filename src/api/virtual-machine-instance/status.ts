@@ -16,7 +16,7 @@ export function isFinalVmiPhase(phase: string | undefined): boolean {
 const HOTPLUG_PHASES = ['Plugging', 'Ready', 'Unplugging', 'Failed'] as const;
 export type HotplugPhase = (typeof HOTPLUG_PHASES)[number];
 
-/** Written by controllers/vmi, except AGENT_FIELDS and AGENT_CONDITIONS, which the node agent writes. */
+/** Written by controllers/vmi, except AGENT_FIELDS and AgentCondition, which the node agent writes. */
 export const vmiStatus = obj({
   phase: oneOf(VMI_PHASES),
   reason: str(),
@@ -121,4 +121,4 @@ export const AGENT_FIELDS = [
   'fsFreezeStatus',
 ] as const satisfies readonly (keyof VmiStatus)[];
 /** Conditions that only the node agent writes. */
-export const AGENT_CONDITIONS = ['Paused', 'AgentConnected', 'SoftwareEmulation', 'DeviceChangePending'] as const;
+export type AgentCondition = 'Paused' | 'AgentConnected' | 'SoftwareEmulation' | 'DeviceChangePending';

@@ -40,7 +40,7 @@ export function stringClauseError(value: CelValue): FormatError {
   return new FormatError(`string clause can only be used on ${supported}, ${describeGiven(value)}`);
 }
 
-export interface TextEntry {
+interface TextEntry {
   /** The formatted key. */
   readonly key: string;
   readonly value: CelValue;

@@ -14,7 +14,7 @@ import type { CelList, CelValue } from '#cel/value.ts';
 import { CelFault, CelUint } from '#cel/value.ts';
 
 /** Throws FormatError. */
-export type Clause = (value: CelValue, text: FormatText, precision: number | undefined) => void;
+type Clause = (value: CelValue, text: FormatText, precision: number | undefined) => void;
 
 export interface FormatStyle {
   readonly string: Clause;

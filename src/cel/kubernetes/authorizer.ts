@@ -15,12 +15,12 @@ import type { CelValue } from '#cel/value.ts';
 import { CelFault, CelOpaque } from '#cel/value.ts';
 import { nameErrors } from '#kube/names.ts';
 
-export interface PathCheckAttributes {
+interface PathCheckAttributes {
   readonly path: string;
   readonly verb: string;
 }
 
-export interface ResourceCheckAttributes {
+interface ResourceCheckAttributes {
   readonly group: string;
   /** Always `*`: expressions do not name a version. */
   readonly version: string;

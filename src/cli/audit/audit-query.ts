@@ -22,7 +22,7 @@ export const AUDIT_FLAGS = {
   ),
 };
 
-export interface AuditQuery {
+interface AuditQuery {
   readonly sinceMs: number | undefined;
   matches(line: AuditLine): boolean;
 }

@@ -9,7 +9,7 @@ const PAGE_SIZE = 500;
 const MIN_PAGE_SIZE = 8;
 const MAX_PAGES = 100_000;
 
-export interface ListedCollection {
+interface ListedCollection {
   readonly path: string;
   readonly labelSelector?: string;
 }

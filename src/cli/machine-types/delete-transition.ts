@@ -36,7 +36,7 @@ const REMOVAL_TIMEOUT_MS = 30_000;
 /** The number of parallel requests. */
 const CONCURRENCY = 8;
 
-export interface TransitionDeleteOptions {
+interface TransitionDeleteOptions {
   readonly clock: Clock;
   readonly report: (line: string) => void;
 }

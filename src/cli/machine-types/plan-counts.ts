@@ -18,7 +18,7 @@ export function isFinalState(state: EntryState): boolean {
   return state === 'done' || state === 'failed' || state === 'skipped';
 }
 
-export type StateCounts = ReadonlyMap<EntryState, number>;
+type StateCounts = ReadonlyMap<EntryState, number>;
 
 /** Counts the VMs in each state, including states with 0. */
 export function countStates(states: Iterable<EntryState>): StateCounts {

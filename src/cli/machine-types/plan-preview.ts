@@ -28,7 +28,7 @@ export interface PreviewCandidate {
 }
 
 /** A row of the preview. Its keys are part of the JSON output. */
-export interface PreviewRow {
+interface PreviewRow {
   readonly namespace: string;
   readonly name: string;
   readonly act: VmSelection['act'];

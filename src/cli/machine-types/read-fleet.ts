@@ -10,7 +10,7 @@ import { controllerUid, type KubeObject, type ResourceType, type Stored } from '
 
 type Api = Pick<ApiConnection, 'get'>;
 
-export interface FleetQuery {
+interface FleetQuery {
   readonly namespace?: string | undefined;
   /** Selects VMs by label. */
   readonly labelSelector?: string | undefined;
@@ -19,7 +19,7 @@ export interface FleetQuery {
   readonly report: (line: string) => void;
 }
 
-export interface Fleet {
+interface Fleet {
   readonly vms: readonly Stored<VirtualMachine>[];
   /** Instances by the uid of the VM that owns them. */
   readonly vmis: ReadonlyMap<string, Stored<VirtualMachineInstance>>;

@@ -16,14 +16,14 @@ export interface OfferedType {
 }
 
 /** A VM with its current machine type, or that of its next start if it does not run. */
-export interface UsedType {
+interface UsedType {
   readonly namespace: string;
   readonly name: string;
   readonly type: string;
   readonly running: boolean;
 }
 
-export interface Supported {
+interface Supported {
   readonly types: readonly (OfferedType & { readonly allowed: boolean; readonly virtualMachines: number })[];
   /** VMs with a type that no node offers. */
   readonly stranded: readonly UsedType[];

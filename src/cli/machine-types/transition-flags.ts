@@ -40,7 +40,7 @@ export const selectionFlags = {
   ),
 };
 
-export interface TransitionArguments {
+interface TransitionArguments {
   readonly args: readonly string[];
   readonly flags: FlagValues<typeof selectionFlags>;
   /** The value of --namespace; undefined = all namespaces. */

@@ -8,7 +8,7 @@ import { alignedTable } from '#lib/terminal/table.ts';
 import { humanDuration } from '#kube/go/human-duration.ts';
 import { isRecord } from '#kube/meta.ts';
 
-export interface ListedTransition {
+interface ListedTransition {
   readonly transition: Transition;
   readonly entries: readonly TrackedEntry[];
 }

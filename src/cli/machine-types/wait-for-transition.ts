@@ -14,7 +14,7 @@ const POLL_INTERVAL_MS = 1000;
 /** The number of failed requests to tolerate, for a server that restarts. */
 const MAX_ERRORS = 60;
 
-export interface WaitOptions {
+interface WaitOptions {
   /** After more failures than this, the Job does nothing more, although it may still be Running. */
   readonly maxFailures: number;
   readonly status: StatusOutput;

@@ -60,7 +60,7 @@ const HEADER = ['', 'before', 'after', ''];
 /** On a narrow screen, longer cells are shortened in the middle. */
 const SHORT_LENGTH = 21;
 
-export interface ComparisonTableOptions {
+interface ComparisonTableOptions {
   readonly columns?: number | undefined;
   readonly paint?: Painter;
 }

@@ -17,7 +17,7 @@ import { deepEqual } from '#kube/deep.ts';
 /** The last change is recorded shortly after the guest has booted. */
 const TIMEOUT_MS = 30_000;
 
-export interface TourHistory {
+interface TourHistory {
   readonly history: readonly HistoryEntry[];
   /** The reason why the history is not what the tour expects; absent if it is. */
   readonly problem?: string;
@@ -42,7 +42,7 @@ export async function readHistory(api: TourApi, expected: readonly ExpectedChang
 }
 
 /** A change that the history must contain. */
-export interface ExpectedChange {
+interface ExpectedChange {
   readonly cause: RegExp;
   readonly field: string;
   /** The value after the change; null = removed, undefined = any value. */

@@ -9,7 +9,7 @@ import { basename, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { findAbandonedDirs, makeOwnedDir, ownerOf, removeWithProcesses } from '#lib/owned-dir.ts';
 
-export interface OwnPlane {
+interface OwnPlane {
   readonly kubeconfigPath: string;
   stop(): Promise<void>;
 }

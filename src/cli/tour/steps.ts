@@ -46,7 +46,7 @@ export interface Scene {
   readonly before: GuestReport | undefined;
 }
 
-export interface StepOutcome {
+interface StepOutcome {
   /** The new report of the guest. */
   readonly report: GuestReport;
   readonly requested?: RequestedChanges;

@@ -17,7 +17,7 @@ import type { WebSocketStream } from '#lib/websocket.ts';
 
 type Api = Pick<ApiConnection, 'openWebSocket' | 'namespace'>;
 
-export interface OpenDisk {
+interface OpenDisk {
   readonly header: DiskHeader;
   /** Reads the content; may be called once. Throws on a checksum mismatch. */
   chunks(): AsyncIterable<Buffer>;

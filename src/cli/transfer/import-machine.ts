@@ -57,7 +57,7 @@ export function importOptions(flags: Flags, namespace: string): ImportOptions {
   return { namespace, name, storageClass, newIdentity, keepState, claims: pairs('claim'), networks: pairs('network') };
 }
 
-export interface ImportParts {
+interface ImportParts {
   readonly api: ApiConnection;
   readonly status: StatusOutput;
   readonly terminal: Pick<Terminal, 'stdout'>;

@@ -9,7 +9,7 @@ import { readOva } from '#formats/ova/read-ova.ts';
 import { readOvf } from '#formats/ovf/read-ovf.ts';
 import { XML_LIMITS } from '#lib/xml/xml-scan.ts';
 
-export interface SourceFile {
+interface SourceFile {
   readonly name: string;
   readonly size: number;
 }

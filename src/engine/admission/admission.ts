@@ -60,7 +60,7 @@ export interface Admission {
   guard(attributes: AdmissionAttributes): void;
 }
 
-export interface AdmissionSteps {
+interface AdmissionSteps {
   readonly mutating: readonly MutatingStep[];
   readonly validating: readonly ValidatingStep[];
   readonly guards: readonly Guard[];

@@ -10,7 +10,7 @@ import { nodes } from '#engine/registry/kinds/core/node.ts';
 import { persistentVolumeClaims } from '#engine/registry/kinds/volumes/persistent-volume-claim.ts';
 import { pods } from '#engine/registry/kinds/pod/pod.ts';
 import { serviceAccounts } from '#engine/registry/kinds/core/service-account.ts';
-import { openMemoryStore } from '#engine/store/open-store.ts';
+import { openMemoryStore } from '#engine/store/testing/memory-store.ts';
 import type { Store } from '#engine/store/store.ts';
 import { ApiError } from '#kube/api-error.ts';
 import type { KubeObject, ObjectMeta } from '#kube/meta.ts';

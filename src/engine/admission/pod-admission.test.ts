@@ -10,7 +10,7 @@ import { nodes } from '#engine/registry/kinds/core/node.ts';
 import { pods } from '#engine/registry/kinds/pod/pod.ts';
 import { priorityClasses } from '#engine/registry/kinds/priority-class.ts';
 import type { Resource } from '#engine/registry/resource.ts';
-import { openMemoryStore } from '#engine/store/open-store.ts';
+import { openMemoryStore } from '#engine/store/testing/memory-store.ts';
 import type { Store } from '#engine/store/store.ts';
 import { ApiError } from '#kube/api-error.ts';
 import type { KubeObject } from '#kube/meta.ts';

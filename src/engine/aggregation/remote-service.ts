@@ -37,7 +37,7 @@ export interface RemoteServiceParts {
 }
 
 /** The address, or why it cannot be resolved. */
-export type RemoteServiceAddress = 'local' | { readonly url: string } | { readonly unresolved: Unresolved };
+type RemoteServiceAddress = 'local' | { readonly url: string } | { readonly unresolved: Unresolved };
 
 export class RemoteService {
   readonly #service: ServicePort;

@@ -11,7 +11,7 @@ import type { ApiHandler } from '#engine/request/request.ts';
 import type { Entry } from '#engine/store/store.ts';
 import type { Log } from '#lib/log.ts';
 
-export interface AggregationParts extends RemoteServiceParts {
+interface AggregationParts extends RemoteServiceParts {
   readonly log: Log;
   /** Groups that are never delegated. */
   readonly ownGroups: ReadonlySet<string>;

@@ -15,7 +15,7 @@ import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import type { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 
-export interface AuditLogOptions {
+interface AuditLogOptions {
   readonly file: { append(bytes: Buffer): Promise<void>; close(): Promise<void> };
   readonly clock: Clock;
   readonly log: Log;

@@ -61,7 +61,7 @@ export type AuditSink = (record: AuditRecord) => void;
 const NO_WARNINGS: readonly string[] = [];
 const NO_ANNOTATIONS: Readonly<Record<string, string>> = {};
 
-export interface AuditedExchange {
+interface AuditedExchange {
   /** The request as received. */
   readonly received: ApiRequest;
   /** The request as served, possibly as an impersonated user. */

@@ -11,7 +11,7 @@ import { open, readdir, rename, rm, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ensurePrivateDir } from '#lib/private-file.ts';
 
-export interface RotatedFileOptions {
+interface RotatedFileOptions {
   readonly dir: string;
   readonly maxBytes: number;
   /** Number of files besides the current one. */

@@ -9,7 +9,7 @@ import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import type { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 
-export interface RunningAudit {
+interface RunningAudit {
   readonly sink: AuditSink;
   /** Must be called after the last request. */
   close(): Promise<void>;

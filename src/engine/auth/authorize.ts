@@ -20,7 +20,7 @@ export interface ResourceRequestAttributes {
   readonly name: string;
 }
 
-export interface PathRequestAttributes {
+interface PathRequestAttributes {
   /** The HTTP method in lower case. */
   readonly verb: string;
   readonly path: string;

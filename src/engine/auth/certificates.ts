@@ -28,7 +28,7 @@ export class PkiError extends Error {
   override name = 'PkiError';
 }
 
-export interface PkiOptions {
+interface PkiOptions {
   readonly dir: string;
   /** DNS names and IP addresses of the server. */
   readonly hosts: readonly string[];
@@ -38,7 +38,7 @@ export interface PkiOptions {
 
 export type { IssuedCertificate } from '#lib/pki/authority.ts';
 
-export interface ClientCertificateOptions {
+interface ClientCertificateOptions {
   /** The user name (CN). */
   readonly user: string;
   /** The groups of the user (O). */
@@ -46,7 +46,7 @@ export interface ClientCertificateOptions {
   readonly days: number;
 }
 
-export interface ServerCertificateOptions {
+interface ServerCertificateOptions {
   readonly name: string;
   /** DNS names and IP addresses of the server. */
   readonly hosts: readonly string[];

@@ -17,7 +17,7 @@ import { parseYamlWithDuplicates } from '#engine/body/yaml-duplicates.ts';
 const PROTOBUF_TYPE = 'application/vnd.kubernetes.protobuf';
 
 /** The expected type of a body, for error messages. */
-export interface ExpectedBody {
+interface ExpectedBody {
   readonly kind: string;
   /** Custom kinds have no protobuf encoding. */
   readonly builtIn: boolean;

@@ -4,7 +4,7 @@ import { parseYaml } from '#kube/yaml.ts';
 const MAX_LINES = 100;
 const HEAD = 'yaml: unmarshal errors:';
 
-export interface ParsedYaml {
+interface ParsedYaml {
   readonly value: unknown;
   /** All duplicates as one error of several lines. */
   readonly duplicates?: string;

@@ -29,7 +29,7 @@ import { API_SERVICES, SERVICES } from '#kube/cluster-kinds.ts';
 
 const REGISTRATION = 'apiregistration.k8s.io';
 
-export interface ApiServiceSpec {
+interface ApiServiceSpec {
   group?: string;
   version?: string;
   groupPriorityMinimum: number;
@@ -51,7 +51,7 @@ const CHECK_INTERVAL_MS = 30_000;
 const FAILED_CHECK_INTERVAL_MS = 2000;
 const CONCURRENT_CHECKS = 4;
 
-export interface AvailabilityWorld {
+interface AvailabilityWorld {
   readonly apiService: Stored<ApiService>;
   readonly found: Availability;
   readonly now: string;

@@ -37,14 +37,14 @@ import type { RunningController } from '#runtime/controller.ts';
 import { EventRecorder } from '#runtime/events.ts';
 
 /** The parts of the server that controllers use. They reach objects only through the API. */
-export interface ControlledCore {
+interface ControlledCore {
   readonly handler: ApiHandler;
   readonly registry: Registry;
   readonly signingKey: SigningKey;
   readonly aggregation: Aggregation;
 }
 
-export interface ControllerOptions {
+interface ControllerOptions {
   readonly core: ControlledCore;
   /** The CA certificate that clients in pods trust. */
   readonly caPem: string;

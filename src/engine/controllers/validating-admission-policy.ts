@@ -12,7 +12,7 @@ import { POLICIES } from '#kube/cluster-kinds.ts';
 
 const ADMISSION_POLICIES = resourceAs<Policy>(POLICIES);
 
-export interface PolicyWorld {
+interface PolicyWorld {
   readonly policy: Stored<Policy>;
   readonly resources: readonly Resource[];
 }

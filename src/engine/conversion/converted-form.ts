@@ -22,7 +22,7 @@ import { apiVersionOf, type KubeObject, parseApiVersion } from '#kube/meta.ts';
 
 const RECENT = { maxEntries: 64, maxWeight: 1024 * 1024 };
 
-export interface FormOptions {
+interface FormOptions {
   readonly group: string;
   readonly version: string;
   readonly storageVersion: string;

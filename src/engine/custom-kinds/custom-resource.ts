@@ -16,7 +16,7 @@ import { compileJsonPath } from '#kube/selectors/jsonpath.ts';
 import { groupResource, type KubeObject } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 
-export interface CustomOptions {
+interface CustomOptions {
   /** The revision since which the definition has its current generation; 0 = before all objects. */
   readonly since?: number;
   readonly webhook?: ConversionWebhook | undefined;

@@ -14,7 +14,7 @@ import { type Clock, systemClock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
-export interface TrackOptions {
+interface TrackOptions {
   /** Conversion webhooks that run in this process. */
   readonly services?: LocalServices;
   readonly clock?: Clock;

@@ -5,12 +5,12 @@ import type { ApiResourceDiscovery, DiscoveredVersion, ResponseKind } from '#eng
 import { subresourcesOf, orderedVerbs } from '#engine/discovery/subresources.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
-export interface ApiGroupDiscovery {
+interface ApiGroupDiscovery {
   metadata: { name?: string; creationTimestamp: null };
   versions: { version: string; resources: readonly ApiResourceDiscovery[]; freshness: 'Current' | 'Stale' }[];
 }
 
-export interface ApiGroupDiscoveryList {
+interface ApiGroupDiscoveryList {
   kind: 'APIGroupDiscoveryList';
   apiVersion: string;
   metadata: Record<string, never>;

@@ -3,24 +3,24 @@ import type { DiscoveredVersion } from '#engine/discovery/discovered-version.ts'
 import { groupNamed, groupsOf, type Group } from '#engine/discovery/group-order.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
-export interface ApiVersions {
+interface ApiVersions {
   kind: 'APIVersions';
   versions: string[];
   serverAddressByClientCIDRs: { clientCIDR: string; serverAddress: string }[];
 }
 
-export interface GroupVersionForDiscovery {
+interface GroupVersionForDiscovery {
   groupVersion: string;
   version: string;
 }
 
-export interface ApiGroup {
+interface ApiGroup {
   name: string;
   versions: GroupVersionForDiscovery[];
   preferredVersion: GroupVersionForDiscovery;
 }
 
-export interface ApiGroupList {
+interface ApiGroupList {
   kind: 'APIGroupList';
   apiVersion: 'v1';
   groups: ApiGroup[];

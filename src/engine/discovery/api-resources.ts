@@ -5,7 +5,7 @@ import { subresourcesOf, orderedVerbs } from '#engine/discovery/subresources.ts'
 import type { Resource } from '#engine/registry/resource.ts';
 import { apiVersionOf } from '#kube/meta.ts';
 
-export interface ApiResource {
+interface ApiResource {
   name: string;
   singularName: string;
   namespaced: boolean;
@@ -18,7 +18,7 @@ export interface ApiResource {
   storageVersionHash?: string;
 }
 
-export interface ApiResourceList {
+interface ApiResourceList {
   kind: 'APIResourceList';
   /** Absent for the core group, as in kube-apiserver. */
   apiVersion?: 'v1';

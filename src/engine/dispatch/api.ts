@@ -32,7 +32,7 @@ import { ACCEPTED_TYPES, negotiateRepresentation } from '#engine/tables/negotiat
 import { ApiError, internalError, methodNotAllowed, notAcceptable } from '#kube/api-error.ts';
 import type { Log } from '#lib/log.ts';
 
-export interface ApiParts extends EngineParts {
+interface ApiParts extends EngineParts {
   readonly registry: Registry;
   readonly metrics: EngineMetrics;
   /** Handles everything that is not a resource: discovery, health, version, metrics. */

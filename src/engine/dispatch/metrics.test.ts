@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngineMetrics } from '#engine/dispatch/metrics.ts';
-import { openMemoryStore } from '#engine/store/open-store.ts';
+import { openMemoryStore } from '#engine/store/testing/memory-store.ts';
 import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 
 test('counts requests, times and watches in the text format of Prometheus', async () => {

@@ -15,7 +15,7 @@ import { METRICS_CONTENT_TYPE, type MetricRegistry } from '#lib/metrics/metric-r
 
 export type PathHandler = (request: ApiRequest) => Promise<ApiResponse>;
 
-export interface PathParts {
+interface PathParts {
   readonly registry: Registry;
   readonly metrics: MetricRegistry;
   readonly health: HealthChecks;

@@ -28,7 +28,7 @@ export function mayHaveDuplicates(bytes: Buffer, parsed: number): boolean {
   return count !== parsed;
 }
 
-export interface FieldProblem {
+interface FieldProblem {
   readonly problem: 'duplicate' | 'unknown';
   readonly path: string;
 }

@@ -13,7 +13,7 @@ export class NestingError extends Error {
 const SUSPECT = /__proto__|\\u/;
 
 /** Callback for texts that may contain duplicate fields, of which the last one counts. */
-export interface DuplicatesWatch {
+interface DuplicatesWatch {
   readonly bytes: Buffer;
   mayHaveDuplicates(): void;
 }

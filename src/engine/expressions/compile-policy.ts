@@ -13,7 +13,7 @@ export interface ParamKind {
   readonly kind?: string;
 }
 
-export interface Validation {
+interface Validation {
   readonly expression: string;
   readonly message?: string;
   readonly messageExpression?: string;
@@ -42,7 +42,7 @@ export interface CompiledPolicy {
   readonly annotations: readonly { readonly key: string; readonly program: Program }[];
 }
 
-export interface PolicyCompileOptions {
+interface PolicyCompileOptions {
   /** Types of the objects if schemas are known, for type checking. */
   readonly object?: CelType;
   readonly params?: CelType;
@@ -56,7 +56,7 @@ const WHOLE = 'spec';
 const NOTHING: CompiledPolicy = { conditions: [], variables: new Map(), validations: [], annotations: [] };
 
 /** Called for each expression that does not compile, with the path of its field. */
-export type OnFailure = (field: string, source: string, failure: CompileFailure) => void;
+type OnFailure = (field: string, source: string, failure: CompileFailure) => void;
 
 /** Reports and omits expressions that do not compile. Ignores empty ones, which validation rejects. */
 export function compilePolicy(

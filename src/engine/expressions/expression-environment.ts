@@ -4,7 +4,7 @@ import { kubernetesEnvironment } from '#cel/kubernetes-environment.ts';
 import { AUTHORIZER, RESOURCE_CHECK } from '#cel/kubernetes/authorizer.ts';
 import { DYN, type CelType, BOOL, INT, listOf, mapOf, STRING, TIMESTAMP, type ObjectType } from '#cel/type.ts';
 
-export interface Declarations {
+interface Declarations {
   /** True if there are parameters; only policies with a paramKind have them. */
   readonly params: boolean;
   /** True if there is an authorizer; messageExpression and auditAnnotations have none. */

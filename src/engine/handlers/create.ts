@@ -27,7 +27,7 @@ export async function createObject(call: Call): Promise<ApiResponse> {
   return made;
 }
 
-export interface Creation extends Pick<WriteRequestOptions, 'dryRun' | 'sent'> {
+interface Creation extends Pick<WriteRequestOptions, 'dryRun' | 'sent'> {
   readonly warnings: readonly string[];
   /** True if the caller has already set managedFields. */
   readonly owned?: boolean;

@@ -56,7 +56,7 @@ export async function readDeleteOptions(call: Call): Promise<DeleteRequestOption
   return options;
 }
 
-export interface Deletion {
+interface Deletion {
   readonly object: KubeObject;
   readonly isRemoved: boolean;
 }

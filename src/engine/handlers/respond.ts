@@ -13,7 +13,7 @@ import { unreachable } from '#lib/invariant.ts';
 import { notAcceptable, type Status } from '#kube/api-error.ts';
 import { apiVersionOf, type KubeObject, type ListMeta } from '#kube/meta.ts';
 
-export interface ResponseOptions {
+interface ResponseOptions {
   readonly status: number;
   readonly warnings?: readonly string[] | undefined;
 }

@@ -38,7 +38,7 @@ export interface Exchange {
   startStream(headers: Record<string, string | string[]>): Writable;
 }
 
-export interface ServeOptions {
+interface ServeOptions {
   /** Open streaming responses; stopping the server ends them. */
   readonly streams: Set<Writable>;
   readonly handler: ApiHandler;

@@ -27,13 +27,13 @@ import { newUid } from '#lib/ids.ts';
 import type { Log } from '#lib/log.ts';
 
 /** Certificates and key in PEM format. */
-export interface ListenerIdentity {
+interface ListenerIdentity {
   readonly cert: string;
   readonly key: string;
   readonly ca: string;
 }
 
-export interface ListenerOptions extends ListenerIdentity {
+interface ListenerOptions extends ListenerIdentity {
   readonly host: string;
   /** 0 = any free port. */
   readonly port: number;

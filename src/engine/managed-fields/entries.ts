@@ -10,7 +10,7 @@ import { compareText } from '#lib/compare-text.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { isRecord, type KubeObject, type ManagedFieldsEntry } from '#kube/meta.ts';
 
-export type ManagedOperation = 'Apply' | 'Update';
+type ManagedOperation = 'Apply' | 'Update';
 
 /** The manager of a write, its path and time. */
 export interface FieldWriter {

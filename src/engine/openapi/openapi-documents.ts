@@ -15,7 +15,7 @@ import { accepts, parseAccept } from '#engine/request/accept-header.ts';
 const ROOT = '/openapi/v3';
 const JSON_TYPE = 'application/json';
 
-export interface OpenApiV3Index {
+interface OpenApiV3Index {
   paths: Record<string, { serverRelativeURL: string }>;
 }
 
@@ -113,7 +113,7 @@ const PROTOBUF_SUBTYPES: readonly string[] = [
 ];
 
 /** The content type of protobuf responses. kube-apiserver uses it for both request subtypes. */
-export const OPENAPI_V2_PROTOBUF = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
+const OPENAPI_V2_PROTOBUF = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
 
 export function negotiateOpenApiV2(accept: string): 'json' | 'protobuf' | 'not-acceptable' {
   if (accept === '') return 'json';

@@ -15,7 +15,7 @@ import type { GroupVersionKind, Resource } from '#engine/registry/resource.ts';
 
 export type Method = 'get' | 'put' | 'post' | 'delete' | 'patch';
 
-export interface QueryParameter {
+interface QueryParameter {
   readonly name: string;
   readonly type: 'string' | 'integer' | 'boolean';
 }

@@ -9,7 +9,7 @@ import { refToDefinition } from '#engine/openapi/v2-schema.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { isRecord } from '#kube/meta.ts';
 
-export type RemoteV2 = Pick<SwaggerDocument, 'paths' | 'definitions'>;
+type RemoteV2 = Pick<SwaggerDocument, 'paths' | 'definitions'>;
 
 /** The OpenAPI documents of one group and version of an aggregated API server. */
 export interface RemoteOpenApi {

@@ -14,7 +14,7 @@ export interface DocumentSchema extends Omit<Schema, 'properties' | 'items' | 'a
 }
 
 /** Formats a reference to a model. OpenAPI v2 and v3 keep models at different paths. */
-export type RefTo = (model: string) => string;
+type RefTo = (model: string) => string;
 
 const text: DocumentSchema = { type: 'string' };
 const flag: DocumentSchema = { type: 'boolean' };

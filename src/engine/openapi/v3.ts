@@ -18,7 +18,7 @@ import type { Resource } from '#engine/registry/resource.ts';
 import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 
-export interface OpenApiV3Document {
+interface OpenApiV3Document {
   openapi: '3.0.0';
   info: { title: string; version: string };
   paths: Record<string, Record<string, unknown>>;

@@ -23,7 +23,7 @@ import { apiVersionOf } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 import { invariant } from '#lib/invariant.ts';
 
-export interface DecodedBody {
+interface DecodedBody {
   readonly apiVersion: string;
   readonly kind: string;
   /** The JSON object that Kubernetes' encoder would produce, including apiVersion and kind. */

@@ -22,7 +22,7 @@ export const ORPHAN_FINALIZER = 'orphan';
 export const FOREGROUND_FINALIZER = 'foregroundDeletion';
 const MAX_FIELD_MANAGER_LENGTH = 128;
 
-export interface MetadataRules {
+interface MetadataRules {
   readonly namespaced: boolean;
   readonly nameRule: NameRule;
 }

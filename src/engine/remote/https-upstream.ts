@@ -20,7 +20,7 @@ export interface ClientCertificate {
   readonly keyPem: string;
 }
 
-export interface UpstreamTls {
+interface UpstreamTls {
   /** PEM; '' = the system's root certificates. */
   readonly ca: string;
   /** Returns the current client certificate. */
@@ -50,7 +50,7 @@ export class UpstreamBusyError extends UpstreamError {
   override name = 'UpstreamBusyError';
 }
 
-export interface HttpsUpstreamOptions {
+interface HttpsUpstreamOptions {
   readonly tls: UpstreamTls;
   readonly maxOpen: number;
   readonly clock: Clock;

@@ -15,7 +15,7 @@ import { joinHostPort } from '#lib/https/https-server.ts';
 const NODES = { group: '', plural: 'nodes' };
 const MAX_OPEN = 2000;
 
-export interface KubeletRequest {
+interface KubeletRequest {
   /** Path including the query. */
   readonly path: string;
   /** True to accept any certificate of the kubelet. Our client certificate is still sent. */
@@ -25,7 +25,7 @@ export interface KubeletRequest {
   readonly signal: AbortSignal;
 }
 
-export interface KubeletParts {
+interface KubeletParts {
   readonly store: Store;
   readonly clock: Clock;
   /** Without an identity, no kubelet is trusted and none trusts us. */

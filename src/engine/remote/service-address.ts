@@ -21,12 +21,12 @@ export interface ServicePort {
 /** The reason of the Available condition of an APIService. */
 export type Unresolved = 'ServiceNotFound' | 'ServicePortError' | 'MissingEndpoints';
 
-export interface Server {
+interface Server {
   readonly host: string;
   readonly port: number;
 }
 
-export type ServiceServers =
+type ServiceServers =
   | { readonly servers: readonly [Server, ...Server[]] }
   | { readonly unresolved: Unresolved; readonly message: string };
 

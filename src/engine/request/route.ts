@@ -12,7 +12,7 @@ export interface ResourceRoute {
   readonly hasMoreSegments: boolean;
 }
 
-export interface PathRoute {
+interface PathRoute {
   readonly type: 'path';
   readonly path: string;
 }

@@ -7,7 +7,7 @@ import { SortedIds } from '#engine/store/sorted-ids.ts';
 import type { Entry, ListRange } from '#engine/store/store.ts';
 
 /** The part of a range that is returned: `entries` up to the limit, and the number of entries after it. */
-export interface Page {
+interface Page {
   readonly entries: Entry[];
   readonly remaining: number;
 }

@@ -15,7 +15,7 @@ export interface HistoryLimits {
 }
 
 /** The result of dropping old events: the new compacted revision, and the records that are no longer needed. */
-export interface Compaction {
+interface Compaction {
   readonly revision: number;
   readonly removable: readonly number[];
 }

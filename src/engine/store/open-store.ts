@@ -1,7 +1,6 @@
-/** Opens the two kinds of stores. */
+/** Opens the store of a file. */
 import { LogStore } from '#engine/store/log-store.ts';
 import type { LogStoreOptions } from '#engine/store/log-store.ts';
-import { MemoryJournal } from '#engine/store/memory/memory-journal.ts';
 import { SqliteJournal } from '#engine/store/sqlite/sqlite-journal.ts';
 import type { Store } from '#engine/store/store.ts';
 
@@ -11,9 +10,4 @@ import type { Store } from '#engine/store/store.ts';
  */
 export function openSqliteStore(file: string, options: LogStoreOptions = {}): Promise<Store> {
   return LogStore.open(new SqliteJournal(file), options);
-}
-
-/** Opens a store that is lost when the process ends. */
-export function openMemoryStore(options: LogStoreOptions = {}): Promise<Store> {
-  return LogStore.open(new MemoryJournal(), options);
 }

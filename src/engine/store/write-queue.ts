@@ -9,7 +9,7 @@ import { invariant } from '#lib/invariant.ts';
 import type { Journal, LogRecord } from '#engine/store/journal.ts';
 import type { Entry, Write } from '#engine/store/store.ts';
 
-export interface QueueLimits {
+interface QueueLimits {
   readonly maxOps: number;
   /** A single write may exceed this limit: it bounds the sum, not the size of an object. */
   readonly maxBytes: number;

@@ -12,7 +12,7 @@ import { Registry, type Served } from '#engine/registry/registry.ts';
 import { apiVersionOf, isRecord, type KubeObject } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 
-export interface PostedKind {
+interface PostedKind {
   readonly kind: GroupVersionKind;
   /** Not served by itself; defines the shape of the posted object. */
   readonly served: Served;
@@ -26,7 +26,7 @@ export function postedKind(kind: GroupVersionKind, schema: Schema, alsoFrom: rea
   return { kind, served: new Registry([resource]).find(kind.group, kind.version, plural)!, alsoFrom };
 }
 
-export interface PostedObject {
+interface PostedObject {
   readonly object: KubeObject;
   /** The call for responding in the posted kind. */
   readonly call: Call;

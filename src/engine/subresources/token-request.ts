@@ -29,7 +29,7 @@ const MAX_SECONDS = 2 ** 32;
 /** Lifetime of a pod's default token (lifetimeOf). */
 const EXTENDED_SECONDS = 365 * 24 * 60 * 60;
 
-export interface TokenRequestParts {
+interface TokenRequestParts {
   readonly key: SigningKey;
 }
 

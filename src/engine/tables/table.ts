@@ -9,9 +9,9 @@ import { badRequest } from '#kube/api-error.ts';
 import type { KubeObject, ListMeta } from '#kube/meta.ts';
 import { humanDuration } from '#kube/go/human-duration.ts';
 
-export type IncludeObject = 'None' | 'Metadata' | 'Object';
+type IncludeObject = 'None' | 'Metadata' | 'Object';
 
-export interface ColumnDefinition {
+interface ColumnDefinition {
   name: string;
   type: string;
   format: string;
@@ -19,12 +19,12 @@ export interface ColumnDefinition {
   priority: number;
 }
 
-export interface TableRow {
+interface TableRow {
   cells: Cell[];
   object: PartialObjectMetadata | KubeObject | null;
 }
 
-export interface Table {
+interface Table {
   kind: 'Table';
   apiVersion: string;
   metadata: ListMeta;
@@ -123,7 +123,7 @@ function definitionOf({ name, type, format, description, priority }: TableColumn
   };
 }
 
-export type Cell = string | number | boolean | null;
+type Cell = string | number | boolean | null;
 
 const RFC_3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
 

@@ -6,7 +6,7 @@ import type { ProgramTable } from '#lib/command-line/resolve-call.ts';
 type CompletionFlag = Flag<unknown>;
 
 /** A command, or a program. */
-export interface CompletionNode {
+interface CompletionNode {
   readonly name: string;
   readonly summary: string;
   readonly hidden?: boolean;

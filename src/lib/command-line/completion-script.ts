@@ -3,7 +3,7 @@
  * version. Pure.
  */
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
-export type Shell = (typeof SHELLS)[number];
+type Shell = (typeof SHELLS)[number];
 
 /** `name` is the command that starts the program. */
 export function completionScript(shell: Shell, name: string): string {

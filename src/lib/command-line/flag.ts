@@ -129,7 +129,7 @@ export function integerFlag<F extends number | undefined>(header: FlagHeader, fa
   };
 }
 
-export interface CheckedFlag<T, F> extends FlagHeader {
+interface CheckedFlag<T, F> extends FlagHeader {
   readonly value: string;
   readonly fallback: F;
   /** Completes the message "must be". */

@@ -15,7 +15,7 @@ export interface ParsedArgs<Table extends FlagTable> {
   readonly missing: readonly string[];
 }
 
-export interface ParseOptions {
+interface ParseOptions {
   /** Sets flags with a variable that are not among the arguments. */
   readonly env?: EnvironmentVariables;
   /** False: the first argument ends the flags, and all words after it are arguments. */

@@ -27,7 +27,7 @@ export interface ProgramTable<Context, Shared extends FlagTable> {
   readonly unsupported?: ReadonlyMap<string, string>;
 }
 
-export type CommandLineCall<Context, Shared extends FlagTable> =
+type CommandLineCall<Context, Shared extends FlagTable> =
   | { readonly text: string }
   | {
       readonly command: Command<Context>;

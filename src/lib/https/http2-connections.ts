@@ -35,7 +35,7 @@ interface Session {
   streams: number;
 }
 
-export interface Http2ConnectionsOptions {
+interface Http2ConnectionsOptions {
   readonly server: HttpsServer;
   readonly identity: ClientIdentity;
   readonly clock: Clock;

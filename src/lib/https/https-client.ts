@@ -38,7 +38,7 @@ export interface HttpsRequest {
   readonly signal?: AbortSignal;
 }
 
-export interface HttpsWebSocketRequest {
+interface HttpsWebSocketRequest {
   /** Path including the query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -54,7 +54,7 @@ export interface UpgradedConnection {
 
 export type HttpsResponse = { readonly incoming: IncomingMessage } | UpgradedConnection;
 
-export interface HttpsClientOptions {
+interface HttpsClientOptions {
   /** Limit of the connections to one server; other requests wait. */
   readonly maxSockets: number;
   /** Limit of the idle connections to one server that are kept alive. */

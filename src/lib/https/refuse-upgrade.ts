@@ -2,7 +2,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 
-export interface UpgradeRefusal {
+interface UpgradeRefusal {
   readonly status: number;
   readonly contentType: string;
   readonly body: Buffer;

@@ -6,7 +6,7 @@ const RENEW_AT = 0.5;
 /** Fraction of its lifetime at which it is checked. */
 const CHECK_EVERY = 1 / 20;
 
-export interface RenewalOptions {
+interface RenewalOptions {
   /** Time by which the issuer moves the start of the validity to the past; it does not belong to the lifetime. */
   readonly backdatedMs?: number;
 }

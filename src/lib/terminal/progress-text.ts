@@ -48,7 +48,7 @@ export class RateMeter {
   }
 }
 
-export interface BarParts {
+interface BarParts {
   readonly label: string;
   readonly done: number;
   readonly total: number;

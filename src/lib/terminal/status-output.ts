@@ -42,7 +42,7 @@ export interface ProgressText {
 }
 
 /** Progress that is being shown. Only one is shown at a time. */
-export interface Progress {
+interface Progress {
   show(text: ProgressText): void;
   /** Ends the progress. The line stays; without a text, the last state on a terminal does. */
   end(line?: string): void;

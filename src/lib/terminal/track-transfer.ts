@@ -2,7 +2,7 @@
 import { barText, byteRateText, bytesText, RateMeter, remainingText } from '#lib/terminal/progress-text.ts';
 import type { StatusOutput } from '#lib/terminal/status-output.ts';
 
-export interface Transfer {
+interface Transfer {
   /** The name of what is transferred. */
   readonly what: string;
   /** The size in bytes. */

@@ -37,7 +37,7 @@ const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 60_000;
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
-export interface NodeEndpointOptions {
+interface NodeEndpointOptions {
   readonly host: string;
   /** 0 chooses a free port. */
   readonly port: number;
@@ -54,13 +54,13 @@ export interface NodeEndpointOptions {
 }
 
 /** Certificate, key and authority in PEM. */
-export interface EndpointIdentity {
+interface EndpointIdentity {
   readonly cert: string;
   readonly key: string;
   readonly ca: string;
 }
 
-export interface RunningEndpoint {
+interface RunningEndpoint {
   readonly port: number;
   /** Replaces the identity for new connections. */
   renew(identity: EndpointIdentity): void;

@@ -10,7 +10,7 @@ import { CLOSE_CODES, type WebSocketStream } from '#lib/websocket.ts';
 /** Time for the guest to receive the last data of its client. */
 const CLOSE_TIMEOUT_MS = 5000;
 
-export interface PlainStream {
+interface PlainStream {
   /** Kind of the stream for logs and errors, for example `console`. */
   readonly what: string;
   /** Rejects with ApiError. */

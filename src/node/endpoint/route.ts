@@ -9,7 +9,7 @@ const GUEST_VERBS = ['pause', 'unpause', 'freeze', 'unfreeze', 'softreboot', 're
 export type GuestVerb = (typeof GUEST_VERBS)[number];
 
 /** The verbs that read or replace the content of a claim. */
-export type ClaimVerb = DiskVerb | typeof UPLOAD_VERB;
+type ClaimVerb = DiskVerb | typeof UPLOAD_VERB;
 const CLAIM_VERBS: readonly ClaimVerb[] = [...DISK_VERBS, UPLOAD_VERB];
 
 export const MIGRATIONS_PATH = '/v1/migrations';

@@ -19,7 +19,7 @@ type DiskRoute = Extract<EndpointRoute, { kind: 'disk' }>;
 /** Closes idle connections, because guests cannot start while their disk is open. */
 const IDLE_TIMEOUT_MS = 120_000;
 
-export interface ServeDiskParts {
+interface ServeDiskParts {
   /** Undefined if the disks of the node are simulated. */
   readonly disks: DiskAccess | undefined;
   readonly clock: Clock;

@@ -220,8 +220,6 @@ export type Device =
 /** A device that can be plugged and unplugged while the guest runs. */
 export type PluggableDevice = DiskDevice | InterfaceDevice;
 
-export type DeviceOf<T extends Device['type']> = Extract<Device, { type: T }>;
-
 /** Reports whether a guest has a video card, from its spec or from an import. */
 export function hasDisplay({ devices }: Pick<DomainDefinition, 'devices'>): boolean {
   return devices.some((device) => device.type === 'video' || (device.type === 'other' && device.row.type === 'video'));

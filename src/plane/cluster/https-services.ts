@@ -29,12 +29,12 @@ const BODY_LIMITS: BodyLimits = { oneBytes: 16 * 1024 * 1024, allBytes: 256 * 10
 /** Time for requests in progress at the stop. */
 const STOP_GRACE_MS = 2000;
 
-export interface ServingIdentity {
+interface ServingIdentity {
   readonly certPem: string;
   readonly keyPem: string;
 }
 
-export interface HttpsServicesOptions {
+interface HttpsServicesOptions {
   readonly host: string;
   /** 0 selects a free port. */
   readonly port: number;

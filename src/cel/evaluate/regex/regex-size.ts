@@ -16,7 +16,7 @@ const CHARACTERS_PER_FOLD = 30;
 const LAST_WITH_CASE = 0x1e943;
 const RANGE = /(\\x\{[0-9a-fA-F]{1,6}\}|\\x[0-9a-fA-F]{2}|[^\\])-(\\x\{[0-9a-fA-F]{1,6}\}|\\x[0-9a-fA-F]{2}|[^\]\\])/gu;
 
-export interface RegexSize {
+interface RegexSize {
   /** Approximate number of instructions. */
   readonly program: number;
   /** Cost of building the character classes, which repetitions share. */

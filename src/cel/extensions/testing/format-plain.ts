@@ -3,7 +3,7 @@
  * tests of the specification: Kubernetes 1.32 has an older version.
  */
 import { CostLimitError } from '#cel/limits/budget.ts';
-import { digitsCost, formatFixed, formatPlain, scientificParts } from '#cel/extensions/decimal-text.ts';
+import { digitsCost, formatFixed, scientificParts, signOf } from '#cel/extensions/decimal-text.ts';
 import type { FormatStyle, FormatText } from '#cel/extensions/format.ts';
 import { FormatError, describeGiven, formatOverload, integerOf } from '#cel/extensions/format.ts';
 import { MAX_FORMAT_DEPTH, stringClauseError, formatScalarText, sortEntries } from '#cel/extensions/format-scalar.ts';
@@ -82,4 +82,15 @@ function addMap(map: CelMap, text: FormatText, depth: number): void {
     addText(value, text, depth + 1);
   }
   text.add('}');
+}
+
+/** Returns the shortest text without exponent that parses to the same value. */
+function formatPlain(value: number): string {
+  const [mantissa = '0', power = '0'] = Math.abs(value).toExponential().split('e');
+  const digits = mantissa.replace('.', '');
+  const point = Number(power) + 1;
+  const sign = signOf(value);
+  if (point <= 0) return `${sign}0.${'0'.repeat(-point)}${digits}`;
+  if (point >= digits.length) return `${sign}${digits.padEnd(point, '0')}`;
+  return `${sign}${digits.slice(0, point)}.${digits.slice(point)}`;
 }

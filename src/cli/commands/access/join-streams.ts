@@ -6,7 +6,7 @@ import type { WebSocketStream } from '#lib/websocket.ts';
 /** The time to wait for data of the guest after the local input has ended. A WebSocket cannot transmit a half-close. */
 const FINAL_RESPONSE_MS = 10_000;
 
-export interface LocalStreams {
+interface LocalStreams {
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WritableStream;
 }

@@ -15,7 +15,7 @@ export interface NewVmOptions {
   readonly cloudInit: CloudInitOptions;
 }
 
-export interface NewVm {
+interface NewVm {
   /** The claims, then the VM. */
   readonly objects: readonly object[];
   readonly notes: readonly string[];

@@ -2,7 +2,7 @@
 import { flagError, parseParameters } from '#cli/commands/create/parameters.ts';
 import { findQuantityError } from '#kube/quantity.ts';
 
-export interface NewVolume {
+interface NewVolume {
   readonly volume: { readonly name: string } & Record<string, unknown>;
   readonly disk: Record<string, unknown>;
   readonly bootOrder?: number;

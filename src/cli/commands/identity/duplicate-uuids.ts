@@ -11,7 +11,7 @@ export interface ListedUuidHolder {
   readonly status: string;
 }
 
-export interface Duplicate {
+interface Duplicate {
   readonly uuid: string;
   /** Two or more, by namespace and name. */
   readonly holders: readonly ListedUuidHolder[];

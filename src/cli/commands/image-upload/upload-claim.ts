@@ -22,7 +22,7 @@ type Api = Pick<ApiConnection, 'get' | 'post' | 'patch' | 'namespace'>;
 
 const ACCESS_MODES = ['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod'] as const;
 
-export interface UploadClaim {
+interface UploadClaim {
   readonly name: string;
   readonly isNew: boolean;
   /** True if the claim was already waiting for content. */

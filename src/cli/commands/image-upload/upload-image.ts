@@ -33,7 +33,7 @@ const MAX_WAIT_MS = 10_000;
 
 type Api = Pick<ApiConnection, 'openWebSocket' | 'namespace'>;
 
-export interface UploadOptions {
+interface UploadOptions {
   readonly status: StatusOutput;
   /** The time to wait for the claim to be ready. */
   readonly readyMs: number;

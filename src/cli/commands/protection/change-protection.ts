@@ -65,7 +65,7 @@ interface ChangeOutcome {
   readonly unreachable: boolean;
 }
 
-export interface ChangeAllOptions {
+interface ChangeAllOptions {
   changeVm(vm: VmKey): Promise<ChangeOutcome>;
   displayName(vm: VmKey): string;
   print(line: string): void;

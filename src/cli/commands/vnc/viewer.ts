@@ -3,9 +3,9 @@ import { CommandError } from '#lib/command-line/command-error.ts';
 import type { Programs } from '#cli/programs.ts';
 
 export const VIEWER_TYPES = ['tiger', 'chicken', 'real', 'remote-viewer'] as const;
-export type ViewerType = (typeof VIEWER_TYPES)[number];
+type ViewerType = (typeof VIEWER_TYPES)[number];
 
-export interface ViewerOptions {
+interface ViewerOptions {
   readonly type: string | undefined;
   readonly path: string | undefined;
 }

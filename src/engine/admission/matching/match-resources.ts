@@ -21,7 +21,7 @@ import type { KubeObject } from '#kube/meta.ts';
 
 export type ObjectLabels = Readonly<Record<string, string>>;
 
-export interface NamedRuleLike extends RuleLike {
+interface NamedRuleLike extends RuleLike {
   /** Absent or empty = every name. */
   readonly resourceNames?: readonly string[];
 }

@@ -12,7 +12,7 @@ import type { Resource } from '#engine/registry/resource.ts';
 import type { UserInfo } from '#engine/request/request.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
-export interface ActivationParts {
+interface ActivationParts {
   readonly attributes: AdmissionAttributes;
   /** The version that the matching rule refers to. */
   readonly version: Resource;

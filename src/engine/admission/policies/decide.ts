@@ -26,7 +26,7 @@ export interface PolicyDenial {
   readonly reason: string | undefined;
 }
 
-export interface PolicyVerdict {
+interface PolicyVerdict {
   readonly denials: readonly PolicyDenial[];
   readonly annotations: readonly { readonly key: string; readonly value: string }[];
   /** Errors that refuse the request regardless of the binding's actions. */
@@ -39,7 +39,7 @@ const MAX_MESSAGE_BYTES = 5 * 1024;
 /** Longer annotations are truncated, as in Kubernetes. */
 const MAX_ANNOTATION = 10 * 1024;
 
-export interface PolicyEvaluation {
+interface PolicyEvaluation {
   readonly policy: CompiledPolicy;
   readonly ignoresFailures: boolean;
   readonly values: RequestValues;

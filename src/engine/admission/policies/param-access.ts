@@ -24,7 +24,7 @@ import { forbiddenField } from '#kube/field-error.ts';
 import { goText } from '#kube/go/go-text.ts';
 import { parseApiVersion } from '#kube/meta.ts';
 
-export interface ParamAccessParts {
+interface ParamAccessParts {
   readonly store: Store;
   readonly registry: Registry;
   readonly authorizer: Authorizer;

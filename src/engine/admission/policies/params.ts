@@ -9,7 +9,7 @@ import { labelRequirementsOf } from '#kube/selectors/label-selector.ts';
 import { apiVersionOf, parseApiVersion, type KubeObject } from '#kube/meta.ts';
 
 /** The reason why a policy cannot be evaluated under a binding. The failurePolicy decides the consequence. */
-export interface ParamsError {
+interface ParamsError {
   readonly error: string;
 }
 

@@ -6,7 +6,7 @@ import { validatingPolicies } from '#engine/admission/policies/validating-polici
 import { encodeJson } from '#engine/encoding/media-types.ts';
 import { builtInResources } from '#engine/registry/kinds/all.ts';
 import { Registry } from '#engine/registry/registry.ts';
-import { openMemoryStore } from '#engine/store/open-store.ts';
+import { openMemoryStore } from '#engine/store/testing/memory-store.ts';
 import { silentLog } from '#lib/log.ts';
 
 /** Counts lookups of equivalent versions, which happen when a match is computed. */

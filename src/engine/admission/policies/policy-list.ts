@@ -36,7 +36,7 @@ export interface PolicyBindingRule {
   readonly spec: BindingSpec;
 }
 
-export interface PolicyCompilation {
+interface PolicyCompilation {
   readonly policy: CompiledPolicy;
   /** The error of stored expressions that do not compile, for example because they bypassed validation. */
   readonly failure: string | undefined;
@@ -67,7 +67,7 @@ interface ParsedPolicy {
   readonly match: CompiledMatch;
 }
 
-export interface PolicyListParts {
+interface PolicyListParts {
   readonly store: Store;
   readonly registry: Registry;
   readonly log: Log;

@@ -10,7 +10,7 @@ import type { PolicySpec } from '#engine/admission/policies/policy-spec.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { parseApiVersion } from '#kube/meta.ts';
 
-export interface ExpressionWarning {
+interface ExpressionWarning {
   readonly fieldRef: string;
   readonly warning: string;
 }

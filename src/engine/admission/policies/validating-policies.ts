@@ -21,7 +21,7 @@ import { ApiError, forbidden } from '#kube/api-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
 import type { Log } from '#lib/log.ts';
 
-export interface PolicyParts {
+interface PolicyParts {
   readonly store: Store;
   readonly registry: Registry;
   readonly authorizer: Authorizer;
@@ -30,11 +30,11 @@ export interface PolicyParts {
 }
 
 /** Metrics of policy evaluations. */
-export interface PolicyMetrics {
+interface PolicyMetrics {
   recordPolicyDenial(policy: string, binding: string, action: 'deny' | 'warn' | 'audit'): void;
 }
 
-export interface ValidatingPolicies {
+interface ValidatingPolicies {
   readonly step: ValidatingStep;
   stop(): void;
 }
@@ -45,7 +45,7 @@ interface MatchedPolicy {
 }
 
 /** A denial and its policy. The binding is undefined if the policy itself cannot be used. */
-export interface PolicyRefusal {
+interface PolicyRefusal {
   readonly policy: string;
   readonly binding: string | undefined;
   readonly denial: PolicyDenial;

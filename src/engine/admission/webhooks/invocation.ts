@@ -18,7 +18,7 @@ import { labelKeyErrors } from '#kube/names.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 
-export type CallOutcome = 'allowed' | 'denied' | 'failed' | 'ignored';
+type CallOutcome = 'allowed' | 'denied' | 'failed' | 'ignored';
 
 /** Metrics of webhook calls. The configurations bound the names of webhooks. */
 export interface WebhookMetrics {

@@ -11,7 +11,7 @@ import { WebhookClient } from '#engine/admission/webhooks/webhook-client.ts';
 import { encodeStored } from '#engine/encoding/stored-object.ts';
 import { LocalServices, type LocalService } from '#engine/remote/local-services.ts';
 import { configMaps } from '#engine/registry/kinds/core/config-map.ts';
-import { openMemoryStore } from '#engine/store/open-store.ts';
+import { openMemoryStore } from '#engine/store/testing/memory-store.ts';
 import type { Store } from '#engine/store/store.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
 import { buildReviewAnswer, sendJson, startWebhookServer, type WebhookServer } from '#test/support/webhook-server.ts';

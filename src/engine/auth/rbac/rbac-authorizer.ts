@@ -27,7 +27,7 @@ import { groupResource, type ResourceType } from '#kube/meta.ts';
 import { silentLog, type Log } from '#lib/log.ts';
 
 /** The rules that a user holds, and the bound roles that do not exist. */
-export interface HeldRules {
+interface HeldRules {
   readonly rules: readonly RbacRule[];
   readonly missing: readonly RoleRef[];
 }

@@ -24,7 +24,7 @@ import { goQuotedList } from '#kube/go/go-text.ts';
 import { BoundedCache } from '#lib/bounded-cache.ts';
 import type { Clock } from '#lib/clock.ts';
 
-export interface ServiceAccountTokenParts {
+interface ServiceAccountTokenParts {
   readonly store: Store;
   readonly clock: Clock;
   readonly key: SigningKey;

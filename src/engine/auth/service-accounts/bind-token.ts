@@ -13,10 +13,10 @@ export interface BoundObjectReference {
   readonly uid?: string;
 }
 
-export type BoundClaims = Pick<TokenRequestSpec, 'pod' | 'secret' | 'node'>;
+type BoundClaims = Pick<TokenRequestSpec, 'pod' | 'secret' | 'node'>;
 
 /** The account of the token. */
-export interface TokenAccount {
+interface TokenAccount {
   readonly namespace: string;
   readonly account: string;
 }

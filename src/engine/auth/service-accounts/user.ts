@@ -13,7 +13,7 @@ export interface Reference {
 }
 
 /** The additional information of a token. */
-export interface Credential {
+interface Credential {
   /** The token's id. */
   readonly id?: string | undefined;
   readonly pod?: Reference | undefined;

@@ -38,7 +38,7 @@ export const nodeLifecycleController: EngineController = {
   },
 };
 
-export interface LifecycleParts {
+interface LifecycleParts {
   readonly nodes: Informer<EngineNode>;
   readonly pods: Informer<EnginePod>;
   readonly leases: Informer<Lease>;

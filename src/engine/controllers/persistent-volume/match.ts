@@ -11,7 +11,7 @@ import { compareQuantities, parseQuantity, type Quantity } from '#kube/quantity.
 type StoredVolume = Stored<PersistentVolume>;
 type StoredClaim = Stored<PersistentVolumeClaim>;
 
-export interface VolumeChoice {
+interface VolumeChoice {
   /** Unclaimed volumes of the claim's class, and volumes that are reserved for it. */
   readonly candidates: readonly StoredVolume[];
   /** True if the class binds only when the first consumer is scheduled. */

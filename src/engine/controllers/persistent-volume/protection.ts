@@ -15,7 +15,7 @@ import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 const CLAIM_FINALIZER = 'kubernetes.io/pvc-protection';
 const CONCURRENCY = 10;
 
-export interface ProtectedWorld {
+interface ProtectedWorld {
   readonly object: Stored;
   readonly type: ResourceType;
   readonly finalizer: string;

@@ -5,7 +5,7 @@ import { type LabelOperator, type LabelRequirement, matchesLabels } from '#kube/
 import type { Infer } from '#kube/schema-dsl.ts';
 
 export type NodeSelector = Infer<typeof nodeSelector>;
-export type NodeSelectorTerm = NonNullable<NodeSelector['nodeSelectorTerms']>[number];
+type NodeSelectorTerm = NonNullable<NodeSelector['nodeSelectorTerms']>[number];
 type Expression = NonNullable<NodeSelectorTerm['matchExpressions']>[number];
 
 export type OptionalLabels = Readonly<Record<string, string>> | undefined;

@@ -10,7 +10,7 @@ import type { Stored } from '#kube/meta.ts';
 import { defineController, source, startController } from '#runtime/controller.ts';
 import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
-export interface AggregationWorld {
+interface AggregationWorld {
   readonly role: Stored<RbacClusterRole>;
   readonly all: readonly Stored<RbacClusterRole>[];
 }

@@ -21,7 +21,7 @@ export interface UnboundPodWorld {
   readonly now: string;
 }
 
-export interface PodDecision {
+interface PodDecision {
   readonly plan: Plan;
   /** The assigned node. The pod counts there from now on. */
   readonly node?: string;

@@ -18,7 +18,7 @@ export interface WeightedPodTerm extends PodTerm {
 }
 
 /** Returns the labels of a namespace. */
-export type NamespaceLabels = (namespace: string) => OptionalLabels;
+type NamespaceLabels = (namespace: string) => OptionalLabels;
 
 type PodAffinity = Infer<typeof podAffinity>;
 

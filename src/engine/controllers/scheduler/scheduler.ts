@@ -61,7 +61,7 @@ export const schedulerController: EngineController = {
   },
 };
 
-export interface SchedulerParts {
+interface SchedulerParts {
   readonly pods: Informer<EnginePod>;
   readonly nodes: Informer<EngineNode>;
   readonly claims: Informer<SchedulerClaim>;

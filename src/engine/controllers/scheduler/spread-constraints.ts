@@ -8,7 +8,7 @@ import { labelRequirementsFrom } from '#engine/controllers/scheduler/pod-terms.t
 import { findUntoleratedTaint } from '#engine/controllers/placement/taints.ts';
 import { labelRequirementsOf, type LabelRequirement, matchesLabels } from '#kube/selectors/label-selector.ts';
 
-export interface SpreadConstraint {
+interface SpreadConstraint {
   readonly maxSkew: number;
   readonly topologyKey: string;
   readonly minDomains: number;

@@ -17,7 +17,7 @@ const DESCRIPTION_KEY = 'kubernetes.io/description';
 const DESCRIPTION =
   'Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.';
 
-export interface RootCaWorld {
+interface RootCaWorld {
   readonly namespace: Stored<Namespace>;
   readonly configMap: Stored<ConfigMap> | undefined;
   readonly caPem: string;

@@ -8,7 +8,7 @@ import { SERVICE_ACCOUNTS } from '#kube/cluster-kinds.ts';
 
 const DEFAULT = 'default';
 
-export interface ServiceAccountWorld {
+interface ServiceAccountWorld {
   readonly namespace: Stored<Namespace>;
   readonly account: Stored | undefined;
 }

@@ -20,7 +20,7 @@ const TOKEN_TYPE = 'kubernetes.io/service-account-token';
 const NAME_KEY = 'kubernetes.io/service-account.name';
 const UID_KEY = 'kubernetes.io/service-account.uid';
 
-export interface TokenSecretWorld {
+interface TokenSecretWorld {
   readonly secret: Stored<Secret>;
   /** The account that the Secret names, if its uid matches as well. */
   readonly account: Stored | undefined;
@@ -52,7 +52,7 @@ function base64(text: string): string {
   return Buffer.from(text).toString('base64');
 }
 
-export interface TokenSecretOptions {
+interface TokenSecretOptions {
   readonly key: SigningKey;
   readonly caPem: string;
 }

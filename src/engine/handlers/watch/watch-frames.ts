@@ -11,7 +11,7 @@ import { tableOf } from '#engine/tables/table.ts';
 import { BoundedCache } from '#lib/bounded-cache.ts';
 import { apiVersionOf, type KubeObject } from '#kube/meta.ts';
 
-export type FrameType = 'ADDED' | 'MODIFIED' | 'DELETED';
+type FrameType = 'ADDED' | 'MODIFIED' | 'DELETED';
 
 const HEADS: Record<FrameType, Buffer> = {
   ADDED: Buffer.from('{"type":"ADDED","object":'),

@@ -13,7 +13,7 @@ interface Item {
   readonly weight: number;
 }
 
-export interface OutboxEvents {
+interface OutboxEvents {
   /** Called when everything was sent after `end`, or when the watcher left too much unread. */
   onDone(): void;
   /** Called when a frame cannot be encoded. */

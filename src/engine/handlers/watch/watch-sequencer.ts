@@ -5,7 +5,7 @@
 import { MAX_WATCH_BUFFER_BYTES } from '#engine/request/limits.ts';
 import type { Entry, StoreEvent } from '#engine/store/store.ts';
 
-export interface SequencerOptions {
+interface SequencerOptions {
   /** Returns undefined if the entries can be shown at once. */
   prepare(entries: readonly Entry[]): Promise<void> | undefined;
   /** Called when more than MAX_WATCH_BUFFER_BYTES of live events are pending. */

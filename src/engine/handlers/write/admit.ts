@@ -9,7 +9,7 @@ import { shapeObject } from '#engine/handlers/write/shape.ts';
 import type { UserInfo } from '#engine/request/request.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
-export interface AdmissionInput {
+interface AdmissionInput {
   readonly operation: AdmissionOperation;
   readonly name: string;
   readonly object: KubeObject | undefined;

@@ -9,7 +9,7 @@ import { RevisionConflictError, type Entry, StoreOverloadedError, StoreUnavailab
 import { tooLarge, internalError, tooManyRequests, type ApiError } from '#kube/api-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
-export interface Commit {
+interface Commit {
   readonly id: string;
   /** The revision that must be the latest; 0 = the object must not exist. */
   readonly expected: number;

@@ -27,7 +27,7 @@ import { ApiError, badRequest, conflict, invalid, MODIFIED, notFound } from '#ku
 import { deepEqual } from '#kube/deep.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
-export interface Modification extends WriteRequestOptions {
+interface Modification extends WriteRequestOptions {
   /** Returns the desired object. Gets a new copy of the current one, which it may modify and return. */
   change(current: KubeObject): KubeObject;
   /** True if the change sets managedFields itself. */
@@ -51,7 +51,7 @@ export interface ObjectView {
 }
 
 /** The result: the stored entry, or for a dry run the object that would be stored. */
-export type ModificationResult = { readonly warnings: readonly string[] } & (
+type ModificationResult = { readonly warnings: readonly string[] } & (
   | { readonly entry: Entry; readonly object?: undefined }
   | { readonly entry?: undefined; readonly object: KubeObject }
 );

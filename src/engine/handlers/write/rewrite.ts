@@ -16,7 +16,7 @@ export function withoutAdmission(call: Call): Call {
   return { ...call, admission: NO_ADMISSION };
 }
 
-export interface Rewrite {
+interface Rewrite {
   readonly namespace: string;
   readonly name: string;
   readonly dryRun: boolean;

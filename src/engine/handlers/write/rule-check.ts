@@ -24,7 +24,7 @@ const NOT_EVALUATED: FieldError = {
     'Invalid value: "null": some validation rules were not checked because the object was invalid; correct the existing errors to complete validation',
 };
 
-export interface RuleSubject {
+interface RuleSubject {
   readonly object: KubeObject;
   /** Undefined for a new object. */
   readonly old: KubeObject | undefined;

@@ -15,7 +15,7 @@ import { type Infer, obj, type ObjectOptions, type Typed } from '#kube/schema-ds
 import type { Schema } from '#kube/schema.ts';
 
 /** Messages that the schema does not show: several have the same JSON form, or any. */
-export type SpecialMessage =
+type SpecialMessage =
   | 'MicroTime'
   | 'RawExtension'
   | 'FieldsV1'
@@ -45,7 +45,7 @@ export interface ApiField<S extends Schema = Schema, R extends boolean = boolean
   readonly inlined: InlinedMessage | undefined;
 }
 
-export type ApiFields = Readonly<Record<string, ApiField>>;
+type ApiFields = Readonly<Record<string, ApiField>>;
 
 interface InlinedMessage {
   readonly number: number;
@@ -125,7 +125,7 @@ type TypeOf<F extends ApiFields> = { [K in RequiredNames<F>]: Infer<F[K]['schema
   [K in Exclude<keyof F, RequiredNames<F>>]?: Infer<F[K]['schema']>;
 };
 
-export interface TypeOptions extends Pick<ObjectOptions<never>, 'atomic' | 'open'> {
+interface TypeOptions extends Pick<ObjectOptions<never>, 'atomic' | 'open'> {
   readonly description: string;
 }
 

@@ -17,7 +17,7 @@ import { stringCheck } from '#engine/registry/structural/string-check.ts';
 import { type FieldError, unsupportedValue } from '#kube/field-error.ts';
 import type { Schema } from '#kube/schema.ts';
 
-export interface ValidateOptions {
+interface ValidateOptions {
   /** True if lists of type set and map must not contain duplicates. */
   readonly uniqueLists: boolean;
 }

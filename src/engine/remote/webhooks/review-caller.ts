@@ -25,7 +25,7 @@ export interface ReviewCallerParts {
   readonly clock: Clock;
 }
 
-export interface ReviewDeadline {
+interface ReviewDeadline {
   readonly timeoutSeconds: number;
   readonly signal: AbortSignal;
 }

@@ -24,7 +24,7 @@ export interface HttpResponse {
   readonly body: Buffer;
 }
 
-export interface ReviewPosterOptions {
+interface ReviewPosterOptions {
   readonly target: WebhookTarget;
   /** PEM; '' = the system's root certificates. */
   readonly ca: string;

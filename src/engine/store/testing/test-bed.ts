@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { LogStore } from '#engine/store/log-store.ts';
 import type { LogStoreOptions } from '#engine/store/log-store.ts';
-import { MemoryJournal } from '#engine/store/memory/memory-journal.ts';
+import { MemoryJournal } from '#engine/store/testing/memory-journal.ts';
 import { SqliteJournal } from '#engine/store/sqlite/sqlite-journal.ts';
 import type { Entry, Store, StoreEvent } from '#engine/store/store.ts';
 

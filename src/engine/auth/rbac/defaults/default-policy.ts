@@ -5,7 +5,7 @@ import { SYSTEM_BINDINGS, SYSTEM_ROLES } from '#engine/auth/rbac/defaults/system
 import { USER_ROLES } from '#engine/auth/rbac/defaults/user-roles.ts';
 import type { RbacBinding, RbacClusterRole, RbacRole } from '#engine/auth/rbac/policy.ts';
 
-export interface DefaultPolicy {
+interface DefaultPolicy {
   readonly clusterRoles: readonly RbacClusterRole[];
   readonly clusterRoleBindings: readonly RbacBinding[];
   readonly roles: readonly RbacRole[];

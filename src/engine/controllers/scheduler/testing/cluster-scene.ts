@@ -25,7 +25,7 @@ import { customResourceDefinitions } from '#engine/registry/crd/custom-resource-
 import { trackCustomKinds } from '#engine/custom-kinds/track-custom-kinds.ts';
 import { builtInResources } from '#engine/registry/kinds/all.ts';
 import { Registry } from '#engine/registry/registry.ts';
-import { openMemoryStore } from '#engine/store/open-store.ts';
+import { openMemoryStore } from '#engine/store/testing/memory-store.ts';
 import { podBinding } from '#engine/subresources/pod-binding.ts';
 import { podEviction } from '#engine/subresources/pod-eviction.ts';
 import { microTimestamp, timestamp } from '#lib/clock.ts';

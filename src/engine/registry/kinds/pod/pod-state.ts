@@ -9,7 +9,7 @@ type PodStatus = Infer<typeof podStatusSchema>;
 type ContainerStatus = Infer<typeof containerStatus>;
 type Terminated = NonNullable<NonNullable<ContainerStatus['state']>['terminated']>;
 
-export interface PodState {
+interface PodState {
   readonly reason: string;
   readonly ready: number;
   readonly total: number;

@@ -5,8 +5,8 @@ import { isRecord } from '#kube/meta.ts';
 import { qualifiedNameErrors } from '#kube/names.ts';
 import { formatQuantity, parseQuantity, type Quantity, QuantityError } from '#kube/quantity.ts';
 
-export type Amount = string | number;
-export type Amounts = Readonly<Record<string, Amount>>;
+type Amount = string | number;
+type Amounts = Readonly<Record<string, Amount>>;
 
 const NOT_POSITIVE = 'must be greater than zero';
 

@@ -29,7 +29,7 @@ export interface CompiledRule {
 }
 
 /** The context in which the rules of a schema node are compiled. */
-export interface RuleScope {
+interface RuleScope {
   readonly schema: Schema;
   /** The type of `self`. */
   readonly self: CelType;

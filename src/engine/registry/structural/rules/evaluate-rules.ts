@@ -45,7 +45,7 @@ export interface RuleVerdict {
   readonly warnings: readonly string[];
 }
 
-export interface RuleEvaluation {
+interface RuleEvaluation {
   readonly object: unknown;
   /** Undefined if there is no old object. */
   readonly old: unknown;

@@ -1,5 +1,5 @@
 /**
- * A journal in memory, for tests and for planes that need not outlive their process. A second LogStore on the same
+ * A journal in memory. A second LogStore on the same
  * instance sees what it would see after a restart.
  */
 import type { Journal, LogRecord } from '#engine/store/journal.ts';
