@@ -9,7 +9,7 @@
  */
 import { CommandError, UsageError } from '#lib/command-line/command-error.ts';
 import { resolveCall } from '#lib/command-line/resolve-call.ts';
-import { DataDirError } from '#lib/data-dir-lock.ts';
+import { DataDirError } from '#lib/files/data-dir-lock.ts';
 import { selfsameTable, type SelfsameContext } from './program/commands.ts';
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from './program/surroundings.ts';
 

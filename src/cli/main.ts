@@ -4,7 +4,7 @@ import { homedir } from 'node:os';
 import { isatty } from 'node:tty';
 import { createPrograms } from '#cli/programs.ts';
 import { runVirtctl } from '#cli/run.ts';
-import { createPluginHost } from '#client/plugin-process.ts';
+import { createPluginHost } from '#client/credentials/plugin-process.ts';
 import { systemClock } from '#lib/clock.ts';
 
 // A reader that closes the pipe early is not an error.

@@ -6,7 +6,7 @@ import { accessArguments, findAccess, type AccessOptions, type AccessSources } f
 import { clientVersion, renderMismatch, readServerVersion } from '#cli/connection/server-version.ts';
 import type { Programs } from '#cli/programs.ts';
 import { UNSUPPORTED_COMMANDS } from '#cli/unsupported-commands.ts';
-import { CredentialError } from '#client/credential-source.ts';
+import { CredentialError } from '#client/credentials/credential-source.ts';
 import type { Clock } from '#lib/clock.ts';
 import { resolveCall, type ProgramTable } from '#lib/command-line/resolve-call.ts';
 import { errorMessage } from '#lib/error-message.ts';

@@ -1,5 +1,5 @@
 /** The address of an API server and the identity for it, as a kubeconfig describes them. */
-import type { ClientCredential } from '#client/credential-source.ts';
+import type { ClientCredential } from '#client/credentials/credential-source.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { serverOfUrl, type HttpsServer } from '#lib/https/https-server.ts';
 import type { ClientIdentity } from '#lib/https/client-identity.ts';

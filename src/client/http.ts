@@ -6,11 +6,11 @@
 import { readFile } from 'node:fs/promises';
 import { startAttempt } from '#client/abort.ts';
 import type { TimedAttempt } from '#client/abort.ts';
-import { replaceRefused, type ClientCredential, type CredentialSource } from '#client/credential-source.ts';
+import { replaceRefused, type ClientCredential, type CredentialSource } from '#client/credentials/credential-source.ts';
 import { jsonLines } from '#client/json-lines.ts';
 import { apiServerOf, clientIdentityOf } from '#client/api-server.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
-import { TokenSource } from '#client/token-source.ts';
+import { TokenSource } from '#client/credentials/token-source.ts';
 import {
   DEFAULT_RESPONSE_BYTES,
   TransportError,

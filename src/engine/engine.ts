@@ -17,7 +17,7 @@ import { ensurePki, type Pki } from '#engine/auth/certificates.ts';
 import { issueOutwardIdentity } from '#engine/auth/front-proxy.ts';
 import { MASTERS } from '#engine/auth/groups.ts';
 import { ensureSigningKey } from '#engine/auth/service-accounts/signing-key.ts';
-import { writeKubeconfig } from '#lib/kubeconfig-file.ts';
+import { writeKubeconfig } from '#lib/files/kubeconfig-file.ts';
 import { loadTokenFile, tokenLookup } from '#engine/auth/tokens.ts';
 import { startControllers, type RunningControllers } from '#engine/controllers/start.ts';
 import { createCore } from '#engine/core.ts';

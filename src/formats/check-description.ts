@@ -7,7 +7,7 @@ import { findDuplicates } from '#formats/findings.ts';
 import { nameErrors } from '#kube/names.ts';
 import type { DescribedDisk, DescribedNic, MachineDescription } from '#formats/machine.ts';
 import { isDeviceId } from '#formats/device-rows.ts';
-import { quoteText } from '#lib/quote-text.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const MAC = /^[0-9a-f]{2}(?::[0-9a-f]{2}){5}$/;

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import { systemClock } from '#lib/clock.ts';
 import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
-import { acquireDataDir } from '#lib/data-dir-lock.ts';
+import { acquireDataDir } from '#lib/files/data-dir-lock.ts';
 import { createLog } from '#lib/log.ts';
 import { isWildcard } from '#lib/wildcard-address.ts';
 import type { NodeOptions } from './flags.ts';

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { AuditOptions } from '#engine/audit/audit-options.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
 import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
-import { acquireDataDir } from '#lib/data-dir-lock.ts';
+import { acquireDataDir } from '#lib/files/data-dir-lock.ts';
 import { createLog, type Log } from '#lib/log.ts';
 import { VERSION } from '#lib/version.ts';
 import { withoutFlagVariables } from './flag-kinds.ts';

@@ -2,7 +2,7 @@
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { isatty } from 'node:tty';
-import type { PluginHost } from '#client/plugin-process.ts';
+import type { PluginHost } from '#client/credentials/plugin-process.ts';
 import { systemClock } from '#lib/clock.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
 import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
@@ -48,7 +48,7 @@ export function stopSignal(): Promise<void> {
 
 /** Returns the host of exec plugins, which get the environment and the terminal of this process. */
 export async function pluginHost(env: EnvironmentVariables): Promise<PluginHost> {
-  const { createPluginHost } = await import('#client/plugin-process.ts');
+  const { createPluginHost } = await import('#client/credentials/plugin-process.ts');
   return createPluginHost({ env, hasTerminal: isatty(0), clock: systemClock });
 }
 

@@ -6,7 +6,7 @@ import { resolve } from 'node:path';
 import { isTourDir } from '#cli/tour/own-plane.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
 import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
-import { removeWithProcesses } from '#lib/owned-dir.ts';
+import { removeWithProcesses } from '#lib/files/owned-dir.ts';
 import type { UpOptions } from './flags.ts';
 import { up } from './serve.ts';
 import { stopSignal } from './surroundings.ts';

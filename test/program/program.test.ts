@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import type { TestContext } from 'node:test';
-import { acquireDataDir } from '#lib/data-dir-lock.ts';
+import { acquireDataDir } from '#lib/files/data-dir-lock.ts';
 
 const LAUNCHER = join(import.meta.dirname, '../..', 'selfsame');
 

@@ -19,7 +19,7 @@ import { isApiError } from '#kube/api-error.ts';
 import { PODS } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { systemClock } from '#lib/clock.ts';
-import { requestWebSocket } from '#lib/websocket-handshake.ts';
+import { requestWebSocket } from '#lib/websocket/websocket-handshake.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
 import { spawnServer, openTransport, type Scope, type ServerProcess } from '#test/support/server-process.ts';
 

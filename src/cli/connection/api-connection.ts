@@ -10,9 +10,9 @@ import {
   replaceRefused,
   type ClientCredential,
   type CredentialSource,
-} from '#client/credential-source.ts';
+} from '#client/credentials/credential-source.ts';
 import type { ClusterAccess, ReadFile } from '#client/kubeconfig.ts';
-import { TokenSource } from '#client/token-source.ts';
+import { TokenSource } from '#client/credentials/token-source.ts';
 import { errorFromResponse } from '#client/transport.ts';
 import { parseWarnings } from '#client/warnings.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -20,8 +20,8 @@ import { errorMessage } from '#lib/error-message.ts';
 import { HttpsClient } from '#lib/https/https-client.ts';
 import { BodyTooLargeError } from '#lib/https/https-error.ts';
 import { readBody } from '#lib/https/read-body.ts';
-import { HandshakeError } from '#lib/websocket-handshake.ts';
-import type { WebSocketStream } from '#lib/websocket.ts';
+import { HandshakeError } from '#lib/websocket/websocket-handshake.ts';
+import type { WebSocketStream } from '#lib/websocket/websocket.ts';
 
 const TIMEOUT_MS = 65_000;
 /** Limit of concurrent requests. Open WebSockets do not count. */

@@ -5,7 +5,7 @@ import { textFlag } from '#lib/command-line/flag.ts';
 import { inClusterAccess, loadKubeconfig, type ClusterAccess, type ReadFile } from '#client/kubeconfig.ts';
 import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
 import { KubeconfigError } from '#client/kubeconfig-fields.ts';
-import type { PluginHost } from '#client/plugin-process.ts';
+import type { PluginHost } from '#client/credentials/plugin-process.ts';
 
 export const accessFlags = {
   kubeconfig: textFlag(

@@ -9,7 +9,7 @@ import { readDeviceCall, readParameters, type HostParameters } from '#cli/host/r
 import type { ReadFile } from '#client/kubeconfig.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import { unreachable } from '#lib/invariant.ts';
-import { suggestion } from '#lib/nearest.ts';
+import { suggestion } from '#lib/text/nearest.ts';
 
 export interface HostCall {
   /** The data directory of selfsame up, or of one node. */

@@ -7,7 +7,7 @@ import { spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { findAbandonedDirs, makeOwnedDir, ownerOf, removeWithProcesses } from '#lib/owned-dir.ts';
+import { findAbandonedDirs, makeOwnedDir, ownerOf, removeWithProcesses } from '#lib/files/owned-dir.ts';
 
 interface OwnPlane {
   readonly kubeconfigPath: string;

@@ -13,7 +13,7 @@ import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import { verbPath } from '#cli/connection/verb-path.ts';
-import type { WebSocketStream } from '#lib/websocket.ts';
+import type { WebSocketStream } from '#lib/websocket/websocket.ts';
 
 type Api = Pick<ApiConnection, 'openWebSocket' | 'namespace'>;
 

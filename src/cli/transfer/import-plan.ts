@@ -11,7 +11,7 @@ import { stateClaimFor, toManifests } from '#formats/vm/to-manifests.ts';
 import type { StateModes } from '#api/storage/storage-profile.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { nameErrors } from '#kube/names.ts';
-import { quoteText } from '#lib/quote-text.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 export interface ImportOptions {
   readonly namespace: string;

@@ -9,7 +9,7 @@
 import { constants } from 'node:fs';
 import { open, readdir, rename, rm, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ensurePrivateDir } from '#lib/private-file.ts';
+import { ensurePrivateDir } from '#lib/files/private-file.ts';
 
 interface RotatedFileOptions {
   readonly dir: string;

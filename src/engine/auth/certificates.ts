@@ -9,7 +9,7 @@ import { X509Certificate, createPrivateKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
-import { ensurePrivateDir, readPrivateFile, writePrivateFile } from '#lib/private-file.ts';
+import { ensurePrivateDir, readPrivateFile, writePrivateFile } from '#lib/files/private-file.ts';
 import { issue, makeAuthority } from '#lib/pki/authority.ts';
 import type { Authority, IssuedCertificate } from '#lib/pki/authority.ts';
 import { newKeyPair, privateKeyPem } from '#lib/pki/x509.ts';

@@ -9,7 +9,7 @@ import { apiResourceList } from '#engine/discovery/api-resources.ts';
 import { discoveryContentType, negotiateDiscovery } from '#engine/discovery/negotiate-discovery.ts';
 import { jsonDocument, type ServedDocument } from '#engine/discovery/served-document.ts';
 import type { Resource } from '#engine/registry/resource.ts';
-import { compareText } from '#lib/compare-text.ts';
+import { compareText } from '#lib/text/compare-text.ts';
 
 export class DiscoveryDocuments {
   readonly #resources: readonly Resource[];

@@ -5,7 +5,7 @@
 import type { DiscoveredVersion } from '#engine/discovery/discovered-version.ts';
 import { groupPriorityOf, versionPriorityOf } from '#engine/discovery/priorities.ts';
 import type { Resource } from '#engine/registry/resource.ts';
-import { compareText } from '#lib/compare-text.ts';
+import { compareText } from '#lib/text/compare-text.ts';
 
 export interface VersionOfGroup {
   readonly version: string;

@@ -1,5 +1,5 @@
 /** The verbs and subresources of a kind in discovery. */
-import { compareText } from '#lib/compare-text.ts';
+import { compareText } from '#lib/text/compare-text.ts';
 import type { ExtraSubresource, Resource } from '#engine/registry/resource.ts';
 
 const OBJECT_VERBS: readonly string[] = ['get', 'patch', 'update'];

@@ -6,7 +6,7 @@ import { FieldSetError, parseFieldsV1 } from '#kube/field-sets/fields-v1.ts';
 import type { FieldSet } from '#kube/field-sets/field-set.ts';
 import { fieldsV1Of } from '#engine/managed-fields/fields-text.ts';
 import type { FieldsV1 } from '#engine/encoding/stored-object.ts';
-import { compareText } from '#lib/compare-text.ts';
+import { compareText } from '#lib/text/compare-text.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { isRecord, type KubeObject, type ManagedFieldsEntry } from '#kube/meta.ts';
 

@@ -2,7 +2,7 @@
  * Splits the schemas of built-in kinds into the named types that Kubernetes defines for their nested objects
  * (registry/kinds/api-type.ts). A reference holds the bare model name; v2 and v3 format it differently.
  */
-import { compareText } from '#lib/compare-text.ts';
+import { compareText } from '#lib/text/compare-text.ts';
 import { INT_OR_STRING, modelOfType, OBJECT_META, QUANTITY_MODEL, TIME } from '#engine/openapi/model-names.ts';
 import type { DocumentSchema } from '#engine/openapi/shared-schemas.ts';
 import { apiTypeOf } from '#engine/registry/kinds/api-type.ts';

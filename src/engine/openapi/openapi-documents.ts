@@ -2,7 +2,7 @@
  * The OpenAPI documents of one registry generation, each built on first use. The owner creates a new instance when the
  * kinds change. HTTP semantics (status, If-None-Match, compression) belong to the caller.
  */
-import { compareText } from '#lib/compare-text.ts';
+import { compareText } from '#lib/text/compare-text.ts';
 import { jsonDocument, ServedDocument } from '#engine/discovery/served-document.ts';
 import { encodeGnosticV2 } from '#engine/openapi/gnostic-v2.ts';
 import { mergeRemoteV2, type RemoteOpenApi } from '#engine/openapi/remote-v2.ts';

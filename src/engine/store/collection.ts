@@ -2,7 +2,7 @@
  * The current entries of one collection, by id and in id order. Can also list a past state, given the changes to undo.
  * Keeps no history of its own.
  */
-import { compareText } from '#lib/compare-text.ts';
+import { compareText } from '#lib/text/compare-text.ts';
 import { SortedIds } from '#engine/store/sorted-ids.ts';
 import type { Entry, ListRange } from '#engine/store/store.ts';
 

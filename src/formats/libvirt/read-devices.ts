@@ -12,7 +12,7 @@ import { layOutDomain, type DomainNic } from '#formats/libvirt/lay-out-domain.ts
 import type { MachineDescription } from '#formats/machine.ts';
 import { NO_FLOPPY, isSupportedModel, fallbackModel } from '#formats/supported-hardware.ts';
 import { attributeOf, childNamed, childrenNamed, type XmlElement } from '#lib/xml/xml.ts';
-import { quoteText } from '#lib/quote-text.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 type Devices = Pick<MachineDescription, 'disks' | 'nics' | 'rows'>;
 

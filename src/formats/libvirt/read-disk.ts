@@ -7,7 +7,7 @@ import { readOwnId } from '#formats/libvirt/element-parts.ts';
 import type { DescribedDisk, DiskFormat, DiskMedia } from '#formats/machine.ts';
 import { isSupportedBus, fallbackBus } from '#formats/supported-hardware.ts';
 import { attributeOf, childNamed, type XmlElement } from '#lib/xml/xml.ts';
-import { quoteText } from '#lib/quote-text.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 export interface DomainDisk {
   readonly disk: DescribedDisk;

@@ -10,7 +10,7 @@ import { readDomainDevices } from '#formats/libvirt/read-devices.ts';
 import type { FirmwareKind, MachineDescription } from '#formats/machine.ts';
 import { attributeOf, childNamed, childrenNamed, parseXml, type XmlElement } from '#lib/xml/xml.ts';
 import { XmlError } from '#lib/xml/xml-scan.ts';
-import { quoteText } from '#lib/quote-text.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 const ACTION = 'read libvirt domain';
 const MIB = 1024 ** 2;

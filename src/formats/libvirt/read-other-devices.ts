@@ -4,7 +4,7 @@ import type { ForeignDevice } from '#formats/device-rows.ts';
 import type { Findings } from '#formats/findings.ts';
 import { readElementAddress, readOwnId } from '#formats/libvirt/element-parts.ts';
 import { attributeOf, childNamed, type XmlElement } from '#lib/xml/xml.ts';
-import { quoteText } from '#lib/quote-text.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 type DeviceKind = Pick<ForeignDevice, 'type' | 'device' | 'managed' | 'specParams'>;
 

@@ -1,6 +1,6 @@
 /** Parses and prints the manifest of an OVA: one digest per file, `SHA256(disk.img)= 0f3a...`. Pure. */
 import { FileFormatError } from '#formats/findings.ts';
-import { quoteText } from '#lib/quote-text.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 export type DigestAlgorithm = 'sha1' | 'sha256' | 'sha512';
 

@@ -8,7 +8,7 @@ import { parseManifest, type DigestAlgorithm, type Manifest } from '#formats/ova
 import { TAR_LIMITS, readTar, readWhole, type TarFile, type TarLimits } from '#lib/tar/read-tar.ts';
 import { TarError } from '#lib/tar/tar-header.ts';
 import { XML_LIMITS } from '#lib/xml/xml-scan.ts';
-import { quoteText } from '#lib/quote-text.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 type OvaPart =
   | { readonly kind: 'descriptor'; readonly name: string; readonly content: Uint8Array }

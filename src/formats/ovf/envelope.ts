@@ -2,7 +2,7 @@
 import { findDuplicates, type Findings } from '#formats/findings.ts';
 import { OVF, OWN, XSI } from '#formats/ovf/vocabulary.ts';
 import { attributeOf, childNamed, childrenNamed, type XmlElement } from '#lib/xml/xml.ts';
-import { quoteText } from '#lib/quote-text.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 export interface Envelope {
   readonly references?: XmlElement;

@@ -20,7 +20,7 @@ import type { OvfItem } from '#formats/ovf/read-item.ts';
 import type { OvfStorage } from '#formats/ovf/read-storage.ts';
 import { OWN, RESOURCE, TYPE_OF_RESOURCE, modelOfSubType } from '#formats/ovf/vocabulary.ts';
 import { attributeOf } from '#lib/xml/xml.ts';
-import { quoteText } from '#lib/quote-text.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 type Devices = Pick<MachineDescription, 'disks' | 'nics' | 'rows' | 'bootOrderIsImplied'>;
 

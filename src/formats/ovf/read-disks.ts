@@ -9,7 +9,7 @@ import type { Envelope } from '#formats/ovf/envelope.ts';
 import type { OvfItem } from '#formats/ovf/read-item.ts';
 import type { OvfDisk, OvfFile, OvfStorage } from '#formats/ovf/read-storage.ts';
 import { RESOURCE, busOfInterface } from '#formats/ovf/vocabulary.ts';
-import { quoteText } from '#lib/quote-text.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 export interface ReadDisk {
   /** The disk without its boot order. */

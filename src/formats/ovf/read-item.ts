@@ -5,7 +5,7 @@ import type { Findings } from '#formats/findings.ts';
 import { readSpecParams } from '#formats/ovf/spec-params.ts';
 import { OWN } from '#formats/ovf/vocabulary.ts';
 import { childNamed, type XmlElement } from '#lib/xml/xml.ts';
-import { quoteText } from '#lib/quote-text.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 export interface OvfItem {
   readonly resourceType: number;

@@ -16,7 +16,7 @@ import { readStorage, parseUnit, type OvfStorage } from '#formats/ovf/read-stora
 import { BIOS_TYPES, OWN, RESOURCE } from '#formats/ovf/vocabulary.ts';
 import { attributeOf, childrenNamed, parseXml, type XmlElement } from '#lib/xml/xml.ts';
 import { XmlError } from '#lib/xml/xml-scan.ts';
-import { quoteText } from '#lib/quote-text.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 const ACTION = 'read OVF';
 const MAX_ITEMS = 2048;

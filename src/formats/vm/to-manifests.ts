@@ -20,7 +20,7 @@ import { INPUT_BUSES, SOUND_MODELS, WATCHDOG_ACTIONS } from '#api/domain/hardwar
 import { VIDEO_TYPES } from '#api/domain/video.ts';
 import { SOUND_ID, VIDEO_ID, WATCHDOG_ID } from '#api/devices/fixed-devices.ts';
 import type { Interface, Network } from '#api/domain/interface.ts';
-import { quoteText } from '#lib/quote-text.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 import {
   STATE_LABEL,
   stateAnnotationOf,

@@ -4,7 +4,7 @@
  */
 import { CommandError, UsageError } from '#lib/command-line/command-error.ts';
 import { FlagValueError, type Flag, type FlagTable, type FlagValues } from '#lib/command-line/flag.ts';
-import { suggestion } from '#lib/nearest.ts';
+import { suggestion } from '#lib/text/nearest.ts';
 
 export type EnvironmentVariables = Readonly<Record<string, string | undefined>>;
 

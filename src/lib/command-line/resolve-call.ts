@@ -10,7 +10,7 @@ import { UsageError } from '#lib/command-line/command-error.ts';
 import type { FlagTable, FlagValues } from '#lib/command-line/flag.ts';
 import { commandHelp, overview } from '#lib/command-line/help.ts';
 import { asksForHelp, parseArgs, type EnvironmentVariables, type ParsedArgs } from '#lib/command-line/parse-args.ts';
-import { suggestion } from '#lib/nearest.ts';
+import { suggestion } from '#lib/text/nearest.ts';
 
 /** A program as data. */
 export interface ProgramTable<Context, Shared extends FlagTable> {

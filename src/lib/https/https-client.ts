@@ -14,7 +14,7 @@ import type { Clock } from '#lib/clock.ts';
 import { HttpsTimeoutError, type HttpsPhase } from '#lib/https/https-error.ts';
 import { joinHostPort, tlsServerName, type HttpsServer } from '#lib/https/https-server.ts';
 import { createTlsContext, isSameIdentity, type ClientIdentity } from '#lib/https/client-identity.ts';
-import { requestWebSocket, type WebSocketResponse } from '#lib/websocket-handshake.ts';
+import { requestWebSocket, type WebSocketResponse } from '#lib/websocket/websocket-handshake.ts';
 
 export interface HttpsRequest {
   readonly method: string;

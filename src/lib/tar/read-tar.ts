@@ -2,8 +2,8 @@
  * Reads a tar archive as a stream: each file with its content, once and in order. Only the current piece is kept in
  * memory. Unsafe names, links and devices are refused.
  */
-import { quoteText } from '#lib/quote-text.ts';
-import { checkPath } from '#lib/safe-path.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
+import { checkPath } from '#lib/files/safe-path.ts';
 import { BLOCK, decodeText, padding, parsePax, parseTarHeader, TarError, type TarHeader } from '#lib/tar/tar-header.ts';
 
 export interface TarLimits {

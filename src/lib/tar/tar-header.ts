@@ -1,5 +1,5 @@
 /** Parses and prints headers of tar archives: ustar with the extensions of GNU and POSIX (pax). Pure. */
-import { quoteText } from '#lib/quote-text.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 export const BLOCK = 512;
 /** The largest number with eleven octal digits. */

@@ -1,6 +1,6 @@
 /** Writes a tar archive as a stream. Equal entries give equal bytes; all of them belong to root. */
-import { quoteText } from '#lib/quote-text.ts';
-import { checkPath } from '#lib/safe-path.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
+import { checkPath } from '#lib/files/safe-path.ts';
 import { BLOCK, padding, printTarHeader } from '#lib/tar/tar-header.ts';
 
 export type TarEntry = TarDirectory | TarContent;

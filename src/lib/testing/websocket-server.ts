@@ -4,8 +4,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { systemClock } from '#lib/clock.ts';
-import { requestWebSocket, type UpgradeRequest } from '#lib/websocket-handshake.ts';
-import type { WebSocketStream } from '#lib/websocket.ts';
+import { requestWebSocket, type UpgradeRequest } from '#lib/websocket/websocket-handshake.ts';
+import type { WebSocketStream } from '#lib/websocket/websocket.ts';
 
 /** Calls `accept` for each upgrade request, until the test ends. Returns the port. */
 export async function serveUpgrades(

@@ -15,7 +15,7 @@ import { splitTarget } from '#kube/request-target.ts';
 import type { Clock } from '#lib/clock.ts';
 import { refuseUpgrade } from '#lib/https/refuse-upgrade.ts';
 import type { Log } from '#lib/log.ts';
-import type { UpgradeRequest } from '#lib/websocket-handshake.ts';
+import type { UpgradeRequest } from '#lib/websocket/websocket-handshake.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { parseContainerLogOptions } from '#node/endpoint/log-options.ts';
 import { LOG_READER, refuseRequest } from '#node/endpoint/peer.ts';

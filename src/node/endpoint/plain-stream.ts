@@ -4,8 +4,8 @@ import type { Duplex } from 'node:stream';
 import { badRequest } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { acceptWebSocket, findHandshakeError, type UpgradeRequest } from '#lib/websocket-handshake.ts';
-import { CLOSE_CODES, type WebSocketStream } from '#lib/websocket.ts';
+import { acceptWebSocket, findHandshakeError, type UpgradeRequest } from '#lib/websocket/websocket-handshake.ts';
+import { CLOSE_CODES, type WebSocketStream } from '#lib/websocket/websocket.ts';
 
 /** Time for the guest to receive the last data of its client. */
 const CLOSE_TIMEOUT_MS = 5000;

@@ -1,7 +1,7 @@
 /** GET .../console: the serial console of a guest. As in KubeVirt, a new session replaces the previous one. */
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import type { UpgradeRequest } from '#lib/websocket-handshake.ts';
+import type { UpgradeRequest } from '#lib/websocket/websocket-handshake.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { servePlainStream } from '#node/endpoint/plain-stream.ts';
 import type { EndpointRoute } from '#node/endpoint/route.ts';

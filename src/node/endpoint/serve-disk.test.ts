@@ -6,7 +6,7 @@ import { streamContent, DISK_PROTOCOL, encodeDiskLine, DiskReader, streamDisk } 
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { connectWebSocket, serveUpgrades } from '#lib/testing/websocket-server.ts';
-import type { WebSocketStream } from '#lib/websocket.ts';
+import type { WebSocketStream } from '#lib/websocket/websocket.ts';
 import type { DiskAccess } from '#node/endpoint/endpoint-agent.ts';
 import { serveDisk } from '#node/endpoint/serve-disk.ts';
 import { DiskRefusedError } from '#node/volumes/volumes-port.ts';

@@ -7,8 +7,8 @@ import { UPLOAD_VERB, type ResumePoint, type DiskAnswer, type DiskHeader } from 
 import { ApiError, badRequest, internalError } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { acceptWebSocket, findHandshakeError, type UpgradeRequest } from '#lib/websocket-handshake.ts';
-import { CLOSE_CODES, type WebSocketStream } from '#lib/websocket.ts';
+import { acceptWebSocket, findHandshakeError, type UpgradeRequest } from '#lib/websocket/websocket-handshake.ts';
+import { CLOSE_CODES, type WebSocketStream } from '#lib/websocket/websocket.ts';
 import type { DiskAccess } from '#node/endpoint/endpoint-agent.ts';
 import type { EndpointRoute } from '#node/endpoint/route.ts';
 import { DiskRefusedError, type DiskContent, type DiskUpload } from '#node/volumes/volumes-port.ts';

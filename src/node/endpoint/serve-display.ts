@@ -1,6 +1,6 @@
 /** GET .../vnc and .../vnc/screenshot: the display of a guest, as an interactive stream or as a picture. */
 import { ApiError, badRequest } from '#kube/api-error.ts';
-import type { UpgradeRequest } from '#lib/websocket-handshake.ts';
+import type { UpgradeRequest } from '#lib/websocket/websocket-handshake.ts';
 import { NoDisplayError, type EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { servePlainStream } from '#node/endpoint/plain-stream.ts';
 import type { EndpointRoute } from '#node/endpoint/route.ts';

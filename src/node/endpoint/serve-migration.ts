@@ -1,7 +1,7 @@
 /** GET /v1/migrations: a stream between the agents of two nodes. migration/ handles the messages on it. */
 import { badRequest, internalError } from '#kube/api-error.ts';
 import { enableTcpKeepAlive } from '#lib/tcp-keep-alive.ts';
-import type { UpgradeRequest } from '#lib/websocket-handshake.ts';
+import type { UpgradeRequest } from '#lib/websocket/websocket-handshake.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 
 /** The protocol in the Upgrade header. */

@@ -3,7 +3,7 @@ import { conflict } from '#kube/api-error.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import type { UpgradeRequest } from '#lib/websocket-handshake.ts';
+import type { UpgradeRequest } from '#lib/websocket/websocket-handshake.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { servePlainStream } from '#node/endpoint/plain-stream.ts';
 import type { EndpointRoute } from '#node/endpoint/route.ts';

@@ -1,5 +1,5 @@
 /** The open consoles or displays of guests. Each guest has one session; a new session replaces the previous one. */
-import { CLOSE_CODES, type WebSocketStream } from '#lib/websocket.ts';
+import { CLOSE_CODES, type WebSocketStream } from '#lib/websocket/websocket.ts';
 
 export class Sessions {
   readonly #open = new Map<string, WebSocketStream>();

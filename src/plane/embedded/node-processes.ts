@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import { readlinkSync, realpathSync } from 'node:fs';
 import { backoffMs } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
-import { DataDirBusyError, acquireDataDir } from '#lib/data-dir-lock.ts';
+import { DataDirBusyError, acquireDataDir } from '#lib/files/data-dir-lock.ts';
 import type { Log } from '#lib/log.ts';
 
 interface NodeCommand {

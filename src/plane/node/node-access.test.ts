@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import { kubeconfigText } from '#lib/kubeconfig-file.ts';
+import { kubeconfigText } from '#lib/files/kubeconfig-file.ts';
 import { silentLog } from '#lib/log.ts';
 import { issue, makeAuthority } from '#lib/pki/authority.ts';
 import { NodeAccess } from '#plane/node/node-access.ts';

@@ -7,7 +7,7 @@ import { delay } from '#client/abort.ts';
 import { readKubeconfigFile } from '#client/kubeconfig-file.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { KubeconfigError } from '#client/kubeconfig-fields.ts';
-import type { PluginHost } from '#client/plugin-process.ts';
+import type { PluginHost } from '#client/credentials/plugin-process.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 

@@ -9,7 +9,7 @@ import { errorMessage } from '#lib/error-message.ts';
 import { verbPath } from '#cli/connection/verb-path.ts';
 import { isApiError } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
-import { CLOSE_CODES, WebSocketError, type WebSocketStream } from '#lib/websocket.ts';
+import { CLOSE_CODES, WebSocketError, type WebSocketStream } from '#lib/websocket/websocket.ts';
 
 const RETRY_MS = 1000;
 /** Ctrl-] and, on many keyboards, Ctrl-5. */

@@ -5,7 +5,7 @@ import { socketStreams, joinStreams } from '#cli/commands/access/join-streams.ts
 import type { ForwardedPort } from '#cli/commands/access/ports.ts';
 import { explainFailure } from '#lib/command-line/command-error.ts';
 import { errorMessage } from '#lib/error-message.ts';
-import type { WebSocketStream } from '#lib/websocket.ts';
+import type { WebSocketStream } from '#lib/websocket/websocket.ts';
 
 const MAX_CONNECTIONS = 256;
 

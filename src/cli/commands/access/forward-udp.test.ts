@@ -5,7 +5,7 @@ import { Duplex } from 'node:stream';
 import { test } from 'node:test';
 import { forwardUdp } from '#cli/commands/access/forward-udp.ts';
 import { systemClock } from '#lib/clock.ts';
-import type { WebSocketStream } from '#lib/websocket.ts';
+import type { WebSocketStream } from '#lib/websocket/websocket.ts';
 
 test('drops datagrams that the stream cannot accept', async (t) => {
   const taken: number[] = [];

@@ -5,7 +5,7 @@ import type { ForwardOptions, Forwarding } from '#cli/commands/access/forward-tc
 import { explainFailure } from '#lib/command-line/command-error.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import type { Clock } from '#lib/clock.ts';
-import type { WebSocketStream } from '#lib/websocket.ts';
+import type { WebSocketStream } from '#lib/websocket/websocket.ts';
 import { isIPv6 } from 'node:net';
 
 const MAX_SENDERS = 256;

@@ -4,7 +4,7 @@ import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import type { ForwardedPort } from '#cli/commands/access/ports.ts';
 import type { GuestTarget } from '#cli/commands/access/target.ts';
 import { verbPath } from '#cli/connection/verb-path.ts';
-import type { WebSocketStream } from '#lib/websocket.ts';
+import type { WebSocketStream } from '#lib/websocket/websocket.ts';
 
 export interface Guest extends GuestTarget {
   readonly namespace: string;

@@ -1,7 +1,7 @@
 /** Joins a local connection with a stream of a guest until both have ended. */
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
-import type { WebSocketStream } from '#lib/websocket.ts';
+import type { WebSocketStream } from '#lib/websocket/websocket.ts';
 
 /** The time to wait for data of the guest after the local input has ended. A WebSocket cannot transmit a half-close. */
 const FINAL_RESPONSE_MS = 10_000;

@@ -25,7 +25,7 @@ import { errorMessage } from '#lib/error-message.ts';
 import type { StatusOutput } from '#lib/terminal/status-output.ts';
 import { trackTransfer } from '#lib/terminal/track-transfer.ts';
 import { ApiError } from '#kube/api-error.ts';
-import type { WebSocketStream } from '#lib/websocket.ts';
+import type { WebSocketStream } from '#lib/websocket/websocket.ts';
 
 const MAX_ATTEMPTS = 6;
 const FIRST_WAIT_MS = 500;

@@ -14,7 +14,7 @@ import type { Programs } from '#cli/programs.ts';
 import { vmPath, verbPath } from '#cli/connection/verb-path.ts';
 import { isTrue, type Condition } from '#kube/conditions.ts';
 import { isRecord } from '#kube/meta.ts';
-import type { WebSocketStream } from '#lib/websocket.ts';
+import type { WebSocketStream } from '#lib/websocket/websocket.ts';
 
 const LOCAL = '127.0.0.1';
 /** The time within which a started viewer must connect. */

@@ -6,7 +6,7 @@ import { createHash, createPrivateKey, createPublicKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { join } from 'node:path';
 import { PkiError, readPkiFile } from '#engine/auth/certificates.ts';
-import { ensurePrivateDir, writePrivateFile } from '#lib/private-file.ts';
+import { ensurePrivateDir, writePrivateFile } from '#lib/files/private-file.ts';
 import { newKeyPair, privateKeyPem } from '#lib/pki/x509.ts';
 
 export interface SigningKey {

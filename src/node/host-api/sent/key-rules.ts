@@ -4,7 +4,7 @@
  */
 import { HOST_CODES, type HostAnswer, type HostVerb } from '#api/host-api.ts';
 import { isRecord } from '#kube/meta.ts';
-import { suggestion } from '#lib/nearest.ts';
+import { suggestion } from '#lib/text/nearest.ts';
 import { isEnabled, quoteSentValue, readText, type SentMap } from '#node/host-api/sent/sent-values.ts';
 
 /**

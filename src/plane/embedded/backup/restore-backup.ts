@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/p
 import { dirname, join } from 'node:path';
 import { STORE_FILE } from '#engine/engine.ts';
 import { openSqliteStore } from '#engine/store/open-store.ts';
-import { acquireDataDir } from '#lib/data-dir-lock.ts';
+import { acquireDataDir } from '#lib/files/data-dir-lock.ts';
 import { unpackBackup } from '#plane/embedded/backup/backup-archive.ts';
 import { BackupError } from '#plane/embedded/backup/backup-error.ts';
 

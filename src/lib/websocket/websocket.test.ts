@@ -7,8 +7,8 @@ import { test, type TestContext } from 'node:test';
 import type { Clock } from '#lib/clock.ts';
 import { closePayload, encodeFrame, OPCODES, ServerFrames, type RawFrame } from '#lib/testing/websocket-frames.ts';
 import { connectWebSocket, serveUpgrades } from '#lib/testing/websocket-server.ts';
-import { acceptWebSocket } from '#lib/websocket-handshake.ts';
-import type { WebSocketStream } from '#lib/websocket.ts';
+import { acceptWebSocket } from '#lib/websocket/websocket-handshake.ts';
+import type { WebSocketStream } from '#lib/websocket/websocket.ts';
 
 /** Starts a server. `accepted` resolves with its side of the first connection. */
 async function startServer(t: TestContext): Promise<{ port: number; accepted: Promise<WebSocketStream> }> {

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { createPluginHost, type PluginCall, type PluginOutcome } from '#client/plugin-process.ts';
+import { createPluginHost, type PluginCall, type PluginOutcome } from '#client/credentials/plugin-process.ts';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { systemClock } from '#lib/clock.ts';
 

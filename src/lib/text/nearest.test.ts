@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { findNearest, suggestion } from '#lib/nearest.ts';
+import { findNearest, suggestion } from '#lib/text/nearest.ts';
 
 const KNOWN = ['start', 'stop', 'restart', 'migrate', 'migrate-cancel', 'version', 'vnc'];
 

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { buildExecInfo, readExecPlugin, type ExecPlugin, type ExecPluginContext } from '#client/exec-plugin.ts';
+import {
+  buildExecInfo,
+  readExecPlugin,
+  type ExecPlugin,
+  type ExecPluginContext,
+} from '#client/credentials/exec-plugin.ts';
 import { KubeconfigError } from '#client/kubeconfig-fields.ts';
 
 const V1 = 'client.authentication.k8s.io/v1';

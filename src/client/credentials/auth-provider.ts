@@ -2,7 +2,11 @@
  * The `auth-provider` settings of a kubeconfig user, which exec plugins have replaced. Only the ID token of `oidc` is
  * used, until it expires; nothing refreshes it here. All other providers are refused with the plugin to use instead.
  */
-import { CredentialError, type ClientCredential, type CredentialSource } from '#client/credential-source.ts';
+import {
+  CredentialError,
+  type ClientCredential,
+  type CredentialSource,
+} from '#client/credentials/credential-source.ts';
 import { KubeconfigError, readString, type KubeconfigFields } from '#client/kubeconfig-fields.ts';
 import { isRecord } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';

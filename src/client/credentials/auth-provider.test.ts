@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readAuthProvider } from '#client/auth-provider.ts';
-import { CredentialError } from '#client/credential-source.ts';
+import { readAuthProvider } from '#client/credentials/auth-provider.ts';
+import { CredentialError } from '#client/credentials/credential-source.ts';
 import { KubeconfigError } from '#client/kubeconfig-fields.ts';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 

@@ -6,7 +6,7 @@ import { WebSocket, WebSocketServer } from 'ws';
 import type { Clock } from '#lib/clock.ts';
 import { HttpsTimeoutError } from '#lib/https/https-error.ts';
 import { enableTcpKeepAlive } from '#lib/tcp-keep-alive.ts';
-import { WebSocketStream } from '#lib/websocket.ts';
+import { WebSocketStream } from '#lib/websocket/websocket.ts';
 
 const VERSION = '13';
 /** The base64 form of 16 bytes. */

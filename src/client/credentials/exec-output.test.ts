@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { test } from 'node:test';
-import { parseExecCredential } from '#client/exec-output.ts';
+import { parseExecCredential } from '#client/credentials/exec-output.ts';
 import { TEST_CLIENT_CERTIFICATE, TEST_CLIENT_KEY, TEST_SERVER_KEY } from '#client/testing/test-certificates.ts';
 
 const V1 = 'client.authentication.k8s.io/v1';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { TestContext } from 'node:test';
-import { DataDirBusyError, DataDirError, acquireDataDir } from '#lib/data-dir-lock.ts';
+import { DataDirBusyError, DataDirError, acquireDataDir } from '#lib/files/data-dir-lock.ts';
 
 function aParent(t: TestContext): string {
   const parent = mkdtempSync(join(tmpdir(), 'data-dir-'));
@@ -41,7 +41,7 @@ test('refuses a second holder in the same process until the first releases the l
 test('frees the directory of a process that was killed with SIGKILL', async (t) => {
   const dir = join(aParent(t), 'data');
   const script = `
-    import { acquireDataDir } from ${JSON.stringify(import.meta.resolve('#lib/data-dir-lock.ts'))};
+    import { acquireDataDir } from ${JSON.stringify(import.meta.resolve('#lib/files/data-dir-lock.ts'))};
     globalThis.lock = acquireDataDir(${JSON.stringify(dir)});
     process.stdout.write('held');
     process.stdin.resume();

@@ -1,6 +1,6 @@
 /** Writes kubeconfigs: the address of a server and the credentials of a user. src/client/kubeconfig.ts reads them. */
 import { isMap, isSeq, parseDocument, stringify, type YAMLMap } from 'yaml';
-import { writePrivateFile } from '#lib/private-file.ts';
+import { writePrivateFile } from '#lib/files/private-file.ts';
 
 const NAME = 'selfsame';
 

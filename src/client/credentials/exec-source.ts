@@ -9,10 +9,14 @@
  * Concurrent requests share one run. A run ends early if all of them are aborted.
  */
 import { raceSignal } from '#lib/race-signal.ts';
-import { CredentialError, type ClientCredential, type CredentialSource } from '#client/credential-source.ts';
-import { parseExecCredential } from '#client/exec-output.ts';
-import { buildExecInfo, type ExecPlugin } from '#client/exec-plugin.ts';
-import type { PluginHost, PluginOutcome } from '#client/plugin-process.ts';
+import {
+  CredentialError,
+  type ClientCredential,
+  type CredentialSource,
+} from '#client/credentials/credential-source.ts';
+import { parseExecCredential } from '#client/credentials/exec-output.ts';
+import { buildExecInfo, type ExecPlugin } from '#client/credentials/exec-plugin.ts';
+import type { PluginHost, PluginOutcome } from '#client/credentials/plugin-process.ts';
 
 const TIMEOUT_MS = 60_000;
 /** The user may have to log in, in a browser for example. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { systemClock, type Clock } from '#lib/clock.ts';
 import { connectWebSocket, serveUpgrades } from '#lib/testing/websocket-server.ts';
-import { acceptWebSocket, findHandshakeError, requestWebSocket } from '#lib/websocket-handshake.ts';
+import { acceptWebSocket, findHandshakeError, requestWebSocket } from '#lib/websocket/websocket-handshake.ts';
 
 type Headers = Readonly<Record<string, string>>;
 const GOOD: Headers = {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CredentialError } from '#client/credential-source.ts';
-import type { ExecPlugin } from '#client/exec-plugin.ts';
-import { ExecSource } from '#client/exec-source.ts';
-import type { PluginCall, PluginHost, PluginOutcome } from '#client/plugin-process.ts';
+import { CredentialError } from '#client/credentials/credential-source.ts';
+import type { ExecPlugin } from '#client/credentials/exec-plugin.ts';
+import { ExecSource } from '#client/credentials/exec-source.ts';
+import type { PluginCall, PluginHost, PluginOutcome } from '#client/credentials/plugin-process.ts';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 
 const V1 = 'client.authentication.k8s.io/v1';

@@ -1,6 +1,6 @@
 /** Reads the ExecCredential that an exec plugin prints. Problems never quote the output, which contains secrets. */
 import { X509Certificate, createPrivateKey } from 'node:crypto';
-import type { ClientCredential } from '#client/credential-source.ts';
+import type { ClientCredential } from '#client/credentials/credential-source.ts';
 import { isRecord } from '#kube/meta.ts';
 
 interface ExecCredential {

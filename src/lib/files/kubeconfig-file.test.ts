@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { parse } from 'yaml';
-import { kubeconfigText, replaceClientCertificate, writeKubeconfig } from '#lib/kubeconfig-file.ts';
+import { kubeconfigText, replaceClientCertificate, writeKubeconfig } from '#lib/files/kubeconfig-file.ts';
 
 const options = { server: 'https://127.0.0.1:6443', caPem: 'CA', user: 'admin', certPem: 'CERT', keyPem: 'KEY' };
 

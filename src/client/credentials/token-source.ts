@@ -1,5 +1,5 @@
 /** The bearer token: fixed, or read regularly from a file, because such tokens are rotated while a process runs. */
-import type { ClientCredential, CredentialSource } from '#client/credential-source.ts';
+import type { ClientCredential, CredentialSource } from '#client/credentials/credential-source.ts';
 import type { Clock } from '#lib/clock.ts';
 
 interface TokenSourceOptions {
