@@ -11,7 +11,7 @@ import { ensureSigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { startControllers } from '#engine/controllers/start.ts';
 import { createCore } from '#engine/core.ts';
 import { HttpsListener } from '#engine/http/server.ts';
-import { LocalServices } from '#engine/services.ts';
+import { LocalServices } from '#engine/remote/local-services.ts';
 import { openSqliteStore } from '#engine/store/open-store.ts';
 import { systemClock as clock } from '#lib/clock.ts';
 import { createLog } from '#lib/log.ts';

@@ -6,7 +6,7 @@
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { customKinds } from '#api/kinds.ts';
+import { customKinds } from '#api/custom-kinds/all-kinds.ts';
 import { referencePages } from './api-reference/pages.ts';
 
 const DIR = join(import.meta.dirname, '../docs/api');

@@ -26,6 +26,7 @@ losetup                              mount               run
 flock                                util-linux          run
 virsh                                libvirt-clients     test
 virt-qemu-run                        libvirt-daemon-driver-qemu test
+bsdtar                               libarchive-tools    test
 vncviewer                            tigervnc-viewer     test
 gvnccapture                          gvncviewer          test
 Xvfb                                 xvfb                test
@@ -172,6 +173,22 @@ unpack_old_kubectl() {
   rm -rf "$work"
 }
 
+# Unpacks promtool, which checks our metrics. It is not installed, because its package starts a server.
+unpack_promtool() {
+  target=.cache/prometheus
+  ! has promtool && [ ! -x "$target/usr/bin/promtool" ] || return 0
+  can_unpack || fail 'Cannot unpack promtool: this is not Debian; install promtool from Prometheus'
+  say 'unpacking promtool'
+  work=$(mktemp -d "$root/.cache/prometheus.XXXXXX")
+  if ! unpack_packages "$work" prometheus; then
+    rm -rf "$work"
+    fail 'Cannot unpack promtool: apt-get download prometheus failed'
+  fi
+  mkdir -p "$target/usr/bin"
+  mv "$work/root/usr/bin/promtool" "$target/usr/bin/promtool"
+  rm -rf "$work"
+}
+
 # Builds the built-in guest (kernelBoot image selfsame/guest) in .cache/guest: Debian's kernel, busybox and QEMU guest
 # agent with our init.
 build_guest() {
@@ -218,4 +235,5 @@ install_npm_packages
 install_system_packages
 build_guest
 [ "$purpose" = run ] || unpack_old_kubectl
+[ "$purpose" = run ] || unpack_promtool
 install_git_hooks

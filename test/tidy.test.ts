@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { test } from 'node:test';
-import { checkFolderTable } from '#test/tidy/folder-table.ts';
-import { misplacedTestSupport } from '#test/tidy/import-graph.ts';
+import { checkFolderTable, checkLayerPicture } from '#test/tidy/folder-table.ts';
+import { importCycles, misplacedTestSupport, unusedExports } from '#test/tidy/import-graph.ts';
 import { bannedWords, docComments, missingFiles, sharedNameProblems } from '#test/tidy/language.ts';
 import { layers } from '#test/tidy/layers.ts';
 import { rules, unjustified } from '#test/tidy/rules.ts';
@@ -50,6 +50,10 @@ for (const [name, rule] of Object.entries(all)) {
 
 test('an exported name has one meaning', () => assert.deepEqual(sharedNameProblems(files), []));
 
+test('no files of src/ import each other in a circle', () => assert.deepEqual(importCycles(files), []));
+
+test('every export of src/ is imported', () => assert.deepEqual(unusedExports(files), []));
+
 test('test support stands in testing/ folders, and every file is used', () =>
   assert.deepEqual(misplacedTestSupport(files), []));
 
@@ -72,4 +76,8 @@ test('the folder table of ARCHITECTURE.md matches the folders and their import r
   const { rows, problems } = checkFolderTable(fileNamed('ARCHITECTURE.md'), files);
   assert.ok(rows > 40, `the table has ${rows} rows`);
   assert.deepEqual(problems, []);
+});
+
+test("the picture of the engine's layers in ARCHITECTURE.md matches layers.ts", () => {
+  assert.deepEqual(checkLayerPicture(fileNamed('ARCHITECTURE.md')), []);
 });

@@ -10,7 +10,7 @@ import { ApiError } from '#kube/api-error.ts';
 import { NAMESPACES } from '#kube/core-kinds.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 import type { DesiredObject } from '#operator/desired.ts';
-import { POLICY_BINDINGS, VALIDATING_WEBHOOKS } from '#operator/kinds.ts';
+import { POLICY_BINDINGS, VALIDATING_WEBHOOKS } from '#kube/cluster-kinds.ts';
 import { GUARDED_KINDS, LOCAL_SERVICE, PROTECTED } from '../delete-guards.ts';
 import { smallVm } from '../vms/manifests.ts';
 import { protectionPolicy } from './protection-policy.ts';

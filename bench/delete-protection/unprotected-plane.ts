@@ -8,7 +8,7 @@ import { isMainThread } from 'node:worker_threads';
 // Agents and worker threads inherit the option but have no operator.
 if (isMainThread && process.argv[2] === 'up') {
   const { PROTECTION_POLICY } = await import('#api/protection/delete-protection.ts');
-  const { LocalServices } = await import('#engine/services.ts');
+  const { LocalServices } = await import('#engine/remote/local-services.ts');
   const { maintainedObjects } = await import('#operator/objects/installation.ts');
   const { reviewDelete, LOCAL_SERVICE } = await import('../delete-guards.ts');
 

@@ -1,5 +1,5 @@
 /** The server's counts of its `list` calls, from its metrics. */
-import { LIST_BYTES, LIST_CALLS, LIST_VMS } from '#plane/host-reader.ts';
+import { LIST_BYTES, LIST_CALLS, LIST_VMS } from '#plane/components/host-reader.ts';
 import { JSON_FIELDS } from '../operations.ts';
 import { RawConnection, type Target } from '../raw-h2.ts';
 

@@ -9,10 +9,10 @@ import { existsSync } from 'node:fs';
 import { copyFile, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock } from '#lib/clock.ts';
-import { DomainDir, NVRAM, QMP_SOCKET, TPM_SOCKET, TPM_STATE } from '#node/hypervisor/qemu/process/domain-dir.ts';
+import { DomainDir, NVRAM, QMP_SOCKET, TPM_SOCKET, TPM_STATE } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import { GUEST_ENVIRONMENT } from '#node/hypervisor/qemu/process/process.ts';
 import { QmpClient, type QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
-import { poll } from '#node/hypervisor/qemu/monitor/timing.ts';
+import { poll } from '#node/hypervisor/qemu/process/timing.ts';
 
 const OVMF = '/usr/share/OVMF/OVMF_CODE_4M.fd';
 const VARIABLES = '/usr/share/OVMF/OVMF_VARS_4M.fd';

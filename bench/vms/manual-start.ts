@@ -8,10 +8,10 @@ import { readFileSync, readlinkSync } from 'node:fs';
 import { chown, mkdir, open, readdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { systemClock } from '#lib/clock.ts';
-import { DomainDir, QMP_SOCKET } from '#node/hypervisor/qemu/process/domain-dir.ts';
+import { DomainDir, QMP_SOCKET } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import { GUEST_ENVIRONMENT, type User } from '#node/hypervisor/qemu/process/process.ts';
 import { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
-import { poll } from '#node/hypervisor/qemu/monitor/timing.ts';
+import { poll } from '#node/hypervisor/qemu/process/timing.ts';
 
 const SOCKET_TIMEOUT_MS = 30_000;
 const POLL_MS = 1;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { customKinds } from '#api/kinds.ts';
+import { customKinds } from '#api/custom-kinds/all-kinds.ts';
 import { findOutdated } from '../api-reference.ts';
 import { referencePages } from './pages.ts';
 

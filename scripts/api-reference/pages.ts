@@ -1,5 +1,5 @@
 /** Renders the API reference as markdown. Pure. */
-import type { CustomKind } from '#api/custom-kind.ts';
+import type { CustomKind } from '#api/custom-kinds/custom-kind.ts';
 import { isQuantity } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 

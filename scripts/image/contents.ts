@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { dirname, join, posix, relative, sep } from 'node:path';
-import type { TarEntry } from './tar-entry.ts';
+import type { ImageEntry } from './oci-image.ts';
 
 export const PROGRAM_DIR = 'opt/selfsame';
 export const NODE = 'usr/local/bin/node';
@@ -23,8 +23,8 @@ interface Package {
 }
 
 /** Returns the entries, every directory before its contents. `root` is the project, `node` the path of Node. */
-export function imageContents(root: string, node: string): TarEntry[] {
-  const files = new Map<string, TarEntry>();
+export function imageContents(root: string, node: string): ImageEntry[] {
+  const files = new Map<string, ImageEntry>();
   const add = (name: string, from: string | Buffer, mode = 0o644): void =>
     void files.set(name, { type: 'file', name, mode, from });
   for (const file of programFiles(root)) add(posix.join(PROGRAM_DIR, file), join(root, file));
@@ -33,7 +33,7 @@ export function imageContents(root: string, node: string): TarEntry[] {
   for (const library of librariesOf(node)) add(library.slice(1), realpathSync(library), 0o755);
   add('etc/passwd', Buffer.from(`root:x:0:0:root:/:/sbin/nologin\nselfsame:x:${USER}:${USER}::/:/sbin/nologin\n`));
   add('etc/group', Buffer.from(`root:x:0:\nselfsame:x:${USER}:\n`));
-  const directories = new Map<string, TarEntry>([['tmp', { type: 'directory', name: 'tmp', mode: 0o1777 }]]);
+  const directories = new Map<string, ImageEntry>([['tmp', { type: 'directory', name: 'tmp', mode: 0o1777 }]]);
   for (const name of files.keys()) {
     for (let dir = posix.dirname(name); dir !== '.'; dir = posix.dirname(dir)) {
       if (!directories.has(dir)) directories.set(dir, { type: 'directory', name: dir, mode: 0o755 });

@@ -6,10 +6,15 @@ import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdtemp, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { Readable, Transform } from 'node:stream';
+import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import { tarHeader, tarPadding, TAR_END, type TarEntry } from './tar-entry.ts';
+import { writeTar, type TarEntry } from '#lib/tar/write-tar.ts';
+
+export type ImageEntry =
+  | { readonly type: 'directory'; readonly name: string; readonly mode: number }
+  /** The content is read from a file of this machine, or given. */
+  | { readonly type: 'file'; readonly name: string; readonly mode: number; readonly from: string | Buffer };
 
 export interface ImageOptions {
   /** `selfsame/selfsame:0.1.0`. */
@@ -36,7 +41,7 @@ const TYPES = {
 } as const;
 
 /** Writes the complete image or nothing. Returns the digest of its manifest, by which registries identify it. */
-export async function writeImage(out: string, entries: readonly TarEntry[], options: ImageOptions): Promise<string> {
+export async function writeImage(out: string, entries: readonly ImageEntry[], options: ImageOptions): Promise<string> {
   const { reference, architecture, config, level = 6 } = options;
   const work = await mkdtemp(join(dirname(out), '.image-'));
   try {
@@ -75,7 +80,7 @@ export async function writeImage(out: string, entries: readonly TarEntry[], opti
       ...[settings, manifest, layer].map((blob) => file(pathOf(blob), blob.from)),
     ];
     const imageFile = join(work, 'image');
-    await pipeline(Readable.from(tarChunks(files)), createWriteStream(imageFile));
+    await pipeline(writeTar(tarEntries(files)), createWriteStream(imageFile));
     await rename(imageFile, out);
     return manifest.digest;
   } finally {
@@ -83,32 +88,24 @@ export async function writeImage(out: string, entries: readonly TarEntry[], opti
   }
 }
 
-async function writeLayer(path: string, entries: readonly TarEntry[], level: number) {
+async function writeLayer(path: string, entries: readonly ImageEntry[], level: number) {
   const [plain, packed] = [hashStream(), hashStream()];
   const zip = createGzip({ level });
-  await pipeline(Readable.from(tarChunks(entries)), plain.pass, zip, packed.pass, createWriteStream(path));
+  await pipeline(writeTar(tarEntries(entries)), plain.pass, zip, packed.pass, createWriteStream(path));
   const { size } = await stat(path);
   return { layer: { digest: packed.digest(), size, from: path }, diffId: plain.digest() };
 }
 
-async function* tarChunks(entries: readonly TarEntry[]): AsyncGenerator<Buffer> {
+async function* tarEntries(entries: readonly ImageEntry[]): AsyncGenerator<TarEntry> {
   for (const entry of entries) {
     if (entry.type === 'directory') {
-      yield tarHeader(entry, 0);
-      continue;
+      yield entry;
+    } else {
+      const { name, mode, from } = entry;
+      const size = typeof from === 'string' ? (await stat(from)).size : from.length;
+      yield { name, mode, size, content: typeof from === 'string' ? createReadStream(from) : [from] };
     }
-    const { from } = entry;
-    const size = typeof from === 'string' ? (await stat(from)).size : from.length;
-    yield tarHeader(entry, size);
-    let left = size;
-    for await (const chunk of typeof from === 'string' ? createReadStream(from) : [from]) {
-      left -= (chunk as Buffer).length;
-      yield chunk as Buffer;
-    }
-    if (left !== 0) throw new Error(`Cannot store ${entry.name}: its size changed during the build; build again`);
-    yield tarPadding(size);
   }
-  yield TAR_END;
 }
 
 /** Returns a stream that passes data through, and the digest of the data after its end. */
@@ -131,5 +128,5 @@ function jsonBlob(value: unknown): Blob {
 const json = (value: unknown) => Buffer.from(JSON.stringify(value));
 const pathOf = ({ digest }: Blob) => `blobs/${digest.replace(':', '/')}`;
 const descriptor = ({ digest, size }: Blob, mediaType: string) => ({ mediaType, digest, size });
-const directory = (name: string): TarEntry => ({ type: 'directory', name, mode: 0o755 });
-const file = (name: string, from: string | Buffer): TarEntry => ({ type: 'file', name, mode: 0o644, from });
+const directory = (name: string): ImageEntry => ({ type: 'directory', name, mode: 0o755 });
+const file = (name: string, from: string | Buffer): ImageEntry => ({ type: 'file', name, mode: 0o644, from });

@@ -8,7 +8,7 @@ import type { ReviewRequest, PatchOperation } from '#admission/review.ts';
 import { formatPointer } from '#kube/patches/json-pointer.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 
-export interface KeptIdentity {
+interface KeptIdentity {
   readonly patch: readonly PatchOperation[];
   readonly warnings: readonly string[];
 }

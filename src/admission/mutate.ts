@@ -2,7 +2,6 @@
  * The mutating webhooks. Objects have not been validated by their schema yet, so nothing about their shape is certain.
  */
 import { patchAnnotations } from '#admission/annotation-patch.ts';
-import { fillFirmware } from '#admission/firmware-identity.ts';
 import { recordIdentityEdits } from '#admission/identity-edits.ts';
 import { keepIdentity } from '#admission/keep-identity.ts';
 import { recordProtection } from '#admission/protection-annotations.ts';
@@ -111,3 +110,27 @@ function valueAt(value: unknown, ...path: readonly string[]): unknown {
   for (const field of path) current = isRecord(current) ? current[field] : undefined;
   return current;
 }
+
+/**
+ * Returns the patch that fills in missing fields of `domain.firmware`. `path` is the JSON pointer of the domain. Values
+ * of a wrong type are left unchanged: the schema refuses them.
+ */
+function fillFirmware(
+  domain: unknown,
+  path: string,
+  fields: readonly ('uuid' | 'serial')[],
+  newUuid: () => string,
+): PatchOperation[] {
+  if (!isRecord(domain)) return [];
+  const { firmware } = domain;
+  if (firmware === undefined || firmware === null) {
+    const value = Object.fromEntries(fields.map((field) => [field, newUuid()]));
+    return [{ op: 'add', path: `${path}/firmware`, value }];
+  }
+  if (!isRecord(firmware)) return [];
+  return fields
+    .filter((field) => isEmpty(firmware[field]))
+    .map((field) => ({ op: 'add', path: `${path}/firmware/${field}`, value: newUuid() }));
+}
+
+const isEmpty = (value: unknown) => value === undefined || value === null || value === '';

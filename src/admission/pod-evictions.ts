@@ -5,12 +5,11 @@
  * proceed.
  */
 import type { ReviewRequest, AdmissionDecision } from '#admission/review.ts';
-import { isFinal } from '#api/verbs/decide-verb.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import type { EvictionStrategy } from '#api/kubevirt/kind.ts';
 import { isMigrating } from '#api/migration/migration-state.ts';
 import { APP_LABEL, CREATED_BY_LABEL, DOMAIN_ANNOTATION, LAUNCHER_APP } from '#api/names.ts';
-import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { type VirtualMachineInstance, isFinal } from '#api/virtual-machine-instance/kind.ts';
 import { findCondition } from '#kube/conditions.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 import { isDeleting, isRecord, type Stored } from '#kube/meta.ts';
@@ -53,14 +52,14 @@ export async function reviewPodEviction(
   return { tooManyRequests: decision.refusal };
 }
 
-export interface EvictionRefusal {
+interface EvictionRefusal {
   readonly refusal: string;
   /** The node that the instance must leave, if that is not written yet. */
   readonly mark?: string;
 }
 
 /** Returns undefined if the pod may be evicted. Pure. */
-export function decideEviction(
+function decideEviction(
   pod: Stored<Pod>,
   vmi: Stored<VirtualMachineInstance>,
   strategy: EvictionStrategy,

@@ -22,7 +22,7 @@ import {
 } from '#admission/validate.ts';
 import { badRequest } from '#kube/api-error.ts';
 
-export interface ReviewParts extends MutationParts, EvictionParts {
+interface ReviewParts extends MutationParts, EvictionParts {
   readonly lookup: AdmissionLookup;
 }
 

@@ -2,7 +2,7 @@
 import type { FieldError } from '#kube/field-error.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 
-export type ReviewOperation = 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
+type ReviewOperation = 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
 
 export interface ReviewRequest {
   readonly uid: string;

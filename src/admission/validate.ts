@@ -1,5 +1,4 @@
 /** The validating webhooks. Objects have been validated by their schema. */
-import { warnAboutDuplicates, type UuidHolder } from '#admission/duplicate-uuid.ts';
 import type { EvictionLookup } from '#admission/pod-evictions.ts';
 import type { ProtectionLookup } from '#admission/protected-deletes.ts';
 import type { ReviewRequest, AdmissionDecision } from '#admission/review.ts';
@@ -103,4 +102,38 @@ function writtenObjects<T extends KubeObject>({
 }: ReviewRequest): { object?: T; old?: T } {
   if (operation !== 'CREATE' && operation !== 'UPDATE') return {};
   return { object: object as T | undefined, old: oldObject as T | undefined };
+}
+
+/** Maximum number of VMs in the warnings. */
+const MAX_NAMED = 3;
+
+interface UuidHolder {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+interface UuidLookup {
+  vmsWithUuid(uuid: string): readonly UuidHolder[];
+}
+
+/**
+ * Warns about other VMs with the same firmware UUID. Duplicates are allowed, because a user may want them. Names VMs of
+ * the same namespace only: the user may not be allowed to see others.
+ */
+function warnAboutDuplicates({ metadata, spec }: VirtualMachine, lookup: UuidLookup): string[] {
+  const uuid = spec.template?.spec?.domain?.firmware?.uuid;
+  if (!uuid || metadata.deletionTimestamp !== undefined) return [];
+  const others = lookup
+    .vmsWithUuid(uuid)
+    .filter(({ namespace, name }) => namespace !== metadata.namespace || name !== metadata.name);
+  const inNamespace = others.filter(({ namespace }) => namespace === metadata.namespace).map(({ name }) => name);
+  return [
+    ...inNamespace
+      .toSorted()
+      .slice(0, MAX_NAMED)
+      .map((name) => `firmware uuid ${uuid} is also that of VirtualMachine "${name}"`),
+    ...(inNamespace.length < others.length
+      ? [`firmware uuid ${uuid} is also that of a VirtualMachine in another namespace`]
+      : []),
+  ];
 }

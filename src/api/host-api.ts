@@ -5,14 +5,7 @@
 import type { DeviceAddress, LearnedDevice, SpecParams } from '#api/devices/learned-device.ts';
 
 export const HOST_READ_VERBS = ['list', 'getAllVmStats'] as const;
-export const HOST_WRITE_VERBS = [
-  'create',
-  'destroy',
-  'hotplugDisk',
-  'hotunplugDisk',
-  'hotplugNic',
-  'hotunplugNic',
-] as const;
+const HOST_WRITE_VERBS = ['create', 'destroy', 'hotplugDisk', 'hotunplugDisk', 'hotplugNic', 'hotunplugNic'] as const;
 export const HOST_VERBS = [...HOST_READ_VERBS, ...HOST_WRITE_VERBS] as const;
 export type HostVerb = (typeof HOST_VERBS)[number];
 

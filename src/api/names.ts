@@ -27,6 +27,8 @@ export const VM_NAME_LABEL = 'vm.kubevirt.io/name';
 export const MACHINE_TYPE_LABEL_PREFIX = 'machine-type.node.kubevirt.io/';
 /** On nodes that can run VMs: `true`. */
 export const SCHEDULABLE_LABEL = 'kubevirt.io/schedulable';
+/** On nodes with an agent of ours: `qemu`, or `fake` for simulated guests. */
+export const HYPERVISOR_LABEL = 'selfsame.io/hypervisor';
 
 /** On our nodes in an existing cluster: keeps pods away that are not ours. */
 export const NODE_TAINT = { key: 'selfsame.io/vms-only', value: 'true', effect: 'NoSchedule' } as const;
@@ -118,3 +120,6 @@ export const LEFTOVER_NODE_ANNOTATION = 'selfsame.io/leftover-node';
 export const MANUAL_RECOVERY_CONDITION = 'ManualRecoveryRequired';
 /** `source` or `target` (migration-recovery.ts). */
 export const RECOVERY_ANNOTATION = 'selfsame.io/recovery';
+
+/** The WebSocket subprotocol of KubeVirt's clients for console, VNC and port-forward. */
+export const PLAIN_STREAM_PROTOCOL = 'plain.kubevirt.io';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Budget } from '#cel/budget.ts';
+import { Budget } from '#cel/limits/budget.ts';
 import { compile } from '#cel/compile.ts';
 import type { CompileOptions } from '#cel/compile.ts';
 import { createEnvironment } from '#cel/environment.ts';

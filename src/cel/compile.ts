@@ -10,28 +10,22 @@
  *   estimate/    the maximum cost of an expression, estimated before it runs
  *
  * No expression can block the process. Compilation is bounded by the length of the source (parse/limits.ts) and by the
- * budget of the check (check/check-budget.ts); evaluation is bounded by cost units (budget.ts): each step charges
+ * budget of the check (limits/check-budget.ts); evaluation is bounded by cost units (limits/budget.ts): each step charges
  * before it works, and a million units take less than 50 ms of CPU time, whatever they are spent on. A new function
  * must charge for all work that grows with its arguments; add a case to testing/hostile.ts.
  */
 import type { Expr } from '#cel/ast.ts';
-import type { Budget } from '#cel/budget.ts';
-import type { CheckBudget } from '#cel/check/check-budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
+import type { CheckBudget } from '#cel/limits/check-budget.ts';
 import type { CheckedTree } from '#cel/check/annotations.ts';
 import { check } from '#cel/check/check.ts';
 import { typeString } from '#cel/check/format-type.ts';
-import type { Environment } from '#cel/environment.ts';
-import { plan } from '#cel/evaluate/plan.ts';
+import type { Activation, Environment } from '#cel/environment.ts';
+import { plan } from '#cel/evaluate/plan/plan.ts';
 import { parse } from '#cel/parse/parse.ts';
 import { CelSyntaxError, describeProblems } from '#cel/syntax-error.ts';
 import type { CelType } from '#cel/type.ts';
 import type { CelFault, CelValue } from '#cel/value.ts';
-
-/**
- * Returns the value of a variable in one evaluation. Called only for variables that the evaluation needs. A variable
- * without a value (undefined) is a fault.
- */
-export type Activation = (name: string) => CelValue | CelFault | undefined;
 
 export interface Program {
   readonly source: string;

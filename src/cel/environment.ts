@@ -5,7 +5,7 @@
 import type { Library, Macro, Overload } from '#cel/library.ts';
 import { typeNames } from '#cel/evaluate/type-of.ts';
 import type { CelType } from '#cel/type.ts';
-import { CelTypeValue } from '#cel/value.ts';
+import { CelTypeValue, type CelFault, type CelValue } from '#cel/value.ts';
 
 export interface Environment {
   readonly functions: ReadonlyMap<string, readonly Overload[]>;
@@ -36,3 +36,9 @@ export function createEnvironment(
 export function withVariables(environment: Environment, variables: Readonly<Record<string, CelType>>): Environment {
   return { ...environment, variables: new Map([...environment.variables, ...Object.entries(variables)]) };
 }
+
+/**
+ * Returns the value of a variable in one evaluation. Called only for variables that the evaluation needs. A variable
+ * without a value (undefined) is a fault.
+ */
+export type Activation = (name: string) => CelValue | CelFault | undefined;

@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Budget, CostLimitError } from '#cel/budget.ts';
+import { Budget, CostLimitError } from '#cel/limits/budget.ts';
 import { compile } from '#cel/compile.ts';
 import { withVariables } from '#cel/environment.ts';
 import { adaptJson } from '#cel/evaluate/adapt-json.ts';

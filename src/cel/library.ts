@@ -2,7 +2,7 @@
  * A CEL library. Each function has its types (for the checker) and its implementation (for the evaluator) in one value.
  */
 import type { Expr } from '#cel/ast.ts';
-import type { Budget } from '#cel/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
 import type { CelType, OpaqueType } from '#cel/type.ts';
 import type { CelFault, CelValue } from '#cel/value.ts';
 

@@ -9,7 +9,7 @@
  * An operation that fails returns a CelFault, which is a value too: `||` and `&&` can ignore it. Only an exceeded
  * budget is thrown (budget.ts), because it must always end the evaluation.
  */
-import type { Budget } from '#cel/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
 import type { CelType, OpaqueType } from '#cel/type.ts';
 
 export class CelUint {

@@ -4,7 +4,7 @@ import { homedir } from 'node:os';
 import { isatty } from 'node:tty';
 import { createPrograms } from '#cli/programs.ts';
 import { runVirtctl } from '#cli/run.ts';
-import { createPluginHost } from '#client/plugin-process.ts';
+import { createPluginHost } from '#client/credentials/plugin-process.ts';
 import { systemClock } from '#lib/clock.ts';
 
 // A reader that closes the pipe early is not an error.
@@ -15,6 +15,21 @@ const untilInterrupted = () =>
   new Promise<void>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve());
   });
+
+// A signal ends the process also while progress is shown, but the terminal is restored before.
+const onInterrupt = (restore: () => void) => {
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+  const listener = (signal: NodeJS.Signals) => {
+    cancel();
+    restore();
+    process.kill(process.pid, signal);
+  };
+  const cancel = () => {
+    for (const signal of signals) process.off(signal, listener);
+  };
+  for (const signal of signals) process.on(signal, listener);
+  return cancel;
+};
 
 const launcher = process.env['VIRTCTL_LAUNCHER'];
 // Set by the launcher, because node does not know the name under which it was called.
@@ -36,6 +51,7 @@ const code = await runVirtctl({
     launcher === undefined ? [process.execPath, ...process.argv.slice(1, 2)] : [launcher],
   ),
   untilInterrupted,
+  onInterrupt,
 });
 process.exitCode = code;
 // An open input would keep the process alive.

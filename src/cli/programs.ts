@@ -4,7 +4,7 @@ import { constants as files } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { CommandError } from '#cli/parsing/flags.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
 import { errorMessage } from '#lib/error-message.ts';
 
 export interface Programs {

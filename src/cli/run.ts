@@ -1,101 +1,34 @@
 /** Runs one call of virtctl, from its arguments to its exit code. main.ts owns the process. */
+import { commands, sharedFlags } from '#cli/commands/all-commands.ts';
+import type { CommandContext, Terminal, VirtctlContext } from '#cli/command.ts';
 import { openConnection, type ApiConnection } from '#cli/connection/api-connection.ts';
-import {
-  accessFlags,
-  accessArguments,
-  findAccess,
-  type AccessOptions,
-  type AccessSources,
-} from '#cli/connection/cluster-access.ts';
-import { findArgCountError, type CommandContext, type CommandEntry, type Terminal } from '#cli/parsing/command.ts';
-import { addVolume } from '#cli/commands/addvolume.ts';
-import { completeCommand } from '#cli/commands/complete.ts';
-import { completion } from '#cli/commands/completion.ts';
-import { console } from '#cli/commands/console.ts';
-import { create } from '#cli/commands/create.ts';
-import { expand } from '#cli/commands/expand.ts';
-import { exportGroup } from '#cli/commands/export.ts';
-import { identity } from '#cli/commands/identity.ts';
-import { imageUpload } from '#cli/commands/image-upload.ts';
-import { importGroup } from '#cli/commands/import.ts';
-import { migrateCancel } from '#cli/commands/migrate-cancel.ts';
-import { migrate } from '#cli/commands/migrate.ts';
-import { fslist } from '#cli/commands/fslist.ts';
-import { guestosinfo } from '#cli/commands/guestosinfo.ts';
-import { userlist } from '#cli/commands/userlist.ts';
-import { pause } from '#cli/commands/pause.ts';
-import { portForward } from '#cli/commands/port-forward.ts';
-import { protect } from '#cli/commands/protect.ts';
-import { removeVolume } from '#cli/commands/removevolume.ts';
-import { reset } from '#cli/commands/reset.ts';
-import { restart } from '#cli/commands/restart.ts';
-import { scp } from '#cli/commands/scp.ts';
-import { softReboot } from '#cli/commands/soft-reboot.ts';
-import { ssh } from '#cli/commands/ssh.ts';
-import { start } from '#cli/commands/start.ts';
-import { state } from '#cli/commands/state.ts';
-import { stop } from '#cli/commands/stop.ts';
-import { unpause } from '#cli/commands/unpause.ts';
-import { unprotect } from '#cli/commands/unprotect.ts';
-import { update } from '#cli/commands/update.ts';
-import { version } from '#cli/commands/version.ts';
-import { vnc } from '#cli/commands/vnc.ts';
-import { findCommand } from '#cli/parsing/find-command.ts';
-import { CommandError, integerFlag, parseArgs, switchFlag } from '#cli/parsing/flags.ts';
-import { commandHelp } from '#cli/parsing/help.ts';
-import { errorMessage } from '#lib/error-message.ts';
+import { accessArguments, findAccess, type AccessOptions, type AccessSources } from '#cli/connection/cluster-access.ts';
 import { clientVersion, renderMismatch, readServerVersion } from '#cli/connection/server-version.ts';
 import type { Programs } from '#cli/programs.ts';
-import { CredentialError } from '#client/credential-source.ts';
+import { UNSUPPORTED_COMMANDS } from '#cli/unsupported-commands.ts';
+import { CredentialError } from '#client/credentials/credential-source.ts';
 import type { Clock } from '#lib/clock.ts';
+import { resolveCall, type ProgramTable } from '#lib/command-line/resolve-call.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { raceSignal } from '#lib/race-signal.ts';
+import { createPainter } from '#lib/terminal/colour.ts';
+import { replaceControlsInLines } from '#lib/terminal/display-width.ts';
+import { StatusOutput } from '#lib/terminal/status-output.ts';
 import { VERSION } from '#lib/version.ts';
 
-export const sharedFlags = {
-  ...accessFlags,
-  verbosity: integerFlag({ name: 'v', short: 'v', help: 'log level; 6 and higher also log requests' }, 0),
-  help: switchFlag({ name: 'help', short: 'h', help: 'help for the command' }),
+/** virtctl as data. */
+export const virtctlTable: ProgramTable<VirtctlContext, typeof sharedFlags> = {
+  name: 'virtctl',
+  intro: 'controls virtual machine related operations on your kubernetes cluster.',
+  commands,
+  shared: sharedFlags,
+  unsupported: UNSUPPORTED_COMMANDS,
 };
-
-export const commands: readonly CommandEntry[] = [
-  addVolume,
-  completion,
-  console,
-  create,
-  expand,
-  exportGroup,
-  fslist,
-  guestosinfo,
-  identity,
-  imageUpload,
-  importGroup,
-  migrate,
-  migrateCancel,
-  pause,
-  portForward,
-  protect,
-  removeVolume,
-  reset,
-  restart,
-  scp,
-  softReboot,
-  ssh,
-  start,
-  state,
-  stop,
-  unpause,
-  unprotect,
-  update,
-  userlist,
-  version,
-  vnc,
-  completeCommand(() => commands, sharedFlags),
-];
 
 const TRACE_LEVEL = 6;
 const VERSION_WAIT_MS = 2000;
 
-export interface VirtctlCall extends AccessSources {
+interface VirtctlCall extends AccessSources {
   /** The arguments without interpreter and script. */
   readonly argv: readonly string[];
   /** The name under which the user called it: `virtctl` or `kubectl virt`. */
@@ -105,41 +38,41 @@ export interface VirtctlCall extends AccessSources {
   readonly programs: Programs;
   /** Resolves at Ctrl-C. Called by commands that run until then. */
   untilInterrupted(): Promise<void>;
+  /** Calls `restore` if a signal ends the process. Returns a function that cancels this. */
+  onInterrupt?(restore: () => void): () => void;
 }
 
 /** Runs a call and returns the exit code. Each error is one line on stderr. */
 export async function runVirtctl(call: VirtctlCall): Promise<number> {
-  const { stderr } = call.terminal;
+  const { terminal, clock, env, onInterrupt } = call;
+  const status = new StatusOutput(terminal.stderr, { clock, env, ...(onInterrupt && { onInterrupt }) });
   const link: { api?: ApiConnection } = {};
   try {
-    return (await dispatch(call, link)) ?? 0;
+    return (await dispatch(call, status, link)) ?? 0;
   } catch (error) {
     // Without credentials the server cannot be asked, and an exec plugin would run again.
     const api = hasCredentialError(error) ? undefined : link.api;
-    const mismatch = api === undefined ? undefined : await findVersionMismatch(api, call.clock);
-    if (mismatch !== undefined) stderr.write(`${mismatch}\n`);
-    stderr.write(`${errorMessage(error).trim()}\n`);
+    const mismatch = api === undefined ? undefined : await findVersionMismatch(api, clock);
+    if (mismatch !== undefined) status.report(mismatch);
+    status.report(errorMessage(error).trim());
     return 1;
   } finally {
     link.api?.close();
   }
 }
 
-async function dispatch(call: VirtctlCall, link: { api?: ApiConnection }): Promise<number | void> {
-  const { program, terminal, clock } = call;
-  const found = findCommand(commands, sharedFlags, call);
-  if ('overview' in found) {
-    terminal.stdout.write(found.overview);
+async function dispatch(
+  call: VirtctlCall,
+  status: StatusOutput,
+  link: { api?: ApiConnection },
+): Promise<number | void> {
+  const { terminal, clock, env } = call;
+  const resolved = resolveCall({ ...virtctlTable, calledAs: call.program }, call.argv);
+  if ('text' in resolved) {
+    terminal.stdout.write(resolved.text);
     return;
   }
-  const { command, path, rest } = found;
-  const { flags, args } = parseArgs({ ...command.flags, ...sharedFlags }, rest);
-  if (flags.help) {
-    terminal.stdout.write(commandHelp(program, path, command, sharedFlags));
-    return;
-  }
-  const argError = findArgCountError(command.args, args.length);
-  if (argError !== undefined) throw new CommandError(argError);
+  const { command, args, flags } = resolved;
   const connect = async (choice: AccessOptions = flags): Promise<ApiConnection> => {
     link.api ??= openConnection({
       access: findAccess(choice, call),
@@ -147,23 +80,25 @@ async function dispatch(call: VirtctlCall, link: { api?: ApiConnection }): Promi
       clock,
       readFile: call.readFile,
       impersonate: flags.as,
-      warn: printWarningsTo(terminal.stderr),
-      ...(flags.verbosity >= TRACE_LEVEL ? { trace: (line: string) => void terminal.stderr.write(`${line}\n`) } : {}),
+      warn: createWarner(status.report),
+      ...(flags.verbosity >= TRACE_LEVEL ? { trace: status.report } : {}),
     });
     return link.api;
   };
-  const print = (line: string) => void terminal.stdout.write(`${line}\n`);
   const context: CommandContext<unknown> = {
     args,
     flags,
     connect,
     namespace: flags.namespace,
-    print,
+    print: (line) => void terminal.stdout.write(`${replaceControlsInLines(line)}\n`),
+    report: status.report,
+    paint: createPainter(terminal.stdout, env),
+    status,
     terminal,
     clock,
     programs: call.programs,
     accessArguments: accessArguments(flags),
-    user: call.env['USER'] ?? call.env['LOGNAME'],
+    user: env['USER'] ?? env['LOGNAME'],
     untilInterrupted: () => call.untilInterrupted(),
   };
   return await command.run(context as CommandContext<never>);
@@ -174,11 +109,11 @@ function hasCredentialError(error: unknown): boolean {
   return error instanceof CredentialError || (error instanceof Error && hasCredentialError(error.cause));
 }
 
-/** Prints each distinct warning once, like kubectl. */
-function printWarningsTo(stderr: NodeJS.WritableStream): (text: string) => void {
+/** Returns a function that reports each distinct warning once, like kubectl. */
+function createWarner(report: (line: string) => void): (text: string) => void {
   const shown = new Set<string>();
   return (text) => {
-    if (!shown.has(text)) stderr.write(`Warning: ${text}\n`);
+    if (!shown.has(text)) report(`Warning: ${text}`);
     shown.add(text);
   };
 }

@@ -41,14 +41,3 @@ export function startAttempt(
     },
   };
 }
-
-/** Settles like the promise, or rejects with the signal's reason as soon as it is aborted. */
-export function rejectOnAbort<V>(promise: Promise<V>, signal: AbortSignal | undefined): Promise<V> {
-  if (signal === undefined) return promise;
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason as Error);
-    if (signal.aborted) onAbort();
-    signal.addEventListener('abort', onAbort);
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
-  });
-}

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import type { TLSSocket } from 'node:tls';
 import { test, type TestContext } from 'node:test';
-import type { ClientCredential, CredentialSource } from '#client/credential-source.ts';
+import type { ClientCredential, CredentialSource } from '#client/credentials/credential-source.ts';
 import { createHttpTransport, type HttpTransport } from '#client/http.ts';
 import { TEST_CA, TEST_CLIENT_CERTIFICATE, TEST_CLIENT_KEY } from '#client/testing/test-certificates.ts';
 import { startHttp2Server } from '#client/testing/tls-server.ts';

@@ -232,7 +232,7 @@ for (const [protocol, start, version] of [
     cleanUp.push(() => server.stop());
     const transport = transportTo(server.port, {}, { maxLineBytes: 1000 });
     const response = transport.request({ method: 'GET', path: '/', maxResponseBytes: 99_999 });
-    await assert.rejects(response, /Cannot GET \/: the response is longer than 99999 bytes/);
+    await assert.rejects(response, /Cannot GET \/: the response is larger than 99999 bytes/);
     assert.equal((await transport.request({ method: 'GET', path: '/', maxResponseBytes: 200_000 })).status, 200);
     await assert.rejects(
       collect(transport.stream({ method: 'GET', path: '/' }), []),

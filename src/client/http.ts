@@ -1,17 +1,16 @@
 /**
- * The transport over HTTPS: headers, credentials, limits and timeouts. http-connections.ts owns the connections.
+ * The transport over HTTPS: headers, credentials, limits and timeouts. lib/https/ owns the connections.
  * Nothing is retried here, because the caller knows whether a failed request may be repeated. The exception is a request
  * that the server refused with 401: it was not processed, and is repeated once if there is another credential.
  */
 import { readFile } from 'node:fs/promises';
 import { startAttempt } from '#client/abort.ts';
 import type { TimedAttempt } from '#client/abort.ts';
-import { HttpConnections } from '#client/http-connections.ts';
-import type { StreamedResponse } from '#client/http-exchange.ts';
-import { replaceRefused, type ClientCredential, type CredentialSource } from '#client/credential-source.ts';
+import { replaceRefused, type ClientCredential, type CredentialSource } from '#client/credentials/credential-source.ts';
 import { jsonLines } from '#client/json-lines.ts';
+import { apiServerOf, clientIdentityOf } from '#client/api-server.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
-import { TokenSource } from '#client/token-source.ts';
+import { TokenSource } from '#client/credentials/token-source.ts';
 import {
   DEFAULT_RESPONSE_BYTES,
   TransportError,
@@ -24,6 +23,9 @@ import { parseWarnings } from '#client/warnings.ts';
 import { ApiError } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
 import { errorMessage } from '#lib/error-message.ts';
+import { Http2Connections } from '#lib/https/http2-connections.ts';
+import type { StreamedResponse } from '#lib/https/http2-exchange.ts';
+import { readBody } from '#lib/https/read-body.ts';
 
 export interface HttpTransport extends Transport {
   /** Uses another client certificate or other authorities for the same server. Requests in flight continue. */
@@ -46,7 +48,8 @@ const TIMEOUT_MS = 65_000;
 
 export function createHttpTransport(access: ClusterAccess, options: HttpTransportOptions): HttpTransport {
   const { userAgent, clock, timeoutMs = TIMEOUT_MS, maxLineBytes } = options;
-  const connections = new HttpConnections(access, clock);
+  const { server, prefix } = apiServerOf(access);
+  const connections = new Http2Connections({ server, identity: clientIdentityOf(access), clock });
   const { token, tokenFile } = access;
   const tokens = new TokenSource({ token, tokenFile, clock, readFile: options.readFile ?? readText });
   let latest = access;
@@ -54,7 +57,6 @@ export function createHttpTransport(access: ClusterAccess, options: HttpTranspor
   /** The certificate of the credential source that connections use. */
   let certificate: string | undefined;
   const closing = new AbortController();
-  const prefix = new URL(access.server).pathname.replace(/\/+$/, '');
 
   /** Runs `use` with the current credential, and once more with another one if the server refuses the first. */
   async function authenticate<V>(
@@ -85,8 +87,7 @@ export function createHttpTransport(access: ClusterAccess, options: HttpTranspor
   function applyCertificate({ clientCertificate, clientKey }: ClientCredential): void {
     if (latest.clientCertificate !== undefined || clientCertificate === certificate) return;
     certificate = clientCertificate;
-    if (clientCertificate === undefined || clientKey === undefined) connections.renew(latest);
-    else connections.renew({ ...latest, clientCertificate, clientKey });
+    connections.renew(clientIdentityOf(latest, { clientCertificate, clientKey }));
   }
 
   async function exchange(
@@ -158,7 +159,7 @@ export function createHttpTransport(access: ClusterAccess, options: HttpTranspor
       latest = renewed;
       source = renewed.credentials ?? tokens;
       certificate = undefined;
-      connections.renew(renewed);
+      connections.renew(clientIdentityOf(renewed));
     },
     close() {
       closing.abort(new TransportError('the client is closed'));
@@ -180,14 +181,7 @@ function toCallerError(error: unknown, request: TransportRequest, attempt: Timed
 }
 
 async function readAll(body: AsyncIterable<Buffer>, maxBytes: number): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of body) {
-    bytes += chunk.length;
-    if (bytes > maxBytes) throw new TransportError(`the response is longer than ${maxBytes} bytes`);
-    chunks.push(chunk);
-  }
-  return (chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, bytes)).toString('utf8');
+  return (await readBody(body, maxBytes)).toString('utf8');
 }
 
 function readText(path: string): Promise<string> {

@@ -2,16 +2,16 @@
  * The transport inside one process: calls the API's handler as a function. Requests and responses are still passed as
  * bytes, so that client and server share no mutable state and both transports behave alike.
  */
-import { rejectOnAbort } from '#client/abort.ts';
+import { raceSignal } from '#lib/race-signal.ts';
 import { jsonLines } from '#client/json-lines.ts';
 import { TransportError, describeRequest, errorFromResponse, parseResponse } from '#client/transport.ts';
 import type { Transport, TransportRequest, TransportResponse } from '#client/transport.ts';
 
 /*
- * The types below repeat those of engine/request.ts, because a client must not depend on the engine. The compiler
+ * The types below repeat those of engine/request/request.ts, because a client must not depend on the engine. The compiler
  * compares them where the two are connected.
  */
-export interface InProcessUser {
+interface InProcessUser {
   readonly name: string;
   readonly uid?: string;
   readonly groups: readonly string[];
@@ -58,7 +58,7 @@ type InProcessResponse = InProcessBytes | InProcessStream | InProcessUpgrade;
 
 export type InProcessHandler = (request: InProcessRequest) => InProcessResponse | Promise<InProcessResponse>;
 
-export interface InProcessOptions {
+interface InProcessOptions {
   readonly handler: InProcessHandler;
   readonly user: InProcessUser;
   readonly userAgent: string;
@@ -73,7 +73,7 @@ export function createInProcessTransport({ handler, user, userAgent }: InProcess
     const contentType = request.body === undefined ? '' : (request.contentType ?? 'application/json');
     const body = (): Promise<Buffer> => Promise.resolve(bytes);
     const received = { method, path, query, user, accept, contentType, userAgent, body, signal };
-    return rejectOnAbort(Promise.resolve(handler(received)), signal);
+    return raceSignal(Promise.resolve(handler(received)), signal);
   }
 
   return {

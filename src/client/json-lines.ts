@@ -1,7 +1,7 @@
 /** Splits a stream of bytes, such as a watch, into JSON lines. Limits the length of a line to bound the memory. */
 import { TransportError, parseResponse, type TransportRequest } from '#client/transport.ts';
 
-export const MAX_LINE_BYTES = 16 * 1024 * 1024;
+const MAX_LINE_BYTES = 16 * 1024 * 1024;
 const NEWLINE = 0x0a;
 
 interface JsonLinesOptions {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { loadKubeconfig, type ClusterAccess } from '#client/kubeconfig.ts';
 import { KubeconfigError } from '#client/kubeconfig-fields.ts';
-import type { PluginHost } from '#client/plugin-process.ts';
+import type { PluginHost } from '#client/credentials/plugin-process.ts';
 
 const readFile = (path: string) => readFileSync(path, 'utf8');
 

@@ -4,7 +4,7 @@ import { stringify } from 'yaml';
 import { inClusterAccess, loadKubeconfig } from '#client/kubeconfig.ts';
 import { KubeconfigError } from '#client/kubeconfig-fields.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
-import type { PluginCall, PluginHost } from '#client/plugin-process.ts';
+import type { PluginCall, PluginHost } from '#client/credentials/plugin-process.ts';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 
 const PEM = '-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n';

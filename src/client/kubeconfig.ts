@@ -5,12 +5,12 @@
  */
 import { isAbsolute, join } from 'node:path';
 import { parse, YAMLParseError } from 'yaml';
-import { readAuthProvider } from '#client/auth-provider.ts';
-import type { CredentialSource } from '#client/credential-source.ts';
-import { readExecPlugin, type ClusterSettings } from '#client/exec-plugin.ts';
-import { ExecSource } from '#client/exec-source.ts';
+import { readAuthProvider } from '#client/credentials/auth-provider.ts';
+import type { CredentialSource } from '#client/credentials/credential-source.ts';
+import { readExecPlugin, type ClusterSettings } from '#client/credentials/exec-plugin.ts';
+import { ExecSource } from '#client/credentials/exec-source.ts';
 import { isPresent, KubeconfigError, readString, type KubeconfigFields } from '#client/kubeconfig-fields.ts';
-import type { PluginHost } from '#client/plugin-process.ts';
+import type { PluginHost } from '#client/credentials/plugin-process.ts';
 import { isRecord } from '#kube/meta.ts';
 
 export interface ClusterAccess {

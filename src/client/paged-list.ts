@@ -3,12 +3,12 @@ import type { ListOptions, Reader } from '#client/client.ts';
 import { ApiError } from '#kube/api-error.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 
-export interface Listing<T extends KubeObject> {
+interface Listing<T extends KubeObject> {
   readonly items: Stored<T>[];
   readonly resourceVersion: string;
 }
 
-export type ListAllOptions = Omit<ListOptions, 'limit' | 'continue'> & { readonly pageSize?: number };
+type ListAllOptions = Omit<ListOptions, 'limit' | 'continue'> & { readonly pageSize?: number };
 
 const PAGE_SIZE = 500;
 const MAX_PAGED_ATTEMPTS = 3;

@@ -5,7 +5,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ResourceType } from '#kube/meta.ts';
 
-export type ReadListener = (type: ResourceType) => void;
+type ReadListener = (type: ResourceType) => void;
 
 const listeners = new AsyncLocalStorage<ReadListener>();
 

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { keyOf, objectKey, parseKey } from '#client/object-key.ts';
 import { compareRevisions, isRevision } from '#client/revision.ts';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import { TokenSource } from '#client/token-source.ts';
+import { TokenSource } from '#client/credentials/token-source.ts';
 import { errorFromResponse } from '#client/transport.ts';
 import { parseWarnings } from '#client/warnings.ts';
 

@@ -267,7 +267,7 @@ test('a machine without any requirement cannot run VMs', async () => {
   assert.ok(!isHealthy(examination));
   assert.match(
     examinationText(examination),
-    /missing {2}QEMU {14}qemu-system-x86_64 is not in.*\n {27}fix: apt-get install/,
+    /missing {2}QEMU {12}qemu-system-x86_64 is not in.*\n {25}fix: apt-get install/,
   );
   assert.match(examinationText(examination), /2 missing: VMs cannot run here/);
 });

@@ -1,4 +1,6 @@
 /** Findings about the machine, and their text form. Pure. */
+import { withoutColours, type Colour, type Painter } from '#lib/terminal/colour.ts';
+import { alignedTable } from '#lib/terminal/table.ts';
 
 export type FindingState =
   | 'works'
@@ -21,19 +23,22 @@ export interface Examination {
   readonly findings: readonly Finding[];
 }
 
-const STATE_WIDTH = 9;
-const WHAT_WIDTH = 18;
-const FIX_INDENT = ' '.repeat(STATE_WIDTH + WHAT_WIDTH);
+const COLOURS: Readonly<Record<FindingState, Colour>> = { works: 'green', limited: 'yellow', missing: 'red' };
 
-export function examinationText({ version, findings }: Examination): string {
-  return [`selfsame ${version}`, '', ...findingLines(findings), '', summary(findings), ''].join('\n');
+export function examinationText({ version, findings }: Examination, paint: Painter = withoutColours): string {
+  return [`selfsame ${version}`, '', findingsText(findings, paint), '', summary(findings), ''].join('\n');
 }
 
-export function findingLines(findings: readonly Finding[]): string[] {
-  return findings.flatMap(({ what, state, message, fix }) => [
-    `${state.padEnd(STATE_WIDTH)}${what.padEnd(WHAT_WIDTH)}${message}`,
-    ...(fix === undefined ? [] : [`${FIX_INDENT}fix: ${fix}`]),
+/** Renders a row for each finding, and one for its fix. */
+export function findingsText(findings: readonly Finding[], paint: Painter = withoutColours): string {
+  const rows = findings.flatMap(({ what, state, message, fix }) => [
+    { state, cells: [state, what, message] },
+    ...(fix === undefined ? [] : [{ state, cells: ['', '', `fix: ${fix}`] }]),
   ]);
+  return alignedTable(
+    rows.map(({ cells }) => cells),
+    { gap: 2, paint: (cell, { row, column }) => (column === 0 ? paint(COLOURS[rows[row]!.state], cell) : cell) },
+  );
 }
 
 function summary(findings: readonly Finding[]): string {

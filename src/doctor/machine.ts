@@ -7,7 +7,7 @@ export interface MachineFile {
 }
 
 /** The result of running a program. */
-export interface ProgramResult {
+interface ProgramResult {
   /** Standard output and standard error. */
   readonly text: string;
   /** True if it exited with 0. */

@@ -4,7 +4,7 @@ import { constants } from 'node:fs';
 import { access, readFile, stat, statfs } from 'node:fs/promises';
 import { connect } from 'node:net';
 import type { ExaminedMachine } from '#doctor/machine.ts';
-import { isAlive } from '#lib/owned-dir.ts';
+import { isAlive } from '#lib/files/owned-dir.ts';
 
 const RUN_TIMEOUT_MS = 10_000;
 const CONNECT_MS = 2000;

@@ -15,8 +15,8 @@ import { rbacEscalation } from '#engine/admission/rbac-escalation.ts';
 import { serviceAccountAdmission, serviceAccountValidation } from '#engine/admission/service-account.ts';
 import { startWebhooks } from '#engine/admission/webhooks/start-webhooks.ts';
 import { startAggregation, type RunningAggregation } from '#engine/aggregation/start-aggregation.ts';
-import { createApi } from '#engine/api.ts';
-import { noteName } from '#engine/audit/audit-notes.ts';
+import { createApi } from '#engine/dispatch/api.ts';
+import { noteName } from '#engine/handlers/request-notes.ts';
 import type { AuditSink } from '#engine/audit/audit-record.ts';
 import type { OutwardIdentity } from '#engine/auth/front-proxy.ts';
 import { withNodeReads } from '#engine/auth/node-reads.ts';
@@ -25,17 +25,17 @@ import { serviceAccountTokens } from '#engine/auth/service-accounts/authenticate
 import { newSigningKey, type SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { joinTokenLookups, type TokenLookup } from '#engine/auth/tokens.ts';
 import { BOOTSTRAP } from '#engine/controllers/identities.ts';
-import { healthChecks, type HealthCheck } from '#engine/health.ts';
-import { createMetrics } from '#engine/metrics.ts';
-import { Kubelets } from '#engine/node-proxy/kubelets.ts';
-import { createPaths } from '#engine/paths.ts';
+import { healthChecks, type HealthCheck } from '#engine/dispatch/health.ts';
+import { Kubelets } from '#engine/remote/kubelets.ts';
+import { createPaths } from '#engine/dispatch/paths.ts';
+import { createEngineMetrics } from '#engine/dispatch/metrics.ts';
 import { customResourceDefinitions } from '#engine/registry/crd/custom-resource-definitions.ts';
-import { trackCustomKinds } from '#engine/registry/custom-kinds.ts';
-import { reviewResources } from '#engine/registry/kinds/reviews.ts';
+import { trackCustomKinds } from '#engine/custom-kinds/track-custom-kinds.ts';
+import { reviewResources } from '#engine/registry/kinds/access/reviews.ts';
 import { builtInResources } from '#engine/registry/kinds/all.ts';
 import { Registry } from '#engine/registry/registry.ts';
-import type { ApiHandler } from '#engine/request.ts';
-import { LocalServices } from '#engine/services.ts';
+import type { ApiHandler } from '#engine/request/request.ts';
+import { LocalServices } from '#engine/remote/local-services.ts';
 import type { Store } from '#engine/store/store.ts';
 import { podBinding } from '#engine/subresources/pod-binding.ts';
 import { podEviction } from '#engine/subresources/pod-eviction.ts';
@@ -43,8 +43,9 @@ import { podLog } from '#engine/subresources/pod-log.ts';
 import { tokenRequest } from '#engine/subresources/token-request.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
+import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 
-export interface CoreOptions {
+interface CoreOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;
@@ -58,8 +59,8 @@ export interface CoreOptions {
   readonly audit?: AuditSink | undefined;
   /** Additional checks of /readyz. */
   readonly readyChecks?: readonly HealthCheck[] | undefined;
-  /** Returns additional metrics. */
-  moreMetrics?(): string;
+  /** Metrics to which those of the API server are added; by default an empty registry. */
+  readonly metrics?: MetricRegistry;
   /** Returns the whole store as one file. */
   backup?(): Promise<Buffer>;
   /** Our identity for aggregated APIs and kubelets; without it, other processes do not trust us. */
@@ -73,6 +74,8 @@ export interface Core {
   readonly registry: Registry;
   readonly tokens: TokenLookup;
   readonly signingKey: SigningKey;
+  /** The metrics of this process, which /metrics serves. */
+  readonly metrics: MetricRegistry;
   readonly aggregation: RunningAggregation;
   /** Makes the check `start` of /readyz pass. */
   markStarted(): void;
@@ -83,10 +86,11 @@ const NO_TOKENS: TokenLookup = () => undefined;
 
 export function createCore(options: CoreOptions): Core {
   const { store, clock, log, serverAddress = () => '' } = options;
-  const { signingKey = newSigningKey(), services = new LocalServices(), audit, moreMetrics = () => '' } = options;
+  const { signingKey = newSigningKey(), services = new LocalServices(), audit } = options;
+  const { metrics: allMetrics = new MetricRegistry() } = options;
   const registry = new Registry([...builtInResources, ...reviewResources, customResourceDefinitions]);
   const stopTracking = trackCustomKinds(store, registry, log, { services, clock });
-  const metrics = createMetrics(store);
+  const metrics = createEngineMetrics(allMetrics, store);
   let started = false;
   const health = healthChecks(store, () => started, options.readyChecks);
 
@@ -144,8 +148,7 @@ export function createCore(options: CoreOptions): Core {
     admission,
     paths: createPaths({
       registry,
-      metrics,
-      moreMetrics: () => services.metricsText() + moreMetrics(),
+      metrics: allMetrics,
       health,
       signingKey,
       aggregation,
@@ -167,6 +170,7 @@ export function createCore(options: CoreOptions): Core {
     registry,
     tokens,
     signingKey,
+    metrics: allMetrics,
     aggregation,
     markStarted() {
       started = true;

@@ -17,20 +17,22 @@ import { ensurePki, type Pki } from '#engine/auth/certificates.ts';
 import { issueOutwardIdentity } from '#engine/auth/front-proxy.ts';
 import { MASTERS } from '#engine/auth/groups.ts';
 import { ensureSigningKey } from '#engine/auth/service-accounts/signing-key.ts';
-import { writeKubeconfig } from '#lib/kubeconfig-file.ts';
+import { writeKubeconfig } from '#lib/files/kubeconfig-file.ts';
 import { loadTokenFile, tokenLookup } from '#engine/auth/tokens.ts';
 import { startControllers, type RunningControllers } from '#engine/controllers/start.ts';
 import { createCore } from '#engine/core.ts';
 import { DEFAULT_EVENT_TTL_MS, startEventExpiry } from '#engine/expiry/event-expiry.ts';
-import type { HealthCheck } from '#engine/health.ts';
+import type { HealthCheck } from '#engine/dispatch/health.ts';
 import { HttpsListener } from '#engine/http/server.ts';
-import type { ApiHandler } from '#engine/request.ts';
-import type { LocalServices } from '#engine/services.ts';
+import type { ApiHandler } from '#engine/request/request.ts';
+import type { LocalServices } from '#engine/remote/local-services.ts';
 import { createStoreCopier } from '#engine/store/sqlite/store-copies.ts';
 import { SqliteJournal } from '#engine/store/sqlite/sqlite-journal.ts';
 import { LogStore } from '#engine/store/log-store.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
+import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
+import { startProcessMetrics } from '#lib/metrics/process-metrics.ts';
 import { renewWeekly } from '#lib/renewals.ts';
 
 export interface EngineOptions {
@@ -56,6 +58,8 @@ export interface Engine {
   readonly handler: ApiHandler;
   /** Issues certificates for joining nodes. */
   readonly pki: Pki;
+  /** The metrics of this process, which /metrics serves. */
+  readonly metrics: MetricRegistry;
   stop(): Promise<void>;
 }
 
@@ -76,7 +80,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const tokens = options.tokenAuthFile === undefined ? [] : await loadTokenFile(options.tokenAuthFile);
   const journal = new SqliteJournal(join(dataDir, STORE_FILE));
   const store = await LogStore.open(journal);
-  const audit = startAudit(dataDir, options.audit ?? DEFAULT_AUDIT, { clock, log });
+  const metrics = new MetricRegistry();
+  const audit = startAudit(dataDir, options.audit ?? DEFAULT_AUDIT, { clock, log, metrics });
+  const endProcessMetrics = startProcessMetrics(metrics);
   const endExpiry = startEventExpiry({ store, clock, log, ttlMs: options.eventTtlMs ?? DEFAULT_EVENT_TTL_MS });
   let listener: HttpsListener | undefined;
   let controllers: RunningControllers | undefined;
@@ -89,7 +95,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     services: options.services,
     readyChecks: options.readyChecks,
     audit: audit?.sink,
-    moreMetrics: audit?.metricsText,
+    metrics,
     backup: createStoreCopier(journal, join(dataDir, `${STORE_FILE}.copy`)),
     signingKey: await ensureSigningKey(join(dataDir, 'pki')),
     identity: issueOutwardIdentity(pki, { clock }),
@@ -104,6 +110,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     endExpiry();
     await store.close();
     await audit?.close();
+    endProcessMetrics();
   };
   try {
     listener = await HttpsListener.start({
@@ -122,7 +129,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     const kubeconfigPath = await writeAdminKubeconfig(pki, dataDir, url);
     endRenewals = renewWeekly(() => renew(pki, listener, { dataDir, url }), { clock, log });
     core.markStarted();
-    return { url, kubeconfigPath, handler: core.handler, pki, stop };
+    return { url, kubeconfigPath, handler: core.handler, pki, metrics, stop };
   } catch (error) {
     await stop();
     throw error;

@@ -3,10 +3,11 @@ import { DISK_BUSES } from '#api/domain/disk.ts';
 import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { MAX_STATE_ARCHIVE_BYTES } from '#api/storage/snapshot-state.ts';
 import { placeKey } from '#formats/address-text.ts';
-import { quoteText, findDuplicates } from '#formats/findings.ts';
+import { findDuplicates } from '#formats/findings.ts';
 import { nameErrors } from '#kube/names.ts';
 import type { DescribedDisk, DescribedNic, MachineDescription } from '#formats/machine.ts';
 import { isDeviceId } from '#formats/device-rows.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const MAC = /^[0-9a-f]{2}(?::[0-9a-f]{2}){5}$/;

@@ -1,6 +1,7 @@
 /** Converts names in a file to names of Kubernetes: valid, unique, and as close to the original as possible. Pure. */
-import { quoteText, type Findings } from '#formats/findings.ts';
+import type { Findings } from '#formats/findings.ts';
 import { nameErrors } from '#kube/names.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 const MAX_LABEL = 63;
 

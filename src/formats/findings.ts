@@ -1,7 +1,6 @@
 /** Collects the errors and notes of a reader, which are reported at once. */
 
 const MAX_ENTRIES = 50;
-const MAX_TEXT = 200;
 
 /** Thrown for a file that cannot be used; nothing of it is imported. `action` completes the message: `read OVF`. */
 export class FileFormatError extends Error {
@@ -48,9 +47,4 @@ export function findDuplicates(values: readonly string[]): string[] {
 export function limitList(texts: readonly string[]): string[] {
   if (texts.length <= MAX_ENTRIES) return [...texts];
   return [...texts.slice(0, MAX_ENTRIES), `and ${texts.length - MAX_ENTRIES} more`];
-}
-
-/** Quotes a value of a file for a message, with limited length and without control characters. */
-export function quoteText(text: string): string {
-  return JSON.stringify(text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}...` : text);
 }

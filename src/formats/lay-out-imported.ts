@@ -9,7 +9,7 @@ import type { MachineDescription } from '#formats/machine.ts';
 
 type Devices = Pick<MachineDescription, 'disks' | 'nics' | 'rows'>;
 
-export interface ImportedLayout extends Omit<LayoutOptions, 'chipset'> {
+interface ImportedLayout extends Omit<LayoutOptions, 'chipset'> {
   readonly chipset: Chipset | undefined;
   /** The original models of interfaces whose model is replaced, by id. */
   readonly models?: ReadonlyMap<string, string>;

@@ -51,12 +51,12 @@ export interface DescribedNic {
 export interface DescribedState {
   readonly tpm: boolean;
   readonly efi: boolean;
-  /** The path of its archive (node/volumes/state/state-archive.ts), relative to the OVF. Absent: the state starts empty. */
+  /** The path of its archive (node/volumes/local/state/state-archive.ts), relative to the OVF. Absent: the state starts empty. */
   readonly file?: string;
   readonly sizeBytes?: number;
 }
 
-export interface MachineSource {
+interface MachineSource {
   readonly format: 'ovf' | 'libvirt' | 'vm';
   readonly product?: string;
   readonly version?: string;

@@ -12,7 +12,7 @@ import {
   type BootCandidate,
 } from '#formats/boot-sequence.ts';
 import { UniqueNames, toLabel } from '#formats/device-names.ts';
-import { checkPath } from '#formats/safe-path.ts';
+import { checkPath } from '#lib/files/safe-path.ts';
 import { nameErrors } from '#kube/names.ts';
 
 const pci = { type: 'pci', slot: '0x01', bus: '0x00', domain: '0x0000', function: '0x1' };

@@ -35,7 +35,7 @@ export interface ResourceName {
   readonly plural: string;
 }
 
-export interface KindName {
+interface KindName {
   readonly group: string;
   readonly kind: string;
 }

@@ -174,7 +174,12 @@ export interface Lease extends KubeObject {
   };
 }
 
-/** Namespaces and CustomResourceDefinitions. Clients read only their metadata. */
+/** An object with conditions in its status: definitions, API services. */
+export interface ConditionedObject extends KubeObject {
+  readonly status?: { readonly conditions?: readonly Condition[]; readonly [field: string]: unknown };
+}
+
+/** Clients read only their metadata. */
 export const NAMESPACES: ResourceType = {
   group: '',
   version: 'v1',
@@ -183,7 +188,7 @@ export const NAMESPACES: ResourceType = {
   namespaced: false,
 };
 
-export const CUSTOM_RESOURCE_DEFINITIONS: ResourceType = {
+export const CUSTOM_RESOURCE_DEFINITIONS: ResourceType<ConditionedObject> = {
   group: 'apiextensions.k8s.io',
   version: 'v1',
   kind: 'CustomResourceDefinition',

@@ -1,7 +1,5 @@
 /** The types that Kubernetes objects of all kinds share. Browser-safe. */
 
-export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
-
 export interface OwnerReference {
   apiVersion: string;
   kind: string;
@@ -71,7 +69,7 @@ export interface WatchEvent<T extends KubeObject = KubeObject> {
   object: T;
 }
 
-export interface GroupVersion {
+interface GroupVersion {
   /** Empty for the core group. */
   readonly group: string;
   readonly version: string;
@@ -84,6 +82,12 @@ export interface ResourceType<T extends KubeObject = KubeObject> extends GroupVe
   readonly namespaced: boolean;
   /** Carries T in the type only; never set. */
   readonly __object?: T;
+}
+
+/** Returns the same resource for a reader of other fields of its objects. */
+export function resourceAs<T extends KubeObject>(type: ResourceType): ResourceType<T> {
+  const { group, version, kind, plural, namespaced } = type;
+  return { group, version, kind, plural, namespaced };
 }
 
 /** Returns `v1` or `apps/v1`. */

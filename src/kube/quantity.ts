@@ -3,7 +3,7 @@
  * resource.Quantity, parsing rounds finer values away from zero and limits binary quantities to 2^63-1.
  */
 
-export type QuantityFormat = 'DecimalSI' | 'BinarySI' | 'DecimalExponent';
+type QuantityFormat = 'DecimalSI' | 'BinarySI' | 'DecimalExponent';
 
 export interface Quantity {
   readonly nanos: bigint;

@@ -4,7 +4,6 @@ import {
   anything,
   bool,
   bytes,
-  embedded,
   type Infer,
   int32,
   int64,
@@ -116,10 +115,6 @@ const cases: Record<string, { schema: Schema; want: Schema }> = {
     },
   },
   'anything accepts any value': { schema: anything(), want: { 'x-kubernetes-preserve-unknown-fields': true } },
-  'an embedded object accepts any kind': {
-    schema: embedded(),
-    want: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true, 'x-kubernetes-embedded-resource': true },
-  },
 };
 
 for (const [name, { schema, want }] of Object.entries(cases)) {

@@ -17,26 +17,26 @@ export type Infer<S> = S extends { readonly [described]?: infer T } ? Exclude<T,
 export type IntOrString = number | string;
 
 /** Options that every schema can have in addition to its type. */
-export interface SchemaOptions<T> {
+interface SchemaOptions<T> {
   readonly default?: T;
   readonly description?: string;
   readonly nullable?: boolean;
   readonly rules?: readonly ValidationRule[];
 }
 
-export interface TextOptions extends SchemaOptions<string> {
+interface TextOptions extends SchemaOptions<string> {
   readonly minLength?: number;
   readonly maxLength?: number;
   readonly pattern?: string;
   readonly format?: string;
 }
 
-export interface NumberOptions extends SchemaOptions<number> {
+interface NumberOptions extends SchemaOptions<number> {
   readonly minimum?: number;
   readonly maximum?: number;
 }
 
-export interface ListSchemaOptions<T> extends SchemaOptions<T[]> {
+interface ListSchemaOptions<T> extends SchemaOptions<T[]> {
   /** Server-side apply replaces the whole list. */
   readonly atomic?: boolean;
   /** Scalars without duplicates. */
@@ -53,7 +53,7 @@ export interface ListSchemaOptions<T> extends SchemaOptions<T[]> {
   readonly maxItems?: number;
 }
 
-export interface MapOptions<T> extends SchemaOptions<Record<string, T>> {
+interface MapOptions<T> extends SchemaOptions<Record<string, T>> {
   readonly atomic?: boolean;
 }
 
@@ -202,14 +202,4 @@ export function overrideOptions<S extends Schema>(schema: S, options: SchemaOpti
 /** Any JSON value. */
 export function anything(options: SchemaOptions<unknown> = {}): Typed<unknown> {
   return { 'x-kubernetes-preserve-unknown-fields': true, ...optionFields(options) };
-}
-
-/** A complete Kubernetes object of any kind. */
-export function embedded(options: SchemaOptions<Record<string, unknown>> = {}): Typed<Record<string, unknown>> {
-  return {
-    type: 'object',
-    'x-kubernetes-preserve-unknown-fields': true,
-    'x-kubernetes-embedded-resource': true,
-    ...optionFields(options),
-  };
 }

@@ -3,7 +3,7 @@
  * same value is used for validation, defaults, pruning, OpenAPI and, through `Infer`, TypeScript.
  */
 
-export type SchemaType = 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean';
+type SchemaType = 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean';
 
 export interface ValidationRule {
   rule: string;

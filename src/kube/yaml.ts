@@ -24,7 +24,7 @@ const CHARACTERS_PER_VALUE = 100;
 const MAX_SHOWN = 100;
 
 /** Called for each key that its map already has, with the line of its value. */
-export type OnDuplicateKey = (key: unknown, line: number) => void;
+type OnDuplicateKey = (key: unknown, line: number) => void;
 
 /**
  * Returns the value of a text. Values of aliases are shared, not copied, so copy the result before changing it. The last

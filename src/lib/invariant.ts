@@ -1,6 +1,6 @@
 /** Assertions about our own code. A failure is a bug; never use them to check input. */
 
-export class InvariantError extends Error {
+class InvariantError extends Error {
   override name = 'InvariantError';
 }
 

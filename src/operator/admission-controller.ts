@@ -7,14 +7,14 @@ import type { Informer } from '#client/informer.ts';
 import { objectKey } from '#client/object-key.ts';
 import { groupResource, type KubeObject, type ResourceType } from '#kube/meta.ts';
 import { repair, type DesiredObject, type PresentObjects } from '#operator/desired.ts';
-import { MUTATING_WEBHOOKS, POLICIES, POLICY_BINDINGS, VALIDATING_WEBHOOKS } from '#operator/kinds.ts';
+import { MUTATING_WEBHOOKS, POLICIES, POLICY_BINDINGS, VALIDATING_WEBHOOKS } from '#kube/cluster-kinds.ts';
 import { objectsBeforeKinds } from '#operator/objects/installation.ts';
 import type { PolicySupport } from '#operator/policy-support.ts';
 import { withTrust, type Trust } from '#operator/trust.ts';
 import { watchDesired } from '#operator/watch-desired.ts';
 import { defineController, type ControllerDefinition } from '#runtime/controller.ts';
 
-export interface AdmissionControllerParts {
+interface AdmissionControllerParts {
   informer<T extends KubeObject>(type: ResourceType<T>): Informer<T>;
   readonly policies: PolicySupport;
   readonly trust?: Trust | undefined;

@@ -10,7 +10,7 @@ import { isApiError } from '#kube/api-error.ts';
 import { NAMESPACES } from '#kube/core-kinds.ts';
 import { groupResource, type Stored } from '#kube/meta.ts';
 import { desiredObject, repair, type DesiredObject } from '#operator/desired.ts';
-import { CLUSTER_ROLES, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, type PolicyRule } from '#operator/kinds.ts';
+import { CLUSTER_ROLES, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, type PolicyRule } from '#kube/cluster-kinds.ts';
 import { accountObjects, namespacedRoleObjects } from '#operator/objects/accounts.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { maintainedObjects } from '#operator/objects/installation.ts';

@@ -7,7 +7,7 @@ import type { Informer } from '#client/informer.ts';
 import { isTrue } from '#kube/conditions.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 import { repair, type DesiredObject } from '#operator/desired.ts';
-import { DEFINITIONS, type ConditionedObject } from '#operator/kinds.ts';
+import { CUSTOM_RESOURCE_DEFINITIONS, type ConditionedObject } from '#kube/core-kinds.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { MUTATING_CONFIGURATION, webhookObjects } from '#operator/objects/webhooks.ts';
 import { watchDesired } from '#operator/watch-desired.ts';
@@ -29,7 +29,7 @@ export function definitionsController(
 ): ControllerDefinition<DefinitionWorld> {
   return defineController<DefinitionWorld>({
     name: 'operator-definitions',
-    type: DEFINITIONS,
+    type: CUSTOM_RESOURCE_DEFINITIONS,
     sources: [
       watchDesired(present, definitions, (name) => name),
       watchDesired(mutatingWebhooks, webhookObjects, () => VM_DEFINITION),

@@ -9,13 +9,13 @@ import type { Client } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { isTrue } from '#kube/conditions.ts';
 import { deepEqual } from '#kube/deep.ts';
-import { STORAGE_CLASSES } from '#kube/core-kinds.ts';
+import { STORAGE_CLASSES, CUSTOM_RESOURCE_DEFINITIONS } from '#kube/core-kinds.ts';
 import { groupResource, isRecord, type KubeObject, type Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import { VERSION } from '#lib/version.ts';
 import { bootstrapObjects } from '#operator/bootstrap.ts';
 import { idOf, type DesiredObject } from '#operator/desired.ts';
-import { DEFINITIONS, POLICIES, POLICY_BINDINGS } from '#operator/kinds.ts';
+import { POLICIES, POLICY_BINDINGS } from '#kube/cluster-kinds.ts';
 import { clusterObjects, CSI_DRIVERS } from '#operator/objects/cluster.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { objectsAfterKinds, objectsBeforeKinds } from '#operator/objects/installation.ts';
@@ -56,7 +56,7 @@ export function isOfForeignKind({ type }: DesiredObject): boolean {
   return FOREIGN_KINDS.has(groupResource(type));
 }
 
-export interface InstallParts {
+interface InstallParts {
   /** A client with the permissions of an administrator. */
   readonly client: Client;
   readonly clock: Clock;
@@ -65,7 +65,7 @@ export interface InstallParts {
   print(line: string): void;
 }
 
-export type ApplyResult = 'created' | 'configured' | 'unchanged';
+type ApplyResult = 'created' | 'configured' | 'unchanged';
 
 /**
  * Returns the number of changed objects. Throws ApiError at the first object that cannot be applied; a repeated call
@@ -151,7 +151,7 @@ async function completeObject(
  * Removes empty fields: kube-apiserver drops them, so that each apply would find a change. The operator ensures that
  * fields which should be empty are.
  */
-export function dropEmptyFields<T extends KubeObject>(object: T): T {
+function dropEmptyFields<T extends KubeObject>(object: T): T {
   return withoutEmpty(object) as T;
 }
 
@@ -168,7 +168,7 @@ async function waitUntilEstablished({ client, clock }: InstallParts): Promise<vo
   const deadline = clock.elapsed() + ESTABLISHED_TIMEOUT_MS;
   const names = definitions.map(({ object }) => object.metadata.name ?? '');
   for (;;) {
-    const { items } = await client.list(DEFINITIONS);
+    const { items } = await client.list(CUSTOM_RESOURCE_DEFINITIONS);
     const served = new Set(
       items.filter(({ status }) => isTrue(status?.conditions, 'Established')).map(({ metadata }) => metadata.name),
     );

@@ -12,7 +12,7 @@ import { timestamp, type Clock } from '#lib/clock.ts';
 import { idOf, repair, type DesiredObject, type PresentObjects } from '#operator/desired.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { maintainedObjects } from '#operator/objects/installation.ts';
-import { POLICIES, POLICY_BINDINGS } from '#operator/kinds.ts';
+import { POLICIES, POLICY_BINDINGS } from '#kube/cluster-kinds.ts';
 import type { PolicySupport } from '#operator/policy-support.ts';
 import { installationStatus } from '#operator/status.ts';
 import { withTrust, type Trust } from '#operator/trust.ts';
@@ -22,14 +22,14 @@ import type { Plan } from '#runtime/plan.ts';
 
 const KEY = `${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`;
 
-export interface InstallationWorld {
+interface InstallationWorld {
   readonly kubevirt: Stored<KubeVirt> | undefined;
   readonly present: PresentObjects;
   readonly policies: PolicySupport;
   readonly now: string;
 }
 
-export interface InstallationParts {
+interface InstallationParts {
   informer<T extends KubeObject>(type: ResourceType<T>): Informer<T>;
   readonly clock: Clock;
   /** If policies are not served, there must be no informer for them: it would never sync. */

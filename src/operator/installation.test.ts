@@ -8,7 +8,7 @@ import type { Stored } from '#kube/meta.ts';
 import { bootstrapObjects } from '#operator/bootstrap.ts';
 import { idOf, type DesiredObject } from '#operator/desired.ts';
 import { decideInstallation } from '#operator/installation-controller.ts';
-import { ROLES, type PolicyRule } from '#operator/kinds.ts';
+import { ROLES, type PolicyRule } from '#kube/cluster-kinds.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { maintainedObjects } from '#operator/objects/installation.ts';
 import { installationStatus } from '#operator/status.ts';

@@ -13,8 +13,8 @@ import type { PresentObjects } from '#operator/desired.ts';
 import { admissionController, waitForAdmission } from '#operator/admission-controller.ts';
 import { definitionsController, definitionsEstablished } from '#operator/definitions-controller.ts';
 import { installationController } from '#operator/installation-controller.ts';
-import { DEFINITIONS, MUTATING_WEBHOOKS } from '#operator/kinds.ts';
-import { startWhenReady } from '#operator/start-when-ready.ts';
+import { MUTATING_WEBHOOKS } from '#kube/cluster-kinds.ts';
+import { CUSTOM_RESOURCE_DEFINITIONS } from '#kube/core-kinds.ts';
 import { deleteProtectionPolicies } from '#operator/objects/delete-protection.ts';
 import { findPolicySupport, POLICIES_MISSING_MESSAGE } from '#operator/policy-support.ts';
 import { protectionHealth } from '#operator/protection-health.ts';
@@ -55,7 +55,10 @@ export const operatorController = (trust?: Trust) => ({
     return [
       admission,
       startWhenReady('operator-definitions', mayDefine, () =>
-        startController(definitionsController(informer(DEFINITIONS), informer(MUTATING_WEBHOOKS)), parts),
+        startController(
+          definitionsController(informer(CUSTOM_RESOURCE_DEFINITIONS), informer(MUTATING_WEBHOOKS)),
+          parts,
+        ),
       ),
       startWhenReady('operator', takenOver, (policies) => {
         const { log } = parts;
@@ -71,7 +74,7 @@ export const operatorController = (trust?: Trust) => ({
 function exposeProtectionGauge({ metrics }: ControllerParts, isAvailable: () => boolean): void {
   const help =
     '1 if the delete protection of VirtualMachines is in effect, 0 if one of its policies is missing or changed.';
-  metrics.gauge(PROTECTION_GAUGE, help, () => (isAvailable() ? 1 : 0));
+  metrics.gaugeFunc({ name: PROTECTION_GAUGE, help }, () => (isAvailable() ? 1 : 0));
 }
 
 function presentPolicies(informer: ControllerParts['informer']): PresentObjects {
@@ -80,7 +83,7 @@ function presentPolicies(informer: ControllerParts['informer']): PresentObjects 
 
 /** Resolves to true once all of our kinds are served and can be watched, to false if `signal` aborts before. */
 export function waitUntilServed({ informer, signal }: Pick<ControllerParts, 'informer' | 'signal'>): Promise<boolean> {
-  const present = informer(DEFINITIONS);
+  const present = informer(CUSTOM_RESOURCE_DEFINITIONS);
   return present.waitUntil(() => definitionsEstablished(present), { signal });
 }
 
@@ -89,6 +92,30 @@ export function waitForUuidAdmission({
   informer,
   signal,
 }: Pick<ControllerParts, 'informer' | 'signal'>): Promise<boolean> {
-  const present = informer(DEFINITIONS);
+  const present = informer(CUSTOM_RESOURCE_DEFINITIONS);
   return present.waitUntil(() => uuidAdmissionSince(present.get(VM_DEFINITION)) !== undefined, { signal });
+}
+
+/** Starts the controller with the result of `ready`; never if that is undefined, as after an abort. Idle until then. */
+function startWhenReady<T>(
+  name: string,
+  ready: Promise<T | undefined>,
+  start: (required: T) => RunningController,
+): RunningController {
+  const started = ready.then((required) => (required === undefined ? undefined : start(required)));
+  let running: RunningController | undefined;
+  void started.then((controller) => (running = controller));
+  return {
+    name,
+    enqueue: (key) => running?.enqueue(key),
+    idle: async () => await running?.idle(),
+    findOverdue: async () => (await running?.findOverdue?.()) ?? [],
+    get violations() {
+      return running?.violations ?? [];
+    },
+    get kindsRead() {
+      return running?.kindsRead;
+    },
+    stopped: started.then(async (controller) => await controller?.stopped),
+  };
 }

@@ -8,7 +8,7 @@ import { isApiError } from '#kube/api-error.ts';
 import { backoffMs } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { POLICIES } from '#operator/kinds.ts';
+import { POLICIES } from '#kube/cluster-kinds.ts';
 
 export type PolicySupport = 'served' | 'missing';
 
@@ -17,7 +17,7 @@ export const POLICIES_MISSING_MESSAGE = [
   'Missing without them: delete protection, the restriction of nodes to their own objects, the refusal to remove firmware uuids, and the validation of the KubeVirt object beyond its schema.',
 ].join(' ');
 
-export interface SupportParts {
+interface SupportParts {
   readonly client: Pick<Reader, 'list'>;
   readonly clock: Clock;
   readonly log: Log;

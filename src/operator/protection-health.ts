@@ -1,12 +1,11 @@
 /** Decides whether delete protection is in effect, from the current state of its policies. Pure. */
 import type { Stored } from '#kube/meta.ts';
 import { idOf, repair, type DesiredObject, type PresentObjects } from '#operator/desired.ts';
-import type { ConditionedObject } from '#operator/kinds.ts';
+import type { ConditionedObject } from '#kube/core-kinds.ts';
 import { deleteProtectionPolicies } from '#operator/objects/delete-protection.ts';
 import { POLICIES_MISSING_MESSAGE, type PolicySupport } from '#operator/policy-support.ts';
-import { joinProblems } from '#operator/join-problems.ts';
 
-export interface ProtectionHealth {
+interface ProtectionHealth {
   readonly isAvailable: boolean;
   readonly reason: string;
   readonly message: string;
@@ -50,4 +49,12 @@ export function hasTypeErrors(object: Stored<ConditionedObject> | undefined): bo
   const { typeChecking } = object?.status ?? {};
   const warnings = (typeChecking as { expressionWarnings?: readonly unknown[] } | undefined)?.expressionWarnings ?? [];
   return warnings.length > 0;
+}
+
+/** Limits the length of a message; the log has all problems. */
+const MAX_LISTED = 5;
+
+export function joinProblems(problems: readonly string[]): string {
+  const more = problems.length - MAX_LISTED;
+  return [...problems.slice(0, MAX_LISTED), ...(more > 0 ? [`and ${more} more`] : [])].join('; ');
 }

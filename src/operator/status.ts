@@ -5,13 +5,12 @@ import { findCondition, setCondition, type Condition } from '#kube/conditions.ts
 import type { Stored } from '#kube/meta.ts';
 import { VERSION } from '#lib/version.ts';
 import { idOf, type DesiredObject, type PresentObjects } from '#operator/desired.ts';
-import type { ConditionedObject } from '#operator/kinds.ts';
+import type { ConditionedObject } from '#kube/core-kinds.ts';
 import type { PolicySupport } from '#operator/policy-support.ts';
-import { hasTypeErrors, protectionHealth } from '#operator/protection-health.ts';
-import { joinProblems } from '#operator/join-problems.ts';
+import { hasTypeErrors, joinProblems, protectionHealth } from '#operator/protection-health.ts';
 import type { FailedChange } from '#runtime/plan.ts';
 
-export interface InstallationState {
+interface InstallationState {
   readonly kubevirt: Stored<KubeVirt>;
   readonly present: PresentObjects;
   readonly policies: PolicySupport;

@@ -8,11 +8,11 @@ import { isApiError } from '#kube/api-error.ts';
 import { groupResource, type ResourceType } from '#kube/meta.ts';
 import type { DesiredObject } from '#operator/desired.ts';
 import { installObjects } from '#operator/install.ts';
-import { ADMISSION_GROUP } from '#operator/kinds.ts';
+import { ADMISSION_GROUP } from '#kube/cluster-kinds.ts';
 
 const MAX_NAMED = 5;
 
-export type UninstallPlan = { readonly refused: string } | { readonly commands: readonly string[] };
+type UninstallPlan = { readonly refused: string } | { readonly commands: readonly string[] };
 
 /**
  * Returns the commands. Refuses while there are VMs, which would be deleted with their kind, and while there are

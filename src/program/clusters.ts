@@ -4,27 +4,16 @@ import { resolve } from 'node:path';
 import type { Client } from '#client/client.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { systemClock } from '#lib/clock.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
+import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
+import { keepAlive } from '#lib/keep-alive.ts';
 import { createLog } from '#lib/log.ts';
-import type {
-  ControllersOptions,
-  ProgramEnvironment,
-  InstallOptions,
-  JoinOptions,
-  UninstallOptions,
-} from './config.ts';
-import {
-  EXIT_OK,
-  OperatorError,
-  firstAddress,
-  keepAlive,
-  listenError,
-  pluginHost,
-  stopSignal,
-} from './surroundings.ts';
+import type { ControllersOptions, InstallOptions, JoinOptions, UninstallOptions } from './flags.ts';
+import { EXIT_OK, firstAddress, listenError, pluginHost, stopSignal } from './surroundings.ts';
 
 export async function installIntoCluster(
   { kubeconfig, apply, dryRun }: InstallOptions,
-  env: ProgramEnvironment,
+  env: EnvironmentVariables,
 ): Promise<number> {
   const { applyInstallation, installYaml } = await import('#operator/install.ts');
   if (!apply) {
@@ -39,23 +28,23 @@ export async function installIntoCluster(
   });
 }
 
-export async function uninstall({ kubeconfig }: UninstallOptions, env: ProgramEnvironment): Promise<number> {
+export async function uninstall({ kubeconfig }: UninstallOptions, env: EnvironmentVariables): Promise<number> {
   const { planUninstall } = await import('#operator/uninstall.ts');
   return await withCluster(await clusterAccess(kubeconfig, env), async (client) => {
     const outcome = await planUninstall(client);
-    if ('refused' in outcome) throw new OperatorError(outcome.refused);
+    if ('refused' in outcome) throw new CommandError(outcome.refused);
     process.stdout.write(`${outcome.commands.join('\n')}\n`);
     return EXIT_OK;
   });
 }
 
-export async function joinCluster(options: JoinOptions, env: ProgramEnvironment): Promise<number> {
+export async function joinCluster(options: JoinOptions, env: EnvironmentVariables): Promise<number> {
   const { as, name, engineDataDir } = options;
   const out = resolve(options.out);
   if (as === 'node' && engineDataDir !== undefined) {
     const { issueNodeKubeconfig } = await import('#plane/embedded/admit-node.ts');
     await issueNodeKubeconfig(resolve(engineDataDir), name, out).catch((cause: Error) => {
-      throw 'code' in cause ? new OperatorError(`Cannot join: ${cause.message}`, { cause }) : cause;
+      throw 'code' in cause ? new CommandError(`Cannot join: ${cause.message}`, { cause }) : cause;
     });
   } else {
     const { joinControllers, joinNode } = await import('#plane/cluster/join.ts');
@@ -70,11 +59,11 @@ export async function joinCluster(options: JoinOptions, env: ProgramEnvironment)
   return EXIT_OK;
 }
 
-export async function controllers(options: ControllersOptions, env: ProgramEnvironment): Promise<number> {
+export async function controllers(options: ControllersOptions, env: EnvironmentVariables): Promise<number> {
   const { runControllersProgram } = await import('#plane/cluster/controllers-program.ts');
   const { webhookPort: port, listenAddress, certificateLifetime: certificateMs, caLifetime: authorityMs } = options;
   if (authorityMs < 4 * certificateMs) {
-    throw new OperatorError('--ca-lifetime must be at least four times --certificate-lifetime');
+    throw new CommandError('--ca-lifetime must be at least four times --certificate-lifetime');
   }
   const stopping = new AbortController();
   void stopSignal().then(() => stopping.abort());
@@ -99,13 +88,13 @@ export async function controllers(options: ControllersOptions, env: ProgramEnvir
 }
 
 /** Reads the kubeconfig, or the in-cluster configuration without one. */
-async function clusterAccess(kubeconfig: string | undefined, env: ProgramEnvironment): Promise<ClusterAccess> {
+async function clusterAccess(kubeconfig: string | undefined, env: EnvironmentVariables): Promise<ClusterAccess> {
   if (kubeconfig !== undefined) {
     const { readKubeconfigFile } = await import('#client/kubeconfig-file.ts');
     return readKubeconfigFile(kubeconfig, await pluginHost(env));
   }
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = env;
-  if (!host || !port) throw new OperatorError('--kubeconfig is required outside of a cluster');
+  if (!host || !port) throw new CommandError('--kubeconfig is required outside of a cluster');
   const { inClusterAccess } = await import('#client/kubeconfig.ts');
   return inClusterAccess((path) => readFileSync(path, 'utf8'), { host, port });
 }

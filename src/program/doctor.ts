@@ -8,10 +8,12 @@ import { dataDirSource } from '#doctor/bundle/data-dir-source.ts';
 import { gatherBundle, type BundleSource } from '#doctor/bundle/gather.ts';
 import { writeBundle } from '#doctor/bundle/write-bundle.ts';
 import { examine } from '#doctor/doctor.ts';
-import { examinationText, findingLines, isHealthy, type Examination, type Finding } from '#doctor/finding.ts';
+import { examinationText, findingsText, isHealthy, type Examination, type Finding } from '#doctor/finding.ts';
 import type { PlaneLocation } from '#doctor/place.ts';
 import { thisMachine } from '#doctor/this-machine.ts';
 import type { Clock } from '#lib/clock.ts';
+import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
+import { createPainter, type MaybeTerminal } from '#lib/terminal/colour.ts';
 import { VERSION } from '#lib/version.ts';
 import { errorMessage } from '#lib/error-message.ts';
 
@@ -26,9 +28,11 @@ export interface DoctorCall {
   readonly output: 'text' | 'json';
   /** Path of the support bundle to write, if any. */
   readonly bundle: string | undefined;
-  readonly stdout: { write(text: string): unknown };
+  readonly stdout: MaybeTerminal;
   readonly stderr: { write(text: string): unknown };
   readonly clock: Clock;
+  /** Decides on colours. */
+  readonly env: EnvironmentVariables;
 }
 
 /** Returns the JSON output; programs depend on its keys. */
@@ -45,9 +49,13 @@ function toOutput({ findings, ...rest }: Examination): object {
 
 /** Prints the findings and returns the exit code. */
 export async function runDoctor(call: DoctorCall): Promise<number> {
-  const { examination, output, bundle, stdout, stderr } = call;
+  const { examination, output, bundle, stdout, stderr, env } = call;
   const isJson = output === 'json';
-  stdout.write(isJson ? `${JSON.stringify(toOutput(examination), undefined, 2)}\n` : examinationText(examination));
+  stdout.write(
+    isJson
+      ? `${JSON.stringify(toOutput(examination), undefined, 2)}\n`
+      : examinationText(examination, createPainter(stdout, env)),
+  );
   if (bundle !== undefined) {
     try {
       const bytes = await writeSupportBundle(call, bundle);
@@ -108,6 +116,6 @@ export function tourRefusalText(findings: readonly Finding[]): string {
   );
   if (needed.length === 0) return '';
   // A limitation elsewhere is a missing requirement here.
-  const lines = findingLines(needed.map((finding) => ({ ...finding, state: 'missing' })));
-  return `The tour cannot start here:\n\n${lines.join('\n')}\n\nRun selfsame doctor for the full check.\n`;
+  const text = findingsText(needed.map((finding) => ({ ...finding, state: 'missing' })));
+  return `The tour cannot start here:\n\n${text}\n\nRun selfsame doctor for the full check.\n`;
 }

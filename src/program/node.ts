@@ -1,13 +1,14 @@
 /** `selfsame node`: the agent of one node, of the embedded engine or of an existing cluster. */
 import { resolve } from 'node:path';
 import { systemClock } from '#lib/clock.ts';
-import { acquireDataDir } from '#lib/data-dir-lock.ts';
+import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
+import { acquireDataDir } from '#lib/files/data-dir-lock.ts';
 import { createLog } from '#lib/log.ts';
 import { isWildcard } from '#lib/wildcard-address.ts';
-import type { NodeOptions, ProgramEnvironment } from './config.ts';
+import type { NodeOptions } from './flags.ts';
 import { GUEST_DIR, EXIT_OK, PROGRAM, firstAddress, pluginHost, stopInTime, stopSignal } from './surroundings.ts';
 
-export async function node(options: NodeOptions, env: ProgramEnvironment): Promise<number> {
+export async function node(options: NodeOptions, env: EnvironmentVariables): Promise<number> {
   const nodeDir = resolve(options.dataDir);
   const sharedDir = resolve(options.sharedDir);
   const stopped = stopSignal();
@@ -15,7 +16,7 @@ export async function node(options: NodeOptions, env: ProgramEnvironment): Promi
   try {
     // Cleanup finds the processes of a data directory by their working directory.
     process.chdir(nodeDir);
-    const { startNodeProgram } = await import('#plane/node-program.ts');
+    const { startNodeProgram } = await import('#plane/node/node-program.ts');
     const { name, hypervisor, accel, logLevel } = options;
     const stopping = new AbortController();
     void stopped.then(() => stopping.abort());

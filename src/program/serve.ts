@@ -2,20 +2,25 @@
 import { resolve } from 'node:path';
 import type { AuditOptions } from '#engine/audit/audit-options.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
-import { acquireDataDir } from '#lib/data-dir-lock.ts';
+import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
+import { acquireDataDir } from '#lib/files/data-dir-lock.ts';
 import { createLog, type Log } from '#lib/log.ts';
 import { VERSION } from '#lib/version.ts';
-import type { EngineCommandOptions, ProgramEnvironment, UpOptions } from './config.ts';
-import { withoutFlags } from './parse-flags.ts';
+import { withoutFlagVariables } from './flag-kinds.ts';
+import type { EngineCommandOptions, UpOptions } from './flags.ts';
 import { EXIT_OK, PROGRAM, listenError, stopInTime, stopSignal } from './surroundings.ts';
 
-export async function up(options: UpOptions, env: ProgramEnvironment, stopped = stopSignal()): Promise<number> {
+export async function up(options: UpOptions, env: EnvironmentVariables, stopped = stopSignal()): Promise<number> {
   return await serve(options, stopped, async (parts) => {
     // Imported lazily to keep help and version fast.
     const { startPlane } = await import('#plane/embedded/plane.ts');
     const { hypervisor, accel, logLevel, nodes } = options;
     const nodeFlags = ['--hypervisor', hypervisor, '--accel', accel, '--log-level', logLevel];
-    const plane = await startPlane({ ...parts, nodes, program: { ...PROGRAM, nodeFlags, env: withoutFlags(env) } });
+    const plane = await startPlane({
+      ...parts,
+      nodes,
+      program: { ...PROGRAM, nodeFlags, env: withoutFlagVariables(env) },
+    });
     return { stop: plane.stop, text: welcome(plane, nodes) };
   });
 }

@@ -2,9 +2,10 @@
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { isatty } from 'node:tty';
-import type { PluginHost } from '#client/plugin-process.ts';
+import type { PluginHost } from '#client/credentials/plugin-process.ts';
 import { systemClock } from '#lib/clock.ts';
-import type { ProgramEnvironment } from './parse-flags.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
+import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
 
 export const EXIT_OK = 0;
 export const EXIT_FAILED = 1;
@@ -14,16 +15,10 @@ const SIGNAL_NUMBERS = { SIGINT: 2, SIGTERM: 15 } as const;
 const SAME_SIGNAL_MS = 500;
 /** The time limit for a stop. Acknowledged writes are on disk in any case. */
 const STOP_LIMIT_MS = 20_000;
-const ALIVE_MS = 60_000;
-export const PROJECT_ROOT = join(import.meta.dirname, '../..');
+const PROJECT_ROOT = join(import.meta.dirname, '../..');
 export const GUEST_DIR = join(PROJECT_ROOT, '.cache/guest');
 /** The command that starts this program again, for nodes and Jobs. */
 export const PROGRAM = { file: process.execPath, args: [...process.execArgv, join(PROJECT_ROOT, 'src/main.ts')] };
-
-/** An error whose message is shown to the operator without a stack. */
-export class OperatorError extends Error {
-  override name = 'OperatorError';
-}
 
 export async function stopInTime(stop: () => Promise<void>): Promise<void> {
   systemClock.after(STOP_LIMIT_MS, () => {
@@ -52,22 +47,12 @@ export function stopSignal(): Promise<void> {
 }
 
 /** Returns the host of exec plugins, which get the environment and the terminal of this process. */
-export async function pluginHost(env: ProgramEnvironment): Promise<PluginHost> {
-  const { createPluginHost } = await import('#client/plugin-process.ts');
+export async function pluginHost(env: EnvironmentVariables): Promise<PluginHost> {
+  const { createPluginHost } = await import('#client/credentials/plugin-process.ts');
   return createPluginHost({ env, hasTerminal: isatty(0), clock: systemClock });
 }
 
-/** Keeps the process alive during the work. Timers of the clock do not, and there may be no open connection. */
-export async function keepAlive<T>(work: () => Promise<T>): Promise<T> {
-  const alive = setInterval(() => {}, ALIVE_MS);
-  try {
-    return await work();
-  } finally {
-    clearInterval(alive);
-  }
-}
-
-/** Translates a listen error into an OperatorError with a hint; undefined for other errors. */
+/** Translates a listen error into an CommandError with a hint; undefined for other errors. */
 export function listenError(error: unknown, { host, port }: { host: string; port: number }): Error | undefined {
   if (!(error instanceof Error)) return undefined;
   const { code, syscall }: NodeJS.ErrnoException = error;
@@ -75,11 +60,11 @@ export function listenError(error: unknown, { host, port }: { host: string; port
   const where = `Cannot listen on ${host.includes(':') ? `[${host}]` : host}:${port}`;
   switch (code) {
     case 'EADDRINUSE':
-      return new OperatorError(`${where}: the port is in use by another program; choose another with --port`);
+      return new CommandError(`${where}: the port is in use by another program; choose another with --port`);
     case 'EADDRNOTAVAIL':
-      return new OperatorError(`${where}: this machine has no such address; choose another with --host`);
+      return new CommandError(`${where}: this machine has no such address; choose another with --host`);
     case 'EACCES':
-      return new OperatorError(`${where}: permission denied; choose another with --port`);
+      return new CommandError(`${where}: permission denied; choose another with --port`);
     default:
       return undefined;
   }

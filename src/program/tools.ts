@@ -2,47 +2,42 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { systemClock } from '#lib/clock.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
+import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
+import { keepAlive } from '#lib/keep-alive.ts';
 import { createLog } from '#lib/log.ts';
 import type {
   AuditReaderOptions,
   BackupCommandOptions,
   DoctorOptions,
   HostOptions,
-  ProgramEnvironment,
-} from './config.ts';
-import type { RestoreBackupOptions, TourCommandOptions, TransitionProgramOptions } from './config.ts';
-import {
-  EXIT_FAILED,
-  GUEST_DIR,
-  EXIT_OK,
-  OperatorError,
-  PROGRAM,
-  keepAlive,
-  pluginHost,
-  stopSignal,
-} from './surroundings.ts';
+  RestoreBackupOptions,
+  TourCommandOptions,
+  TransitionProgramOptions,
+} from './flags.ts';
+import { EXIT_FAILED, GUEST_DIR, EXIT_OK, PROGRAM, pluginHost, stopSignal } from './surroundings.ts';
 
-export async function host({ dataDir, node: name, words }: HostOptions): Promise<number> {
+export async function host({ dataDir, node: name }: HostOptions, words: readonly string[]): Promise<number> {
   const { runHost } = await import('#cli/host/run-host.ts');
   const { stdout, stderr } = process;
   const readFile = (path: string) => readFileSync(path === '-' ? 0 : path, 'utf8');
   return await runHost({ dataDir: resolve(dataDir), node: name, words, stdout, stderr, readFile });
 }
 
-export async function audit({ dataDir, words }: AuditReaderOptions): Promise<number> {
+export async function audit({ dataDir, ...flags }: AuditReaderOptions): Promise<number> {
   const { runAudit } = await import('#cli/audit/run-audit.ts');
   const { stdout, stderr } = process;
   const stopping = new AbortController();
   // The reader may close the pipe early.
   stdout.on('error', () => stopping.abort());
   return await keepAlive(() =>
-    runAudit({ dataDir, words, stdout, stderr, clock: systemClock, signal: stopping.signal }),
+    runAudit({ dataDir, flags, stdout, stderr, clock: systemClock, signal: stopping.signal }),
   );
 }
 
 export async function tour(
   { kubeconfig, dataDir, clear }: TourCommandOptions,
-  env: ProgramEnvironment,
+  env: EnvironmentVariables,
 ): Promise<number> {
   const [{ runClear, runTour, tourErrorText }, { readKubeconfigFile }, { findRunningKubeconfig }] = await Promise.all([
     import('#cli/tour/run-tour.ts'),
@@ -54,7 +49,7 @@ export async function tour(
   const loadAccess = (file: string) => readKubeconfigFile(file, plugins);
   const found = kubeconfig ?? findRunningKubeconfig(resolve(dataDir));
   const access = found === undefined ? undefined : loadAccess(found);
-  const parts = { access, readFile, screen: process.stdout, clock: systemClock };
+  const parts = { access, readFile, screen: process.stdout, clock: systemClock, env, onInterrupt: onExit };
   if (clear) {
     await keepAlive(() => runClear(parts));
     return EXIT_OK;
@@ -87,12 +82,21 @@ export async function tour(
   }
 }
 
-export async function doctor({ dataDir, host, port, output, bundle, path }: DoctorOptions): Promise<number> {
+/** A second Ctrl-C ends the process at once. */
+function onExit(restore: () => void): () => void {
+  process.once('exit', restore);
+  return () => void process.off('exit', restore);
+}
+
+export async function doctor(
+  { dataDir, host, port, output, bundle }: DoctorOptions,
+  env: EnvironmentVariables,
+): Promise<number> {
   const { examineThisMachine, runDoctor } = await import('./doctor.ts');
   const place = { dataDir: resolve(dataDir), host, port, guestDir: GUEST_DIR };
-  const examination = await examineThisMachine(place, path);
+  const examination = await examineThisMachine(place, env['PATH'] ?? '');
   const { stdout, stderr } = process;
-  return await runDoctor({ examination, place, output, bundle, stdout, stderr, clock: systemClock });
+  return await runDoctor({ examination, place, output, bundle, stdout, stderr, clock: systemClock, env });
 }
 
 export async function backup({ dataDir, to }: BackupCommandOptions): Promise<number> {
@@ -100,7 +104,7 @@ export async function backup({ dataDir, to }: BackupCommandOptions): Promise<num
   const now = new Date(systemClock.now());
   const made = makeBackup({ dataDir: resolve(dataDir), to: resolve(to), now });
   const { bytes, from } = await made.catch((error: unknown) => {
-    throw toOperatorError(`Cannot back up ${dataDir}`, error);
+    throw toCommandError(`Cannot back up ${dataDir}`, error);
   });
   process.stdout.write(`${to}: ${bytes} bytes, from the ${from}. It contains keys and Secrets: store it safely.\n`);
   return EXIT_OK;
@@ -111,27 +115,30 @@ export async function runRestoreBackup({ dataDir, from }: RestoreBackupOptions):
   const now = new Date(systemClock.now());
   const restoring = restore({ dataDir: resolve(dataDir), from: resolve(from), now });
   const { createdAt, revision, movedTo } = await restoring.catch((error: unknown) => {
-    throw toOperatorError(`Cannot restore ${from}`, error);
+    throw toCommandError(`Cannot restore ${from}`, error);
   });
   process.stdout.write(`Restored ${dataDir} to its state of ${createdAt}, revision ${revision}\n`);
   if (movedTo !== undefined) process.stdout.write(`The previous data was moved to ${movedTo}\n`);
   return EXIT_OK;
 }
 
-function toOperatorError(what: string, error: unknown): unknown {
+function toCommandError(what: string, error: unknown): unknown {
   const isPlain = error instanceof Error && (error.name === 'BackupError' || 'code' in error);
-  return isPlain ? new OperatorError(`${what}: ${error.message}`, { cause: error }) : error;
+  return isPlain ? new CommandError(`${what}: ${error.message}`, { cause: error }) : error;
 }
 
-export async function runMachineTypeUpdate({ logLevel, env }: TransitionProgramOptions): Promise<number> {
+export async function runMachineTypeUpdate(
+  { logLevel }: TransitionProgramOptions,
+  env: EnvironmentVariables,
+): Promise<number> {
   const { runTransitionProgram } = await import('#transition/program.ts');
   const stopping = new AbortController();
-  void stopSignal().then(() => stopping.abort(new OperatorError('stopped before the end; the next run continues')));
+  void stopSignal().then(() => stopping.abort(new CommandError('stopped before the end; the next run continues')));
   const readFile = (path: string) => readFileSync(path, 'utf8');
   const { signal } = stopping;
   const log = createLog(logLevel);
   const running = keepAlive(() => runTransitionProgram({ env, readFile, clock: systemClock, log, signal }));
   const outcome = await running;
   if (outcome === 'done') return EXIT_OK;
-  throw new OperatorError(outcome.failed);
+  throw new CommandError(outcome.failed);
 }

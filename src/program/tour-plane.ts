@@ -4,16 +4,18 @@
  */
 import { resolve } from 'node:path';
 import { isTourDir } from '#cli/tour/own-plane.ts';
-import { removeWithProcesses } from '#lib/owned-dir.ts';
-import type { ProgramEnvironment, UpOptions } from './config.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
+import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
+import { removeWithProcesses } from '#lib/files/owned-dir.ts';
+import type { UpOptions } from './flags.ts';
 import { up } from './serve.ts';
-import { OperatorError, stopSignal } from './surroundings.ts';
+import { stopSignal } from './surroundings.ts';
 
-export async function tourPlane(options: UpOptions, env: ProgramEnvironment): Promise<number> {
+export async function tourPlane(options: UpOptions, env: EnvironmentVariables): Promise<number> {
   const dataDir = resolve(options.dataDir);
   // This directory will be removed.
   if (!isTourDir(dataDir))
-    throw new OperatorError(`Cannot use ${dataDir}: it was not created by selfsame tour, which starts its own plane`);
+    throw new CommandError(`Cannot use ${dataDir}: it was not created by selfsame tour, which starts its own plane`);
   // Cleanup finds the processes of a data directory by their working directory.
   process.chdir(dataDir);
   // The tour may have closed the pipe.

@@ -5,7 +5,7 @@ import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import type { EventSink } from '#runtime/events.ts';
-import type { MetricRegistry } from '#runtime/metrics.ts';
+import type { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 
 export interface ControllerParts {
   /** Uses the controller's own account, with the rights of its role. */

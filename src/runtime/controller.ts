@@ -4,8 +4,8 @@
  */
 import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
-import { keyOf } from '#client/object-key.ts';
-import { controllerOf, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
+import { keyOf, objectKey } from '#client/object-key.ts';
+import { controllerOf, type KubeObject, type ResourceType, type Stored, groupResource } from '#kube/meta.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
@@ -14,10 +14,15 @@ import type { ApplyContext, Cache, PlanSubject } from '#runtime/apply.ts';
 import { noEvents } from '#runtime/events.ts';
 import type { EventSink } from '#runtime/events.ts';
 import { needsConclusion, type Change, type FailedChange, type Plan } from '#runtime/plan.ts';
-import { type DecisionReads, type DeclaredReads, earliest, ReadRules, type Recheck } from '#runtime/decision-reads.ts';
-import { WorkQueue } from '#runtime/work-queue.ts';
-import { findOverdue } from '#runtime/overdue.ts';
-import type { QueueMetrics, WorkResult } from '#runtime/work-queue.ts';
+import {
+  type DecisionReads,
+  type DeclaredReads,
+  earliest,
+  ReadRules,
+  type Recheck,
+  MAX_RECHECK_MS,
+} from '#runtime/decision-reads.ts';
+import { WorkQueue, type QueueMetrics, type WorkResult } from '#runtime/work-queue.ts';
 
 /** An informer, and the keys that its changes enqueue. */
 export interface Source {
@@ -27,7 +32,7 @@ export interface Source {
   readonly recheck?: Pick<Recheck, 'everyMs' | 'because'>;
 }
 
-export interface SourceOptions<T extends KubeObject> {
+interface SourceOptions<T extends KubeObject> {
   /**
    * Enqueues only if this part of an object changes, or if an object is created or deleted. For kinds that change
    * often, such as nodes. Must include everything that decisions read of the kind.
@@ -108,7 +113,7 @@ export interface ControllerDefinition<World> {
   readonly concurrency?: number;
 }
 
-export interface ControllerRuntime {
+interface ControllerRuntime {
   readonly client: Client;
   readonly clock: Clock;
   readonly log: Log;
@@ -253,4 +258,68 @@ async function applyAndConclude<World>(
     await applyPlan({ changes: [], status }, subject, context);
   }
   if (failed !== undefined) throw failed;
+}
+
+/** Limit of keys per controller. The remaining keys of a large fleet are similar. */
+const MAX_OVERDUE_KEYS = 300;
+
+interface OverdueParts {
+  readonly queue: Pick<WorkQueue, 'isPending' | 'delayMs'>;
+  readonly signal: AbortSignal;
+  readonly rules: ReadRules;
+}
+
+/**
+ * Detects missed triggers, in tests: decides again for each object of the controller's kind and returns the changes that
+ * are wanted but not scheduled. An idle controller has none. If it has, the event that made the difference did not
+ * enqueue the key.
+ */
+async function findOverdue<World>(
+  definition: ControllerDefinition<World>,
+  parts: OverdueParts,
+): Promise<readonly string[]> {
+  const kind = groupResource(definition.type);
+  const keys = new Set(
+    definition.sources
+      .filter(({ cache }) => groupResource(cache.type) === kind)
+      .flatMap(({ cache }) => cache.list().map(objectKey)),
+  );
+  const found = [...parts.rules.violations];
+  // A stopped controller leaves its work to its successor.
+  if (parts.signal.aborted) return found;
+  for (const key of [...keys].slice(0, MAX_OVERDUE_KEYS)) {
+    const missed = await findMissed(definition, key, parts);
+    if (missed !== undefined) found.push(`${definition.name} ${key}: ${missed}`);
+  }
+  return found;
+}
+
+async function findMissed<World>(
+  definition: ControllerDefinition<World>,
+  key: string,
+  { queue, signal, rules }: OverdueParts,
+): Promise<string | undefined> {
+  // A missed change would be noticed soon.
+  const isDueSoon = () => queue.isPending(key) || (queue.delayMs(key) ?? Infinity) <= MAX_RECHECK_MS;
+  if (isDueSoon()) return undefined;
+  const reads = rules.begin();
+  const world = await reads.during(() => definition.observe(key, { signal }));
+  if (world === undefined) return undefined;
+  const plan = reads.during(() => definition.decide(world));
+  // The key was enqueued in the meantime.
+  if (isDueSoon()) return undefined;
+  const status = statusOf(definition, world, plan);
+  const subject = definition.subject(world);
+  if (plan.changes.length > 0)
+    return plan.changes.map(({ do: verb, type, why }) => `${verb} ${type.kind} (${why})`).join(', ');
+  if (status !== undefined && subject !== undefined && !deepEqual(subject['status'] ?? {}, status))
+    return 'write status';
+  const isTimed = plan.requeueAfterMs !== undefined || reads.recheckMs !== undefined;
+  return isTimed && queue.delayMs(key) === undefined ? 'reconcile later' : undefined;
+}
+
+/** Returns the status that the plan finally writes, which is that of `conclude` if there is one. */
+function statusOf<World>(definition: ControllerDefinition<World>, world: World, plan: Plan): Plan['status'] {
+  const concluded = needsConclusion(plan) ? definition.conclude?.(world, []) : undefined;
+  return concluded ?? plan.status;
 }

@@ -29,7 +29,7 @@ export const EVENTS: ResourceType = { group: '', version: 'v1', kind: 'Event', p
 /** Discards Events. */
 export const noEvents: EventSink = { record() {} };
 
-export interface EventRecorderOptions {
+interface EventRecorderOptions {
   readonly writer: Pick<Writer, 'create' | 'patch'>;
   readonly clock: Clock;
   readonly log: Log;

@@ -13,7 +13,7 @@ import { deepEqual } from '#kube/deep.ts';
 
 type LeaseSpec = NonNullable<Lease['spec']>;
 
-export interface LeaseCandidateOptions {
+interface LeaseCandidateOptions {
   readonly client: Pick<Client, 'get' | 'create' | 'update'>;
   readonly clock: Clock;
   readonly lease: ObjectName;

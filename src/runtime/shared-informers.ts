@@ -5,7 +5,7 @@ import { groupResource, type KubeObject, type ResourceType } from '#kube/meta.ts
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 
-export interface SharedInformerOptions {
+interface SharedInformerOptions {
   readonly reader: Reader;
   readonly clock: Clock;
   readonly log: Log;

@@ -1,18 +1,18 @@
 /** Decides whether the content of a disk of a VM may be read or replaced now, and which node has it. Pure. */
-import { HOLD_MESSAGES, isFinal, runStrategyOf } from '#api/verbs/decide-verb.ts';
 import { PROTECTED_VMS_ANNOTATION } from '#api/protection/delete-protection.ts';
 import { UPLOAD_ANNOTATION, type DiskVerb } from '#api/storage/disk-stream.ts';
 import { KUBEVIRT_GROUP, NODE_TAINT, SCHEDULABLE_LABEL, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import { STATE_LABEL, STATE_VOLUME, stateKeyOf } from '#api/storage/persistent-state.ts';
 import { isMarkedAsState } from '#api/storage/snapshot-state.ts';
-import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { type VirtualMachine, runStrategyOf } from '#api/virtual-machine/kind.ts';
+import { type VirtualMachineInstance, isFinal } from '#api/virtual-machine-instance/kind.ts';
 import { ApiError, badRequest, conflict, notFound } from '#kube/api-error.ts';
 import { findCondition } from '#kube/conditions.ts';
 import type { Node, PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
+import { HOLD_MESSAGES } from '#api/verbs/verb.ts';
 
-export interface DiskTransferRequest {
+interface DiskTransferRequest {
   readonly verb: DiskVerb;
   readonly vm: Stored<VirtualMachine>;
   readonly vmi?: VirtualMachineInstance | undefined;

@@ -37,7 +37,7 @@ export function resourcesDocument(version: SubresourceVersion) {
 }
 
 /** The version document of KubeVirt; fields that only Go programs have are empty. */
-export interface VersionInfo {
+interface VersionInfo {
   readonly gitVersion: string;
   readonly gitCommit: string;
   readonly gitTreeState: string;

@@ -30,7 +30,7 @@ export interface ClaimRequest {
   readonly signal: AbortSignal;
 }
 
-export interface DiskRequest extends ClaimRequest {
+interface DiskRequest extends ClaimRequest {
   readonly verb: DiskVerb;
   readonly name: string;
   readonly volume: string;

@@ -1,8 +1,8 @@
 /**
- * Requests and responses of an aggregated API. They repeat the types of engine/request.ts, because code above the API
+ * Requests and responses of an aggregated API. They repeat the types of engine/request/request.ts, because code above the API
  * must not depend on the engine; the compiler compares them where the two are connected.
  */
-import type { Duplex } from 'node:stream';
+import type { RelayedUpgrade } from '#lib/https/relay-upgrade.ts';
 
 export interface SubresourceRequest {
   readonly method: string;
@@ -25,13 +25,7 @@ export interface SubresourceBytes {
   readonly body: Buffer;
 }
 
-/** A response that takes over the connection; `takeOver` writes everything, including the status line. */
-export interface SubresourceUpgrade {
-  readonly status: 101;
-  takeOver(connection: Duplex, head: Buffer): void;
-}
-
-export type SubresourceResponse = SubresourceBytes | SubresourceUpgrade;
+export type SubresourceResponse = SubresourceBytes | RelayedUpgrade;
 export type SubresourceHandler = (request: SubresourceRequest) => Promise<SubresourceResponse>;
 
 export function jsonResponse(status: number, value: unknown): SubresourceBytes {

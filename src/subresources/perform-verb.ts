@@ -2,17 +2,7 @@
  * Performs the steps that decideVerb allows. Each write tests that the object is still the one that was read; if it is not,
  * and nothing was written yet, the objects are read again.
  */
-import {
-  decideVerb,
-  refusalToApiError,
-  isStateVerb,
-  type VerbDecision,
-  type VerbWorld,
-  type JsonPatchOperation,
-  type VerbStep,
-  type SubresourceVerb,
-} from '#api/verbs/decide-verb.ts';
-import type { StateWorld } from '#api/verbs/decide-state.ts';
+import { decideVerb } from '#api/verbs/decide-verb.ts';
 import { actingForPatch } from '#api/identity/identity-edits.ts';
 import { CREATED_BY_LABEL, KUBEVIRT_GROUP } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
@@ -26,6 +16,16 @@ import { apiVersionOf, type KubeObject, type ResourceType, type Stored } from '#
 import type { NodeConnections, NodeRequest } from '#subresources/node-connections.ts';
 import type { VerbRequestOptions } from '#subresources/read-options.ts';
 import type { VmResource } from '#subresources/route.ts';
+import {
+  refusalToApiError,
+  isStateVerb,
+  type VerbDecision,
+  type VerbWorld,
+  type JsonPatchOperation,
+  type VerbStep,
+  type SubresourceVerb,
+  type StateWorld,
+} from '#api/verbs/verb.ts';
 
 const MAX_TRIES = 4;
 
@@ -42,7 +42,7 @@ export interface VerbRequest {
   readonly signal: AbortSignal;
 }
 
-export interface VerbParts {
+interface VerbParts {
   readonly client: Client;
   readonly nodes: NodeConnections;
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { SubresourceVerb } from '#api/verbs/decide-verb.ts';
 import { readOptions, type VerbRequestOptions } from '#subresources/read-options.ts';
+import type { SubresourceVerb } from '#api/verbs/verb.ts';
 
 const good: Record<string, { verb: SubresourceVerb; body: string; query?: string; want: VerbRequestOptions }> = {
   'no body': { verb: 'start', body: '', want: { dryRun: false } },

@@ -1,5 +1,4 @@
 /** Parses the body of a verb, such as StartOptions, StopOptions or MigrateOptions. Unknown fields are ignored. Pure. */
-import type { SubresourceVerb, VerbOptions } from '#api/verbs/decide-verb.ts';
 import { DEFAULT_UNFREEZE_SECONDS } from '#api/guest-info.ts';
 import { badRequest } from '#kube/api-error.ts';
 import { parseGoDuration } from '#kube/go/go-duration.ts';
@@ -7,6 +6,7 @@ import { isRecord } from '#kube/meta.ts';
 import { parseYaml } from '#kube/yaml.ts';
 import { bodyError, wrongTypeError, type Fields } from '#subresources/body-fields.ts';
 import { readAddedVolume, readRemovedVolume } from '#subresources/volume-options.ts';
+import type { SubresourceVerb, VerbOptions } from '#api/verbs/verb.ts';
 
 export interface VerbRequestOptions extends VerbOptions {
   readonly dryRun: boolean;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { SubresourceVerb } from '#api/verbs/decide-verb.ts';
 import { resourcesDocument } from '#subresources/discovery.ts';
 import { parseSubresourcePath, type VmResource, type SubresourceRoute } from '#subresources/route.ts';
+import type { SubresourceVerb } from '#api/verbs/verb.ts';
 
 const GROUP = '/apis/subresources.kubevirt.io';
 const NS = `${GROUP}/v1/namespaces/ns`;

@@ -1,10 +1,11 @@
 /** Parses the paths of subresources.kubevirt.io. Pure. */
-import { VM_VERBS, VMI_VERBS, type SubresourceVerb } from '#api/verbs/decide-verb.ts';
 import { DISK_VERBS, UPLOAD_VERB, type DiskVerb } from '#api/storage/disk-stream.ts';
 import { AGENT_CERTIFICATES } from '#api/agent-certificate.ts';
 import { GUEST_READS, type GuestRead } from '#api/guest-info.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import { isAmbiguous } from '#kube/request-target.ts';
+import { VM_VERBS, VMI_VERBS, type SubresourceVerb } from '#api/verbs/verb.ts';
+import { badRequest } from '#kube/api-error.ts';
 
 export const VERSIONS = ['v1', 'v1alpha3'] as const;
 export type SubresourceVersion = (typeof VERSIONS)[number];
@@ -156,4 +157,27 @@ function decodeSegment(segment: string): string {
   } catch {
     return '';
   }
+}
+
+/** Returns the path segments or query that follow the verb in the request to the node. */
+export function buildPathSuffix(verb: SubresourceVerb, query: URLSearchParams, forward: Forward | undefined): string {
+  switch (verb) {
+    case 'vnc':
+      return parseGoBoolean(query, 'preserveSession') ? '?preserveSession=true' : '';
+    case 'vnc/screenshot':
+      return parseGoBoolean(query, 'moveCursor') ? '?moveCursor=true' : '';
+    default:
+      return forward === undefined ? '' : `/${forward.port}/${forward.protocol}`;
+  }
+}
+
+const TRUE: ReadonlySet<string> = new Set(['1', 't', 'T', 'true', 'TRUE', 'True']);
+const FALSE: ReadonlySet<string> = new Set(['', '0', 'f', 'F', 'false', 'FALSE', 'False']);
+
+/** Accepts the spellings of Go's strconv.ParseBool, which KubeVirt's clients use. */
+function parseGoBoolean(query: URLSearchParams, name: string): boolean {
+  const text = query.get(name) ?? '';
+  if (TRUE.has(text)) return true;
+  if (FALSE.has(text)) return false;
+  throw badRequest(`${name} is ${JSON.stringify(text)}; expected true or false`);
 }

@@ -3,13 +3,13 @@
  * each request; api/verbs/decide-verb.ts decides whether a verb is possible in the current state; the node performs what concerns the
  * guest.
  */
-import { isStateVerb } from '#api/verbs/decide-verb.ts';
 import { startAttempt } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
 import { ApiError, badRequest, internalError, methodNotAllowed, timeout, tooLarge } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
+import { relayUpgrade } from '#lib/https/relay-upgrade.ts';
 import type { Log } from '#lib/log.ts';
-import { buildPathSuffix } from '#subresources/access-path.ts';
+import { buildPathSuffix, isGuestRead, parseSubresourcePath, type SubresourceRoute } from '#subresources/route.ts';
 import { issueAgentCertificate, type AgentSigner } from '#subresources/agent-certificate.ts';
 import { performVerb, findNodeRequest, type VerbRequest } from '#subresources/perform-verb.ts';
 import { routeDiskRequest } from '#subresources/disk-request.ts';
@@ -25,11 +25,10 @@ import {
 } from '#subresources/http-types.ts';
 import type { NodeConnections, NodeRequest } from '#subresources/node-connections.ts';
 import { readOptions } from '#subresources/read-options.ts';
-import { relayNodeUpgrade } from '#subresources/relay.ts';
-import { isGuestRead, parseSubresourcePath, type SubresourceRoute } from '#subresources/route.ts';
 import { routeUploadRequest } from '#subresources/upload-request.ts';
 import { requireVmUpdate } from '#subresources/vm-update-right.ts';
 import { errorMessage } from '#lib/error-message.ts';
+import { isStateVerb } from '#api/verbs/verb.ts';
 
 /** The request timeout of kube-apiserver. A stream only has to begin within it. */
 const VERB_TIMEOUT_MS = 60_000;
@@ -39,7 +38,7 @@ const MAX_SCREENSHOT_BYTES = 64 * 1024 * 1024;
 /** The maximum size of a response of the guest agent. */
 const MAX_GUEST_BYTES = 2 * 1024 * 1024;
 
-export interface SubresourcesParts {
+interface SubresourcesParts {
   /** Reads VMs, instances, claims and pods, patches VMs, instances and claims, creates migrations, deletes pods. */
   readonly client: Client;
   readonly nodes: NodeConnections;
@@ -225,7 +224,7 @@ async function relayToNode(
     const value = request.header?.(name);
     if (value !== undefined) headers[name] = value;
   }
-  return relayNodeUpgrade(await nodes.upgrade(target, headers));
+  return relayUpgrade(await nodes.upgrade(target, headers));
 }
 
 function errorResponse(

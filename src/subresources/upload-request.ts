@@ -1,9 +1,8 @@
 /** Finds the node that receives the upload of an image to a claim. */
 import { claimNamesOf } from '#api/storage/claim-names.ts';
-import { isFinal } from '#api/verbs/decide-verb.ts';
 import { UPLOAD_VERB } from '#api/storage/disk-stream.ts';
 import { isMarkedAsState } from '#api/storage/snapshot-state.ts';
-import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance, isFinal } from '#api/virtual-machine-instance/kind.ts';
 import { conflict, type ApiError } from '#kube/api-error.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -39,7 +38,7 @@ export async function routeUploadRequest(
 }
 
 /** Returns why an image cannot be uploaded to the claim, or undefined if it can. */
-export function checkUploadTarget(
+function checkUploadTarget(
   claim: Stored<PersistentVolumeClaim>,
   vmis: readonly Stored<VirtualMachineInstance>[],
 ): ApiError | undefined {

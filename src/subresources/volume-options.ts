@@ -2,11 +2,11 @@
  * Parses AddVolumeOptions and RemoveVolumeOptions, the bodies of addvolume and removevolume. All fields of disk and
  * claim are passed on, so that admission validates them in the object to which they are added. Pure.
  */
-import type { AddedVolume } from '#api/verbs/decide-verb.ts';
 import type { Disk } from '#api/domain/disk.ts';
 import { badRequest } from '#kube/api-error.ts';
 import { isRecord } from '#kube/meta.ts';
 import { wrongTypeError, type Fields } from '#subresources/body-fields.ts';
+import type { AddedVolume } from '#api/verbs/verb.ts';
 
 const KINDS = ['disk', 'lun', 'cdrom', 'floppy'] as const;
 const DEFAULT_BUS = 'scsi';

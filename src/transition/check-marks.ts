@@ -16,7 +16,7 @@ import { createLiveReader } from '#runtime/live-reader.ts';
 import { withRetries } from '#transition/with-retries.ts';
 import { buildMarkPatch } from '#transition/type-patch.ts';
 
-export interface CheckParts {
+interface CheckParts {
   readonly client: Pick<Client, 'get' | 'list' | 'patch'>;
   readonly clock: Clock;
   readonly log: Log;

@@ -6,7 +6,6 @@
  *   pending ──patch──► updated ──slot free──► restarting ──running again, devices compared──► done
  *                         └──────mark───────► restartRequired ──instance gone, mark removed──► done
  */
-import { runStrategyOf } from '#api/verbs/decide-verb.ts';
 import { changedReason, findOldInstance, compareSpec } from '#api/machine-types/entry-state.ts';
 import {
   isRestartMarked,
@@ -18,13 +17,14 @@ import {
 import { isSettled, type EntryNote, type EntryState, type PlanEntry } from '#api/machine-types/plan.ts';
 import { hasNewType, runningInstance } from '#api/machine-types/select-vm.ts';
 import { findRestartRefusal, findPatchRefusal } from '#api/machine-types/find-refusal.ts';
-import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { type VirtualMachine, runStrategyOf } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
-import { deviceChangesOfStart } from '#transition/compare-devices.ts';
 import type { RestartVerb } from '#transition/restart-request.ts';
+import { renderChanges } from '#api/identity/identity-change-text.ts';
+import { devicePartOf } from '#api/identity/identity-changes.ts';
 
 type Vm = Stored<VirtualMachine>;
 type Vmi = Stored<VirtualMachineInstance>;
@@ -209,4 +209,20 @@ function updateNote(world: EntryWorld, state: EntryState, reason?: string, old?:
   if (note.state === state && note.reason === reason && note.vmiUid === uid) return note;
   const at = note.state === state && note.at !== undefined ? note.at : timestamp(nowMs);
   return { state, ...(reason !== undefined && { reason }), at, ...(uid !== undefined && { vmiUid: uid }) };
+}
+
+/**
+ * Returns the device changes at the start of the instance, or undefined while the record does not have this instance
+ * yet. Devices in the first entry of a record are not changes.
+ */
+function deviceChangesOfStart(
+  record: Stored<VirtualMachineIdentity> | undefined,
+  vmi: Stored<VirtualMachineInstance>,
+): string[] | undefined {
+  const { instance, deviceHash, history = [] } = record?.status ?? {};
+  const reportedHash = vmi.status?.deviceHash;
+  if (!reportedHash || instance !== vmi.metadata.uid || deviceHash !== reportedHash) return undefined;
+  return history
+    .filter((entry) => entry.instance === vmi.metadata.uid && !entry.what?.startsWith('first seen '))
+    .flatMap(({ changes = [] }) => renderChanges(changes.filter((change) => devicePartOf(change) !== undefined)));
 }

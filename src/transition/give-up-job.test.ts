@@ -5,7 +5,7 @@ import { FakeClock } from '#client/testing/fake-clock.ts';
 import { forbidden, internalError } from '#kube/api-error.ts';
 import type { Stored } from '#kube/meta.ts';
 import { silentLog } from '#lib/log.ts';
-import { giveUpJob } from '#transition/give-up-job.ts';
+import { giveUpJob } from '#transition/program.ts';
 
 const aJob = (backoffLimit: number): Stored<TransitionJob> => ({
   apiVersion: 'batch/v1',

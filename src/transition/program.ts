@@ -14,12 +14,11 @@ import type { Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { VERSION } from '#lib/version.ts';
-import { giveUpJob } from '#transition/give-up-job.ts';
 import { readJobAccess, JobAccessError, findJobName, type JobEnvironment } from '#transition/job-access.ts';
-import { withRetries } from '#transition/with-retries.ts';
+import { withRetries, type RetryParts } from '#transition/with-retries.ts';
 import { runTransition, TransitionError } from '#transition/run-transition.ts';
 
-export interface ProgramParts {
+interface ProgramParts {
   readonly env: JobEnvironment;
   readonly readFile: ReadFile;
   readonly clock: Clock;
@@ -90,4 +89,28 @@ async function runForJob(
 /** Reports whether the message of the error is sufficient without a stack trace. */
 function isSelfExplanatory(error: unknown): error is Error {
   return [JobAccessError, KubeconfigError, ApiError].some((kind) => error instanceof kind);
+}
+
+interface GiveUpParts extends RetryParts {
+  readonly client: Pick<Client, 'patch'>;
+}
+
+/**
+ * Ends a Job that would fail again in the same way. A Job restarts its container many times, because most failures are
+ * temporary. With a backoffLimit of 0, which can be set while the Job runs, the next restart is the last. A refusal is
+ * only logged, so that the original failure is still reported. May be repeated.
+ */
+export async function giveUpJob(parts: GiveUpParts, { metadata, spec }: Stored<TransitionJob>): Promise<void> {
+  if (spec?.backoffLimit === 0) return;
+  const { client, log, signal } = parts;
+  const { namespace, name, uid } = metadata;
+  const body = { metadata: { uid }, spec: { backoffLimit: 0 } };
+  try {
+    await withRetries(parts, 'end the Job', () =>
+      client.patch(TRANSITION_JOBS, { namespace, name }, { type: 'merge', body }, { signal }),
+    );
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    log.warn({ err: error }, 'Cannot end the Job; it will be retried');
+  }
 }

@@ -11,7 +11,7 @@ import {
   notFound,
   INAPPLICABLE_PATCH,
 } from '#kube/api-error.ts';
-import { isPermanentRefusal } from '#transition/refusal.ts';
+import { isPermanentRefusal } from '#transition/transition-run.ts';
 
 const VMS = { group: 'kubevirt.io', plural: 'virtualmachines' };
 const KIND = { group: 'kubevirt.io', kind: 'VirtualMachine' };

@@ -5,11 +5,12 @@
  * instance, but it also requires the VM to be unchanged. A request for an instance that is already gone has no effect,
  * so no guest is restarted twice. Pure.
  */
-import { decideVerb, refusalToApiError, type JsonPatchOperation } from '#api/verbs/decide-verb.ts';
+import { decideVerb } from '#api/verbs/decide-verb.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Stored } from '#kube/meta.ts';
 import { invariant } from '#lib/invariant.ts';
+import { refusalToApiError, type JsonPatchOperation } from '#api/verbs/verb.ts';
 
 export type RestartVerb = 'restart' | 'stop';
 

@@ -18,7 +18,7 @@ import { checkMachineType } from '#api/validation/spec/machine.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
-import { rejectOnAbort } from '#client/abort.ts';
+import { raceSignal } from '#lib/race-signal.ts';
 import type { Client } from '#client/client.ts';
 import { Informer } from '#client/informer.ts';
 import { listAll } from '#client/paged-list.ts';
@@ -33,7 +33,7 @@ import { buildPlan, loadOrCreatePlan, type StoredPlan } from '#transition/plan-s
 import { TransitionNotes } from '#transition/transition-notes.ts';
 import { TransitionRun, type Informers } from '#transition/transition-run.ts';
 
-export interface TransitionParts {
+interface TransitionParts {
   readonly client: Client;
   readonly job: JobReference;
   readonly options: TransitionOptions;
@@ -70,7 +70,7 @@ export async function runTransition(parts: TransitionParts): Promise<'done' | 'f
     const run = new TransitionRun({ ...parts, ...informers, entries, notes, signal });
     started.push(notes.run({ signal }));
     const outcome = await run.run();
-    await rejectOnAbort(notes.allWritten(), signal);
+    await raceSignal(notes.allWritten(), signal);
     log.info(
       countStates(entries.map((_, index) => notes.get(index).state)),
       outcome === 'done' ? 'done' : 'too many VMs failed',

@@ -12,7 +12,7 @@ import { backoffMs } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 
-export interface TransitionNotesParts {
+interface TransitionNotesParts {
   readonly client: Pick<Client, 'create' | 'patch'>;
   readonly job: JobReference;
   readonly clock: Clock;

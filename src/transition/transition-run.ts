@@ -5,14 +5,13 @@
 import type { JobReference } from '#api/machine-types/kinds.ts';
 import type { TransitionOptions } from '#api/machine-types/options.ts';
 import { isSettled, type EntryNote, type PlanEntry } from '#api/machine-types/plan.ts';
-import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINES, type VirtualMachine, runStrategyOf } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { runStrategyOf } from '#api/verbs/decide-verb.ts';
 import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf } from '#client/object-key.ts';
-import { isInapplicablePatch, type ApiError } from '#kube/api-error.ts';
+import { isInapplicablePatch, ApiError } from '#kube/api-error.ts';
 import type { Stored } from '#kube/meta.ts';
 import { timestamp, type Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
@@ -20,7 +19,6 @@ import { createLiveReader, type LiveReader } from '#runtime/live-reader.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
 import { decideEntry, type EntryDecision, type EntryStep } from '#transition/decide-entry.ts';
 import type { TransitionNotes } from '#transition/transition-notes.ts';
-import { isPermanentRefusal } from '#transition/refusal.ts';
 import { buildRestartPatch, type VmJsonPatch } from '#transition/restart-request.ts';
 import { RestartSlots } from '#transition/restart-slots.ts';
 import { buildMarkPatch, buildTypePatch } from '#transition/type-patch.ts';
@@ -31,7 +29,7 @@ export interface Informers {
   readonly records: Informer<VirtualMachineIdentity>;
 }
 
-export interface RunParts extends Informers {
+interface RunParts extends Informers {
   readonly client: Pick<Client, 'get' | 'patch'>;
   readonly job: Pick<JobReference, 'name'>;
   readonly entries: readonly PlanEntry[];
@@ -258,4 +256,15 @@ export class TransitionRun {
     const entry = this.#parts.entries[index];
     if (entry !== undefined) this.#queue.add(keyOf(entry));
   }
+}
+
+/** Status codes that a retry does not change. */
+const PERMANENT_CODES: ReadonlySet<number> = new Set([400, 403, 422]);
+/** A message of the authorizer, not of admission. A missing right is temporary: the operator restores its roles. */
+const MISSING_RIGHT = / is forbidden: User ".*" cannot /s;
+
+/** Reports whether the error ends the work on a VM, because a retry would get the same answer. */
+export function isPermanentRefusal(error: unknown): error is ApiError {
+  if (!(error instanceof ApiError) || !PERMANENT_CODES.has(error.code) || isInapplicablePatch(error)) return false;
+  return error.code !== 403 || !MISSING_RIGHT.test(error.message);
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { MachineSpec } from '#api/domain/machine.ts';
+import type { DomainSpec } from '#api/domain/domain.ts';
 import { ACTING_FOR_ANNOTATION } from '#api/identity/identity-edits.ts';
 import type { PlanEntry } from '#api/machine-types/plan.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -25,7 +25,10 @@ function aVm(machine?: { type?: string | null }, status?: VmStatus): Stored<Virt
   return { ...vm, ...(status && { status }) } as Stored<VirtualMachine>;
 }
 
-const cases: Record<string, { entry: PlanEntry; vm: Stored<VirtualMachine>; want: MachineSpec }> = {
+const cases: Record<
+  string,
+  { entry: PlanEntry; vm: Stored<VirtualMachine>; want: NonNullable<DomainSpec['machine']> }
+> = {
   'a type is cleared': { entry, vm: aVm({ type: OLD }), want: {} },
   'a type is set': { entry: toNew, vm: aVm({ type: OLD }), want: { type: 'pc-q35-7.2' } },
   'a type is set without a machine': { entry: toNew, vm: aVm(), want: { type: 'pc-q35-7.2' } },

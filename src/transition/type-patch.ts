@@ -1,10 +1,10 @@
 /** Builds the patches of the Job. Each tests the uid of the VM and the values that it replaces. Pure. */
-import type { JsonPatchOperation } from '#api/verbs/decide-verb.ts';
 import { actingForPatch } from '#api/identity/identity-edits.ts';
 import type { RestartMark } from '#api/machine-types/restart-mark.ts';
 import type { PlanEntry } from '#api/machine-types/plan.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { Stored } from '#kube/meta.ts';
+import type { JsonPatchOperation } from '#api/verbs/verb.ts';
 
 const MACHINE = '/spec/template/spec/domain/machine';
 

@@ -7,7 +7,7 @@ import { garbageCollector } from '#engine/controllers/garbage-collector/garbage-
 import { SYSTEM_NAMESPACES } from '#engine/admission/namespace-lifecycle.ts';
 import { crdController } from '#engine/controllers/custom-resource-definition.ts';
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
-import { namespaceController } from '#engine/controllers/namespace.ts';
+import { namespaceController } from '#engine/controllers/namespace/namespace.ts';
 import type { KubeObject } from '#kube/meta.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';

@@ -7,7 +7,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DeviceAddress } from '#api/devices/learned-device.ts';
-import type { Device } from '#node/definition/domain-definition.ts';
+import type { Device } from '#node/hardware/domain-definition.ts';
 import { createSeededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
 import type { TestResponse, Loose } from '#test/support/test-api.ts';
 import { aClaim, aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';

@@ -7,7 +7,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import type { Device } from '#node/definition/domain-definition.ts';
+import type { Device } from '#node/hardware/domain-definition.ts';
 import { FULL_RUN } from '#test/support/full-run.ts';
 import { deleteEverything } from '#test/support/snapshots.ts';
 import type { Loose } from '#test/support/test-api.ts';

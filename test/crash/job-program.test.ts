@@ -17,7 +17,7 @@ import { createClient } from '#client/rest-client.ts';
 import { isTrue } from '#kube/conditions.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { systemClock } from '#lib/clock.ts';
-import { poll } from '#node/hypervisor/qemu/monitor/timing.ts';
+import { poll } from '#node/hypervisor/qemu/process/timing.ts';
 import { startSimulatedPlane } from '#test/support/simulated-plane.ts';
 import { aVm } from '#test/support/vm-plane.ts';
 

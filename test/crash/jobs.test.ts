@@ -1,7 +1,7 @@
 /** Jobs whose controller is killed after each of its writes: the next controller continues. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ApiRequest } from '#engine/request.ts';
+import type { ApiRequest } from '#engine/request/request.ts';
 import {
   aJob,
   patchJob,

@@ -1,6 +1,6 @@
 /** A controller that loses its API access after a number of writes, as if its process was killed, and can be restarted. */
 import type { Client } from '#client/client.ts';
-import type { PlaneController } from '#controllers/plane-controller.ts';
+import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import { invariant } from '#lib/invariant.ts';
 import type { RunningController } from '#runtime/controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';

@@ -15,7 +15,7 @@ import { silentLog } from '#lib/log.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
 import { admitNode } from '#plane/embedded/admit-node.ts';
-import { nodeDirOf, readEndpointCertificate } from '#plane/node-dir.ts';
+import { nodeDirOf, readEndpointCertificate } from '#plane/node/node-dir.ts';
 
 const unexpected = (): never => assert.fail('this call is not expected');
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { settle } from '#client/testing/fake-clock.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
-import { SnapshotUnusableError } from '#node/volumes-port.ts';
+import { SnapshotUnusableError } from '#node/volumes/volumes-port.ts';
 import { CONTENTS, NODE, PODS, startAgentScene, VOLUMES, type AgentScene } from '#test/support/agent-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 

@@ -5,11 +5,11 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { runStrategyOf } from '#api/verbs/decide-verb.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { createSeededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
 import type { SimulatedNode } from '#test/support/vm-plane-nodes.ts';
 import { aClaim, aVm, aVmOnClaim, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
+import { runStrategyOf } from '#api/virtual-machine/kind.ts';
 
 const STEPS = 40;
 const VMS: Readonly<Record<string, Loose>> = {

@@ -4,7 +4,7 @@ import { test, type TestContext } from 'node:test';
 import { PROTECTED_VMS_ANNOTATION, PROTECTION_LABEL } from '#api/protection/delete-protection.ts';
 import { virtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES, virtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
-import type { PlaneController } from '#controllers/plane-controller.ts';
+import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import { KillableController } from '#test/crash/killable-controller.ts';
 import { protectionController } from '#controllers/protection/protection-controller.ts';
 import { groupResource } from '#kube/meta.ts';

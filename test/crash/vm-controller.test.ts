@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import { decideVerb, type SubresourceVerb, type VerbOptions } from '#api/verbs/decide-verb.ts';
+import { decideVerb } from '#api/verbs/decide-verb.ts';
 import { legacyUuid } from '#api/identity/legacy-uuid.ts';
 import { VM_FINALIZER, VMI_FINALIZER } from '#api/names.ts';
 import type { RunStrategy } from '#api/virtual-machine/schema.ts';
@@ -13,16 +13,17 @@ import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
 import { FakeClock, settle } from '#client/testing/fake-clock.ts';
 import { vmController } from '#controllers/vm/vm-controller.ts';
-import type { ApiHandler, ApiRequest } from '#engine/request.ts';
+import type { ApiHandler, ApiRequest } from '#engine/request/request.ts';
 import { forbidden } from '#kube/api-error.ts';
 import { timestamp } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { EventRecorder } from '#runtime/events.ts';
-import { MetricRegistry } from '#runtime/metrics.ts';
+import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 import { ADMIN, startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 import { staticDeviceMap, deviceStatusOf } from '#test/support/static-devices.ts';
+import type { SubresourceVerb, VerbOptions } from '#api/verbs/verb.ts';
 
 const VMS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines';
 const VMIS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances';

@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { isCommand, type CommandEntry } from '#cli/parsing/command.ts';
+import { isCommand } from '#lib/command-line/command.ts';
+import type { VirtctlEntry } from '#cli/command.ts';
 import { UNSUPPORTED_COMMANDS } from '#cli/unsupported-commands.ts';
-import { commands } from '#cli/run.ts';
+import { commands } from '#cli/commands/all-commands.ts';
 
 const page = readFileSync(new URL('../../docs/virtctl.md', import.meta.url), 'utf8');
 /** Returns the rows of the table below a title, by their first cell. */
@@ -14,7 +15,7 @@ function rowsBelow(title: string): Map<string, string[]> {
   return new Map(cells.map(([, name = '', rest = '']) => [name, rest.split(' | ').map((cell) => cell.trim())]));
 }
 
-function summaries(entries: readonly CommandEntry[], above: string): [name: string, summary: string][] {
+function summaries(entries: readonly VirtctlEntry[], above: string): [name: string, summary: string][] {
   return entries.flatMap((entry) => {
     const path = `${above} ${entry.name}`.trim();
     const isShown = isCommand(entry) && entry.hidden !== true;

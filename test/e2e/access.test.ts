@@ -12,7 +12,7 @@ import { GUEST_IMAGE } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { openConnection, type ApiConnection } from '#cli/connection/api-connection.ts';
 import { systemClock } from '#lib/clock.ts';
-import type { WebSocketStream } from '#lib/websocket.ts';
+import type { WebSocketStream } from '#lib/websocket/websocket.ts';
 import { startRealPlane, type RealGuest, type RealPlane } from '#test/support/real-guests.ts';
 
 const INSTANCE = '/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachineinstances/shown';

@@ -9,8 +9,8 @@ import type { HostDevice, HostVerb, HostVm, HostVmStats } from '#api/host-api.ts
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { pciAddressFromMap, formatPciAddress } from '#api/devices/pci-address.ts';
-import { DeviceReadings } from '#node/domains/device-readings.ts';
-import { DomainLocks } from '#node/domains/domain-locks.ts';
+import { DeviceReadings } from '#node/guests/device-readings.ts';
+import { DomainLocks } from '#node/guests/domain-locks.ts';
 import { AgentReader } from '#node/guest-agent/agent-reader.ts';
 import { openHostApi } from '#node/host-api/host-api.ts';
 import type { HostApi } from '#node/endpoint/endpoint-agent.ts';

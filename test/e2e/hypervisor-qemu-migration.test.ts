@@ -8,12 +8,12 @@ import type { Readable } from 'node:stream';
 import { describe, it } from 'node:test';
 import { systemClock } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
-import type { Device, DiskSource, DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { Device, DiskSource, DomainDefinition } from '#node/hardware/domain-definition.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { IncomingMigration, MovingDisk, OutgoingMigration, TransferredState } from '#node/hypervisor/migration.ts';
 import { EventSignal } from '#node/hypervisor/qemu/monitor/event-signal.ts';
 import { readBlockJobs } from '#node/hypervisor/qemu/disks/copy-jobs.ts';
-import { DomainDir } from '#node/hypervisor/qemu/process/domain-dir.ts';
+import { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import { reachableAddress, parseEndpointAddress } from '#node/hypervisor/qemu/migration/migration-endpoint.ts';
 import { areReady, finishMirrors, startMirrors } from '#node/hypervisor/qemu/disks/mirror.ts';
 import { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
@@ -25,7 +25,7 @@ import {
   qemuSkipReason,
   type QemuScene,
 } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
-import { poll } from '#node/hypervisor/qemu/monitor/timing.ts';
+import { poll } from '#node/hypervisor/qemu/process/timing.ts';
 import { aDisk } from '#node/hypervisor/testing/a-definition.ts';
 import { hasEnded, stateOf, waitUntil } from '#node/hypervisor/testing/scene.ts';
 

@@ -23,7 +23,7 @@ import type { Readable } from 'node:stream';
 import { describe, it } from 'node:test';
 import { systemClock } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
-import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { Device, DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { hypervisorConformance } from '#node/hypervisor/testing/conformance.ts';
 import { copyName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
 import { isRunning, DetachedProcess } from '#node/hypervisor/qemu/process/process.ts';

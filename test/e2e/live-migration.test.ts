@@ -22,7 +22,7 @@ import {
 } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { lastReport } from '#cli/tour/guest-report.ts';
-import { blockStateSkipReason } from '#node/volumes/testing/block-support.ts';
+import { blockStateSkipReason } from '#node/volumes/local/testing/block-support.ts';
 import { FULL_RUN } from '#test/support/full-run.ts';
 import {
   migrate,

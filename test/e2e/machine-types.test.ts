@@ -20,7 +20,7 @@ import { PERSISTENT_VOLUME_CLAIMS, PODS, SECRETS, type Pod } from '#kube/core-ki
 import { isDeleting, type Stored } from '#kube/meta.ts';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
-import { poll } from '#node/hypervisor/qemu/monitor/timing.ts';
+import { poll } from '#node/hypervisor/qemu/process/timing.ts';
 import type { GuestReport } from '#cli/tour/guest-report.ts';
 import { startRealPlane, type RealPlane } from '#test/support/real-guests.ts';
 import { openTransport } from '#test/support/server-process.ts';

@@ -15,7 +15,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { pciAddressToMap } from '#api/devices/pci-address.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
 import type { Medium } from '#node/definition/devices/disk.ts';
-import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
+import { toLearnedDevices } from '#node/hardware/to-learned-devices.ts';
 import { everyDevice } from '#node/definition/testing/every-device.ts';
 import { formatNodeName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
 import { HARDWARE_SPECS } from '#node/hypervisor/qemu/arguments/testing/golden-hardware.ts';

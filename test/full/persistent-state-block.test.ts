@@ -9,13 +9,13 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { poll } from '#node/hypervisor/qemu/monitor/timing.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
+import { poll } from '#node/hypervisor/qemu/process/timing.ts';
 import { guestUser, qemuScene, qemuSkipReason, type QemuScene } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
 import { hasEnded, waitUntil } from '#node/hypervisor/testing/scene.ts';
-import { aLocalVolume, aScene } from '#node/volumes/testing/volumes-scene.ts';
-import { createVolumes } from '#node/volumes/volumes.ts';
-import type { Volumes } from '#node/volumes-port.ts';
+import { aLocalVolume, aScene } from '#node/volumes/local/testing/volumes-scene.ts';
+import { createVolumes } from '#node/volumes/local/volumes.ts';
+import type { Volumes } from '#node/volumes/volumes-port.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
 
 const GUEST = join(import.meta.dirname, '../../.cache/guest');

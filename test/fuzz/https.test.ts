@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { test } from 'node:test';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { builtInResources } from '#engine/registry/kinds/all.ts';
-import { resourcesOfCrd } from '#engine/registry/custom-resource.ts';
+import { resourcesOfCrd } from '#engine/custom-kinds/custom-resource.ts';
 import { defectOf, describeRequest } from '#test/fuzz/defects.ts';
 import { initialRequests, type FuzzAnswer } from '#test/fuzz/in-process-api.ts';
 import { plainCreate, randomRequest, type FuzzRequest, type FuzzWorld } from '#test/fuzz/requests.ts';

@@ -1,7 +1,7 @@
 /** The engine core in this process, with kinds to fuzz and without controllers, so that only requests change anything. */
 import { createCore, type Core } from '#engine/core.ts';
-import type { ApiRequest, ApiResponse, StreamResponse } from '#engine/request.ts';
-import { openMemoryStore } from '#engine/store/open-store.ts';
+import type { ApiRequest, ApiResponse, StreamResponse } from '#engine/request/request.ts';
+import { openMemoryStore } from '#engine/store/testing/memory-store.ts';
 import { systemClock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { established, FREE_CRD, RICH_CRD } from '#test/fuzz/rich-kind.ts';

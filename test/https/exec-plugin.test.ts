@@ -11,7 +11,7 @@ import { openConnection } from '#cli/connection/api-connection.ts';
 import { createHttpTransport } from '#client/http.ts';
 import { readKubeconfigFile } from '#client/kubeconfig-file.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
-import { createPluginHost } from '#client/plugin-process.ts';
+import { createPluginHost } from '#client/credentials/plugin-process.ts';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { ensurePki } from '#engine/auth/certificates.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';

@@ -6,9 +6,10 @@ import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { HttpConnections } from '#client/http-connections.ts';
+import { apiServerOf, clientIdentityOf } from '#client/api-server.ts';
 import { startEngine } from '#engine/engine.ts';
 import { systemClock } from '#lib/clock.ts';
+import { Http2Connections } from '#lib/https/http2-connections.ts';
 import { silentLog } from '#lib/log.ts';
 import { loadServerAccess, createTemporaryDir, type Scope } from '#test/support/server-process.ts';
 
@@ -18,11 +19,15 @@ async function started(t: Scope) {
   return { engine, access: loadServerAccess(dataDir) };
 }
 
-// src/client/http-exchange.ts: http2Body iterates over a stream that may be `closed` already, with its data unread.
+// src/lib/https/http2-exchange.ts: http2Body iterates over a stream that may be `closed` already, with its data unread.
 test('the client can read an answer that was complete before the read began', async (t) => {
   const { engine, access } = await started(t);
   t.after(() => void engine.stop());
-  const connections = new HttpConnections(access, systemClock);
+  const connections = new Http2Connections({
+    server: apiServerOf(access).server,
+    identity: clientIdentityOf(access),
+    clock: systemClock,
+  });
   t.after(() => connections.close());
   const ask = (path: string) =>
     connections.exchange({ method: 'GET', path, headers: {}, body: undefined, signal: new AbortController().signal });

@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream';
 import { test } from 'node:test';
 import { createClient } from '#client/rest-client.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
-import { MAX_WATCH_BUFFER_BYTES } from '#engine/limits.ts';
+import { MAX_WATCH_BUFFER_BYTES } from '#engine/request/limits.ts';
 import { CONFIG_MAPS } from '#kube/core-kinds.ts';
 import { startServer, createTemporaryDir, openTransport, type Scope } from '#test/support/server-process.ts';
 

@@ -9,7 +9,7 @@ import { gzipSync } from 'node:zlib';
 import { UPLOAD_ANNOTATION } from '#api/storage/disk-stream.ts';
 import { PROTECTED_VMS_ANNOTATION } from '#api/protection/delete-protection.ts';
 import { STATE_LABEL } from '#api/storage/persistent-state.ts';
-import type { DiskUpload } from '#node/volumes-port.ts';
+import type { DiskUpload } from '#node/volumes/volumes-port.ts';
 import { startCuttingProxy } from '#test/support/cutting-proxy.ts';
 import { DiskScene } from '#test/support/disk-scene.ts';
 

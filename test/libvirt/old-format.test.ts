@@ -9,8 +9,8 @@ import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
 import { readOvf } from '#formats/ovf/read-ovf.ts';
 import { disk, diskItem, file, item, nicItem, ovirtOvf } from '#formats/testing/ovirt-ovf.ts';
-import { placeAsLibvirt } from '#node/host-api/place-as-libvirt.ts';
-import { parseSentVm } from '#node/host-api/sent-vm.ts';
+import { placeAsLibvirt } from '#node/host-api/definition/place-as-libvirt.ts';
+import { parseSentVm } from '#node/host-api/sent/sent-vm.ts';
 import { domainOf, SEED_SAMPLE } from '#test/libvirt/mixes.ts';
 import { openLibvirt, libvirtSkipReason } from '#test/support/libvirt.ts';
 

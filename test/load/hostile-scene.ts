@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { isMainThread, parentPort } from 'node:worker_threads';
-import { Budget, CostLimitError } from '#cel/budget.ts';
+import { Budget, CostLimitError } from '#cel/limits/budget.ts';
 import { compile } from '#cel/compile.ts';
 import { withVariables } from '#cel/environment.ts';
 import { adaptJson } from '#cel/evaluate/adapt-json.ts';
@@ -12,7 +12,7 @@ import { hostileExpressions, hostileSources, hostileSpecs } from '#cel/testing/h
 import { kubernetesEnvironment } from '#cel/kubernetes-environment.ts';
 import { MAX_SOURCE_LENGTH } from '#cel/parse/limits.ts';
 import { DYN } from '#cel/type.ts';
-import { MAX_TOTAL_LENGTH } from '#engine/admission/expressions/source-limits.ts';
+import { MAX_TOTAL_LENGTH } from '#cel/limits/source-limits.ts';
 import { installCrd } from '#test/support/gadgets.ts';
 import { startTestApi, type TestResponse, type Loose, type TestApi } from '#test/support/test-api.ts';
 

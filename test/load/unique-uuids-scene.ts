@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { parentPort, workerData } from 'node:worker_threads';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import { MemoryJournal } from '#engine/store/memory/memory-journal.ts';
+import { MemoryJournal } from '#engine/store/testing/memory-journal.ts';
 import { directConnections } from '#test/support/vm-plane-nodes.ts';
 import { advanceUntil, startVmPlaneServer } from '#test/support/vm-plane-server.ts';
 import { aVm } from '#test/support/vm-plane.ts';

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { describePaths } from '#kube/field-sets/describe-paths.ts';
 import { parseFieldsV1 } from '#kube/field-sets/fields-v1.ts';
 import type { KubeObject } from '#kube/meta.ts';
-import { decodeStored } from '#engine/codec.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import { aRestore, aSnapshot } from '#test/support/snapshots.ts';
 import { aClaim, aVmOnClaim, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 

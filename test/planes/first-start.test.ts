@@ -16,9 +16,9 @@ import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { createHttpTransport } from '#client/http.ts';
 import { loadKubeconfig } from '#client/kubeconfig.ts';
 import { createClient } from '#client/rest-client.ts';
-import { LocalServices } from '#engine/services.ts';
+import { LocalServices } from '#engine/remote/local-services.ts';
 import { LogStore } from '#engine/store/log-store.ts';
-import { MemoryJournal } from '#engine/store/memory/memory-journal.ts';
+import { MemoryJournal } from '#engine/store/testing/memory-journal.ts';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { startPlaneComponents, type PlaneComponents } from '#plane/embedded/plane-components.ts';
@@ -46,8 +46,16 @@ async function start(t: TestContext, journal = new MemoryJournal()): Promise<Sta
   const services = new LocalServices();
   const api = await startTestApi({ store: await LogStore.open(journal), services });
   const nodes = () => ({}) as Loose;
-  const { handler } = api.core;
-  const starting = startPlaneComponents({ handler, services, nodes, hosts: nodes, clock: systemClock, log: silentLog });
+  const { handler, metrics } = api.core;
+  const starting = startPlaneComponents({
+    handler,
+    services,
+    nodes,
+    hosts: nodes,
+    metrics,
+    clock: systemClock,
+    log: silentLog,
+  });
   let isRunning = true;
   const stop = async () => {
     if (!isRunning) return;

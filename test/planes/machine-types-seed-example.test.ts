@@ -5,7 +5,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parse } from 'yaml';
-import { parseArgs, textFlag } from '#cli/parsing/flags.ts';
+import { parseArgs } from '#lib/command-line/parse-args.ts';
+import { textFlag } from '#lib/command-line/flag.ts';
 import { offeredTypes, supportedText, supportedTypes } from '#cli/machine-types/supported-types.ts';
 import { selectionFlags, transitionOptions } from '#cli/machine-types/transition-flags.ts';
 import type { Loose } from '#test/support/test-api.ts';

@@ -1,7 +1,7 @@
 /** The node agent and volumes of guests that move: leftovers, and growth that must wait. */
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
-import { DiskRefusedError } from '#node/volumes-port.ts';
+import { DiskRefusedError } from '#node/volumes/volumes-port.ts';
 import { CLAIMS, NODE, VMIS, VOLUMES, startAgentScene, type AgentScene } from '#test/support/agent-scene.ts';
 
 const HOME = 'selfsame.io/volume-node';

@@ -1,7 +1,7 @@
 /** The StorageProfiles of our storage classes: maintained by the operator, also if CDI maintains them, too. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import { storageProfileDefinition } from '#operator/objects/storage-profile-definition.ts';
+import { storageProfileDefinition } from '#operator/objects/definitions.ts';
 import { startOperator, type OperatorPlane } from '#operator/testing/operator-plane.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 

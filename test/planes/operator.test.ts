@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { KUBEVIRTS as KUBEVIRT_KIND } from '#api/kubevirt/kind.ts';
 import { objectKey } from '#client/object-key.ts';
-import { LocalServices } from '#engine/services.ts';
+import { LocalServices } from '#engine/remote/local-services.ts';
 import { repair } from '#operator/desired.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { maintainedObjects } from '#operator/objects/installation.ts';

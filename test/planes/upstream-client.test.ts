@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, before, suite, test } from 'node:test';
 import { connect, type TLSSocket } from 'node:tls';
-import { encodeFrame, FrameReader, OPCODES, type Frame } from '#lib/websocket-frames.ts';
+import { encodeFrame, OPCODES, ServerFrames, type RawFrame } from '#lib/testing/websocket-frames.ts';
 import { startSubresourcesScene, type SubresourcesScene } from '#test/scenarios/subresources-scene.ts';
 import { sendHttp1Request } from '#test/support/raw-https.ts';
 
@@ -14,7 +14,6 @@ const IN_NAMESPACE = '/apis/subresources.kubevirt.io/v1/namespaces/default';
 /** The Sec-WebSocket-Key in the example of RFC 6455. */
 const KEY = 'dGhlIHNhbXBsZSBub25jZQ==';
 const ACCEPT = 's3pPLMBiTxaQ9kYGzzhZRbK+xOo=';
-const MASK = Buffer.from([1, 2, 3, 4]);
 
 let scene: SubresourcesScene;
 const cleanups: (() => unknown)[] = [];
@@ -37,8 +36,8 @@ async function createGuest(): Promise<string> {
 /** One connection as gorilla/websocket opens it, without additional headers. */
 class GoClient {
   readonly #socket: TLSSocket;
-  readonly #reader = new FrameReader({ masked: false, maxMessageBytes: 1024 * 1024 });
-  readonly #frames: Frame[] = [];
+  readonly #reader = new ServerFrames();
+  readonly #frames: RawFrame[] = [];
   #bytes = Buffer.alloc(0);
   #upgraded = false;
 
@@ -91,7 +90,7 @@ class GoClient {
     return this.#bytes.toString('utf8', this.#bytes.indexOf('\r\n\r\n') + 4);
   }
 
-  async frame(): Promise<Frame> {
+  async frame(): Promise<RawFrame> {
     for (;;) {
       const frame = this.#frames.shift();
       if (frame !== undefined) return frame;
@@ -99,8 +98,8 @@ class GoClient {
     }
   }
 
-  send(opcode: Frame['opcode'], text: string): void {
-    this.#socket.write(encodeFrame({ opcode, fin: true, payload: Buffer.from(text) }, MASK));
+  send(opcode: number, text: string): void {
+    this.#socket.write(encodeFrame({ opcode, payload: Buffer.from(text) }));
   }
 
   /** Ends like wsStreamer: without a close frame. */

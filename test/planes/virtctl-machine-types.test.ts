@@ -292,7 +292,7 @@ suite('virtctl update machine-types', () => {
     await scene.admin.patch(PODS, pod, { type: 'merge', body }, { subresource: 'status' });
     const { code, err } = await ended;
     assert.equal(code, 0, err);
-    assert.match(err, /\[########################\] 1\/1: 1 done\n$/);
+    assert.match(err, /: 1\/1: 1 done\n$/);
     assert.ok(out.text.endsWith(`Job ${job} is complete: 1 done\n`), out.text);
   });
 

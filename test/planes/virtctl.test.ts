@@ -74,8 +74,8 @@ suite('virtctl', () => {
       err: 'unknown command "explode" for "virtctl identity"; expected diff, duplicates, history, renew or show\n',
     },
     'an unknown output format': {
-      argv: ['identity', 'duplicates', '-o', 'yaml'],
-      err: 'unable to match a printer suitable for the output format "yaml", expected json\n',
+      argv: ['identity', 'duplicates', '-o', 'xml'],
+      err: 'unable to match a printer suitable for the output format "xml", expected json or yaml\n',
     },
     'duplicates for a user who may not read all namespaces': {
       argv: ['identity', 'duplicates', '--as', 'nobody'],

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import { customKinds } from '#api/kinds.ts';
+import { customKinds } from '#api/custom-kinds/all-kinds.ts';
 import { EPHEMERAL_HOTPLUG_ANNOTATION, IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import { storageController } from '#controllers/storage/storage-controller.ts';
 import { vmController } from '#controllers/vm/vm-controller.ts';

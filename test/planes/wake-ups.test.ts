@@ -1,7 +1,7 @@
 /**
  * Controllers are woken by everything that their decisions read. The runtime refuses reads of kinds that do not wake a
  * controller (runtime/decision-reads.ts); `settle` of a plane fails if a controller has work and was not woken
- * (runtime/overdue.ts). These are the cases in which that failed before, and one test of every controller.
+ * (runtime/controller.ts). These are the cases in which that failed before, and one test of every controller.
  */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';

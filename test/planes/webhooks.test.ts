@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import type { AuditRecord } from '#engine/audit/audit-record.ts';
-import { LocalServices } from '#engine/services.ts';
+import { LocalServices } from '#engine/remote/local-services.ts';
 import { startTestApi, type TestResponse, type Loose, type TestApi } from '#test/support/test-api.ts';
 import { jsonPatch, buildReviewAnswer, sendJson, startWebhookServer } from '#test/support/webhook-server.ts';
 import type { Misbehaviour, Responder, WebhookServer } from '#test/support/webhook-server.ts';

@@ -7,6 +7,8 @@ import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { createClient } from '#client/rest-client.ts';
 import { CONFIG_MAPS, SECRETS } from '#kube/core-kinds.ts';
+import { checkMetrics } from '#test/support/promtool.ts';
+import { sendHttp1Request } from '#test/support/raw-https.ts';
 import {
   loadServerAccess,
   startServer,
@@ -109,7 +111,7 @@ test('a user without rights cannot take a backup', async (t) => {
 test('a support bundle contains the objects, and no secrets', { timeout: 120_000 }, async (t) => {
   const dir = createTemporaryDir(t);
   const [dataDir, file] = [join(dir, 'data'), join(dir, 'bundle.tar.gz')];
-  await startServer(t, { dataDir, command: FLEET });
+  const server = await startServer(t, { dataDir, command: FLEET });
   const client = clientOf(t, dataDir);
   const secret = {
     apiVersion: 'v1',
@@ -123,6 +125,12 @@ test('a support bundle contains the objects, and no secrets', { timeout: 120_000
     { ...CONFIG_MAPS, group: 'kubevirt.io', kind: 'VirtualMachine', plural: 'virtualmachines' },
     vmWithSecrets,
   );
+
+  const metrics = await sendHttp1Request(server.access(), { path: '/metrics' });
+  checkMetrics(metrics.text);
+  for (const name of ['apiserver_request_total{', 'selfsame_delete_protection_available ', 'process_open_fds ']) {
+    assert.ok(metrics.text.includes(`\n${name}`), name);
+  }
 
   const { stdout, code, stderr } = await selfsame('doctor', '--data-dir', dataDir, '--port', '0', '--bundle', file);
   assert.equal(code, 0, stderr);

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { SHELLS } from '#cli/completion/completion-script.ts';
+import { SHELLS } from '#lib/command-line/completion-script.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 
 const ROOT = join(import.meta.dirname, '../..');

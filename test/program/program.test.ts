@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import type { TestContext } from 'node:test';
-import { acquireDataDir } from '#lib/data-dir-lock.ts';
+import { acquireDataDir } from '#lib/files/data-dir-lock.ts';
 
 const LAUNCHER = join(import.meta.dirname, '../..', 'selfsame');
 
@@ -63,7 +63,7 @@ test('the launcher works through symbolic links and from any directory', async (
   symlinkSync(LAUNCHER, join(dir, 'first'));
   symlinkSync('first', join(dir, 'second'));
   const { code, stdout } = await outcome(launch(t, ['help'], { launcher: join(dir, 'second'), cwd: '/' }));
-  assert.match(stdout, /^Usage: selfsame COMMAND/m);
+  assert.match(stdout, /^Use "selfsame <command> --help"/m);
   assert.equal(code, 0);
 });
 
@@ -72,7 +72,7 @@ test('a usage error prints one sentence and exits with 2', async (t) => {
   assert.deepEqual(result, {
     code: 2,
     stdout: '',
-    stderr: 'selfsame: unknown flag --prot; did you mean --port?\nTry: selfsame help\n',
+    stderr: 'selfsame: unknown flag: --prot; did you mean --port?\nTry: selfsame help\n',
   });
 });
 

@@ -14,7 +14,7 @@ import { text } from 'node:stream/consumers';
 import { test, type TestContext } from 'node:test';
 import { createClient } from '#client/rest-client.ts';
 import { NAMESPACES } from '#kube/core-kinds.ts';
-import { isAlive } from '#lib/owned-dir.ts';
+import { isAlive } from '#lib/files/owned-dir.ts';
 import { loadServerAccess, openTransport } from '#test/support/server-process.ts';
 
 const ROOT = join(import.meta.dirname, '../..');

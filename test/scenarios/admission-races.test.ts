@@ -1,7 +1,7 @@
 /** Changes that happen while a request waits for a webhook are taken into account before anything is written. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { LocalServices } from '#engine/services.ts';
+import { LocalServices } from '#engine/remote/local-services.ts';
 import { aGadget, gadgetCrd, GADGETS, installCrd } from '#test/support/gadgets.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 

@@ -7,12 +7,12 @@ import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { isRestoreFinished, VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import type { Client } from '#client/client.ts';
-import { LocalServices } from '#engine/services.ts';
+import { LocalServices } from '#engine/remote/local-services.ts';
 import { invariant } from '#lib/invariant.ts';
 import { systemClock, timestamp } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
 import { startOperator, type OperatorPlane } from '#operator/testing/operator-plane.ts';
-import { createEvacuationMarker, createMigrationLookup } from '#plane/migration-lookup.ts';
+import { createEvacuationMarker, createMigrationLookup } from '#plane/components/webhook.ts';
 import { startTestApi, type TestApi } from '#test/support/test-api.ts';
 
 export interface AdmissionScene {

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import type { ApiRequest, ApiResponse } from '#engine/request.ts';
-import { LocalServices } from '#engine/services.ts';
+import type { ApiRequest, ApiResponse } from '#engine/request/request.ts';
+import { LocalServices } from '#engine/remote/local-services.ts';
 import { sendJson, startExtensionServer, type ExtensionServer } from '#test/support/extension-server.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 

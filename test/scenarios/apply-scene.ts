@@ -3,7 +3,7 @@
  */
 import { parseFieldsV1 } from '#kube/field-sets/fields-v1.ts';
 import { describePaths } from '#kube/field-sets/describe-paths.ts';
-import type { LocalServices } from '#engine/services.ts';
+import type { LocalServices } from '#engine/remote/local-services.ts';
 import type { Clock } from '#lib/clock.ts';
 import { startTestApi, type TestResponse, type CallOptions, type Loose, type TestApi } from '#test/support/test-api.ts';
 

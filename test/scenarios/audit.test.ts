@@ -4,12 +4,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, suite, test } from 'node:test';
+import { AUDIT_FLAGS } from '#cli/audit/audit-query.ts';
 import { runAudit } from '#cli/audit/run-audit.ts';
 import type { AuditRecord } from '#engine/audit/audit-record.ts';
 import { formatEvent } from '#engine/audit/format-event.ts';
 import { startAudit } from '#engine/audit/start-audit.ts';
-import type { ApiRequest } from '#engine/request.ts';
+import type { ApiRequest } from '#engine/request/request.ts';
 import { systemClock } from '#lib/clock.ts';
+import { parseArgs } from '#lib/command-line/parse-args.ts';
+import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 import { silentLog } from '#lib/log.ts';
 import { ADMIN, MALLORY, startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
@@ -171,7 +174,7 @@ test('selfsame audit shows what the server writes, with the controllers but with
   const dataDir = mkdtempSync(join(tmpdir(), 'audit-'));
   t.after(() => rmSync(dataDir, { recursive: true, force: true }));
   const options = { level: 'writes', maxBytes: 20_000, maxRotated: 50 } as const;
-  const audit = startAudit(dataDir, options, { clock: systemClock, log: silentLog });
+  const audit = startAudit(dataDir, options, { clock: systemClock, log: silentLog, metrics: new MetricRegistry() });
   assert.ok(audit);
   const api = await startTestApi({ audit: audit.sink });
   for (let i = 0; i < 60; i++) await api.ok('POST', CONFIG_MAPS, { body: aConfigMap({ name: `c${i}` }) });
@@ -185,7 +188,8 @@ test('selfsame audit shows what the server writes, with the controllers but with
     let shown = '';
     const stdout = { write: (text: string) => (shown += text) };
     const { signal } = new AbortController();
-    assert.equal(await runAudit({ dataDir, words, stdout, stderr: stdout, clock: systemClock, signal }), 0);
+    const { flags } = parseArgs(AUDIT_FLAGS, words);
+    assert.equal(await runAudit({ dataDir, flags, stdout, stderr: stdout, clock: systemClock, signal }), 0);
     return shown.trimEnd().split('\n');
   };
   const names = (await show('-o', 'json', '--user', 'admin', '--resource', 'configmaps')).map(

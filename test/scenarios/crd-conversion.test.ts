@@ -1,7 +1,7 @@
 /** Versions of a custom kind that a webhook converts: in this process, over HTTPS, and when it fails. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { LocalServices } from '#engine/services.ts';
+import { LocalServices } from '#engine/remote/local-services.ts';
 import { gadgetCrd, installCrd } from '#test/support/gadgets.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 import {

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { KUBEVIRTS as KUBEVIRT_KIND } from '#api/kubevirt/kind.ts';
-import { LocalServices } from '#engine/services.ts';
+import { LocalServices } from '#engine/remote/local-services.ts';
 import { startOperator, type OperatorPlane } from '#operator/testing/operator-plane.ts';
 import { startTestApi, type Loose, type TestApi, type TestApiOptions } from '#test/support/test-api.ts';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import { namespaceController } from '#engine/controllers/namespace.ts';
+import { namespaceController } from '#engine/controllers/namespace/namespace.ts';
 import { startEngineController } from '#test/crash/collector.ts';
 import { createBareNamespace } from '#test/support/bare-namespace.ts';
 import { aGadget, GADGETS, installGadgets } from '#test/support/gadgets.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
 import { LogStore } from '#engine/store/log-store.ts';
-import { MemoryJournal } from '#engine/store/memory/memory-journal.ts';
+import { MemoryJournal } from '#engine/store/testing/memory-journal.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 let api: TestApi;

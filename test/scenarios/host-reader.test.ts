@@ -7,8 +7,8 @@ import { createClient } from '#client/rest-client.ts';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
-import { createHostReader } from '#plane/host-reader.ts';
-import { MetricRegistry } from '#runtime/metrics.ts';
+import { createHostReader } from '#plane/components/host-reader.ts';
+import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 import { createNodeConnections } from '#subresources/node-connections.ts';
 import { issueServerCertificate } from '#test/support/extension-server.ts';
 import { startFrontServer } from '#test/support/front-server.ts';
@@ -97,7 +97,7 @@ test('the devices of guests are read over HTTPS', async (t) => {
 
   await t.test('a response over the size limit is refused', async () => {
     const request = { node: 'node-1', path: hostPath('list'), body: Buffer.from('{}'), maxAnswerBytes: 100, signal };
-    await assert.rejects(reader.post(request), /longer than 100 bytes/);
+    await assert.rejects(reader.post(request), /larger than 100 bytes/);
   });
 
   await t.test('a refusal and an unreachable node are failures', async () => {

@@ -15,7 +15,7 @@ import { systemClock } from '#lib/clock.ts';
 import { makeAuthority } from '#lib/pki/authority.ts';
 import { applyInstallation, INSTALL_MANAGER, installObjects, installYaml, isOfForeignKind } from '#operator/install.ts';
 import { planUninstall } from '#operator/uninstall.ts';
-import { CLUSTER_ROLES, VALIDATING_WEBHOOKS } from '#operator/kinds.ts';
+import { CLUSTER_ROLES, VALIDATING_WEBHOOKS } from '#kube/cluster-kinds.ts';
 import { ADMIN, startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 let api: TestApi;

@@ -1,7 +1,7 @@
 /** Lists in pages and at revisions; watches from any revision. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { openMemoryStore } from '#engine/store/open-store.ts';
+import { openMemoryStore } from '#engine/store/testing/memory-store.ts';
 import { aGadget, GADGETS, installGadgets } from '#test/support/gadgets.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { EVICTION_STRATEGIES } from '#api/kubevirt/kind.ts';
 import { aMigration, aVm, aVmi } from '#api/validation/testing/valid-objects.ts';
-import { createEvacuationMarker } from '#plane/migration-lookup.ts';
+import { createEvacuationMarker } from '#plane/components/webhook.ts';
 import { startAdmissionScene, type AdmissionScene } from '#test/scenarios/admission-scene.ts';
 import type { Loose, TestApi } from '#test/support/test-api.ts';
 

@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
 import { DEFAULT_POLICY } from '#engine/auth/rbac/defaults/default-policy.ts';
-import { ensureRbacDefaults } from '#engine/controllers/rbac-defaults.ts';
+import { ensureRbacDefaults } from '#engine/controllers/rbac/rbac-defaults.ts';
 import { silentLog } from '#lib/log.ts';
 import { ADMIN, startTestApi, type TestApi } from '#test/support/test-api.ts';
 

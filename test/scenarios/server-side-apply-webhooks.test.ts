@@ -1,7 +1,7 @@
 /** Field owners while a mutating webhook reviews the object and another client writes or deletes it. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
-import { LocalServices } from '#engine/services.ts';
+import { LocalServices } from '#engine/remote/local-services.ts';
 import { GADGET, gadget, GADGETS, owners, startApplyScene, type ApplyScene } from '#test/scenarios/apply-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { jsonPatch, buildReviewAnswer } from '#test/support/webhook-server.ts';

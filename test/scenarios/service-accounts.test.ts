@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { createAuthenticator } from '#engine/auth/authenticate.ts';
 import { tokenLookup } from '#engine/auth/tokens.ts';
-import { decodeStored } from '#engine/codec.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import type { Store } from '#engine/store/store.ts';
 import { systemClock, timestamp } from '#lib/clock.ts';
 import { startTestApi, TEST_CA, type Loose } from '#test/support/test-api.ts';

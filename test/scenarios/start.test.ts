@@ -1,7 +1,7 @@
 /** Starts on existing data: no stored object may prevent the engine from starting. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openMemoryStore } from '#engine/store/open-store.ts';
+import { openMemoryStore } from '#engine/store/testing/memory-store.ts';
 import type { Store } from '#engine/store/store.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 

@@ -223,7 +223,7 @@ async function installKinds(front: FrontServer): Promise<void> {
   await front.create(`${path}/clusterrolebindings`, { ...rbac, kind: 'ClusterRoleBinding', roleRef, subjects });
 }
 
-function kubeconfigOf({ server, certificateAuthority, clientCertificate, clientKey }: ClusterAccess): string {
+export function kubeconfigOf({ server, certificateAuthority, clientCertificate, clientKey }: ClusterAccess): string {
   const base64 = (text: string | undefined) => Buffer.from(text ?? '').toString('base64');
   return JSON.stringify({
     'current-context': 'test',

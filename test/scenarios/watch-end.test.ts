@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import { BOOKMARK_INTERVAL_MS, WATCH_LINGER_MS, WATCH_PIECE_BYTES, WATCH_TIMEOUT_MS } from '#engine/limits.ts';
-import type { StreamSink } from '#engine/request.ts';
+import { BOOKMARK_INTERVAL_MS, WATCH_LINGER_MS, WATCH_PIECE_BYTES, WATCH_TIMEOUT_MS } from '#engine/request/limits.ts';
+import type { StreamSink } from '#engine/request/request.ts';
 import { ADMIN, startTestApi } from '#test/support/test-api.ts';
 
 class Sink implements StreamSink {

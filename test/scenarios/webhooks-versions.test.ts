@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
-import { encodeStored } from '#engine/codec.ts';
+import { encodeStored } from '#engine/encoding/stored-object.ts';
 import { aGadget, gadgetCrd, GADGETS, installGadgets } from '#test/support/gadgets.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 import { jsonPatch, startWebhookServer, type WebhookServer } from '#test/support/webhook-server.ts';

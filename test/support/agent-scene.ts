@@ -1,18 +1,18 @@
 /** A node agent with simulated guests on a test API, with the permissions of a node. The test plays the controllers. */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import { buildCrd } from '#api/custom-kind.ts';
-import { customKinds } from '#api/kinds.ts';
+import { buildCrd } from '#api/custom-kinds/custom-kind.ts';
+import { customKinds } from '#api/custom-kinds/all-kinds.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
 import { FakeClock, settle } from '#client/testing/fake-clock.ts';
-import type { ApiRequest } from '#engine/request.ts';
+import type { ApiRequest } from '#engine/request/request.ts';
 import { silentLog } from '#lib/log.ts';
 import { startNodeAgent, type RunningAgent } from '#node/agent/node-agent.ts';
 import { createFakeHypervisor, type FakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
 import type { ProgramAccess } from '#node/pods/pod-access.ts';
 import type { RunProgram } from '#node/pods/program.ts';
-import type { Preparation, PreparedVolume, Volumes } from '#node/volumes-port.ts';
+import type { Preparation, PreparedVolume, Volumes } from '#node/volumes/volumes-port.ts';
 import { volumeSnapshotDefinitions } from '#operator/objects/volume-snapshot-definitions.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 

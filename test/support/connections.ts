@@ -1,5 +1,5 @@
 /** The open connections of clients to a server of this process, which a test can break. */
-import type { ApiHandler, StreamSink } from '#engine/request.ts';
+import type { ApiHandler, StreamSink } from '#engine/request/request.ts';
 
 export class Connections {
   readonly #broken = Promise.withResolvers<never>();

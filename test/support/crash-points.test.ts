@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LogStore } from '#engine/store/log-store.ts';
-import { MemoryJournal } from '#engine/store/memory/memory-journal.ts';
+import { MemoryJournal } from '#engine/store/testing/memory-journal.ts';
 import { CuttingStore } from '#test/support/crash-points.ts';
 
 const NEVER = Symbol('never');

@@ -6,7 +6,7 @@
  * is stopped. Writes that the store had accepted before are durable; nothing else is.
  */
 import { LogStore } from '#engine/store/log-store.ts';
-import { MemoryJournal } from '#engine/store/memory/memory-journal.ts';
+import { MemoryJournal } from '#engine/store/testing/memory-journal.ts';
 import type { Entry, StoreListing, ListRange, Store, WatchListener, WatchRange, Write } from '#engine/store/store.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
 

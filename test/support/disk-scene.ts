@@ -8,8 +8,8 @@ import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES } 
 import { apiVersionOf, type ResourceType } from '#kube/meta.ts';
 import { silentLog } from '#lib/log.ts';
 import type { DiskAccess } from '#node/endpoint/endpoint-agent.ts';
-import type { DiskUpload, VolumeLookups } from '#node/volumes-port.ts';
-import { createVolumes } from '#node/volumes/volumes.ts';
+import type { DiskUpload, VolumeLookups } from '#node/volumes/volumes-port.ts';
+import { createVolumes } from '#node/volumes/local/volumes.ts';
 import { NODE, startSubresourcesScene, type SubresourcesScene } from '#test/scenarios/subresources-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 

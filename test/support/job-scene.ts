@@ -10,7 +10,7 @@ import { FakeClock, settle } from '#client/testing/fake-clock.ts';
 import { jobController } from '#engine/controllers/job/job-controller.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 import { ttlAfterFinishedController } from '#engine/controllers/ttl-after-finished.ts';
-import type { ApiHandler, ApiRequest } from '#engine/request.ts';
+import type { ApiHandler, ApiRequest } from '#engine/request/request.ts';
 import { silentLog } from '#lib/log.ts';
 import { EventRecorder } from '#runtime/events.ts';
 import { createBareNamespace } from '#test/support/bare-namespace.ts';

@@ -3,7 +3,7 @@
  * crash an agent after any of them. The streams of a node break when its agent crashes.
  */
 import { duplexPair, PassThrough, type Duplex } from 'node:stream';
-import type { Peers } from '#node/peers-port.ts';
+import type { Peers } from '#node/migration/peers.ts';
 import type { MigrationAcceptor } from '#node/endpoint/endpoint-agent.ts';
 
 export interface PeerMessage {

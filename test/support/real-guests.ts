@@ -4,10 +4,11 @@
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
-import { request } from 'node:https';
+import { Agent, request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
+import { text as readText } from 'node:stream/consumers';
 import { parseAllDocuments } from 'yaml';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -17,8 +18,8 @@ import { createClient } from '#client/rest-client.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { PODS } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
-import { clientHandshake } from '#lib/websocket-handshake.ts';
-import { WebSocketStream } from '#lib/websocket.ts';
+import { systemClock } from '#lib/clock.ts';
+import { requestWebSocket } from '#lib/websocket/websocket-handshake.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
 import { spawnServer, openTransport, type Scope, type ServerProcess } from '#test/support/server-process.ts';
 
@@ -228,20 +229,17 @@ async function readConsole(plane: RealPlane, name: string): Promise<string> {
   });
 }
 
-function openConsole(plane: RealPlane, name: string): Promise<Duplex> {
+async function openConsole(plane: RealPlane, name: string): Promise<Duplex> {
   const path = `/apis/subresources.kubevirt.io/v1/namespaces/${NAMESPACE}/virtualmachineinstances/${name}/console`;
-  const headers = clientHandshake(Buffer.alloc(16, 1), ['plain.kubevirt.io']);
-  return new Promise((resolve, reject) => {
-    const call = request(`${plane.server.access().server}${path}`, { ...tlsOf(plane), headers });
-    call.on('upgrade', (_, socket, head) => resolve(new WebSocketStream(socket, { role: 'client', head })));
-    call.on('response', (answer) => {
-      let text = '';
-      answer.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
-      answer.on('end', () => reject(new Error(`the console answered ${answer.statusCode}: ${text}`)));
-    });
-    call.on('error', reject);
-    call.end();
+  const { incoming, stream } = await requestWebSocket({
+    url: `${plane.server.access().server}${path}`,
+    protocols: ['plain.kubevirt.io'],
+    agent: new Agent(tlsOf(plane)),
+    timeoutMs: PATIENCE_MS,
+    clock: systemClock,
   });
+  if (stream !== undefined) return stream;
+  throw new Error(`the console answered ${incoming.statusCode}: ${await readText(incoming)}`);
 }
 
 function tlsOf(plane: RealPlane) {

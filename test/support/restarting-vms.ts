@@ -8,7 +8,7 @@ import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/vir
 import { createInProcessTransport } from '#client/in-process.ts';
 import { Informer } from '#client/informer.ts';
 import { createClient } from '#client/rest-client.ts';
-import type { ApiHandler } from '#engine/request.ts';
+import type { ApiHandler } from '#engine/request/request.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
 import { silentLog } from '#lib/log.ts';
 import type { VmPlane } from '#test/support/vm-plane.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { INCOMING_NODE_ANNOTATION } from '#api/names.ts';
-import type { Preparation, VolumeLookups } from '#node/volumes-port.ts';
+import type { Preparation, VolumeLookups } from '#node/volumes/volumes-port.ts';
 import { SimulatedDisks, SimulatedStorage } from './simulated-disks.ts';
 import type { Loose } from './test-api.ts';
 

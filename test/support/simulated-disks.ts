@@ -7,9 +7,9 @@ import { INCOMING_NODE_ANNOTATION } from '#api/names.ts';
 import { formatSnapshotHandle, parseSnapshotHandle, type SnapshotPlace } from '#api/storage/snapshot-handle.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
-import { volumeOfClaim } from '#node/volumes/kinds/claim.ts';
+import { volumeOfClaim } from '#node/volumes/local/kinds/claim.ts';
 import type { FakeDiskContents } from '#node/hypervisor/fake/fake-host.ts';
-import type { Preparation, PreparedVolume, VolumeLookups, Volumes } from '#node/volumes-port.ts';
+import type { Preparation, PreparedVolume, VolumeLookups, Volumes } from '#node/volumes/volumes-port.ts';
 
 /** The size of the claims in tests. */
 const SNAPSHOT_BYTES = 64 * 2 ** 20;

@@ -2,7 +2,7 @@
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { removeWithProcesses } from '#lib/owned-dir.ts';
+import { removeWithProcesses } from '#lib/files/owned-dir.ts';
 import type { Plane } from '#test/support/plane.ts';
 import { startServer } from '#test/support/server-process.ts';
 

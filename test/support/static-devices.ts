@@ -3,7 +3,7 @@ import { deviceHash } from '#api/devices/device-hash.ts';
 import { toHostDevice } from '#api/host-api.ts';
 import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { deviceMapController } from '#controllers/device-map/device-map.ts';
-import type { PlaneController } from '#controllers/plane-controller.ts';
+import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 
 const MACHINE = 'pc-q35-7.2';
 

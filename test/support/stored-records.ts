@@ -1,6 +1,6 @@
 /** Deletes and edits identity records in the store, in ways that the API does not allow. */
 import assert from 'node:assert/strict';
-import { decodeStored } from '#engine/codec.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import type { VmPlane } from '#test/support/vm-plane.ts';
 

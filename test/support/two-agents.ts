@@ -5,8 +5,8 @@
 import assert from 'node:assert/strict';
 import { duplexPair, Transform, type Duplex } from 'node:stream';
 import type { TestContext } from 'node:test';
-import { buildCrd } from '#api/custom-kind.ts';
-import { customKinds } from '#api/kinds.ts';
+import { buildCrd } from '#api/custom-kinds/custom-kind.ts';
+import { customKinds } from '#api/custom-kinds/all-kinds.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
 import { FakeClock, settle } from '#client/testing/fake-clock.ts';

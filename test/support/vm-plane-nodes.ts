@@ -5,12 +5,12 @@
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
 import type { FakeClock } from '#client/testing/fake-clock.ts';
-import type { ApiHandler } from '#engine/request.ts';
+import type { ApiHandler } from '#engine/request/request.ts';
 import { internalError, notFound } from '#kube/api-error.ts';
 import { silentLog } from '#lib/log.ts';
 import { startNodeAgent, type RunningAgent } from '#node/agent/node-agent.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import type { GuestKernel } from '#node/domains/start-instance.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
+import type { GuestKernel } from '#node/guests/node-facts.ts';
 import { parseEndpointPath } from '#node/endpoint/route.ts';
 import { serveScreenshot } from '#node/endpoint/serve-display.ts';
 import { serveHost } from '#node/endpoint/serve-host.ts';

@@ -4,10 +4,10 @@
  */
 import assert from 'node:assert/strict';
 import type { FakeClock } from '#client/testing/fake-clock.ts';
-import type { ApiHandler } from '#engine/request.ts';
-import { LocalServices } from '#engine/services.ts';
+import type { ApiHandler } from '#engine/request/request.ts';
+import { LocalServices } from '#engine/remote/local-services.ts';
 import { LogStore } from '#engine/store/log-store.ts';
-import type { MemoryJournal } from '#engine/store/memory/memory-journal.ts';
+import type { MemoryJournal } from '#engine/store/testing/memory-journal.ts';
 import { silentLog } from '#lib/log.ts';
 import { startPlaneComponents, type PlaneComponents } from '#plane/embedded/plane-components.ts';
 import type { NodeConnections } from '#subresources/node-connections.ts';
@@ -48,6 +48,7 @@ export async function startVmPlaneServer({ journal, clock, nodes }: VmPlaneServe
     services,
     nodes: () => nodes,
     hosts: () => lists,
+    metrics: api.core.metrics,
     clock,
     log: silentLog,
   });

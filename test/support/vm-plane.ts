@@ -9,9 +9,8 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { parse } from 'yaml';
-import type { VerbOptions } from '#api/verbs/decide-verb.ts';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import { MemoryJournal } from '#engine/store/memory/memory-journal.ts';
+import { MemoryJournal } from '#engine/store/testing/memory-journal.ts';
 import { FakeStates } from '#node/hypervisor/fake/fake-states.ts';
 import type { FakeGuest } from '#node/hypervisor/fake/fake-guest.ts';
 import type { HypervisorError } from '#node/hypervisor/hypervisor.ts';
@@ -20,6 +19,7 @@ import { SimulatedStorage } from '#test/support/simulated-disks.ts';
 import type { TestResponse, CallOptions, Loose } from '#test/support/test-api.ts';
 import { directConnections, SimulatedNode, type Start } from '#test/support/vm-plane-nodes.ts';
 import { advanceUntil, startVmPlaneServer, type VmPlaneServer } from '#test/support/vm-plane-server.ts';
+import type { VerbOptions } from '#api/verbs/verb.ts';
 
 const NAMESPACED = 'namespaces/default';
 const URLS: Readonly<Record<string, string>> = {

@@ -4,17 +4,17 @@
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import { buildCrd, type CustomKind } from '#api/custom-kind.ts';
+import { buildCrd, type CustomKind } from '#api/custom-kinds/custom-kind.ts';
 import { LOCAL_PROVISIONER, MACHINE_TYPE_LABEL_PREFIX, SCHEDULABLE_LABEL } from '#api/names.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
 import { FakeClock, settle } from '#client/testing/fake-clock.ts';
-import type { PlaneController } from '#controllers/plane-controller.ts';
+import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import { microTimestamp, timestamp } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { volumeSnapshotDefinitions } from '#operator/objects/volume-snapshot-definitions.ts';
 import { EventRecorder } from '#runtime/events.ts';
-import { MetricRegistry } from '#runtime/metrics.ts';
+import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 import { ADMIN, startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkFolderTable } from '#test/tidy/folder-table.ts';
+import { checkFolderTable, checkLayerPicture } from '#test/tidy/folder-table.ts';
+import { LAYERS } from '#test/tidy/layers.ts';
 
 const FILES = ['src/main.ts', 'src/lib/clock.ts', 'src/lib/pki/der.ts', 'src/kube/meta.ts'];
 
@@ -25,5 +26,28 @@ for (const [name, { rows, want }] of Object.entries(cases)) {
     const page = { path: 'ARCHITECTURE.md', text: text.join('\n') };
     const files = FILES.map((path) => ({ path, text: '' }));
     assert.deepEqual(checkFolderTable(page, files), { rows: rows.length, problems: want });
+  });
+}
+
+/** The rows of layers.ts, from the highest folder of the engine to the lowest. */
+const layers = Object.keys(LAYERS)
+  .flatMap((name) => (name.startsWith('engine/') ? [name.slice('engine/'.length)] : []))
+  .toReversed();
+
+const pictures: Record<string, { folders: readonly string[]; want: readonly string[] }> = {
+  'accepts a picture in the order of the layers': { folders: layers, want: [] },
+  'reports a folder that is missing in the picture': {
+    folders: layers.filter((name) => name !== 'controllers'),
+    want: ['engine/controllers is missing in the picture of the layers'],
+  },
+  'reports a folder that is shown before those that may import it': {
+    folders: ['protobuf', ...layers.filter((name) => name !== 'protobuf')],
+    want: ['engine/body may import engine/protobuf, which the picture of the layers shows before it'],
+  },
+};
+for (const [name, { folders, want }] of Object.entries(pictures)) {
+  test(name, () => {
+    const text = `The folders of \`src/engine/\` are layers.\n\n\`\`\`\n rows   ${folders.join('\n        ')}\n\`\`\`\n`;
+    assert.deepEqual(checkLayerPicture({ path: 'ARCHITECTURE.md', text }), want);
   });
 }

@@ -1,6 +1,7 @@
 /**
- * Checks the folder table of ARCHITECTURE.md: every folder that it names exists, every folder directly below src/,
+ * Checks ARCHITECTURE.md. The folder table: every folder that it names exists, every folder directly below src/,
  * src/engine/, src/node/ and src/plane/ has a row, and the column "May import" repeats the import rules of layers.ts.
+ * The picture of the engine's layers: it names every folder of src/engine/, before those that it may import.
  */
 import { LAYERS } from '#test/tidy/layers.ts';
 import type { SourceFile } from '#test/tidy/rules.ts';
@@ -55,8 +56,24 @@ function importProblems({ folders, imports }: FolderRow): string[] {
     const name = /^src\/(.+)\/$/.exec(folder)?.[1] ?? '';
     const layer = LAYERS[name];
     if (layer === undefined) return [];
-    const want = layer.sees.filter((seen) => !seen.includes('/')).toSorted();
+    const others = layer.sees.filter((seen) => !seen.startsWith(`${name}/`));
+    const want = others.map((seen) => seen.replace(/\/\*$/, '')).toSorted();
     const text = want.length === 0 ? '–' : want.join(', ');
     return imports === text ? [] : [`${folder} may import "${imports}", but layers.ts allows "${text}"`];
+  });
+}
+
+/** Compares the picture of the engine's layers with layers.ts. */
+export function checkLayerPicture(page: SourceFile): string[] {
+  const picture = /The folders of `src\/engine\/` are layers[^`]*```\n([^`]*)```/.exec(page.text)?.[1] ?? '';
+  const order: readonly string[] = picture.match(/[a-z]+(?:-[a-z]+)*/g) ?? [];
+  const folders = Object.keys(LAYERS).filter((name) => name.startsWith('engine/'));
+  return folders.flatMap((name) => {
+    const at = order.indexOf(name.slice('engine/'.length));
+    if (at < 0) return [`${name} is missing in the picture of the layers`];
+    const above = LAYERS[name]!.sees.filter(
+      (seen) => seen.startsWith('engine/') && order.indexOf(seen.slice('engine/'.length)) < at,
+    );
+    return above.map((seen) => `${name} may import ${seen}, which the picture of the layers shows before it`);
   });
 }

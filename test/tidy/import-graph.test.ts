@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { importCycles, misplacedTestSupport } from '#test/tidy/import-graph.ts';
+import { importCycles, misplacedTestSupport, unusedExports } from '#test/tidy/import-graph.ts';
 
 const file = (path: string, ...imports: string[]) => ({
   path,
@@ -56,5 +56,28 @@ test('a file that only tests use belongs to a testing/ folder, and a file that n
   assert.deepEqual(misplacedTestSupport(files), [
     'src/lib/sample.ts is used only by tests: move it to a testing/ folder',
     'src/lib/forgotten.ts is not imported: delete it',
+  ]);
+});
+
+test('an export that no other file imports is found, in every form of import', () => {
+  const exporting = {
+    path: 'src/lib/a.ts',
+    text: 'export const used = 1;\nexport interface Shape {}\nexport function forTests() {}\nexport const local = used;\n',
+  };
+  const files = [
+    exporting,
+    { ...exporting, path: 'src/lib/whole.ts' },
+    { ...exporting, path: 'src/lib/dynamic.ts' },
+    {
+      path: 'src/lib/b.ts',
+      text: "import { used as renamed, type Shape } from '#lib/a.ts';\nawait import('./dynamic.ts');\n",
+    },
+    {
+      path: 'src/lib/a.test.ts',
+      text: "import {\n  forTests,\n} from './a.ts';\nimport * as whole from './whole.ts';\n",
+    },
+  ];
+  assert.deepEqual(unusedExports(files), [
+    'src/lib/a.ts exports local, which no other file imports: remove the export, or the code',
   ]);
 });

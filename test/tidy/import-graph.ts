@@ -1,4 +1,4 @@
-/** Rules on the graph of imports of src/: no cycles, and test support stands in testing/ folders. */
+/** Rules on the imports of src/: no cycles, no unused exports, and test support stands in testing/ folders. */
 import { importsOf, targetOf } from '#test/tidy/layers.ts';
 import { isTest } from '#test/tidy/rules.ts';
 import type { SourceFile } from '#test/tidy/rules.ts';
@@ -75,4 +75,31 @@ export function misplacedTestSupport(files: readonly SourceFile[]): string[] {
       if (users.length === 0) return [`${path} is not imported: delete it`];
       return users.every(isTest) ? [`${path} is used only by tests: move it to a testing/ folder`] : [];
     });
+}
+
+const EXPORT = /^export (?:declare )?(?:abstract )?(?:async )?(?:function\*?|const|let|class|interface|type) (\w+)/gm;
+const NAMED_IMPORT = /\b(?:import|export)\s+(?:type\s+)?(?:\w+\s*,\s*)?\{([^}]*)\}\s*from\s*'([^']+)'/g;
+const WHOLE_IMPORT = /\bimport\s*\(\s*'([^']+)'|\*(?:\s+as\s+\w+)?\s+from\s*'([^']+)'/g;
+
+/** Returns the exported names of src/ that no other file imports: they are local, or not needed. */
+export function unusedExports(files: readonly SourceFile[]): string[] {
+  const imported = new Set<string>();
+  const wholly = new Set<string>();
+  for (const { path, text } of files.filter((file) => file.path.endsWith('.ts'))) {
+    for (const [, names = '', specifier = ''] of text.matchAll(NAMED_IMPORT)) {
+      for (const name of names.split(',')) {
+        imported.add(`${importedPath(specifier, path)} ${/^\s*(?:type\s+)?(\w+)/.exec(name)?.[1]}`);
+      }
+    }
+    for (const [, dynamic, star] of text.matchAll(WHOLE_IMPORT)) {
+      wholly.add(importedPath(dynamic ?? star ?? '', path) ?? '');
+    }
+  }
+  return files
+    .filter(({ path }) => path.startsWith('src/') && path.endsWith('.ts') && !isTest(path) && !wholly.has(path))
+    .flatMap(({ path, text }) =>
+      [...text.matchAll(EXPORT)]
+        .filter(([, name]) => !imported.has(`${path} ${name}`))
+        .map(([, name]) => `${path} exports ${name}, which no other file imports: remove the export, or the code`),
+    );
 }

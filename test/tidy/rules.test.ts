@@ -1,7 +1,7 @@
 /** Tests that every rule finds its violations and accepts code that only looks similar. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { importsOf, layers } from '#test/tidy/layers.ts';
+import { importsOf, layers, LAYERS } from '#test/tidy/layers.ts';
 import * as tidy from '#test/tidy/rules.ts';
 import { scanSource } from '#test/tidy/source-text.ts';
 
@@ -24,7 +24,7 @@ const cases: Record<string, Case> = {
 
   'the environment is read in one place': { rule: tidy.environment, text: '\nconst a = process.env.A;', want: [2] },
   'argv is read in one place': { rule: tidy.environment, text: 'f(process.argv)', want: [1] },
-  'config.ts may read them': { rule: tidy.environment, path: 'src/program/config.ts', text: 'process.env', want: [] },
+  'main.ts may read them': { rule: tidy.environment, path: 'src/main.ts', text: 'process.env', want: [] },
   'benchmarks may read them': { rule: tidy.environment, path: 'bench/main.ts', text: 'process.env', want: [] },
   'a comment may mention the environment': { rule: tidy.environment, text: '// process.env', want: [] },
   'a string may mention the environment': { rule: tidy.environment, text: "f('process.env')", want: [] },
@@ -137,10 +137,40 @@ const cases: Record<string, Case> = {
     text: "import { a } from '#client/client.ts';",
     want: [],
   },
+  'a folder of the engine may not import a higher one': {
+    rule: layers,
+    path: 'src/engine/registry/x.ts',
+    text: "import type { A } from '#engine/admission/admission.ts';",
+    want: [1],
+  },
+  'a folder of the engine may import a lower one': {
+    rule: layers,
+    path: 'src/engine/admission/webhooks/x.ts',
+    text: "import { a } from '#engine/registry/crd/x.ts';",
+    want: [],
+  },
+  'a folder of the engine may not import the composition root': {
+    rule: layers,
+    path: 'src/engine/handlers/x.ts',
+    text: "import { a } from '#engine/core.ts';",
+    want: [1],
+  },
+  'a test may import everything of its own top-level folder': {
+    rule: layers,
+    path: 'src/engine/handlers/x.test.ts',
+    text: "import { a } from '#engine/core.ts';",
+    want: [],
+  },
+  'a test may not import other folders than the code beside it': {
+    rule: layers,
+    path: 'src/engine/handlers/x.test.ts',
+    text: "import { a } from '#client/client.ts';",
+    want: [1],
+  },
   'the client may not import the engine, not even its types': {
     rule: layers,
     path: 'src/client/x.ts',
-    text: "\nimport type { A } from '#engine/request.ts';",
+    text: "\nimport type { A } from '#engine/request/request.ts';",
     want: [2],
   },
   'relative imports are checked': {
@@ -157,10 +187,10 @@ const cases: Record<string, Case> = {
     text: "import { a } from '../main.ts';",
     want: [1],
   },
-  'no file may import config.ts': {
+  'no file may import commands.ts of the program': {
     rule: layers,
     path: 'src/lib/x.ts',
-    text: "import { a } from '../program/config.ts';",
+    text: "import { a } from '../program/commands.ts';",
     want: [1],
   },
   'main.ts may import every folder': {
@@ -170,6 +200,7 @@ const cases: Record<string, Case> = {
     want: [],
   },
   'a new folder needs a row': { rule: layers, path: 'src/novelty/x.ts', want: [1] },
+  'a new folder of the engine needs a row': { rule: layers, path: 'src/engine/novelty/x.ts', want: [1] },
   'a program may not import test support': {
     rule: layers,
     path: 'src/engine/x.ts',
@@ -186,6 +217,54 @@ const cases: Record<string, Case> = {
     rule: layers,
     path: 'src/lib/x.test.ts',
     text: "import { a } from '#test/support/x.ts';",
+    want: [],
+  },
+  'node/domains may import the hypervisor port': {
+    rule: layers,
+    path: 'src/node/domains/x.ts',
+    text: "import { a } from '#node/hypervisor/hypervisor.ts';",
+    want: [],
+  },
+  'node/domains may not import QEMU': {
+    rule: layers,
+    path: 'src/node/domains/x.ts',
+    text: "import { a } from '#node/hypervisor/qemu/x.ts';",
+    want: [1],
+  },
+  'node/definition may not import the hypervisor': {
+    rule: layers,
+    path: 'src/node/definition/x.ts',
+    text: "import { a } from '#node/hypervisor/hypervisor.ts';",
+    want: [1],
+  },
+  'the plane may import every folder of the node': {
+    rule: layers,
+    path: 'src/plane/x.ts',
+    text: "import { a } from '#node/hypervisor/qemu/x.ts';",
+    want: [],
+  },
+  'a test may combine a folder of the node with its neighbours': {
+    rule: layers,
+    path: 'src/node/domains/x.test.ts',
+    text: "import { a } from '#node/hypervisor/fake/x.ts';",
+    want: [],
+  },
+  'a test obeys the outermost layers': {
+    rule: layers,
+    path: 'src/node/domains/x.test.ts',
+    text: "import { a } from '#controllers/vm/x.ts';",
+    want: [1],
+  },
+  'a controller may not import another one': {
+    rule: layers,
+    path: 'src/controllers/migration/x.ts',
+    text: "import { a } from '#controllers/vmi/x.ts';",
+    want: [1],
+  },
+  'a controller may import what controllers share': {
+    rule: layers,
+    path: 'src/controllers/migration/x.ts',
+    text: "import { a } from '#controllers/shared/launcher/x.ts';",
     want: [],
   },
   'packages are not layers': { rule: layers, text: "import pino from 'pino';", want: [] },
@@ -207,8 +286,21 @@ test('a violation of a layer is reported with the reason', () => {
   const [finding] = layers({ path: 'src/engine/x.ts', text: "import { a } from '#client/client.ts';" });
   assert.match(
     finding?.problem ?? '',
-    /engine may see only lib, kube, cel, engine\/controllers, because the engine is a server/,
+    /engine may see only lib, kube, cel, engine\/\*, because the engine is a server/,
   );
+});
+
+test('no layer sees itself through others', () => {
+  const reach = (folder: string, seen: Set<string>): Set<string> => {
+    for (const next of LAYERS[folder]?.sees ?? []) {
+      if (seen.has(next)) continue;
+      seen.add(next);
+      reach(next, seen);
+    }
+    return seen;
+  };
+  const circular = Object.keys(LAYERS).filter((folder) => reach(folder, new Set()).has(folder));
+  assert.deepEqual(circular, []);
 });
 
 test('a dependency without justification is found', () => {

@@ -45,12 +45,12 @@ function findings({ path }: SourceFile, text: string, pattern: RegExp, problem: 
   }));
 }
 
-const ENVIRONMENT_READERS = new Set(['src/cli/main.ts', 'src/main.ts', 'src/program/config.ts']);
+const ENVIRONMENT_READERS = new Set(['src/cli/main.ts', 'src/main.ts']);
 
 export const environment = codeRule(
   /\bprocess\s*(?:\?\.|\.)\s*(?:env|argv)\b/,
   (path) => isInSource(path) && !ENVIRONMENT_READERS.has(path),
-  'reads argv or the environment; only src/program/config.ts and src/main.ts may, so that every setting has its flag and help',
+  'reads argv or the environment; only src/main.ts and src/cli/main.ts may, so that every setting has its flag and help',
 );
 
 export const systemClock = codeRule(

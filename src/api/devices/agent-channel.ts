@@ -7,7 +7,7 @@ import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 /** Name of the port in the guest; libvirt and KubeVirt use the same. */
 export const AGENT_PORT_NAME = 'org.qemu.guest_agent.0';
 /** `true` in the template of a VM that was recorded without the channel adds the channel at the next start. */
-export const AGENT_CHANNEL_ANNOTATION = 'selfsame.io/guest-agent';
+const AGENT_CHANNEL_ANNOTATION = 'selfsame.io/guest-agent';
 
 interface AgentRequester {
   readonly metadata: { readonly annotations?: Readonly<Record<string, string>> };

@@ -18,7 +18,7 @@ export function isFixedDeviceId(id: string): boolean {
   return IDS.test(id);
 }
 
-export type FixedDevice = Pick<LearnedDevice, 'id' | 'type' | 'device' | 'name' | 'specParams'>;
+type FixedDevice = Pick<LearnedDevice, 'id' | 'type' | 'device' | 'name' | 'specParams'>;
 
 /**
  * Reports whether the spec allows a video card. The guest has one if the spec asks for it, if it had one, or at its

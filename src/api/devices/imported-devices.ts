@@ -15,8 +15,8 @@ export interface ImportedDevices {
   readonly devices: readonly LearnedDevice[];
 }
 
-export const MAX_IMPORTED_DEVICES = 200;
-export const MAX_IMPORTED_BYTES = 100 * 1024;
+const MAX_IMPORTED_DEVICES = 200;
+const MAX_IMPORTED_BYTES = 100 * 1024;
 
 const MAX_TEXT = 256;
 const MAX_KEYS = 64;

@@ -6,7 +6,7 @@ import { int32, list, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
  * As in libvirt: `optional` uses the feature if the node has it, `forbid` excludes nodes that have it, `disable` hides
  * it.
  */
-export const CPU_POLICIES = ['force', 'require', 'optional', 'disable', 'forbid'] as const;
+const CPU_POLICIES = ['force', 'require', 'optional', 'disable', 'forbid'] as const;
 
 export const cpu = obj({
   sockets: int32({ minimum: 1, maximum: 512, description: 'Number of sockets. Defaults to 1.' }),
@@ -25,9 +25,9 @@ export const cpu = obj({
   model: str({ description: 'host-model, host-passthrough, or the name of a QEMU CPU model. Defaults to host-model.' }),
 });
 
-export type Cpu = Infer<typeof cpu>;
+type Cpu = Infer<typeof cpu>;
 
-export interface Topology {
+interface Topology {
   readonly sockets: number;
   readonly cores: number;
   readonly threads: number;

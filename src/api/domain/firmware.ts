@@ -1,6 +1,6 @@
 import { bool, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
 
-export const kernelBoot = obj({
+const kernelBoot = obj({
   kernelArgs: str({ maxLength: 2048, description: 'The kernel command line.' }),
   container: obj(
     {

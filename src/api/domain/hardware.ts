@@ -54,8 +54,6 @@ export const acpiIndex = int32({
   description: 'The guest derives the name of the interface from this number: eno<n>.',
 });
 
-export type Sound = Infer<typeof sound>;
-export type Watchdog = Infer<typeof watchdog>;
 export type Input = NonNullable<Infer<typeof inputs>>[number];
 export type SoundModel = (typeof SOUND_MODELS)[number];
 export type WatchdogAction = (typeof WATCHDOG_ACTIONS)[number];

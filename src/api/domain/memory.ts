@@ -12,5 +12,4 @@ export const resources = obj({
   }),
 });
 
-export type Memory = Infer<typeof memory>;
 export type Resources = Infer<typeof resources>;

@@ -1,4 +1,4 @@
-import { obj, oneOf, type Infer } from '#kube/schema-dsl.ts';
+import { obj, oneOf } from '#kube/schema-dsl.ts';
 
 export const VIDEO_TYPES = ['vga', 'virtio', 'bochs', 'cirrus'] as const;
 
@@ -6,5 +6,4 @@ export const video = obj({
   type: oneOf([...VIDEO_TYPES, 'none'], { description: 'Defaults to vga. none: no video device and no display.' }),
 });
 
-export type Video = Infer<typeof video>;
 export type VideoType = (typeof VIDEO_TYPES)[number];

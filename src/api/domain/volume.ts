@@ -22,7 +22,7 @@ const diskClaim = obj(
   { required: ['claimName'] },
 );
 
-export const cloudInitNoCloud = obj({
+const cloudInitNoCloud = obj({
   userData: str({ maxLength: 65_536 }),
   userDataBase64: str({ maxLength: 131_072 }),
   secretRef,

@@ -110,7 +110,7 @@ function partsOf(changes: readonly IdentityChange[]): Map<string, IdentityChange
 const addressOf = (value: unknown) => placeOf({ address: value as DeviceAddress | undefined });
 const placeOf = (device: Pick<LearnedDevice, 'address' | 'specParams'>) => formatAddress(device) || NO_ADDRESS;
 
-export interface ChangeRow {
+interface ChangeRow {
   readonly what: string;
   readonly from: string;
   readonly to: string;

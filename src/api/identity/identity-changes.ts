@@ -15,7 +15,7 @@ import { isRecord } from '#kube/meta.ts';
 /** Values by field. Devices are whole rows here; their order in the record has no meaning. */
 export type IdentityState = ReadonlyMap<string, unknown>;
 
-export const DEVICE_PREFIX = 'devices.';
+const DEVICE_PREFIX = 'devices.';
 
 export function buildIdentityState(spec: IdentitySpec, status: IdentityStatus = {}): IdentityState {
   const state = new Map<string, unknown>();
@@ -81,7 +81,7 @@ export function revertChanges(state: IdentityState, changes: readonly IdentityCh
   );
 }
 
-export interface DevicePart {
+interface DevicePart {
   readonly id: string;
   /** The part of the row, such as `address`; absent if the whole row was added or removed. */
   readonly name?: string;

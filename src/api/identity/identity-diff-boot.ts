@@ -1,7 +1,6 @@
 /** Compares the boot order of the next start with that of the last start. Pure. */
 import { interfacesOf } from '#api/devices/attached-interfaces.ts';
-import type { Difference } from '#api/identity/identity-diff.ts';
-import type { LastSeen } from '#api/identity/identity-last-seen.ts';
+import type { LastSeen, Difference } from '#api/identity/identity-last-seen.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 
 interface Bootable {

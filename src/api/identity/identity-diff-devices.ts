@@ -3,14 +3,14 @@ import { chipsetOf, type Chipset } from '#api/devices/chipset.ts';
 import { formatAddress, driveBusOf, isSamePci } from '#api/devices/device-address.ts';
 import type { Disk } from '#api/domain/disk.ts';
 import { isFixedDeviceId } from '#api/devices/fixed-devices.ts';
-import type { Difference } from '#api/identity/identity-diff.ts';
-import type { LastSeen } from '#api/identity/identity-last-seen.ts';
+import type { LastSeen, Difference } from '#api/identity/identity-last-seen.ts';
 import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { nextDevices, SCSI, USB, type NextDevice } from '#api/identity/next-devices.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { deepEqual } from '#kube/deep.ts';
+import { AGENT_PORT_NAME, asksForAgent } from '#api/devices/agent-channel.ts';
 
-export const ASSIGNED_AT_START = 'assigned at the start';
+const ASSIGNED_AT_START = 'assigned at the start';
 const ABSENT = 'not present';
 const UNPLUGGED = 'unplugged';
 const TEMPLATE = 'the template of the VM changed';
@@ -166,4 +166,28 @@ function rowsOf(spec: VmiSpec | undefined, chipset: Chipset | undefined): Readon
       { id, type, device, ...(bus && { specParams: { bus } }), ...(!plugged && { plugged }) },
     ]),
   );
+}
+
+const REQUESTED = 'the template asks for the guest agent, by a probe or an annotation';
+const IMPORTED = 'an imported VM that has the controller gets the port at its first start here';
+
+/** `next` is the template from which the next instance is created. */
+export function agentDifferences(
+  next: Parameters<typeof asksForAgent>[0],
+  { devices, isImported }: Pick<LastSeen, 'devices' | 'isImported'>,
+): Difference[] {
+  // Nothing can differ before the devices were read; a guest that starts for the first time has the whole channel.
+  if (devices === undefined || devices.size === 0) return [];
+  const rows = [...devices.values()].filter(({ plugged }) => plugged !== false);
+  const hasController = rows.some(({ type, device }) => type === 'controller' && device === 'virtio-serial');
+  const isRequested = asksForAgent(next);
+  if ((!isRequested && !(isImported && hasController)) || (hasController && rows.some(isAgentPort))) return [];
+  const why = isRequested ? REQUESTED : IMPORTED;
+  const port = { what: 'agent0', from: ABSENT, to: `port ${AGENT_PORT_NAME}`, why };
+  if (hasController) return [port];
+  return [{ what: 'virtio-serial0', from: ABSENT, to: 'virtio-serial, address assigned at the start', why }, port];
+}
+
+function isAgentPort({ type, specParams }: LearnedDevice): boolean {
+  return type === 'channel' && specParams?.['name'] === AGENT_PORT_NAME;
 }

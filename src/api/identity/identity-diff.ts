@@ -8,10 +8,14 @@ import { topologyOf } from '#api/domain/cpu.ts';
 import type { DomainSpec } from '#api/domain/domain.ts';
 import { interfacesOf } from '#api/devices/attached-interfaces.ts';
 import { derivedMacOf } from '#api/virtual-machine-identity/restored-vm.ts';
-import { agentDifferences } from '#api/identity/identity-diff-agent.ts';
+import { agentDifferences, deviceDifferences } from '#api/identity/identity-diff-devices.ts';
 import { bootDifference } from '#api/identity/identity-diff-boot.ts';
-import { deviceDifferences } from '#api/identity/identity-diff-devices.ts';
-import { collectLastSeen, type LastSeen } from '#api/identity/identity-last-seen.ts';
+import {
+  collectLastSeen,
+  type LastSeen,
+  type Difference,
+  RESOLVED_AT_START,
+} from '#api/identity/identity-last-seen.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { legacyUuid } from '#api/identity/legacy-uuid.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -22,14 +26,6 @@ import { deepEqual } from '#kube/deep.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import { parseQuantity, findQuantityError } from '#kube/quantity.ts';
 
-export interface Difference {
-  /** `uuid`, `machine type`, or the id of a device. */
-  readonly what: string;
-  readonly from: string;
-  readonly to: string;
-  readonly why: string;
-}
-
 export interface DiffInput {
   readonly vm: Stored<VirtualMachine>;
   /** Ignored if it belongs to an earlier VM of the same name. */
@@ -37,8 +33,6 @@ export interface DiffInput {
   readonly vmi?: VirtualMachineInstance | undefined;
   readonly configuration: Configuration;
 }
-
-export const RESOLVED_AT_START = 'resolved at the start';
 
 export function identityDiff({ vm, record, vmi, configuration }: DiffInput): Difference[] {
   const owns = (object: VirtualMachineIdentity | VirtualMachineInstance | undefined): boolean =>

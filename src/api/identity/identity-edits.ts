@@ -9,10 +9,10 @@
  *   disks.<name>, interfaces.<name>   a disk or an interface was added, removed or changed
  *   devices                        any other device, and the firmware
  */
-import type { JsonPatchOperation } from '#api/verbs/decide-verb.ts';
 import { macField } from '#api/identity/identity-changes.ts';
 import { formatPointer } from '#kube/patches/json-pointer.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
+import type { JsonPatchOperation } from '#api/verbs/verb.ts';
 
 /** On VMs: the notes, as JSON. Only admission sets it. */
 export const IDENTITY_EDITS_ANNOTATION = 'identity.selfsame.io/edits';

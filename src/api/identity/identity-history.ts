@@ -19,7 +19,7 @@ export interface ChangeCause {
   readonly instance?: string;
 }
 
-export interface CausedChange {
+interface CausedChange {
   readonly change: IdentityChange;
   readonly cause: ChangeCause;
 }

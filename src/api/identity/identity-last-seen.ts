@@ -74,3 +74,15 @@ function revertTemplateChanges({
   const since = history.filter(({ at = '' }) => at > learnedAt).flatMap(({ changes = [] }) => changes);
   return devicesIn(revertChanges(buildIdentityState({}, { devices }), since));
 }
+
+/** A difference between what a guest saw last and what it will see. */
+
+export interface Difference {
+  /** `uuid`, `machine type`, or the id of a device. */
+  readonly what: string;
+  readonly from: string;
+  readonly to: string;
+  readonly why: string;
+}
+
+export const RESOLVED_AT_START = 'resolved at the start';

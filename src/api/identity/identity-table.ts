@@ -7,7 +7,7 @@ import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { IdentityStatus, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { interfacesOf } from '#api/devices/attached-interfaces.ts';
 
-export interface IdentitySummary {
+interface IdentitySummary {
   readonly uuid: string;
   readonly serial: string;
   /** '' before the first start. */
@@ -56,7 +56,7 @@ export function buildDeviceRows(devices: readonly LearnedDevice[]): string[][] {
     ]);
 }
 
-export interface BusNode {
+interface BusNode {
   readonly text: string;
   readonly children: readonly BusNode[];
 }

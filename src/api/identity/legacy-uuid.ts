@@ -8,6 +8,7 @@ import { createHash } from 'node:crypto';
 export const LEGACY_UUID_METRIC = {
   name: 'selfsame_legacy_firmware_uuid_total',
   help: 'Number of times that a legacy firmware UUID, derived from the name of the VM, was written.',
+  labels: ['use'],
 } as const;
 
 /** The cause of the uuid in the history of an identity record. */

@@ -1,6 +1,6 @@
 import { smbios } from '#api/domain/chassis.ts';
-import { conditionSchema } from '#api/condition.ts';
-import type { CustomKind } from '#api/custom-kind.ts';
+import { conditionSchema } from '#api/custom-kinds/condition.ts';
+import type { CustomKind } from '#api/custom-kinds/custom-kind.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { bool, int32, int64, list, overrideOptions, obj, oneOf, quantity, str, type Infer } from '#kube/schema-dsl.ts';
@@ -56,7 +56,7 @@ export const kubevirtSpec = obj({
   }),
 });
 
-export const kubevirtStatus = obj({
+const kubevirtStatus = obj({
   phase: oneOf(['Deploying', 'Deployed', 'Deleting', 'Error']),
   conditions: list(conditionSchema),
   operatorVersion: str(),

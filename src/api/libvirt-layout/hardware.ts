@@ -12,7 +12,7 @@ const CLASSES = [
   ...['shmem', 'input', 'vsock'],
 ] as const;
 
-export type DeviceClass = (typeof CLASSES)[number];
+type DeviceClass = (typeof CLASSES)[number];
 
 export interface PciHardware {
   readonly class: DeviceClass;

@@ -15,7 +15,7 @@ export interface ImpliedDevice {
   readonly isConventional?: boolean;
 }
 
-export interface ImpliedOptions {
+interface ImpliedOptions {
   readonly chipset: Chipset;
   /** Devices that libvirt adds to a domain that does not mention them. */
   readonly defaults?: { readonly balloon: boolean; readonly usb: boolean } | undefined;

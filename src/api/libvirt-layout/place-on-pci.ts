@@ -17,7 +17,7 @@ import { PciBuses, type BusModel, type Slot } from '#api/libvirt-layout/pci-buse
 import { pciAddressFromMap, type PciAddress } from '#api/devices/pci-address.ts';
 
 /** A row that takes part in the layout. */
-export interface PciItem {
+interface PciItem {
   readonly row: LearnedDevice;
   /** The target index of a disk. */
   readonly index?: number | undefined;
@@ -151,7 +151,7 @@ function compare(a: readonly number[], b: readonly number[]): number {
 }
 
 /** Reports whether the device is part of the chipset and has a fixed address. */
-export function isChipsetDevice(row: LearnedDevice, chipset: Chipset): boolean {
+function isChipsetDevice(row: LearnedDevice, chipset: Chipset): boolean {
   if (row.type !== 'controller' || controllerIndex(row) !== 0) return false;
   if (row.device === 'sata') return chipset === 'q35';
   return row.device === 'usb' && chipset === 'i440fx' && [undefined, 'piix3-uhci'].includes(specModelOf(row));

@@ -6,10 +6,9 @@
  *
  * A restart is detected by the uid of the instance, never by its type: an alias is the same before and after.
  */
-import { runStrategyOf } from '#api/verbs/decide-verb.ts';
 import { isSettled, type EntryNote, type EntryState, type PlanEntry } from '#api/machine-types/plan.ts';
 import { instanceType, runningInstance, specType } from '#api/machine-types/select-vm.ts';
-import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { type VirtualMachine, runStrategyOf } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Stored } from '#kube/meta.ts';
 

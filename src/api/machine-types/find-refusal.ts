@@ -10,13 +10,13 @@
  *   unschedulable       patched and restarted at once: perhaps no node offers the old type
  *   crash-looping       patched at once; the next start uses the new type anyway
  */
-import { HOLD_MESSAGES } from '#api/verbs/decide-verb.ts';
 import { isMigrating } from '#api/migration/migration-state.ts';
 import { runningInstance } from '#api/machine-types/select-vm.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { isTrue } from '#kube/conditions.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
+import { HOLD_MESSAGES } from '#api/verbs/verb.ts';
 
 /** Returns why the spec cannot be patched now, or undefined if it can. */
 export function findPatchRefusal(vm: Stored<VirtualMachine>): string | undefined {

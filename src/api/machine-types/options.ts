@@ -30,13 +30,13 @@ export interface TransitionOptions {
 
 export const DEFAULT_MAX_RESTARTS = 10;
 /** Limit of concurrent restarts: each needs a write and a watch. */
-export const MAX_CONCURRENT_RESTARTS = 1000;
+const MAX_CONCURRENT_RESTARTS = 1000;
 /** The largest number of failures that can be configured. */
 const MAX_ALLOWED_FAILURES = 999_999_999;
 const MAX_GLOB = 256;
 const MAX_SELECTOR = 4096;
 
-export interface OptionError {
+interface OptionError {
   readonly option: keyof TransitionOptions;
   /** Text that follows the name of the option and a colon. */
   readonly fault: string;

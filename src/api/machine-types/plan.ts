@@ -7,8 +7,8 @@ import { CONFIG_MAPS, type ConfigMap } from '#kube/core-kinds.ts';
 import { TRANSITION_LABEL } from '#api/machine-types/names.ts';
 import { apiVersionOf, isRecord } from '#kube/meta.ts';
 
-export const PLAN_ACTS = ['clear', 'set', 'mark'] as const;
-export type PlanAct = (typeof PLAN_ACTS)[number];
+const PLAN_ACTS = ['clear', 'set', 'mark'] as const;
+type PlanAct = (typeof PLAN_ACTS)[number];
 
 export interface PlanEntry {
   readonly namespace: string;
@@ -77,11 +77,6 @@ function splitIntoChunks(texts: readonly string[]): string[][] {
   return chunks;
 }
 
-/** Reports whether all parts of the plan exist. */
-export function isPlanComplete(job: JobReference, configMaps: readonly ConfigMap[]): boolean {
-  return findPlanParts(job, configMaps) !== undefined;
-}
-
 /**
  * Returns undefined if a part is missing: then nothing was changed yet, and a new plan may be made. Throws if it is
  * invalid.
@@ -138,7 +133,7 @@ export function readProgress(job: JobReference, configMaps: readonly ConfigMap[]
   return notes;
 }
 
-export const planName = ({ name }: Pick<JobReference, 'name'>, chunk: number) => `${name}-plan-${chunk}`;
+const planName = ({ name }: Pick<JobReference, 'name'>, chunk: number) => `${name}-plan-${chunk}`;
 export const progressName = ({ name }: Pick<JobReference, 'name'>, chunk: number) => `${name}-progress-${chunk}`;
 
 /** Ignores ConfigMaps of an earlier Job of the same name. */

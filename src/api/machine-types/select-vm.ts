@@ -5,11 +5,10 @@
  *   the type of the guest matches     → mark: the next start uses another type anyway
  *   nothing would change              → not selected, so that a job never selects its own results
  */
-import { isFinal } from '#api/verbs/decide-verb.ts';
 import { matchesMachineType } from '#api/machine-types/match.ts';
 import type { TransitionOptions } from '#api/machine-types/options.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { type VirtualMachineInstance, isFinal } from '#api/virtual-machine-instance/kind.ts';
 import { matchesLabels, parseLabelSelector } from '#kube/selectors/label-selector.ts';
 import { controllerUid, type Stored } from '#kube/meta.ts';
 

@@ -11,8 +11,8 @@ import { forbiddenField, unsupportedValue, type FieldError } from '#kube/field-e
 type Migration = Pick<VirtualMachineInstanceMigration, 'metadata' | 'status'>;
 
 /** The node that has the guest. */
-export const RECOVERIES = ['source', 'target'] as const;
-export type Recovery = (typeof RECOVERIES)[number];
+const RECOVERIES = ['source', 'target'] as const;
+type Recovery = (typeof RECOVERIES)[number];
 
 /** Returns the decision of the administrator, if the migration asks for one. */
 export function readRecovery(migration: Migration): Recovery | undefined {

@@ -7,7 +7,7 @@
 import { bool, int64, list, obj, oneOf, quantity, str, time, type Infer } from '#kube/schema-dsl.ts';
 
 /** Settings of a migration, copied from the KubeVirt object when it began. */
-export const migrationConfiguration = obj({
+const migrationConfiguration = obj({
   bandwidthPerMigration: quantity({ description: 'Bytes per second; 0 means unlimited.' }),
   completionTimeoutPerGiB: int64({ description: 'Timeout in seconds for each GiB of memory and of copied disks.' }),
   progressTimeout: int64({ description: 'The migration fails after this many seconds without progress.' }),
@@ -44,7 +44,7 @@ export type MigrationState = Infer<typeof migrationStateSchema>;
  *   Connecting ─► Copying ─► Switching ─► Committed: the guest belongs to the target, whatever happens next
  *        └───────────┴───────────┴──────► Failed: the guest stays on the source
  */
-export const PROGRESS_PHASES = ['Connecting', 'Copying', 'Switching', 'Committed', 'Failed'] as const;
+const PROGRESS_PHASES = ['Connecting', 'Copying', 'Switching', 'Committed', 'Failed'] as const;
 
 export const migrationProgressSchema = obj(
   {

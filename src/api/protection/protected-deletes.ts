@@ -31,7 +31,7 @@ export function relationOf(kind: GuardedKind, name: string): string {
   return (isDefinition ? DEFINITION_RELATIONS[name] : undefined) ?? RELATIONS[kind];
 }
 
-export interface ProtectedDelete {
+interface ProtectedDelete {
   readonly kind: string;
   readonly name: string;
   readonly relation: string;

@@ -40,7 +40,7 @@ export interface DiskHeader {
 }
 
 /** The bytes of an upload that the node has, and their sha256. Only a client with the same bytes may resume there. */
-export interface UploadProgress {
+interface UploadProgress {
   readonly offset: number;
   readonly sha256: string;
 }

@@ -1,6 +1,6 @@
 /**
  * The persistent state of a VM, its TPM and its EFI variables: which VMs need it, and which claim holds it.
- * controllers/persistent-state/ creates the claim; the node owns its content. Pure.
+ * controllers/vmi/ creates the claim; the node owns its content. Pure.
  */
 import { createHash } from 'node:crypto';
 import { KUBEVIRT_GROUP } from '#api/names.ts';

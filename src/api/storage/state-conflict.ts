@@ -81,7 +81,7 @@ export function describeHolder(claim: Claim, { vmName, ownerUid }: StateOwner): 
 }
 
 /** The VM or instance that cannot start. */
-export interface ConflictSubject extends StateOwner {
+interface ConflictSubject extends StateOwner {
   readonly namespace: string | undefined;
   /** True for an instance without a VM: it has no verb that changes the owner of its claims. */
   readonly isAlone?: boolean;

@@ -8,7 +8,7 @@ import { findQuantityError } from '#kube/quantity.ts';
 import { list, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
 
 /** On profiles: the smallest volume of the class. */
-export const MINIMUM_SIZE_ANNOTATION = 'cdi.kubevirt.io/minimumSupportedPvcSize';
+const MINIMUM_SIZE_ANNOTATION = 'cdi.kubevirt.io/minimumSupportedPvcSize';
 
 const claimPropertySet = obj(
   {

@@ -9,7 +9,7 @@ type Piece =
   | { readonly type: 'one'; readonly char: string }
   | { readonly type: 'class'; readonly negated: boolean; readonly ranges: readonly (readonly [string, string])[] };
 
-export type Glob = readonly Piece[];
+type Glob = readonly Piece[];
 
 /** Returns undefined for a malformed glob. */
 export function parseGlob(text: string): Glob | undefined {

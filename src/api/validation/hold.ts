@@ -1,9 +1,9 @@
 /** Refuses changes to a VM that a snapshot or restore holds, with KubeVirt's messages. */
-import { HOLD_MESSAGES, runStrategyOf } from '#api/verbs/decide-verb.ts';
-import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { type VirtualMachine, runStrategyOf } from '#api/virtual-machine/kind.ts';
 import type { VmSpec } from '#api/virtual-machine/schema.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { forbiddenField, type FieldError } from '#kube/field-error.ts';
+import { HOLD_MESSAGES } from '#api/verbs/verb.ts';
 
 /** Our own controllers that may make changes which users may not. */
 export type TrustedWriter = 'vm-controller' | 'restore-controller';

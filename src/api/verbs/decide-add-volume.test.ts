@@ -1,7 +1,7 @@
 /** Tests addvolume: its refusals, with KubeVirt’s messages, and its patches. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { decideVerb, refusalToApiError } from '#api/verbs/decide-verb.ts';
+import { decideVerb } from '#api/verbs/decide-verb.ts';
 import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
 import {
   addOptions,
@@ -23,6 +23,7 @@ import {
 } from '#api/verbs/testing/volume-verb-cases.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { applyJsonPatch, JsonPatchError } from '#kube/patches/json-patch.ts';
+import { refusalToApiError } from '#api/verbs/verb.ts';
 
 const cases: Record<string, Case> = {
   'a VM gets a volume': { ...ADD, ...VM, options: addOptions('data'), want: '202 root,seed,data root,seed,data' },

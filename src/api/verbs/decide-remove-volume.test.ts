@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { decideVerb, type VerbWorld } from '#api/verbs/decide-verb.ts';
+import { decideVerb } from '#api/verbs/decide-verb.ts';
 import {
   addOptions,
   specOf,
@@ -20,6 +20,7 @@ import {
   BY_SNAPSHOT,
   testVolumeVerbs,
 } from '#api/verbs/testing/volume-verb-cases.ts';
+import type { VerbWorld } from '#api/verbs/verb.ts';
 
 const cases: Record<string, Case> = {
   'a volume of a VM is removed': {

@@ -4,8 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { decideVerb, type VerbDecision, type VerbWorld } from '#api/verbs/decide-verb.ts';
-import type { StateWorld } from '#api/verbs/decide-state.ts';
+import { decideVerb } from '#api/verbs/decide-verb.ts';
 import { findStateClaim, stateOwnerOf } from '#api/storage/persistent-state.ts';
 import { listConflictingClaims } from '#api/storage/state-conflict.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -16,6 +15,7 @@ import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import type { PersistentVolumeClaim, Pod } from '#kube/core-kinds.ts';
 import { applyJsonPatch } from '#kube/patches/json-patch.ts';
 import type { ObjectMeta, OwnerReference, Stored } from '#kube/meta.ts';
+import type { VerbDecision, VerbWorld, StateWorld } from '#api/verbs/verb.ts';
 
 const NOW = '2026-01-01T00:00:00Z';
 const LEGACY = 'persistent-state-for-db';

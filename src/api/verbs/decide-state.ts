@@ -6,7 +6,6 @@
  * Adopting takes the claim from its owner, but never from a VM, an instance or a pod that uses it. Releasing removes
  * the marks of this VM and nothing else.
  */
-import type { VerbDecision, VerbWorld, RefusedDecision, JsonPatchOperation } from '#api/verbs/decide-verb.ts';
 import { claimNamesOf } from '#api/storage/claim-names.ts';
 import { MIGRATION_NAME_LABEL } from '#api/names.ts';
 import {
@@ -26,31 +25,15 @@ import {
 import { listConflictingClaims, isRestoring, listOtherMarks } from '#api/storage/state-conflict.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
-import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { isFinal, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { PersistentVolumeClaim, Pod } from '#kube/core-kinds.ts';
 import { controllerOf, controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
+import type { VerbDecision, VerbWorld, RefusedDecision, JsonPatchOperation, StateWorld } from '#api/verbs/verb.ts';
 
 type Claim = Stored<PersistentVolumeClaim>;
 type Vm = Stored<VirtualMachine>;
 type Vmi = Stored<VirtualMachineInstance>;
-
-/**
- * The claim that a verb is about. Name and uid must both match, so that users change the very claim that they
- * inspected.
- */
-export interface NamedClaim {
-  readonly name: string;
-  readonly uid: string;
-}
-
-/** All objects in the namespace of the VM that may use its claims. */
-export interface StateWorld {
-  readonly claims: readonly Claim[];
-  readonly pods: readonly Stored<Pod>[];
-  readonly vms: readonly Vm[];
-  readonly vmis: readonly Vmi[];
-}
 
 interface ClaimRequest {
   readonly vm: Vm;
@@ -163,13 +146,8 @@ function stateClaimOf({ status }: Vm | Vmi): string | undefined {
 function findDiskUser({ claim, state }: ClaimRequest): string | undefined {
   const { name } = claim.metadata;
   const vm = state.vms.find(({ spec }) => claimNamesOf(spec.template.spec ?? {}).includes(name));
-  const user =
-    vm ?? state.vmis.find(({ spec, status }) => !isFinal(status?.phase) && claimNamesOf(spec).includes(name));
+  const user = vm ?? state.vmis.find((vmi) => !isFinal(vmi) && claimNamesOf(vmi.spec).includes(name));
   return user && `it is a disk of ${user.kind} "${user.metadata.name}"`;
-}
-
-function isFinal(phase: string | undefined): boolean {
-  return phase === 'Succeeded' || phase === 'Failed';
 }
 
 /** Describes a pod that mounts the claim. The launcher pod of this VM does not count: it may use the claim already. */

@@ -1,12 +1,13 @@
 /** Tests start, stop and restart for every strategy and instance, and the text of refusals. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { decideVerb, refusalToApiError } from '#api/verbs/decide-verb.ts';
+import { decideVerb } from '#api/verbs/decide-verb.ts';
 import { aVm, aVmi, aForeignVmi, renderDecision, type Case, testVerbs } from '#api/verbs/testing/verb-cases.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { RunStrategy, VmStatus } from '#api/virtual-machine/schema.ts';
 import { applyJsonPatch } from '#kube/patches/json-patch.ts';
 import type { Stored } from '#kube/meta.ts';
+import { refusalToApiError } from '#api/verbs/verb.ts';
 
 type Instance = 'none' | 'running' | 'succeeded' | 'failed';
 const INSTANCES: Record<Instance, Stored<VirtualMachineInstance> | undefined> = {

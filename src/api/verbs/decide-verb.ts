@@ -3,8 +3,10 @@
  * the steps; a CLI or a dashboard can ask the same table beforehand. Codes and messages are KubeVirt's own, because its
  * clients match them. Pure: the caller reads the objects and writes the changes.
  */
-import { checkDisplay, checkForwardTarget, checkPortForward } from '#api/verbs/check-access.ts';
 import {
+  checkDisplay,
+  checkForwardTarget,
+  checkPortForward,
   checkGuestAgent,
   checkConsole,
   checkPause,
@@ -14,8 +16,7 @@ import {
   unlessMigrating,
   type InstanceRefusal,
 } from '#api/verbs/check-instance.ts';
-import { decideMigrateVerb } from '#api/verbs/decide-migrate.ts';
-import { decideAdoptState, decideReleaseState, type NamedClaim, type StateWorld } from '#api/verbs/decide-state.ts';
+import { decideAdoptState, decideReleaseState } from '#api/verbs/decide-state.ts';
 import {
   decideAddVolume,
   decideAddVolumeToInstance,
@@ -30,121 +31,26 @@ import {
   switchRunState,
   type RunStateWorld,
 } from '#api/verbs/run-state-steps.ts';
-import type { Disk } from '#api/domain/disk.ts';
-import type { VmiVolume } from '#api/domain/volume.ts';
-import { GUEST_READS } from '#api/guest-info.ts';
 import { isMigrating } from '#api/migration/migration-state.ts';
-import { KUBEVIRT_GROUP } from '#api/names.ts';
-import { RUN_STRATEGIES, type RunStrategy, type StateChangeRequest } from '#api/virtual-machine/schema.ts';
-import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import type { VirtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
-import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { badRequest, conflict, forbidden, internalError, notFound, type ApiError } from '#kube/api-error.ts';
-import { controllerUid, type Stored } from '#kube/meta.ts';
+import type { StateChangeRequest } from '#api/virtual-machine/schema.ts';
+import { type VirtualMachineInstance, isFinal } from '#api/virtual-machine-instance/kind.ts';
+import { controllerUid } from '#kube/meta.ts';
 import { invariant } from '#lib/invariant.ts';
-
-export const STATE_VERBS = ['adoptstate', 'releasestate'] as const;
-export const VM_VERBS = [
-  ...(['start', 'stop', 'restart', 'migrate', 'addvolume', 'removevolume', 'portforward'] as const),
-  ...STATE_VERBS,
-] as const;
-export const VMI_VERBS = [
-  ...(['pause', 'unpause', 'freeze', 'unfreeze', 'softreboot', 'reset', 'console'] as const),
-  ...(['addvolume', 'removevolume', 'vnc', 'vnc/screenshot', 'portforward', ...GUEST_READS] as const),
-] as const;
-export type VmVerb = (typeof VM_VERBS)[number];
-export type VmiVerb = (typeof VMI_VERBS)[number];
-export type SubresourceVerb = VmVerb | VmiVerb;
-/** The kind that a verb is called on. Some verbs exist on both. */
-export type VerbTarget = 'virtualmachine' | 'virtualmachineinstance';
-
-export interface VerbWorld {
-  /** Name of the VM and of its instance. */
-  readonly name: string;
-  /** Absent if there is no VM of that name. Most verbs of instances depend on the instance only. */
-  readonly vm?: Stored<VirtualMachine>;
-  readonly vmi?: Stored<VirtualMachineInstance>;
-  /** For STATE_VERBS only. */
-  readonly state?: StateWorld;
-  readonly options?: VerbOptions;
-}
-
-/** The options of all verbs; each verb reads its own. The caller handles dryRun. */
-export interface VerbOptions {
-  /** start */
-  readonly paused?: boolean;
-  /** stop */
-  readonly gracePeriod?: number;
-  /** restart */
-  readonly gracePeriodSeconds?: number;
-  /** migrate: labels that the target node must have. */
-  readonly addedNodeSelector?: Readonly<Record<string, string>>;
-  /** addvolume */
-  readonly added?: AddedVolume;
-  /** freeze: time after which the guest thaws by itself. */
-  readonly unfreezeSeconds?: number;
-  /** removevolume: the name of the volume, or of its claim. */
-  readonly removed?: string;
-  /** adoptstate, releasestate */
-  readonly stateClaim?: NamedClaim;
-}
-
-/** A volume and the disk of the same name, as they are added to the spec. */
-export interface AddedVolume {
-  readonly volume: VmiVolume & { readonly persistentVolumeClaim: NonNullable<VmiVolume['persistentVolumeClaim']> };
-  readonly disk: Disk;
-}
-
-export interface JsonPatchOperation {
-  readonly op: 'add' | 'remove' | 'replace' | 'test';
-  readonly path: string;
-  readonly value?: unknown;
-}
-
-/**
- * One step of an allowed verb; steps are executed in order. A JSON patch whose test fails is a conflict (409) for the
- * client. With dryRun, nodes are not called.
- */
-export type VerbStep =
-  | { readonly do: 'patchVm'; readonly uid: string; readonly patch: readonly JsonPatchOperation[] }
-  | { readonly do: 'patchVmStatus'; readonly uid: string; readonly patch: readonly JsonPatchOperation[] }
-  | { readonly do: 'patchVmi'; readonly uid: string; readonly patch: readonly JsonPatchOperation[] }
-  | {
-      readonly do: 'patchClaim';
-      readonly name: string;
-      readonly uid: string;
-      readonly patch: readonly JsonPatchOperation[];
-    }
-  /** Deletes the running launcher pod of the instance (label CREATED_BY_LABEL), if there is one. */
-  | { readonly do: 'deletePod'; readonly vmiUid: string; readonly gracePeriodSeconds: number }
-  /** The server generates the name. */
-  | {
-      readonly do: 'createMigration';
-      readonly generateName: string;
-      readonly spec: VirtualMachineInstanceMigration['spec'];
-    }
-  /** Calls the agent of the node in `vmi.status.nodeName`. */
-  | { readonly do: 'callNode'; readonly verb: VmiVerb; readonly nodeName: string };
-
-export interface AllowedDecision {
-  readonly allowed: readonly VerbStep[];
-  /** HTTP code of the response, whose body is empty. */
-  readonly code: 200 | 202;
-}
-
-export interface RefusedDecision {
-  readonly denied: Refusal;
-}
-
-export interface Refusal {
-  readonly code: 400 | 403 | 404 | 409 | 500;
-  /** KubeVirt's message, without the prefix that Kubernetes adds. */
-  readonly message: string;
-  readonly on: VerbTarget;
-  readonly name: string;
-}
-
-export type VerbDecision = AllowedDecision | RefusedDecision;
+import {
+  VM_VERBS,
+  VMI_VERBS,
+  type VmVerb,
+  type VmiVerb,
+  type SubresourceVerb,
+  type VerbTarget,
+  type VerbWorld,
+  type VerbStep,
+  type RefusedDecision,
+  type VerbDecision,
+  HOLD_MESSAGES,
+  type Refusal,
+} from '#api/verbs/verb.ts';
+import { runStrategyOf } from '#api/virtual-machine/kind.ts';
 
 /** Decides whether a verb is allowed. `on` selects the kind for verbs that exist on both; the default is the VM. */
 export function decideVerb(verb: SubresourceVerb, world: VerbWorld, on?: VerbTarget): VerbDecision {
@@ -153,53 +59,8 @@ export function decideVerb(verb: SubresourceVerb, world: VerbWorld, on?: VerbTar
   invariant(decide !== undefined, `${verb} is a verb of ${on ?? 'a VM or an instance'}`);
   return decide(world);
 }
-
-export const isStateVerb = (verb: SubresourceVerb): boolean =>
-  (STATE_VERBS as readonly SubresourceVerb[]).includes(verb);
 const isVmVerb = (verb: SubresourceVerb): verb is VmVerb => (VM_VERBS as readonly SubresourceVerb[]).includes(verb);
 const isVmiVerb = (verb: SubresourceVerb): verb is VmiVerb => (VMI_VERBS as readonly SubresourceVerb[]).includes(verb);
-
-/** Returns the ApiError for a refusal. */
-export function refusalToApiError({ code, message, on, name }: Refusal): ApiError {
-  // KubeVirt names the resources in the singular here.
-  const resource = { group: KUBEVIRT_GROUP, plural: on };
-  switch (code) {
-    case 400:
-      return badRequest(message);
-    case 403:
-      return forbidden(resource, name, message);
-    case 404:
-      return notFound(resource, name);
-    case 409:
-      return conflict(resource, name, message);
-    case 500:
-      return internalError(message);
-  }
-}
-
-/**
- * Returns the run strategy of the VM. Undefined if neither field is set, if both are, or if the strategy is unknown. An
- * empty strategy counts as unset.
- */
-export function runStrategyOf({ spec }: Pick<VirtualMachine, 'spec'>): RunStrategy | undefined {
-  const { running, runStrategy } = spec;
-  if (running !== undefined && runStrategy) return undefined;
-  if (running !== undefined) return running ? 'Always' : 'Halted';
-  return RUN_STRATEGIES.find((strategy) => strategy === runStrategy);
-}
-
-/** Reports whether the instance has ended and will not run again. */
-export function isFinal(vmi: Pick<VirtualMachineInstance, 'status'>): boolean {
-  return vmi.status?.phase === 'Succeeded' || vmi.status?.phase === 'Failed';
-}
-
-/** Messages that refuse a change because a snapshot or restore holds the VM. */
-export const HOLD_MESSAGES = {
-  runStateBySnapshot: (name: string) => `Cannot update vm running state until snapshot "${name}" completes`,
-  disks: (name: string) => `Cannot update vm disks or volumes until snapshot "${name}" completes`,
-  runStateByRestore: (name: string) => `Cannot update VM runStrategy until restore "${name}" completes`,
-  template: (name: string) => `Cannot update VM template until restore "${name}" completes`,
-} as const;
 
 type Decide = (world: VerbWorld) => VerbDecision;
 
@@ -358,4 +219,22 @@ function decideOnVmi(
   const refusal = refuse(vmi);
   if (refusal !== undefined) return { denied: { ...refusal, on, name } };
   return { code: 200, allowed: [{ do: 'callNode', verb, nodeName: vmi.status?.nodeName ?? '' }] };
+}
+
+/** Admission decides whether the instance is migratable and whether another migration is running. */
+function decideMigrateVerb(world: VerbWorld): VerbDecision {
+  const { name, vm, vmi, options } = world;
+  if (vm === undefined) return refuse(world, 'virtualmachine', 404, 'not found');
+  // An instance that only shares the VM's name: permission to migrate the VM does not cover it.
+  if (vmi === undefined || controllerUid(vmi) !== vm.metadata.uid) {
+    return refuse(world, 'virtualmachineinstance', 404, 'not found');
+  }
+  if (vmi.status?.phase !== 'Running') return refuse(world, 'virtualmachine', 409, 'VM is not running');
+  const { addedNodeSelector } = options ?? {};
+  const spec = { vmiName: name, ...(addedNodeSelector === undefined ? {} : { addedNodeSelector }) };
+  return { code: 202, allowed: [{ do: 'createMigration', generateName: 'kubevirt-migrate-vm-', spec }] };
+}
+
+function refuse({ name }: VerbWorld, on: VerbTarget, code: Refusal['code'], message: string): RefusedDecision {
+  return { denied: { code, message, on, name } };
 }

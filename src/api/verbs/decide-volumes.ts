@@ -2,6 +2,13 @@
  * Decides the verbs addvolume and removevolume. On a VM they change its template; on an instance they last for this run
  * only. Part of the table in decide-verb.ts, which also checks for a snapshot or restore that holds the VM. Pure.
  */
+import type { VmiVolume } from '#api/domain/volume.ts';
+import { formatEphemeralVolumes, readEphemeralVolumes } from '#api/storage/ephemeral-volumes.ts';
+import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+import { formatPointer } from '#kube/patches/json-pointer.ts';
+import { controllerUid, type Stored } from '#kube/meta.ts';
 import type {
   AddedVolume,
   AllowedDecision,
@@ -11,14 +18,7 @@ import type {
   RefusedDecision,
   JsonPatchOperation,
   VerbTarget,
-} from '#api/verbs/decide-verb.ts';
-import type { VmiVolume } from '#api/domain/volume.ts';
-import { formatEphemeralVolumes, readEphemeralVolumes } from '#api/storage/ephemeral-volumes.ts';
-import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
-import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
-import { formatPointer } from '#kube/patches/json-pointer.ts';
-import { controllerUid, type Stored } from '#kube/meta.ts';
+} from '#api/verbs/verb.ts';
 
 const TEMPLATE = ['spec', 'template', 'spec'];
 const INSTANCE = ['spec'];

@@ -2,6 +2,10 @@
  * Steps that start, stop and restart a VM. Part of the table in decide-verb.ts, which decides when they are allowed.
  * Pure.
  */
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { RunStrategy, StateChangeRequest } from '#api/virtual-machine/schema.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { Stored } from '#kube/meta.ts';
 import type {
   AllowedDecision,
   VerbDecision,
@@ -10,11 +14,7 @@ import type {
   Refusal,
   RefusedDecision,
   VerbStep,
-} from '#api/verbs/decide-verb.ts';
-import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import type { RunStrategy, StateChangeRequest } from '#api/virtual-machine/schema.ts';
-import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import type { Stored } from '#kube/meta.ts';
+} from '#api/verbs/verb.ts';
 
 /** The world of verbs that depend on the run strategy of the VM. */
 export interface RunStateWorld extends VerbWorld {

@@ -6,7 +6,7 @@
  *            these and of the spec; written by controllers/device-map
  */
 import { smbios } from '#api/domain/chassis.ts';
-import type { CustomKind } from '#api/custom-kind.ts';
+import type { CustomKind } from '#api/custom-kinds/custom-kind.ts';
 import { learnedDevice } from '#api/devices/learned-device.ts';
 import { IDENTITY_GROUP } from '#api/names.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
@@ -16,7 +16,7 @@ import { anything, bool, int64, list, overrideOptions, obj, str, time, type Infe
 export const MAX_HISTORY = 50;
 export const MAX_FREED = 64;
 
-export const identitySpec = obj({
+const identitySpec = obj({
   firmware: obj({ uuid: str(), serial: str() }),
   smbios: overrideOptions(smbios, {
     description: 'SMBIOS strings of the VM, copied from the KubeVirt object at the first start.',
@@ -36,7 +36,7 @@ export const identitySpec = obj({
   ),
 });
 
-export const identityChange = obj(
+const identityChange = obj(
   {
     field: str({
       description:
@@ -49,7 +49,7 @@ export const identityChange = obj(
   { required: ['field'] },
 );
 
-export const historyEntry = obj({
+const historyEntry = obj({
   at: time(),
   what: str({ description: 'The changes as text.' }),
   cause: str({
@@ -64,7 +64,7 @@ export const historyEntry = obj({
   }),
 });
 
-export const identityStatus = obj({
+const identityStatus = obj({
   machine: obj({ type: str({ description: 'The canonical machine type of the last start.' }) }),
   devices: list(learnedDevice, {
     description: 'All devices of the VM. The next start gives them the same addresses.',

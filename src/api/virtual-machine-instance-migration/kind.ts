@@ -4,8 +4,8 @@
  *   Pending ─► Scheduling ─► Scheduled ─► PreparingTarget ─► TargetReady ─► Running ─► Succeeded
  *      └───────────┴─────────────┴──────────────┴────────────────┴────────────┴──────► Failed: the guest stays on the source
  */
-import { conditionSchema } from '#api/condition.ts';
-import type { CustomKind } from '#api/custom-kind.ts';
+import { conditionSchema } from '#api/custom-kinds/condition.ts';
+import type { CustomKind } from '#api/custom-kinds/custom-kind.ts';
 import { migrationProgressSchema, migrationStateSchema } from '#api/migration/migration-state.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
@@ -34,7 +34,7 @@ export const migrationSpec = obj(
 );
 
 /** Written by controllers/migration. */
-export const migrationStatus = obj({
+const migrationStatus = obj({
   phase: oneOf(MIGRATION_PHASES),
   message: str({ description: 'The reason for waiting or for the failure.' }),
   phaseTransitionTimestamps: list(obj({ phase: str(), phaseTransitionTimestamp: time() })),

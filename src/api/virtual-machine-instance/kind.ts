@@ -1,4 +1,4 @@
-import type { CustomKind } from '#api/custom-kind.ts';
+import type { CustomKind } from '#api/custom-kinds/custom-kind.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import { vmiSpec, type VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { vmiStatus, type VmiStatus } from '#api/virtual-machine-instance/status.ts';
@@ -40,3 +40,8 @@ export const virtualMachineInstance: CustomKind<VirtualMachineInstance> = {
     { name: 'Paused', type: 'string', jsonPath: ".status.conditions[?(@.type=='Paused')].status", wide: true },
   ],
 };
+
+/** Reports whether the instance has ended and will not run again. */
+export function isFinal(vmi: Pick<VirtualMachineInstance, 'status'>): boolean {
+  return vmi.status?.phase === 'Succeeded' || vmi.status?.phase === 'Failed';
+}

@@ -1,17 +1,22 @@
-import { conditionSchema } from '#api/condition.ts';
+import { conditionSchema } from '#api/custom-kinds/condition.ts';
 import { migrationProgressSchema, migrationStateSchema } from '#api/migration/migration-state.ts';
 import { bool, int32, int64, list, map, obj, oneOf, quantity, str, time, type Infer } from '#kube/schema-dsl.ts';
 
-export const VMI_PHASES = ['Pending', 'Scheduling', 'Scheduled', 'Running', 'Succeeded', 'Failed', 'Unknown'] as const;
+const VMI_PHASES = ['Pending', 'Scheduling', 'Scheduled', 'Running', 'Succeeded', 'Failed', 'Unknown'] as const;
 export type VmiPhase = (typeof VMI_PHASES)[number];
+
+/** Reports whether the guest of the instance has ended; such a phase never changes. */
+export function isFinalVmiPhase(phase: string | undefined): boolean {
+  return phase === 'Succeeded' || phase === 'Failed';
+}
 
 /**
  * Plugging: being prepared or offered to the guest. Unplugging: the guest has not released it yet. Failed: is retried.
  */
-export const HOTPLUG_PHASES = ['Plugging', 'Ready', 'Unplugging', 'Failed'] as const;
+const HOTPLUG_PHASES = ['Plugging', 'Ready', 'Unplugging', 'Failed'] as const;
 export type HotplugPhase = (typeof HOTPLUG_PHASES)[number];
 
-/** Written by controllers/vmi, except AGENT_FIELDS and AGENT_CONDITIONS, which the node agent writes. */
+/** Written by controllers/vmi, except AGENT_FIELDS and AgentCondition, which the node agent writes. */
 export const vmiStatus = obj({
   phase: oneOf(VMI_PHASES),
   reason: str(),
@@ -116,4 +121,4 @@ export const AGENT_FIELDS = [
   'fsFreezeStatus',
 ] as const satisfies readonly (keyof VmiStatus)[];
 /** Conditions that only the node agent writes. */
-export const AGENT_CONDITIONS = ['Paused', 'AgentConnected', 'SoftwareEmulation', 'DeviceChangePending'] as const;
+export type AgentCondition = 'Paused' | 'AgentConnected' | 'SoftwareEmulation' | 'DeviceChangePending';

@@ -4,15 +4,15 @@
  *   (new) ─► Progressing ─► complete
  *                 └───────► Failure
  */
-import { conditionSchema } from '#api/condition.ts';
-import type { CustomKind } from '#api/custom-kind.ts';
+import { conditionSchema } from '#api/custom-kinds/condition.ts';
+import type { CustomKind } from '#api/custom-kinds/custom-kind.ts';
 import { SNAPSHOT_GROUP } from '#api/names.ts';
 import { vmReference } from '#api/virtual-machine-snapshot/kind.ts';
 import { isTrue } from '#kube/conditions.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { bool, list, map, obj, oneOf, str, time, type Infer } from '#kube/schema-dsl.ts';
 
-export const READINESS_POLICIES = ['StopTarget', 'WaitGracePeriod', 'FailImmediate', 'WaitEventually'] as const;
+const READINESS_POLICIES = ['StopTarget', 'WaitGracePeriod', 'FailImmediate', 'WaitEventually'] as const;
 
 export const restoreSpec = obj(
   {
@@ -43,7 +43,7 @@ export const restoreSpec = obj(
 );
 
 /** Written by controllers/restore. */
-export const restoreStatus = obj({
+const restoreStatus = obj({
   restores: list(
     obj(
       { volumeName: str(), persistentVolumeClaim: str(), volumeSnapshotName: str() },

@@ -1,7 +1,7 @@
 /**
  * The content of a VM snapshot: the VM, its identity record, and the names of the snapshots of its disks. Immutable.
  */
-import type { CustomKind } from '#api/custom-kind.ts';
+import type { CustomKind } from '#api/custom-kinds/custom-kind.ts';
 import { SNAPSHOT_GROUP } from '#api/names.ts';
 import { snapshotError } from '#api/virtual-machine-snapshot/kind.ts';
 import type { VmSpec } from '#api/virtual-machine/schema.ts';
@@ -10,7 +10,7 @@ import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { KubeObject, ObjectMeta, ResourceType } from '#kube/meta.ts';
 import { anything, bool, int64, list, obj, str, time, type Infer } from '#kube/schema-dsl.ts';
 
-export const contentSpec = obj(
+const contentSpec = obj(
   {
     virtualMachineSnapshotName: str(),
     source: obj(
@@ -39,7 +39,7 @@ export const contentSpec = obj(
 );
 
 /** Written by controllers/snapshot. */
-export const contentStatus = obj({
+const contentStatus = obj({
   creationTime: time(),
   readyToUse: bool(),
   error: snapshotError,

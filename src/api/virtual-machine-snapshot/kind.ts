@@ -4,8 +4,8 @@
  *   (new) ─► InProgress ─► Succeeded ─► Deleting
  *                └────────► Failed
  */
-import { conditionSchema } from '#api/condition.ts';
-import type { CustomKind } from '#api/custom-kind.ts';
+import { conditionSchema } from '#api/custom-kinds/condition.ts';
+import type { CustomKind } from '#api/custom-kinds/custom-kind.ts';
 import { SNAPSHOT_GROUP } from '#api/names.ts';
 import { findCondition } from '#kube/conditions.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
@@ -17,7 +17,7 @@ export const vmReference = obj(
   { required: ['kind', 'name'] },
 );
 
-export const SNAPSHOT_PHASES = ['InProgress', 'Succeeded', 'Failed', 'Deleting', 'Unknown'] as const;
+const SNAPSHOT_PHASES = ['InProgress', 'Succeeded', 'Failed', 'Deleting', 'Unknown'] as const;
 export const INDICATIONS = [
   'Online',
   'NoGuestAgent',
@@ -43,7 +43,7 @@ export const snapshotSpec = obj(
 export const snapshotError = obj({ time: time(), message: str() });
 
 /** Written by controllers/snapshot. */
-export const snapshotStatus = obj({
+const snapshotStatus = obj({
   sourceUID: str({ description: 'The uid of the VM.' }),
   virtualMachineSnapshotContentName: str(),
   creationTime: time({ description: 'The point in time of the disks in the snapshot.' }),

@@ -1,4 +1,4 @@
-import { conditionSchema } from '#api/condition.ts';
+import { conditionSchema } from '#api/custom-kinds/condition.ts';
 import { vmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { bool, int32, int64, list, map, obj, oneOf, str, time, type Infer } from '#kube/schema-dsl.ts';
 
@@ -44,7 +44,7 @@ export const PRINTABLE_STATUSES = [
 export type PrintableStatus = (typeof PRINTABLE_STATUSES)[number];
 
 /** Queued by the subresources start, stop and restart; the VM controller removes it when it is done. */
-export const stateChangeRequest = obj(
+const stateChangeRequest = obj(
   {
     action: oneOf(['Start', 'Stop']),
     data: map(str(), { description: 'Start: paused: "true".' }),

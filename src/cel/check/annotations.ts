@@ -3,7 +3,7 @@ import type { CallExpr, Expr } from '#cel/ast.ts';
 import type { Overload } from '#cel/library.ts';
 import type { CelType } from '#cel/type.ts';
 
-export interface ResolvedCall {
+interface ResolvedCall {
   /** The full name, with the namespace: `ip.isCanonical`. */
   readonly name: string;
   readonly member: boolean;

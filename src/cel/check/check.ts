@@ -5,7 +5,7 @@
  * Objects with a schema are checked by their fields here; at run time they are maps.
  */
 import type { CallExpr, ConstExpr, Expr, FoldExpr, ListExpr, MapExpr, MessageExpr, SelectExpr } from '#cel/ast.ts';
-import { CheckBudget, TypeTooComplexError } from '#cel/check/check-budget.ts';
+import { CheckBudget, TypeTooComplexError } from '#cel/limits/check-budget.ts';
 import { Annotations, type CheckedTree } from '#cel/check/annotations.ts';
 import { formatSignature, formatType, typeString } from '#cel/check/format-type.ts';
 import type { Element } from '#cel/check/literals.ts';

@@ -3,8 +3,8 @@
  * regular expression), and list and map literals with elements of different types.
  */
 import type { CallExpr } from '#cel/ast.ts';
-import { CostLimitError } from '#cel/budget.ts';
-import type { CheckBudget } from '#cel/check/check-budget.ts';
+import { CostLimitError } from '#cel/limits/budget.ts';
+import type { CheckBudget } from '#cel/limits/check-budget.ts';
 import { resolveOverload } from '#cel/check/resolve-overload.ts';
 import { Unifier } from '#cel/check/unifier.ts';
 import type { Environment } from '#cel/environment.ts';

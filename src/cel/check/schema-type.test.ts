@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Schema } from '#kube/schema.ts';
 import { formatType } from '#cel/check/format-type.ts';
-import { kindType, resourceRootType, schemaType } from '#cel/check/schema-type.ts';
+import { kindType, ruleType, schemaType } from '#cel/check/schema-type.ts';
 import type { CelType } from '#cel/type.ts';
 
 /** Returns the type at a path of fields, or `undefined field`. */
@@ -160,11 +160,11 @@ test('the type of a kind has metadata and the fields of its schema', () => {
 
 test('rules of a resource see its names and no other metadata', () => {
   const schema: Schema = { type: 'object', properties: { metadata: { type: 'object' } } };
-  assert.equal(at(resourceRootType(schema, 'self'), 'metadata generateName'), 'string');
-  assert.equal(at(resourceRootType(schema, 'self'), 'metadata labels'), 'undefined field');
+  assert.equal(at(ruleType(schema, 'self', true)!, 'metadata generateName'), 'string');
+  assert.equal(at(ruleType(schema, 'self', true)!, 'metadata labels'), 'undefined field');
 });
 
 test('rules of a resource see the metadata that its schema declares', () => {
   const metadata: Schema = { type: 'object', properties: { name: string, generateName: string, uid: string } };
-  assert.equal(at(resourceRootType({ type: 'object', properties: { metadata } }, 'self'), 'metadata uid'), 'string');
+  assert.equal(at(ruleType({ type: 'object', properties: { metadata } }, 'self', true)!, 'metadata uid'), 'string');
 });

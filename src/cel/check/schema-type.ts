@@ -38,11 +38,6 @@ export function kindType(schema: Schema, name: string): CelType {
   return schemaType(withObjectMeta(schema), name);
 }
 
-/** Returns the type of a whole object with its names only: `self` in the rules of a resource's schema. */
-export function resourceRootType(schema: Schema, name: string): CelType {
-  return schemaType(withObjectNames(schema), name);
-}
-
 /**
  * Returns the type of `self` in a rule of this schema, or undefined if the schema cannot have rules. `root` is true for
  * the schema of a whole object.

@@ -7,7 +7,7 @@
  */
 import type { CelType, ParamType } from '#cel/type.ts';
 import { DYN, param } from '#cel/type.ts';
-import type { CheckBudget } from '#cel/check/check-budget.ts';
+import type { CheckBudget } from '#cel/limits/check-budget.ts';
 import { isDyn, isDynOrError, isNullable, partsOf, haveSameHead, withParts } from '#cel/check/type-relations.ts';
 
 export class Unifier {

@@ -33,7 +33,7 @@ export interface CostNode {
   readonly known: Range | undefined;
 }
 
-export interface CallNode {
+interface CallNode {
   readonly name: string;
   readonly target: CostNode | undefined;
   readonly args: readonly CostNode[];

@@ -1,6 +1,6 @@
 /** Access to fields and elements: `a.b`, `has(a.b)`, `a[b]`, `a.?b`, `a[?b]`, `a in b`. */
-import { LOOKUP_COST } from '#cel/budget.ts';
-import type { Budget } from '#cel/budget.ts';
+import { LOOKUP_COST } from '#cel/limits/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
 import { unescapeFieldName } from '#cel/check/field-names.ts';
 import { areEqual } from '#cel/evaluate/equal.ts';
 import { NO_SUCH_OVERLOAD, noSuchKey, describeKey } from '#cel/evaluate/fault.ts';

@@ -2,10 +2,9 @@
  * Views of parsed JSON as CEL values. Nothing is copied or converted before an expression reads it, and each part is
  * converted once per view. A schema adds what JSON lacks: which numbers are ints, and which strings are times or bytes.
  */
-import { parseFormattedString } from '#cel/evaluate/string-format.ts';
 import type { Schema } from '#kube/schema.ts';
-import { CelFault, CelList, CelMap } from '#cel/value.ts';
-import type { CelValue, ElementIdentity } from '#cel/value.ts';
+import { CelFault, CelList, CelMap, type CelValue, type ElementIdentity } from '#cel/value.ts';
+import { parseDuration, parseTimestamp } from '#cel/evaluate/text/time-text.ts';
 
 export { toJson } from '#cel/evaluate/to-json.ts';
 
@@ -147,5 +146,25 @@ class JsonMap extends CelMap {
     if (schema === undefined) return undefined;
     if (schema.properties !== undefined && Object.hasOwn(schema.properties, key)) return schema.properties[key];
     return typeof schema.additionalProperties === 'object' ? schema.additionalProperties : undefined;
+  }
+}
+
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+/** Converts a string with a schema format to a time or bytes. Returns it unchanged if CEL has no type for the format. */
+function parseFormattedString(text: string, schema: Schema): CelValue | CelFault {
+  if (schema['x-kubernetes-int-or-string'] === true) return text;
+  switch (schema.format) {
+    case 'date-time':
+      return parseTimestamp(text.toUpperCase()) ?? new CelFault(`Invalid date-time format: ${text.slice(0, 64)}`);
+    case 'date':
+      return parseTimestamp(`${text}T00:00:00Z`) ?? new CelFault(`Invalid date format: ${text.slice(0, 64)}`);
+    case 'duration':
+      return parseDuration(text) ?? new CelFault(`Invalid duration format: ${text.slice(0, 64)}`);
+    case 'byte':
+      if (!BASE64.test(text)) return new CelFault('Invalid byte format: illegal base64 data');
+      return new Uint8Array(Buffer.from(text, 'base64'));
+    default:
+      return text;
   }
 }

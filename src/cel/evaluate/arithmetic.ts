@@ -1,8 +1,8 @@
 /**
  * `+ - * / %` and negation. Overflow of 64 bits is a fault. An operator returns undefined for operands of other types.
  */
-import { LIST_COST, bytesCost } from '#cel/budget.ts';
-import type { Budget } from '#cel/budget.ts';
+import { LIST_COST, bytesCost } from '#cel/limits/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
 import { ArrayList, itemsOf, AssociativeList } from '#cel/evaluate/array-list.ts';
 import { DIVISION_BY_ZERO, DURATION_OVERFLOW, INT_OVERFLOW, MODULUS_BY_ZERO } from '#cel/evaluate/fault.ts';
 import { TIMESTAMP_OVERFLOW, UINT_OVERFLOW } from '#cel/evaluate/fault.ts';

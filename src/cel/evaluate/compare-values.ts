@@ -1,6 +1,6 @@
 /** The order of two values, as in cel-go: numbers are compared across their types, strings by code point. */
-import { bytesCost } from '#cel/budget.ts';
-import type { Budget } from '#cel/budget.ts';
+import { bytesCost } from '#cel/limits/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
 import { NAN_ORDER, NO_SUCH_OVERLOAD } from '#cel/evaluate/fault.ts';
 import { CelDuration, CelTimestamp, CelUint } from '#cel/value.ts';
 import type { CelFault, CelValue } from '#cel/value.ts';

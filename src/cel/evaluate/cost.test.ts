@@ -1,10 +1,10 @@
 /** Tests the cost of work that grows with its input. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Budget } from '#cel/budget.ts';
+import { Budget } from '#cel/limits/budget.ts';
 import { createEnvironment } from '#cel/environment.ts';
-import { estimateRegexSize } from '#cel/evaluate/regex-size.ts';
-import { plan } from '#cel/evaluate/plan.ts';
+import { estimateRegexSize } from '#cel/evaluate/regex/regex-size.ts';
+import { plan } from '#cel/evaluate/plan/plan.ts';
 import { parse } from '#cel/parse/parse.ts';
 import { optionalLibrary } from '#cel/standard/optional.ts';
 import { standardLibrary } from '#cel/standard/standard.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Budget } from '#cel/budget.ts';
+import { Budget } from '#cel/limits/budget.ts';
 import { ruleType } from '#cel/check/schema-type.ts';
 import { compile } from '#cel/compile.ts';
 import { withVariables } from '#cel/environment.ts';

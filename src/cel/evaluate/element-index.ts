@@ -2,7 +2,7 @@
  * Finds elements of an associative list (a Kubernetes list of type set or map) by their identity, independent of their
  * position.
  */
-import { bytesCost, type Budget, CostLimitError } from '#cel/budget.ts';
+import { bytesCost, type Budget, CostLimitError } from '#cel/limits/budget.ts';
 import {
   CelDuration,
   CelFault,

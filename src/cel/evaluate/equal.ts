@@ -2,8 +2,8 @@
  * Equality: numbers are compared by value across their types, lists and maps by their elements; values of different
  * types are unequal. Charges for the elements and bytes that it reads.
  */
-import { CostLimitError, bytesCost, keysCost } from '#cel/budget.ts';
-import type { Budget } from '#cel/budget.ts';
+import { CostLimitError, bytesCost, keysCost } from '#cel/limits/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
 import { CelDuration, CelFault, CelList, CelMap, CelOpaque, CelOptional } from '#cel/value.ts';
 import { CelTimestamp, CelTypeValue, CelUint } from '#cel/value.ts';
 import { ElementIndex } from '#cel/evaluate/element-index.ts';

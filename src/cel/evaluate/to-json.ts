@@ -1,6 +1,6 @@
 /** Converts the result of an expression to JSON. */
-import { Budget, CostLimitError } from '#cel/budget.ts';
-import { formatDuration, formatTimestamp } from '#cel/evaluate/time-text.ts';
+import { Budget, CostLimitError } from '#cel/limits/budget.ts';
+import { formatDuration, formatTimestamp } from '#cel/evaluate/text/time-text.ts';
 import { CelDuration, CelFault, CelList, CelMap, CelOptional } from '#cel/value.ts';
 import { CelTimestamp, CelTypeValue, CelUint } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';

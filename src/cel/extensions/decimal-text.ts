@@ -37,7 +37,7 @@ function scaled(value: number, scale: number): bigint {
   return roundsUp ? quotient + 1n : quotient;
 }
 
-const signOf = (value: number): string => (value < 0 || Object.is(value, -0) ? '-' : '');
+export const signOf = (value: number): string => (value < 0 || Object.is(value, -0) ? '-' : '');
 
 /** Formats a finite value as `%.<precision>f`. */
 export function formatFixed(value: number, precision: number): string {
@@ -56,15 +56,4 @@ export function scientificParts(value: number, precision: number): { mantissa: s
   digits = digits.padEnd(precision + 1, '0');
   const fraction = precision > 0 ? `.${digits.slice(1, precision + 1)}` : '';
   return { mantissa: `${signOf(value)}${digits.charAt(0)}${fraction}`, exponent };
-}
-
-/** Returns the shortest text without exponent that parses to the same value. */
-export function formatPlain(value: number): string {
-  const [mantissa = '0', power = '0'] = Math.abs(value).toExponential().split('e');
-  const digits = mantissa.replace('.', '');
-  const point = Number(power) + 1;
-  const sign = signOf(value);
-  if (point <= 0) return `${sign}0.${'0'.repeat(-point)}${digits}`;
-  if (point >= digits.length) return `${sign}${digits.padEnd(point, '0')}`;
-  return `${sign}${digits.slice(0, point)}.${digits.slice(point)}`;
 }

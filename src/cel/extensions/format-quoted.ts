@@ -2,8 +2,8 @@
  * The style of `format` in Kubernetes 1.32 (version 2 of cel-go's strings library): elements of lists and maps are
  * literals, and numbers are formatted for US English: `1,234.500000`, `1.052033 × 10⁰³`.
  */
-import { CostLimitError } from '#cel/budget.ts';
-import { formatDouble } from '#cel/evaluate/number-text.ts';
+import { CostLimitError } from '#cel/limits/budget.ts';
+import { formatDouble } from '#cel/evaluate/text/number-text.ts';
 import { typeOfValue } from '#cel/evaluate/type-of.ts';
 import { digitsCost, formatFixed, scientificParts } from '#cel/extensions/decimal-text.ts';
 import type { FormatStyle, FormatText } from '#cel/extensions/format.ts';

@@ -1,8 +1,8 @@
 /** Formats the values that are the same in every style, as `string(value)` does. */
 import { isUtf8 } from 'node:buffer';
-import { keysCost } from '#cel/budget.ts';
+import { keysCost } from '#cel/limits/budget.ts';
 import { compareStrings } from '#cel/evaluate/compare-values.ts';
-import { formatDuration, formatTimestamp } from '#cel/evaluate/time-text.ts';
+import { formatDuration, formatTimestamp } from '#cel/evaluate/text/time-text.ts';
 import type { FormatText } from '#cel/extensions/format.ts';
 import { FormatError, describeGiven } from '#cel/extensions/format.ts';
 import { CelDuration, CelFault, CelTimestamp, CelTypeValue, CelUint } from '#cel/value.ts';
@@ -40,7 +40,7 @@ export function stringClauseError(value: CelValue): FormatError {
   return new FormatError(`string clause can only be used on ${supported}, ${describeGiven(value)}`);
 }
 
-export interface TextEntry {
+interface TextEntry {
   /** The formatted key. */
   readonly key: string;
   readonly value: CelValue;

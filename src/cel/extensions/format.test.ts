@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Budget, CostLimitError } from '#cel/budget.ts';
+import { Budget, CostLimitError } from '#cel/limits/budget.ts';
 import type { CallCase } from '#cel/extensions/testing/call.ts';
 import { call, fault, list, map, testCalls, uint } from '#cel/extensions/testing/call.ts';
-import { plainFormatLibrary, stringsLibrary } from '#cel/extensions/strings.ts';
+import { stringsLibrary } from '#cel/extensions/strings.ts';
+import { plainFormatLibrary } from '#cel/extensions/testing/format-plain.ts';
 import { STRING } from '#cel/type.ts';
 import { CelDuration, CelOptional, CelTimestamp, CelTypeValue } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';

@@ -1,9 +1,9 @@
 /**
  * The function `template.format(args)`: parses templates and implements the clauses that are the same in every style.
- * The styles are those of Kubernetes (format-quoted.ts) and of the specification (format-plain.ts).
+ * The styles are those of Kubernetes (format-quoted.ts) and of the specification (testing/format-plain.ts).
  */
-import type { Budget } from '#cel/budget.ts';
-import { bytesCost } from '#cel/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
+import { bytesCost } from '#cel/limits/budget.ts';
 import { typeOfValue } from '#cel/evaluate/type-of.ts';
 import { goQuote } from '#cel/extensions/go-quote.ts';
 import { method } from '#cel/extensions/overload.ts';
@@ -14,7 +14,7 @@ import type { CelList, CelValue } from '#cel/value.ts';
 import { CelFault, CelUint } from '#cel/value.ts';
 
 /** Throws FormatError. */
-export type Clause = (value: CelValue, text: FormatText, precision: number | undefined) => void;
+type Clause = (value: CelValue, text: FormatText, precision: number | undefined) => void;
 
 export interface FormatStyle {
   readonly string: Clause;

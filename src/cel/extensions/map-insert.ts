@@ -3,8 +3,8 @@
  * fold that builds a map costs only its entries: the maps of its steps share one table, and each sees its first
  * entries.
  */
-import { keysCost } from '#cel/budget.ts';
-import type { Budget } from '#cel/budget.ts';
+import { keysCost } from '#cel/limits/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
 import { describeKey } from '#cel/evaluate/fault.ts';
 import { canonicalKey } from '#cel/evaluate/map-key.ts';
 import type { CanonicalKey } from '#cel/evaluate/map-key.ts';

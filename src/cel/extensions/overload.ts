@@ -1,5 +1,5 @@
 /** Shorthand for declaring overloads. `work` receives the arguments with the types that the library declares. */
-import type { Budget } from '#cel/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
 import type { Overload } from '#cel/library.ts';
 import type { CelType } from '#cel/type.ts';
 import type { CelFault, CelValue } from '#cel/value.ts';

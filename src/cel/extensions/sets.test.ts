@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Budget, CostLimitError } from '#cel/budget.ts';
+import { Budget, CostLimitError } from '#cel/limits/budget.ts';
 import { call, list, testCalls, uint } from '#cel/extensions/testing/call.ts';
 import { setsLibrary } from '#cel/extensions/sets.ts';
 

@@ -1,5 +1,5 @@
 /** cel-go's sets extension: lists as sets. Compares and charges each pair of elements. */
-import type { Budget } from '#cel/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
 import { areEqual } from '#cel/evaluate/equal.ts';
 import { func } from '#cel/extensions/overload.ts';
 import type { Library } from '#cel/library.ts';

@@ -1,10 +1,10 @@
 /** The functions split, join and replace. Each charges for its result before it builds it. */
-import type { Budget } from '#cel/budget.ts';
-import { bytesCost } from '#cel/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
+import { bytesCost } from '#cel/limits/budget.ts';
 import { ArrayList } from '#cel/evaluate/array-list.ts';
 import { describeKey } from '#cel/evaluate/fault.ts';
-import { codePointCount, nextUnit } from '#cel/evaluate/code-points.ts';
-import { searchCost } from '#cel/evaluate/search-cost.ts';
+import { codePointCount, nextUnit } from '#cel/evaluate/text/code-points.ts';
+import { searchCost } from '#cel/evaluate/text/search-cost.ts';
 import type { CelList } from '#cel/value.ts';
 import { CelFault } from '#cel/value.ts';
 

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Budget, CostLimitError } from '#cel/budget.ts';
+import { Budget, CostLimitError } from '#cel/limits/budget.ts';
 import { call, costOf, fault, list, testCalls } from '#cel/extensions/testing/call.ts';
-import { stringsLibrary, stringsReverseLibrary } from '#cel/extensions/strings.ts';
+import { stringsLibrary } from '#cel/extensions/strings.ts';
+import { stringsReverseLibrary } from '#cel/extensions/testing/strings-reverse.ts';
 
 testCalls(stringsLibrary, {
   'charAt counts code points': ['charAt', ['a😀b', 1n], '😀'],

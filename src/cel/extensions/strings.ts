@@ -1,16 +1,15 @@
 /**
  * cel-go's strings extension: the functions that search and cut strings. `format` has its own files. Kubernetes 1.32
- * has version 2 of the extension (stringsLibrary); version 3 added `reverse`.
+ * has version 2 of the extension.
  */
-import type { Budget } from '#cel/budget.ts';
-import { bytesCost } from '#cel/budget.ts';
-import { codePointCount, hasSurrogates, nextUnit, pointIndex, unitOffset } from '#cel/evaluate/code-points.ts';
+import type { Budget } from '#cel/limits/budget.ts';
+import { bytesCost } from '#cel/limits/budget.ts';
+import { codePointCount, nextUnit, pointIndex, unitOffset } from '#cel/evaluate/text/code-points.ts';
 import { formatOverload } from '#cel/extensions/format.ts';
-import { plainStyle } from '#cel/extensions/format-plain.ts';
 import { quotedStyle } from '#cel/extensions/format-quoted.ts';
 import { NAMED_ESCAPES } from '#cel/extensions/go-quote.ts';
 import { func, method } from '#cel/extensions/overload.ts';
-import { backwardSearchCost, searchCost } from '#cel/evaluate/search-cost.ts';
+import { backwardSearchCost, searchCost } from '#cel/evaluate/text/search-cost.ts';
 import { join, replace, split } from '#cel/extensions/string-parts.ts';
 import type { Library } from '#cel/library.ts';
 import { INT, STRING, listOf } from '#cel/type.ts';
@@ -61,13 +60,6 @@ export const stringsLibrary: Library = {
     trim: [method<[string]>('string_trim', [STRING], STRING, trim)],
     upperAscii: [method<[string]>('string_upper_ascii', [STRING], STRING, upperAscii)],
   },
-};
-
-/** The `format` that the specification's tests expect. Kubernetes has an older version. */
-export const plainFormatLibrary: Library = { functions: { format: [formatOverload(plainStyle)] } };
-
-export const stringsReverseLibrary: Library = {
-  functions: { reverse: [method<[string]>('string_reverse', [STRING], STRING, reverse)] },
 };
 
 const outOfRange = (index: bigint) => new CelFault(`index out of range: ${index}`);
@@ -176,9 +168,4 @@ function quote(budget: Budget, text: string): string {
   if (!ESCAPED.test(whole)) return `"${whole}"`;
   budget.charge(2 * text.length);
   return `"${whole.replaceAll(ALL_ESCAPED, (sign) => NAMED_ESCAPES.get(sign) ?? sign)}"`;
-}
-
-function reverse(budget: Budget, text: string): string {
-  budget.charge(bytesCost(text.length * 4)); // Covers the intermediate list of characters.
-  return (hasSurrogates(text) ? [...text] : text.split('')).reverse().join('');
 }

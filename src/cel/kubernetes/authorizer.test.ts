@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Budget, CostLimitError } from '#cel/budget.ts';
+import { Budget, CostLimitError } from '#cel/limits/budget.ts';
 import { call, fault, plain } from '#cel/extensions/testing/call.ts';
 import type { AccessCheck, AccessDecision } from '#cel/kubernetes/authorizer.ts';
 import { authorizerLibrary, authorizerValue, resourceCheckValue } from '#cel/kubernetes/authorizer.ts';

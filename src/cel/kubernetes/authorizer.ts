@@ -5,8 +5,8 @@
  *   authorizer.path(p) ─► check(verb) ─► allowed, reason, errored, error
  *   authorizer.group(g).resource(r)[.subresource|namespace|name|fieldSelector|labelSelector]* ─► check(verb) ─► ...
  */
-import type { Budget } from '#cel/budget.ts';
-import { bytesCost } from '#cel/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
+import { bytesCost } from '#cel/limits/budget.ts';
 import { method } from '#cel/extensions/overload.ts';
 import type { Library, Overload } from '#cel/library.ts';
 import type { CelType, OpaqueType } from '#cel/type.ts';
@@ -15,12 +15,12 @@ import type { CelValue } from '#cel/value.ts';
 import { CelFault, CelOpaque } from '#cel/value.ts';
 import { nameErrors } from '#kube/names.ts';
 
-export interface PathCheckAttributes {
+interface PathCheckAttributes {
   readonly path: string;
   readonly verb: string;
 }
 
-export interface ResourceCheckAttributes {
+interface ResourceCheckAttributes {
   readonly group: string;
   /** Always `*`: expressions do not name a version. */
   readonly version: string;

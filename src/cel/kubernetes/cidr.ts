@@ -1,6 +1,6 @@
 /** Kubernetes' `cidr()` library: networks and their addresses. */
-import type { Budget } from '#cel/budget.ts';
-import { bytesCost } from '#cel/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
+import { bytesCost } from '#cel/limits/budget.ts';
 import { func, method } from '#cel/extensions/overload.ts';
 import { quoteCost, quoteForMessage } from '#cel/extensions/go-quote.ts';
 import { THROW_COST } from '#cel/extensions/throw-cost.ts';
@@ -18,13 +18,13 @@ import type { Library } from '#cel/library.ts';
 import { BOOL, INT, STRING, opaque } from '#cel/type.ts';
 import { CelFault, CelOpaque } from '#cel/value.ts';
 
-export const CIDR = opaque('net.CIDR');
+const CIDR = opaque('net.CIDR');
 
 /** Units for masking an address. */
 const MASK_COST = 10;
 
 /** A network. The address is as written, not masked. */
-export class CelCidr extends CelOpaque {
+class CelCidr extends CelOpaque {
   override readonly type = CIDR;
   readonly address: IpAddress;
   readonly prefix: number;

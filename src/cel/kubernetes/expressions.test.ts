@@ -1,13 +1,15 @@
 /** Tests whole expressions: parser, checker and evaluator together with the libraries. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Budget } from '#cel/budget.ts';
+import { Budget } from '#cel/limits/budget.ts';
 import { compile } from '#cel/compile.ts';
 import { createEnvironment } from '#cel/environment.ts';
 import { fault, plain } from '#cel/extensions/testing/call.ts';
 import { AUTHORIZER, authorizerValue } from '#cel/kubernetes/authorizer.ts';
 import type { AccessCheck } from '#cel/kubernetes/authorizer.ts';
-import { kubernetesLibraries, newerLibraries } from '#cel/kubernetes/libraries.ts';
+import { bindLibrary } from '#cel/extensions/testing/bind-macro.ts';
+import { stringsReverseLibrary } from '#cel/extensions/testing/strings-reverse.ts';
+import { kubernetesLibraries } from '#cel/kubernetes/libraries.ts';
 import { optionalLibrary } from '#cel/standard/optional.ts';
 import { standardLibrary } from '#cel/standard/standard.ts';
 import { DYN } from '#cel/type.ts';
@@ -22,7 +24,8 @@ const check: AccessCheck = {
 const variables = { authorizer: AUTHORIZER, any: DYN };
 const base = [standardLibrary, optionalLibrary, ...kubernetesLibraries];
 const environment = createEnvironment(base, variables);
-const later = createEnvironment([...base, ...newerLibraries], variables);
+/** The libraries that policies of Kubernetes 1.32 cannot use. */
+const later = createEnvironment([...base, stringsReverseLibrary, bindLibrary], variables);
 
 function run(source: string, where = environment): unknown {
   const program = compile(source, where);
@@ -112,7 +115,6 @@ for (const [source, why] of Object.entries(refused)) {
 }
 
 test('newer libraries work', () => {
-  assert.equal(run("semver('1.2.3').isLessThan(semver('1.10.0'))", later), true);
   assert.equal(run("cel.bind(x, 'ab', x.reverse() + x)", later), 'baab');
   assert.match(JSON.stringify(compile('cel.bind(1, 2, 3)', later)), /variable names must be simple identifiers/);
 });

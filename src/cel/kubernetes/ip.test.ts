@@ -1,4 +1,4 @@
-import { Budget } from '#cel/budget.ts';
+import { Budget } from '#cel/limits/budget.ts';
 import { fault, callForValue, plain, testCalls } from '#cel/extensions/testing/call.ts';
 import { cidrLibrary } from '#cel/kubernetes/cidr.ts';
 import { ipLibrary } from '#cel/kubernetes/ip.ts';

@@ -1,6 +1,6 @@
 /** Kubernetes' `ip()` library: addresses and their properties. */
-import type { Budget } from '#cel/budget.ts';
-import { bytesCost } from '#cel/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
+import { bytesCost } from '#cel/limits/budget.ts';
 import { func, method } from '#cel/extensions/overload.ts';
 import { quoteCost, quoteForMessage } from '#cel/extensions/go-quote.ts';
 import { THROW_COST } from '#cel/extensions/throw-cost.ts';

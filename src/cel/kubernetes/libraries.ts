@@ -1,7 +1,6 @@
 /** The libraries that Kubernetes adds to the language. */
-import { bindLibrary } from '#cel/extensions/bind-macro.ts';
 import { setsLibrary } from '#cel/extensions/sets.ts';
-import { stringsLibrary, stringsReverseLibrary } from '#cel/extensions/strings.ts';
+import { stringsLibrary } from '#cel/extensions/strings.ts';
 import { twoVariableLibrary } from '#cel/extensions/two-variable-macros.ts';
 import { authorizerLibrary } from '#cel/kubernetes/authorizer.ts';
 import { cidrLibrary } from '#cel/kubernetes/cidr.ts';
@@ -10,7 +9,6 @@ import { listsLibrary } from '#cel/kubernetes/lists.ts';
 import { namedFormatLibrary } from '#cel/kubernetes/named-format.ts';
 import { quantityLibrary } from '#cel/kubernetes/quantity.ts';
 import { regexLibrary } from '#cel/kubernetes/regex.ts';
-import { semverLibrary } from '#cel/kubernetes/semver.ts';
 import { urlLibrary } from '#cel/kubernetes/url.ts';
 import type { Library } from '#cel/library.ts';
 
@@ -28,6 +26,3 @@ export const kubernetesLibraries: readonly Library[] = [
   namedFormatLibrary,
   twoVariableLibrary,
 ];
-
-/** Libraries that policies of Kubernetes 1.32 cannot use. */
-export const newerLibraries: readonly Library[] = [semverLibrary, stringsReverseLibrary, bindLibrary];

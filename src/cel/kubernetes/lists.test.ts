@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Budget, CostLimitError } from '#cel/budget.ts';
+import { Budget, CostLimitError } from '#cel/limits/budget.ts';
 import { call, fault, list, testCalls, uint } from '#cel/extensions/testing/call.ts';
 import { listsLibrary } from '#cel/kubernetes/lists.ts';
 import { regexLibrary } from '#cel/kubernetes/regex.ts';

@@ -2,7 +2,7 @@
  * Kubernetes' functions for lists. Their overloads differ in the element type, but a list of dyn matches all of them,
  * so the implementations test the elements.
  */
-import type { Budget } from '#cel/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
 import { add } from '#cel/evaluate/arithmetic.ts';
 import { areEqual } from '#cel/evaluate/equal.ts';
 import { NO_SUCH_OVERLOAD } from '#cel/evaluate/fault.ts';

@@ -7,7 +7,7 @@ import { STRING, listOf, opaque, optionalOf } from '#cel/type.ts';
 import { CelOpaque, CelOptional } from '#cel/value.ts';
 import { labelValueErrors, nameErrors, namePrefixErrors, qualifiedNameErrors } from '#kube/names.ts';
 
-export const NAMED_FORMAT = opaque('kubernetes.NamedFormat');
+const NAMED_FORMAT = opaque('kubernetes.NamedFormat');
 
 export class CelNamedFormat extends CelOpaque {
   override readonly type = NAMED_FORMAT;

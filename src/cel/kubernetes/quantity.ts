@@ -2,8 +2,8 @@
  * Kubernetes' `quantity()` library. Values are exact (#kube/quantity.ts). A quantity also keeps Go's representation,
  * because `isInteger` depends on it: `1000m` is not an integer there.
  */
-import type { Budget } from '#cel/budget.ts';
-import { bytesCost } from '#cel/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
+import { bytesCost } from '#cel/limits/budget.ts';
 import { func, method } from '#cel/extensions/overload.ts';
 import { THROW_COST } from '#cel/extensions/throw-cost.ts';
 import type { QuantityAmount } from '#cel/kubernetes/quantity-amount.ts';
@@ -13,7 +13,7 @@ import { BOOL, DOUBLE, INT, STRING, opaque } from '#cel/type.ts';
 import { CelFault, CelOpaque } from '#cel/value.ts';
 import { QuantityError, parseQuantity } from '#kube/quantity.ts';
 
-export const QUANTITY = opaque('kubernetes.Quantity');
+const QUANTITY = opaque('kubernetes.Quantity');
 
 const NANOS = 10n ** 9n;
 /** Units for parsing a quantity, in addition to its length. */

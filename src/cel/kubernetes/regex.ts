@@ -1,9 +1,9 @@
 /** Kubernetes' `find` and `findAll`. */
-import type { Budget } from '#cel/budget.ts';
-import { bytesCost } from '#cel/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
+import { bytesCost } from '#cel/limits/budget.ts';
 import { ArrayList } from '#cel/evaluate/array-list.ts';
-import { prepareRegex, compileRegex } from '#cel/evaluate/regex.ts';
-import type { Regex } from '#cel/evaluate/regex-search.ts';
+import { prepareRegex, compileRegex } from '#cel/evaluate/regex/regex.ts';
+import type { Regex } from '#cel/evaluate/regex/regex-search.ts';
 import type { Library, Overload } from '#cel/library.ts';
 import type { CelType } from '#cel/type.ts';
 import { INT, STRING, listOf } from '#cel/type.ts';

@@ -1,7 +1,7 @@
 /** Percent-encoding as in Go's net/url. The allowed characters depend on the part of the URL. */
 import { quoteForMessage } from '#cel/extensions/go-quote.ts';
 
-export type UrlPart = 'path' | 'host' | 'zone' | 'user' | 'query';
+type UrlPart = 'path' | 'host' | 'zone' | 'user' | 'query';
 
 /** An invalid URL, with the message of Go. */
 export class UrlError extends Error {

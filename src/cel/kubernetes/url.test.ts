@@ -1,4 +1,4 @@
-import { Budget } from '#cel/budget.ts';
+import { Budget } from '#cel/limits/budget.ts';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fault, callForValue, plain, testCalls } from '#cel/extensions/testing/call.ts';

@@ -1,6 +1,6 @@
 /** Kubernetes' `url()` library: URLs and their parts. */
-import type { Budget } from '#cel/budget.ts';
-import { bytesCost } from '#cel/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
+import { bytesCost } from '#cel/limits/budget.ts';
 import { ArrayList } from '#cel/evaluate/array-list.ts';
 import { EntryMap } from '#cel/evaluate/entry-map.ts';
 import { func, method } from '#cel/extensions/overload.ts';
@@ -14,7 +14,7 @@ import { BOOL, STRING, listOf, mapOf, opaque } from '#cel/type.ts';
 import type { CelMap } from '#cel/value.ts';
 import { CelFault, CelOpaque } from '#cel/value.ts';
 
-export const URL_TYPE = opaque('kubernetes.URL');
+const URL_TYPE = opaque('kubernetes.URL');
 
 /** Units for parsing a URL, in addition to its length. */
 const PARSE_COST = 40;

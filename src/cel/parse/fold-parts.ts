@@ -6,7 +6,7 @@ export const ACCUMULATOR = '@result';
 const UNUSED = '#unused';
 
 export const accumulator = (at: number): Expr => ({ kind: 'ident', at, name: ACCUMULATOR });
-export const constant = (at: number, value: boolean | bigint): Expr => ({ kind: 'const', at, value });
+const constant = (at: number, value: boolean | bigint): Expr => ({ kind: 'const', at, value });
 export const global = (at: number, name: string, ...args: Expr[]): CallExpr => ({
   kind: 'call',
   at,
@@ -14,7 +14,7 @@ export const global = (at: number, name: string, ...args: Expr[]): CallExpr => (
   target: undefined,
   args,
 });
-export const listExpr = (at: number, ...values: Expr[]): Expr => ({
+const listExpr = (at: number, ...values: Expr[]): Expr => ({
   kind: 'list',
   at,
   elements: values.map((value) => ({ value, optional: false })),

@@ -27,7 +27,7 @@ function match(pattern: RegExp, source: string, at: number): string | undefined 
   return pattern.exec(source)?.[0];
 }
 
-export interface LexResult {
+interface LexResult {
   /** Ends with `<EOF>`. */
   readonly tokens: readonly Token[];
   readonly problems: readonly CelProblem[];

@@ -4,7 +4,7 @@ const ESCAPE = /\\(?:[abfnrtv"'\\?`]|[0-3][0-7][0-7]|[xX][0-9a-fA-F]{2}|u[0-9a-f
 /** Matches the part of an invalid escape that still looks valid. */
 const BROKEN_ESCAPE = /\\(?:[0-3][0-7]?|[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7})?/y;
 
-export interface StringEnd {
+interface StringEnd {
   /**
    * The offset after the closing quote; if the string is not closed, the offset of the character that cannot be part of
    * it.

@@ -1,12 +1,12 @@
 /** int(), uint(), double(), string(), bytes(), bool(), timestamp(), duration(), type() and dyn(). */
 import { isUtf8 } from 'node:buffer';
-import { bytesCost } from '#cel/budget.ts';
-import type { Budget } from '#cel/budget.ts';
+import { bytesCost } from '#cel/limits/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
 import { checkedInt, checkedTimestamp, checkedUint } from '#cel/evaluate/arithmetic.ts';
 import { INT_OVERFLOW, UINT_OVERFLOW, conversionFault } from '#cel/evaluate/fault.ts';
-import { formatDouble, parseDouble, parseInteger, parseUnsigned } from '#cel/evaluate/number-text.ts';
-import { MAX_TIME_TEXT, floorDivide, formatDuration, formatTimestamp } from '#cel/evaluate/time-text.ts';
-import { parseDuration, parseTimestamp } from '#cel/evaluate/time-text.ts';
+import { formatDouble, parseDouble, parseInteger, parseUnsigned } from '#cel/evaluate/text/number-text.ts';
+import { MAX_TIME_TEXT, floorDivide, formatDuration, formatTimestamp } from '#cel/evaluate/text/time-text.ts';
+import { parseDuration, parseTimestamp } from '#cel/evaluate/text/time-text.ts';
 import { typeOfValue } from '#cel/evaluate/type-of.ts';
 import type { Overload } from '#cel/library.ts';
 import { BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, UINT, param, typeOf } from '#cel/type.ts';

@@ -1,4 +1,4 @@
-/** The operators and their types. The planner calls their implementations directly (evaluate/plan-call.ts). */
+/** The operators and their types. The planner calls their implementations directly (evaluate/plan/plan-call.ts). */
 import { add, divide, modulo, multiply, negate, subtract } from '#cel/evaluate/arithmetic.ts';
 import type { BinaryOperator } from '#cel/evaluate/arithmetic.ts';
 import { areEqual } from '#cel/evaluate/equal.ts';

@@ -1,10 +1,10 @@
 /** The functions size, contains, startsWith, endsWith and matches. */
-import { bytesCost, keysCost } from '#cel/budget.ts';
-import type { Budget } from '#cel/budget.ts';
-import { codePointCount } from '#cel/evaluate/code-points.ts';
-import { prepareRegex, compileRegex } from '#cel/evaluate/regex.ts';
-import type { Regex } from '#cel/evaluate/regex-search.ts';
-import { searchCost } from '#cel/evaluate/search-cost.ts';
+import { bytesCost, keysCost } from '#cel/limits/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
+import { codePointCount } from '#cel/evaluate/text/code-points.ts';
+import { prepareRegex, compileRegex } from '#cel/evaluate/regex/regex.ts';
+import type { Regex } from '#cel/evaluate/regex/regex-search.ts';
+import { searchCost } from '#cel/evaluate/text/search-cost.ts';
 import type { Overload } from '#cel/library.ts';
 import { BOOL, BYTES, INT, STRING, listOf, mapOf, param } from '#cel/type.ts';
 import type { CelType } from '#cel/type.ts';

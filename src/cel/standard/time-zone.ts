@@ -1,5 +1,5 @@
 /** Offsets of time zones. A zone is a name of the IANA database or an offset like `-08:00`. */
-import type { Budget } from '#cel/budget.ts';
+import type { Budget } from '#cel/limits/budget.ts';
 import { CelFault } from '#cel/value.ts';
 import { BoundedCache } from '#lib/bounded-cache.ts';
 

@@ -1,6 +1,6 @@
 /** The parts of a timestamp, in UTC or a time zone, and of a duration. */
-import type { Budget } from '#cel/budget.ts';
-import { floorDivide } from '#cel/evaluate/time-text.ts';
+import type { Budget } from '#cel/limits/budget.ts';
+import { floorDivide } from '#cel/evaluate/text/time-text.ts';
 import type { Overload } from '#cel/library.ts';
 import { zoneOffsetMillis } from '#cel/standard/time-zone.ts';
 import { DURATION, INT, STRING, TIMESTAMP } from '#cel/type.ts';

@@ -1,6 +1,7 @@
-/** Parses the flags of `selfsame audit`. Pure. */
+/** The flags of `selfsame audit`, and which events they select. Pure. */
+import { CommandError } from '#lib/command-line/command-error.ts';
+import { choiceFlag, commaListFlag, switchFlag, textFlag, type FlagValues } from '#lib/command-line/flag.ts';
 import type { AuditLine } from '#cli/audit/audit-line.ts';
-import { CommandError, parseArgs, switchFlag, textFlag } from '#cli/parsing/flags.ts';
 
 export const AUDIT_FLAGS = {
   follow: switchFlag({ name: 'follow', short: 'f', help: 'keep running and show new events' }),
@@ -8,44 +9,26 @@ export const AUDIT_FLAGS = {
     { name: 'since', help: 'only newer events: 90s, 10m, 2h, 7d, or a time like 2026-01-31T12:00:00Z' },
     'TIME',
   ),
-  user: textFlag({ name: 'user', help: 'the user or the impersonated user' }, 'NAME'),
-  verb: textFlag({ name: 'verb', help: 'create, update, patch, delete, ...' }, 'VERB'),
-  resource: textFlag({ name: 'resource', help: 'pods, virtualmachines.kubevirt.io, pods/eviction' }, 'NAME'),
-  namespace: textFlag({ name: 'namespace', short: 'n', help: 'namespace of the object' }, 'NAME'),
-  name: textFlag({ name: 'name', help: 'name of the object' }, 'NAME'),
+  user: commaListFlag({ name: 'user', help: 'the user or the impersonated user' }, 'NAME'),
+  verb: commaListFlag({ name: 'verb', help: 'create, update, patch, delete, ...' }, 'VERB'),
+  resource: commaListFlag({ name: 'resource', help: 'pods, virtualmachines.kubevirt.io, pods/eviction' }, 'NAME'),
+  namespace: commaListFlag({ name: 'namespace', short: 'n', help: 'namespace of the object' }, 'NAME'),
+  name: commaListFlag({ name: 'name', help: 'name of the object' }, 'NAME'),
   refused: switchFlag({ name: 'refused', help: 'only requests that were refused or failed' }),
-  output: textFlag({ name: 'output', short: 'o', help: 'table, or json for the raw lines' }, 'FORMAT'),
-  dataDir: textFlag({ name: 'data-dir', help: 'data directory of the server' }, 'DIR'),
+  output: choiceFlag(
+    { name: 'output', short: 'o', value: 'FORMAT', help: 'table, or json for the raw lines' },
+    ['table', 'json'],
+    'table',
+  ),
 };
 
-export const AUDIT_USAGE: readonly string[] = [
-  ...Object.values(AUDIT_FLAGS)
-    .filter((flag) => flag !== AUDIT_FLAGS.dataDir)
-    .map(({ name, short, value, help }: { name: string; short?: string; value: string; help: string }) => {
-      const shown = `${short === undefined ? '' : `-${short}, `}--${name} ${value}`.trimEnd();
-      return `  ${shown.padEnd(26)}${help}`;
-    }),
-  '',
-  '--user, --verb, --resource, --namespace and --name accept several values, separated by commas.',
-];
-
-export interface AuditQuery {
-  readonly follow: boolean;
-  readonly output: 'table' | 'json';
-  readonly dataDir: string | undefined;
+interface AuditQuery {
   readonly sinceMs: number | undefined;
   matches(line: AuditLine): boolean;
 }
 
 /** Throws CommandError. */
-export function parseAuditQuery(words: readonly string[], nowMs: number): AuditQuery {
-  const { flags, args } = parseArgs(AUDIT_FLAGS, words);
-  if (args[0] !== undefined) throw new CommandError(`unexpected argument ${JSON.stringify(args[0])}`);
-  const { follow, output = 'table', dataDir, refused } = flags;
-  if (output !== 'table' && output !== 'json') {
-    throw new CommandError(`--output must be table or json, not ${JSON.stringify(output)}`);
-  }
-  if (dataDir === '') throw new CommandError('--data-dir must be a path');
+export function parseAuditQuery(flags: FlagValues<typeof AUDIT_FLAGS>, nowMs: number): AuditQuery {
   const sinceMs = flags.since === undefined ? undefined : parseSince(flags.since, nowMs);
   const tests = [
     matchAny(flags.user, (line) => [line.user, line.impersonatedUser]),
@@ -53,15 +36,18 @@ export function parseAuditQuery(words: readonly string[], nowMs: number): AuditQ
     matchAny(flags.resource, resourceNames),
     matchAny(flags.namespace, ({ namespace }) => [namespace]),
     matchAny(flags.name, ({ name }) => [name]),
-    ...(refused ? [({ code }: AuditLine) => code >= 400] : []),
+    ...(flags.refused ? [({ code }: AuditLine) => code >= 400] : []),
     ...(sinceMs === undefined ? [] : [({ receivedMs }: AuditLine) => receivedMs >= sinceMs]),
   ];
-  return { follow, output, dataDir, sinceMs, matches: (line) => tests.every((test) => test(line)) };
+  return { sinceMs, matches: (line) => tests.every((test) => test(line)) };
 }
 
-function matchAny(text: string | undefined, values: (line: AuditLine) => string[]): (line: AuditLine) => boolean {
-  if (text === undefined) return () => true;
-  const wanted = new Set(text.split(',').map((word) => word.trim()));
+function matchAny(
+  words: readonly string[] | undefined,
+  values: (line: AuditLine) => string[],
+): (line: AuditLine) => boolean {
+  if (words === undefined) return () => true;
+  const wanted = new Set(words.map((word) => word.trim()));
   return (line) => values(line).some((value) => wanted.has(value));
 }
 

@@ -3,8 +3,10 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
+import { AUDIT_FLAGS } from '#cli/audit/audit-query.ts';
 import { runAudit } from '#cli/audit/run-audit.ts';
 import { FakeClock } from '#client/testing/fake-clock.ts';
+import { parseArgs } from '#lib/command-line/parse-args.ts';
 
 interface Event {
   user?: string;
@@ -31,7 +33,7 @@ function anEvent({ user = 'alice', as, code = 201, message, annotations, ...rest
   });
 }
 
-async function run(t: TestContext, lines: readonly string[], words: readonly string[] = []) {
+async function run(t: TestContext, lines: readonly string[], words: readonly string[] = [], more = {}) {
   const dataDir = mkdtempSync(join(tmpdir(), 'audit-'));
   t.after(() => rmSync(dataDir, { recursive: true, force: true }));
   mkdirSync(join(dataDir, 'audit'));
@@ -39,11 +41,12 @@ async function run(t: TestContext, lines: readonly string[], words: readonly str
   const output = { out: '', err: '' };
   const code = await runAudit({
     dataDir,
-    words,
+    flags: parseArgs(AUDIT_FLAGS, words).flags,
     stdout: { write: (text) => (output.out += text) },
     stderr: { write: (text) => (output.err += text) },
     clock: new FakeClock(),
     signal: new AbortController().signal,
+    ...more,
   });
   return { code, ...output };
 }
@@ -93,8 +96,8 @@ test('reads lines of kube-apiserver with missing fields', async (t) => {
   assert.match(out, /\n1970-01-01T00:00:00Z {2}0 +- +- +-\n$/);
 });
 
-test('refuses a directory without a log and an unknown flag', async (t) => {
-  const nothing = await run(t, [], ['--data-dir', '/nonexistent']);
+test('refuses a directory without a log and an invalid time', async (t) => {
+  const nothing = await run(t, [], [], { dataDir: '/nonexistent' });
   assert.equal(nothing.code, 1);
   assert.match(nothing.err, /^selfsame audit: Cannot find an audit log in \/nonexistent\/audit; set .*\n$/);
   const wrong = await run(t, [], ['--since', 'x']);

@@ -1,18 +1,18 @@
 /** `selfsame audit`: prints audit events from the files of a data directory, without a server. */
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { parseAuditLine } from '#cli/audit/audit-line.ts';
-import { parseAuditQuery } from '#cli/audit/audit-query.ts';
-import { auditTable } from '#cli/audit/audit-table.ts';
+import { parseAuditLine, type AuditLine } from '#cli/audit/audit-line.ts';
+import { parseAuditQuery, type AUDIT_FLAGS } from '#cli/audit/audit-query.ts';
 import { readLog } from '#cli/audit/read-log.ts';
-import { CommandError } from '#cli/parsing/flags.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
+import type { FlagValues } from '#lib/command-line/flag.ts';
 import { errorMessage } from '#lib/error-message.ts';
-import type { Clock } from '#lib/clock.ts';
+import { timestamp, type Clock } from '#lib/clock.ts';
+import { growingTable } from '#lib/terminal/table.ts';
 
 export interface AuditCall {
-  /** Used if the flags contain no --data-dir. */
   readonly dataDir: string;
-  readonly words: readonly string[];
+  readonly flags: FlagValues<typeof AUDIT_FLAGS>;
   readonly stdout: { write(text: string): unknown };
   readonly stderr: { write(text: string): unknown };
   readonly clock: Clock;
@@ -33,8 +33,9 @@ export async function runAudit(call: AuditCall): Promise<number> {
   }
 }
 
-async function printEvents({ words, stdout, stderr, clock, signal, ...call }: AuditCall): Promise<void> {
-  const { follow, output, dataDir = call.dataDir, sinceMs, matches } = parseAuditQuery(words, clock.now());
+async function printEvents({ dataDir, flags, stdout, stderr, clock, signal }: AuditCall): Promise<void> {
+  const { follow, output } = flags;
+  const { sinceMs, matches } = parseAuditQuery(flags, clock.now());
   const dir = join(resolve(dataDir), 'audit');
   if (!follow && statSync(dir, { throwIfNoEntry: false }) === undefined) {
     throw new CommandError(`Cannot find an audit log in ${dir}; set --data-dir to the data directory of a server`);
@@ -48,4 +49,35 @@ async function printEvents({ words, stdout, stderr, clock, signal, ...call }: Au
     else if (matches(line)) stdout.write(output === 'json' ? `${text}\n` : row(line));
   }
   if (unreadable > 0) stderr.write(`selfsame audit: ${unreadable} lines could not be read\n`);
+}
+
+const HEADERS = ['TIME', 'CODE', 'USER', 'VERB', 'RESOURCE', 'OBJECT', 'FROM', 'NOTE'];
+const FIRST_WIDTHS = [20, 4, 16, 6, 20, 24, 9, 0];
+/** A wider cell shifts the rest of its row instead of widening the column. */
+const MAX_WIDTH = 56;
+
+/** Returns a function that renders a row. Its first call also renders the headers. */
+function auditTable(): (line: AuditLine) => string {
+  const row = growingTable(FIRST_WIDTHS, MAX_WIDTH);
+  let isFirst = true;
+  return (line) => {
+    const heads = isFirst ? `${row(HEADERS)}\n` : '';
+    isFirst = false;
+    return `${heads}${row(cellsOf(line))}\n`;
+  };
+}
+
+function cellsOf(line: AuditLine): string[] {
+  const { user, impersonatedUser, resource, group, subresource, namespace, name, path, sourceIp } = line;
+  const kind = group === '' ? resource : `${resource}.${group}`;
+  return [
+    timestamp(line.receivedMs),
+    String(line.code),
+    impersonatedUser === '' ? user || '-' : `${user} as ${impersonatedUser}`,
+    line.verb,
+    resource === '' ? '-' : subresource === '' ? kind : `${kind}/${subresource}`,
+    resource === '' ? path : [namespace, name].filter((part) => part !== '').join('/') || '-',
+    sourceIp || '-',
+    line.note,
+  ];
 }

@@ -1,11 +1,12 @@
 /** virtctl expand */
 import { text } from 'node:stream/consumers';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
-import { defineCommand, type Terminal } from '#cli/parsing/command.ts';
-import { CommandError, textFlag } from '#cli/parsing/flags.ts';
+import { defineCommand, type Terminal } from '#cli/command.ts';
+import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
+import { textFlag } from '#lib/command-line/flag.ts';
 import { readLocalFile } from '#cli/transfer/local-files.ts';
 import { errorMessage } from '#lib/error-message.ts';
-import { formatValue } from '#cli/terminal/output-format.ts';
+import { formatValue } from '#cli/output-format.ts';
 import { verbPath } from '#cli/connection/verb-path.ts';
 import { isRecord } from '#kube/meta.ts';
 import { parseYaml } from '#kube/yaml.ts';
@@ -70,16 +71,12 @@ export const expand = defineCommand({
     const api = await connect();
     const shown = name ?? nameOf(given);
     const root = `/apis/${SUBRESOURCES_GROUP}/v1/namespaces/${encodeURIComponent(api.namespace)}`;
-    try {
-      const vm =
-        name === undefined
-          ? await api.putForObject(`${root}/expand-vm-spec`, given)
-          : await api.get(verbPath('virtualmachines', api.namespace, name, 'expand-spec'));
-      print(formatValue(vm, output));
-    } catch (cause) {
-      const what = `error expanding VirtualMachine - ${shown} in namespace - ${api.namespace}`;
-      throw new CommandError(`${what}: ${errorMessage(cause)}`, { cause });
-    }
+    const expanding =
+      name === undefined
+        ? api.putForObject(`${root}/expand-vm-spec`, given)
+        : api.get(verbPath('virtualmachines', api.namespace, name, 'expand-spec'));
+    const what = `error expanding VirtualMachine - ${shown} in namespace - ${api.namespace}: `;
+    print(formatValue(await explainFailure(what, expanding), output));
   },
 });
 

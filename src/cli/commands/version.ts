@@ -1,7 +1,7 @@
 /** virtctl version */
-import { defineCommand } from '#cli/parsing/command.ts';
-import { switchFlag } from '#cli/parsing/flags.ts';
-import { formatValue, outputFlag, parseOutputFormat } from '#cli/terminal/output-format.ts';
+import { defineCommand } from '#cli/command.ts';
+import { switchFlag } from '#lib/command-line/flag.ts';
+import { formatValue, outputFlag } from '#cli/output-format.ts';
 import { clientVersion, readServerVersion, renderVersion } from '#cli/connection/server-version.ts';
 
 export const version = defineCommand({
@@ -21,7 +21,7 @@ export const version = defineCommand({
   },
   args: 0,
   async run({ flags, connect, print }) {
-    const format = parseOutputFormat(flags.output);
+    const format = flags.output;
     if (format !== undefined) {
       const server = flags.client ? {} : { serverVersion: await readServerVersion(await connect()) };
       print(formatValue({ clientVersion: clientVersion(), ...server }, format));

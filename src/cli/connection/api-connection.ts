@@ -1,29 +1,31 @@
 /**
  * The requests of virtctl: JSON objects, verbs without a response body, and WebSockets. Uses HTTP/1.1, which WebSockets
- * need. Errors are those of the API server.
+ * need; a command sends too few requests to gain from HTTP/2. Errors are those of the API server.
  */
-import { Agent, request, type RequestOptions } from 'node:https';
-import type { ClientRequest, IncomingMessage } from 'node:http';
-import { isIP } from 'node:net';
-import type { Duplex } from 'node:stream';
-import { CommandError } from '#cli/parsing/flags.ts';
+import type { IncomingMessage } from 'node:http';
+import { apiServerOf, clientIdentityOf } from '#client/api-server.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
 import {
   CredentialError,
   replaceRefused,
   type ClientCredential,
   type CredentialSource,
-} from '#client/credential-source.ts';
+} from '#client/credentials/credential-source.ts';
 import type { ClusterAccess, ReadFile } from '#client/kubeconfig.ts';
-import { TokenSource } from '#client/token-source.ts';
+import { TokenSource } from '#client/credentials/token-source.ts';
 import { errorFromResponse } from '#client/transport.ts';
 import { parseWarnings } from '#client/warnings.ts';
 import type { Clock } from '#lib/clock.ts';
-import { clientHandshake, checkServerResponse } from '#lib/websocket-handshake.ts';
-import { newNonce, WebSocketStream } from '#lib/websocket.ts';
 import { errorMessage } from '#lib/error-message.ts';
+import { HttpsClient } from '#lib/https/https-client.ts';
+import { BodyTooLargeError } from '#lib/https/https-error.ts';
+import { readBody } from '#lib/https/read-body.ts';
+import { HandshakeError } from '#lib/websocket/websocket-handshake.ts';
+import type { WebSocketStream } from '#lib/websocket/websocket.ts';
 
 const TIMEOUT_MS = 65_000;
-const KEEP_ALIVE_MS = 30_000;
+/** Limit of concurrent requests. Open WebSockets do not count. */
+const MAX_SOCKETS = 256;
 const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
 
 /** The response exceeds the size limit; a smaller list page may fit. */
@@ -68,61 +70,66 @@ export interface ConnectionOptions {
 
 export function openConnection(options: ConnectionOptions): ApiConnection {
   const { access, userAgent, clock, readFile, impersonate, warn, trace } = options;
-  const url = new URL(access.server);
-  const host = url.hostname.replace(/^\[|\]$/g, '');
-  const agents = new CredentialAgents(access, host);
+  const { server, prefix } = apiServerOf(access);
+  const { origin } = new URL(access.server);
+  const https = new HttpsClient({ maxSockets: MAX_SOCKETS, clock });
   const { token, tokenFile } = access;
   const source: CredentialSource =
     access.credentials ?? new TokenSource({ token, tokenFile, clock, readFile: async (file) => readFile(file) });
   const closing = new AbortController();
   const { signal } = closing;
 
-  async function send(
-    method: string,
-    path: string,
-    extra: Record<string, string>,
-    body?: string,
-  ): Promise<ServerResponse> {
+  /** Sends the request with the current credential, and once more with another one if the server refuses the first. */
+  async function authenticate<R extends ServerResponse>(use: (credential: ClientCredential) => Promise<R>): Promise<R> {
     try {
       const credential = await source.current({ signal });
-      const response = await sendAs(credential, method, path, extra, body);
+      const response = await use(credential);
       if (response.incoming.statusCode !== 401) return response;
       const other = await replaceRefused(source, credential, { signal });
       if (other === undefined) return response;
       response.incoming.resume();
-      return await sendAs(other, method, path, extra, body);
+      return await use(other);
     } catch (error) {
       if (error instanceof CredentialError) throw new CommandError(error.message, { cause: error });
       throw error;
     }
   }
 
-  async function sendAs(
-    credential: ClientCredential,
-    method: string,
-    path: string,
-    extra: Record<string, string>,
-    body: string | undefined,
-  ): Promise<ServerResponse> {
-    const agent = agents.agentFor(credential);
-    const headers: Record<string, string> = { Accept: 'application/json', 'User-Agent': userAgent, ...extra };
-    if (credential.token !== undefined) headers['Authorization'] = `Bearer ${credential.token}`;
+  async function send(method: string, path: string, extra: Record<string, string>, body?: string) {
+    return await authenticate(async (credential) => {
+      const headers = { ...headersFor(credential), ...extra };
+      if (body !== undefined) {
+        headers['Content-Type'] ??= 'application/json';
+        // Node sends no Content-Length with DELETE by default.
+        headers['Content-Length'] = String(Buffer.byteLength(body));
+      }
+      const request = { method, path: prefix + path, headers, headersTimeoutMs: TIMEOUT_MS };
+      const bytes = body === undefined ? undefined : Buffer.from(body);
+      return await observe(
+        method,
+        path,
+        https.send(server, clientIdentityOf(access, credential), { ...request, body: bytes }),
+      );
+    });
+  }
+
+  function headersFor({ token: bearer }: ClientCredential): Record<string, string> {
+    const headers: Record<string, string> = { Accept: 'application/json', 'User-Agent': userAgent };
+    if (bearer !== undefined) headers['Authorization'] = `Bearer ${bearer}`;
     if (impersonate !== undefined) headers['Impersonate-User'] = impersonate;
-    if (body !== undefined) {
-      headers['Content-Type'] ??= 'application/json';
-      // Node sends no Content-Length with DELETE by default.
-      headers['Content-Length'] = String(Buffer.byteLength(body));
-    }
-    const target = url.pathname.replace(/\/+$/, '') + path;
-    const outgoing = { method, host, port: url.port === '' ? 443 : Number(url.port), path: target, headers, agent };
+    return headers;
+  }
+
+  /** Reports the response, and converts network errors. */
+  async function observe<R extends ServerResponse>(method: string, path: string, responding: Promise<R>): Promise<R> {
     try {
-      const response = await sendRequest(outgoing, body, clock);
-      trace?.(`${method} ${url.origin}${target} ${response.incoming.statusCode ?? 0}`);
+      const response = await responding;
+      trace?.(`${method} ${origin}${prefix}${path} ${response.incoming.statusCode ?? 0}`);
       if (warn !== undefined) for (const text of parseWarnings(response.incoming.headers['warning'])) warn(text);
       return response;
-    } catch (error) {
-      const why = errorMessage(error);
-      throw new CommandError(`Unable to connect to the server: ${why}`, { cause: error });
+    } catch (cause) {
+      if (cause instanceof HandshakeError) throw new CommandError(`Cannot open ${path}: ${cause.message}`, { cause });
+      throw new CommandError(`Unable to connect to the server: ${errorMessage(cause)}`, { cause });
     }
   }
 
@@ -166,90 +173,29 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
     },
 
     async openWebSocket(path, protocols) {
-      const key16 = newNonce();
-      const response = await send('GET', path, clientHandshake(key16, protocols));
-      if (!('connection' in response)) {
-        await readText(response);
-        throw new CommandError(`Cannot open ${path}: the server did not switch to a WebSocket`);
-      }
-      const { incoming, connection, head } = response;
-      const error = checkServerResponse(key16, protocols, (name) => headerOf(incoming, name));
-      if (error === undefined) {
-        // A console may be silent for days; only TCP keep-alive detects a lost peer.
-        incoming.socket.setKeepAlive(true, KEEP_ALIVE_MS);
-        return new WebSocketStream(connection, { role: 'client', head });
-      }
-      connection.destroy();
-      throw new CommandError(`Cannot open ${path}: ${error}`);
+      const response = await authenticate(async (credential) => {
+        const request = {
+          path: prefix + path,
+          protocols,
+          headers: headersFor(credential),
+          headersTimeoutMs: TIMEOUT_MS,
+        };
+        return await observe('GET', path, https.openWebSocket(server, clientIdentityOf(access, credential), request));
+      });
+      if (response.stream !== undefined) return response.stream;
+      await readText(response);
+      throw new CommandError(`Cannot open ${path}: the server did not switch to a WebSocket`);
     },
 
     close() {
       closing.abort(new CommandError('the connection is closed'));
-      agents.close();
+      https.close();
     },
   };
 }
 
-/** The connections of each client certificate. Those of an earlier certificate stay open until they end. */
-class CredentialAgents {
-  readonly #access: ClusterAccess;
-  readonly #host: string;
-  readonly #agents = new Map<string | undefined, Agent>();
-
-  constructor(access: ClusterAccess, host: string) {
-    this.#access = access;
-    this.#host = host;
-  }
-
-  agentFor(credential: ClientCredential): Agent {
-    const { certificateAuthority: ca, serverName, insecureSkipTlsVerify } = this.#access;
-    const { clientCertificate: cert, clientKey: key } =
-      this.#access.clientCertificate === undefined ? credential : this.#access;
-    let agent = this.#agents.get(cert);
-    if (agent === undefined) {
-      agent = new Agent({
-        ca,
-        cert,
-        key,
-        // SNI does not allow IP addresses; the certificate is then checked against the address.
-        servername: serverName ?? (isIP(this.#host) === 0 ? this.#host : ''),
-        rejectUnauthorized: !insecureSkipTlsVerify,
-        minVersion: 'TLSv1.2',
-        ALPNProtocols: ['http/1.1'],
-      });
-      this.#agents.set(cert, agent);
-    }
-    return agent;
-  }
-
-  close(): void {
-    for (const agent of this.#agents.values()) agent.destroy();
-  }
-}
-
-type Upgraded = { readonly connection: Duplex; readonly head: Buffer };
-type ServerResponse = { readonly incoming: IncomingMessage } & (Upgraded | object);
-
-function sendRequest(options: RequestOptions, body: string | undefined, clock: Clock): Promise<ServerResponse> {
-  return new Promise((resolve, reject) => {
-    const outgoing: ClientRequest = request(options);
-    const late = new Error(`no response within ${TIMEOUT_MS / 1000} seconds`);
-    const stopTimer = clock.after(TIMEOUT_MS, () => outgoing.destroy(late));
-    outgoing.on('error', (error) => {
-      stopTimer();
-      reject(error);
-    });
-    outgoing.once('response', (incoming) => {
-      stopTimer();
-      resolve({ incoming });
-    });
-    outgoing.once('upgrade', (incoming, connection, head) => {
-      stopTimer();
-      connection.on('error', () => {});
-      resolve({ incoming, connection, head });
-    });
-    outgoing.end(body);
-  });
+interface ServerResponse {
+  readonly incoming: IncomingMessage;
 }
 
 /** Reads the response. Throws ApiError unless the status is 2xx. */
@@ -258,17 +204,12 @@ async function readText(response: ServerResponse): Promise<string> {
 }
 
 async function readBytes({ incoming }: ServerResponse, maxBytes: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of incoming as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > maxBytes) throw new ResponseTooLargeError(`the response is larger than ${maxBytes} bytes`);
-    chunks.push(chunk);
-  }
-  const whole = Buffer.concat(chunks, bytes);
   const { statusCode: status = 500 } = incoming;
-  if (status < 200 || status > 299) throw errorFromResponse(status, whole.toString('utf8'));
-  return whole;
+  const body = await readBody(incoming, maxBytes).catch((cause: unknown) => {
+    throw cause instanceof BodyTooLargeError ? new ResponseTooLargeError(cause.message, { cause }) : cause;
+  });
+  if (status < 200 || status > 299) throw errorFromResponse(status, body.toString('utf8'));
+  return body;
 }
 
 function parseJson(text: string, request: string): unknown {
@@ -277,9 +218,4 @@ function parseJson(text: string, request: string): unknown {
   } catch (cause) {
     throw new CommandError(`Cannot read the response to ${request}: it is not JSON`, { cause });
   }
-}
-
-function headerOf({ headers }: IncomingMessage, name: string): string | undefined {
-  const value = headers[name];
-  return Array.isArray(value) ? value.join(', ') : value;
 }

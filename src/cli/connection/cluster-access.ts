@@ -1,9 +1,11 @@
 /** Finds API server and credentials: flags, KUBECONFIG, ~/.kube/config or the service account of the pod, in this order. */
 import { dirname, join } from 'node:path';
-import { CommandError, textFlag } from '#cli/parsing/flags.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
+import { textFlag } from '#lib/command-line/flag.ts';
 import { inClusterAccess, loadKubeconfig, type ClusterAccess, type ReadFile } from '#client/kubeconfig.ts';
+import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
 import { KubeconfigError } from '#client/kubeconfig-fields.ts';
-import type { PluginHost } from '#client/plugin-process.ts';
+import type { PluginHost } from '#client/credentials/plugin-process.ts';
 
 export const accessFlags = {
   kubeconfig: textFlag(
@@ -38,10 +40,8 @@ export function accessArguments(choice: AccessOptions & { readonly as?: string |
   return Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}=${value}`]));
 }
 
-export type CliEnvironment = Readonly<Record<string, string | undefined>>;
-
 export interface AccessSources {
-  readonly env: CliEnvironment;
+  readonly env: EnvironmentVariables;
   readonly home: string;
   readonly readFile: ReadFile;
   /** Runs exec plugins of the kubeconfig. */

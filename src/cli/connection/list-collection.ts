@@ -1,6 +1,6 @@
 /** Lists a whole collection in pages. The caller picks what to keep of each object, because a fleet may be large. */
 import { ResponseTooLargeError, type ApiConnection } from '#cli/connection/api-connection.ts';
-import { CommandError } from '#cli/parsing/flags.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
 import { ApiError } from '#kube/api-error.ts';
 import { isRecord } from '#kube/meta.ts';
 
@@ -9,7 +9,7 @@ const PAGE_SIZE = 500;
 const MIN_PAGE_SIZE = 8;
 const MAX_PAGES = 100_000;
 
-export interface ListedCollection {
+interface ListedCollection {
   readonly path: string;
   readonly labelSelector?: string;
 }

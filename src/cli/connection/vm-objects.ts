@@ -6,8 +6,7 @@ import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind
 import { VIRTUAL_MACHINE_IDENTITIES, type VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
-import { CommandError } from '#cli/parsing/flags.ts';
-import { errorMessage } from '#lib/error-message.ts';
+import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
 import { objectPath } from '#client/resource-path.ts';
 import { ApiError, isApiError } from '#kube/api-error.ts';
 import { controllerUid, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
@@ -40,11 +39,7 @@ export async function findObject<T extends KubeObject>(
 
 export async function readVm(api: Api, name: string): Promise<Stored<VirtualMachine>> {
   if (name === '') throw new CommandError('expected the name of a VM');
-  try {
-    return await readObject(api, VIRTUAL_MACHINES, name);
-  } catch (cause) {
-    throw new CommandError(`Error getting VirtualMachine ${name}: ${errorMessage(cause)}`, { cause });
-  }
+  return await explainFailure(`Error getting VirtualMachine ${name}: `, readObject(api, VIRTUAL_MACHINES, name));
 }
 
 /** Returns the identity record of a VM. A record of an earlier VM with the same name does not count. */

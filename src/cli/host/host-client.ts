@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { request } from 'node:http';
 import { HOST_SOCKET, hostPath, type HostAnswer, type HostVerb } from '#api/host-api.ts';
-import { CommandError } from '#cli/parsing/flags.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
 import { isRecord } from '#kube/meta.ts';
 
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;

@@ -1,9 +1,11 @@
 /** Parses and renders `list [view] [vms:id,id]`. Pure. */
 import type { HostVm, HostVmStats } from '#api/host-api.ts';
-import { CommandError } from '#cli/parsing/flags.ts';
+import { replaceControls } from '#lib/terminal/display-width.ts';
+import { alignedTable } from '#lib/terminal/table.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
 
-export const VIEWS = ['long', 'table', 'ids'] as const;
-export type View = (typeof VIEWS)[number];
+const VIEWS = ['long', 'table', 'ids'] as const;
+type View = (typeof VIEWS)[number];
 
 const VMS = 'vms:';
 
@@ -40,7 +42,9 @@ export function parseList(words: readonly string[]): { readonly view: View; read
 export function longText({ vmId, status, ...rest }: Readonly<Record<string, unknown>>): string {
   const lines = Object.entries(rest)
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([key, value]) => `\t${key} = ${typeof value === 'string' ? value : JSON.stringify(value)}\n`);
+    .map(
+      ([key, value]) => `\t${key} = ${replaceControls(typeof value === 'string' ? value : JSON.stringify(value))}\n`,
+    );
   return `\n${String(vmId)}\n\tStatus = ${String(status)}\n${lines.join('')}`;
 }
 
@@ -55,15 +59,5 @@ export function vmTableText(vms: readonly HostVm[], stats: readonly HostVmStats[
     if (found === undefined) return [];
     return [[vm.vmId, vm.vmName, `${found.status}${found.monitorResponse === '-1' ? '*' : ''}`, found.guestIPs ?? '']];
   });
-  const table = [['vmId', 'vmName', 'Status', 'IP'], ...rows];
-  const widths = [0, 1, 2, 3].map((column) => Math.max(...table.map((row) => row[column]?.length ?? 0)));
-  return table
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .map((line) => `${line}\n`)
-    .join('');
+  return `${alignedTable([['vmId', 'vmName', 'Status', 'IP'], ...rows], { gap: 2 })}\n`;
 }

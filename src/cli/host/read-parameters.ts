@@ -1,6 +1,6 @@
 /** Reads the parameters of a call from a JSON file or from arguments. */
 import type { ReadFile } from '#client/kubeconfig.ts';
-import { CommandError } from '#cli/parsing/flags.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
 import { isRecord } from '#kube/meta.ts';
 
 export type HostParameters = Readonly<Record<string, unknown>>;

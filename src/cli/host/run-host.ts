@@ -1,14 +1,15 @@
 /** `selfsame host VERB ...`: calls the host API of a node on this machine. */
-import { HOST_VERBS, type HostAnswer, type HostVerb, type HostVm } from '#api/host-api.ts';
-import { CommandError } from '#cli/parsing/flags.ts';
-import { findNodeDir } from '#cli/host/find-node.ts';
+import { readdirSync, type Dirent } from 'node:fs';
+import { join } from 'node:path';
+import { HOST_SOCKET, HOST_VERBS, type HostAnswer, type HostVerb, type HostVm } from '#api/host-api.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
 import { callHost } from '#cli/host/host-client.ts';
 import { LIST_USAGE, longText, parseList, vmTableText } from '#cli/host/list-command.ts';
 import { readDeviceCall, readParameters, type HostParameters } from '#cli/host/read-parameters.ts';
 import type { ReadFile } from '#client/kubeconfig.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import { unreachable } from '#lib/invariant.ts';
-import { suggestion } from '#lib/nearest.ts';
+import { suggestion } from '#lib/text/nearest.ts';
 
 export interface HostCall {
   /** The data directory of selfsame up, or of one node. */
@@ -122,3 +123,31 @@ function parametersOf(verb: Exclude<HostVerb, 'list'>, words: readonly string[],
 }
 
 const isHelp = (word: string) => word === '--help' || word === '-h';
+
+/** Returns the directory of the named node, or of the only one. `dataDir` may also be the directory of a node itself. */
+function findNodeDir(dataDir: string, name: string | undefined): string {
+  if (name === undefined && listEntries(dataDir).some((entry) => entry.name === HOST_SOCKET)) return dataDir;
+  const nodes = listEntries(join(dataDir, 'nodes'))
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name)
+    .sort();
+  const nodeList = nodes.length === 0 ? 'no nodes' : nodes.join(', ');
+  if (name !== undefined) {
+    if (nodes.includes(name)) return join(dataDir, 'nodes', name);
+    throw new CommandError(`Cannot find node "${name}": ${dataDir} has ${nodeList}`);
+  }
+  const [only, another] = nodes;
+  if (only !== undefined && another === undefined) return join(dataDir, 'nodes', only);
+  const hint =
+    nodes.length === 0 ? '; set --data-dir to the data directory of selfsame up' : '; choose one with --node';
+  throw new CommandError(`this data directory has ${nodeList}${hint}`);
+}
+
+function listEntries(dir: string): Dirent[] {
+  try {
+    return readdirSync(dir, { withFileTypes: true });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw new CommandError(`Cannot read ${dir}: ${(error as Error).message}`);
+  }
+}

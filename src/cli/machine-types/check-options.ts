@@ -2,8 +2,8 @@
 import type { TransitionOptions } from '#api/machine-types/options.ts';
 import { checkMachineType } from '#api/validation/spec/machine.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
-import { CommandError } from '#cli/parsing/flags.ts';
-import { listNodeMetadata } from '#cli/machine-types/list-node-metadata.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
+import { listNodeMetadata } from '#cli/machine-types/read-fleet.ts';
 import { offeredTypes, type OfferedType } from '#cli/machine-types/supported-types.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { objectPath } from '#client/resource-path.ts';

@@ -9,8 +9,8 @@ import { CONFIG_MAPS } from '#kube/core-kinds.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
-import { CommandError } from '#cli/parsing/flags.ts';
-import { sleepAlive } from '#cli/terminal/sleep-alive.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
+import { sleepAlive } from '#lib/keep-alive.ts';
 import { listCollection } from '#cli/connection/list-collection.ts';
 import { hasJobEnded, isSuspended, JOB_NAME_LABEL } from '#cli/machine-types/job-state.ts';
 import {
@@ -36,7 +36,7 @@ const REMOVAL_TIMEOUT_MS = 30_000;
 /** The number of parallel requests. */
 const CONCURRENCY = 8;
 
-export interface TransitionDeleteOptions {
+interface TransitionDeleteOptions {
   readonly clock: Clock;
   readonly report: (line: string) => void;
 }

@@ -5,7 +5,7 @@ import { SYSTEM_NAMESPACE } from '#api/names.ts';
 /** The label with the Job's name on its pods. */
 export const JOB_NAME_LABEL = 'batch.kubernetes.io/job-name';
 
-export type JobState = 'Running' | 'Suspended' | 'Complete' | 'Failed' | 'Terminating';
+type JobState = 'Running' | 'Suspended' | 'Complete' | 'Failed' | 'Terminating';
 
 /** Returns the state as kubectl names it. */
 export function jobState({ metadata, spec, status }: TransitionJob): JobState {

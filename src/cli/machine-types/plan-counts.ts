@@ -18,7 +18,7 @@ export function isFinalState(state: EntryState): boolean {
   return state === 'done' || state === 'failed' || state === 'skipped';
 }
 
-export type StateCounts = ReadonlyMap<EntryState, number>;
+type StateCounts = ReadonlyMap<EntryState, number>;
 
 /** Counts the VMs in each state, including states with 0. */
 export function countStates(states: Iterable<EntryState>): StateCounts {
@@ -35,14 +35,4 @@ export function countFinal(counts: StateCounts): number {
 export function countsText(counts: StateCounts): string {
   const parts = [...counts].filter(([, count]) => count > 0).map(([state, count]) => `${count} ${STATE_TEXTS[state]}`);
   return parts.length === 0 ? 'no VM' : parts.join(', ');
-}
-
-const BAR_WIDTH = 24;
-
-/** Renders `[############............] 6/12: 4 pending, 2 restarting, 6 done`. */
-export function progressBar(total: number, counts: StateCounts): string {
-  const over = countFinal(counts);
-  // Rounded down, so that a full bar means that everything is done.
-  const filled = total === 0 ? BAR_WIDTH : Math.floor((BAR_WIDTH * over) / total);
-  return `[${'#'.repeat(filled)}${'.'.repeat(BAR_WIDTH - filled)}] ${over}/${total}: ${countsText(counts)}`;
 }

@@ -1,7 +1,6 @@
 /** Previews a transition and what guests would see of it, for `--dry-run`. Pure. */
-import { runStrategyOf } from '#api/verbs/decide-verb.ts';
-import { RESOLVED_AT_START, identityDiff, type Difference } from '#api/identity/identity-diff.ts';
-import { collectLastSeen } from '#api/identity/identity-last-seen.ts';
+import { identityDiff } from '#api/identity/identity-diff.ts';
+import { collectLastSeen, RESOLVED_AT_START, type Difference } from '#api/identity/identity-last-seen.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import type { TransitionOptions } from '#api/machine-types/options.ts';
 import {
@@ -13,10 +12,12 @@ import {
 } from '#api/machine-types/select-vm.ts';
 import { findRestartRefusal, findPatchRefusal } from '#api/machine-types/find-refusal.ts';
 import { predictRecord } from '#api/identity/predict-record.ts';
-import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { type VirtualMachine, runStrategyOf } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { alignedTable } from '#cli/terminal/output-format.ts';
+import { differenceText } from '#cli/difference-text.ts';
+import { withoutColours, type Painter } from '#lib/terminal/colour.ts';
+import { alignedTable } from '#lib/terminal/table.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
 
 export interface PreviewCandidate {
@@ -27,7 +28,7 @@ export interface PreviewCandidate {
 }
 
 /** A row of the preview. Its keys are part of the JSON output. */
-export interface PreviewRow {
+interface PreviewRow {
   readonly namespace: string;
   readonly name: string;
   readonly act: VmSelection['act'];
@@ -133,7 +134,7 @@ function setMachineDifference(
   return [{ what: 'machine type', from: seen, to, why }, ...differences];
 }
 
-export function previewText(rows: readonly PreviewRow[], glob: string): string {
+export function previewText(rows: readonly PreviewRow[], glob: string, paint: Painter = withoutColours): string {
   if (rows.length === 0) {
     const matching = `a machine type that matches ${JSON.stringify(glob)}`;
     return `No VM needs a change: no selected VM has ${matching} and would get another type.`;
@@ -153,12 +154,12 @@ export function previewText(rows: readonly PreviewRow[], glob: string): string {
   const more = rows.filter(({ differences }) => differences.some(({ what }) => what !== 'machine type'));
   const running = rows.filter((row) => row.running).length;
   const total = `${rows.length} VM${rows.length === 1 ? '' : 's'}, ${running} of them running. Nothing was changed.`;
-  return [table, ...more.map(detailText), total].join('\n\n');
+  return [table, ...more.map((row) => detailText(row, paint)), total].join('\n\n');
 }
 
-function detailText({ namespace, name, differences }: PreviewRow): string {
+function detailText({ namespace, name, differences }: PreviewRow, paint: Painter): string {
   return [
     `What will change for the guest of ${namespace}/${name} at its next start:`,
-    ...differences.map(({ what, from, to, why }) => `  ${what}\n    - ${from}\n    + ${to}\n    # ${why}`),
+    ...differences.map((difference) => differenceText(difference, paint, '  ')),
   ].join('\n');
 }

@@ -1,15 +1,16 @@
-/** Reads the VMs of one or all namespaces, with their instances and identity records. */
+/** Reads the VMs of one or all namespaces, with their instances and identity records, and the nodes. */
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES, type VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { listCollection } from '#cli/connection/list-collection.ts';
 import { collectionPath } from '#client/resource-path.ts';
+import { NODES, type Node } from '#kube/core-kinds.ts';
 import { controllerUid, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
 
 type Api = Pick<ApiConnection, 'get'>;
 
-export interface FleetQuery {
+interface FleetQuery {
   readonly namespace?: string | undefined;
   /** Selects VMs by label. */
   readonly labelSelector?: string | undefined;
@@ -18,7 +19,7 @@ export interface FleetQuery {
   readonly report: (line: string) => void;
 }
 
-export interface Fleet {
+interface Fleet {
   readonly vms: readonly Stored<VirtualMachine>[];
   /** Instances by the uid of the VM that owns them. */
   readonly vmis: ReadonlyMap<string, Stored<VirtualMachineInstance>>;
@@ -61,4 +62,10 @@ async function readOwned<T extends KubeObject>(
     return owner !== undefined && owners.has(owner) ? [owner, owned] : undefined;
   };
   return new Map(await listCollection(api, { path: collectionPath(type, namespace) }, pick, report));
+}
+
+/** Lists the metadata of nodes, which contains their machine types. Throws like `api.get`. */
+export function listNodeMetadata(api: Api, report: (line: string) => void): Promise<Pick<Node, 'metadata'>[]> {
+  const pick = (object: unknown) => ({ metadata: (object as Node).metadata });
+  return listCollection(api, { path: collectionPath(NODES) }, pick, report);
 }

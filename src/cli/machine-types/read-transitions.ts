@@ -7,7 +7,7 @@ import { readPlan, readProgress, type EntryNote, type PlanEntry } from '#api/mac
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
-import { CommandError } from '#cli/parsing/flags.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
 import { listCollection } from '#cli/connection/list-collection.ts';
 import { readFleet } from '#cli/machine-types/read-fleet.ts';
 import { errorMessage } from '#lib/error-message.ts';

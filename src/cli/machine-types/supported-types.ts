@@ -1,10 +1,9 @@
 /** Lists the machine types that nodes offer and VMs use, and the VMs whose type no node offers. Pure. */
 import { machineTypesOf, type NodeMachineType } from '#api/machine-types/node-types.ts';
-import { isFinal } from '#api/verbs/decide-verb.ts';
 import { MACHINE_TYPE_LABEL_PREFIX } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { alignedTable } from '#cli/terminal/output-format.ts';
+import { alignedTable } from '#lib/terminal/table.ts';
+import { type VirtualMachineInstance, isFinal } from '#api/virtual-machine-instance/kind.ts';
 import type { Node } from '#kube/core-kinds.ts';
 
 export interface OfferedType {
@@ -17,14 +16,14 @@ export interface OfferedType {
 }
 
 /** A VM with its current machine type, or that of its next start if it does not run. */
-export interface UsedType {
+interface UsedType {
   readonly namespace: string;
   readonly name: string;
   readonly type: string;
   readonly running: boolean;
 }
 
-export interface Supported {
+interface Supported {
   readonly types: readonly (OfferedType & { readonly allowed: boolean; readonly virtualMachines: number })[];
   /** VMs with a type that no node offers. */
   readonly stranded: readonly UsedType[];

@@ -1,6 +1,7 @@
 /** Parses the flags of `update machine-types`. check-options.ts checks what depends on the server. Pure. */
 import { DEFAULT_MAX_RESTARTS, validateOptions, type TransitionOptions } from '#api/machine-types/options.ts';
-import { CommandError, integerFlag, switchFlag, textFlag, type FlagValues } from '#cli/parsing/flags.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
+import { integerFlag, switchFlag, textFlag, type FlagValues } from '#lib/command-line/flag.ts';
 
 const restartNow = { name: 'restart-now', help: 'Restart running virtual machines, instead of marking them.' };
 
@@ -39,7 +40,7 @@ export const selectionFlags = {
   ),
 };
 
-export interface TransitionArguments {
+interface TransitionArguments {
   readonly args: readonly string[];
   readonly flags: FlagValues<typeof selectionFlags>;
   /** The value of --namespace; undefined = all namespaces. */

@@ -4,11 +4,11 @@ import { ENV_OF_OPTIONS } from '#api/machine-types/options.ts';
 import { jobFailureText, jobState, logsText } from '#cli/machine-types/job-state.ts';
 import { countFinal, countStates, countsText, stateText } from '#cli/machine-types/plan-counts.ts';
 import type { TrackedEntry, Transition } from '#cli/machine-types/read-transitions.ts';
-import { alignedTable } from '#cli/terminal/output-format.ts';
+import { alignedTable } from '#lib/terminal/table.ts';
 import { humanDuration } from '#kube/go/human-duration.ts';
 import { isRecord } from '#kube/meta.ts';
 
-export interface ListedTransition {
+interface ListedTransition {
   readonly transition: Transition;
   readonly entries: readonly TrackedEntry[];
 }

@@ -5,7 +5,7 @@ import type { EntryNote, PlanEntry } from '#api/machine-types/plan.ts';
 import { deletionText } from '#cli/machine-types/deletion-text.ts';
 import type { Transition } from '#cli/machine-types/read-transitions.ts';
 import { transitionsText } from '#cli/machine-types/transition-table.ts';
-import { outcomeText, progressText } from '#cli/machine-types/wait-for-transition.ts';
+import { outcomeText, progressOf } from '#cli/machine-types/wait-for-transition.ts';
 import type { Stored } from '#kube/meta.ts';
 
 function aJob(ended?: { type: string; message?: string }): Stored<TransitionJob> {
@@ -47,17 +47,22 @@ const lines: Record<string, { transition: Transition; want: string }> = {
   },
   'a half-finished plan': {
     transition: aTransition(aJob(), [done, undefined]),
-    want: '[############............] 1/2: 1 pending, 1 done',
+    want: 'job-x: 1/2: 1 pending, 1 done, 2m0s left',
   },
-  'an empty plan': { transition: aTransition(aJob(), []), want: '[########################] 0/0: no VM' },
-  'all but one, without a full bar': {
+  'an empty plan': { transition: aTransition(aJob(), []), want: 'job-x: 0/0: no VM' },
+  'all but one': {
     transition: aTransition(aJob(), [...Array.from({ length: 99 }, () => done), { state: 'restarting' }]),
-    want: '[#######################.] 99/100: 1 restarting, 99 done',
+    want: 'job-x: 99/100: 1 restarting, 99 done, 1s left',
   },
 };
 for (const [title, { transition, want }] of Object.entries(lines)) {
-  test(`the bar shows ${title}`, () => assert.equal(progressText(transition), want));
+  test(`the progress shows ${title}`, () => assert.equal(progressOf(transition, 120_000).plain, want));
 }
+
+test('the progress has a bar on a terminal', () => {
+  const { live } = progressOf(aTransition(aJob(), [done, undefined]), 120_000);
+  assert.equal(live?.(60), 'job-x [======>      ]  50% 1/2: 1 pending, 1 done, 2m0s left');
+});
 
 test('renders the result', () => {
   assert.equal(outcomeText(aTransition(COMPLETE, [done, done])), 'Job job-x is complete: 2 done');

@@ -1,24 +1,23 @@
 /** `--wait`: shows the progress of a Job until it ends. */
 import type { EntryNote, PlanEntry } from '#api/machine-types/plan.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
-import { CommandError } from '#cli/parsing/flags.ts';
-import { sleepAlive } from '#cli/terminal/sleep-alive.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
+import { sleepAlive } from '#lib/keep-alive.ts';
 import { jobFailureText, hasJobEnded, jobState, logsText } from '#cli/machine-types/job-state.ts';
-import { countStates, countsText, isFinalState, progressBar } from '#cli/machine-types/plan-counts.ts';
-import { ProgressLine, type MaybeTerminal } from '#cli/machine-types/progress-line.ts';
+import { countFinal, countStates, countsText, isFinalState } from '#cli/machine-types/plan-counts.ts';
 import { findTransitionJob, readTransition, type Transition } from '#cli/machine-types/read-transitions.ts';
 import { ApiError } from '#kube/api-error.ts';
-import type { Clock } from '#lib/clock.ts';
+import { barText, remainingText } from '#lib/terminal/progress-text.ts';
+import type { ProgressText, StatusOutput } from '#lib/terminal/status-output.ts';
 
 const POLL_INTERVAL_MS = 1000;
 /** The number of failed requests to tolerate, for a server that restarts. */
 const MAX_ERRORS = 60;
 
-export interface WaitOptions {
+interface WaitOptions {
   /** After more failures than this, the Job does nothing more, although it may still be Running. */
   readonly maxFailures: number;
-  readonly clock: Clock;
-  readonly stderr: MaybeTerminal;
+  readonly status: StatusOutput;
   readonly print: (line: string) => void;
 }
 
@@ -26,23 +25,30 @@ type Api = Pick<ApiConnection, 'get' | 'namespace'>;
 
 /** Prints the result. Throws CommandError if the Job or the change of a VM has failed. */
 export async function waitForTransition(api: Api, name: string, options: WaitOptions): Promise<void> {
-  const { clock, stderr, print, maxFailures } = options;
-  const line = new ProgressLine(stderr, clock);
-  const report = (text: string) => void stderr.write(`${text}\n`);
-  for (let errors = 0; ;) {
-    const reading = await readJobState(api, name, report);
-    if (reading === 'deleted') throw new CommandError(`Job ${name} was deleted`);
-    if ('error' in reading && ++errors > MAX_ERRORS) throw reading.error;
-    if ('job' in reading) {
-      errors = 0;
-      if (hasJobEnded(reading.job) || countFailed(reading) > maxFailures) {
-        line.end(progressText(reading));
-        print(outcomeText(reading, maxFailures));
-        return;
+  const { status, print, maxFailures } = options;
+  const { clock } = status;
+  const progress = status.begin();
+  const beganAtMs = clock.elapsed();
+  let last: string | undefined;
+  try {
+    for (let errors = 0; ;) {
+      const reading = await readJobState(api, name, status.report);
+      if (reading === 'deleted') throw new CommandError(`Job ${name} was deleted`);
+      if ('error' in reading && ++errors > MAX_ERRORS) throw reading.error;
+      if ('job' in reading) {
+        errors = 0;
+        const shown = progressOf(reading, clock.elapsed() - beganAtMs);
+        if (hasJobEnded(reading.job) || countFailed(reading) > maxFailures) {
+          last = shown.plain;
+          print(outcomeText(reading, maxFailures));
+          return;
+        }
+        progress.show(shown);
       }
-      line.show(progressText(reading));
+      await sleepAlive(clock, POLL_INTERVAL_MS);
     }
-    await sleepAlive(clock, POLL_INTERVAL_MS);
+  } finally {
+    progress.end(last);
   }
 }
 
@@ -59,10 +65,20 @@ async function readJobState(api: Api, name: string, report: (text: string) => vo
   }
 }
 
-export function progressText({ job, plan, notes }: Transition): string {
-  if (plan === undefined) return `${job.metadata.name}: ${jobState(job)}, no plan yet`;
-  return progressBar(plan.length, countStates(plan.map((_, index) => noteOf(notes, index).state)));
+/** Returns the progress of a Job that is watched since `elapsedMs`, from which the remaining time is estimated. */
+export function progressOf({ job, plan, notes }: Transition, elapsedMs: number): ShownProgress {
+  const { name } = job.metadata;
+  if (plan === undefined) return { plain: `${name}: ${jobState(job)}, no plan yet` };
+  const counts = countStates(plan.map((_, index) => noteOf(notes, index).state));
+  const [over, total] = [countFinal(counts), plan.length];
+  const detail = `${over}/${total}: ${countsText(counts)}${remainingText(total - over, (over * 1000) / Math.max(elapsedMs, 1))}`;
+  return {
+    plain: `${name}: ${detail}`,
+    live: (columns) => barText({ label: name, done: over, total, detail }, columns),
+  };
 }
+
+type ShownProgress = ProgressText & { readonly plain: string };
 
 function countFailed({ plan = [], notes }: Transition): number {
   return plan.filter((_, index) => noteOf(notes, index).state === 'failed').length;

@@ -12,7 +12,7 @@ import { VM_NAME } from '#cli/tour/tour-vm.ts';
 import { NAMESPACES } from '#kube/core-kinds.ts';
 import { objectPath } from '#client/resource-path.ts';
 import type { Stored } from '#kube/meta.ts';
-import { isAlive } from '#lib/owned-dir.ts';
+import { isAlive } from '#lib/files/owned-dir.ts';
 
 export const NAMESPACE_PREFIX = 'selfsame-tour-';
 /** The annotation of the namespace with the process of the tour, so that abandoned namespaces can be found. */

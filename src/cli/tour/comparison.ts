@@ -1,5 +1,8 @@
 /** Compares what a guest saw before and after a step with the expected changes. Pure. */
 import type { GuestReport } from '#cli/tour/guest-report.ts';
+import { withoutColours, type Colour, type Painter } from '#lib/terminal/colour.ts';
+import { displayWidth } from '#lib/terminal/display-width.ts';
+import { alignedTable } from '#lib/terminal/table.ts';
 
 /** Returns the identity of the machine as its guest sees it: the values that are compared, in display order. */
 export function identityView({ facts, disks, nics }: GuestReport): Map<string, string> {
@@ -52,41 +55,31 @@ const WORDS: Readonly<Record<ComparisonRow['result'], string>> = {
   requested: 'as requested',
   wrong: 'WRONG',
 };
-const COLOURS: Readonly<Record<ComparisonRow['result'], number>> = { same: 2, requested: 33, wrong: 31 };
+const COLOURS: Readonly<Record<ComparisonRow['result'], Colour>> = { same: 'dim', requested: 'yellow', wrong: 'red' };
+const HEADER = ['', 'before', 'after', ''];
 /** On a narrow screen, longer cells are shortened in the middle. */
 const SHORT_LENGTH = 21;
 
-export interface ComparisonTableOptions {
+interface ComparisonTableOptions {
   readonly columns?: number | undefined;
-  readonly colours?: boolean;
+  readonly paint?: Painter;
 }
 
 export function comparisonTable(
   rows: readonly ComparisonRow[],
-  { columns, colours = false }: ComparisonTableOptions = {},
+  { columns = Infinity, paint = withoutColours }: ComparisonTableOptions = {},
 ): string {
   const whole = rows.map(({ what, before, after, result }) => [what, before, after, WORDS[result]]);
-  const isTooWide = columns !== undefined && widthOf(whole) > columns;
-  const cells = isTooWide ? whole.map((line) => line.map(shorten)) : whole;
-  const widths = widthsOf(cells);
-  const lineOf = (line: readonly string[]) =>
-    `    ${line
-      .map((cell, at) => cell.padEnd(widths[at] ?? 0))
-      .join('  ')
-      .trimEnd()}`;
-  const paint = (line: string, result: ComparisonRow['result']) =>
-    colours ? `\u001B[${COLOURS[result]}m${line}\u001B[0m` : line;
-  const body = cells.map((line, at) => paint(lineOf(line), rows[at]!.result));
-  return [lineOf(HEADER), ...body, ''].join('\n');
+  const tableOf = (lines: readonly (readonly string[])[]) =>
+    alignedTable([HEADER, ...lines], {
+      gap: 2,
+      indent: '    ',
+      paint: (cell, { row }) => (row === 0 ? cell : paint(COLOURS[rows[row - 1]!.result], cell)),
+    });
+  const table = tableOf(whole);
+  const isTooWide = table.split('\n').some((line) => displayWidth(line) > columns);
+  return `${isTooWide ? tableOf(whole.map((line) => line.map(shorten))) : table}\n`;
 }
-
-const HEADER = ['', 'before', 'after', ''];
-
-const widthsOf = (lines: readonly (readonly string[])[]) =>
-  [0, 1, 2].map((column) => Math.max(...[HEADER, ...lines].map((line) => line[column]!.length)));
-
-const widthOf = (lines: readonly (readonly string[])[]) =>
-  widthsOf(lines).reduce((sum, width) => sum + width + 2, 4) + WORDS.requested.length;
 
 function shorten(text: string): string {
   return text.length <= SHORT_LENGTH ? text : `${text.slice(0, 8)}..${text.slice(8 + 2 - SHORT_LENGTH)}`;

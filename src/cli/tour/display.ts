@@ -5,17 +5,12 @@
 import { comparisonTable, type ComparisonRow } from '#cli/tour/comparison.ts';
 import type { TourStep } from '#cli/tour/steps.ts';
 import type { Clock } from '#lib/clock.ts';
+import { createPainter, type Painter } from '#lib/terminal/colour.ts';
+import { StatusOutput, type StatusOptions, type StatusStream } from '#lib/terminal/status-output.ts';
+import { alignedTable } from '#lib/terminal/table.ts';
 
 const TICK_MS = 200;
-const CLEAR_LINE = '\r\u001B[2K';
-const DEFAULT_COLUMNS = 80;
-
-export interface Screen {
-  readonly isTTY?: boolean | undefined;
-  readonly columns?: number | undefined;
-  hasColors?(): boolean;
-  write(text: string): unknown;
-}
+const INDENT = '    ';
 
 /** The result of one step. */
 export interface TourStepResult {
@@ -26,15 +21,18 @@ export interface TourStepResult {
 }
 
 export class TourDisplay {
-  readonly #screen: Screen;
+  readonly #screen: StatusStream;
   readonly #clock: Clock;
+  readonly #status: StatusOutput;
+  readonly #paint: Painter;
   #bar = '';
   #waitsFor = '';
-  #ticking: NodeJS.Timeout | undefined;
 
-  constructor(screen: Screen, clock: Clock) {
+  constructor(screen: StatusStream, options: StatusOptions) {
     this.#screen = screen;
-    this.#clock = clock;
+    this.#clock = options.clock;
+    this.#status = new StatusOutput(screen, options);
+    this.#paint = createPainter(screen, options.env);
   }
 
   print(text: string): void {
@@ -55,21 +53,21 @@ export class TourDisplay {
     this.#bar = '';
     this.#waitsFor = '';
     this.print(what);
-    if (this.#screen.isTTY === true) this.#ticking = setInterval(() => this.#tick(`${bar}${seconds()}`), TICK_MS);
+    const progress = this.#status.begin();
+    const tick = () => {
+      const waits = this.#waitsFor === '' ? '' : `, waiting for ${this.#waitsFor}`;
+      progress.show({ plain: undefined, live: () => `${INDENT}${bar}${seconds()}${waits}` });
+    };
+    const ticking = setInterval(tick, TICK_MS);
+    let result: string | undefined;
     try {
       const done = await work();
-      this.#stopTicking();
-      this.print(`    done after ${seconds()}`);
+      result = `${INDENT}done after ${seconds()}`;
       return done;
     } finally {
-      this.#stopTicking();
+      clearInterval(ticking);
+      progress.end(result);
     }
-  }
-
-  #tick(progress: string): void {
-    const waits = this.#waitsFor === '' ? '' : `, waiting for ${this.#waitsFor}`;
-    const width = (this.#screen.columns ?? DEFAULT_COLUMNS) - 1;
-    this.#screen.write(`${CLEAR_LINE}${`    ${progress}${waits}`.slice(0, width)}`);
   }
 
   /** Prints the title of a step, and returns the line with its command. */
@@ -80,26 +78,27 @@ export class TourDisplay {
   }
 
   showIdentity(view: ReadonlyMap<string, string>): void {
-    this.print('    The identity of the VM, as the guest sees it:');
-    const width = Math.max(...[...view.keys()].map(({ length }) => length));
-    for (const [what, value] of view) this.print(`    ${what.padEnd(width)}  ${value}`);
+    this.print(`${INDENT}The identity of the VM, as the guest sees it:`);
+    this.print(alignedTable([...view], { gap: 2, indent: INDENT }));
   }
 
   showOutcome(rows: readonly ComparisonRow[], notes: readonly string[] = []): void {
-    for (const line of notes) this.print(`    ${line}`);
+    for (const line of notes) this.print(`${INDENT}${line}`);
     const { isTTY, columns } = this.#screen;
-    const colours = isTTY === true && this.#screen.hasColors?.() === true;
-    this.#screen.write(comparisonTable(rows, { columns: isTTY === true ? columns : undefined, colours }));
+    this.#screen.write(
+      comparisonTable(rows, { columns: isTTY === true ? columns || undefined : undefined, paint: this.#paint }),
+    );
   }
 
   /** Prints a line for each step and the verdict. Returns whether it is the selfsame machine. */
   showVerdict(results: readonly TourStepResult[]): boolean {
     this.print('\nWhat changed for the guest in each step:');
-    const width = Math.max(...results.map(({ step }) => step.title.length));
-    for (const { step, rows, tookMs } of results) {
-      const took = `${(tookMs / 1000).toFixed(0)} s`.padStart(5);
-      this.print(`    ${step.title.padEnd(width)}  ${took}  ${changesText(rows)}`);
-    }
+    const rows = results.map(({ step, rows: changes, tookMs }) => [
+      step.title,
+      `${(tookMs / 1000).toFixed(0)} s`.padStart(5),
+      changesText(changes),
+    ]);
+    this.print(alignedTable(rows, { gap: 2, indent: INDENT }));
     const wrong = results.flatMap(({ step, rows, problem }) => {
       const values = rows
         .filter(({ result }) => result === 'wrong')
@@ -110,18 +109,14 @@ export class TourDisplay {
     for (const line of wrong) this.print(line);
     this.print(
       wrong.length === 0
-        ? `Verdict: after ${results.length} steps it is the selfsame machine; nothing changed except what was requested.`
-        : `Verdict: it is NOT the selfsame machine; ${wrong.length} differences are listed above.`,
+        ? this.#paint(
+            'green',
+            `Verdict: after ${results.length} steps it is the selfsame machine; nothing changed except what was requested.`,
+          )
+        : this.#paint('red', `Verdict: it is NOT the selfsame machine; ${wrong.length} differences are listed above.`),
     );
     this.print('');
     return wrong.length === 0;
-  }
-
-  #stopTicking(): void {
-    if (this.#ticking === undefined) return;
-    clearInterval(this.#ticking);
-    this.#ticking = undefined;
-    this.#screen.write(CLEAR_LINE);
   }
 }
 

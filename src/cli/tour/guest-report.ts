@@ -1,6 +1,6 @@
 /** Parses the reports of the built-in guest on its serial console (guest/init). */
 
-export interface GuestDisk {
+interface GuestDisk {
   readonly name: string;
   readonly pci: string;
   readonly serial: string;
@@ -8,7 +8,7 @@ export interface GuestDisk {
   readonly readonly: boolean;
 }
 
-export interface GuestNic {
+interface GuestNic {
   readonly name: string;
   readonly pci: string;
   readonly mac: string;

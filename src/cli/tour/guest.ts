@@ -1,13 +1,11 @@
 /** Access to the guest of the tour: its console and its reports. */
-import { CONSOLE_CONTAINER, CREATED_BY_LABEL } from '#api/names.ts';
+import { CONSOLE_CONTAINER, CREATED_BY_LABEL, PLAIN_STREAM_PROTOCOL } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
-import { type TourApi, waitFor } from '#cli/tour/tour-api.ts';
+import { TourError, type TourApi, waitFor } from '#cli/tour/tour-api.ts';
 import { verbPath } from '#cli/connection/verb-path.ts';
 import { PODS } from '#kube/core-kinds.ts';
-import { TourError } from '#cli/tour/tour-error.ts';
 
-const PROTOCOL = 'plain.kubevirt.io';
 /** Long, because the guest may still be starting. */
 const RESPONSE_TIMEOUT_MS = 120_000;
 
@@ -41,7 +39,7 @@ export class TourGuest {
   async #send(lines: readonly string[], until: string): Promise<string> {
     const { connection, namespace, signal } = this.#api;
     const path = verbPath('virtualmachineinstances', namespace, this.#name, 'console');
-    const stream = await connection.openWebSocket(path, [PROTOCOL]);
+    const stream = await connection.openWebSocket(path, [PLAIN_STREAM_PROTOCOL]);
     stream.on('error', () => {});
     let output = '';
     stream.on('data', (chunk: Buffer) => (output += chunk.toString('latin1')));

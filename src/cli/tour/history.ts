@@ -10,15 +10,14 @@ import {
   type VirtualMachineIdentity,
 } from '#api/virtual-machine-identity/kind.ts';
 import type { TourMachines } from '#cli/tour/machine-types.ts';
-import { waitFor, type TourApi } from '#cli/tour/tour-api.ts';
-import { TourError } from '#cli/tour/tour-error.ts';
+import { TourError, waitFor, type TourApi } from '#cli/tour/tour-api.ts';
 import { INTERFACE, MIGRATION, PLUGGED, RESTORE, VM_NAME, type TourEdits } from '#cli/tour/tour-vm.ts';
 import { deepEqual } from '#kube/deep.ts';
 
 /** The last change is recorded shortly after the guest has booted. */
 const TIMEOUT_MS = 30_000;
 
-export interface TourHistory {
+interface TourHistory {
   readonly history: readonly HistoryEntry[];
   /** The reason why the history is not what the tour expects; absent if it is. */
   readonly problem?: string;
@@ -43,7 +42,7 @@ export async function readHistory(api: TourApi, expected: readonly ExpectedChang
 }
 
 /** A change that the history must contain. */
-export interface ExpectedChange {
+interface ExpectedChange {
   readonly cause: RegExp;
   readonly field: string;
   /** The value after the change; null = removed, undefined = any value. */

@@ -2,14 +2,14 @@
  * Starts a temporary plane for the tour: the same program in another process, with a temporary data directory. It runs as
  * long as its standard input is open, so it also ends when the tour is killed (program/tour-plane.ts).
  */
+import { TourError } from '#cli/tour/tour-api.ts';
 import { spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { TourError } from '#cli/tour/tour-error.ts';
-import { findAbandonedDirs, makeOwnedDir, ownerOf, removeWithProcesses } from '#lib/owned-dir.ts';
+import { findAbandonedDirs, makeOwnedDir, ownerOf, removeWithProcesses } from '#lib/files/owned-dir.ts';
 
-export interface OwnPlane {
+interface OwnPlane {
   readonly kubeconfigPath: string;
   stop(): Promise<void>;
 }

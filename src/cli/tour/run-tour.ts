@@ -9,22 +9,22 @@ import { openConnection, type ConnectionOptions } from '#cli/connection/api-conn
 import { errorMessage } from '#lib/error-message.ts';
 import { clearNamespace, clearTours, NAMESPACE_PREFIX, tourProcessAnnotations } from '#cli/tour/clear-tours.ts';
 import { compare, identityView } from '#cli/tour/comparison.ts';
-import { TourDisplay, type Screen, type TourStepResult } from '#cli/tour/display.ts';
+import { TourDisplay, type TourStepResult } from '#cli/tour/display.ts';
 import { TourGuest } from '#cli/tour/guest.ts';
 import type { GuestReport } from '#cli/tour/guest-report.ts';
 import { startOwnPlane } from '#cli/tour/own-plane.ts';
 import { chooseMachineTypes } from '#cli/tour/machine-types.ts';
 import { buildSteps, type Scene, type TourStep } from '#cli/tour/steps.ts';
-import { TourApi } from '#cli/tour/tour-api.ts';
-import { TourError } from '#cli/tour/tour-error.ts';
+import { TourError, TourApi } from '#cli/tour/tour-api.ts';
 import { newEdits, VM_NAME } from '#cli/tour/tour-vm.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { NAMESPACES, NODES } from '#kube/core-kinds.ts';
 import type { Clock } from '#lib/clock.ts';
 import { generateName } from '#lib/ids.ts';
+import type { StatusOptions, StatusStream } from '#lib/terminal/status-output.ts';
 import { VERSION } from '#lib/version.ts';
 
-export interface TourOptions {
+export interface TourOptions extends StatusOptions {
   /** A running plane; undefined to start a temporary one. */
   readonly access: ClusterAccess | undefined;
   /** The command that starts this program. */
@@ -32,8 +32,7 @@ export interface TourOptions {
   /** Reads the kubeconfig of the temporary plane. */
   loadAccess(path: string): ClusterAccess;
   readonly readFile: ConnectionOptions['readFile'];
-  readonly screen: Screen;
-  readonly clock: Clock;
+  readonly screen: StatusStream;
   /** Aborted at Ctrl-C. */
   readonly signal: AbortSignal;
 }
@@ -42,8 +41,8 @@ const USER_AGENT = `selfsame-tour/${VERSION}`;
 
 /** Runs the tour and reports whether the VM kept its identity. Rejects if the tour cannot finish. */
 export async function runTour(options: TourOptions): Promise<boolean> {
-  const { screen, clock, signal } = options;
-  const display = new TourDisplay(screen, clock);
+  const { screen, signal } = options;
+  const display = new TourDisplay(screen, options);
   const left = options.access === undefined ? await clearTours() : [];
   for (const line of left) display.print(`Left by a killed tour: ${line}`);
   const plane =

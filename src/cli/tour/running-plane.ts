@@ -1,7 +1,7 @@
 /** Finds the running plane of a data directory. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isAlive } from '#lib/owned-dir.ts';
+import { isAlive } from '#lib/files/owned-dir.ts';
 
 /** Returns the kubeconfig of the running plane, or undefined. */
 export function findRunningKubeconfig(dataDir: string): string | undefined {

@@ -1,26 +1,26 @@
 /** The steps of the tour: what each does, what it may change, and what must be refused. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { PROTECTION_LABEL } from '#api/protection/delete-protection.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
-import { exportOvf } from '#cli/commands/export-ovf.ts';
-import { historyTable } from '#cli/commands/identity-history.ts';
-import { importOvf } from '#cli/commands/import-ovf.ts';
-import { updateMachineTypes } from '#cli/commands/update-machine-types.ts';
+import { exportOvf } from '#cli/commands/export/ovf.ts';
+import { historyTable } from '#cli/commands/identity/history.ts';
+import { importOvf } from '#cli/commands/import.ts';
+import type { VirtctlCommand, CommandContext } from '#cli/command.ts';
+import { updateMachineTypes } from '#cli/commands/update/machine-types.ts';
 import { removeTransitionJobs } from '#cli/tour/clear-tours.ts';
 import { ANY_OTHER, ABSENT, type RequestedChanges } from '#cli/tour/comparison.ts';
 import type { TourGuest } from '#cli/tour/guest.ts';
 import type { GuestReport } from '#cli/tour/guest-report.ts';
 import { changesOfImport, changesOfTour, readHistory } from '#cli/tour/history.ts';
-import { captureRefusal, waitFor, type TourApi } from '#cli/tour/tour-api.ts';
-import { TourError } from '#cli/tour/tour-error.ts';
+import { TourError, captureRefusal, waitFor, type TourApi } from '#cli/tour/tour-api.ts';
 import type { TourMachines } from '#cli/tour/machine-types.ts';
 import { makeTourDir } from '#cli/tour/own-plane.ts';
-import { runVirtctlCommand } from '#cli/tour/tour-command.ts';
 import {
   tourClaim,
   DISK_CLAIM,
@@ -35,6 +35,9 @@ import {
   type TourEdits,
 } from '#cli/tour/tour-vm.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
+import { parseArgs } from '#lib/command-line/parse-args.ts';
+import { withoutColours } from '#lib/terminal/colour.ts';
+import { StatusOutput } from '#lib/terminal/status-output.ts';
 
 export interface Scene {
   readonly api: TourApi;
@@ -43,7 +46,7 @@ export interface Scene {
   readonly before: GuestReport | undefined;
 }
 
-export interface StepOutcome {
+interface StepOutcome {
   /** The new report of the guest. */
   readonly report: GuestReport;
   readonly requested?: RequestedChanges;
@@ -281,4 +284,32 @@ async function waitForDisk({ api, guest }: Omit<Scene, 'before'>, isPresent: boo
   const has = (report: GuestReport) => report.disks.some(({ serial }) => serial === PLUGGED);
   const what = isPresent ? 'the disk to appear in the guest' : 'the disk to disappear from the guest';
   await waitFor(api, what, async () => (has(await guest.probe()) === isPresent ? true : undefined));
+}
+
+/**
+ * Runs a virtctl command with these words, as a user would type them: in the namespace of the tour, over its connection,
+ * without output. Rejects with the error that virtctl would show.
+ */
+async function runVirtctlCommand(api: TourApi, command: VirtctlCommand, words: readonly string[]): Promise<void> {
+  const { connection, namespace, clock } = api;
+  const { flags, args } = parseArgs(command.flags, words);
+  const discarded = new PassThrough().resume();
+  const status = new StatusOutput(discarded, { clock, env: {} });
+  const context: CommandContext<unknown> = {
+    args,
+    flags,
+    connect: async () => ({ ...connection, namespace }),
+    namespace,
+    print: () => {},
+    report: status.report,
+    paint: withoutColours,
+    status,
+    terminal: { stdin: new PassThrough(), stdout: discarded, stderr: discarded },
+    clock,
+    programs: { self: [], platform: process.platform, find: async () => undefined, run: async () => 1 },
+    accessArguments: [],
+    user: undefined,
+    untilInterrupted: () => new Promise(() => {}),
+  };
+  await command.run(context as CommandContext<never>);
 }

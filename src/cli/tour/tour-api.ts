@@ -1,7 +1,6 @@
 /** API requests of the tour in its own namespace, and waiting for conditions. */
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
-import { sleepAlive } from '#cli/terminal/sleep-alive.ts';
-import { TourError } from '#cli/tour/tour-error.ts';
+import { sleepAlive } from '#lib/keep-alive.ts';
 import { verbPath } from '#cli/connection/verb-path.ts';
 import { collectionPath, objectPath } from '#client/resource-path.ts';
 import { ApiError, isApiError } from '#kube/api-error.ts';
@@ -88,6 +87,11 @@ export class TourApi {
   #path(type: ResourceType, name: string): string {
     return objectPath(type, type.namespaced ? { namespace: this.namespace, name } : { name });
   }
+}
+
+/** The tour cannot continue. The message states what it waited for or what was refused. */
+export class TourError extends Error {
+  override name = 'TourError';
 }
 
 /** Polls until the result is not undefined, and returns it. Throws TourError after the timeout. */

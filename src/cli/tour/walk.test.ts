@@ -37,7 +37,7 @@ function aStep(title: string, report: GuestReport, requested: RequestedChanges =
 async function verdictOf(second: TourStep): Promise<{ same: boolean; text: string }> {
   let text = '';
   const clock = new FakeClock();
-  const display = new TourDisplay({ write: (more) => void (text += more) }, clock);
+  const display = new TourDisplay({ write: (more) => void (text += more) }, { clock, env: {} });
   const scene = {} as Omit<Scene, 'before'>;
   const same = await runSteps([aStep('Create it', FIRST), second], scene, { display, clock });
   return { same, text };

@@ -6,17 +6,18 @@ import {
   streamDisk,
   type DiskAnswer,
   type DiskHeader,
+  type DiskTrailer,
   type DiskVerb,
 } from '#api/storage/disk-stream.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
-import { CommandError } from '#cli/parsing/flags.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import { verbPath } from '#cli/connection/verb-path.ts';
-import type { WebSocketStream } from '#lib/websocket.ts';
+import type { WebSocketStream } from '#lib/websocket/websocket.ts';
 
 type Api = Pick<ApiConnection, 'openWebSocket' | 'namespace'>;
 
-export interface OpenDisk {
+interface OpenDisk {
   readonly header: DiskHeader;
   /** Reads the content; may be called once. Throws on a checksum mismatch. */
   chunks(): AsyncIterable<Buffer>;
@@ -45,7 +46,8 @@ export async function uploadDisk(
 ): Promise<void> {
   const stream = await openStream(api, vm, 'importdisk', volume);
   try {
-    await sendDisk(stream, header, chunks);
+    const reader = new DiskReader(stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>);
+    await sendContent(stream, reader, streamDisk(header, chunks));
   } catch (cause) {
     throw new CommandError(`Cannot import volume ${volume} of VM ${vm}: ${errorMessage(cause)}`, { cause });
   } finally {
@@ -53,27 +55,41 @@ export async function uploadDisk(
   }
 }
 
-async function sendDisk(stream: WebSocketStream, header: DiskHeader, chunks: AsyncIterable<Uint8Array>): Promise<void> {
-  const reader = new DiskReader(stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>);
-  // The node may refuse midway; this ends the wait for it to read more.
+/** The node refused the content of a disk. */
+export class ContentRefusedError extends CommandError {
+  override name = 'ContentRefusedError';
+}
+
+/**
+ * Sends the content until the node responds, which may be midway, and returns the checksum that both sides agree on.
+ * `sent` is called when all bytes are sent. Throws ContentRefusedError.
+ */
+export async function sendContent(
+  stream: WebSocketStream,
+  reader: DiskReader,
+  content: AsyncGenerator<Buffer, DiskTrailer, undefined>,
+  sent: () => void = () => {},
+): Promise<string> {
   const responded = new AbortController();
   const responding: Promise<DiskAnswer> = reader.readAnswer().finally(() => responded.abort());
   responding.catch(() => {});
   let sha256 = '';
-  const sending = streamDisk(header, chunks);
   while (!responded.signal.aborted) {
-    const { done, value } = await sending.next();
+    const { done, value } = await content.next();
     if (done === true) {
       ({ sha256 } = value);
+      sent();
       break;
     }
     if (!stream.write(value)) await once(stream, 'drain', { signal: responded.signal }).catch(() => {});
   }
-  await sending.return({ sha256 });
+  await content.return({ sha256 });
   const response = await responding;
-  if ('error' in response) throw new CommandError(response.error);
-  if (response.sha256 !== sha256)
-    throw new CommandError(`checksum mismatch: the node received content with sha256 ${response.sha256}`);
+  if ('error' in response) throw new ContentRefusedError(response.error);
+  if (response.sha256 !== sha256) {
+    throw new ContentRefusedError(`checksum mismatch: the node received content with sha256 ${response.sha256}`);
+  }
+  return sha256;
 }
 
 async function openStream(api: Api, vm: string, verb: DiskVerb, volume: string): Promise<WebSocketStream> {

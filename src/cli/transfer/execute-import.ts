@@ -5,11 +5,12 @@ import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { uploadDisk } from '#cli/transfer/disk-transfer.ts';
-import { CommandError } from '#cli/parsing/flags.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
 import type { ImportPlan, Upload } from '#cli/transfer/import-plan.ts';
 import type { ImportSource } from '#cli/transfer/import-source.ts';
 import { errorMessage } from '#lib/error-message.ts';
-import { reportProgress, type ProgressOptions } from '#cli/terminal/progress.ts';
+import type { StatusOutput } from '#lib/terminal/status-output.ts';
+import { trackTransfer } from '#lib/terminal/track-transfer.ts';
 import { collectionPath, objectPath } from '#client/resource-path.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
@@ -28,12 +29,12 @@ export async function executeImport(
   api: Api,
   plan: ImportPlan,
   files: ImportSource['files'],
-  options: ProgressOptions,
+  status: StatusOutput,
 ): Promise<void> {
   const created: CreatedObject[] = [];
   try {
     const vmUid = await createObjects(api, plan, created);
-    await uploadContent(api, plan, files, { ...options, vmUid });
+    await uploadContent(api, plan, files, { status, vmUid });
   } catch (cause) {
     throw await rollBack(api, created, cause);
   }
@@ -61,7 +62,7 @@ async function uploadContent(
   api: Api,
   { vm, uploads }: ImportPlan,
   files: ImportSource['files'],
-  options: ProgressOptions & { readonly vmUid: string },
+  { status, vmUid }: { readonly status: StatusOutput; readonly vmUid: string },
 ): Promise<void> {
   const byFile = new Map(uploads.map((upload) => [upload.file, upload]));
   if (byFile.size === 0) return;
@@ -70,12 +71,12 @@ async function uploadContent(
     if (upload === undefined) continue;
     byFile.delete(name);
     const what = upload.volume === STATE_VOLUME ? 'persistent state' : `disk ${upload.volume}`;
-    const reported = reportProgress(what, size, content, options);
+    const reported = trackTransfer(status, { what, size }, content);
     await uploadDisk(api, { vm: vm.metadata.name, volume: upload.volume }, { size, format: upload.format }, reported);
   }
   if (byFile.size > 0) throw new CommandError(`the file ${[...byFile.keys()].join(', ')} no longer exists`);
   // Released together at the end: a VM needs all of its disks.
-  const owner = { name: vm.metadata.name, uid: options.vmUid };
+  const owner = { name: vm.metadata.name, uid: vmUid };
   for (const upload of uploads) await releaseUploadClaim(api, upload, owner);
 }
 

@@ -8,7 +8,7 @@ import { describeVm } from '#formats/vm/describe-vm.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 
-export interface ExportedMachine {
+interface ExportedMachine {
   readonly vm: Stored<VirtualMachine>;
   readonly machine: MachineDescription;
 }

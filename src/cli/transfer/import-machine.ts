@@ -3,15 +3,16 @@ import { STORAGE_PROFILES, stateModesOf, type StorageProfile } from '#api/storag
 import { isApiError } from '#kube/api-error.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { executeImport } from '#cli/transfer/execute-import.ts';
-import type { Terminal } from '#cli/parsing/command.ts';
-import { CommandError, listFlag, switchFlag, textFlag, type FlagValues } from '#cli/parsing/flags.ts';
+import type { Terminal } from '#cli/command.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
+import { listFlag, switchFlag, textFlag, type FlagValues } from '#lib/command-line/flag.ts';
 import { parsePairs, planImport, type ImportOptions } from '#cli/transfer/import-plan.ts';
 import { importError, type ImportSource } from '#cli/transfer/import-source.ts';
-import { toYaml } from '#cli/terminal/output-format.ts';
+import { toYaml } from '#cli/output-format.ts';
 import { findObject, readConfiguration } from '#cli/connection/vm-objects.ts';
 import type { MachineDescription } from '#formats/machine.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
-import type { Clock } from '#lib/clock.ts';
+import type { StatusOutput } from '#lib/terminal/status-output.ts';
 
 export const importFlags = {
   name: textFlag({ name: 'name', help: 'The name of the virtual machine; by default the name in the file.' }, 'string'),
@@ -56,10 +57,10 @@ export function importOptions(flags: Flags, namespace: string): ImportOptions {
   return { namespace, name, storageClass, newIdentity, keepState, claims: pairs('claim'), networks: pairs('network') };
 }
 
-export interface ImportParts {
+interface ImportParts {
   readonly api: ApiConnection;
-  readonly terminal: Terminal;
-  readonly clock: Clock;
+  readonly status: StatusOutput;
+  readonly terminal: Pick<Terminal, 'stdout'>;
 }
 
 /** Imports a machine. `files` is absent if the format has no disk content. */
@@ -67,9 +68,9 @@ export async function importMachine(
   path: string,
   machine: MachineDescription,
   { options, dryRun, files }: { options: ImportOptions; dryRun: boolean; files?: ImportSource['files'] },
-  { api, terminal, clock }: ImportParts,
+  { api, status, terminal }: ImportParts,
 ): Promise<void> {
-  const report = (line: string) => void terminal.stderr.write(`${line}\n`);
+  const { report } = status;
   const plan = planImport(machine, await addStateStorage(api, machine, { options, report }), {
     canUpload: files !== undefined,
   });
@@ -81,7 +82,7 @@ export async function importMachine(
   }
   const missing = await findMissingClaims(api, options);
   if (missing.length > 0) throw importError(path, missing);
-  await executeImport(api, plan, files ?? noFiles, { report, clock });
+  await executeImport(api, plan, files ?? noFiles, status);
   terminal.stdout.write(`VM ${plan.vm.metadata.name} was imported from ${path}\n`);
 }
 

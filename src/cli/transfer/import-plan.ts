@@ -5,13 +5,13 @@
 import { DISK_STREAM_FORMATS, UPLOAD_ANNOTATION, type DiskStreamFormat } from '#api/storage/disk-stream.ts';
 import { STATE_VOLUME } from '#api/storage/persistent-state.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { limitList, FileFormatError, quoteText } from '#formats/findings.ts';
+import { limitList, FileFormatError } from '#formats/findings.ts';
 import type { DescribedDisk, MachineDescription } from '#formats/machine.ts';
-import { stateClaimFor } from '#formats/vm/state-manifests.ts';
-import { toManifests } from '#formats/vm/to-manifests.ts';
+import { stateClaimFor, toManifests } from '#formats/vm/to-manifests.ts';
 import type { StateModes } from '#api/storage/storage-profile.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { nameErrors } from '#kube/names.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 export interface ImportOptions {
   readonly namespace: string;

@@ -1,15 +1,15 @@
 /** Opens an OVF with its files, or an OVA that contains them. Everything is read and checked before it is used. */
 import { dirname, join } from 'node:path';
-import { CommandError } from '#cli/parsing/flags.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
 import { fileSize, readChunks, readLocalFile } from '#cli/transfer/local-files.ts';
 import { limitList, FileFormatError } from '#formats/findings.ts';
 import type { MachineDescription } from '#formats/machine.ts';
 import { checkOvaFile, findMissingFiles } from '#formats/ova/check-ova-file.ts';
 import { readOva } from '#formats/ova/read-ova.ts';
 import { readOvf } from '#formats/ovf/read-ovf.ts';
-import { XML_LIMITS } from '#lib/xml-scan.ts';
+import { XML_LIMITS } from '#lib/xml/xml-scan.ts';
 
-export interface SourceFile {
+interface SourceFile {
   readonly name: string;
   readonly size: number;
 }

@@ -3,7 +3,7 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { access, open, rename, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { CommandError } from '#cli/parsing/flags.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
 import { errorMessage } from '#lib/error-message.ts';
 
 /** Writes a file, which gets its name when it is complete. Throws CommandError and leaves no partial file behind. */

@@ -1,5 +1,6 @@
 /** The connection of one client to a FakeApi, which a test can cut, block or let fail. */
-import { rejectOnAbort, delay } from '#client/abort.ts';
+import { delay } from '#client/abort.ts';
+import { raceSignal } from '#lib/race-signal.ts';
 import type { Client } from '#client/client.ts';
 import { jsonLines } from '#client/json-lines.ts';
 import { createClient } from '#client/rest-client.ts';
@@ -36,7 +37,7 @@ export class FakeLink {
     this.#types = types;
     this.#latency = latency;
     this.transport = {
-      request: (request) => rejectOnAbort(this.#request(request), request.signal),
+      request: (request) => raceSignal(this.#request(request), request.signal),
       stream: (request) => this.#stream(request),
     };
     this.client = createClient(this.transport);
@@ -60,7 +61,7 @@ export class FakeLink {
   }
 
   async *#stream(request: TransportRequest): AsyncGenerator<unknown, void, undefined> {
-    await rejectOnAbort(this.#send(request), request.signal);
+    await raceSignal(this.#send(request), request.signal);
     const { type, namespace } = this.#parse(request.path);
     const since = Number(request.query?.get('resourceVersion') ?? 0);
     const bookmarks = request.query?.get('allowWatchBookmarks') === 'true';

@@ -13,7 +13,7 @@ import { isRequestable, type DeviceRequests } from '#controllers/device-map/requ
 import { deepEqual } from '#kube/deep.ts';
 
 /** The action for one row. `release` keeps the row without its address. */
-export type RowAction = 'insert' | 'update' | 'keep' | 'release' | 'delete';
+type RowAction = 'insert' | 'update' | 'keep' | 'release' | 'delete';
 
 export interface RowDecision {
   readonly id: string;

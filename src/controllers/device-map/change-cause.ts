@@ -29,7 +29,7 @@ import { type DeviceMapWorld, ownInstance } from '#controllers/device-map/device
 import type { Stored } from '#kube/meta.ts';
 
 export const EDIT = 'edit of the VM';
-export const FIRST_START = 'first start';
+const FIRST_START = 'first start';
 export const IMPORT = 'the import of the VM';
 const HOTPLUG = 'hotplug for this run of the VM';
 const LIST_CHANGED = 'a change of specialManagedDevices';
@@ -57,7 +57,7 @@ const MANAGED: ReadonlySet<string> = new Set(['managed', 'specialManaged']);
 const isReclassification = (change: IdentityChange) => devicePartOf(change)?.name === 'specialManaged';
 const AS_FIRST_SEEN: ReadonlySet<string> = new Set(['machine.type', 'stateClaim']);
 
-export type CauseFinder = (change: IdentityChange) => ChangeCause;
+type CauseFinder = (change: IdentityChange) => ChangeCause;
 
 /** Returns the function that finds the cause of each of the changes of one write. */
 export function createCauseFinder(context: CauseContext, changes: readonly IdentityChange[]): CauseFinder {

@@ -1,12 +1,11 @@
 /** Everything that a decision about one identity record may know, and simple conclusions from it. */
-import { isFinal, runStrategyOf } from '#api/verbs/decide-verb.ts';
 import { chipsetOf } from '#api/devices/chipset.ts';
 import { importedDevicesOf } from '#api/devices/imported-devices.ts';
-import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { type VirtualMachine, runStrategyOf } from '#api/virtual-machine/kind.ts';
 import type { RunStrategy } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { SnapshotRecord } from '#api/virtual-machine-identity/record-state.ts';
-import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { type VirtualMachineInstance, isFinal } from '#api/virtual-machine-instance/kind.ts';
 import type { DeviceReading } from '#controllers/device-map/reading.ts';
 import type { SpecialDevices } from '#controllers/device-map/special-devices.ts';
 import { controllerUid, type Stored } from '#kube/meta.ts';

@@ -24,7 +24,12 @@ import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts
 import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import { objectKey } from '#client/object-key.ts';
-import { CONTENTS_BY_VM, contentsOf, contentVmKeys, contentVmUids } from '#controllers/contents-by-vm.ts';
+import {
+  CONTENTS_BY_VM,
+  contentsOf,
+  contentVmKeys,
+  contentVmUids,
+} from '#controllers/shared/indexes/contents-by-vm.ts';
 import { REREAD_MS, decideDeviceMap, losesAddressesWhenStopped } from '#controllers/device-map/decide-device-map.ts';
 import { type DeviceMapWorld, dueReading } from '#controllers/device-map/device-map-world.ts';
 import { DeviceReports, type DeviceReportsOptions } from '#controllers/device-map/device-reports.ts';
@@ -32,7 +37,7 @@ import type { HostReader } from '#controllers/device-map/host-reader.ts';
 import { isReclassified } from '#controllers/device-map/special-devices.ts';
 import { toDeviceReading } from '#controllers/device-map/reading.ts';
 import { handedOverClaim } from '#controllers/device-map/state-claim.ts';
-import type { PlaneController } from '#controllers/plane-controller.ts';
+import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';
 import { labelValueErrors } from '#kube/names.ts';
@@ -62,7 +67,7 @@ const MIGRATION_RECHECK: Recheck = {
   because: 'only the name of a migration is read, which never changes',
 };
 
-export type DeviceMapOptions = Pick<DeviceReportsOptions, 'gatherMs'>;
+type DeviceMapOptions = Pick<DeviceReportsOptions, 'gatherMs'>;
 
 export function deviceMapController(hosts: HostReader, options: DeviceMapOptions = {}): PlaneController {
   return {

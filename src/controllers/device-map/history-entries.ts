@@ -20,7 +20,7 @@ import type { SnapshotRecord } from '#api/virtual-machine-identity/record-state.
 import type { Stored } from '#kube/meta.ts';
 
 /** The event during which changes are recorded. */
-export interface Occasion {
+interface Occasion {
   readonly occasion: ChangeCause;
   readonly summary?: string;
   /** The snapshot from which the record is rebuilt; its history is continued. */

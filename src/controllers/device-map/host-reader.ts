@@ -1,5 +1,5 @@
 /**
- * Reads the devices of guests from a node with the verb `list` of the host API. plane/host-reader.ts sends the request;
+ * Reads the devices of guests from a node with the verb `list` of the host API. plane/components/host-reader.ts sends the request;
  * this module builds it, and parses and validates the response.
  */
 import { HOST_CODES, type HostDevice, type HostVm, type ListParameters } from '#api/host-api.ts';

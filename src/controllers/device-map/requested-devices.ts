@@ -1,10 +1,9 @@
 /** Lists the devices that the template of a VM requests, by the ids that they have in a guest. Pure. */
 import { interfacesOf } from '#api/devices/attached-interfaces.ts';
 import { allowsVideo, listFixedDevices, isFixedDeviceId, VIDEO_ID } from '#api/devices/fixed-devices.ts';
-import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { templateSpec } from '#controllers/vm/vm-world.ts';
+import { type VirtualMachine, templateSpec } from '#api/virtual-machine/kind.ts';
 
-export interface DeviceRequest {
+interface DeviceRequest {
   /** False if the device is attached to the VM but not plugged into the guest. */
   readonly plugged: boolean;
 }

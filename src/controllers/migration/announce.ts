@@ -5,7 +5,7 @@
 import { MIGRATION_POD_FINALIZER } from '#api/names.ts';
 import type { MigrationState } from '#api/migration/migration-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
-import { addFinalizer } from '#controllers/finalizers.ts';
+import { addFinalizer } from '#controllers/shared/finalizers.ts';
 import { targetDeadline } from '#controllers/migration/target-deadline.ts';
 import { checkReadyToAnnounce } from '#controllers/migration/check-readiness.ts';
 import { buildMigrationStatus } from '#controllers/migration/migration-status.ts';

@@ -9,9 +9,8 @@ import { targetDeadline } from '#controllers/migration/target-deadline.ts';
 import { buildMigrationStatus } from '#controllers/migration/migration-status.ts';
 import { migrationStateOf, type MigrationWorld } from '#controllers/migration/migration-world.ts';
 import { buildTargetClaim, targetClaimName } from '#controllers/migration/target-claim.ts';
-import { buildTargetPod } from '#controllers/migration/target-pod.ts';
-import { targetPodName } from '#controllers/vmi/launcher-pod.ts';
-import { PERSISTENT_VOLUME_CLAIMS, PODS } from '#kube/core-kinds.ts';
+import { targetPodName, buildLauncherPod } from '#controllers/shared/launcher/launcher-pod.ts';
+import { PERSISTENT_VOLUME_CLAIMS, PODS, type PersistentVolumeClaim, type Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import { isStale } from '#runtime/apply.ts';
@@ -78,4 +77,21 @@ export function concludeMigration(world: MigrationWorld, failures: readonly Fail
   if (failure === undefined) return undefined;
   const objectText = failure.change.type === PODS ? 'the target pod' : 'the claim for the persistent state';
   return { ...world.migration.status, message: `failed to create ${objectText}: ${errorMessage(failure.error)}` };
+}
+
+interface TargetPodInput {
+  readonly vmi: Stored<VirtualMachineInstance>;
+  readonly sourcePod: Stored<Pod>;
+  readonly state: MigrationState;
+  /** May not exist yet: the pod only needs its name, and the claim is bound after the pod has a node. */
+  readonly claim?: PersistentVolumeClaim;
+}
+
+/** Returns the target pod: like the source pod, except for its node and the claim of the persistent state. */
+function buildTargetPod({ migration, claims }: MigrationWorld, { vmi, sourcePod, state, claim }: TargetPodInput): Pod {
+  const { sourceNode = '' } = state;
+  const { addedNodeSelector } = migration.spec;
+  const stateView = claim === undefined ? undefined : { claim: claim as Stored<PersistentVolumeClaim> };
+  const target = { uid: migration.metadata.uid, sourceNode, sourcePod, addedNodeSelector };
+  return buildLauncherPod(vmi, claims, stateView, target);
 }

@@ -10,9 +10,8 @@ import type { MigrationState } from '#api/migration/migration-state.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { beginMigration, prepareTarget } from '#controllers/migration/begin.ts';
 import { releaseMigration } from '#controllers/migration/end-migration.ts';
-import { addFinalizer } from '#controllers/finalizers.ts';
+import { addFinalizer } from '#controllers/shared/finalizers.ts';
 import { handOver } from '#controllers/migration/hand-over.ts';
-import { pruneFinished } from '#controllers/migration/prune-finished.ts';
 import { targetDeadline } from '#controllers/migration/target-deadline.ts';
 import { checkReadyToBegin } from '#controllers/migration/check-readiness.ts';
 import { buildMigrationStatus } from '#controllers/migration/migration-status.ts';
@@ -24,13 +23,17 @@ import {
   reportedProgressOf,
   migrationStateOf,
   type MigrationWorld,
+  type StoredMigration,
 } from '#controllers/migration/migration-world.ts';
 import { findOutcome } from '#controllers/migration/outcome.ts';
 import { announceMigration, writeInstanceState } from '#controllers/migration/announce.ts';
 import { windUp } from '#controllers/migration/wind-up.ts';
 import { isDeleting } from '#kube/meta.ts';
 import type { EventNote } from '#runtime/events.ts';
-import type { Plan } from '#runtime/plan.ts';
+import { type Plan, MAX_CHANGES, type Change } from '#runtime/plan.ts';
+
+/** The number of finished migrations of an instance that are kept. */
+const MAX_FINISHED = 5;
 
 export function decideMigration(world: MigrationWorld): Plan {
   const { migration, vmi } = world;
@@ -84,4 +87,24 @@ function followAgents(world: MigrationWorld, whyUnknown: string | undefined): Pl
     changes: writeInstanceState(world, state, 'the migration is to be aborted'),
     requeueAfterMs: deadline?.exceeded === undefined ? deadline?.remainingMs : undefined,
   };
+}
+
+/** Deletes all but the newest finished migrations of an instance. */
+function pruneFinished({ finished }: Pick<MigrationWorld, 'finished'>): Change[] {
+  const old = finished.toSorted(newestFirst).slice(MAX_FINISHED);
+  return old
+    .filter((migration) => !isDeleting(migration))
+    .slice(0, MAX_CHANGES / 2)
+    .map(({ metadata: { namespace, name, uid } }) => ({
+      do: 'delete',
+      type: VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
+      name: { namespace, name },
+      uid,
+      why: `Deleted migration ${name}: the instance has ${MAX_FINISHED} newer ones`,
+    }));
+}
+
+function newestFirst({ metadata: a }: StoredMigration, { metadata: b }: StoredMigration): number {
+  if (a.creationTimestamp !== b.creationTimestamp) return a.creationTimestamp > b.creationTimestamp ? -1 : 1;
+  return a.name < b.name ? 1 : -1;
 }

@@ -2,7 +2,7 @@
 import type { MigrationState } from '#api/migration/migration-state.ts';
 import { MIGRATION_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
-import { removeFinalizer } from '#controllers/finalizers.ts';
+import { removeFinalizer } from '#controllers/shared/finalizers.ts';
 import { buildMigrationStatus } from '#controllers/migration/migration-status.ts';
 import type { MigrationWorld } from '#controllers/migration/migration-world.ts';
 import type { EventNote } from '#runtime/events.ts';

@@ -16,7 +16,7 @@ import {
   stateKeysOfClaim,
   SUPERSEDES_ANNOTATION,
 } from '#api/storage/persistent-state.ts';
-import { removeFinalizer } from '#controllers/finalizers.ts';
+import { removeFinalizer } from '#controllers/shared/finalizers.ts';
 import { endMigration } from '#controllers/migration/end-migration.ts';
 import { buildMigrationStatus } from '#controllers/migration/migration-status.ts';
 import { isAnnouncedTo, migrationStateOf, type MigrationWorld } from '#controllers/migration/migration-world.ts';

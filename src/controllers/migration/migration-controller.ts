@@ -13,7 +13,7 @@ import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/vir
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
+import { claimKeysOfVolume } from '#controllers/shared/indexes/claim-keys.ts';
 import { concludeMigration } from '#controllers/migration/begin.ts';
 import { decideMigration } from '#controllers/migration/decide-migration.ts';
 import { evacuationController } from '#controllers/migration/evacuation-controller.ts';
@@ -38,8 +38,8 @@ import {
   instanceKeysOf,
   progressSource,
 } from '#controllers/migration/migration-sources.ts';
-import { stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
-import type { PlaneController } from '#controllers/plane-controller.ts';
+import { stateIndexKeysOf } from '#controllers/shared/persistent-state/claims-by-state.ts';
+import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS } from '#kube/core-kinds.ts';
 import { type ControllerDefinition, defineController, source, startController } from '#runtime/controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';

@@ -18,7 +18,7 @@ import {
   TARGET,
   VM_UID,
 } from '#controllers/migration/testing/migration-world.ts';
-import { launcherPodName } from '#controllers/vmi/launcher-pod.ts';
+import { launcherPodName } from '#controllers/shared/launcher/launcher-pod.ts';
 import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS } from '#kube/core-kinds.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 

@@ -4,9 +4,9 @@ import type { VirtualMachineInstanceMigration } from '#api/virtual-machine-insta
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf } from '#client/object-key.ts';
-import { claimKeysOfInstance } from '#controllers/claim-keys.ts';
+import { claimKeysOfInstance } from '#controllers/shared/indexes/claim-keys.ts';
 import { isMigrationActive } from '#controllers/migration/migration-world.ts';
-import { isFinalVmiPhase } from '#controllers/vmi/phase.ts';
+import { isFinalVmiPhase } from '#api/virtual-machine-instance/status.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';

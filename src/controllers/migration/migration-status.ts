@@ -21,7 +21,7 @@ import { timestamp } from '#lib/clock.ts';
 
 const ABORT_REQUESTED = 'migrationAbortRequested';
 
-export interface MigrationStatusInput {
+interface MigrationStatusInput {
   /** The new migrationState; absent keeps the current one. */
   readonly state?: MigrationState;
   /** Ignored if the migration has already reached a later phase. */

@@ -12,9 +12,10 @@ import {
 } from '#api/virtual-machine-instance-migration/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { currentLauncherName } from '#controllers/vmi/find-launchers.ts';
-import type { ClaimView } from '#controllers/vmi/vmi-world.ts';
+import { currentLauncherName } from '#controllers/shared/launcher/find-launchers.ts';
+import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '#kube/core-kinds.ts';
+import type { EventNote } from '#runtime/events.ts';
 import type { Stored } from '#kube/meta.ts';
 
 export type StoredMigration = Stored<VirtualMachineInstanceMigration>;
@@ -109,3 +110,12 @@ export function reportedProgressOf({ migration, vmi }: MigrationWorld): Migratio
 export function hasFinalizer({ metadata }: Stored, finalizer: string): boolean {
   return metadata.finalizers?.includes(finalizer) === true;
 }
+
+/** The outcome of a migration (outcome.ts). `note`: the Event for a decision that a user made. */
+export type MigrationOutcome =
+  /** The guest belongs to the target node; this is final. */
+  | { readonly is: 'committed'; readonly note?: EventNote }
+  /** The guest stays on the source node, or has ended there. */
+  | { readonly is: 'aborted'; readonly why: string; readonly note?: EventNote }
+  /** `whyUnknown`: why no agent can report the outcome as things are. */
+  | { readonly is: 'undecided'; readonly whyUnknown?: string };

@@ -26,7 +26,7 @@ export function incomingMigrationsOf({ metadata }: PersistentVolume): string[] {
   return uid === undefined ? [] : [uid];
 }
 
-export interface MovingClaimVolume {
+interface MovingClaimVolume {
   /** Name of the volume in the instance. */
   readonly name: string;
   readonly volume: Stored<PersistentVolume>;

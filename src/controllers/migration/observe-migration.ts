@@ -8,7 +8,7 @@ import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instan
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { claimKeysOfInstance } from '#controllers/claim-keys.ts';
+import { claimKeysOfInstance } from '#controllers/shared/indexes/claim-keys.ts';
 import { INCOMING_BY_MIGRATION, incomingMigrationsOf } from '#controllers/migration/moving-volumes.ts';
 import {
   hasBegun,
@@ -22,11 +22,11 @@ import {
   type MigrationWorld,
 } from '#controllers/migration/migration-world.ts';
 import { isTargetClaimOf } from '#controllers/migration/target-claim.ts';
-import { stateIndexKey } from '#controllers/persistent-state/claims-by-state.ts';
-import { currentLauncherName } from '#controllers/vmi/find-launchers.ts';
-import { targetPodName } from '#controllers/vmi/launcher-pod.ts';
-import { isFinalVmiPhase } from '#controllers/vmi/phase.ts';
-import type { ClaimView } from '#controllers/vmi/vmi-world.ts';
+import { stateIndexKey } from '#controllers/shared/persistent-state/claims-by-state.ts';
+import { claimViewsOf } from '#controllers/shared/launcher/claim-views.ts';
+import { currentLauncherName } from '#controllers/shared/launcher/find-launchers.ts';
+import { targetPodName } from '#controllers/shared/launcher/launcher-pod.ts';
+import { isFinalVmiPhase } from '#api/virtual-machine-instance/status.ts';
 import { findCondition, isTrue } from '#kube/conditions.ts';
 import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, type Node } from '#kube/core-kinds.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
@@ -99,17 +99,6 @@ export function createMigrationObserver({ client, informer, clock }: ControllerP
     return vmi !== undefined && isMigrationOf(migration, vmi) ? vmi : undefined;
   }
 
-  function claimsOf(vmi: Stored<VirtualMachineInstance>): Map<string, ClaimView> {
-    const views = new Map<string, ClaimView>();
-    for (const name of claimNamesOf(vmi.spec)) {
-      const claim = claims.get(keyOf({ namespace: vmi.metadata.namespace, name }));
-      if (claim === undefined) continue;
-      const { volumeName } = claim.spec;
-      views.set(name, { claim, volume: volumeName ? volumes.get(volumeName) : undefined });
-    }
-    return views;
-  }
-
   function podsOf(migration: StoredMigration, vmi: Stored<VirtualMachineInstance> | undefined) {
     const { uid, namespace } = migration.metadata;
     const state = migrationStateOf({ migration });
@@ -148,7 +137,10 @@ export function createMigrationObserver({ client, informer, clock }: ControllerP
       vm: vms.get(instanceKey),
       sourcePod,
       targetPod,
-      claims: vmi === undefined || isFinished ? new Map() : claimsOf(vmi),
+      claims:
+        vmi === undefined || isFinished
+          ? new Map()
+          : claimViewsOf(claimNamesOf(vmi.spec), vmi.metadata.namespace, { claims, volumes }),
       sourceClaim: claimOf(sourceState),
       targetClaim: claimOf(state.targetPersistentStatePVCName),
       isClaimNameTaken: (name) => {

@@ -8,23 +8,13 @@ import {
   isAnnounced,
   reportedProgressOf,
   migrationStateOf,
+  type MigrationOutcome,
   type MigrationWorld,
 } from '#controllers/migration/migration-world.ts';
 import { recoveredOutcome, RECOVERY_HELP } from '#controllers/migration/recovery.ts';
 import { CANCELLED, refuseMigration } from '#controllers/migration/refuse-migration.ts';
-import { hasCommitted, hasLeft } from '#controllers/vmi/migration-commit.ts';
-import { disruptionReason } from '#controllers/vmi/phase.ts';
-import { hasEnded } from '#kube/pod-phase.ts';
-import type { EventNote } from '#runtime/events.ts';
-
-/** `note`: the Event for a decision that a user made. */
-export type MigrationOutcome =
-  /** The guest belongs to the target node; this is final. */
-  | { readonly is: 'committed'; readonly note?: EventNote }
-  /** The guest stays on the source node, or has ended there. */
-  | { readonly is: 'aborted'; readonly why: string; readonly note?: EventNote }
-  /** `whyUnknown`: why no agent can report the outcome as things are. */
-  | { readonly is: 'undecided'; readonly whyUnknown?: string };
+import { hasCommitted, hasLeft } from '#controllers/shared/launcher/migration-commit.ts';
+import { disruptionReason, hasEnded } from '#kube/pod-phase.ts';
 
 export function findOutcome(world: MigrationWorld): MigrationOutcome {
   const { completed, failed, failureReason = '' } = migrationStateOf(world);

@@ -1,8 +1,11 @@
 /** The decision of a user about a guest whose location no node can report (api/migration/migration-recovery.ts). Pure. */
 import { readRecovery } from '#api/migration/migration-recovery.ts';
 import { RECOVERY_ANNOTATION } from '#api/names.ts';
-import { migrationStateOf, type MigrationWorld } from '#controllers/migration/migration-world.ts';
-import type { MigrationOutcome } from '#controllers/migration/outcome.ts';
+import {
+  migrationStateOf,
+  type MigrationWorld,
+  type MigrationOutcome,
+} from '#controllers/migration/migration-world.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
 import type { EventNote } from '#runtime/events.ts';
 

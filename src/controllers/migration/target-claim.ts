@@ -3,7 +3,7 @@ import { MIGRATION_NAME_LABEL } from '#api/names.ts';
 import { STATE_LABEL, stateClaimName, stateOwnerOf, stateSuffixOf } from '#api/storage/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { StoredMigration, MigrationWorld } from '#controllers/migration/migration-world.ts';
-import { buildStateClaim } from '#controllers/persistent-state/build-state-claim.ts';
+import { buildStateClaim } from '#controllers/shared/persistent-state/build-state-claim.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { invariant } from '#lib/invariant.ts';
@@ -12,7 +12,7 @@ const LABEL_MAX = 63;
 const RETRIES = 9;
 
 /** Returns the label value that names the migration on its claim: the uid if the name is too long for a label. */
-export function migrationLabelOf({ metadata: { name, uid } }: StoredMigration): string {
+function migrationLabelOf({ metadata: { name, uid } }: StoredMigration): string {
   return name.length <= LABEL_MAX ? name : uid;
 }
 

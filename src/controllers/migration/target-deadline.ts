@@ -6,7 +6,7 @@ import type { Pod } from '#kube/core-kinds.ts';
 const UNSCHEDULABLE_MS = 5 * 60_000;
 const PENDING_MS = 15 * 60_000;
 
-export interface TargetDeadline {
+interface TargetDeadline {
   /** Failure message. Set once the limit is exceeded. */
   readonly exceeded?: string;
   /** Cause of the delay, if known. */

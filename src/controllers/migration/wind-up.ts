@@ -7,7 +7,7 @@
 import type { MigrationState } from '#api/migration/migration-state.ts';
 import { MIGRATION_POD_FINALIZER } from '#api/names.ts';
 import { endMigration } from '#controllers/migration/end-migration.ts';
-import { removeFinalizer } from '#controllers/finalizers.ts';
+import { removeFinalizer } from '#controllers/shared/finalizers.ts';
 import { buildMigrationStatus } from '#controllers/migration/migration-status.ts';
 import { isAnnouncedTo, migrationStateOf, type MigrationWorld } from '#controllers/migration/migration-world.ts';
 import { keepVolumes, VOLUMES_AT_A_TIME } from '#controllers/migration/moving-volumes.ts';

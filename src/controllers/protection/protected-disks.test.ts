@@ -7,7 +7,7 @@ import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import type { ChangeListener, Informer } from '#client/informer.ts';
 import { ObjectCache } from '#client/object-cache.ts';
 import { objectKey } from '#client/object-key.ts';
-import { stateIndexKey } from '#controllers/persistent-state/claims-by-state.ts';
+import { stateIndexKey } from '#controllers/shared/persistent-state/claims-by-state.ts';
 import { ProtectedDisks } from '#controllers/protection/protected-disks.ts';
 import { ProtectedVms } from '#controllers/protection/protected-vms.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';

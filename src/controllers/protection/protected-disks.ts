@@ -2,7 +2,7 @@
 import { isUnownedStateOf } from '#api/storage/persistent-state.ts';
 import { keyOf, objectKey, parseKey } from '#client/object-key.ts';
 import type { Informer } from '#client/informer.ts';
-import { CLAIMS_BY_STATE, stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
+import { CLAIMS_BY_STATE, stateIndexKeysOf } from '#controllers/shared/persistent-state/claims-by-state.ts';
 import { vmOwnerKey, type ProtectedVms } from '#controllers/protection/protected-vms.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, type Stored } from '#kube/meta.ts';

@@ -9,7 +9,7 @@ import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import type { ObjectChange } from '#client/object-cache.ts';
 import { keyOf } from '#client/object-key.ts';
-import { stateIndexKey } from '#controllers/persistent-state/claims-by-state.ts';
+import { stateIndexKey } from '#controllers/shared/persistent-state/claims-by-state.ts';
 import { SortedKeys } from '#controllers/protection/sorted-keys.ts';
 import type { Stored } from '#kube/meta.ts';
 import { unreachable } from '#lib/invariant.ts';

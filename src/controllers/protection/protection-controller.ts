@@ -13,7 +13,7 @@ import { DEFINITION_RELATIONS } from '#api/protection/protected-deletes.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import { parseKey } from '#client/object-key.ts';
-import type { PlaneController } from '#controllers/plane-controller.ts';
+import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import { decideMark, type MarkWorld } from '#controllers/protection/decide-mark.ts';
 import { ProtectedDisks } from '#controllers/protection/protected-disks.ts';
 import { RateLimit } from '#controllers/protection/rate-limit.ts';

@@ -1,5 +1,5 @@
 /** Limits expensive writes to a number of times per period. */
-export interface RateLimitOptions {
+interface RateLimitOptions {
   readonly times: number;
   readonly periodMs: number;
 }

@@ -10,7 +10,7 @@ import {
 import type { VirtualMachineSnapshotContent, VolumeBackup } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { restoreMark, RESTORE_NAME_ANNOTATION, type RestoredVolume } from '#controllers/restore/restore-world.ts';
 import { isStateClaim, markForTarget, stateClaimNameFor } from '#controllers/restore/restored-state.ts';
-import { isStateBackup } from '#controllers/snapshot/state-backup.ts';
+import { isStateBackup } from '#controllers/shared/persistent-state/state-backup.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { apiVersionOf, type OwnerReference, type Stored } from '#kube/meta.ts';
 import { compareQuantities, parseQuantity } from '#kube/quantity.ts';

@@ -25,7 +25,7 @@ import { restoreMark, type RestoreWorld, type RestoredVolume } from '#controller
 import { applyJsonPatch, JsonPatchError } from '#kube/patches/json-patch.ts';
 import { apiVersionOf, isRecord, type Stored } from '#kube/meta.ts';
 
-export interface SnapshotUuid {
+interface SnapshotUuid {
   readonly uuid: string;
   /** True if the uuid was derived from the name, because the snapshot has none. */
   readonly legacy: boolean;
@@ -44,7 +44,7 @@ export function firmwareOf({ spec }: { spec?: Partial<VmSpec> }): Firmware {
 }
 
 /** Reports whether the target gets a new identity, because another VM has the uuid of the snapshot. */
-export function needsNewIdentity({ restore, uuidHolder }: RestoreWorld, { source }: ContentSpec): boolean {
+function needsNewIdentity({ restore, uuidHolder }: RestoreWorld, { source }: ContentSpec): boolean {
   return restore.spec.target.name !== source.virtualMachine.metadata.name && uuidHolder !== undefined;
 }
 

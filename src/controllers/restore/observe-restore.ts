@@ -16,8 +16,17 @@ import {
   type VirtualMachineSnapshotContent,
 } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { claimKeysOfInstance, claimKeysOfVm, claimKeysOfVolume, VMS_BY_CLAIM } from '#controllers/claim-keys.ts';
-import { CLAIMS_BY_STATE, stateIndexKey, stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
+import {
+  claimKeysOfInstance,
+  claimKeysOfVm,
+  claimKeysOfVolume,
+  VMS_BY_CLAIM,
+} from '#controllers/shared/indexes/claim-keys.ts';
+import {
+  CLAIMS_BY_STATE,
+  stateIndexKey,
+  stateIndexKeysOf,
+} from '#controllers/shared/persistent-state/claims-by-state.ts';
 import { planRestores } from '#controllers/restore/build-claim.ts';
 import { snapshotUuidOf } from '#controllers/restore/build-restored-vm.ts';
 import type { RestoreWorld, RestoredVolume } from '#controllers/restore/restore-world.ts';

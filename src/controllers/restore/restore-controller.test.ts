@@ -17,7 +17,7 @@ import type { KubeObject } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOTS } from '#kube/volume-snapshot-kinds.ts';
 import { createLog } from '#lib/log.ts';
 import type { EventNote } from '#runtime/events.ts';
-import { MetricRegistry } from '#runtime/metrics.ts';
+import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 
 const KINDS = [

@@ -17,9 +17,9 @@ import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts
 import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { claimKeysOfInstance, claimKeysOfVm, claimKeysOfVolume } from '#controllers/claim-keys.ts';
-import { stateIndexKey, stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
-import type { PlaneController } from '#controllers/plane-controller.ts';
+import { claimKeysOfInstance, claimKeysOfVm, claimKeysOfVolume } from '#controllers/shared/indexes/claim-keys.ts';
+import { stateIndexKey, stateIndexKeysOf } from '#controllers/shared/persistent-state/claims-by-state.ts';
+import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import { concludeRestore, decideRestore, UUID_RENEWED_REASON } from '#controllers/restore/decide-restore.ts';
 import { createRestoreObserver } from '#controllers/restore/observe-restore.ts';
 import { COMPLETED_REASON } from '#controllers/restore/restore-status.ts';
@@ -111,7 +111,7 @@ function defineRestores(parts: ControllerParts): ControllerDefinition<RestoreWor
     conclude: concludeRestore,
     onApplied(change) {
       if (change.reason !== LEGACY_UUID_REASON) return;
-      metrics.counter(LEGACY_UUID_METRIC.name, LEGACY_UUID_METRIC.help).add({ use: 'restore' });
+      metrics.counter(LEGACY_UUID_METRIC).add({ use: 'restore' });
     },
     subject: ({ restore }) => restore,
   });

@@ -7,7 +7,7 @@ import type { EventNote } from '#runtime/events.ts';
 import type { Change, Plan } from '#runtime/plan.ts';
 
 export const COMPLETED_REASON = 'VirtualMachineRestoreComplete';
-export const FAILED_REASON = 'VirtualMachineRestoreError';
+const FAILED_REASON = 'VirtualMachineRestoreError';
 
 type Status = Readonly<Record<string, unknown>>;
 

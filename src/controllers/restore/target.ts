@@ -4,13 +4,13 @@
  *   exists   ─► targetUID ─► held (status.restoreInProgress) ─► stopped, by targetReadinessPolicy ─► may be changed
  *   missing  ─► created at the end; if a user creates a VM with that name meanwhile, the restore fails
  */
-import { isFinal, runStrategyOf } from '#api/verbs/decide-verb.ts';
-import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINES, type VirtualMachine, runStrategyOf } from '#api/virtual-machine/kind.ts';
 import { createsTarget, type RestoreWorld } from '#controllers/restore/restore-world.ts';
 import { failRestore, continueRestore } from '#controllers/restore/restore-status.ts';
 import { findCondition } from '#kube/conditions.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
 import type { Change, Plan } from '#runtime/plan.ts';
+import { isFinal } from '#api/virtual-machine-instance/kind.ts';
 
 const GRACE_MS = 300_000;
 

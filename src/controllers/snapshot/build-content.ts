@@ -2,7 +2,6 @@
  * Builds the VirtualMachineSnapshotContent: the VM, its identity record, and the volumes to copy. All later steps read
  * it, so that a controller that restarts continues the same snapshot. Pure.
  */
-import { isFinal } from '#api/verbs/decide-verb.ts';
 import { needsState, STATE_VOLUME } from '#api/storage/persistent-state.ts';
 import { LAST_RESTORE_ANNOTATION, SNAPSHOT_INSTANCE_ANNOTATION, VM_SNAPSHOT_CONTENT_FINALIZER } from '#api/names.ts';
 import { INDICATIONS, type VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
@@ -15,7 +14,7 @@ import {
 } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { isBeingRemoved } from '#api/virtual-machine-identity/record-state.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { type VirtualMachineInstance, isFinal } from '#api/virtual-machine-instance/kind.ts';
 import { indicationsOfInstance, type Indication } from '#controllers/snapshot/indications.ts';
 import { contentNameOf, type HeldVm } from '#controllers/snapshot/snapshot-world.ts';
 import { includedVolumes, leavesOutData } from '#controllers/snapshot/source-volumes.ts';
@@ -26,7 +25,7 @@ export const INDICATIONS_ANNOTATION = 'selfsame.io/snapshot-indications';
 /**
  * Annotation of contents: the volumes that the running guest does not use, because they are new, separated by commas.
  */
-export const IDLE_VOLUMES_ANNOTATION = 'selfsame.io/snapshot-idle-volumes';
+const IDLE_VOLUMES_ANNOTATION = 'selfsame.io/snapshot-idle-volumes';
 
 export function buildVmSnapshotContent(
   snapshot: Stored<VirtualMachineSnapshot>,

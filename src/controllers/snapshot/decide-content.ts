@@ -19,7 +19,7 @@ import {
 } from '#controllers/snapshot/build-content.ts';
 import { buildContentStatus, mustRequestCopy } from '#controllers/snapshot/content-status.ts';
 import type { ContentWorld, VolumeCopyView } from '#controllers/snapshot/content-world.ts';
-import { isStateBackup } from '#controllers/snapshot/state-backup.ts';
+import { isStateBackup } from '#controllers/shared/persistent-state/state-backup.ts';
 import { apiVersionOf, isDeleting, type OwnerReference, type Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOTS, type VolumeSnapshot } from '#kube/volume-snapshot-kinds.ts';
 import { MAX_CHANGES, EMPTY_PLAN, type Change, type Plan } from '#runtime/plan.ts';

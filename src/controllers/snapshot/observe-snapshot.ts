@@ -13,7 +13,11 @@ import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf } from '#client/object-key.ts';
-import { CLAIMS_BY_STATE, stateIndexKey, stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
+import {
+  CLAIMS_BY_STATE,
+  stateIndexKey,
+  stateIndexKeysOf,
+} from '#controllers/shared/persistent-state/claims-by-state.ts';
 import {
   contentNameOf,
   isSnapshotInProgress,

@@ -1,7 +1,7 @@
 /** Tests the sources of the controllers on the real engine. The test acts as all other controllers. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import type { CustomKind } from '#api/custom-kind.ts';
+import type { CustomKind } from '#api/custom-kinds/custom-kind.ts';
 import { VM_SNAPSHOT_CONTENT_FINALIZER } from '#api/names.ts';
 import { virtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { virtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';

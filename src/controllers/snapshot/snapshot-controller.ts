@@ -10,8 +10,8 @@ import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { objectKey } from '#client/object-key.ts';
-import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
-import type { PlaneController } from '#controllers/plane-controller.ts';
+import { claimKeysOfVolume } from '#controllers/shared/indexes/claim-keys.ts';
+import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import type { ContentWorld } from '#controllers/snapshot/content-world.ts';
 import { decideContent } from '#controllers/snapshot/decide-content.ts';
 import { decideSnapshot } from '#controllers/snapshot/decide-snapshot.ts';
@@ -36,8 +36,8 @@ import {
   vmiChangeSource,
   vmChangeSource,
 } from '#controllers/snapshot/sources.ts';
-import { stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
-import { UNFINISHED_BY_VM, vmKeysOfUnfinishedSnapshot } from '#controllers/vm/lock.ts';
+import { stateIndexKeysOf } from '#controllers/shared/persistent-state/claims-by-state.ts';
+import { UNFINISHED_BY_VM, vmKeysOfUnfinishedSnapshot } from '#controllers/shared/indexes/unfinished-by-vm.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from '#kube/core-kinds.ts';
 import { VOLUME_SNAPSHOT_CLASSES, VOLUME_SNAPSHOTS } from '#kube/volume-snapshot-kinds.ts';
 import {

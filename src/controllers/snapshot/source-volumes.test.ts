@@ -19,7 +19,7 @@ import {
   SEED,
 } from '#controllers/snapshot/testing/snapshot-world.ts';
 import type { HeldVm, StateClaim, SourceVolume } from '#controllers/snapshot/snapshot-world.ts';
-import { isStateBackup } from '#controllers/snapshot/state-backup.ts';
+import { isStateBackup } from '#controllers/shared/persistent-state/state-backup.ts';
 import type { Stored } from '#kube/meta.ts';
 
 const classCases: Record<string, [classes: Parameters<typeof snapshotClassFor>[1], want: string | undefined]> = {

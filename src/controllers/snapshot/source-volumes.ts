@@ -1,11 +1,11 @@
 /** Selects the volumes of a VM for a snapshot, and checks whether the VM is ready for it. Pure. */
-import { isFinal } from '#api/verbs/decide-verb.ts';
 import { UPLOAD_ANNOTATION } from '#api/storage/disk-stream.ts';
 import type { HeldVm, SourceVolume } from '#controllers/snapshot/snapshot-world.ts';
-import { stateBackupName } from '#controllers/snapshot/state-backup.ts';
+import { stateBackupName } from '#controllers/shared/persistent-state/state-backup.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import { DEFAULT_SNAPSHOT_CLASS, type VolumeSnapshotClass } from '#kube/volume-snapshot-kinds.ts';
+import { isFinal } from '#api/virtual-machine-instance/kind.ts';
 
 /** Returns the class for copies of a volume: the default class of its driver, else the first by name. */
 export function snapshotClassFor(
@@ -20,7 +20,7 @@ export function snapshotClassFor(
   return names(defaults)[0] ?? names(fitting)[0];
 }
 
-export interface IncludedVolume {
+interface IncludedVolume {
   readonly name: string;
   readonly claim: Stored<PersistentVolumeClaim>;
 }

@@ -8,9 +8,9 @@ import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { claimKeysOfVm } from '#controllers/claim-keys.ts';
-import { stateIndexKey } from '#controllers/persistent-state/claims-by-state.ts';
-import { UNFINISHED_BY_VM } from '#controllers/vm/lock.ts';
+import { claimKeysOfVm } from '#controllers/shared/indexes/claim-keys.ts';
+import { stateIndexKey } from '#controllers/shared/persistent-state/claims-by-state.ts';
+import { UNFINISHED_BY_VM } from '#controllers/shared/indexes/unfinished-by-vm.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 import { source, type Source } from '#runtime/controller.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type LocalClaimWorld, decideLocalClaim } from '#controllers/storage/decide-local-claim.ts';
-import { buildLocalVolume } from '#controllers/storage/local-volume.ts';
+import { buildLocalVolume } from '#controllers/shared/local-storage/local-volume.ts';
 import {
   aClaim,
   aClass,
@@ -13,7 +13,7 @@ import {
   GIB,
   NOW,
   SHARED,
-} from '#controllers/storage/testing/sample-storage.ts';
+} from '#controllers/shared/local-storage/testing/sample-storage.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { ObjectMeta } from '#kube/meta.ts';
 import type { VolumeSnapshot, VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';

@@ -15,8 +15,12 @@ import {
   scopeOf,
   type VolumeCopy,
   localVolumeName,
-} from '#controllers/storage/local-volume.ts';
-import { type DataOrigin, dataOriginOf, type SnapshotSource } from '#controllers/storage/snapshot-source.ts';
+} from '#controllers/shared/local-storage/local-volume.ts';
+import {
+  type DataOrigin,
+  dataOriginOf,
+  type SnapshotSource,
+} from '#controllers/shared/local-storage/snapshot-source.ts';
 import { INCOMING_NODE_ANNOTATION, LOCAL_PROVISIONER } from '#api/names.ts';
 import { findCondition, setCondition } from '#kube/conditions.ts';
 import {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { awaitedDataNode, decideLocalVolume } from '#controllers/storage/decide-local-volume.ts';
-import { aVolume, describePlan, NOW, SHARED } from '#controllers/storage/testing/sample-storage.ts';
+import { aVolume, describePlan, NOW, SHARED } from '#controllers/shared/local-storage/testing/sample-storage.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 

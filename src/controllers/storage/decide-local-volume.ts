@@ -12,8 +12,8 @@ import {
   VOLUME_NODE_ANNOTATION,
 } from '#api/names.ts';
 import { parseSnapshotHandle } from '#api/storage/snapshot-handle.ts';
-import { NO_COPIER_RETRY_MS } from '#controllers/storage/copy-node.ts';
-import { isLocalVolume } from '#controllers/storage/local-volume.ts';
+import { NO_COPIER_RETRY_MS } from '#controllers/shared/local-storage/copy-node.ts';
+import { isLocalVolume } from '#controllers/shared/local-storage/local-volume.ts';
 import { PERSISTENT_VOLUMES, type PersistentVolume } from '#kube/core-kinds.ts';
 import { formatPointer } from '#kube/patches/json-pointer.ts';
 import type { Stored } from '#kube/meta.ts';

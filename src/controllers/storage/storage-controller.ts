@@ -2,15 +2,15 @@
  * The provisioner `selfsame.io/local`: creates, expands and deletes PersistentVolumes, like an external provisioner of
  * Kubernetes. It only writes objects; the node agents watch the volumes and create, expand and remove the files.
  */
-import type { PlaneController } from '#controllers/plane-controller.ts';
+import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { LOCAL_DRIVER, LOCAL_PROVISIONER } from '#api/names.ts';
 import { objectKey } from '#client/object-key.ts';
-import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
+import { claimKeysOfVolume } from '#controllers/shared/indexes/claim-keys.ts';
 import { type LocalClaimWorld, decideLocalClaim } from '#controllers/storage/decide-local-claim.ts';
 import { SELECTED_NODE } from '#kube/volume-keys.ts';
-import { consumedClaimKeys, consumerNode, indexConsumers } from '#controllers/storage/consumers.ts';
-import { canCopy, firstCopier, indexCopiers } from '#controllers/storage/copy-node.ts';
+import { consumedClaimKeys, consumerNode, indexConsumers } from '#controllers/shared/local-storage/consumers.ts';
+import { canCopy, firstCopier, indexCopiers } from '#controllers/shared/local-storage/copy-node.ts';
 import {
   awaitedCopyNode,
   awaitedDataNode,
@@ -19,13 +19,13 @@ import {
   canFillAnywhere,
   type LocalVolumeWorld,
 } from '#controllers/storage/decide-local-volume.ts';
-import { localVolumeName } from '#controllers/storage/local-volume.ts';
+import { localVolumeName } from '#controllers/shared/local-storage/local-volume.ts';
 import {
   CLAIMS_BY_SOURCE,
   type SnapshotSource,
   volumeSnapshotKeysOf,
   sourceSnapshotKeys,
-} from '#controllers/storage/snapshot-source.ts';
+} from '#controllers/shared/local-storage/snapshot-source.ts';
 import { parseSnapshotHandle } from '#api/storage/snapshot-handle.ts';
 import {
   NODES,

@@ -1,18 +1,13 @@
 /** Computes the conditions of a VM: its own, and copies of those of its instance. Wording follows KubeVirt. Pure. */
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
-import { awaitsImport } from '#controllers/vm/imported-devices.ts';
-import { awaitsRebuild, lossCondition, RECORD_LOST } from '#controllers/vm/lost-record.ts';
-import { requiresRestart } from '#controllers/vm/restart-required.ts';
-import type { UuidSharers } from '#controllers/vm/uuid-holders.ts';
-import { templateSpec, type VmWorld } from '#controllers/vm/vm-world.ts';
+import { awaitsImport } from '#controllers/vm/identity/imported-devices.ts';
+import { awaitsRebuild, lossCondition, RECORD_LOST } from '#controllers/vm/identity/lost-record.ts';
+import { requiresRestart } from '#controllers/vm/hotplug/restart-required.ts';
+import type { UuidSharers } from '#controllers/vm/identity/uuid-holders.ts';
+import type { VmFailure, VmWorld } from '#controllers/vm/vm-world.ts';
+import { templateSpec } from '#api/virtual-machine/kind.ts';
 import { findCondition, setCondition, type Condition, type NextCondition } from '#kube/conditions.ts';
 import { timestamp } from '#lib/clock.ts';
-
-/** The content of the condition Failure: why the VM was not started or changed. */
-export interface VmFailure {
-  readonly reason: string;
-  readonly message: string;
-}
 
 type Conditions = NonNullable<VmStatus['conditions']>;
 

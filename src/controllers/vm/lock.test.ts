@@ -5,7 +5,8 @@ import type { MigrationState } from '#api/migration/migration-state.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import type { VmSnapshotStatus, VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
-import { lockOf, vmKeysOfUnfinishedRestore, vmKeysOfUnfinishedSnapshot } from '#controllers/vm/lock.ts';
+import { lockOf } from '#controllers/vm/lock.ts';
+import { vmKeysOfUnfinishedRestore, vmKeysOfUnfinishedSnapshot } from '#controllers/shared/indexes/unfinished-by-vm.ts';
 import { aVm, aVmi, DELETED } from '#controllers/vm/testing/vm-world.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 

@@ -5,11 +5,10 @@
  */
 import { isMigrating } from '#api/migration/migration-state.ts';
 import { VM_RESTORE_FINALIZER, VM_SNAPSHOT_FINALIZER } from '#api/names.ts';
-import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { hasRestoreBegun, isRestoreFinished, type VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
-import { isSnapshotFinished, type VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
-import { keyOf } from '#client/object-key.ts';
+import { type VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
+import { type VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
 
 export interface VmLock {
@@ -17,23 +16,7 @@ export interface VmLock {
   readonly name: string;
 }
 
-/** The name of an index: unfinished snapshots, and restores that have begun, by the key of their VM. */
-export const UNFINISHED_BY_VM = 'unfinished-by-vm';
-
-export function vmKeysOfUnfinishedSnapshot(snapshot: Stored<VirtualMachineSnapshot>): string[] {
-  return isSnapshotFinished(snapshot) ? [] : vmKeys(snapshot, snapshot.spec.source);
-}
-
-/** Ignores a restore that has not begun: it waits for its snapshot, which may itself wait for the VM. */
-export function vmKeysOfUnfinishedRestore(restore: Stored<VirtualMachineRestore>): string[] {
-  return isRestoreFinished(restore) || !hasRestoreBegun(restore) ? [] : vmKeys(restore, restore.spec.target);
-}
-
-function vmKeys({ metadata }: Stored, { kind, name }: { readonly kind: string; readonly name: string }): string[] {
-  return kind === VIRTUAL_MACHINES.kind ? [keyOf({ namespace: metadata.namespace, name })] : [];
-}
-
-export interface UnfinishedWork {
+interface UnfinishedWork {
   readonly snapshots: readonly Stored<VirtualMachineSnapshot>[];
   readonly restores: readonly Stored<VirtualMachineRestore>[];
 }

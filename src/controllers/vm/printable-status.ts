@@ -1,10 +1,9 @@
 /** Computes the printable status of a VM: the first of PRINTABLE_STATUSES that applies. Pure. */
-import { isFinal } from '#api/verbs/decide-verb.ts';
 import { isMigrating } from '#api/migration/migration-state.ts';
 import { PRINTABLE_STATUSES, type PrintableStatus } from '#api/virtual-machine/schema.ts';
-import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { runActionOf } from '#controllers/vm/run-strategy.ts';
-import { startFailureOf } from '#controllers/vm/start-failure.ts';
+import { runActionOf } from '#controllers/vm/start/run-strategy.ts';
+import { startFailureOf } from '#controllers/vm/start/start-failure.ts';
+import { type VirtualMachineInstance, isFinal } from '#api/virtual-machine-instance/kind.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { findCondition, isTrue } from '#kube/conditions.ts';
 import { isDeleting } from '#kube/meta.ts';

@@ -13,7 +13,7 @@ import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { uuidAdmissionSince, VM_DEFINITION } from '#api/identity/uuid-admission.ts';
 import { needsState, stateOwnerOf } from '#api/storage/persistent-state.ts';
 import { findStateConflicts } from '#api/storage/state-conflict.ts';
-import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINES, type VirtualMachine, templateSpec } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES, type VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { isRecordLost, findNewestRecord } from '#api/virtual-machine-identity/record-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -21,26 +21,35 @@ import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { claimKeysOfVm, VMS_BY_CLAIM } from '#controllers/claim-keys.ts';
-import { CLAIMS_BY_STATE, stateIndexKey, stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
-import { CONTENTS_BY_VM, contentsOf, contentVmKeys, contentVmUids } from '#controllers/contents-by-vm.ts';
-import type { PlaneController } from '#controllers/plane-controller.ts';
+import { claimKeysOfVm, VMS_BY_CLAIM } from '#controllers/shared/indexes/claim-keys.ts';
+import {
+  CLAIMS_BY_STATE,
+  stateIndexKey,
+  stateIndexKeysOf,
+} from '#controllers/shared/persistent-state/claims-by-state.ts';
+import {
+  CONTENTS_BY_VM,
+  contentsOf,
+  contentVmKeys,
+  contentVmUids,
+} from '#controllers/shared/indexes/contents-by-vm.ts';
+import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { isOrphan } from '#controllers/vm/adopt-instance.ts';
 import { concludeVm, decideVm } from '#controllers/vm/decide-vm.ts';
 import { releaseInstance } from '#controllers/vm/delete.ts';
-import { awaitsRelease, isReleasable, releaseRecord } from '#controllers/vm/record-finalizer.ts';
-import { ownRecord } from '#controllers/vm/identity.ts';
+import { awaitsRelease, isReleasable, releaseRecord } from '#controllers/vm/identity/record-finalizer.ts';
+import { ownRecord } from '#controllers/vm/identity/identity.ts';
+import { lockOf } from '#controllers/vm/lock.ts';
 import {
-  lockOf,
   UNFINISHED_BY_VM,
   vmKeysOfUnfinishedRestore,
   vmKeysOfUnfinishedSnapshot,
-} from '#controllers/vm/lock.ts';
-import { persistsLegacyUuid } from '#controllers/vm/persist-firmware.ts';
-import { UuidHolders, vmAndSharerSource, type UuidSharers } from '#controllers/vm/uuid-holders.ts';
-import { neededClaimNames } from '#controllers/vmi/needed-volumes.ts';
-import { templateSpec, type NeededClaim, type VmWorld } from '#controllers/vm/vm-world.ts';
+} from '#controllers/shared/indexes/unfinished-by-vm.ts';
+import { persistsLegacyUuid } from '#controllers/vm/identity/persist-firmware.ts';
+import { UuidHolders, vmAndSharerSource, type UuidSharers } from '#controllers/vm/identity/uuid-holders.ts';
+import { neededClaimNames } from '#controllers/shared/launcher/needed-volumes.ts';
+import type { NeededClaim, VmWorld } from '#controllers/vm/vm-world.ts';
 import { CUSTOM_RESOURCE_DEFINITIONS, PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import { type ControllerDefinition, defineController, source, startController } from '#runtime/controller.ts';
@@ -98,11 +107,10 @@ function definition({
   restores.addIndex(UNFINISHED_BY_VM, vmKeysOfUnfinishedRestore);
   const readLive = createLiveReader(client);
   const holders = new UuidHolders();
-  const legacyUuids = metrics.counter(LEGACY_UUID_METRIC.name, LEGACY_UUID_METRIC.help);
+  const legacyUuids = metrics.counter(LEGACY_UUID_METRIC);
   legacyUuids.add(LEGACY_USE, 0);
-  metrics.gauge(
-    'selfsame_duplicate_firmware_uuids',
-    'VMs whose firmware uuid another VM has, too.',
+  metrics.gaugeFunc(
+    { name: 'selfsame_duplicate_firmware_uuids', help: 'VMs whose firmware uuid another VM has, too.' },
     () => holders.sharingCount,
   );
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import type { PrintableStatus, VmStatus } from '#api/virtual-machine/schema.ts';
-import { backoffSeconds, startFailureOf } from '#controllers/vm/start-failure.ts';
+import { backoffSeconds, startFailureOf } from '#controllers/vm/start/start-failure.ts';
 import {
   aRecord,
   aVm,
@@ -14,7 +14,7 @@ import {
   STATUS_AFTER_RUN,
   UUID,
 } from '#controllers/vm/testing/vm-world.ts';
-import type { UuidSharers } from '#controllers/vm/uuid-holders.ts';
+import type { UuidSharers } from '#controllers/vm/identity/uuid-holders.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { vmStatusOf } from '#controllers/vm/vm-status.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';

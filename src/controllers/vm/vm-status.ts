@@ -1,17 +1,17 @@
 /** Computes the whole status of a VM from the world. Pure. */
-import { runStrategyOf } from '#api/verbs/decide-verb.ts';
 import { restartMarkOf, type RestartMark } from '#api/machine-types/restart-mark.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
-import { vmConditions, type VmFailure } from '#controllers/vm/conditions.ts';
-import { recordUidStatus } from '#controllers/vm/lost-record.ts';
+import { vmConditions } from '#controllers/vm/conditions.ts';
+import type { VmFailure, VmWorld } from '#controllers/vm/vm-world.ts';
+import { recordUidStatus } from '#controllers/vm/identity/lost-record.ts';
 import { printableStatusOf } from '#controllers/vm/printable-status.ts';
 import { protectionStatus } from '#controllers/vm/protection.ts';
-import { observedGeneration } from '#controllers/vm/restart-required.ts';
-import { startFailureOf } from '#controllers/vm/start-failure.ts';
-import { pendingRequests } from '#controllers/vm/state-change-requests.ts';
-import { findStartRefusal } from '#controllers/vm/start-refusal.ts';
-import type { VmWorld } from '#controllers/vm/vm-world.ts';
+import { observedGeneration } from '#controllers/vm/hotplug/restart-required.ts';
+import { startFailureOf } from '#controllers/vm/start/start-failure.ts';
+import { pendingRequests } from '#controllers/vm/start/state-change-requests.ts';
+import { findStartRefusal } from '#controllers/vm/start/start-refusal.ts';
 import { isTrue } from '#kube/conditions.ts';
+import { runStrategyOf } from '#api/virtual-machine/kind.ts';
 
 export function vmStatusOf(world: VmWorld, vmFailure: VmFailure | undefined = findStartRefusal(world)): VmStatus {
   const { vm, vmi, lock } = world;

@@ -1,12 +1,11 @@
 /** Everything that a decision about one VirtualMachine may know. */
 import type { VmLock } from '#controllers/vm/lock.ts';
-import type { UuidSharers } from '#controllers/vm/uuid-holders.ts';
+import type { UuidSharers } from '#controllers/vm/identity/uuid-holders.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { SnapshotRecord } from '#api/virtual-machine-identity/record-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 
@@ -49,6 +48,8 @@ export interface NeededClaim {
   readonly claim?: PersistentVolumeClaim;
 }
 
-export function templateSpec({ spec }: Pick<VirtualMachine, 'spec'>): VmiSpec {
-  return spec.template.spec ?? { domain: {} };
+/** The content of the condition Failure: why the VM was not started or changed. */
+export interface VmFailure {
+  readonly reason: string;
+  readonly message: string;
 }

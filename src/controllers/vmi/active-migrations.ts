@@ -16,7 +16,7 @@ import type { ControllerParts } from '#runtime/controller-parts.ts';
 /** The name of an index: active migrations by the key of their instance. */
 const ACTIVE_BY_INSTANCE = 'active-migrations-by-instance';
 
-export interface ActiveMigrations {
+interface ActiveMigrations {
   readonly sources: readonly Source[];
   /** Reports whether an instance of this key, which may be gone, has an active migration. */
   has(key: string): boolean;

@@ -9,7 +9,12 @@ import { isMigrating } from '#api/migration/migration-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { hotpluggableClaimNames, usesHotplugged } from '#controllers/vmi/hotplugged-volumes.ts';
-import { launcherIndexKeys, launcherNodes, launcherOf, LAUNCHERS_BY_NODE } from '#controllers/vmi/find-launchers.ts';
+import {
+  launcherIndexKeys,
+  launcherNodes,
+  launcherOf,
+  LAUNCHERS_BY_NODE,
+} from '#controllers/shared/launcher/find-launchers.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { NODES, PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim, type Pod, PODS } from '#kube/core-kinds.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
@@ -26,7 +31,7 @@ const BY_HOTPLUGGABLE_CLAIM = 'vmi-of-movable-claim';
 /** The name of an index: instances with hotpluggable claims, by uid. */
 const WITH_HOTPLUGGABLE_CLAIMS = 'vmi-with-movable-claims';
 
-export interface ClaimHoldWorld {
+interface ClaimHoldWorld {
   readonly claim: Stored<PersistentVolumeClaim>;
   /** Instances that may use the claim, with their pods. */
   readonly users: readonly ClaimUser[];

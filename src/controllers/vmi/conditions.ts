@@ -3,12 +3,11 @@
  * agent and of other components keep their place and content.
  */
 import { isMigrating } from '#api/migration/migration-state.ts';
-import type { VmiPhase, VmiStatus } from '#api/virtual-machine-instance/status.ts';
+import { type VmiPhase, type VmiStatus, isFinalVmiPhase } from '#api/virtual-machine-instance/status.ts';
 import { COMPUTE_CONTAINER } from '#api/names.ts';
-import { hasLeft } from '#controllers/vmi/migration-commit.ts';
+import { hasLeft } from '#controllers/shared/launcher/migration-commit.ts';
 import { DISKS_NOT_MIGRATABLE, describeImmovableVolume } from '#controllers/vmi/migratable.ts';
 import { awaitsVolumes } from '#controllers/vmi/missing-claims.ts';
-import { isFinalVmiPhase } from '#controllers/vmi/phase.ts';
 import { FAILED_STATE_CREATE, findLaunchRefusal } from '#controllers/vmi/launch-refusal.ts';
 import { type VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { hasEnded } from '#kube/pod-phase.ts';

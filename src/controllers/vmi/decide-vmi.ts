@@ -1,22 +1,24 @@
 /** Decides the next step for one instance. Pure. */
-import { NODE_NAME_LABEL } from '#api/names.ts';
+import { NODE_NAME_LABEL, VMI_FINALIZER } from '#api/names.ts';
 import { stateSuffixOf } from '#api/storage/persistent-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
-import { buildStateClaim } from '#controllers/persistent-state/build-state-claim.ts';
+import { buildStateClaim } from '#controllers/shared/persistent-state/build-state-claim.ts';
 import { FAILED_POD_CREATE, notSynchronized } from '#controllers/vmi/conditions.ts';
-import { podsOf, removeVmi } from '#controllers/vmi/delete.ts';
-import { buildLauncherPod } from '#controllers/vmi/launcher-pod.ts';
+import { buildLauncherPod } from '#controllers/shared/launcher/launcher-pod.ts';
 import { awaitsVolumes } from '#controllers/vmi/missing-claims.ts';
-import { disruptionReason, isFinalVmiPhase, vmiPhaseOf, type PhaseView } from '#controllers/vmi/phase.ts';
+import { vmiPhaseOf, type PhaseView } from '#controllers/vmi/phase.ts';
+import { disruptionReason, hasEnded } from '#kube/pod-phase.ts';
+import { isFinalVmiPhase } from '#api/virtual-machine-instance/status.ts';
 import { FAILED_STATE_CREATE, findLastingRefusal, findLaunchRefusal } from '#controllers/vmi/launch-refusal.ts';
 import { vmiStatusOf } from '#controllers/vmi/vmi-status.ts';
-import { type VmiWorld } from '#controllers/vmi/vmi-world.ts';
-import { hasEnded } from '#kube/pod-phase.ts';
+import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { findCondition, setCondition, type Condition } from '#kube/conditions.ts';
-import { PERSISTENT_VOLUME_CLAIMS, PODS } from '#kube/core-kinds.ts';
+import { PERSISTENT_VOLUME_CLAIMS, PODS, type Pod } from '#kube/core-kinds.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import type { EventNote } from '#runtime/events.ts';
 import type { Change, FailedChange, Plan } from '#runtime/plan.ts';
+import { removeFinalizer } from '#controllers/shared/finalizers.ts';
+import { isDeleting, type Stored } from '#kube/meta.ts';
 
 /** The interval of checks whether the node of an evicted pod is still reachable. */
 const NODE_RECHECK_MS = 30_000;
@@ -92,4 +94,26 @@ function eventsOf(world: VmiWorld, { phase, reason, message }: PhaseView): Event
   const reported = findCondition(status?.conditions, 'Synchronized');
   if (refusal !== undefined && reported?.message !== refusal.message) events.push({ type: 'Warning', ...refusal });
   return events;
+}
+
+/**
+ * Returns the next changes for an instance under deletion: all its launcher pods are deleted, the node agents shut down the
+ * guest and remove the pods, and then the finalizer of the instance is removed.
+ */
+function removeVmi(world: VmiWorld): Change[] {
+  const pods = podsOf(world);
+  if (pods.length === 0) {
+    return removeFinalizer(VMI_FINALIZER, VIRTUAL_MACHINE_INSTANCES, world.vmi, 'the guest and its pods are gone');
+  }
+  return pods.filter((pod) => !isDeleting(pod)).map(deletePod);
+}
+
+/** Returns all launcher pods of the instance. */
+function podsOf({ pod, targetPod, otherPods }: VmiWorld): Stored<Pod>[] {
+  return [pod, targetPod, ...otherPods].filter((one) => one !== undefined);
+}
+
+function deletePod({ metadata: { namespace, name, uid } }: Stored<Pod>): Change {
+  const why = `Deleted virtual machine pod ${name}`;
+  return { do: 'delete', type: PODS, name: { namespace, name }, uid, why };
 }

@@ -5,8 +5,8 @@
 import { claimNameOf } from '#api/storage/claim-names.ts';
 import type { VmiVolume } from '#api/domain/volume.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { isFinalVmiPhase } from '#controllers/vmi/phase.ts';
-import { hotpluggableVolumes } from '#controllers/vmi/needed-volumes.ts';
+import { isFinalVmiPhase } from '#api/virtual-machine-instance/status.ts';
+import { hotpluggableVolumes } from '#controllers/shared/launcher/needed-volumes.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 
 type View = Pick<VmiWorld, 'vmi' | 'pod'>;

@@ -6,7 +6,7 @@ import { LOCAL_DRIVER } from '#api/names.ts';
 import type { VmiPhase, VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { decideVmi } from '#controllers/vmi/decide-vmi.ts';
 import { aClaim, aPod, aVmi, aVolume, aWorld, NOW } from '#controllers/vmi/testing/vmi-world.ts';
-import type { ClaimView } from '#controllers/vmi/vmi-world.ts';
+import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
 import { findCondition, type Condition } from '#kube/conditions.ts';
 
 const BOUND = { spec: { volumeName: 'pv' }, status: { phase: 'Bound' as const } };

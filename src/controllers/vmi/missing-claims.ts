@@ -1,7 +1,8 @@
 /** Finds claims that prevent the creation of the launcher pod. Pure. */
 import { claimNamesOf } from '#api/storage/claim-names.ts';
-import { neededClaimNames, podVolumes } from '#controllers/vmi/needed-volumes.ts';
-import type { ClaimView, VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import { neededClaimNames, podVolumes } from '#controllers/shared/launcher/needed-volumes.ts';
+import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
+import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 
 /** The reason why the launcher pod cannot be created. */
 export interface LaunchRefusal {

@@ -8,15 +8,19 @@ import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { findStateClaim, needsState, stateClaimIn, STATE_VOLUME, stateOwnerOf } from '#api/storage/persistent-state.ts';
 import { describeConflicts, findStateConflicts } from '#api/storage/state-conflict.ts';
-import { STORAGE_PROFILES, type StorageProfile } from '#api/storage/storage-profile.ts';
+import { STORAGE_PROFILES } from '#api/storage/storage-profile.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { getIfExists } from '#client/get-if-exists.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
-import { CLAIMS_BY_STATE, stateIndexKey, stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
-import { createClaimLister } from '#controllers/persistent-state/live-claims.ts';
-import { selectStorage } from '#controllers/persistent-state/select-storage.ts';
+import { claimKeysOfVolume } from '#controllers/shared/indexes/claim-keys.ts';
+import {
+  CLAIMS_BY_STATE,
+  stateIndexKey,
+  stateIndexKeysOf,
+} from '#controllers/shared/persistent-state/claims-by-state.ts';
+import { createClaimLister } from '#controllers/shared/persistent-state/live-claims.ts';
+import { selectStorage } from '#controllers/shared/persistent-state/select-storage.ts';
 import type { VmiStateView } from '#controllers/vmi/vmi-world.ts';
-import { isApiError } from '#kube/api-error.ts';
 import {
   PERSISTENT_VOLUME_CLAIMS,
   PERSISTENT_VOLUMES,
@@ -45,7 +49,7 @@ const PROFILE_RECHECK: Recheck = {
   because: 'an informer of a kind that the cluster may not serve would never sync',
 };
 
-export interface StateObserver {
+interface StateObserver {
   /** Sources whose changes require another observation. */
   readonly sources: readonly Source[];
   /** Kinds that are read from the server and have no source. */
@@ -92,17 +96,8 @@ export function createStateObserver({ client, informer }: Pick<ControllerParts, 
   }
 
   /** Reads from the server, because an informer never syncs if the kind is not served; then there are no profiles. */
-  async function profileOf(
-    name: string,
-    options: { signal: AbortSignal },
-  ): Promise<Stored<StorageProfile> | undefined> {
-    try {
-      return await client.get(STORAGE_PROFILES, { name }, options);
-    } catch (error) {
-      if (isApiError(error, 'NotFound')) return undefined;
-      throw error;
-    }
-  }
+  const profileOf = (name: string, options: { signal: AbortSignal }) =>
+    getIfExists(client, STORAGE_PROFILES, { name }, options);
 
   async function selectNewStorage(options: { signal: AbortSignal }): Promise<VmiStateView> {
     const configured = configurationOf(kubevirts.get(CONFIGURATION_KEY)).vmStateStorageClass;

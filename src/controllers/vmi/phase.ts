@@ -10,9 +10,9 @@
 import { isMigrating } from '#api/migration/migration-state.ts';
 import type { VmiPhase } from '#api/virtual-machine-instance/status.ts';
 import { COMPUTE_CONTAINER, UNREADY_REASON } from '#api/names.ts';
-import { hasCommitted, hasLeft } from '#controllers/vmi/migration-commit.ts';
-import { type VmiWorld } from '#controllers/vmi/vmi-world.ts';
-import { hasEnded } from '#kube/pod-phase.ts';
+import { hasCommitted, hasLeft } from '#controllers/shared/launcher/migration-commit.ts';
+import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import { disruptionReason, hasEnded } from '#kube/pod-phase.ts';
 import { findCondition } from '#kube/conditions.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 
@@ -24,10 +24,6 @@ export interface PhaseView {
 }
 
 const RANK: Readonly<Record<string, number>> = { Pending: 0, Scheduling: 1, Scheduled: 2, Running: 3 };
-
-export function isFinalVmiPhase(phase: string | undefined): boolean {
-  return phase === 'Succeeded' || phase === 'Failed';
-}
 
 export function vmiPhaseOf(world: VmiWorld): PhaseView {
   const { phase: before, reason } = world.vmi.status ?? {};
@@ -80,11 +76,6 @@ function isGarbageCollected(pod: Pod): boolean {
 /** Reports whether the pod was evicted from an unreachable node: no node agent will report how the guest ended. */
 function isNodeLost({ pod, isNodeReachable }: VmiWorld): boolean {
   return pod !== undefined && !isNodeReachable && disruptionReason(pod) !== undefined;
-}
-
-export function disruptionReason({ status }: Pod): string | undefined {
-  const condition = findCondition(status?.conditions, 'DisruptionTarget');
-  return condition?.status === 'True' ? (condition.reason ?? '') : undefined;
 }
 
 function phaseOfLivePod({ spec, status }: Pod): 'Scheduling' | 'Scheduled' | 'Running' {

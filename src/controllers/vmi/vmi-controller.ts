@@ -7,16 +7,17 @@
  */
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
-import type { PlaneController } from '#controllers/plane-controller.ts';
+import { claimKeysOfVolume } from '#controllers/shared/indexes/claim-keys.ts';
+import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
-import { isFinalVmiPhase } from '#controllers/vmi/phase.ts';
+import { isFinalVmiPhase } from '#api/virtual-machine-instance/status.ts';
 import { concludeVmi, decideVmi } from '#controllers/vmi/decide-vmi.ts';
 import { EndedPods } from '#controllers/vmi/ended-pods.ts';
 import { defineClaimHolds } from '#controllers/vmi/claim-holds.ts';
 import { createStateObserver } from '#controllers/vmi/observe-state.ts';
 import { hotpluggableClaimNames } from '#controllers/vmi/hotplugged-volumes.ts';
 import { observeActiveMigrations } from '#controllers/vmi/active-migrations.ts';
+import { claimViewsOf } from '#controllers/shared/launcher/claim-views.ts';
 import {
   currentLauncherName,
   isLauncherOf,
@@ -25,9 +26,9 @@ import {
   launcherIndexKeys,
   launcherNodes,
   launchersOf,
-} from '#controllers/vmi/find-launchers.ts';
+} from '#controllers/shared/launcher/find-launchers.ts';
 import { claimNamesOf } from '#api/storage/claim-names.ts';
-import { type ClaimView, type VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { findCondition } from '#kube/conditions.ts';
 import { NODES, type Node, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type Pod, PODS } from '#kube/core-kinds.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
@@ -76,17 +77,6 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
   ];
   const usersOf = (key: string): string[] => vmis.byIndex(BY_CLAIM, key).map(objectKey);
 
-  function claimsOf(vmi: Vmi): Map<string, ClaimView> {
-    const views = new Map<string, ClaimView>();
-    for (const name of claimNames(vmi)) {
-      const claim = claims.get(keyOf({ namespace: vmi.metadata.namespace, name }));
-      if (claim === undefined) continue;
-      const { volumeName } = claim.spec;
-      views.set(name, { claim, volume: volumeName ? volumes.get(volumeName) : undefined });
-    }
-    return views;
-  }
-
   /** Reads the pod from the server: controllers/migration created it, so this controller's cache may lag behind. */
   async function readMissingPod(vmi: Vmi, options: { signal: AbortSignal }): Promise<Stored<Pod> | undefined> {
     if (vmi.status?.migrationState === undefined || isFinalVmiPhase(vmi.status.phase) || isDeleting(vmi))
@@ -128,7 +118,7 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
         ...launchers,
         pod,
         lastPod,
-        claims: claimsOf(vmi),
+        claims: claimViewsOf(claimNames(vmi), vmi.metadata.namespace, { claims, volumes }),
         state,
         isMigrationActive: migrations.has(key),
         isNodeReachable: isReachable(node),

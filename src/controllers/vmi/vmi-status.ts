@@ -2,10 +2,10 @@
  * Computes the whole status of an instance: the fields of this controller, and those of the node agent and of
  * controllers/migration unchanged. After a successful migration all fields that depend on the pod change at once. Pure.
  */
-import { AGENT_FIELDS, type VmiPhase, type VmiStatus } from '#api/virtual-machine-instance/status.ts';
+import { AGENT_FIELDS, type VmiPhase, type VmiStatus, isFinalVmiPhase } from '#api/virtual-machine-instance/status.ts';
 import { COMPUTE_CONTAINER } from '#api/names.ts';
 import { vmiConditions } from '#controllers/vmi/conditions.ts';
-import { isFinalVmiPhase, type PhaseView } from '#controllers/vmi/phase.ts';
+import type { PhaseView } from '#controllers/vmi/phase.ts';
 import { volumeStatusOf } from '#controllers/vmi/volume-status.ts';
 import { type VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { hasEnded } from '#kube/pod-phase.ts';

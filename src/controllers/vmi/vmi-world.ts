@@ -1,15 +1,9 @@
 /** Everything that a decision about one VirtualMachineInstance may know. */
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import type { StateStorage } from '#controllers/persistent-state/select-storage.ts';
-import type { PersistentVolume, PersistentVolumeClaim, Pod } from '#kube/core-kinds.ts';
+import type { StateStorage } from '#controllers/shared/persistent-state/select-storage.ts';
+import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
+import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-
-/** An existing claim that the instance names, and its volume. */
-export interface ClaimView {
-  readonly claim: Stored<PersistentVolumeClaim>;
-  /** The volume of a bound claim; undefined if the cache does not show it yet. */
-  readonly volume?: Stored<PersistentVolume>;
-}
 
 /** The storage of the persistent state of an instance. */
 export type VmiStateView =

@@ -4,7 +4,8 @@ import type { Disk } from '#api/domain/disk.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { volumeStatusOf } from '#controllers/vmi/volume-status.ts';
 import { aClaim, aPod, aVmi, aWorld, NOW } from '#controllers/vmi/testing/vmi-world.ts';
-import type { ClaimView, VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
 
 const claimOf = (name: string, hotpluggable: boolean) => ({
   name,

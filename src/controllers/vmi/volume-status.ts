@@ -8,8 +8,9 @@ import type { VmiVolume } from '#api/domain/volume.ts';
 import { STATE_VOLUME } from '#api/storage/persistent-state.ts';
 import { isHotplugged } from '#controllers/vmi/hotplugged-volumes.ts';
 import { checkClaim } from '#controllers/vmi/missing-claims.ts';
-import { hotpluggableVolumes } from '#controllers/vmi/needed-volumes.ts';
-import type { ClaimView, VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import { hotpluggableVolumes } from '#controllers/shared/launcher/needed-volumes.ts';
+import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
+import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 
 type VolumeStatus = NonNullable<VmiStatus['volumeStatus']>[number];
 type HotplugEntry = NonNullable<VmiStatus['hotplug']>[number];

@@ -11,7 +11,7 @@ import {
 } from '#api/names.ts';
 import { stateKeysOfClaim } from '#api/storage/persistent-state.ts';
 import { isMarkedAsState, SNAPSHOT_STATE_ANNOTATION } from '#api/storage/snapshot-state.ts';
-import { isLocalVolume } from '#controllers/storage/local-volume.ts';
+import { isLocalVolume } from '#controllers/shared/local-storage/local-volume.ts';
 import {
   volumeSnapshotContentName,
   type VolumeSnapshotWorld,
@@ -30,7 +30,7 @@ const COPIED_ANNOTATIONS = [SNAPSHOT_SET_ANNOTATION, SNAPSHOT_SET_SIZE_ANNOTATIO
 /** Prefix of parameters for the CSI sidecars, which drivers ignore. */
 const FOREIGN_PARAMETER = 'csi.storage.k8s.io/';
 
-export interface SnapshotInput {
+interface SnapshotInput {
   readonly snapshotClass: Stored<VolumeSnapshotClass>;
   readonly volume: Stored<PersistentVolume>;
   /** True if the claim holds the persistent state of a VM rather than a disk. */

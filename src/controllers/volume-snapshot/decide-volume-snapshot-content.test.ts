@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { aContent, aVolume, NOW, SHARED } from '#controllers/storage/testing/sample-storage.ts';
+import { aContent, aVolume, NOW, SHARED } from '#controllers/shared/local-storage/testing/sample-storage.ts';
 import {
   type VolumeSnapshotContentWorld,
   decideVolumeSnapshotContent,

@@ -5,7 +5,7 @@
  */
 import { LOCAL_DRIVER, SNAPSHOT_DATA_FINALIZER, SNAPSHOT_NODE_ANNOTATION } from '#api/names.ts';
 import { parseSnapshotHandle } from '#api/storage/snapshot-handle.ts';
-import { NO_COPIER_RETRY_MS } from '#controllers/storage/copy-node.ts';
+import { NO_COPIER_RETRY_MS } from '#controllers/shared/local-storage/copy-node.ts';
 import { handleOf } from '#controllers/volume-snapshot/volume-snapshot-world.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';

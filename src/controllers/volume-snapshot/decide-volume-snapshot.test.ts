@@ -9,7 +9,7 @@ import {
   GIB,
   NOW,
   SHARED,
-} from '#controllers/storage/testing/sample-storage.ts';
+} from '#controllers/shared/local-storage/testing/sample-storage.ts';
 import { decideVolumeSnapshot } from '#controllers/volume-snapshot/decide-volume-snapshot.ts';
 import type { VolumeSnapshotWorld } from '#controllers/volume-snapshot/volume-snapshot-world.ts';
 import type { Stored } from '#kube/meta.ts';

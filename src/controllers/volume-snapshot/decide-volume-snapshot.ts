@@ -9,7 +9,7 @@
  * The node agent copies and removes the data; decide-volume-snapshot-content.ts handles the contents.
  */
 import { NOT_QUIESCED_ANNOTATION } from '#api/storage/snapshot-state.ts';
-import { refersTo } from '#controllers/storage/snapshot-source.ts';
+import { refersTo } from '#controllers/shared/local-storage/snapshot-source.ts';
 import {
   errorStatus,
   statusEvents,

@@ -1,8 +1,12 @@
 /** Finds the claims and volumes that are created from a VolumeSnapshot, for which its deletion has to wait. */
 import { VOLUME_COPY_FINALIZER } from '#api/names.ts';
 import type { Informer } from '#client/informer.ts';
-import { localVolumeName } from '#controllers/storage/local-volume.ts';
-import { CLAIMS_BY_SOURCE, volumeSnapshotKeysOf, sourceSnapshotKeys } from '#controllers/storage/snapshot-source.ts';
+import { localVolumeName } from '#controllers/shared/local-storage/local-volume.ts';
+import {
+  CLAIMS_BY_SOURCE,
+  volumeSnapshotKeysOf,
+  sourceSnapshotKeys,
+} from '#controllers/shared/local-storage/snapshot-source.ts';
 import { handleOf } from '#controllers/volume-snapshot/volume-snapshot-world.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';

@@ -6,11 +6,11 @@
  */
 import { LOCAL_DRIVER, SNAPSHOT_INSTANCE_ANNOTATION } from '#api/names.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
-import type { PlaneController } from '#controllers/plane-controller.ts';
-import { consumedClaimKeys, consumerNode, indexConsumers } from '#controllers/storage/consumers.ts';
-import { canCopy, firstCopier, indexCopiers } from '#controllers/storage/copy-node.ts';
-import { volumeSnapshotKeysOf, sourceSnapshotKeys } from '#controllers/storage/snapshot-source.ts';
+import { claimKeysOfVolume } from '#controllers/shared/indexes/claim-keys.ts';
+import type { PlaneController } from '#controllers/shared/plane-controller.ts';
+import { consumedClaimKeys, consumerNode, indexConsumers } from '#controllers/shared/local-storage/consumers.ts';
+import { canCopy, firstCopier, indexCopiers } from '#controllers/shared/local-storage/copy-node.ts';
+import { volumeSnapshotKeysOf, sourceSnapshotKeys } from '#controllers/shared/local-storage/snapshot-source.ts';
 import {
   awaitedNode,
   type VolumeSnapshotContentWorld,

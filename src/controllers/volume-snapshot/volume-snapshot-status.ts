@@ -1,5 +1,5 @@
 /** The status of a VolumeSnapshot: that of its content in readable units, or the error if there is none. Pure. */
-import { bytesQuantity } from '#controllers/storage/snapshot-source.ts';
+import { bytesQuantity } from '#controllers/shared/local-storage/snapshot-source.ts';
 import type { VolumeSnapshotWorld } from '#controllers/volume-snapshot/volume-snapshot-world.ts';
 import type { Stored } from '#kube/meta.ts';
 import { formatQuantity } from '#kube/quantity.ts';

@@ -1,6 +1,6 @@
 /** The world of one VolumeSnapshot, and facts about it that several modules need. Pure. */
 import { LOCAL_DRIVER } from '#api/names.ts';
-import { isLocalVolume } from '#controllers/storage/local-volume.ts';
+import { isLocalVolume } from '#controllers/shared/local-storage/local-volume.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { VolumeSnapshot, VolumeSnapshotClass, VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';

@@ -1,20 +1,27 @@
 /** Writes a support bundle as a tar.gz that only its user may read. */
-import { rename, writeFile } from 'node:fs/promises';
-import { gzipSync } from 'node:zlib';
+import { createWriteStream } from 'node:fs';
+import { rename, stat } from 'node:fs/promises';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
 import type { BundleFile } from '#doctor/bundle/gather.ts';
-import { BLOCK, padding, printTarHeader } from '#formats/ova/tar-header.ts';
+import { tarFile, writeTar } from '#lib/tar/write-tar.ts';
 
 const PRIVATE_FILE = 0o600;
 const FOLDER = 'selfsame-bundle';
 
-export async function writeBundle(path: string, files: readonly BundleFile[], seconds: number): Promise<number> {
-  const parts = files.flatMap(({ name, text }) => {
-    const content = Buffer.from(text);
-    return [printTarHeader(`${FOLDER}/${name}`, content.length, seconds), content, padding(content.length)];
-  });
-  const archive = gzipSync(Buffer.concat([...parts, Buffer.alloc(2 * BLOCK)]));
+/** Returns the size of the written file. */
+export async function writeBundle(
+  path: string,
+  files: readonly BundleFile[],
+  modifiedSeconds: number,
+): Promise<number> {
   const draft = `${path}.part`;
-  await writeFile(draft, archive, { mode: PRIVATE_FILE });
+  const entries = files.map(({ name, text }) => tarFile(`${FOLDER}/${name}`, text));
+  await pipeline(
+    writeTar(entries, { modifiedSeconds }),
+    createGzip(),
+    createWriteStream(draft, { mode: PRIVATE_FILE }),
+  );
   await rename(draft, path);
-  return archive.length;
+  return (await stat(path)).size;
 }

@@ -6,17 +6,12 @@
  * Mutating and validating steps may wait (webhooks). If the stored object changes meanwhile, the whole chain runs again on
  * its new state. Guards decide last: they run in the same turn as the write and see writes in flight.
  */
-import type { Resource } from '#engine/registry/resource.ts';
-import type { UserInfo } from '#engine/request.ts';
+import type { GroupVersionKind, Resource } from '#engine/registry/resource.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 import type { KubeObject } from '#kube/meta.ts';
+import { forbidden, type ApiError } from '#kube/api-error.ts';
 
 export type AdmissionOperation = 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
-
-export interface GroupVersionKind {
-  readonly group: string;
-  readonly version: string;
-  readonly kind: string;
-}
 
 /** Warnings and audit annotations that the chain adds to a request. */
 export interface AdmissionNotes {
@@ -65,7 +60,7 @@ export interface Admission {
   guard(attributes: AdmissionAttributes): void;
 }
 
-export interface AdmissionSteps {
+interface AdmissionSteps {
   readonly mutating: readonly MutatingStep[];
   readonly validating: readonly ValidatingStep[];
   readonly guards: readonly Guard[];
@@ -90,4 +85,10 @@ function runInOrder(steps: readonly ValidatingStep[]): ValidatingStep {
     }
   };
   return (attributes) => from(0, attributes);
+}
+
+/** Builds the 403 of an admission step, with Kubernetes' message. */
+export function refuse({ resource, name, object }: AdmissionAttributes, why: string): ApiError {
+  const { name: own, generateName } = object?.metadata ?? {};
+  return forbidden(resource, name || own || generateName || 'Unknown', why);
 }

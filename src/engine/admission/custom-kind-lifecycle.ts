@@ -4,7 +4,7 @@
  */
 import type { Guard } from '#engine/admission/admission.ts';
 import { isTerminating } from '#engine/admission/is-terminating.ts';
-import { peekObject } from '#engine/handlers/selection.ts';
+import { peekObject } from '#engine/registry/stored-entries.ts';
 import { CRD_COLLECTION } from '#engine/registry/crd/definition.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import type { Resource } from '#engine/registry/resource.ts';

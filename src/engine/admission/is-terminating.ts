@@ -1,5 +1,5 @@
 /** Reports whether a stored object is under deletion, computed once per version. */
-import { decodeStored } from '#engine/codec.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import type { Entry } from '#engine/store/store.ts';
 
 const known = new WeakMap<Entry, boolean>();

@@ -3,8 +3,8 @@
  * reference other objects, because a node may read what its pods reference. Pure.
  */
 import { MIRROR } from '#engine/admission/service-account.ts';
-import { refersToSecrets } from '#engine/auth/service-accounts/pod-secrets.ts';
-import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import { refersToSecrets } from '#engine/admission/pod-secrets.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
 import { isRecord, type KubeObject, type OwnerReference } from '#kube/meta.ts';
 

@@ -7,12 +7,12 @@
 import type { AdmissionAttributes, ValidatingStep } from '#engine/admission/admission.ts';
 import { findMirrorPodError } from '#engine/admission/mirror-pod.ts';
 import { forbiddenLabels } from '#engine/admission/node-labels.ts';
-import { refuse } from '#engine/admission/refuse.ts';
+import { refuse } from '#engine/admission/admission.ts';
 import { NODE_USER_PREFIX, NODES } from '#engine/auth/groups.ts';
 import type { BoundObjectReference } from '#engine/auth/service-accounts/bind-token.ts';
-import { decodeStored } from '#engine/codec.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import { sameValue } from '#engine/registry/kinds/shared/reading.ts';
-import type { UserInfo } from '#engine/request.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 import type { Store } from '#engine/store/store.ts';
 import { notFound } from '#kube/api-error.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';

@@ -1,6 +1,6 @@
 /** Taints a new node as not ready; node lifecycle removes the taint when the node is ready. TaintNodesByCondition. */
 import type { MutatingStep } from '#engine/admission/admission.ts';
-import type { taint } from '#engine/registry/kinds/shared/scheduling.ts';
+import type { taint } from '#engine/registry/kinds/pod-spec/scheduling.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
 import { isRecord } from '#kube/meta.ts';
 import type { Infer } from '#kube/schema-dsl.ts';

@@ -5,12 +5,12 @@ import type { AdmissionAttributes, AdmissionOperation } from '#engine/admission/
 import { taintNewNodes } from '#engine/admission/node-taints.ts';
 import { tolerateLostNodes } from '#engine/admission/pod-tolerations.ts';
 import { priorityAdmission, priorityClassValidation } from '#engine/admission/priority.ts';
-import { encodeJson } from '#engine/codec.ts';
-import { nodes } from '#engine/registry/kinds/node.ts';
+import { encodeJson } from '#engine/encoding/media-types.ts';
+import { nodes } from '#engine/registry/kinds/core/node.ts';
 import { pods } from '#engine/registry/kinds/pod/pod.ts';
 import { priorityClasses } from '#engine/registry/kinds/priority-class.ts';
 import type { Resource } from '#engine/registry/resource.ts';
-import { openMemoryStore } from '#engine/store/open-store.ts';
+import { openMemoryStore } from '#engine/store/testing/memory-store.ts';
 import type { Store } from '#engine/store/store.ts';
 import { ApiError } from '#kube/api-error.ts';
 import type { KubeObject } from '#kube/meta.ts';

@@ -1,6 +1,6 @@
 /** Lets pods tolerate a lost node for five minutes by default. Kubernetes' DefaultTolerationSeconds. */
 import type { MutatingStep } from '#engine/admission/admission.ts';
-import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
 import { isRecord } from '#kube/meta.ts';
 

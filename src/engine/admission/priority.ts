@@ -1,8 +1,8 @@
 /** Sets a pod's priority from its PriorityClass when it is created. Kubernetes' Priority plugin. */
 import type { AdmissionAttributes, MutatingStep, ValidatingStep } from '#engine/admission/admission.ts';
-import { refuse } from '#engine/admission/refuse.ts';
-import { decodeStored } from '#engine/codec.ts';
-import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import { refuse } from '#engine/admission/admission.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
 import type { Store } from '#engine/store/store.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 

@@ -4,7 +4,7 @@ import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { serviceAccountAdmission, serviceAccountValidation } from '#engine/admission/service-account.ts';
 import { aStoredObject, put, ManualClock, storeWith } from '#engine/auth/service-accounts/testing/stored-objects.ts';
 import { pods } from '#engine/registry/kinds/pod/pod.ts';
-import { serviceAccounts } from '#engine/registry/kinds/service-account.ts';
+import { serviceAccounts } from '#engine/registry/kinds/core/service-account.ts';
 import type { Store } from '#engine/store/store.ts';
 import { ApiError } from '#kube/api-error.ts';
 import type { KubeObject } from '#kube/meta.ts';

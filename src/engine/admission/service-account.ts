@@ -3,15 +3,11 @@
  * mounted into the containers. Kubernetes' ServiceAccount plugin.
  */
 import type { AdmissionAttributes, MutatingStep, ValidatingStep } from '#engine/admission/admission.ts';
-import { refuse } from '#engine/admission/refuse.ts';
+import { refuse } from '#engine/admission/admission.ts';
 import { POD_TOKEN_SECONDS } from '#engine/auth/service-accounts/claims.ts';
-import {
-  findUnmountableSecret,
-  refersToSecrets,
-  type ServiceAccount,
-} from '#engine/auth/service-accounts/pod-secrets.ts';
-import { decodeStored } from '#engine/codec.ts';
-import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import { findUnmountableSecret, refersToSecrets, type ServiceAccount } from '#engine/admission/pod-secrets.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
 import type { Store } from '#engine/store/store.ts';
 import type { ApiError } from '#kube/api-error.ts';

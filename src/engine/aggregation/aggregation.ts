@@ -1,22 +1,10 @@
 /** The API groups and versions of aggregated API servers (APIService), and how requests reach them. */
-import type { ApiResourceDiscovery } from '#engine/discovery/aggregated.ts';
-import type { SwaggerDocument } from '#engine/openapi/v2.ts';
-import type { ApiHandler } from '#engine/request.ts';
+import type { DiscoveredVersion } from '#engine/discovery/discovered-version.ts';
+import type { RemoteOpenApi } from '#engine/openapi/remote-v2.ts';
+import type { ApiHandler } from '#engine/request/request.ts';
 
 /** One group and version of an aggregated API server, as discovery and OpenAPI show it. */
-export interface RemoteVersion {
-  readonly group: string;
-  readonly version: string;
-  readonly groupPriority: number;
-  readonly versionPriority: number;
-  readonly resources: readonly ApiResourceDiscovery[];
-  /** Stale: the server did not respond the last time, and `resources` are from before. */
-  readonly freshness: 'Current' | 'Stale';
-  /** The hash of the OpenAPI v3 document; undefined if there is none. */
-  readonly openApiV3Hash: string | undefined;
-  /** The paths of the version, and the definitions that they reference. */
-  readonly openApiV2: Pick<SwaggerDocument, 'paths' | 'definitions'> | undefined;
-}
+export interface RemoteVersion extends DiscoveredVersion, RemoteOpenApi {}
 
 /** The Available condition, without its time. */
 export interface Availability {

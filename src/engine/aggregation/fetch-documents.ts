@@ -12,7 +12,7 @@ import {
 } from '#engine/aggregation/parse-discovery.ts';
 import { discoveryPath, type RemoteApi } from '#engine/aggregation/remote-api.ts';
 import type { RemoteService } from '#engine/aggregation/remote-service.ts';
-import { parseJson } from '#engine/json.ts';
+import { parseJson } from '#engine/encoding/json.ts';
 import { takeRemoteV2 } from '#engine/openapi/remote-v2.ts';
 import { isRecord } from '#kube/meta.ts';
 

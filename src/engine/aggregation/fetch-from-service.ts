@@ -4,7 +4,7 @@
 import { AUTHENTICATED, MASTERS } from '#engine/auth/groups.ts';
 import { UpstreamError } from '#engine/remote/https-upstream.ts';
 import type { CuttableSink } from '#engine/remote/relay-response.ts';
-import type { ApiRequest, ApiResponse, StreamResponse, UserInfo } from '#engine/request.ts';
+import type { ApiRequest, ApiResponse, StreamResponse, UserInfo } from '#engine/request/request.ts';
 import type { Clock } from '#lib/clock.ts';
 import { raceSignal } from '#lib/race-signal.ts';
 
@@ -12,7 +12,7 @@ import { raceSignal } from '#lib/race-signal.ts';
 const AGGREGATOR_USER: UserInfo = { name: 'system:kube-aggregator', groups: [MASTERS, AUTHENTICATED] };
 
 const ANSWER_TIMEOUT_MS = 5000;
-export const MAX_DOCUMENT_BYTES = 8 * 1024 * 1024;
+const MAX_DOCUMENT_BYTES = 8 * 1024 * 1024;
 
 export interface ServiceResponse {
   readonly status: number;

@@ -1,6 +1,6 @@
 /** Encodes a user in the request headers that aggregated API servers trust with our client certificate. Pure. */
 import { REMOTE_EXTRA_PREFIX, REMOTE_GROUP, REMOTE_UID, REMOTE_USER } from '#engine/auth/front-proxy.ts';
-import type { UserInfo } from '#engine/request.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 
 export function identityHeaders({ name, uid, groups, extra = {} }: UserInfo): Record<string, string | string[]> {
   const headers: Record<string, string | string[]> = { [REMOTE_USER]: bytesOf(name) };

@@ -2,7 +2,7 @@
  * Parses discovery documents of aggregated API servers, in either form, to the resources of one group and version.
  * Invalid resources are omitted, so that a broken server affects only its own. Pure.
  */
-import type { ApiResourceDiscovery } from '#engine/discovery/aggregated.ts';
+import type { ApiResourceDiscovery } from '#engine/discovery/discovered-version.ts';
 import { isRecord } from '#kube/meta.ts';
 
 const MAX_RESOURCES = 2000;

@@ -1,5 +1,5 @@
 /** Reads an APIService that refers to a service, once from its stored bytes. Pure. */
-import { decodeStored } from '#engine/codec.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import type { ServicePort } from '#engine/remote/service-address.ts';
 import { isTrue } from '#kube/conditions.ts';
 import { isRecord } from '#kube/meta.ts';

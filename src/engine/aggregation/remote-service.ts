@@ -7,7 +7,6 @@ import { identityHeaders } from '#engine/aggregation/identity-headers.ts';
 import type { RemoteApi } from '#engine/aggregation/remote-api.ts';
 import { isForwarded, requestHeaders } from '#engine/remote/forwarded-headers.ts';
 import { tryInOrder } from '#engine/remote/try-in-order.ts';
-import { joinHostPort } from '#engine/remote/go-network-error.ts';
 import {
   HttpsUpstream,
   UpstreamBusyError,
@@ -15,14 +14,16 @@ import {
   UpstreamSetupError,
   type UpstreamRequest,
 } from '#engine/remote/https-upstream.ts';
-import { plainText, relayResponse, relayRemoteUpgrade } from '#engine/remote/relay-response.ts';
+import { plainText, relayResponse } from '#engine/remote/relay-response.ts';
 import { resolveService, type ServicePort, type Unresolved } from '#engine/remote/service-address.ts';
-import { withUser, type ApiRequest, type ApiResponse } from '#engine/request.ts';
-import type { LocalServices } from '#engine/services.ts';
+import { withUser, type ApiRequest, type ApiResponse } from '#engine/request/request.ts';
+import type { LocalServices } from '#engine/remote/local-services.ts';
 import type { Store } from '#engine/store/store.ts';
 import { tooManyRequests } from '#kube/api-error.ts';
 import { isAmbiguous } from '#kube/request-target.ts';
 import type { Clock } from '#lib/clock.ts';
+import { joinHostPort } from '#lib/https/https-server.ts';
+import { relayUpgrade } from '#lib/https/relay-upgrade.ts';
 
 const MAX_OPEN = 2000;
 const HEADERS_TIMEOUT_MS = 60_000;
@@ -36,7 +37,7 @@ export interface RemoteServiceParts {
 }
 
 /** The address, or why it cannot be resolved. */
-export type RemoteServiceAddress = 'local' | { readonly url: string } | { readonly unresolved: Unresolved };
+type RemoteServiceAddress = 'local' | { readonly url: string } | { readonly unresolved: Unresolved };
 
 export class RemoteService {
   readonly #service: ServicePort;
@@ -80,7 +81,7 @@ export class RemoteService {
     const isStream = outgoing.body !== undefined && !Buffer.isBuffer(outgoing.body);
     const dialed = found.servers.slice(0, isStream ? 1 : undefined).map((server) => ({ ...server, serverName }));
     const response = await tryInOrder(dialed, (one) => this.#upstream.open(one, outgoing));
-    if ('connection' in response) return relayRemoteUpgrade(response);
+    if ('connection' in response) return relayUpgrade(response);
     return relayResponse(response.incoming, request.method, this.#parts.clock);
   }
 

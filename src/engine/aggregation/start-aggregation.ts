@@ -7,11 +7,11 @@ import { checkAvailability } from '#engine/aggregation/availability.ts';
 import { API_SERVICE_COLLECTION, readRemoteApi, routeKey, type RemoteApi } from '#engine/aggregation/remote-api.ts';
 import { RemoteDiscovery, type AggregatedApi } from '#engine/aggregation/remote-discovery.ts';
 import { RemoteService, UNAVAILABLE, type RemoteServiceParts } from '#engine/aggregation/remote-service.ts';
-import type { ApiHandler } from '#engine/request.ts';
+import type { ApiHandler } from '#engine/request/request.ts';
 import type { Entry } from '#engine/store/store.ts';
 import type { Log } from '#lib/log.ts';
 
-export interface AggregationParts extends RemoteServiceParts {
+interface AggregationParts extends RemoteServiceParts {
   readonly log: Log;
   /** Groups that are never delegated. */
   readonly ownGroups: ReadonlySet<string>;

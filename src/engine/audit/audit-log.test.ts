@@ -4,6 +4,7 @@ import { AuditLog } from '#engine/audit/audit-log.ts';
 import { aRecord } from '#engine/audit/testing/a-record.ts';
 import { ManualClock } from '#engine/audit/testing/manual-clock.ts';
 import { silentLog, type Log } from '#lib/log.ts';
+import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 
 /** An in-memory file that can be full. */
 function aFile() {
@@ -25,13 +26,13 @@ function aFile() {
 }
 
 function aLog(maxQueued?: number, log: Log = silentLog) {
-  const [file, clock] = [aFile(), new ManualClock()];
-  const audit = new AuditLog({ file, clock, log, maxQueued });
+  const [file, clock, metrics] = [aFile(), new ManualClock(), new MetricRegistry()];
+  const audit = new AuditLog({ file, clock, log, metrics, maxQueued });
   let count = 0;
   const take = (times = 1) => {
     for (let i = 0; i < times; i++) audit.take(aRecord({ id: String(++count) }));
   };
-  return { file, clock, audit, take, ids: () => file.lines.map(({ auditID }) => Number(auditID)) };
+  return { file, clock, audit, metrics, take, ids: () => file.lines.map(({ auditID }) => Number(auditID)) };
 }
 
 const upTo = (count: number) => Array.from({ length: count }, (_, i) => i + 1);
@@ -77,21 +78,21 @@ test('a record that is added at the end of a batch is written with the next', as
 });
 
 test('while the disk is full requests continue, and later nothing queued is lost or duplicated', async () => {
-  const { file, clock, audit, take, ids } = aLog();
+  const { file, clock, metrics, take, ids } = aLog();
   file.isFull = true;
   take(3);
   await clock.advance(5000);
   take(2);
-  assert.match(audit.metricsText(), /^selfsame_audit_writable 0$/m);
+  assert.match(metrics.text(), /^selfsame_audit_writable 0$/m);
   file.isFull = false;
   await clock.advance(30_000);
   assert.deepEqual(ids(), upTo(5));
-  assert.match(audit.metricsText(), /^selfsame_audit_writable 1$/m);
-  assert.match(audit.metricsText(), /^apiserver_audit_event_total 5$/m);
+  assert.match(metrics.text(), /^selfsame_audit_writable 1$/m);
+  assert.match(metrics.text(), /^apiserver_audit_event_total 5$/m);
 });
 
 test('dropped records are counted, and the next line reports their number', async () => {
-  const { file, clock, audit, take, ids } = aLog(4);
+  const { file, clock, metrics, take, ids } = aLog(4);
   file.isFull = true;
   take(7);
   file.isFull = false;
@@ -101,12 +102,12 @@ test('dropped records are counted, and the next line reports their number', asyn
   assert.deepEqual(ids(), [1, 2, 3, 4, 8, 9]);
   const logged = file.lines.map(({ annotations }) => annotations['audit.selfsame.io/dropped-before']);
   assert.deepEqual(logged, [undefined, undefined, undefined, undefined, '3', undefined]);
-  assert.match(audit.metricsText(), /^selfsame_audit_dropped_total 3$/m);
+  assert.match(metrics.text(), /^selfsame_audit_dropped_total 3$/m);
 });
 
 test('the queue is also bounded in bytes', async () => {
-  const [file, clock] = [aFile(), new ManualClock()];
-  const audit = new AuditLog({ file, clock, log: silentLog, maxQueuedBytes: 4000 });
+  const [file, clock, metrics] = [aFile(), new ManualClock(), new MetricRegistry()];
+  const audit = new AuditLog({ file, clock, log: silentLog, metrics, maxQueuedBytes: 4000 });
   const take = () => audit.take(aRecord({ path: `/${'x'.repeat(2000)}` }));
   file.isFull = true;
   for (let i = 0; i < 20; i++) {
@@ -114,7 +115,7 @@ test('the queue is also bounded in bytes', async () => {
     // Lines are formatted after each turn.
     await new Promise((resolve) => setImmediate(resolve));
   }
-  assert.match(audit.metricsText(), /^selfsame_audit_dropped_total 18$/m);
+  assert.match(metrics.text(), /^selfsame_audit_dropped_total 18$/m);
   file.isFull = false;
   await clock.advance(60_000);
   take();

@@ -13,11 +13,13 @@ import { formatEvent } from '#engine/audit/format-event.ts';
 import { backoffMs } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
+import type { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 
-export interface AuditLogOptions {
+interface AuditLogOptions {
   readonly file: { append(bytes: Buffer): Promise<void>; close(): Promise<void> };
   readonly clock: Clock;
   readonly log: Log;
+  readonly metrics: MetricRegistry;
   readonly maxQueued?: number;
   readonly maxQueuedBytes?: number;
 }
@@ -60,6 +62,7 @@ export class AuditLog {
     this.#options = options;
     this.#maxQueued = options.maxQueued ?? MAX_QUEUED;
     this.#maxQueuedBytes = options.maxQueuedBytes ?? MAX_QUEUED_BYTES;
+    this.#addMetrics(options.metrics);
   }
 
   readonly take: AuditSink = (record) => {
@@ -94,21 +97,18 @@ export class AuditLog {
     if (lost > 0) this.#options.log.error({ lost }, 'Cannot write the end of the audit log');
   }
 
-  metricsText(): string {
-    const counters: readonly [string, string, string, number][] = [
-      ['apiserver_audit_event_total', 'counter', 'Number of audit events written.', this.#written],
-      ['selfsame_audit_dropped_total', 'counter', 'Number of requests dropped from the audit log.', this.#dropped],
-      ['selfsame_audit_queued', 'gauge', 'Number of requests waiting to be written to the audit log.', this.#queued],
-      [
-        'selfsame_audit_writable',
-        'gauge',
-        'Whether the audit log can be written (1) or not (0).',
-        this.#failures === 0 ? 1 : 0,
-      ],
-    ];
-    return counters
-      .map(([name, type, help, value]) => `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${name} ${value}\n`)
-      .join('');
+  #addMetrics(metrics: MetricRegistry): void {
+    const [written, dropped] = ['apiserver_audit_event_total', 'selfsame_audit_dropped_total'];
+    metrics.counterFunc({ name: written, help: 'Number of audit events written.' }, () => this.#written);
+    metrics.counterFunc({ name: dropped, help: 'Number of requests dropped from the audit log.' }, () => this.#dropped);
+    const [queued, writable] = ['selfsame_audit_queued', 'selfsame_audit_writable'];
+    metrics.gaugeFunc(
+      { name: queued, help: 'Number of requests waiting to be written to the audit log.' },
+      () => this.#queued,
+    );
+    metrics.gaugeFunc({ name: writable, help: 'Whether the audit log can be written (1) or not (0).' }, () =>
+      this.#failures === 0 ? 1 : 0,
+    );
   }
 
   #wake(ms: number): void {

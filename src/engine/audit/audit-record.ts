@@ -3,16 +3,24 @@
  * (format-event.ts). Contains no part of a request or response body.
  */
 import type { AuthorizationDecision } from '#engine/auth/authorize.ts';
-import type { AuditNotes } from '#engine/audit/audit-notes.ts';
-import type { ApiRequest, ApiResponse, UserInfo } from '#engine/request.ts';
-import type { ApiRoute } from '#engine/route.ts';
+import type { ApiRequest, ApiResponse, UserInfo } from '#engine/request/request.ts';
+import type { ApiRoute } from '#engine/request/route.ts';
 import type { ApiError } from '#kube/api-error.ts';
+
+/** The notes of a write. */
+interface TrailNotes {
+  /** The name of a created object, which is not in the path; '' while it is unknown. */
+  readonly name: string;
+  readonly warnings: readonly string[] | undefined;
+  readonly annotations: ReadonlyMap<string, string> | undefined;
+}
 
 /** The information that a request collects on its way through the API. */
 export interface RequestTrail {
   /** The decision of the authorizer; undefined if the request was refused before. */
   decision: AuthorizationDecision | undefined;
-  notes: AuditNotes | undefined;
+  /** Set for writes. */
+  notes: TrailNotes | undefined;
   /** The error that refused the request. */
   error: ApiError | undefined;
   /** True if the request is a review: a create that stores nothing. */
@@ -53,7 +61,7 @@ export type AuditSink = (record: AuditRecord) => void;
 const NO_WARNINGS: readonly string[] = [];
 const NO_ANNOTATIONS: Readonly<Record<string, string>> = {};
 
-export interface AuditedExchange {
+interface AuditedExchange {
   /** The request as received. */
   readonly received: ApiRequest;
   /** The request as served, possibly as an impersonated user. */

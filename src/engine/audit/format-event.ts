@@ -8,8 +8,8 @@
  */
 import type { AuditRecord } from '#engine/audit/audit-record.ts';
 import { truncate, requestUri } from '#engine/audit/request-uri.ts';
-import type { UserInfo } from '#engine/request.ts';
-import type { ApiRoute } from '#engine/route.ts';
+import type { UserInfo } from '#engine/request/request.ts';
+import type { ApiRoute } from '#engine/request/route.ts';
 import type { ApiError } from '#kube/api-error.ts';
 import { timestamp } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';

@@ -9,9 +9,9 @@
 import { constants } from 'node:fs';
 import { open, readdir, rename, rm, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ensurePrivateDir } from '#lib/private-file.ts';
+import { ensurePrivateDir } from '#lib/files/private-file.ts';
 
-export interface RotatedFileOptions {
+interface RotatedFileOptions {
   readonly dir: string;
   readonly maxBytes: number;
   /** Number of files besides the current one. */

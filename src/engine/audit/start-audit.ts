@@ -7,10 +7,10 @@ import { RotatedFile } from '#engine/audit/rotated-file.ts';
 import { filterByLevel } from '#engine/audit/audited-requests.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
+import type { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 
-export interface RunningAudit {
+interface RunningAudit {
   readonly sink: AuditSink;
-  metricsText(): string;
   /** Must be called after the last request. */
   close(): Promise<void>;
 }
@@ -19,14 +19,13 @@ export interface RunningAudit {
 export function startAudit(
   dataDir: string,
   { level, maxBytes, maxRotated }: AuditOptions,
-  { clock, log }: { readonly clock: Clock; readonly log: Log },
+  { clock, log, metrics }: { readonly clock: Clock; readonly log: Log; readonly metrics: MetricRegistry },
 ): RunningAudit | undefined {
   if (level === 'off') return undefined;
   const file = new RotatedFile({ dir: join(dataDir, 'audit'), maxBytes, maxRotated });
-  const audit = new AuditLog({ file, clock, log });
+  const audit = new AuditLog({ file, clock, log, metrics });
   return {
     sink: filterByLevel(level, audit.take),
-    metricsText: () => audit.metricsText(),
     close: () => audit.close(),
   };
 }

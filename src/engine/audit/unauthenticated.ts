@@ -1,20 +1,7 @@
 /** Builds the audit record of a request with invalid credentials, which has no user. */
 import type { AuditRecord } from '#engine/audit/audit-record.ts';
-import { isWatch } from '#engine/options.ts';
-import type { UserInfo } from '#engine/request.ts';
-import { parseApiRoute, verbOf } from '#engine/route.ts';
-import type { ApiError } from '#kube/api-error.ts';
-
-/** A request that was refused before it was parsed. */
-export interface UnauthenticatedRequest {
-  readonly method: string;
-  /** URL including the query. */
-  readonly url: string;
-  readonly userAgent: string;
-  readonly sourceIp: string | undefined;
-  readonly auditId: string;
-  readonly error: ApiError;
-}
+import type { UnauthenticatedRequest, UserInfo } from '#engine/request/request.ts';
+import { parseApiRoute, verbOf } from '#engine/request/route.ts';
 
 const NO_USER: UserInfo = { name: '', groups: [] };
 
@@ -24,7 +11,7 @@ export function unauthenticatedRecord(request: UnauthenticatedRequest, receivedM
   const path = mark < 0 ? url : url.slice(0, mark);
   const query = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
   const route = parseApiRoute(path);
-  const verb = route.type === 'path' ? undefined : verbOf(method, route, isWatch(query));
+  const verb = route.type === 'path' ? undefined : verbOf(method, route, query);
   return {
     id: auditId,
     receivedMs,

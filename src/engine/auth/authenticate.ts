@@ -6,7 +6,7 @@
 import type { X509Certificate } from 'node:crypto';
 import { ANONYMOUS_USER, asAuthenticated } from '#engine/auth/groups.ts';
 import type { TokenLookup } from '#engine/auth/tokens.ts';
-import type { UserInfo } from '#engine/request.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 import { unauthorized } from '#kube/api-error.ts';
 
 export interface Evidence {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { authorizationError } from '#engine/auth/authorize.ts';
 import type { Attributes, ResourceRequestAttributes } from '#engine/auth/authorize.ts';
 import { ANONYMOUS_USER } from '#engine/auth/groups.ts';
-import type { UserInfo } from '#engine/request.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 
 const mallory: UserInfo = { name: 'mallory', groups: ['system:authenticated'] };
 

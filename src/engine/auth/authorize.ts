@@ -4,7 +4,7 @@
  * The router decides whether a request is for a resource or a plain path. Paths are compared literally, so they must be
  * the same that are routed.
  */
-import type { UserInfo } from '#engine/request.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 import { forbidden, forbiddenPath } from '#kube/api-error.ts';
 import type { ApiError } from '#kube/api-error.ts';
 
@@ -20,7 +20,7 @@ export interface ResourceRequestAttributes {
   readonly name: string;
 }
 
-export interface PathRequestAttributes {
+interface PathRequestAttributes {
   /** The HTTP method in lower case. */
   readonly verb: string;
   readonly path: string;

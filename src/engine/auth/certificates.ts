@@ -9,7 +9,7 @@ import { X509Certificate, createPrivateKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
-import { ensurePrivateDir, readPrivateFile, writePrivateFile } from '#lib/private-file.ts';
+import { ensurePrivateDir, readPrivateFile, writePrivateFile } from '#lib/files/private-file.ts';
 import { issue, makeAuthority } from '#lib/pki/authority.ts';
 import type { Authority, IssuedCertificate } from '#lib/pki/authority.ts';
 import { newKeyPair, privateKeyPem } from '#lib/pki/x509.ts';
@@ -28,7 +28,7 @@ export class PkiError extends Error {
   override name = 'PkiError';
 }
 
-export interface PkiOptions {
+interface PkiOptions {
   readonly dir: string;
   /** DNS names and IP addresses of the server. */
   readonly hosts: readonly string[];
@@ -38,7 +38,7 @@ export interface PkiOptions {
 
 export type { IssuedCertificate } from '#lib/pki/authority.ts';
 
-export interface ClientCertificateOptions {
+interface ClientCertificateOptions {
   /** The user name (CN). */
   readonly user: string;
   /** The groups of the user (O). */
@@ -46,7 +46,7 @@ export interface ClientCertificateOptions {
   readonly days: number;
 }
 
-export interface ServerCertificateOptions {
+interface ServerCertificateOptions {
   readonly name: string;
   /** DNS names and IP addresses of the server. */
   readonly hosts: readonly string[];
@@ -86,7 +86,7 @@ export async function ensurePki({ dir, hosts, now, log }: PkiOptions): Promise<P
 
 async function ensureAuthority(dir: string, nowMs: number, log: Log): Promise<Authority> {
   const [certPath, keyPath] = [join(dir, 'ca.crt'), join(dir, 'ca.key')];
-  const [certPem, keyPem] = [await read(certPath), await read(keyPath)];
+  const [certPem, keyPem] = [await readPkiFile(certPath), await readPkiFile(keyPath)];
   if (certPem !== undefined && keyPem !== undefined) return loadAuthority(dir, certPem, keyPem, nowMs);
   if (certPem !== undefined) {
     throw new PkiError(
@@ -130,7 +130,7 @@ async function ensureServer(
   log: Log,
 ): Promise<IssuedCertificate> {
   const [certPath, keyPath] = [join(dir, 'server.crt'), join(dir, 'server.key')];
-  const [certPem, keyPem] = [await read(certPath), await read(keyPath)];
+  const [certPem, keyPem] = [await readPkiFile(certPath), await readPkiFile(keyPath)];
   if (certPem !== undefined && keyPem !== undefined) {
     const certificate = parseCertificate(certPath, certPem);
     const why = renewalReason(certificate, parsePrivateKey(keyPath, keyPem), authority, hosts, nowMs);
@@ -163,7 +163,8 @@ function renewalReason(
   return undefined;
 }
 
-async function read(path: string): Promise<string | undefined> {
+/** Returns the text, or undefined if the file does not exist. Throws PkiError. */
+export async function readPkiFile(path: string): Promise<string | undefined> {
   try {
     return await readPrivateFile(path);
   } catch (cause) {

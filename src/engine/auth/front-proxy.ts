@@ -10,7 +10,7 @@ import type { IssuedCertificate, Pki } from '#engine/auth/certificates.ts';
 import type { Clock } from '#lib/clock.ts';
 import { renewOnRead } from '#lib/renewals.ts';
 
-export const FRONT_PROXY_CLIENT = 'front-proxy-client';
+const FRONT_PROXY_CLIENT = 'front-proxy-client';
 export const KUBELET_CLIENT = 'kube-apiserver-kubelet-client';
 
 const DAYS = 365;

@@ -1,5 +1,5 @@
 /** The users and groups that Kubernetes defines. */
-import type { UserInfo } from '#engine/request.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 
 export { NODE_USER_PREFIX, NODES_GROUP as NODES } from '#kube/node-user.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Authorizer } from '#engine/auth/authorize.ts';
 import { applyImpersonation } from '#engine/auth/impersonate.ts';
-import type { ApiRequest, UserInfo } from '#engine/request.ts';
+import type { ApiRequest, UserInfo } from '#engine/request/request.ts';
 import { ApiError } from '#kube/api-error.ts';
 
 const BOSS: UserInfo = { name: 'boss', uid: 'u', groups: ['bosses'], extra: { a: ['b'] } };

@@ -5,7 +5,7 @@
 import { type Authorizer, authorizationError, type ResourceRequestAttributes } from '#engine/auth/authorize.ts';
 import { ANONYMOUS_USER, AUTHENTICATED, UNAUTHENTICATED } from '#engine/auth/groups.ts';
 import { SERVICE_ACCOUNTS_GROUP } from '#engine/auth/service-accounts/user.ts';
-import { withUser, type ApiRequest, type UserInfo } from '#engine/request.ts';
+import { withUser, type ApiRequest, type UserInfo } from '#engine/request/request.ts';
 import { ApiError } from '#kube/api-error.ts';
 import { nameErrors } from '#kube/names.ts';
 

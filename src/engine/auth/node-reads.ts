@@ -5,8 +5,8 @@
 import type { Attributes, AuthorizationDecision } from '#engine/auth/authorize.ts';
 import { NODE_USER_PREFIX, NODES } from '#engine/auth/groups.ts';
 import type { RbacAuthorizer } from '#engine/auth/rbac/rbac-authorizer.ts';
-import { decodeStored } from '#engine/codec.ts';
-import type { UserInfo } from '#engine/request.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 import type { Store } from '#engine/store/store.ts';
 import { isRecord } from '#kube/meta.ts';
 

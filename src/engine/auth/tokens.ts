@@ -7,7 +7,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { asAuthenticated } from '#engine/auth/groups.ts';
 import { API_AUDIENCES } from '#engine/auth/service-accounts/claims.ts';
-import type { UserInfo } from '#engine/request.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 
 export interface StaticToken {
   readonly token: string;

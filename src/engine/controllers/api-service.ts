@@ -20,15 +20,16 @@ import type { Crd } from '#engine/registry/crd/definition.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { setCondition, type Condition } from '#kube/conditions.ts';
 import { deepEqual } from '#kube/deep.ts';
-import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import { type KubeObject, type Stored, resourceAs } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 import { defineController, source, startController } from '#runtime/controller.ts';
 import { noEvents } from '#runtime/events.ts';
 import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
+import { API_SERVICES, SERVICES } from '#kube/cluster-kinds.ts';
 
 const REGISTRATION = 'apiregistration.k8s.io';
 
-export interface ApiServiceSpec {
+interface ApiServiceSpec {
   group?: string;
   version?: string;
   groupPriorityMinimum: number;
@@ -43,22 +44,14 @@ export interface ApiService extends KubeObject {
   status?: { conditions?: Condition[] };
 }
 
-export const ENGINE_API_SERVICES: ResourceType<ApiService> = {
-  group: REGISTRATION,
-  version: 'v1',
-  kind: 'APIService',
-  plural: 'apiservices',
-  namespaced: false,
-};
-
-const SERVICES: ResourceType = { group: '', version: 'v1', kind: 'Service', plural: 'services', namespaced: true };
+const ENGINE_API_SERVICES = resourceAs<ApiService>(API_SERVICES);
 
 const CHECK_INTERVAL_MS = 30_000;
 /** Shorter, because a server that does not respond may be starting. */
 const FAILED_CHECK_INTERVAL_MS = 2000;
 const CONCURRENT_CHECKS = 4;
 
-export interface AvailabilityWorld {
+interface AvailabilityWorld {
   readonly apiService: Stored<ApiService>;
   readonly found: Availability;
   readonly now: string;
@@ -109,7 +102,7 @@ export function decideRegistration({ name, wanted, present }: RegistrationWorld)
 const clearFields = (spec: object) => Object.fromEntries(Object.keys(spec).map((field) => [field, null]));
 
 /** Returns the specs for the built-in groups and versions, by APIService name. The group of APIService itself has none. */
-export function builtInRegistrations(resources: readonly Resource[]): Map<string, ApiServiceSpec> {
+function builtInRegistrations(resources: readonly Resource[]): Map<string, ApiServiceSpec> {
   const specs = new Map<string, ApiServiceSpec>();
   for (const { group, version, builtIn } of resources) {
     if (!builtIn || group === REGISTRATION) continue;

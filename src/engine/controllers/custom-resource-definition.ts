@@ -3,7 +3,7 @@
  *
  *   created ──► NamesAccepted, Established ──► deleted: Terminating, objects are deleted ──► none left: finalizer removed
  *
- * registry/custom-kinds.ts serves the kind, based on the same conditions.
+ * custom-kinds/track-custom-kinds.ts serves the kind, based on the same conditions.
  */
 import { objectKey } from '#client/object-key.ts';
 import { DeletionRounds, roundDelayMs } from '#engine/controllers/deletion-round.ts';

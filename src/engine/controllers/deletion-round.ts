@@ -20,7 +20,7 @@ export interface DeletionCursor {
   readonly key: string;
 }
 
-export interface DeletionRound {
+interface DeletionRound {
   /** The next plan continues after this object; undefined = from the beginning. */
   readonly after: DeletionCursor | undefined;
   /** The number of complete rounds in a row that found as many objects as the round before. */
@@ -28,7 +28,7 @@ export interface DeletionRound {
 }
 
 /** The result of listing the objects for one plan. */
-export interface RoundObservation {
+interface RoundObservation {
   readonly count: number;
   readonly complete: boolean;
   /** The last object that the plan deletes. */

@@ -1,7 +1,7 @@
 /** The users that the engine's own parts act as. Their permissions are ordinary roles: auth/rbac/defaults/. */
 import { AUTHENTICATED, CONTROLLER_MANAGER, MASTERS, SCHEDULER } from '#engine/auth/groups.ts';
 import { serviceAccountUser } from '#engine/auth/service-accounts/user.ts';
-import type { UserInfo } from '#engine/request.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 
 /** Creates the system namespaces and default roles. Used only while the engine starts. */
 export const BOOTSTRAP: UserInfo = { name: 'system:apiserver', groups: [MASTERS, AUTHENTICATED] };

@@ -3,13 +3,14 @@
  * which declare only the fields that clients use.
  */
 import type { Crd } from '#engine/registry/crd/definition.ts';
-import type { nodeStatusSchema } from '#engine/registry/kinds/node-status.ts';
+import type { nodeStatusSchema } from '#engine/registry/kinds/core/node-status.ts';
 import type { podStatusSchema } from '#engine/registry/kinds/pod/pod-status.ts';
-import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
-import type { taint } from '#engine/registry/kinds/shared/scheduling.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
+import type { taint } from '#engine/registry/kinds/pod-spec/scheduling.ts';
 import type { Condition } from '#kube/conditions.ts';
-import type { KubeObject, ResourceType } from '#kube/meta.ts';
+import { type KubeObject, resourceAs } from '#kube/meta.ts';
 import type { Infer } from '#kube/schema-dsl.ts';
+import { PODS, NODES, NAMESPACES, CUSTOM_RESOURCE_DEFINITIONS } from '#kube/core-kinds.ts';
 
 export interface Namespace extends KubeObject {
   spec?: { finalizers?: string[] };
@@ -27,33 +28,9 @@ export interface EngineNode extends KubeObject {
   status?: Infer<typeof nodeStatusSchema>;
 }
 
-export const ENGINE_PODS: ResourceType<EnginePod> = {
-  group: '',
-  version: 'v1',
-  kind: 'Pod',
-  plural: 'pods',
-  namespaced: true,
-};
-export const ENGINE_NODES: ResourceType<EngineNode> = {
-  group: '',
-  version: 'v1',
-  kind: 'Node',
-  plural: 'nodes',
-  namespaced: false,
-};
+export const ENGINE_PODS = resourceAs<EnginePod>(PODS);
+export const ENGINE_NODES = resourceAs<EngineNode>(NODES);
 
-export const ENGINE_NAMESPACES: ResourceType<Namespace> = {
-  group: '',
-  version: 'v1',
-  kind: 'Namespace',
-  plural: 'namespaces',
-  namespaced: false,
-};
+export const ENGINE_NAMESPACES = resourceAs<Namespace>(NAMESPACES);
 
-export const ENGINE_CRDS: ResourceType<Crd> = {
-  group: 'apiextensions.k8s.io',
-  version: 'v1',
-  kind: 'CustomResourceDefinition',
-  plural: 'customresourcedefinitions',
-  namespaced: false,
-};
+export const ENGINE_CRDS = resourceAs<Crd>(CUSTOM_RESOURCE_DEFINITIONS);

@@ -85,7 +85,7 @@ function informersOf({ informer }: Pick<Parameters<EngineController['start']>[0]
   return { pods: informer(ENGINE_PODS), nodes: informer(ENGINE_NODES) };
 }
 
-export function podCollectionController({
+function podCollectionController({
   reader,
   pods,
   nodes,

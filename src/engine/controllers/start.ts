@@ -3,14 +3,15 @@ import type { Client } from '#client/client.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
 import { SYSTEM_NAMESPACES } from '#engine/admission/namespace-lifecycle.ts';
-import type { Core } from '#engine/core.ts';
+import type { Aggregation } from '#engine/aggregation/aggregation.ts';
+import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { apiServiceController } from '#engine/controllers/api-service.ts';
-import { clusterRoleAggregation } from '#engine/controllers/cluster-role-aggregation.ts';
+import { clusterRoleAggregation } from '#engine/controllers/rbac/cluster-role-aggregation.ts';
 import { ensureExtensionAuthentication } from '#engine/controllers/extension-authentication.ts';
-import { ensureRbacDefaults } from '#engine/controllers/rbac-defaults.ts';
-import { rootCaPublisher } from '#engine/controllers/root-ca.ts';
-import { tokenSecretController } from '#engine/controllers/service-account-secrets.ts';
-import { serviceAccountController } from '#engine/controllers/service-account.ts';
+import { ensureRbacDefaults } from '#engine/controllers/rbac/rbac-defaults.ts';
+import { rootCaPublisher } from '#engine/controllers/service-accounts/root-ca.ts';
+import { tokenSecretController } from '#engine/controllers/service-accounts/token-secrets.ts';
+import { serviceAccountController } from '#engine/controllers/service-accounts/service-account.ts';
 import { policyStatusController } from '#engine/controllers/validating-admission-policy.ts';
 import { crdController } from '#engine/controllers/custom-resource-definition.ts';
 import { disruptionController } from '#engine/controllers/disruption/disruption.ts';
@@ -19,7 +20,7 @@ import { garbageCollector } from '#engine/controllers/garbage-collector/garbage-
 import { accountUser, BOOTSTRAP, INFORMERS } from '#engine/controllers/identities.ts';
 import { jobController } from '#engine/controllers/job/job-controller.ts';
 import { ENGINE_NAMESPACES } from '#engine/controllers/kinds.ts';
-import { namespaceController } from '#engine/controllers/namespace.ts';
+import { namespaceController } from '#engine/controllers/namespace/namespace.ts';
 import { nodeLifecycleController } from '#engine/controllers/node-lifecycle/node-lifecycle.ts';
 import { persistentVolumeBinder } from '#engine/controllers/persistent-volume/binder.ts';
 import { claimProtection, volumeProtection } from '#engine/controllers/persistent-volume/protection.ts';
@@ -27,15 +28,24 @@ import { podGarbageCollector } from '#engine/controllers/pod-garbage-collector.t
 import { schedulerController } from '#engine/controllers/scheduler/scheduler.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 import { ttlAfterFinishedController } from '#engine/controllers/ttl-after-finished.ts';
-import type { UserInfo } from '#engine/request.ts';
+import type { Registry } from '#engine/registry/registry.ts';
+import type { ApiHandler, UserInfo } from '#engine/request/request.ts';
 import { isApiError } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import type { RunningController } from '#runtime/controller.ts';
 import { EventRecorder } from '#runtime/events.ts';
 
-export interface ControllerOptions {
-  readonly core: Pick<Core, 'handler' | 'registry' | 'signingKey' | 'aggregation'>;
+/** The parts of the server that controllers use. They reach objects only through the API. */
+interface ControlledCore {
+  readonly handler: ApiHandler;
+  readonly registry: Registry;
+  readonly signingKey: SigningKey;
+  readonly aggregation: Aggregation;
+}
+
+interface ControllerOptions {
+  readonly core: ControlledCore;
   /** The CA certificate that clients in pods trust. */
   readonly caPem: string;
   readonly clock: Clock;

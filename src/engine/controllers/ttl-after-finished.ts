@@ -5,7 +5,7 @@ import type { Stored } from '#kube/meta.ts';
 import { defineController, source, startController } from '#runtime/controller.ts';
 import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
-export interface FinishedJobWorld {
+interface FinishedJobWorld {
   readonly job: Stored<BatchJob>;
   readonly nowMs: number;
 }

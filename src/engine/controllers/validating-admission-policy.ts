@@ -4,26 +4,21 @@ import type { Policy } from '#engine/admission/policies/policy-spec.ts';
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
 import { ENGINE_CRDS } from '#engine/controllers/kinds.ts';
 import type { Resource } from '#engine/registry/resource.ts';
-import type { ResourceType, Stored } from '#kube/meta.ts';
+import { type Stored, resourceAs } from '#kube/meta.ts';
 import { defineController, source, startController } from '#runtime/controller.ts';
 import { noEvents } from '#runtime/events.ts';
 import type { Plan } from '#runtime/plan.ts';
+import { POLICIES } from '#kube/cluster-kinds.ts';
 
-export const ADMISSION_POLICIES: ResourceType<Policy> = {
-  group: 'admissionregistration.k8s.io',
-  version: 'v1',
-  kind: 'ValidatingAdmissionPolicy',
-  plural: 'validatingadmissionpolicies',
-  namespaced: false,
-};
+const ADMISSION_POLICIES = resourceAs<Policy>(POLICIES);
 
-export interface PolicyWorld {
+interface PolicyWorld {
   readonly policy: Stored<Policy>;
   readonly resources: readonly Resource[];
 }
 
 /** Computes the status of one policy. Pure. */
-export function decidePolicy({ policy, resources }: PolicyWorld): Plan {
+function decidePolicy({ policy, resources }: PolicyWorld): Plan {
   const expressionWarnings = checkTypes(policy.spec ?? {}, resources);
   const status = {
     ...(policy['status'] as object | undefined),

@@ -4,7 +4,7 @@ import { isRecord, type KubeObject } from '#kube/meta.ts';
 import { goType } from '#kube/go/go-text.ts';
 import { deepClone, deepEqual } from '#kube/deep.ts';
 
-export type ConversionReviewVersion = 'v1' | 'v1beta1';
+type ConversionReviewVersion = 'v1' | 'v1beta1';
 
 const GROUP = 'apiextensions.k8s.io';
 

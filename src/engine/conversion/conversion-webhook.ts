@@ -1,12 +1,4 @@
-/**
- * Calls the conversion webhook of one definition: as a function if its service runs in this process, otherwise over
- * HTTPS, with the same ConversionReview. Batches many objects; calls, time and response size are bounded.
- */
-import { CallCanceled, CallFailure, DeadlineExceeded } from '#engine/admission/webhooks/call-failure.ts';
-import { CallGate, type GateLimits } from '#engine/admission/webhooks/call-gate.ts';
-import { type ClientConfig, resolveWebhookTarget } from '#engine/admission/webhooks/endpoint.ts';
-import { HttpsClient, MAX_RESPONSE_BYTES } from '#engine/admission/webhooks/https-client.ts';
-import { decodeResponse } from '#engine/admission/webhooks/verdict.ts';
+/** Calls the conversion webhook of one definition, with many objects in one ConversionReview. */
 import {
   convertedObjects,
   conversionReview,
@@ -14,117 +6,55 @@ import {
   type ConversionRequest,
   reviewVersionOf,
 } from '#engine/conversion/conversion-review.ts';
-import { kindText } from '#engine/kind-text.ts';
-import { parseJson } from '#engine/json.ts';
-import type { LocalService, LocalServices } from '#engine/services.ts';
-import type { Store } from '#engine/store/store.ts';
-import type { Clock } from '#lib/clock.ts';
-import { newUid } from '#lib/ids.ts';
-import { raceSignal } from '#lib/race-signal.ts';
-import { ApiError } from '#kube/api-error.ts';
-import type { KubeObject } from '#kube/meta.ts';
+import type { ConversionWebhookConfig } from '#engine/registry/crd/definition.ts';
+import type { ObjectConverter } from '#engine/registry/stored-form.ts';
+import type { GateLimits } from '#engine/remote/webhooks/call-gate.ts';
+import { ReviewCaller, type ReviewCallerParts } from '#engine/remote/webhooks/review-caller.ts';
 import { errorMessage } from '#lib/error-message.ts';
-
-export interface ConversionParts {
-  readonly store: Store;
-  readonly services: LocalServices;
-  readonly clock: Clock;
-}
-
-export interface ConversionConfig {
-  readonly clientConfig?: ClientConfig;
-  readonly conversionReviewVersions?: readonly string[];
-}
+import { newUid } from '#lib/ids.ts';
+import { ApiError } from '#kube/api-error.ts';
+import { kindText } from '#kube/go/go-text.ts';
+import type { KubeObject } from '#kube/meta.ts';
 
 const LIMITS: GateLimits = { running: 16, waiting: 512 };
 const TIMEOUT_SECONDS = 30;
-const QUERY = `?timeout=${TIMEOUT_SECONDS}s`;
 /** Limits for one review: its response is about as large, and is parsed synchronously. */
 const MAX_BATCH = 500;
 const MAX_BATCH_CHARACTERS = 1024 * 1024;
 
-export class ConversionWebhook {
-  readonly #config: ConversionConfig;
-  readonly #parts: ConversionParts;
-  readonly #gate = new CallGate(LIMITS);
-  #https: HttpsClient | undefined;
-  #retired = false;
+export class ConversionWebhook implements ObjectConverter {
+  readonly #reviewVersions: readonly string[];
+  readonly #caller: ReviewCaller;
 
-  constructor(config: ConversionConfig, parts: ConversionParts) {
-    this.#config = config;
-    this.#parts = parts;
+  constructor({ clientConfig = {}, conversionReviewVersions = [] }: ConversionWebhookConfig, parts: ReviewCallerParts) {
+    this.#reviewVersions = conversionReviewVersions;
+    this.#caller = new ReviewCaller(clientConfig, parts, LIMITS);
   }
 
-  /** Converts objects and keeps their order. Does not modify them. Rejects with an ApiError. */
   async convert(objects: readonly KubeObject[], apiVersion: string, signal: AbortSignal): Promise<KubeObject[]> {
     const converted: KubeObject[] = [];
-    try {
-      for (const batch of batchesOf(objects)) converted.push(...(await this.#convertBatch(batch, apiVersion, signal)));
-    } finally {
-      this.#closeIfDone();
-    }
+    for (const batch of batchesOf(objects)) converted.push(...(await this.#convertBatch(batch, apiVersion, signal)));
     return converted;
   }
 
   /** Closes its connections when no call is pending. */
   retire(): void {
-    this.#retired = true;
-    this.#closeIfDone();
-  }
-
-  #closeIfDone(): void {
-    if (this.#retired && this.#gate.idle) this.#https?.close();
+    this.#caller.retire();
   }
 
   async #convertBatch(objects: readonly KubeObject[], apiVersion: string, signal: AbortSignal): Promise<KubeObject[]> {
-    const version = reviewVersionOf(this.#config.conversionReviewVersions ?? []);
+    const version = reviewVersionOf(this.#reviewVersions);
     if (version === undefined) throw conversionFailure('no supported conversion review versions');
     const request: ConversionRequest = { uid: newUid(), version, desiredApiVersion: apiVersion, objects };
     const subject = `conversion webhook for ${subjectOf(objects)}`;
     try {
-      const response = await this.#withDeadline(signal, (until) =>
-        this.#gate.run(() => this.#send(JSON.stringify(conversionReview(request)), until), { signal: until }),
-      );
+      const review = () => conversionReview(request);
+      const response = await this.#caller.call(review, { timeoutSeconds: TIMEOUT_SECONDS, signal });
       return convertedObjects(response, request);
     } catch (error) {
       const why = errorMessage(error);
       throw conversionFailure(`${subject} ${error instanceof InvalidConversion ? why : `failed: ${why}`}`, error);
     }
-  }
-
-  async #withDeadline<T>(outer: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const controller = new AbortController();
-    const cancel = () => controller.abort(new CallCanceled());
-    if (outer.aborted) cancel();
-    outer.addEventListener('abort', cancel, { once: true });
-    const stop = this.#parts.clock.after(TIMEOUT_SECONDS * 1000, () => controller.abort(new DeadlineExceeded()));
-    try {
-      controller.signal.throwIfAborted();
-      return await run(controller.signal);
-    } finally {
-      stop();
-      outer.removeEventListener('abort', cancel);
-    }
-  }
-
-  #send(text: string, signal: AbortSignal): Promise<unknown> {
-    const { clientConfig = {} } = this.#config;
-    const { service } = clientConfig;
-    const local = service && this.#parts.services.find(service.namespace, service.name);
-    if (local?.review === undefined) return this.#post(clientConfig, text, signal);
-    const path = service?.path ?? '';
-    return callLocal(local, (path.startsWith('/') ? path : `/${path}`) + QUERY, text, signal);
-  }
-
-  async #post(config: ClientConfig, text: string, signal: AbortSignal): Promise<unknown> {
-    const target = resolveWebhookTarget(config, this.#parts.store);
-    const ca = Buffer.from(config.caBundle ?? '', 'base64').toString('utf8');
-    this.#https ??= new HttpsClient({ target, ca, maxSockets: LIMITS.running });
-    const response = await this.#https.post(QUERY, Buffer.from(text), { signal }).catch((error: unknown) => {
-      const why = errorMessage(error);
-      throw new CallFailure(`Post "${target.origin}${target.path}${QUERY}": ${why}`, { cause: error });
-    });
-    return decodeResponse(response);
   }
 }
 
@@ -151,13 +81,4 @@ function* batchesOf(objects: readonly KubeObject[]): Generator<readonly KubeObje
     characters += length;
   }
   if (batch.length > 0) yield batch;
-}
-
-/** Both sides get their own copy: JSON crosses the boundary, as over the wire. */
-async function callLocal(service: LocalService, path: string, text: string, signal: AbortSignal): Promise<unknown> {
-  const response = await raceSignal(service.review!(path, JSON.parse(text), { signal }), signal);
-  const responseText = JSON.stringify(response ?? null);
-  if (responseText.length > MAX_RESPONSE_BYTES)
-    throw new CallFailure(`the response is larger than ${MAX_RESPONSE_BYTES} bytes`);
-  return parseJson(responseText);
 }

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ConversionWebhook } from '#engine/conversion/conversion-webhook.ts';
-import { FORM_SLICE, StoredForm } from '#engine/conversion/stored-form.ts';
+import { ConvertedForm } from '#engine/conversion/converted-form.ts';
+import { FORM_SLICE } from '#engine/registry/stored-form.ts';
 import { compileSchema } from '#engine/registry/structural/compile.ts';
 import type { Entry } from '#engine/store/store.ts';
 import { raceSignal } from '#lib/race-signal.ts';
@@ -29,7 +30,7 @@ function scene() {
     },
   } as unknown as ConversionWebhook;
   const schemaOf = () => compileSchema({ type: 'object' });
-  const form = new StoredForm({ group: 'g.io', version: 'v2', storageVersion: 'v1', since: 0, schemaOf, webhook });
+  const form = new ConvertedForm({ group: 'g.io', version: 'v2', storageVersion: 'v1', since: 0, schemaOf, webhook });
   const readers = Array.from({ length: 3 }, () => new AbortController());
   const prepare = (reader: number, ...entries: Entry[]) => form.prepare(entries, () => readers[reader]!.signal)!;
   return { asks, form, readers, prepare };

@@ -1,33 +1,16 @@
 /** Aggregated discovery: all groups, versions and resources below /api or /apis in one document. */
-import type { RemoteVersion } from '#engine/aggregation/aggregation.ts';
 import { groupsOf, type VersionOfGroup } from '#engine/discovery/group-order.ts';
 import type { DiscoveryVersion } from '#engine/discovery/negotiate-discovery.ts';
+import type { ApiResourceDiscovery, DiscoveredVersion, ResponseKind } from '#engine/discovery/discovered-version.ts';
 import { subresourcesOf, orderedVerbs } from '#engine/discovery/subresources.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
-interface ResponseKind {
-  group: string;
-  version: string;
-  kind: string;
-}
-
-export interface ApiResourceDiscovery {
-  resource: string;
-  responseKind: ResponseKind;
-  scope: 'Namespaced' | 'Cluster';
-  singularResource: string;
-  verbs: readonly string[];
-  shortNames?: readonly string[];
-  categories?: readonly string[];
-  subresources?: { subresource: string; responseKind: ResponseKind; verbs: readonly string[] }[];
-}
-
-export interface ApiGroupDiscovery {
+interface ApiGroupDiscovery {
   metadata: { name?: string; creationTimestamp: null };
   versions: { version: string; resources: readonly ApiResourceDiscovery[]; freshness: 'Current' | 'Stale' }[];
 }
 
-export interface ApiGroupDiscoveryList {
+interface ApiGroupDiscoveryList {
   kind: 'APIGroupDiscoveryList';
   apiVersion: string;
   metadata: Record<string, never>;
@@ -39,7 +22,7 @@ export function aggregatedDiscovery(
   resources: readonly Resource[],
   root: '/api' | '/apis',
   version: DiscoveryVersion,
-  remote: readonly RemoteVersion[] = [],
+  remote: readonly DiscoveredVersion[] = [],
 ): ApiGroupDiscoveryList {
   const groups = groupsOf(resources, remote).filter((group) => (group.name === '') === (root === '/api'));
   return {

@@ -1,26 +1,26 @@
 /** Plain discovery of groups: /api, /apis and /apis/<group>. */
-import type { RemoteVersion } from '#engine/aggregation/aggregation.ts';
+import type { DiscoveredVersion } from '#engine/discovery/discovered-version.ts';
 import { groupNamed, groupsOf, type Group } from '#engine/discovery/group-order.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
-export interface ApiVersions {
+interface ApiVersions {
   kind: 'APIVersions';
   versions: string[];
   serverAddressByClientCIDRs: { clientCIDR: string; serverAddress: string }[];
 }
 
-export interface GroupVersionForDiscovery {
+interface GroupVersionForDiscovery {
   groupVersion: string;
   version: string;
 }
 
-export interface ApiGroup {
+interface ApiGroup {
   name: string;
   versions: GroupVersionForDiscovery[];
   preferredVersion: GroupVersionForDiscovery;
 }
 
-export interface ApiGroupList {
+interface ApiGroupList {
   kind: 'APIGroupList';
   apiVersion: 'v1';
   groups: ApiGroup[];
@@ -35,7 +35,7 @@ export function apiVersions(serverAddress: string): ApiVersions {
   };
 }
 
-export function apiGroupList(resources: readonly Resource[], remote: readonly RemoteVersion[] = []): ApiGroupList {
+export function apiGroupList(resources: readonly Resource[], remote: readonly DiscoveredVersion[] = []): ApiGroupList {
   const named = groupsOf(resources, remote).filter((group) => group.name !== '');
   return { kind: 'APIGroupList', apiVersion: 'v1', groups: named.map(describe) };
 }
@@ -44,7 +44,7 @@ export function apiGroupList(resources: readonly Resource[], remote: readonly Re
 export function apiGroup(
   resources: readonly Resource[],
   name: string,
-  remote: readonly RemoteVersion[] = [],
+  remote: readonly DiscoveredVersion[] = [],
 ): ({ kind: 'APIGroup'; apiVersion: 'v1' } & ApiGroup) | undefined {
   const group = name === '' ? undefined : groupNamed(resources, name, remote);
   return group === undefined ? undefined : { kind: 'APIGroup', apiVersion: 'v1', ...describe(group) };

@@ -5,7 +5,7 @@ import { subresourcesOf, orderedVerbs } from '#engine/discovery/subresources.ts'
 import type { Resource } from '#engine/registry/resource.ts';
 import { apiVersionOf } from '#kube/meta.ts';
 
-export interface ApiResource {
+interface ApiResource {
   name: string;
   singularName: string;
   namespaced: boolean;
@@ -18,7 +18,7 @@ export interface ApiResource {
   storageVersionHash?: string;
 }
 
-export interface ApiResourceList {
+interface ApiResourceList {
   kind: 'APIResourceList';
   /** Absent for the core group, as in kube-apiserver. */
   apiVersion?: 'v1';
@@ -69,7 +69,7 @@ function entriesOf(resource: Resource): ApiResource[] {
 const isStored = ({ verbs }: Resource) => verbs.includes('watch');
 
 /** Computes the hash like kube-apiserver, because storage migrators compare it between servers. */
-export function storageVersionHash({ group, storageVersion, kind }: Resource): string {
+function storageVersionHash({ group, storageVersion, kind }: Resource): string {
   const digest = createHash('sha256').update(`${group}/${storageVersion}/${kind}`).digest();
   return digest.subarray(0, 8).toString('base64');
 }

@@ -2,26 +2,26 @@
  * The discovery documents of one generation of kinds, each built on first use. The owner creates a new instance when
  * the kinds change. HTTP semantics (status, If-None-Match, compression) belong to the caller.
  */
-import type { RemoteVersion } from '#engine/aggregation/aggregation.ts';
+import type { DiscoveredVersion } from '#engine/discovery/discovered-version.ts';
 import { aggregatedDiscovery } from '#engine/discovery/aggregated.ts';
 import { apiGroup, apiGroupList, apiVersions } from '#engine/discovery/api-groups.ts';
 import { apiResourceList } from '#engine/discovery/api-resources.ts';
 import { discoveryContentType, negotiateDiscovery } from '#engine/discovery/negotiate-discovery.ts';
-import { rootPaths } from '#engine/discovery/root-paths.ts';
 import { jsonDocument, type ServedDocument } from '#engine/discovery/served-document.ts';
 import type { Resource } from '#engine/registry/resource.ts';
+import { compareText } from '#lib/text/compare-text.ts';
 
 export class DiscoveryDocuments {
   readonly #resources: readonly Resource[];
   readonly #serverAddress: string;
-  readonly #remote: readonly RemoteVersion[];
+  readonly #remote: readonly DiscoveredVersion[];
   /** Bounded by the number of served documents: missing paths are not cached. */
   readonly #documents = new Map<string, ServedDocument>();
 
   /**
    * `remote` lists the versions of aggregated API servers, which serve their own documents at /apis/<group>/<version>.
    */
-  constructor(resources: readonly Resource[], serverAddress: string, remote: readonly RemoteVersion[] = []) {
+  constructor(resources: readonly Resource[], serverAddress: string, remote: readonly DiscoveredVersion[] = []) {
     this.#remote = remote;
     this.#resources = resources;
     this.#serverAddress = serverAddress;
@@ -59,4 +59,31 @@ export class DiscoveryDocuments {
     if (second !== undefined) return apiResourceList(this.#resources, first, second);
     return apiGroup(this.#resources, first, this.#remote);
   }
+}
+
+const FIXED: readonly string[] = [
+  '/api',
+  '/apis',
+  '/apis/',
+  '/healthz',
+  '/livez',
+  '/metrics',
+  '/openapi/v2',
+  '/openapi/v3',
+  '/readyz',
+  '/version',
+];
+
+/** Returns the index at `/`: all paths that are not resources. */
+export function rootPaths(served: readonly Pick<Resource, 'group' | 'version'>[]): { paths: string[] } {
+  const paths = new Set(FIXED);
+  for (const { group, version } of served) {
+    if (group === '') {
+      paths.add(`/api/${version}`);
+    } else {
+      paths.add(`/apis/${group}`);
+      paths.add(`/apis/${group}/${version}`);
+    }
+  }
+  return { paths: [...paths].sort(compareText) };
 }

@@ -4,7 +4,7 @@ import { aggregatedDiscovery } from '#engine/discovery/aggregated.ts';
 import { apiGroup, apiGroupList, apiVersions } from '#engine/discovery/api-groups.ts';
 import { apiResourceList } from '#engine/discovery/api-resources.ts';
 import { accessReviews, everything, gadgets } from '#engine/discovery/testing/sample-resource.ts';
-import { rootPaths } from '#engine/discovery/root-paths.ts';
+import { rootPaths } from '#engine/discovery/discovery-documents.ts';
 
 const CUSTOM_VERBS = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'];
 const BUILT_IN_VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];

@@ -2,15 +2,16 @@
  * The order of groups and versions in discovery. Clients use the first match, so the order decides what `kubectl get
  * events` or an unversioned name means.
  */
-import type { RemoteVersion } from '#engine/aggregation/aggregation.ts';
+import type { DiscoveredVersion } from '#engine/discovery/discovered-version.ts';
 import { groupPriorityOf, versionPriorityOf } from '#engine/discovery/priorities.ts';
 import type { Resource } from '#engine/registry/resource.ts';
+import { compareText } from '#lib/text/compare-text.ts';
 
 export interface VersionOfGroup {
   readonly version: string;
   /** Sorted by plural; empty for an aggregated version. */
   readonly resources: readonly Resource[];
-  readonly remote?: RemoteVersion;
+  readonly remote?: DiscoveredVersion;
 }
 
 export interface Group {
@@ -26,7 +27,7 @@ interface Ranked extends VersionOfGroup {
 }
 
 /** Returns all groups including the core group. No version is in both lists. */
-export function groupsOf(resources: readonly Resource[], remote: readonly RemoteVersion[] = []): Group[] {
+export function groupsOf(resources: readonly Resource[], remote: readonly DiscoveredVersion[] = []): Group[] {
   const byGroup = Map.groupBy([...ranked(resources), ...remote.map(rankedRemote)], ({ group }) => group);
   return [...byGroup]
     .map(([name, versions]) => ({
@@ -42,7 +43,7 @@ export function groupsOf(resources: readonly Resource[], remote: readonly Remote
 export function groupNamed(
   resources: readonly Resource[],
   name: string,
-  remote: readonly RemoteVersion[] = [],
+  remote: readonly DiscoveredVersion[] = [],
 ): Group | undefined {
   const inGroup = ({ group }: { readonly group: string }) => group === name;
   return groupsOf(resources.filter(inGroup), remote.filter(inGroup))[0];
@@ -62,7 +63,7 @@ function ranked(resources: readonly Resource[]): Ranked[] {
   });
 }
 
-function rankedRemote(remote: RemoteVersion): Ranked {
+function rankedRemote(remote: DiscoveredVersion): Ranked {
   const { group, version, groupPriority, versionPriority } = remote;
   return { group, version, groupPriority, versionPriority, resources: [], remote };
 }
@@ -82,12 +83,6 @@ export function resourcesIn(
 }
 
 const byPlural = (a: Resource, b: Resource) => compareText(a.plural, b.plural);
-
-/** Compares by code units, independent of the locale. */
-export function compareText(a: string, b: string): number {
-  if (a === b) return 0;
-  return a < b ? -1 : 1;
-}
 
 const VERSION = /^v(\d+)(?:(alpha|beta)(\d+))?$/;
 

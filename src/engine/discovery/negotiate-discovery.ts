@@ -1,7 +1,7 @@
 /**
  * Negotiates the form of discovery documents. kubectl 1.26 to 1.29 support v2beta1, newer ones v2, older ones neither.
  */
-import { accepts, parseAccept } from '#engine/tables/accept-header.ts';
+import { accepts, parseAccept } from '#engine/request/accept-header.ts';
 
 export type DiscoveryVersion = 'v2' | 'v2beta1';
 

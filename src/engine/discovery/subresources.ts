@@ -1,15 +1,6 @@
 /** The verbs and subresources of a kind in discovery. */
-import { compareText } from '#engine/discovery/group-order.ts';
-import type { Resource } from '#engine/registry/resource.ts';
-
-export interface Subresource {
-  readonly name: string;
-  readonly kind: string;
-  /** Set only if it differs from the resource's own group and version. */
-  readonly group?: string;
-  readonly version?: string;
-  readonly verbs: readonly string[];
-}
+import { compareText } from '#lib/text/compare-text.ts';
+import type { ExtraSubresource, Resource } from '#engine/registry/resource.ts';
 
 const OBJECT_VERBS: readonly string[] = ['get', 'patch', 'update'];
 
@@ -30,9 +21,12 @@ export function orderedVerbs({ verbs, builtIn }: Resource): string[] {
   return CUSTOM_ORDER.filter((verb) => (verbs as readonly string[]).includes(verb));
 }
 
-/** Sorted by name for built-in kinds; status before scale for custom kinds. */
-export function subresourcesOf(resource: Resource): Subresource[] {
-  const found: Subresource[] = [];
+/**
+ * Returns all subresources, sorted by name for built-in kinds; status before scale for custom kinds. Group and version are
+ * set only if they differ from those of the resource.
+ */
+export function subresourcesOf(resource: Resource): ExtraSubresource[] {
+  const found: ExtraSubresource[] = [];
   if (resource.status) found.push({ name: 'status', kind: resource.kind, verbs: OBJECT_VERBS });
   if (resource.scale !== undefined) {
     found.push({ name: 'scale', group: 'autoscaling', version: 'v1', kind: 'Scale', verbs: OBJECT_VERBS });

@@ -4,13 +4,13 @@
  *
  * One map has the time of the last write of each Event, oldest first, so that a check reads only what has expired.
  */
-import { decodeStored, encodeStored } from '#engine/codec.ts';
+import { decodeStored, encodeStored } from '#engine/encoding/stored-object.ts';
 import { RevisionConflictError, type Entry, type Store } from '#engine/store/store.ts';
 import type { KubeObject } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 
-export interface EventExpiryOptions {
+interface EventExpiryOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;

@@ -1,6 +1,6 @@
 /** Waits briefly for a resourceVersion that this server has not reached yet, then fails with a timeout. */
 import type { Call } from '#engine/handlers/call.ts';
-import { FUTURE_REVISION_WAIT_MS } from '#engine/limits.ts';
+import { FUTURE_REVISION_WAIT_MS } from '#engine/request/limits.ts';
 import { ApiError } from '#kube/api-error.ts';
 
 export async function awaitRevision(call: Pick<Call, 'store' | 'clock' | 'request'>, revision: number): Promise<void> {

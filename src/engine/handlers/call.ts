@@ -1,13 +1,18 @@
-/** The input of every handler: the parts of the engine, and one request for one kind. */
+/**
+ * The types of handlers, and their input: the parts of the engine, and one request for one kind.
+ *
+ * Subresources that are not part of an object (pods/log, pods/eviction, serviceaccounts/token) are tables of handlers by
+ * verb; core.ts lists them, and the kind names them in `extraSubresources` for discovery.
+ */
 import type { Authorizer } from '#engine/auth/authorize.ts';
 import type { TokenLookup } from '#engine/auth/tokens.ts';
 import type { Admission } from '#engine/admission/admission.ts';
-import { decodeStored } from '#engine/codec.ts';
-import type { RequestNotes } from '#engine/notes.ts';
-import type { ApiRequest } from '#engine/request.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
+import type { RequestNotes } from '#engine/handlers/request-notes.ts';
+import type { ApiRequest, ApiResponse } from '#engine/request/request.ts';
 import type { Served } from '#engine/registry/registry.ts';
 import type { Resource } from '#engine/registry/resource.ts';
-import type { ResourceRoute } from '#engine/route.ts';
+import type { ResourceRoute } from '#engine/request/route.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
 import type { Representation } from '#engine/tables/negotiate-representation.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -29,22 +34,6 @@ export interface Call extends EngineParts {
   readonly served: Served;
   readonly representation: Representation;
   readonly notes: RequestNotes;
-}
-
-/** Returns the store's id of an object. */
-export function entryId(resource: Resource, namespace: string, name: string): string {
-  return resource.namespaced ? `${namespace}/${name}` : name;
-}
-
-/** Reverses entryId. */
-export function splitId(id: string): { namespace: string; name: string } {
-  const slash = id.indexOf('/');
-  return { namespace: slash < 0 ? '' : id.slice(0, slash), name: id.slice(slash + 1) };
-}
-
-/** Returns the prefix of a namespace's ids, or undefined for all namespaces. */
-export function idPrefix(resource: Resource, namespace: string): string | undefined {
-  return resource.namespaced && namespace !== '' ? `${namespace}/` : undefined;
 }
 
 /**
@@ -76,3 +65,11 @@ export function decodeEntry(entry: Entry, resource: Resource): KubeObject {
 export function toStorageVersion({ served, request }: Call, object: KubeObject): KubeObject | Promise<KubeObject> {
   return served.resource.stored?.toStorage(object, () => request.signal) ?? object;
 }
+
+export type Handler = (call: Call) => ApiResponse | Promise<ApiResponse>;
+
+/** Handlers by the verb of the request: get, create, update, patch, delete. */
+export type SubresourceHandlers = Readonly<Partial<Record<string, Handler>>>;
+
+/** Handlers by name, such as `pods/eviction`. */
+export type Subresources = Readonly<Record<string, SubresourceHandlers>>;

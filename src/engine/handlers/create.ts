@@ -1,14 +1,15 @@
 /** POST to a collection: shape, name, identity, admission, then one durable write. */
-import { admissionAttributes } from '#engine/handlers/admit.ts';
-import { entryId, type Call } from '#engine/handlers/call.ts';
-import { commitObject } from '#engine/handlers/commit.ts';
-import { copyOf, keepManagedFields, trackWrite } from '#engine/handlers/own-fields.ts';
-import { readRequestObject } from '#engine/handlers/read-object.ts';
+import { admissionAttributes } from '#engine/handlers/write/admit.ts';
+import type { Call } from '#engine/handlers/call.ts';
+import { entryId } from '#engine/registry/stored-entries.ts';
+import { commitObject } from '#engine/handlers/write/commit.ts';
+import { copyOf, keepManagedFields, trackWrite } from '#engine/handlers/write/own-fields.ts';
+import { readRequestObject } from '#engine/handlers/write/read-object.ts';
 import { respondEntry, respondObject } from '#engine/handlers/respond.ts';
-import { shapeObject, validateNew } from '#engine/handlers/shape.ts';
-import { MAX_NAME_ATTEMPTS } from '#engine/limits.ts';
-import { writeOptions, type WriteRequestOptions } from '#engine/options.ts';
-import type { ApiResponse } from '#engine/request.ts';
+import { shapeObject, validateNew } from '#engine/handlers/write/shape.ts';
+import { MAX_NAME_ATTEMPTS } from '#engine/request/limits.ts';
+import { writeOptions, type WriteRequestOptions } from '#engine/handlers/options.ts';
+import type { ApiResponse } from '#engine/request/request.ts';
 import { timestamp } from '#lib/clock.ts';
 import { generateName, newUid } from '#lib/ids.ts';
 import { alreadyExists, badRequest, generateNameConflict } from '#kube/api-error.ts';
@@ -26,7 +27,7 @@ export async function createObject(call: Call): Promise<ApiResponse> {
   return made;
 }
 
-export interface Creation extends Pick<WriteRequestOptions, 'dryRun' | 'sent'> {
+interface Creation extends Pick<WriteRequestOptions, 'dryRun' | 'sent'> {
   readonly warnings: readonly string[];
   /** True if the caller has already set managedFields. */
   readonly owned?: boolean;

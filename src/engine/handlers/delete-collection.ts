@@ -1,11 +1,12 @@
 /** DELETE of a collection: deletes each object that currently matches, by the same rules as a single delete. */
-import { splitId, type Call } from '#engine/handlers/call.ts';
+import type { Call } from '#engine/handlers/call.ts';
+import { splitId } from '#engine/registry/stored-entries.ts';
 import { deleteNamed, readDeleteOptions } from '#engine/handlers/delete.ts';
 import { page } from '#engine/handlers/list.ts';
 import { decodeContinue } from '#engine/handlers/continue-token.ts';
 import { respondList } from '#engine/handlers/respond.ts';
-import { listOptions } from '#engine/options.ts';
-import type { ApiResponse } from '#engine/request.ts';
+import { listOptions } from '#engine/handlers/options.ts';
+import type { ApiResponse } from '#engine/request/request.ts';
 import { isApiError } from '#kube/api-error.ts';
 
 /** Enough to share commits, few enough to leave capacity for other requests. */

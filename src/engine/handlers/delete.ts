@@ -6,16 +6,17 @@
  *
  * The propagation policy is recorded as a finalizer; the garbage collector acts on it.
  */
-import { parseBody } from '#engine/codec.ts';
-import { admissionAttributes } from '#engine/handlers/admit.ts';
-import { decodeEntry, entryId, prepareEntries, type Call } from '#engine/handlers/call.ts';
-import { commitObject } from '#engine/handlers/commit.ts';
-import { isReleased } from '#engine/handlers/modify.ts';
+import { parseBody } from '#engine/body/decode-body.ts';
+import { admissionAttributes } from '#engine/handlers/write/admit.ts';
+import { decodeEntry, prepareEntries, type Call } from '#engine/handlers/call.ts';
+import { entryId } from '#engine/registry/stored-entries.ts';
+import { commitObject } from '#engine/handlers/write/commit.ts';
+import { isReleased } from '#engine/handlers/write/modify.ts';
 import { respondObject, respondStatus } from '#engine/handlers/respond.ts';
-import { MAX_WRITE_ATTEMPTS } from '#engine/limits.ts';
+import { MAX_WRITE_ATTEMPTS } from '#engine/request/limits.ts';
 import { FOREGROUND_FINALIZER, ORPHAN_FINALIZER } from '#engine/registry/metadata.ts';
-import { deleteOptions, type DeleteRequestOptions, type PropagationPolicy } from '#engine/options.ts';
-import type { ApiResponse } from '#engine/request.ts';
+import { deleteOptions, type DeleteRequestOptions, type PropagationPolicy } from '#engine/handlers/options.ts';
+import type { ApiResponse } from '#engine/request/request.ts';
 import { conflict, MODIFIED, notFound } from '#kube/api-error.ts';
 import { deepClone, deepEqual } from '#kube/deep.ts';
 import { groupKind, type KubeObject } from '#kube/meta.ts';
@@ -55,7 +56,7 @@ export async function readDeleteOptions(call: Call): Promise<DeleteRequestOption
   return options;
 }
 
-export interface Deletion {
+interface Deletion {
   readonly object: KubeObject;
   readonly isRemoved: boolean;
 }

@@ -1,9 +1,10 @@
 /** GET of one object: returns the stored bytes. */
-import { entryId, type Call } from '#engine/handlers/call.ts';
+import type { Call } from '#engine/handlers/call.ts';
+import { entryId } from '#engine/registry/stored-entries.ts';
 import { awaitRevision } from '#engine/handlers/await-revision.ts';
 import { respondEntry } from '#engine/handlers/respond.ts';
-import { revision } from '#engine/options.ts';
-import type { ApiResponse } from '#engine/request.ts';
+import { revision } from '#engine/handlers/options.ts';
+import type { ApiResponse } from '#engine/request/request.ts';
 import { notFound } from '#kube/api-error.ts';
 
 export function getObject(call: Call): ApiResponse | Promise<ApiResponse> {

@@ -1,5 +1,6 @@
 /** GET of a collection: whole, by selector, in pages of one consistent revision, or at a past revision. */
-import { idPrefix, prepareEntries, splitId, type Call } from '#engine/handlers/call.ts';
+import { prepareEntries, type Call } from '#engine/handlers/call.ts';
+import { idPrefix, splitId, entryFilter, onlyName } from '#engine/registry/stored-entries.ts';
 import { awaitRevision, tooLargeRevision } from '#engine/handlers/await-revision.ts';
 import {
   decodeContinue,
@@ -8,9 +9,8 @@ import {
   type ContinueToken,
 } from '#engine/handlers/continue-token.ts';
 import { respondList } from '#engine/handlers/respond.ts';
-import { entryFilter, onlyName } from '#engine/handlers/selection.ts';
-import { listOptions, type ListRequestOptions } from '#engine/options.ts';
-import type { ApiResponse } from '#engine/request.ts';
+import { listOptions, type ListRequestOptions } from '#engine/handlers/options.ts';
+import type { ApiResponse } from '#engine/request/request.ts';
 import { RevisionGoneError, type Entry, type StoreListing, type ListRange } from '#engine/store/store.ts';
 import { gone } from '#kube/api-error.ts';
 import type { ListMeta } from '#kube/meta.ts';

@@ -1,14 +1,15 @@
 /**
  * PATCH of one object or of its status: JSON patch, merge patch, strategic merge patch for built-in kinds, and apply.
  */
-import { mediaType, parsePatch, type PatchReading } from '#engine/codec.ts';
+import { parsePatch, type PatchReading } from '#engine/body/decode-body.ts';
+import { mediaType } from '#engine/encoding/media-types.ts';
 import { applyObject } from '#engine/handlers/apply.ts';
 import type { Call } from '#engine/handlers/call.ts';
-import { modify } from '#engine/handlers/modify.ts';
-import { asObject, duplicateKeyRecorder } from '#engine/handlers/read-object.ts';
-import { writeOptions } from '#engine/options.ts';
+import { modify } from '#engine/handlers/write/modify.ts';
+import { asObject, duplicateKeyRecorder } from '#engine/handlers/write/read-object.ts';
+import { writeOptions } from '#engine/handlers/options.ts';
 import { findConversionError } from '#engine/registry/structural/find-conversion-error.ts';
-import type { ApiResponse } from '#engine/request.ts';
+import type { ApiResponse } from '#engine/request/request.ts';
 import { ApiError, badRequest, invalidPatch, unsupportedMediaType } from '#kube/api-error.ts';
 import { goText } from '#kube/go/go-text.ts';
 import { applyJsonPatch, JsonPatchError } from '#kube/patches/json-patch.ts';

@@ -1,8 +1,9 @@
 /** Responds in the requested representation: JSON as stored, YAML, Table or metadata only. */
-import { encodeJson, encodeYaml, JSON_TYPE, YAML_TYPE } from '#engine/codec.ts';
-import { FORM_SLICE, nextTurn } from '#engine/conversion/stored-form.ts';
+import { encodeJson, encodeYaml, JSON_TYPE, YAML_TYPE } from '#engine/encoding/media-types.ts';
+import { FORM_SLICE } from '#engine/registry/stored-form.ts';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { decodeEntry, prepareEntries, servedBytes, type Call } from '#engine/handlers/call.ts';
-import type { ApiResponse, BytesResponse } from '#engine/request.ts';
+import type { ApiResponse, BytesResponse } from '#engine/request/request.ts';
 import type { Entry } from '#engine/store/store.ts';
 import { partialMetadata, partialMetadataList } from '#engine/tables/partial-metadata.ts';
 import { ACCEPTED_TYPES, type Representation } from '#engine/tables/negotiate-representation.ts';
@@ -12,7 +13,7 @@ import { unreachable } from '#lib/invariant.ts';
 import { notAcceptable, type Status } from '#kube/api-error.ts';
 import { apiVersionOf, type KubeObject, type ListMeta } from '#kube/meta.ts';
 
-export interface ResponseOptions {
+interface ResponseOptions {
   readonly status: number;
   readonly warnings?: readonly string[] | undefined;
 }

@@ -1,16 +1,17 @@
 /** Answers reviews of identity, access, rules and tokens. Nothing is stored. */
 import type { Attributes, RuleList } from '#engine/auth/authorize.ts';
 import type { Call } from '#engine/handlers/call.ts';
-import { readRequestObject } from '#engine/handlers/read-object.ts';
+import { readRequestObject } from '#engine/handlers/write/read-object.ts';
 import { respondObject } from '#engine/handlers/respond.ts';
-import { shapeObject } from '#engine/handlers/shape.ts';
-import { reviewToken, formatUser } from '#engine/handlers/token-review.ts';
-import { writeOptions } from '#engine/options.ts';
-import type { ApiResponse, UserInfo } from '#engine/request.ts';
+import { shapeObject } from '#engine/handlers/write/shape.ts';
+import { writeOptions } from '#engine/handlers/options.ts';
+import type { ApiResponse, UserInfo } from '#engine/request/request.ts';
 import { badRequest, invalid } from '#kube/api-error.ts';
 import { type FieldError, invalidValue } from '#kube/field-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
+import { API_AUDIENCES } from '#engine/auth/service-accounts/claims.ts';
+import { reviewWith } from '#engine/auth/tokens.ts';
 
 interface AccessSpec {
   /** Selectors are accepted but ignored: no rule depends on them. */
@@ -114,4 +115,19 @@ function attributesOf({ resourceAttributes, nonResourceAttributes: path }: Acces
   const { resource = '', subresource = '', namespace = '', name = '' } = resourceAttributes ?? {};
   const { verb = '', group = '', version = '*' } = resourceAttributes ?? {};
   return { verb, group, version, resource, subresource, namespace, name };
+}
+
+/** Returns the status of a TokenReview. An invalid token is a result, not an error. */
+export function reviewToken({ tokens }: Pick<Call, 'tokens'>, object: KubeObject): object {
+  const { token, audiences = [] } = (object['spec'] ?? {}) as { token?: string; audiences?: string[] };
+  if (!token) throw badRequest('token is required for TokenReview in authentication');
+  const verdict = reviewWith(tokens, token, audiences.length === 0 ? API_AUDIENCES : audiences);
+  if (verdict === undefined) return { user: {}, error: 'invalid bearer token' };
+  if ('refused' in verdict) return { user: {}, error: verdict.refused };
+  return { authenticated: true, user: formatUser(verdict.user), audiences: [...verdict.audiences] };
+}
+
+/** Formats a user for reviews. */
+function formatUser({ name, uid, groups, extra }: UserInfo): object {
+  return { username: name, ...(uid ? { uid } : {}), groups, ...(extra ? { extra } : {}) };
 }

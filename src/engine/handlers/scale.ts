@@ -1,15 +1,17 @@
 /** The scale subresource of custom kinds: an autoscaling/v1 Scale as a view of fields of the object. */
-import { encodeJson, JSON_TYPE, parseBody, mediaType, parsePatch } from '#engine/codec.ts';
-import { decodeEntry, entryId, prepareEntries, type Call } from '#engine/handlers/call.ts';
-import { modifyObject, type ObjectView } from '#engine/handlers/modify.ts';
+import { parseBody, parsePatch } from '#engine/body/decode-body.ts';
+import { encodeJson, JSON_TYPE, mediaType } from '#engine/encoding/media-types.ts';
+import { decodeEntry, prepareEntries, type Call } from '#engine/handlers/call.ts';
+import { entryId } from '#engine/registry/stored-entries.ts';
+import { modifyObject, type ObjectView } from '#engine/handlers/write/modify.ts';
 import { applierOf, parseConfig } from '#engine/handlers/apply.ts';
 import { APPLY_PATCH, applyPatch, assertPatchType } from '#engine/handlers/patch.ts';
 import { applyConfiguration } from '#engine/managed-fields/apply-configuration.ts';
 import { fieldScope } from '#engine/managed-fields/field-scope.ts';
-import { writeOptions, type WriteRequestOptions } from '#engine/options.ts';
+import { writeOptions, type WriteRequestOptions } from '#engine/handlers/options.ts';
 import type { ScaleSubresource } from '#engine/registry/resource.ts';
 import { splitFieldPath, valueAt } from '#engine/registry/scale-rules.ts';
-import type { ApiResponse } from '#engine/request.ts';
+import type { ApiResponse } from '#engine/request/request.ts';
 import { badRequest, conflict, invalid, notFound } from '#kube/api-error.ts';
 import { requiredValue } from '#kube/field-error.ts';
 import { deepClone } from '#kube/deep.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { joinTokenLookups, tokenLookup, type TokenLookup } from '#engine/auth/tokens.ts';
-import { reviewToken } from '#engine/handlers/token-review.ts';
+import { reviewToken } from '#engine/handlers/review.ts';
 
 const API = 'https://kubernetes.default.svc';
 const robot = { name: 'robot', uid: '7', groups: ['bots', 'system:authenticated'], extra: { a: ['b'] } };

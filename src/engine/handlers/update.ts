@@ -1,9 +1,9 @@
 /** PUT of one object or of its status. */
 import type { Call } from '#engine/handlers/call.ts';
-import { modify } from '#engine/handlers/modify.ts';
-import { readRequestObject } from '#engine/handlers/read-object.ts';
-import { writeOptions } from '#engine/options.ts';
-import type { ApiResponse } from '#engine/request.ts';
+import { modify } from '#engine/handlers/write/modify.ts';
+import { readRequestObject } from '#engine/handlers/write/read-object.ts';
+import { writeOptions } from '#engine/handlers/options.ts';
+import type { ApiResponse } from '#engine/request/request.ts';
 import { deepClone } from '#kube/deep.ts';
 
 export async function updateObject(call: Call): Promise<ApiResponse> {

@@ -1,6 +1,6 @@
 /** Reads a request body, with limits on size and time. */
 import type { Readable } from 'node:stream';
-import { MAX_BODY_BYTES } from '#engine/limits.ts';
+import { MAX_BODY_BYTES } from '#engine/request/limits.ts';
 import { ApiError, badRequest, tooLarge } from '#kube/api-error.ts';
 
 const BODY_TIMEOUT_MS = 60_000;

@@ -5,7 +5,7 @@ import { userOfPeerCertificate, type Evidence } from '#engine/auth/authenticate.
 
 type Peer = Evidence['peerCertificate'];
 
-export interface RemoteEnd {
+interface RemoteEnd {
   /** The user that the client certificate names. */
   readonly peer: Peer;
   readonly sourceIp: string | undefined;

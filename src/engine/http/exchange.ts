@@ -1,8 +1,7 @@
 /** One request and its response, for both HTTP/1.1 and HTTP/2. */
 import type { Readable, Writable } from 'node:stream';
-import type { UnauthenticatedRequest } from '#engine/audit/unauthenticated.ts';
-import type { Authenticator, Evidence } from '#engine/auth/authenticate.ts';
 import type {
+  UnauthenticatedRequest,
   ApiHandler,
   ApiRequest,
   ApiResponse,
@@ -10,8 +9,9 @@ import type {
   StreamResponse,
   StreamSink,
   UpgradeResponse,
-} from '#engine/request.ts';
-import { WATCH_LINGER_MS } from '#engine/limits.ts';
+} from '#engine/request/request.ts';
+import type { Authenticator, Evidence } from '#engine/auth/authenticate.ts';
+import { WATCH_LINGER_MS } from '#engine/request/limits.ts';
 import { ApiError } from '#kube/api-error.ts';
 import type { Log } from '#lib/log.ts';
 
@@ -38,7 +38,7 @@ export interface Exchange {
   startStream(headers: Record<string, string | string[]>): Writable;
 }
 
-export interface ServeOptions {
+interface ServeOptions {
   /** Open streaming responses; stopping the server ends them. */
   readonly streams: Set<Writable>;
   readonly handler: ApiHandler;

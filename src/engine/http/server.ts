@@ -16,25 +16,24 @@ import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Readable, type Duplex, type Writable } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import type { UnauthenticatedRequest } from '#engine/audit/unauthenticated.ts';
+import type { UnauthenticatedRequest, ApiHandler } from '#engine/request/request.ts';
 import type { Authenticator } from '#engine/auth/authenticate.ts';
 import { remoteEndOf } from '#engine/http/connection-user.ts';
 import { readRequestBody } from '#engine/http/body.ts';
 import { serve, type Exchange } from '#engine/http/exchange.ts';
 import { byteLength, writePieces } from '#engine/http/write-pieces.ts';
-import { MAX_HEADER_BYTES } from '#engine/limits.ts';
-import type { ApiHandler } from '#engine/request.ts';
+import { MAX_HEADER_BYTES } from '#engine/request/limits.ts';
 import { newUid } from '#lib/ids.ts';
 import type { Log } from '#lib/log.ts';
 
 /** Certificates and key in PEM format. */
-export interface ListenerIdentity {
+interface ListenerIdentity {
   readonly cert: string;
   readonly key: string;
   readonly ca: string;
 }
 
-export interface ListenerOptions extends ListenerIdentity {
+interface ListenerOptions extends ListenerIdentity {
   readonly host: string;
   /** 0 = any free port. */
   readonly port: number;

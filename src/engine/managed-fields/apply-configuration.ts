@@ -16,7 +16,7 @@ import { FieldTypeError } from '#kube/field-sets/list-item.ts';
 import { parseFieldsV1 } from '#kube/field-sets/fields-v1.ts';
 import { mergeConfig } from '#kube/field-sets/merge-config.ts';
 import { type KubeObject } from '#kube/meta.ts';
-import { kindText } from '#engine/kind-text.ts';
+import { kindText } from '#kube/go/go-text.ts';
 import { conflictError, type FieldConflict } from '#engine/managed-fields/conflicts.ts';
 import {
   headOf,

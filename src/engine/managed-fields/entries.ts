@@ -5,12 +5,12 @@
 import { FieldSetError, parseFieldsV1 } from '#kube/field-sets/fields-v1.ts';
 import type { FieldSet } from '#kube/field-sets/field-set.ts';
 import { fieldsV1Of } from '#engine/managed-fields/fields-text.ts';
+import type { FieldsV1 } from '#engine/encoding/stored-object.ts';
+import { compareText } from '#lib/text/compare-text.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { isRecord, type KubeObject, type ManagedFieldsEntry } from '#kube/meta.ts';
 
-export type FieldsV1 = Record<string, unknown>;
-
-export type ManagedOperation = 'Apply' | 'Update';
+type ManagedOperation = 'Apply' | 'Update';
 
 /** The manager of a write, its path and time. */
 export interface FieldWriter {
@@ -103,8 +103,6 @@ export function compareTimes(a: string | undefined, b: string | undefined): numb
 
 /** The length of `2026-11-16T16:18:58Z`. */
 const UTC_LENGTH = 20;
-
-const compareText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 
 /** Sorts in place: by operation, then oldest first. */
 export function sortManagedEntries(entries: ManagedEntry[]): ManagedEntry[] {

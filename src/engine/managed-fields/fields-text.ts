@@ -4,8 +4,8 @@
  */
 import { hasSameFields, type FieldSet } from '#kube/field-sets/field-set.ts';
 import { fieldsText } from '#kube/field-sets/fields-v1.ts';
-import type { FieldsV1 } from '#engine/managed-fields/entries.ts';
-import { fieldsOfText, isSharedFields } from '#engine/managed-fields/stored-owners.ts';
+import type { FieldsV1 } from '#engine/encoding/stored-object.ts';
+import { fieldsOfText, isSharedFields } from '#engine/encoding/stored-object.ts';
 
 /** The last sets, because objects of the same shape follow each other. Large ones are not cached. */
 const recent: { readonly set: FieldSet; readonly fields: FieldsV1 }[] = [];

@@ -7,7 +7,7 @@ import { difference, type FieldSet } from '#kube/field-sets/field-set.ts';
 import { fieldsOf } from '#kube/field-sets/fields-of.ts';
 import { deepClone } from '#kube/deep.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
-import { parseJson } from '#engine/json.ts';
+import { parseJson } from '#engine/encoding/json.ts';
 import { ownablePart, type FieldScope } from '#engine/managed-fields/field-scope.ts';
 import { MAX_ANNOTATIONS_BYTES } from '#engine/registry/metadata.ts';
 

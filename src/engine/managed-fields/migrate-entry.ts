@@ -5,7 +5,8 @@
 import { parseFieldsV1 } from '#kube/field-sets/fields-v1.ts';
 import { adaptFields } from '#kube/field-sets/named-fields.ts';
 import type { Schema } from '#kube/schema.ts';
-import { headOf, makeEntry, type ManagedEntry, type FieldsV1 } from '#engine/managed-fields/entries.ts';
+import { headOf, makeEntry, type ManagedEntry } from '#engine/managed-fields/entries.ts';
+import type { FieldsV1 } from '#engine/encoding/stored-object.ts';
 import type { FieldScope } from '#engine/managed-fields/field-scope.ts';
 
 /** Field sets that match a schema. Objects share their sets, so one check serves many. */

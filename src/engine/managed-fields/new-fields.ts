@@ -7,10 +7,10 @@ import { compareFields, type FieldComparison } from '#kube/field-sets/compare-fi
 import { isEmpty, union } from '#kube/field-sets/field-set.ts';
 import { FieldTypeError } from '#kube/field-sets/list-item.ts';
 import type { Schema } from '#kube/schema.ts';
-import type { FieldsV1 } from '#engine/managed-fields/entries.ts';
+import type { FieldsV1 } from '#engine/encoding/stored-object.ts';
 import { emptyObject, stripMetadata, type FieldScope } from '#engine/managed-fields/field-scope.ts';
 import { newFieldsV1Of } from '#engine/managed-fields/fields-text.ts';
-import { isSharedFields } from '#engine/managed-fields/stored-owners.ts';
+import { isSharedFields } from '#engine/encoding/stored-object.ts';
 
 interface Shape {
   readonly expected: ExpectedFields;

@@ -3,7 +3,7 @@
  * what they change.
  */
 import type { FieldSet } from '#kube/field-sets/field-set.ts';
-import type { FieldsV1 } from '#engine/managed-fields/entries.ts';
+import type { FieldsV1 } from '#engine/encoding/stored-object.ts';
 
 const SELF = '.';
 

@@ -15,10 +15,17 @@ export const INT_OR_STRING = 'io.k8s.apimachinery.pkg.util.intstr.IntOrString';
 export const TIME = `${META}.Time`;
 
 /** Go packages of the groups whose types are not in k8s.io/api. */
-export const PACKAGES_OF_GROUPS: Readonly<Record<string, string>> = {
+const PACKAGES_OF_GROUPS: Readonly<Record<string, string>> = {
   'apiextensions.k8s.io': 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions',
   'apiregistration.k8s.io': 'io.k8s.kube-aggregator.pkg.apis.apiregistration',
 };
+
+/** Returns the model name of a type of the Kubernetes API: `core.v1.Container`, `meta.v1.LabelSelector`. */
+export function modelOfType(name: string): string {
+  const [group = '', ...rest] = name.split('.');
+  if (group === 'meta') return `${META}.${rest.slice(1).join('.')}`;
+  return [PACKAGES_OF_GROUPS[`${group}.k8s.io`] ?? `io.k8s.api.${group}`, ...rest].join('.');
+}
 
 type ResourceIdentity = Pick<Resource, 'group' | 'version' | 'builtIn'>;
 

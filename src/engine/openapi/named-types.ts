@@ -1,12 +1,12 @@
 /**
- * Splits the schemas of built-in kinds into the named types that Kubernetes defines for their nested objects, and adds
- * the descriptions of type-docs/. A reference holds the bare model name; v2 and v3 format it differently.
+ * Splits the schemas of built-in kinds into the named types that Kubernetes defines for their nested objects
+ * (registry/kinds/api-type.ts). A reference holds the bare model name; v2 and v3 format it differently.
  */
-import { compareText } from '#engine/discovery/group-order.ts';
-import { INT_OR_STRING, OBJECT_META, QUANTITY_MODEL, TIME } from '#engine/openapi/model-names.ts';
-import { resolveModel, findTypeDoc } from '#engine/openapi/type-docs/all-type-docs.ts';
+import { compareText } from '#lib/text/compare-text.ts';
+import { INT_OR_STRING, modelOfType, OBJECT_META, QUANTITY_MODEL, TIME } from '#engine/openapi/model-names.ts';
 import type { DocumentSchema } from '#engine/openapi/shared-schemas.ts';
-import { metadataSchema } from '#engine/registry/metadata.ts';
+import { apiTypeOf } from '#engine/registry/kinds/api-type.ts';
+import { metadataSchema } from '#engine/registry/kinds/meta/object-meta.ts';
 import { isRecord } from '#kube/meta.ts';
 import { isQuantity } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
@@ -27,51 +27,43 @@ export class NamedTypes {
 
   /** Defines ObjectMeta, which every document needs because nested objects have metadata. */
   constructor() {
-    this.#define(OBJECT_META, this.ofKind(metadataSchema, OBJECT_META));
+    this.#define(OBJECT_META, this.ofKind(metadataSchema));
   }
 
-  /** Returns the schema of a kind with its nested types replaced by references. `model` is the kind's own name. */
-  ofKind(schema: Schema, model: string): DocumentSchema {
-    const typeDoc = findTypeDoc(model);
-    const description = typeDoc?.[''];
+  /** Returns the schema of a kind with its nested types replaced by references. */
+  ofKind(schema: Schema): DocumentSchema {
+    const description = apiTypeOf(schema)?.description;
     const out: DocumentSchema = { ...schema };
-    if (typeof description === 'string') out.description ??= description;
+    if (description !== undefined) out.description ??= description;
     if (schema.properties === undefined) return out;
     out.properties = Object.create(null) as Record<string, DocumentSchema>;
-    for (const [name, property] of Object.entries(schema.properties)) {
-      const fieldDoc = typeDoc !== undefined && Object.hasOwn(typeDoc, name) ? typeDoc[name]! : [undefined, undefined];
-      const [text, type] = typeof fieldDoc === 'string' ? [fieldDoc, undefined] : fieldDoc;
-      out.properties[name] = this.#field(property, text, type === undefined ? undefined : resolveModel(type, model));
-    }
+    for (const [name, property] of Object.entries(schema.properties)) out.properties[name] = this.#field(property);
     return out;
   }
 
-  #field(schema: Schema, fieldDescription: string | undefined, model: string | undefined): DocumentSchema {
+  #field(schema: Schema): DocumentSchema {
     const scalar = scalarModel(schema);
-    if (scalar !== undefined) return this.#reference(schema, fieldDescription, scalar);
-    if (schema.properties !== undefined) {
-      return model === undefined
-        ? described(this.ofKind(schema, ''), fieldDescription)
-        : this.#reference(schema, fieldDescription, model);
-    }
-    const out = described(schema, fieldDescription);
-    if (schema.items !== undefined) return { ...out, items: this.#field(schema.items, undefined, model) };
+    if (scalar !== undefined) return this.#reference(schema, scalar);
+    const type = apiTypeOf(schema);
+    if (type !== undefined) return this.#reference(schema, modelOfType(type.name));
+    if (schema.properties !== undefined) return this.ofKind(schema);
+    if (schema.items !== undefined) return { ...schema, items: this.#field(schema.items) };
     const { additionalProperties: values } = schema;
-    return isRecord(values) ? { ...out, additionalProperties: this.#field(values, undefined, model) } : out;
+    return isRecord(values) ? { ...schema, additionalProperties: this.#field(values) } : schema;
   }
 
   /**
    * Returns a reference to a model. Two different schemas can have the same model name: the first one defines it, the
    * other is inlined.
    */
-  #reference(schema: Schema, fieldDescription: string | undefined, model: string): DocumentSchema {
-    const { description = fieldDescription, ...rest } = schema;
+  #reference(schema: Schema, model: string): DocumentSchema {
+    const { description, ...rest } = schema;
     const fieldDoc: DocumentSchema = description === undefined ? {} : { description };
     for (const key of FIELD_KEYWORDS) {
       if (rest[key] !== undefined) Object.assign(fieldDoc, { [key]: rest[key] });
       delete rest[key];
     }
-    const body = this.ofKind(rest, model);
+    const body = this.ofKind(rest);
     const about = SCALAR_DESCRIPTIONS[model];
     if (about !== undefined) body.description = about;
     if (model === OBJECT_META || this.#define(model, body)) return { ...fieldDoc, $ref: model };
@@ -96,10 +88,4 @@ function scalarModel(schema: Schema): string | undefined {
   if (isQuantity(schema)) return QUANTITY_MODEL;
   if (schema['x-kubernetes-int-or-string'] === true) return INT_OR_STRING;
   return schema.format === 'date-time' ? TIME : undefined;
-}
-
-function described(schema: DocumentSchema, fieldDescription: string | undefined): DocumentSchema {
-  return fieldDescription === undefined || schema.description !== undefined
-    ? schema
-    : { ...schema, description: fieldDescription };
 }

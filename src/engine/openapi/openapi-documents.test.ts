@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { everything, pods } from '#engine/discovery/testing/sample-resource.ts';
-import { negotiateOpenApiV2, negotiateOpenApiV3 } from '#engine/openapi/negotiate-openapi.ts';
-import { OpenApiDocuments } from '#engine/openapi/openapi-documents.ts';
+import { negotiateOpenApiV2, negotiateOpenApiV3, OpenApiDocuments } from '#engine/openapi/openapi-documents.ts';
 import { ApiError } from '#kube/api-error.ts';
 
 const PROTOBUF = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf';

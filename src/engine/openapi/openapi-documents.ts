@@ -2,28 +2,27 @@
  * The OpenAPI documents of one registry generation, each built on first use. The owner creates a new instance when the
  * kinds change. HTTP semantics (status, If-None-Match, compression) belong to the caller.
  */
-import type { RemoteVersion } from '#engine/aggregation/aggregation.ts';
-import { compareText } from '#engine/discovery/group-order.ts';
+import { compareText } from '#lib/text/compare-text.ts';
 import { jsonDocument, ServedDocument } from '#engine/discovery/served-document.ts';
 import { encodeGnosticV2 } from '#engine/openapi/gnostic-v2.ts';
-import { negotiateOpenApiV2, negotiateOpenApiV3, OPENAPI_V2_PROTOBUF } from '#engine/openapi/negotiate-openapi.ts';
-import { mergeRemoteV2 } from '#engine/openapi/remote-v2.ts';
+import { mergeRemoteV2, type RemoteOpenApi } from '#engine/openapi/remote-v2.ts';
 import { openApiV2, type SwaggerDocument } from '#engine/openapi/v2.ts';
 import { documentPath, openApiV3Document } from '#engine/openapi/v3.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { notAcceptable } from '#kube/api-error.ts';
+import { accepts, parseAccept } from '#engine/request/accept-header.ts';
 
 const ROOT = '/openapi/v3';
 const JSON_TYPE = 'application/json';
 
-export interface OpenApiV3Index {
+interface OpenApiV3Index {
   paths: Record<string, { serverRelativeURL: string }>;
 }
 
 export class OpenApiDocuments {
   readonly #resources: readonly Resource[];
   readonly #places: ReadonlyMap<string, { group: string; version: string }>;
-  readonly #remote: readonly RemoteVersion[];
+  readonly #remote: readonly RemoteOpenApi[];
   readonly #v3 = new Map<string, ServedDocument>();
   #index: ServedDocument | undefined;
   #v2Json: ServedDocument | undefined;
@@ -33,7 +32,7 @@ export class OpenApiDocuments {
    * `remote` lists the versions of aggregated API servers. The index links to their documents, which they serve
    * themselves.
    */
-  constructor(resources: readonly Resource[], remote: readonly RemoteVersion[] = []) {
+  constructor(resources: readonly Resource[], remote: readonly RemoteOpenApi[] = []) {
     this.#resources = resources;
     this.#remote = remote;
     const places = resources.map(({ group, version }) => [documentPath(group, version), { group, version }] as const);
@@ -100,7 +99,33 @@ export class OpenApiDocuments {
   }
 }
 
-export function openApiV3Index(hashes: ReadonlyMap<string, string>): OpenApiV3Index {
+function openApiV3Index(hashes: ReadonlyMap<string, string>): OpenApiV3Index {
   const entries = [...hashes].map(([path, hash]) => [path, { serverRelativeURL: `${ROOT}/${path}?hash=${hash}` }]);
   return { paths: Object.fromEntries(entries) };
+}
+
+/**
+ * The protobuf subtypes that clients send. kubectl up to 1.32 sends the first, whose `@` is not legal in a media type.
+ */
+const PROTOBUF_SUBTYPES: readonly string[] = [
+  'com.github.proto-openapi.spec.v2@v1.0+protobuf',
+  'com.github.proto-openapi.spec.v2.v1.0+protobuf',
+];
+
+/** The content type of protobuf responses. kube-apiserver uses it for both request subtypes. */
+const OPENAPI_V2_PROTOBUF = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
+
+export function negotiateOpenApiV2(accept: string): 'json' | 'protobuf' | 'not-acceptable' {
+  if (accept === '') return 'json';
+  for (const clause of parseAccept(accept)) {
+    if (accepts(clause, 'json')) return 'json';
+    if (PROTOBUF_SUBTYPES.some((subtype) => accepts(clause, subtype))) return 'protobuf';
+  }
+  return 'not-acceptable';
+}
+
+/** Negotiates OpenAPI v3, which is served as JSON only. */
+export function negotiateOpenApiV3(accept: string): 'json' | 'not-acceptable' {
+  if (accept === '') return 'json';
+  return parseAccept(accept).some((clause) => accepts(clause, 'json')) ? 'json' : 'not-acceptable';
 }

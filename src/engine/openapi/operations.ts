@@ -11,12 +11,11 @@ import {
   SCALE,
   STATUS,
 } from '#engine/openapi/model-names.ts';
-import type { GroupVersionKind } from '#engine/admission/admission.ts';
-import type { Resource } from '#engine/registry/resource.ts';
+import type { GroupVersionKind, Resource } from '#engine/registry/resource.ts';
 
 export type Method = 'get' | 'put' | 'post' | 'delete' | 'patch';
 
-export interface QueryParameter {
+interface QueryParameter {
   readonly name: string;
   readonly type: 'string' | 'integer' | 'boolean';
 }

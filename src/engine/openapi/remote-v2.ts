@@ -9,7 +9,17 @@ import { refToDefinition } from '#engine/openapi/v2-schema.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { isRecord } from '#kube/meta.ts';
 
-export type RemoteV2 = Pick<SwaggerDocument, 'paths' | 'definitions'>;
+type RemoteV2 = Pick<SwaggerDocument, 'paths' | 'definitions'>;
+
+/** The OpenAPI documents of one group and version of an aggregated API server. */
+export interface RemoteOpenApi {
+  readonly group: string;
+  readonly version: string;
+  /** The hash of the OpenAPI v3 document; undefined if there is none. */
+  readonly openApiV3Hash: string | undefined;
+  /** The paths of the version, and the definitions that they reference. */
+  readonly openApiV2: RemoteV2 | undefined;
+}
 
 const METHODS = ['get', 'put', 'post', 'delete', 'patch'] as const;
 const REF = refToDefinition('');

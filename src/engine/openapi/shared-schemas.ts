@@ -1,5 +1,5 @@
 /** Schemas that all kinds reference. They use only keywords that both OpenAPI v2 and v3 allow. */
-import type { GroupVersionKind } from '#engine/admission/admission.ts';
+import type { GroupVersionKind } from '#engine/registry/resource.ts';
 import { DELETE_OPTIONS, LIST_META, OBJECT_META, PATCH, SCALE, STATUS } from '#engine/openapi/model-names.ts';
 import type { Schema } from '#kube/schema.ts';
 
@@ -14,7 +14,7 @@ export interface DocumentSchema extends Omit<Schema, 'properties' | 'items' | 'a
 }
 
 /** Formats a reference to a model. OpenAPI v2 and v3 keep models at different paths. */
-export type RefTo = (model: string) => string;
+type RefTo = (model: string) => string;
 
 const text: DocumentSchema = { type: 'string' };
 const flag: DocumentSchema = { type: 'boolean' };

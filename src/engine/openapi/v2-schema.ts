@@ -23,7 +23,7 @@ export function kindDefinition(resource: Resource, types: NamedTypes): [model: s
   const model = modelName(resource, kind);
   // With metadata as the only named property, kubectl would reject every other field.
   if (schema['x-kubernetes-preserve-unknown-fields'] === true) return [model, { type: 'object', ...gvk }];
-  const converted = toV2(builtIn ? types.ofKind(schema, model) : schema, builtIn);
+  const converted = toV2(builtIn ? types.ofKind(schema) : schema, builtIn);
   const metadata = { description: METADATA_DESCRIPTION, $ref: refToDefinition(OBJECT_META) };
   const properties = { ...converted.properties, ...TYPE_META, metadata };
   return [model, { ...converted, type: 'object', properties, ...gvk }];

@@ -2,13 +2,12 @@
  * Builds the OpenAPI v2 (swagger) document, which holds all kinds. Older kubectl versions validate manifests with it
  * before they send them.
  */
-import type { GroupVersionKind } from '#engine/admission/admission.ts';
+import type { GroupVersionKind, Resource } from '#engine/registry/resource.ts';
 import { modelName } from '#engine/openapi/model-names.ts';
 import { NamedTypes } from '#engine/openapi/named-types.ts';
 import { operationsOf, type Method, type ApiOperation } from '#engine/openapi/operations.ts';
 import { listSchema, sharedSchemas, type DocumentSchema } from '#engine/openapi/shared-schemas.ts';
 import { kindDefinition, refToDefinition, toV2 } from '#engine/openapi/v2-schema.ts';
-import type { Resource } from '#engine/registry/resource.ts';
 
 export type SwaggerParameter =
   | { name: string; in: 'query'; type: string }

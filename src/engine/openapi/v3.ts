@@ -18,7 +18,7 @@ import type { Resource } from '#engine/registry/resource.ts';
 import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 
-export interface OpenApiV3Document {
+interface OpenApiV3Document {
   openapi: '3.0.0';
   info: { title: string; version: string };
   paths: Record<string, Record<string, unknown>>;
@@ -45,7 +45,7 @@ export function openApiV3Document(
   const paths: OpenApiV3Document['paths'] = {};
   for (const resource of members) {
     const model = modelName(resource, resource.kind);
-    schemas[model] = kindSchema(resource, model, types);
+    schemas[model] = kindSchema(resource, types);
     if (resource.verbs.includes('list')) {
       schemas[modelName(resource, resource.listKind)] = listSchema(resource, model, refTo);
     }
@@ -58,9 +58,9 @@ export function openApiV3Document(
   return { openapi: '3.0.0', info: { title: 'Kubernetes', version: 'unversioned' }, paths, components: { schemas } };
 }
 
-function kindSchema(resource: Resource, model: string, types: NamedTypes): DocumentSchema {
+function kindSchema(resource: Resource, types: NamedTypes): DocumentSchema {
   const { schema, group, version, kind, builtIn } = resource;
-  const whole = builtIn ? withReferences(types.ofKind(schema, model)) : withEmbedded(schema);
+  const whole = builtIn ? withReferences(types.ofKind(schema)) : withEmbedded(schema);
   return {
     ...whole,
     type: 'object',

@@ -243,6 +243,27 @@ const rules: Record<string, Case> = {
       { default: { a: 1 }, enum: ['x', null] },
     ],
   },
+  'fields of Kubernetes after 1.32': {
+    got: () => [
+      decode(body('discovery.k8s.io/v1', 'EndpointSlice', message(2, message(8, message(2, text(1, 'node-1')))))),
+      decode(body('apiextensions.k8s.io/v1', 'CustomResourceDefinition', message(3, message(1, int(6, 7))))),
+    ],
+    want: [
+      {
+        addressType: '',
+        endpoints: [{ addresses: null, conditions: {}, hints: { forNodes: [{ name: 'node-1' }] } }],
+        ports: null,
+      },
+      {
+        spec: { group: '', names: { plural: '', kind: '' }, scope: '', versions: null },
+        status: {
+          conditions: [{ type: '', status: '', observedGeneration: 7 }],
+          acceptedNames: { plural: '', kind: '' },
+          storedVersions: null,
+        },
+      },
+    ],
+  },
   'an API service': {
     got: () =>
       decode(

@@ -1,15 +1,29 @@
 /**
  * Decodes bodies of type `application/vnd.kubernetes.protobuf`, for clients that send nothing else (kubectl >= 1.32,
- * client-go). Responses are never encoded: all these clients accept JSON. The kinds are listed here, their layout is in
- * tables/.
+ * client-go). Responses are never encoded: all these clients accept JSON.
  */
-import { messageNamed } from '#engine/protobuf/message-table.ts';
+import { type Message, messageOf, messageOfKind } from '#engine/protobuf/message-layout.ts';
 import { ProtobufError, unexpectedEnd } from '#engine/protobuf/protobuf-error.ts';
 import { readMessage, type MessageValues } from '#engine/protobuf/read-message.ts';
 import { WireReader } from '#engine/protobuf/wire-reader.ts';
 import { writeFields } from '#engine/protobuf/write-json.ts';
+import { customResourceDefinitions } from '#engine/registry/crd/custom-resource-definitions.ts';
+import { builtInResources } from '#engine/registry/kinds/all.ts';
+import { type ApiType, apiTypeOf } from '#engine/registry/kinds/api-type.ts';
+import { newEventSchema } from '#engine/registry/kinds/core/event.ts';
+import { deleteOptionsSchema } from '#engine/registry/kinds/meta/delete-options.ts';
+import { reviewResources } from '#engine/registry/kinds/access/reviews.ts';
+import {
+  bindingSchema,
+  evictionSchema,
+  scaleSchema,
+  tokenRequestSchema,
+} from '#engine/registry/kinds/subresource-kinds.ts';
+import { apiVersionOf } from '#kube/meta.ts';
+import type { Schema } from '#kube/schema.ts';
+import { invariant } from '#lib/invariant.ts';
 
-export interface DecodedBody {
+interface DecodedBody {
   readonly apiVersion: string;
   readonly kind: string;
   /** The JSON object that Kubernetes' encoder would produce, including apiVersion and kind. */
@@ -19,42 +33,38 @@ export interface DecodedBody {
 const MAGIC = Buffer.from('k8s\0', 'latin1');
 const MAX_SHOWN = 253;
 
-/** Kinds by apiVersion; the message has the name of the kind unless another one follows a colon. */
-export const protobufKinds: Readonly<Record<string, string>> = {
-  v1: 'Namespace Node Pod PersistentVolume PersistentVolumeClaim ConfigMap Secret ServiceAccount Event ResourceQuota Service Binding',
-  'admissionregistration.k8s.io/v1':
-    'ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration MutatingWebhookConfiguration',
-  'apiextensions.k8s.io/v1': 'CustomResourceDefinition',
-  'apiregistration.k8s.io/v1': 'APIService',
-  'apps/v1': 'ControllerRevision',
-  'authentication.k8s.io/v1': 'TokenRequest TokenReview SelfSubjectReview',
-  'authorization.k8s.io/v1':
-    'SubjectAccessReview SelfSubjectAccessReview LocalSubjectAccessReview SelfSubjectRulesReview',
-  'autoscaling/v1': 'Scale',
-  'batch/v1': 'Job',
-  'coordination.k8s.io/v1': 'Lease',
-  'discovery.k8s.io/v1': 'EndpointSlice',
-  'events.k8s.io/v1': 'Event:events.Event',
-  'policy/v1': 'PodDisruptionBudget Eviction',
-  'rbac.authorization.k8s.io/v1': 'Role RoleBinding ClusterRole ClusterRoleBinding',
-  'scheduling.k8s.io/v1': 'PriorityClass',
-  'storage.k8s.io/v1': 'StorageClass',
+/** Kinds that are not served by themselves. */
+const OTHER_KINDS: Readonly<Record<string, Schema>> = {
+  'authentication.k8s.io/v1 TokenRequest': tokenRequestSchema,
+  'autoscaling/v1 Scale': scaleSchema,
+  'events.k8s.io/v1 Event': newEventSchema,
+  'policy/v1 Eviction': evictionSchema,
+  'v1 Binding': bindingSchema,
 };
 
-/** Message names by `apiVersion kind`. */
-const messagesByKind: ReadonlyMap<string, string> = new Map(
-  Object.entries(protobufKinds).flatMap(([apiVersion, kinds]) =>
-    kinds.split(' ').map((entry): [string, string] => {
-      const [kind = '', message = kind] = entry.split(':');
-      return [`${apiVersion} ${kind}`, message];
+let types: ReadonlyMap<string, ApiType> | undefined;
+
+/** Returns the types of all kinds that can be decoded, by `apiVersion kind`. */
+export function protobufTypes(): ReadonlyMap<string, ApiType> {
+  types ??= new Map(
+    [
+      ...[...builtInResources, ...reviewResources, customResourceDefinitions].map(
+        (resource) => [`${apiVersionOf(resource)} ${resource.kind}`, resource.schema] as const,
+      ),
+      ...Object.entries(OTHER_KINDS),
+    ].map(([key, schema]) => {
+      const type = apiTypeOf(schema);
+      invariant(type !== undefined, `${key} has a named type`);
+      return [key, type] as const;
     }),
-  ),
-);
+  );
+  return types;
+}
 
 /** Throws only ProtobufError, for any bytes. */
 export function decodeProtobuf(bytes: Buffer): DecodedBody {
   const { apiVersion, kind, raw } = readEnvelope(bytes);
-  const message = messageNamed(messageNameOf(apiVersion, kind));
+  const message = messageOfBody(apiVersion, kind);
   const values = readMessage(WireReader.over(raw), message);
   return { apiVersion, kind, object: writeFields(message, values, { kind, apiVersion }) };
 }
@@ -68,23 +78,23 @@ function readEnvelope(bytes: Buffer): { apiVersion: string; kind: string; raw: B
     );
   }
   if (bytes.length === MAGIC.length) throw new ProtobufError('empty body');
-  const [typeMeta, raw] = readMessage(WireReader.over(bytes.subarray(MAGIC.length)), messageNamed('Unknown'));
+  const [typeMeta, raw] = readMessage(WireReader.over(bytes.subarray(MAGIC.length)), messageOf('Unknown'));
   // Every client writes it, even for an empty object: the body was truncated.
   if (raw === undefined) throw unexpectedEnd();
   const [apiVersion, kind] = (typeMeta ?? []) as MessageValues;
   return { apiVersion: (apiVersion ?? '') as string, kind: (kind ?? '') as string, raw: raw as Buffer };
 }
 
-function messageNameOf(apiVersion: string, kind: string): string {
+function messageOfBody(apiVersion: string, kind: string): Message {
   if (kind === '') throw new ProtobufError("Object 'Kind' is missing in the protobuf message");
   if (apiVersion === '') throw new ProtobufError("Object 'apiVersion' is missing in the protobuf message");
   // Each group has its own options: a typed client sends those of the group that it deletes from.
-  if (kind === 'DeleteOptions') return kind;
-  const name = messagesByKind.get(`${apiVersion} ${kind}`);
-  if (name === undefined) {
+  if (kind === 'DeleteOptions') return messageOf(apiTypeOf(deleteOptionsSchema)!);
+  const type = protobufTypes().get(`${apiVersion} ${kind}`);
+  if (type === undefined) {
     throw new ProtobufError(`no kind ${quoted(kind)} is registered for version ${quoted(apiVersion)}`);
   }
-  return name;
+  return messageOfKind(type);
 }
 
 /** Quotes a text and truncates it, so that a response does not repeat a whole body. */

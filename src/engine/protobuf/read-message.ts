@@ -1,5 +1,11 @@
 /** Decodes wire bytes to the values of a message's fields, in protobuf types. write-json.ts converts them to JSON. */
-import { type MessageField, type Message, type ProtobufScalar, messageNamed } from '#engine/protobuf/message-table.ts';
+import {
+  type Message,
+  type MessageField,
+  messageOf,
+  type ProtobufScalar,
+  shortName,
+} from '#engine/protobuf/message-layout.ts';
 import { ProtobufError } from '#engine/protobuf/protobuf-error.ts';
 import { END_GROUP, FIXED64, LENGTH_DELIMITED, VARINT, type WireReader } from '#engine/protobuf/wire-reader.ts';
 import { unreachable } from '#lib/invariant.ts';
@@ -73,8 +79,8 @@ function readValue(
   before: WireValue | undefined,
 ): WireValue {
   if (wireType !== wireTypeOf(field.scalar)) throw wrongWireType(wireType, field);
-  if (field.scalar !== undefined) return readScalar(reader, field.scalar);
-  return readMessage(reader.message(), messageNamed(field.message), before as MessageValues | undefined);
+  if (field.message === undefined) return readScalar(reader, field.scalar);
+  return readMessage(reader.message(), messageOf(field.message), before as MessageValues | undefined);
 }
 
 function readScalar(reader: WireReader, scalar: ProtobufScalar): WireValue {
@@ -113,6 +119,7 @@ function isPackable(scalar: ProtobufScalar | undefined): scalar is ProtobufScala
   return wireTypeOf(scalar) !== LENGTH_DELIMITED;
 }
 
-function wrongWireType(wireType: number, field: MessageField): ProtobufError {
-  return new ProtobufError(`proto: wrong wireType = ${wireType} for field ${field.name || field.message}`);
+function wrongWireType(wireType: number, { name, message }: MessageField): ProtobufError {
+  const shown = name === '' && message !== undefined ? shortName(message) : name;
+  return new ProtobufError(`proto: wrong wireType = ${wireType} for field ${shown}`);
 }

@@ -5,8 +5,9 @@
 import { parseQuantity } from '#kube/quantity.ts';
 import { timestamp } from '#lib/clock.ts';
 import { ProtobufError } from '#engine/protobuf/protobuf-error.ts';
-import { parseRawJson } from '#engine/protobuf/raw-json.ts';
 import type { MessageValues } from '#engine/protobuf/read-message.ts';
+import { isUtf8 } from 'node:buffer';
+import { parseJson } from '#engine/encoding/json.ts';
 
 type WriteNamed = (message: string, values: MessageValues) => unknown;
 type WriteSpecial = (values: MessageValues, write: WriteNamed) => unknown;
@@ -80,4 +81,14 @@ function writeSchemaOrBool([allows = false, schema]: MessageValues, write: Write
 function writeSchemaOrStringArray([schema, property]: MessageValues, write: WriteNamed): unknown {
   if (property !== undefined) return property;
   return schema === undefined ? null : write('JSONSchemaProps', schema as MessageValues);
+}
+
+/** Parses JSON that a message contains as bytes; untrusted and bounded like a JSON body. */
+function parseRawJson(bytes: Buffer): unknown {
+  if (!isUtf8(bytes)) throw new ProtobufError('proto: raw JSON contains invalid UTF-8');
+  try {
+    return parseJson(bytes.toString('utf8'));
+  } catch (cause) {
+    throw new ProtobufError(`json parse error: ${(cause as Error).message}`, { cause });
+  }
 }

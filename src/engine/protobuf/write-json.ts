@@ -3,23 +3,23 @@
  * which fields were set: non-pointers are always present, so the table decides whether zero values are written. One
  * difference: a null of an optional field (such as an unset time) is omitted, because Kubernetes reads both alike.
  */
-import { type MessageField, type Message, messageNamed } from '#engine/protobuf/message-table.ts';
+import { type Message, type MessageField, messageOf, type MessageSource } from '#engine/protobuf/message-layout.ts';
 import type { MessageValues, WireValue } from '#engine/protobuf/read-message.ts';
 import { specialTypes } from '#engine/protobuf/special-types.ts';
 
 type JsonObject = Record<string, unknown>;
 
-export function writeJson(message: Message, values: MessageValues): unknown {
+function writeJson(message: Message, values: MessageValues): unknown {
   const special = specialTypes.get(message.name);
-  return special === undefined ? writeFields(message, values, {}) : special(values, writeNamed);
+  return special === undefined ? writeFields(message, values, {}) : special(values, writeSource);
 }
 
 /** Adds the fields of a message that is not a special type to `object`. */
 export function writeFields(message: Message, values: MessageValues, object: JsonObject): JsonObject {
   for (const field of message.fields) {
     const value = values[field.index];
-    if (field.name === '') {
-      writeFields(messageNamed(field.message), (value ?? []) as MessageValues, object);
+    if (field.name === '' && field.message !== undefined) {
+      writeFields(messageOf(field.message), (value ?? []) as MessageValues, object);
       continue;
     }
     if (field.optional && isEmpty(field, value)) continue;
@@ -29,8 +29,8 @@ export function writeFields(message: Message, values: MessageValues, object: Jso
   return object;
 }
 
-function writeNamed(name: string, values: MessageValues): unknown {
-  return writeJson(messageNamed(name), values);
+function writeSource(source: MessageSource, values: MessageValues): unknown {
+  return writeJson(messageOf(source), values);
 }
 
 /** Reports whether Go's `omitempty` omits the value: never a struct or the target of a pointer. */
@@ -53,7 +53,7 @@ function writeField(field: MessageField, value: WireValue | undefined): unknown 
 
 function writeOne(field: MessageField, value: WireValue | undefined): unknown {
   if (value === undefined && field.pointer) return null;
-  if (field.scalar === undefined) return writeNamed(field.message, (value ?? []) as MessageValues);
+  if (field.message !== undefined) return writeSource(field.message, (value ?? []) as MessageValues);
   if (Buffer.isBuffer(value)) return value.toString('base64');
   return value ?? zeroOf(field);
 }

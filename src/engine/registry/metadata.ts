@@ -2,7 +2,6 @@
  * Validates metadata, which is the same for every kind, with kube-apiserver's messages. Types were checked before:
  * callers decode an object with decodeTypeError first. The handlers generate names and set the server's fields.
  */
-import type { NameFormat } from '#engine/registry/resource.ts';
 import { type FieldError, forbiddenField, invalidValue, requiredValue, tooLong } from '#kube/field-error.ts';
 import type { KubeObject, ManagedFieldsEntry, ObjectMeta, OwnerReference } from '#kube/meta.ts';
 import {
@@ -11,10 +10,9 @@ import {
   labelValueErrors,
   nameErrors,
   namePrefixErrors,
+  type NameRule,
   qualifiedNameErrors,
 } from '#kube/names.ts';
-import { anything, bool, int64, list, map, obj, str, time } from '#kube/schema-dsl.ts';
-import type { Schema } from '#kube/schema.ts';
 
 export const MAX_ANNOTATIONS_BYTES = 262144;
 export const FIELD_IMMUTABLE = 'field is immutable';
@@ -24,71 +22,9 @@ export const ORPHAN_FINALIZER = 'orphan';
 export const FOREGROUND_FINALIZER = 'foregroundDeletion';
 const MAX_FIELD_MANAGER_LENGTH = 128;
 
-export const ownerReferenceSchema = obj(
-  {
-    apiVersion: str({ description: 'API version of the owner.' }),
-    kind: str({ description: 'Kind of the owner.' }),
-    name: str({ description: 'Name of the owner.' }),
-    uid: str({ description: 'UID of the owner.' }),
-    controller: bool({ description: 'Whether the owner is the managing controller. At most one owner is.' }),
-    blockOwnerDeletion: bool({
-      description: 'Whether a foreground deletion of the owner waits until this object is deleted.',
-    }),
-  },
-  { required: ['apiVersion', 'kind', 'name', 'uid'], atomic: true },
-);
-
-export const managedFieldsSchema = obj({
-  manager: str({ description: 'Name of the manager of the fields.' }),
-  operation: str({ description: 'Operation that created the entry: Apply or Update.' }),
-  apiVersion: str({ description: 'API version of the kind that the field set applies to.' }),
-  time: time({ description: 'Last time the entry changed.' }),
-  fieldsType: str({ description: 'Format of the field set: FieldsV1.' }),
-  fieldsV1: { ...anything({ description: 'Set of the managed fields.' }), type: 'object' },
-  subresource: str({ description: 'Subresource through which the fields were set.' }),
-});
-
-export const metadataSchema: Schema = obj(
-  {
-    name: str({ description: 'Name of the object. Must be unique within a namespace. Cannot be updated.' }),
-    generateName: str({ description: 'Prefix from which the server generates a unique name if name is not set.' }),
-    namespace: str({ description: 'Namespace within which the name must be unique. Empty for cluster-scoped kinds.' }),
-    selfLink: str({ description: 'Deprecated: not set by the system.' }),
-    uid: str({ description: 'Identifier that is unique in time and space. Set by the server.' }),
-    resourceVersion: str({
-      description: 'Opaque internal version of the object, for optimistic concurrency and watches.',
-    }),
-    generation: int64({ description: 'Sequence number of the desired state. Set by the server.' }),
-    creationTimestamp: time({ description: 'Time when the object was created. Set by the server.' }),
-    deletionTimestamp: time({
-      description: 'Time when the object will be deleted. Set by the server on a graceful deletion.',
-    }),
-    deletionGracePeriodSeconds: int64({
-      description: 'Seconds that the object has to terminate gracefully. Set by the server.',
-    }),
-    labels: map(str(), { description: 'Keys and values to organize and select objects by.' }),
-    annotations: map(str(), { description: 'Keys and values that tools store with the object.' }),
-    ownerReferences: list(ownerReferenceSchema, {
-      mergeKey: 'uid',
-      description: 'Objects that this object depends on. It is garbage collected when all of them are deleted.',
-    }),
-    finalizers: list(str(), {
-      set: true,
-      merge: true,
-      description:
-        'Finalizers that must be empty before the object is deleted. Each one names the component that removes it.',
-    }),
-    managedFields: list(managedFieldsSchema, {
-      atomic: true,
-      description: 'Which manager manages which fields. Set by the server.',
-    }),
-  },
-  { description: "Standard object's metadata." },
-);
-
-export interface MetadataRules {
+interface MetadataRules {
   readonly namespaced: boolean;
-  readonly nameRule: NameFormat;
+  readonly nameRule: NameRule;
 }
 
 /** Validates new and changed objects. The name must already be generated. */
@@ -138,7 +74,7 @@ function sameTime(a: string | null | undefined, b: string | null | undefined): b
   return isSet(a) && isSet(b) && Date.parse(a) === Date.parse(b);
 }
 
-function checkName({ name, generateName }: ObjectMeta, rule: NameFormat, errors: FieldError[]): void {
+function checkName({ name, generateName }: ObjectMeta, rule: NameRule, errors: FieldError[]): void {
   if (generateName) {
     for (const message of namePrefixErrors(rule, generateName)) {
       errors.push(invalidValue('metadata.generateName', generateName, message));

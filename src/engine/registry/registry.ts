@@ -7,7 +7,7 @@ import type { Resource } from '#engine/registry/resource.ts';
 import { compileValidator } from '#engine/registry/structural/validate.ts';
 import { str } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
-import { metadataSchema } from '#engine/registry/metadata.ts';
+import { metadataSchema } from '#engine/registry/kinds/meta/object-meta.ts';
 
 export interface Served {
   readonly resource: Resource;

@@ -1,10 +1,11 @@
 /**
  * One served version of a kind. Built-in kinds are values of this type (registry/kinds/); custom kinds are built from
- * their CustomResourceDefinition (registry/custom-resource.ts). Handlers treat both alike.
+ * their CustomResourceDefinition (custom-kinds/custom-resource.ts). Handlers treat both alike.
  */
-import type { StoredForm } from '#engine/conversion/stored-form.ts';
+import type { StoredForm } from '#engine/registry/stored-form.ts';
 import type { FieldError } from '#kube/field-error.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
+import type { NameRule } from '#kube/names.ts';
 import type { Schema } from '#kube/schema.ts';
 
 export type ApiVerb = 'create' | 'delete' | 'deletecollection' | 'get' | 'list' | 'patch' | 'update' | 'watch';
@@ -63,21 +64,25 @@ export interface Strategy {
   hasDeletionBlocker?(object: KubeObject): boolean;
 }
 
-export type NameFormat = 'subdomain' | 'label' | 'label1035' | 'path-segment';
-
 export interface ScaleSubresource {
   readonly specReplicasPath: string;
   readonly statusReplicasPath: string;
   readonly labelSelectorPath?: string;
 }
 
-/** A subresource with a kind of its own: pods/eviction, serviceaccounts/token. Listed in discovery. */
+/** A subresource as discovery lists it. Those of a kind have kinds of their own: pods/eviction, serviceaccounts/token. */
 export interface ExtraSubresource {
   readonly name: string;
   readonly kind: string;
   readonly group?: string;
   readonly version?: string;
   readonly verbs: readonly string[];
+}
+
+export interface GroupVersionKind {
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
 }
 
 export interface Resource extends ResourceType {
@@ -102,7 +107,7 @@ export interface Resource extends ResourceType {
   readonly generation: boolean;
   /** Field selectors besides metadata.name and metadata.namespace, by label. */
   readonly selectableFields: Readonly<Record<string, (object: KubeObject) => string>>;
-  readonly nameRule: NameFormat;
+  readonly nameRule: NameRule;
   /** True if a PUT must name the revision that it replaces, as for custom kinds. */
   readonly needsRevision?: boolean;
   /** True if creating an object asks a question, which its status answers (reviews). Nothing is stored. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isForwarded, requestHeaders, responseHeaders } from '#engine/remote/forwarded-headers.ts';
-import type { ApiRequest } from '#engine/request.ts';
+import type { ApiRequest } from '#engine/request/request.ts';
 
 function aRequest(headers: Record<string, string>): ApiRequest {
   return {

@@ -2,7 +2,7 @@
  * Decides which headers are forwarded, in either direction: never those of the connection, and never credentials. Pure.
  */
 import type { IncomingHttpHeaders } from 'node:http';
-import type { ApiRequest } from '#engine/request.ts';
+import type { ApiRequest } from '#engine/request/request.ts';
 
 /** Hop-by-hop headers of RFC 9110 7.6.1, and common variants. */
 const OF_CONNECTION: ReadonlySet<string> = new Set([

@@ -2,6 +2,8 @@
  * Formats network errors like Go's net and crypto/tls: kube-apiserver shows these messages, and people search for them.
  */
 import { isIP } from 'node:net';
+import { HttpsTimeoutError, type HttpsPhase } from '#lib/https/https-error.ts';
+import { joinHostPort } from '#lib/https/https-server.ts';
 
 interface SystemError extends Error {
   readonly code?: string;
@@ -45,10 +47,24 @@ export function isConnectFailure(error: unknown): boolean {
   return syscall === 'connect' && CONNECT[code] !== undefined;
 }
 
+/** Message for an authority or a client certificate that cannot be read. */
+export const UNUSABLE_CERTIFICATES = 'unable to load root certificates: unable to parse bytes as PEM block';
+
+/** Message for a response whose body is not complete in time. */
+export const LATE_BODY = 'net/http: request canceled while reading body';
+
+const LATE: Readonly<Record<HttpsPhase, (dialed: DialTarget) => string>> = {
+  connect: ({ host, port }) => `dial tcp ${joinHostPort(host, port)}: i/o timeout`,
+  headers: () => 'net/http: timeout awaiting response headers',
+  body: () => LATE_BODY,
+};
+
 export function goNetworkError(error: unknown, dialed: DialTarget): string {
   // With several addresses Node tries all and reports all; the first error is used.
   if (error instanceof AggregateError && error.errors.length > 0) return goNetworkError(error.errors[0], dialed);
   if (!(error instanceof Error)) return String(error);
+  if (error instanceof HttpsTimeoutError) return LATE[error.phase](dialed);
+  if (error.name === 'AbortError') return 'context canceled';
   const { code = '', syscall, address, port, cert } = error as SystemError;
   const connect = CONNECT[code];
   if (connect !== undefined && syscall === 'connect') {
@@ -83,6 +99,3 @@ function wrongName(alternatives: string, serverName: string): string {
   if (isAddress) return `cannot validate certificate for ${serverName} because it doesn't contain any IP SANs`;
   return `certificate is not valid for any names, but wanted to match ${serverName}`;
 }
-
-export const joinHostPort = (host: string, port: number) =>
-  host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;

@@ -1,11 +1,12 @@
 /** Relays the response of another server: small ones as a whole, others as a stream. */
 import type { IncomingMessage } from 'node:http';
-import type { Duplex } from 'node:stream';
-import { WATCH_LINGER_MS } from '#engine/limits.ts';
 import { responseHeaders } from '#engine/remote/forwarded-headers.ts';
-import { UpstreamError, type UpgradedConnection } from '#engine/remote/https-upstream.ts';
-import type { ApiResponse, BytesResponse, StreamResponse, StreamSink, UpgradeResponse } from '#engine/request.ts';
+import { LATE_BODY } from '#engine/remote/go-network-error.ts';
+import { UpstreamError } from '#engine/remote/https-upstream.ts';
+import type { ApiResponse, BytesResponse, StreamResponse, StreamSink } from '#engine/request/request.ts';
 import type { Clock } from '#lib/clock.ts';
+import { BodyTooLargeError, HttpsTimeoutError } from '#lib/https/https-error.ts';
+import { readBodyWithin } from '#lib/https/read-body.ts';
 
 /** Responses with a Content-Length up to this are sent as a whole. */
 const SMALL_BYTES = 1024 * 1024;
@@ -14,7 +15,6 @@ const MAX_HELD_BYTES = 8 * 1024 * 1024;
 const BODY_TIMEOUT_MS = 60_000;
 /** Limit for data read ahead of the client. */
 const MAX_UNREAD_BYTES = 256 * 1024;
-const KEEP_ALIVE_MS = 30_000;
 
 const REDIRECT_REFUSED = 'the backend attempted to redirect this request, which is not permitted';
 
@@ -39,27 +39,15 @@ export function relayStream(incoming: IncomingMessage, contentType: string): Str
   return { status: 200, contentType, stream: (sink) => pipeToSink(incoming, sink) };
 }
 
-/** Reads a response completely; rejects if it is too long or too slow. */
-export function readResponseBody(incoming: IncomingMessage, clock: Clock, maxBytes: number): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    const fail = (why: string) => {
-      incoming.destroy();
-      reject(new UpstreamError(why));
-    };
-    const stopTimer = clock.after(BODY_TIMEOUT_MS, () => fail('net/http: request canceled while reading body'));
-    incoming.on('data', (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes > maxBytes) fail(`the response is larger than ${maxBytes} bytes`);
-      else chunks.push(chunk);
-    });
-    incoming.once('close', () => {
-      stopTimer();
-      if (incoming.complete) resolve(Buffer.concat(chunks, bytes));
-      else reject(new UpstreamError('unexpected EOF'));
-    });
-  });
+/** Reads a response completely. Rejects with UpstreamError if it is truncated, too long or too slow. */
+export async function readResponseBody(incoming: IncomingMessage, clock: Clock, maxBytes: number): Promise<Buffer> {
+  try {
+    return await readBodyWithin(incoming, { maxBytes, timeoutMs: BODY_TIMEOUT_MS, clock });
+  } catch (cause) {
+    if (cause instanceof BodyTooLargeError) throw new UpstreamError(cause.message, { cause });
+    const isLate = cause instanceof HttpsTimeoutError;
+    throw new UpstreamError(isLate ? LATE_BODY : 'unexpected EOF', { cause });
+  }
 }
 
 /** A sink that can also abort, so that the client sees an incomplete response (http/exchange.ts). */
@@ -91,52 +79,6 @@ function pipeToSink(incoming: IncomingMessage, sink: CuttableSink): () => void {
     ended = true;
     incoming.destroy();
   };
-}
-
-/** Connects both sides: forwards bytes and half-closes, and closes both together. */
-export function relayRemoteUpgrade({
-  incoming,
-  connection: upstream,
-  head: sent,
-}: UpgradedConnection): UpgradeResponse {
-  return {
-    status: 101,
-    takeOver(client, head) {
-      client.on('error', () => {});
-      client.write(statusLine(incoming));
-      if (sent.length > 0) client.write(sent);
-      if (head.length > 0) upstream.write(head);
-      client.pipe(upstream);
-      upstream.pipe(client);
-      client.once('close', () => finish(upstream));
-      upstream.once('close', () => finish(client));
-      // Such a connection may be silent, so only TCP keep-alive detects a dead peer.
-      for (const side of [client, upstream] as { setKeepAlive?(on: boolean, ms: number): void }[]) {
-        side.setKeepAlive?.(true, KEEP_ALIVE_MS);
-      }
-      if (upstream.destroyed) finish(client);
-    },
-  };
-}
-
-/** Ends a side; written data is still sent for a while. */
-function finish(side: Duplex): void {
-  if (side.destroyed) return;
-  if (side.writableFinished) {
-    side.destroy();
-    return;
-  }
-  const timer = setTimeout(() => side.destroy(), WATCH_LINGER_MS);
-  timer.unref();
-  side.once('close', () => clearTimeout(timer));
-  side.once('finish', () => side.destroy());
-  if (!side.writableEnded) side.end();
-}
-
-function statusLine({ statusMessage = '', rawHeaders }: IncomingMessage): Buffer {
-  const lines = [`HTTP/1.1 101 ${statusMessage === '' ? 'Switching Protocols' : statusMessage}`];
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) lines.push(`${rawHeaders[i]}: ${rawHeaders[i + 1]}`);
-  return Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1');
 }
 
 /**

@@ -4,7 +4,7 @@
  */
 import { randomInt } from 'node:crypto';
 import { isIP } from 'node:net';
-import { decodeStored } from '#engine/codec.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import { SERVICE_NAME_LABEL } from '#engine/registry/kinds/endpoint-slice.ts';
 import type { Store } from '#engine/store/store.ts';
 import { isRecord } from '#kube/meta.ts';
@@ -21,12 +21,12 @@ export interface ServicePort {
 /** The reason of the Available condition of an APIService. */
 export type Unresolved = 'ServiceNotFound' | 'ServicePortError' | 'MissingEndpoints';
 
-export interface Server {
+interface Server {
   readonly host: string;
   readonly port: number;
 }
 
-export type ServiceServers =
+type ServiceServers =
   | { readonly servers: readonly [Server, ...Server[]] }
   | { readonly unresolved: Unresolved; readonly message: string };
 

@@ -2,11 +2,12 @@
  * The current entries of one collection, by id and in id order. Can also list a past state, given the changes to undo.
  * Keeps no history of its own.
  */
-import { SortedIds } from './sorted-ids.ts';
-import type { Entry, ListRange } from './store.ts';
+import { compareText } from '#lib/text/compare-text.ts';
+import { SortedIds } from '#engine/store/sorted-ids.ts';
+import type { Entry, ListRange } from '#engine/store/store.ts';
 
 /** The part of a range that is returned: `entries` up to the limit, and the number of entries after it. */
-export interface Page {
+interface Page {
   readonly entries: Entry[];
   readonly remaining: number;
 }
@@ -57,7 +58,7 @@ export class Collection {
   listBefore(undo: Undo, range: ListRange): Page {
     const within = bounds(range);
     const { start, end } = this.#ranks(within);
-    const changed = [...undo.keys()].filter((id) => contains(within, id)).sort(compareIds);
+    const changed = [...undo.keys()].filter((id) => contains(within, id)).sort(compareText);
     let total = end - start;
     for (const id of changed) total += Number(undo.get(id) !== undefined) - Number(this.#entries.has(id));
 
@@ -104,10 +105,6 @@ function endOfPrefix(prefix: string): string | undefined {
     if (code < 0xffff) return prefix.slice(0, last) + String.fromCharCode(code + 1);
   }
   return undefined;
-}
-
-function compareIds(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 function pushDefined(entries: Entry[], entry: Entry | undefined): void {

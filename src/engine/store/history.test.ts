@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { History } from './history.ts';
-import type { Entry, StoreEvent } from './store.ts';
+import { History } from '#engine/store/history.ts';
+import type { Entry, StoreEvent } from '#engine/store/store.ts';
 
 function entry(id: string, revision: number, size = 0): Entry {
   return { collection: 'pods', id, revision, bytes: Buffer.alloc(size) };

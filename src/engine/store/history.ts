@@ -5,8 +5,8 @@
  *
  * Holds every event after `compactedRevision`, with the entry that it replaced.
  */
-import type { Undo } from './collection.ts';
-import type { Entry, StoreEvent } from './store.ts';
+import type { Undo } from '#engine/store/collection.ts';
+import type { Entry, StoreEvent } from '#engine/store/store.ts';
 
 export interface HistoryLimits {
   readonly maxEvents: number;
@@ -15,7 +15,7 @@ export interface HistoryLimits {
 }
 
 /** The result of dropping old events: the new compacted revision, and the records that are no longer needed. */
-export interface Compaction {
+interface Compaction {
   readonly revision: number;
   readonly removable: readonly number[];
 }

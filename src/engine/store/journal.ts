@@ -8,7 +8,7 @@
  * be accessed. `append` and `compact` reject with StoreUnavailableError; the journal stays usable, and the next call
  * continues after the last append that resolved.
  */
-import type { StoreEvent } from './store.ts';
+import type { StoreEvent } from '#engine/store/store.ts';
 
 export type LogRecord = Pick<StoreEvent, 'type' | 'entry'>;
 

@@ -2,12 +2,12 @@
  * Builds the in-memory state from the journal's records: the index of current entries, and the history after the
  * compacted revision. A record that refers to a missing one means that records were lost; then nothing is served.
  */
-import { Collection } from './collection.ts';
-import { History } from './history.ts';
-import type { HistoryLimits } from './history.ts';
-import type { LogRecord } from './journal.ts';
-import { StoreDamagedError } from './store.ts';
-import type { StoreEvent } from './store.ts';
+import { Collection } from '#engine/store/collection.ts';
+import { History } from '#engine/store/history.ts';
+import type { HistoryLimits } from '#engine/store/history.ts';
+import type { LogRecord } from '#engine/store/journal.ts';
+import { StoreDamagedError } from '#engine/store/store.ts';
+import type { StoreEvent } from '#engine/store/store.ts';
 
 export class Loader {
   readonly collections = new Map<string, Collection>();

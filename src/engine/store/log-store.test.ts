@@ -1,5 +1,5 @@
-import { storeConformance } from './testing/conformance.ts';
-import { memoryBed, sqliteBed } from './testing/test-bed.ts';
+import { storeConformance } from '#engine/store/testing/conformance.ts';
+import { memoryBed, sqliteBed } from '#engine/store/testing/test-bed.ts';
 
 storeConformance('memory store', memoryBed);
 storeConformance('sqlite store', sqliteBed);

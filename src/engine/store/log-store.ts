@@ -4,15 +4,20 @@
  *
  * Collections, history, watchers and the write queue each own their part; this class keeps them consistent.
  */
-import { Collection } from './collection.ts';
-import type { History } from './history.ts';
-import type { Journal, LogRecord } from './journal.ts';
-import { applyRecord, Loader } from './loader.ts';
-import { RevisionWaiters } from './revision-waiters.ts';
-import { RevisionConflictError, RevisionGoneError, StoreOverloadedError, StoreUnavailableError } from './store.ts';
-import type { Entry, StoreListing, ListRange, Store, WatchListener, WatchRange, Write } from './store.ts';
-import { notify, selectEvents, Watchers } from './watchers.ts';
-import { WriteQueue } from './write-queue.ts';
+import { Collection } from '#engine/store/collection.ts';
+import type { History } from '#engine/store/history.ts';
+import type { Journal, LogRecord } from '#engine/store/journal.ts';
+import { applyRecord, Loader } from '#engine/store/loader.ts';
+import { RevisionWaiters } from '#engine/store/revision-waiters.ts';
+import {
+  RevisionConflictError,
+  RevisionGoneError,
+  StoreOverloadedError,
+  StoreUnavailableError,
+} from '#engine/store/store.ts';
+import type { Entry, StoreListing, ListRange, Store, WatchListener, WatchRange, Write } from '#engine/store/store.ts';
+import { notify, selectEvents, Watchers } from '#engine/store/watchers.ts';
+import { WriteQueue } from '#engine/store/write-queue.ts';
 
 export interface LogStoreOptions {
   readonly maxHistoryEvents?: number;

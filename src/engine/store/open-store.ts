@@ -1,9 +1,8 @@
-/** Opens the two kinds of stores. */
-import { LogStore } from './log-store.ts';
-import type { LogStoreOptions } from './log-store.ts';
-import { MemoryJournal } from './memory/memory-journal.ts';
-import { SqliteJournal } from './sqlite/sqlite-journal.ts';
-import type { Store } from './store.ts';
+/** Opens the store of a file. */
+import { LogStore } from '#engine/store/log-store.ts';
+import type { LogStoreOptions } from '#engine/store/log-store.ts';
+import { SqliteJournal } from '#engine/store/sqlite/sqlite-journal.ts';
+import type { Store } from '#engine/store/store.ts';
 
 /**
  * Opens or creates `file`, whose directory must exist. Rejects with StoreDamagedError if the file is damaged, and with
@@ -11,9 +10,4 @@ import type { Store } from './store.ts';
  */
 export function openSqliteStore(file: string, options: LogStoreOptions = {}): Promise<Store> {
   return LogStore.open(new SqliteJournal(file), options);
-}
-
-/** Opens a store that is lost when the process ends. */
-export function openMemoryStore(options: LogStoreOptions = {}): Promise<Store> {
-  return LogStore.open(new MemoryJournal(), options);
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { SortedIds } from './sorted-ids.ts';
+import { SortedIds } from '#engine/store/sorted-ids.ts';
 
 test('keeps order and ranks across many runs', () => {
   // A prime step visits all numbers in an order that is neither ascending nor random.

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { RevisionGoneError } from './store.ts';
-import type { Store } from './store.ts';
-import { describeListing, StoreModel } from './testing/model.ts';
-import type { ModelEvent } from './testing/model.ts';
-import { memoryBed, sqliteBed } from './testing/test-bed.ts';
-import type { TestBed } from './testing/test-bed.ts';
+import { RevisionGoneError } from '#engine/store/store.ts';
+import type { Store } from '#engine/store/store.ts';
+import { describeListing, StoreModel } from '#engine/store/testing/model.ts';
+import type { ModelEvent } from '#engine/store/testing/model.ts';
+import { memoryBed, sqliteBed } from '#engine/store/testing/test-bed.ts';
+import type { TestBed } from '#engine/store/testing/test-bed.ts';
 
 const OPTIONS = { maxHistoryEvents: 16, maxHistoryBytes: 200 };
 

@@ -2,7 +2,7 @@
  * The watchers of all collections. Each commit calls a watcher at most once, with the events of its range. A listener
  * may start or end a watch.
  */
-import type { StoreEvent, WatchListener, WatchRange } from './store.ts';
+import type { StoreEvent, WatchListener, WatchRange } from '#engine/store/store.ts';
 
 interface Watcher {
   readonly prefix: string;

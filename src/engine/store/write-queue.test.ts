@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { LogRecord } from './journal.ts';
-import { WriteQueue } from './write-queue.ts';
+import type { LogRecord } from '#engine/store/journal.ts';
+import { WriteQueue } from '#engine/store/write-queue.ts';
 
 const LIMITS = { maxOps: 100, maxBytes: 1000 };
 

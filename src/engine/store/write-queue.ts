@@ -6,10 +6,10 @@
  *                 └──────────────┴──── the journal fails ─► all rejected, their revisions are never reused
  */
 import { invariant } from '#lib/invariant.ts';
-import type { Journal, LogRecord } from './journal.ts';
-import type { Entry, Write } from './store.ts';
+import type { Journal, LogRecord } from '#engine/store/journal.ts';
+import type { Entry, Write } from '#engine/store/store.ts';
 
-export interface QueueLimits {
+interface QueueLimits {
   readonly maxOps: number;
   /** A single write may exceed this limit: it bounds the sum, not the size of an object. */
   readonly maxBytes: number;

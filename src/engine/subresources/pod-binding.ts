@@ -1,27 +1,17 @@
 /** POST pods/NAME/binding: assigns a pod to a node, permanently. Used by schedulers. */
-import type { Call } from '#engine/handlers/call.ts';
+import type { Call, SubresourceHandlers } from '#engine/handlers/call.ts';
 import { respondStatus } from '#engine/handlers/respond.ts';
-import { rewrite } from '#engine/handlers/rewrite.ts';
-import type { SubresourceHandlers } from '#engine/handlers/subresource.ts';
-import type { ApiResponse } from '#engine/request.ts';
+import { rewrite } from '#engine/handlers/write/rewrite.ts';
+import type { ApiResponse } from '#engine/request/request.ts';
+import { bindingSchema } from '#engine/registry/kinds/subresource-kinds.ts';
 import { setPodCondition } from '#engine/subresources/pod-condition.ts';
 import { postedKind, readPosted } from '#engine/subresources/posted-kind.ts';
 import { badRequest, conflict, invalid } from '#kube/api-error.ts';
 import { requiredValue, unsupportedValue, type FieldError } from '#kube/field-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
-import { obj, str } from '#kube/schema-dsl.ts';
 import { timestamp } from '#lib/clock.ts';
 
-const target = obj({
-  kind: str(),
-  name: str(),
-  namespace: str(),
-  uid: str(),
-  apiVersion: str(),
-  resourceVersion: str(),
-  fieldPath: str(),
-});
-const BINDING = postedKind({ group: '', version: 'v1', kind: 'Binding' }, obj({ target }, { required: ['target'] }));
+const BINDING = postedKind({ group: '', version: 'v1', kind: 'Binding' }, bindingSchema);
 
 /** Kubernetes names this path as the resource in conflicts. */
 const PODS_BINDING = { group: '', plural: 'pods/binding' };

@@ -3,14 +3,16 @@
  * budget's status; an eviction decrements it before it deletes the pod.
  */
 import { assertPreconditions, deleteNamed } from '#engine/handlers/delete.ts';
-import { decodeEntry, entryId, type Call } from '#engine/handlers/call.ts';
+import { decodeEntry, type Call } from '#engine/handlers/call.ts';
+import { entryId } from '#engine/registry/stored-entries.ts';
 import { respondStatus } from '#engine/handlers/respond.ts';
-import { withoutAdmission, rewrite } from '#engine/handlers/rewrite.ts';
-import type { SubresourceHandlers } from '#engine/handlers/subresource.ts';
-import { deleteOptions, type DeleteRequestOptions } from '#engine/options.ts';
+import { withoutAdmission, rewrite } from '#engine/handlers/write/rewrite.ts';
+import type { SubresourceHandlers } from '#engine/handlers/call.ts';
+import { deleteOptions, type DeleteRequestOptions } from '#engine/handlers/options.ts';
 import type { Registry, Served } from '#engine/registry/registry.ts';
-import type { ApiResponse } from '#engine/request.ts';
+import type { ApiResponse } from '#engine/request/request.ts';
 import { isPodReady, setPodCondition } from '#engine/subresources/pod-condition.ts';
+import { evictionSchema } from '#engine/registry/kinds/subresource-kinds.ts';
 import { postedKind, readPosted } from '#engine/subresources/posted-kind.ts';
 import {
   ApiError,
@@ -23,24 +25,9 @@ import {
 } from '#kube/api-error.ts';
 import { labelRequirementsOf, matchesLabels, type LabelSelector } from '#kube/selectors/label-selector.ts';
 import type { KubeObject } from '#kube/meta.ts';
-import { bool, int64, list, obj, str } from '#kube/schema-dsl.ts';
 import { timestamp } from '#lib/clock.ts';
 
-const EVICTION = postedKind(
-  { group: 'policy', version: 'v1', kind: 'Eviction' },
-  obj({
-    deleteOptions: obj({
-      apiVersion: str(),
-      kind: str(),
-      dryRun: list(str(), { atomic: true }),
-      gracePeriodSeconds: int64(),
-      orphanDependents: bool(),
-      propagationPolicy: str(),
-      preconditions: obj({ uid: str(), resourceVersion: str() }),
-    }),
-  }),
-  ['policy/v1beta1'],
-);
+const EVICTION = postedKind({ group: 'policy', version: 'v1', kind: 'Eviction' }, evictionSchema, ['policy/v1beta1']);
 
 interface Budget extends KubeObject {
   spec?: { selector?: LabelSelector; unhealthyPodEvictionPolicy?: string };

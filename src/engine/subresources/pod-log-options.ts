@@ -2,7 +2,7 @@
 import { badRequest } from '#kube/api-error.ts';
 import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
 
-export interface PodLogOptions {
+interface PodLogOptions {
   readonly container: string;
   readonly follow: boolean;
   readonly previous: boolean;

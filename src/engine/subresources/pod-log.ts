@@ -1,11 +1,12 @@
 /** GET pods/log: streams the log of a container from the kubelet of its node. */
 import type { IncomingMessage } from 'node:http';
-import { decodeEntry, entryId, type Call } from '#engine/handlers/call.ts';
-import type { SubresourceHandlers } from '#engine/handlers/subresource.ts';
-import type { Kubelets } from '#engine/node-proxy/kubelets.ts';
+import { decodeEntry, type Call } from '#engine/handlers/call.ts';
+import { entryId } from '#engine/registry/stored-entries.ts';
+import type { SubresourceHandlers } from '#engine/handlers/call.ts';
+import type { Kubelets } from '#engine/remote/kubelets.ts';
 import { UpstreamError } from '#engine/remote/https-upstream.ts';
 import { readResponseBody, relayStream } from '#engine/remote/relay-response.ts';
-import type { ApiResponse } from '#engine/request.ts';
+import type { ApiResponse } from '#engine/request/request.ts';
 import { checkLogOptions, kubeletLogQuery, parseLogOptions } from '#engine/subresources/pod-log-options.ts';
 import { upstreamStatusError } from '#engine/subresources/upstream-status-error.ts';
 import { type ApiError, badRequest, invalid, notFound } from '#kube/api-error.ts';

@@ -1,17 +1,18 @@
 /** Kinds that are only posted to a subresource (Binding, Eviction, TokenRequest): their shape and admission. */
-import type { AdmissionAttributes, GroupVersionKind } from '#engine/admission/admission.ts';
-import { parseBody } from '#engine/codec.ts';
-import { admissionAttributes } from '#engine/handlers/admit.ts';
+import type { AdmissionAttributes } from '#engine/admission/admission.ts';
+import type { GroupVersionKind } from '#engine/registry/resource.ts';
+import { parseBody } from '#engine/body/decode-body.ts';
+import { admissionAttributes } from '#engine/handlers/write/admit.ts';
 import type { Call } from '#engine/handlers/call.ts';
-import { asObject, duplicateKeyRecorder } from '#engine/handlers/read-object.ts';
-import { shapeObject } from '#engine/handlers/shape.ts';
-import { writeOptions } from '#engine/options.ts';
+import { asObject, duplicateKeyRecorder } from '#engine/handlers/write/read-object.ts';
+import { shapeObject } from '#engine/handlers/write/shape.ts';
+import { writeOptions } from '#engine/handlers/options.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { Registry, type Served } from '#engine/registry/registry.ts';
 import { apiVersionOf, isRecord, type KubeObject } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 
-export interface PostedKind {
+interface PostedKind {
   readonly kind: GroupVersionKind;
   /** Not served by itself; defines the shape of the posted object. */
   readonly served: Served;
@@ -25,7 +26,7 @@ export function postedKind(kind: GroupVersionKind, schema: Schema, alsoFrom: rea
   return { kind, served: new Registry([resource]).find(kind.group, kind.version, plural)!, alsoFrom };
 }
 
-export interface PostedObject {
+interface PostedObject {
   readonly object: KubeObject;
   /** The call for responding in the posted kind. */
   readonly call: Call;

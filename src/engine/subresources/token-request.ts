@@ -7,41 +7,29 @@ import { API_AUDIENCES, POD_TOKEN_SECONDS } from '#engine/auth/service-accounts/
 import { issueToken, type TokenRequestSpec } from '#engine/auth/service-accounts/issuer.ts';
 import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { credentialId, type Reference } from '#engine/auth/service-accounts/user.ts';
-import type { Call } from '#engine/handlers/call.ts';
+import type { Call, SubresourceHandlers } from '#engine/handlers/call.ts';
 import { respondObject } from '#engine/handlers/respond.ts';
-import type { SubresourceHandlers } from '#engine/handlers/subresource.ts';
-import type { ApiResponse } from '#engine/request.ts';
+import type { ApiResponse } from '#engine/request/request.ts';
+import { tokenRequestSchema, type tokenRequestSpec } from '#engine/registry/kinds/subresource-kinds.ts';
 import { postedKind, readPosted } from '#engine/subresources/posted-kind.ts';
 import { invalid } from '#kube/api-error.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
-import { int64, list, overrideOptions, obj, str, time, type Infer } from '#kube/schema-dsl.ts';
+import type { Infer } from '#kube/schema-dsl.ts';
 import { timestamp } from '#lib/clock.ts';
 
 const KIND = { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' };
 
-const spec = obj({
-  audiences: list(str(), { atomic: true }),
-  boundObjectRef: obj({ apiVersion: str(), kind: str(), name: str(), uid: str() }),
-  expirationSeconds: int64({ default: 3600 }),
-});
+const TOKEN_REQUEST = postedKind(KIND, tokenRequestSchema);
 
-const TOKEN_REQUEST = postedKind(
-  KIND,
-  obj({
-    spec: overrideOptions(spec, { default: {} }),
-    status: obj({ expirationTimestamp: time(), token: str() }),
-  }),
-);
-
-type Spec = Infer<typeof spec>;
+type Spec = Infer<typeof tokenRequestSpec>;
 
 const MIN_SECONDS = 10 * 60;
 const MAX_SECONDS = 2 ** 32;
 /** Lifetime of a pod's default token (lifetimeOf). */
 const EXTENDED_SECONDS = 365 * 24 * 60 * 60;
 
-export interface TokenRequestParts {
+interface TokenRequestParts {
   readonly key: SigningKey;
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseAccept } from '#engine/tables/accept-header.ts';
+import { parseAccept } from '#engine/request/accept-header.ts';
 import { negotiateRepresentation } from '#engine/tables/negotiate-representation.ts';
 
 const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io';

@@ -2,7 +2,7 @@
  * Negotiates the representation of an object or list: itself, a Table, or its metadata only. Runs on each request; the
  * results are cached, because clients repeat their headers.
  */
-import { accepts, parseAccept, type AcceptClause } from '#engine/tables/accept-header.ts';
+import { accepts, parseAccept, type AcceptClause } from '#engine/request/accept-header.ts';
 
 export type MetaVersion = 'v1' | 'v1beta1';
 

@@ -8,7 +8,7 @@ export interface PartialObjectMetadata {
   metadata: ObjectMeta;
 }
 
-export interface PartialObjectMetadataList {
+interface PartialObjectMetadataList {
   kind: 'PartialObjectMetadataList';
   apiVersion: string;
   metadata: ListMeta;

@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gadgets } from '#engine/discovery/testing/sample-resource.ts';
 import type { TableColumn, Resource } from '#engine/registry/resource.ts';
-import { cellOf } from '#engine/tables/cell.ts';
+import { cellOf, parseIncludeObject, tableOf, type TableOptions } from '#engine/tables/table.ts';
 import { partialMetadata, partialMetadataList } from '#engine/tables/partial-metadata.ts';
-import { parseIncludeObject, tableOf, type TableOptions } from '#engine/tables/table.ts';
 import { ApiError } from '#kube/api-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
 

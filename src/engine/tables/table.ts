@@ -3,15 +3,15 @@
  * the column definitions and later ones have null.
  */
 import type { TableColumn, Resource } from '#engine/registry/resource.ts';
-import { cellOf, type Cell } from '#engine/tables/cell.ts';
 import type { MetaVersion } from '#engine/tables/negotiate-representation.ts';
 import { partialMetadata, type PartialObjectMetadata } from '#engine/tables/partial-metadata.ts';
 import { badRequest } from '#kube/api-error.ts';
 import type { KubeObject, ListMeta } from '#kube/meta.ts';
+import { humanDuration } from '#kube/go/human-duration.ts';
 
-export type IncludeObject = 'None' | 'Metadata' | 'Object';
+type IncludeObject = 'None' | 'Metadata' | 'Object';
 
-export interface ColumnDefinition {
+interface ColumnDefinition {
   name: string;
   type: string;
   format: string;
@@ -19,12 +19,12 @@ export interface ColumnDefinition {
   priority: number;
 }
 
-export interface TableRow {
+interface TableRow {
   cells: Cell[];
   object: PartialObjectMetadata | KubeObject | null;
 }
 
-export interface Table {
+interface Table {
   kind: 'Table';
   apiVersion: string;
   metadata: ListMeta;
@@ -121,4 +121,33 @@ function definitionOf({ name, type, format, description, priority }: TableColumn
     description: description ?? (isName ? NAME_DESCRIPTION : ''),
     priority: priority ?? 0,
   };
+}
+
+type Cell = string | number | boolean | null;
+
+const RFC_3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
+
+/** Formats one cell by the type of its column. Values of the wrong type show as empty. */
+export function cellOf(column: TableColumn, object: KubeObject, now: number): Cell {
+  const value = column.value(object, now);
+  if (value === undefined || value === null) return null;
+  switch (column.type) {
+    case 'string':
+      return typeof value === 'string' ? value : String(value);
+    case 'integer':
+      return typeof value === 'number' ? Math.trunc(value) : null;
+    case 'number':
+      return typeof value === 'number' ? value : null;
+    case 'boolean':
+      return typeof value === 'boolean' ? value : null;
+    case 'date':
+      return typeof value === 'string' ? age(value, now) : null;
+  }
+}
+
+/** Formats an age; an empty value is `<unknown>`, like a zero time in Kubernetes. */
+function age(time: string, now: number): string {
+  if (time === '' || time === 'null') return '<unknown>';
+  const at = RFC_3339.test(time) ? Date.parse(time) : NaN;
+  return Number.isNaN(at) ? '<invalid>' : humanDuration(now - at);
 }

@@ -1,7 +1,7 @@
 /** Reads the parts that every device of a domain can have: address, boot order, our own id as alias. Pure. */
 import type { DeviceAddress } from '#api/devices/learned-device.ts';
 import { isDeviceId } from '#formats/device-rows.ts';
-import { attributeOf, childNamed, type XmlElement } from '#lib/xml.ts';
+import { attributeOf, childNamed, type XmlElement } from '#lib/xml/xml.ts';
 
 /** The prefix of aliases that users may set. Ours are our device ids, oVirt's are uuids. */
 export const USER_ALIAS = 'ua-';

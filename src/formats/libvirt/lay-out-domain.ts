@@ -7,13 +7,12 @@ import { targetIndex } from '#api/libvirt-layout/drive-units.ts';
 import type { Findings } from '#formats/findings.ts';
 import { hasAddresses, layOutImported } from '#formats/lay-out-imported.ts';
 import type { DomainDisk } from '#formats/libvirt/read-disk.ts';
-import type { DomainNic } from '#formats/libvirt/read-devices.ts';
-import type { MachineDescription } from '#formats/machine.ts';
-import { attributeOf, childNamed, type XmlElement } from '#lib/xml.ts';
+import type { MachineDescription, DescribedNic } from '#formats/machine.ts';
+import { attributeOf, childNamed, type XmlElement } from '#lib/xml/xml.ts';
 
 type Devices = Pick<MachineDescription, 'disks' | 'nics' | 'rows'>;
 
-export interface DomainParts {
+interface DomainParts {
   readonly elements: readonly XmlElement[];
   readonly disks: readonly DomainDisk[];
   readonly nics: readonly DomainNic[];
@@ -37,4 +36,12 @@ export function layOutDomain(
   const defaults = { balloon: !hasElement('memballoon'), usb: !hasElement('controller', 'usb') };
   const isNew = !hasAddresses(devices);
   return layOutImported(devices, { chipset, targets, models, ...(isNew && { defaults }) }, findings);
+}
+
+export interface DomainNic {
+  readonly nic: DescribedNic;
+  readonly element: XmlElement;
+  /** The model in the domain. */
+  readonly model: string;
+  readonly keepsAddress: boolean;
 }

@@ -4,27 +4,20 @@ import { INTERFACE_MODELS } from '#api/domain/interface.ts';
 import { assignBootOrders, type BootCandidate, type BootLetter } from '#formats/boot-sequence.ts';
 import { UniqueNames } from '#formats/device-names.ts';
 import { DeviceRows } from '#formats/device-rows.ts';
-import { quoteText, type Findings } from '#formats/findings.ts';
+import type { Findings } from '#formats/findings.ts';
 import { readElementAddress, readElementBootOrder, readOwnId } from '#formats/libvirt/element-parts.ts';
 import { readOtherDevice } from '#formats/libvirt/read-other-devices.ts';
 import { readDomainDisk, type DomainDisk } from '#formats/libvirt/read-disk.ts';
-import { layOutDomain } from '#formats/libvirt/lay-out-domain.ts';
-import type { DescribedNic, MachineDescription } from '#formats/machine.ts';
+import { layOutDomain, type DomainNic } from '#formats/libvirt/lay-out-domain.ts';
+import type { MachineDescription } from '#formats/machine.ts';
 import { NO_FLOPPY, isSupportedModel, fallbackModel } from '#formats/supported-hardware.ts';
-import { attributeOf, childNamed, childrenNamed, type XmlElement } from '#lib/xml.ts';
+import { attributeOf, childNamed, childrenNamed, type XmlElement } from '#lib/xml/xml.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 type Devices = Pick<MachineDescription, 'disks' | 'nics' | 'rows'>;
 
 const MAX_DEVICES = 2048;
 const NIC_PARTS = new Set(['mac', 'source', 'model', 'boot', 'alias', 'address', 'target', 'link', 'driver', 'guest']);
-
-export interface DomainNic {
-  readonly nic: DescribedNic;
-  readonly element: XmlElement;
-  /** The model in the domain. */
-  readonly model: string;
-  readonly keepsAddress: boolean;
-}
 
 /** Reads all devices. `letters` are the boot devices of `os`; they count if no device has a boot order. */
 export function readDomainDevices(

@@ -2,11 +2,12 @@
 import type { Chipset } from '#api/devices/chipset.ts';
 import { DISK_BUSES, DISK_CACHES } from '#api/domain/disk.ts';
 import type { UniqueNames } from '#formats/device-names.ts';
-import { quoteText, type Findings } from '#formats/findings.ts';
+import type { Findings } from '#formats/findings.ts';
 import { readOwnId } from '#formats/libvirt/element-parts.ts';
 import type { DescribedDisk, DiskFormat, DiskMedia } from '#formats/machine.ts';
 import { isSupportedBus, fallbackBus } from '#formats/supported-hardware.ts';
-import { attributeOf, childNamed, type XmlElement } from '#lib/xml.ts';
+import { attributeOf, childNamed, type XmlElement } from '#lib/xml/xml.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 export interface DomainDisk {
   readonly disk: DescribedDisk;

@@ -5,11 +5,12 @@
 import { chipsetOf, type Chipset } from '#api/devices/chipset.ts';
 import { checkDescription } from '#formats/check-description.ts';
 import { toMachineName } from '#formats/device-names.ts';
-import { Findings, FileFormatError, quoteText } from '#formats/findings.ts';
+import { Findings, FileFormatError } from '#formats/findings.ts';
 import { readDomainDevices } from '#formats/libvirt/read-devices.ts';
 import type { FirmwareKind, MachineDescription } from '#formats/machine.ts';
-import { attributeOf, childNamed, childrenNamed, parseXml, type XmlElement } from '#lib/xml.ts';
-import { XmlError } from '#lib/xml-scan.ts';
+import { attributeOf, childNamed, childrenNamed, parseXml, type XmlElement } from '#lib/xml/xml.ts';
+import { XmlError } from '#lib/xml/xml-scan.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 const ACTION = 'read libvirt domain';
 const MIB = 1024 ** 2;

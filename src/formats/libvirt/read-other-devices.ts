@@ -1,9 +1,10 @@
 /** Reads the devices of a domain that are neither disks nor interfaces. */
 import type { SpecParams } from '#api/devices/learned-device.ts';
 import type { ForeignDevice } from '#formats/device-rows.ts';
-import { quoteText, type Findings } from '#formats/findings.ts';
+import type { Findings } from '#formats/findings.ts';
 import { readElementAddress, readOwnId } from '#formats/libvirt/element-parts.ts';
-import { attributeOf, childNamed, type XmlElement } from '#lib/xml.ts';
+import { attributeOf, childNamed, type XmlElement } from '#lib/xml/xml.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 type DeviceKind = Pick<ForeignDevice, 'type' | 'device' | 'managed' | 'specParams'>;
 

@@ -7,14 +7,14 @@ import { USER_ALIAS } from '#formats/libvirt/element-parts.ts';
 import { writeOtherDevice } from '#formats/libvirt/write-other-devices.ts';
 import { assignTargetNames } from '#formats/libvirt/target-names.ts';
 import type { DescribedDisk, DescribedNic, MachineDescription } from '#formats/machine.ts';
-import { isXmlName, leaf, printXml, xml, type XmlOutput } from '#lib/xml-writer.ts';
+import { isXmlName, leaf, printXml, xml, type XmlOutput } from '#lib/xml/xml-writer.ts';
 
-export interface LibvirtDomain {
+interface LibvirtDomain {
   readonly xml: string;
   readonly notes: readonly string[];
 }
 
-export interface LibvirtOptions {
+interface LibvirtOptions {
   /** The directory of files with relative paths. Default: /var/lib/libvirt/images. */
   readonly imageDirectory?: string;
 }

@@ -1,6 +1,6 @@
 /** Writes rows other than disks and interfaces as elements of a domain; the reverse of read-other-devices.ts. */
 import type { LearnedDevice, SpecParams } from '#api/devices/learned-device.ts';
-import { xml, type XmlOutput } from '#lib/xml-writer.ts';
+import { xml, type XmlOutput } from '#lib/xml/xml-writer.ts';
 
 type Ending = readonly (XmlOutput | undefined)[];
 

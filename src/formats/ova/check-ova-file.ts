@@ -1,7 +1,7 @@
 /** Checks a file of an OVA, or beside an OVF, against the descriptor. Pure. */
 import { MAX_STATE_ARCHIVE_BYTES } from '#api/storage/snapshot-state.ts';
-import { quoteText } from '#formats/findings.ts';
 import type { MachineDescription } from '#formats/machine.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 /** Accounts for the tables of qcow2; a larger file cannot be this disk. */
 const QCOW2_OVERHEAD = 1.05;

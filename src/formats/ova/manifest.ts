@@ -1,9 +1,10 @@
 /** Parses and prints the manifest of an OVA: one digest per file, `SHA256(disk.img)= 0f3a...`. Pure. */
-import { FileFormatError, quoteText } from '#formats/findings.ts';
+import { FileFormatError } from '#formats/findings.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 export type DigestAlgorithm = 'sha1' | 'sha256' | 'sha512';
 
-export interface Digest {
+interface Digest {
   readonly algorithm: DigestAlgorithm;
   /** In lower case. */
   readonly hex: string;

@@ -3,12 +3,14 @@
  * archive has been read without an error, because the manifest may come last.
  */
 import { createHash, type Hash } from 'node:crypto';
-import { FileFormatError, quoteText } from '#formats/findings.ts';
+import { FileFormatError } from '#formats/findings.ts';
 import { parseManifest, type DigestAlgorithm, type Manifest } from '#formats/ova/manifest.ts';
-import { TAR_LIMITS, readTar, type TarFile, type TarLimits } from '#formats/ova/read-tar.ts';
-import { XML_LIMITS } from '#lib/xml-scan.ts';
+import { TAR_LIMITS, readTar, readWhole, type TarFile, type TarLimits } from '#lib/tar/read-tar.ts';
+import { TarError } from '#lib/tar/tar-header.ts';
+import { XML_LIMITS } from '#lib/xml/xml-scan.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
-export type OvaPart =
+type OvaPart =
   | { readonly kind: 'descriptor'; readonly name: string; readonly content: Uint8Array }
   /** Must be read before the next part is requested; the rest is skipped. */
   | { readonly kind: 'file'; readonly name: string; readonly size: number; readonly content: AsyncIterable<Uint8Array> }
@@ -26,6 +28,14 @@ export async function* readOva(
   chunks: AsyncIterable<Uint8Array>,
   limits: TarLimits = TAR_LIMITS,
 ): AsyncGenerator<OvaPart, void, undefined> {
+  try {
+    yield* readParts(chunks, limits);
+  } catch (error) {
+    throw asFormatError(error);
+  }
+}
+
+async function* readParts(chunks: AsyncIterable<Uint8Array>, limits: TarLimits): AsyncGenerator<OvaPart> {
   const seen = new Map<string, readonly FileDigest[]>();
   let manifest: Manifest | undefined;
   let isFirst = true;
@@ -58,18 +68,15 @@ export async function* readOva(
   if (manifest !== undefined) checkManifest(manifest, seen);
 }
 
+function asFormatError(error: unknown): unknown {
+  return error instanceof TarError ? new FileFormatError('read OVA', [error.message], { cause: error }) : error;
+}
+
 async function readDescriptor(file: TarFile): Promise<Buffer> {
   if (!file.name.endsWith('.ovf')) {
     throw new FileFormatError('read OVA', [`it begins with ${quoteText(file.name)}; expected its descriptor (.ovf)`]);
   }
   return await readWhole(file, XML_LIMITS.bytes);
-}
-
-async function readWhole({ name, size, content }: TarFile, max: number): Promise<Buffer> {
-  if (size > max) throw new FileFormatError('read OVA', [`${quoteText(name)} has ${size} bytes, more than ${max}`]);
-  const pieces: Uint8Array[] = [];
-  for await (const piece of content) pieces.push(piece);
-  return Buffer.concat(pieces);
 }
 
 function computeDigest(algorithm: DigestAlgorithm, content: Uint8Array): FileDigest {
@@ -80,7 +87,7 @@ function computeDigest(algorithm: DigestAlgorithm, content: Uint8Array): FileDig
 function withHash(content: AsyncIterable<Uint8Array>, hash: Hash): AsyncIterable<Uint8Array> {
   const pieces = content[Symbol.asyncIterator]();
   const next = async (): Promise<IteratorResult<Uint8Array, undefined>> => {
-    const { done, value } = await pieces.next();
+    const { done, value } = await pieces.next().catch((error: unknown) => Promise.reject(asFormatError(error)));
     if (done === true) return { done: true, value: undefined };
     hash.update(value);
     return { done: false, value };

@@ -1,18 +1,12 @@
 /** Writes OVAs as a stream: descriptor, files, and the manifest last, because the digests are known only then. */
 import { createHash } from 'node:crypto';
 import { printManifest } from '#formats/ova/manifest.ts';
-import { BLOCK, padding, printTarHeader } from '#formats/ova/tar-header.ts';
-import { checkPath } from '#formats/safe-path.ts';
 import { invariant } from '#lib/invariant.ts';
+import { tarFile, writeTar, type TarContent } from '#lib/tar/write-tar.ts';
 
-export interface OvaFile {
-  readonly name: string;
-  readonly size: number;
-  /** Exactly `size` bytes. */
-  readonly content: AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
-}
+export type OvaFile = Omit<TarContent, 'type' | 'mode'>;
 
-export interface OvaContent {
+interface OvaContent {
   /** `<name>.ovf` is the descriptor, `<name>.mf` the manifest. */
   readonly name: string;
   readonly descriptor: string;
@@ -23,49 +17,30 @@ export interface OvaContent {
 }
 
 /** Throws if a file does not have the announced size; the archive is then unusable. */
-export async function* writeOva({
-  name,
-  descriptor,
-  files,
-  modifiedSeconds = 0,
-}: OvaContent): AsyncGenerator<Uint8Array> {
+export function writeOva({ modifiedSeconds = 0, ...ova }: OvaContent): AsyncGenerator<Uint8Array> {
+  return writeTar(ovaEntries(ova), { modifiedSeconds });
+}
+
+async function* ovaEntries({ name, descriptor, files }: OvaContent): AsyncGenerator<TarContent> {
   const digests = new Map<string, string>();
   const [ovf, mf] = [`${name}.ovf`, `${name}.mf`];
-  yield* writeEntry(textFile(ovf, descriptor), modifiedSeconds, digests);
+  yield withDigest(tarFile(ovf, descriptor), digests);
   for await (const file of files) {
-    invariant(![ovf, mf].includes(file.name) && !digests.has(file.name), `"${file.name}" appears once in the OVA`);
-    yield* writeEntry(file, modifiedSeconds, digests);
+    invariant(file.name !== mf && !digests.has(file.name), `"${file.name}" appears once in the OVA`);
+    yield withDigest(file, digests);
   }
-  yield* writeEntry(textFile(mf, printManifest(digests)), modifiedSeconds, new Map());
-  yield Buffer.alloc(2 * BLOCK);
+  yield tarFile(mf, printManifest(digests));
 }
 
-function textFile(name: string, text: string): OvaFile {
-  const content = Buffer.from(text);
-  return { name, size: content.length, content: [content] };
-}
-
-async function* writeEntry(
-  file: OvaFile,
-  modifiedSeconds: number,
-  digests: Map<string, string>,
-): AsyncGenerator<Uint8Array> {
-  const { name, size, content } = file;
-  const problem = checkPath(name);
-  if (problem !== undefined) throw new TypeError(`Cannot write "${name}" into an OVA: the name ${problem}`);
+/** Returns the file with content that adds its digest when it has been read. */
+function withDigest(file: OvaFile, digests: Map<string, string>): TarContent {
   const hash = createHash('sha256');
-  let written = 0;
-  yield printTarHeader(name, size, modifiedSeconds);
-  for await (const piece of content) {
-    written += piece.length;
-    if (written > size) break;
-    hash.update(piece);
-    yield piece;
+  async function* hashed() {
+    for await (const piece of file.content) {
+      hash.update(piece);
+      yield piece;
+    }
+    digests.set(file.name, hash.digest('hex'));
   }
-  if (written !== size)
-    throw new RangeError(
-      `Cannot write "${name}" into an OVA: it has ${written > size ? 'more' : 'fewer'} than ${size} bytes`,
-    );
-  yield padding(size);
-  digests.set(name, hash.digest('hex'));
+  return { ...file, content: hashed() };
 }

@@ -1,7 +1,8 @@
 /** Finds the sections of an OVF, in oVirt's form and in that of the standard, and the product that wrote it. */
-import { quoteText, findDuplicates, type Findings } from '#formats/findings.ts';
+import { findDuplicates, type Findings } from '#formats/findings.ts';
 import { OVF, OWN, XSI } from '#formats/ovf/vocabulary.ts';
-import { attributeOf, childNamed, childrenNamed, type XmlElement } from '#lib/xml.ts';
+import { attributeOf, childNamed, childrenNamed, type XmlElement } from '#lib/xml/xml.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 export interface Envelope {
   readonly references?: XmlElement;

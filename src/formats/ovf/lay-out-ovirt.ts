@@ -9,7 +9,7 @@ import type { Findings } from '#formats/findings.ts';
 import { hasAddresses, layOutImported } from '#formats/lay-out-imported.ts';
 import type { DescribedDisk, MachineDescription } from '#formats/machine.ts';
 import type { Envelope } from '#formats/ovf/envelope.ts';
-import { childNamed } from '#lib/xml.ts';
+import { childNamed } from '#lib/xml/xml.ts';
 
 type Devices = Pick<MachineDescription, 'disks' | 'nics' | 'rows'>;
 

@@ -10,7 +10,7 @@ import {
 } from '#formats/boot-sequence.ts';
 import { UniqueNames } from '#formats/device-names.ts';
 import { DeviceRows, isSpecialManaged } from '#formats/device-rows.ts';
-import { quoteText, type Findings } from '#formats/findings.ts';
+import type { Findings } from '#formats/findings.ts';
 import type { DescribedDisk, DescribedNic, MachineDescription } from '#formats/machine.ts';
 import { sortForFirstRun } from '#formats/first-run-order.ts';
 import { isSupportedModel, fallbackModel } from '#formats/supported-hardware.ts';
@@ -19,7 +19,8 @@ import { readDisks, type ReadDisk } from '#formats/ovf/read-disks.ts';
 import type { OvfItem } from '#formats/ovf/read-item.ts';
 import type { OvfStorage } from '#formats/ovf/read-storage.ts';
 import { OWN, RESOURCE, TYPE_OF_RESOURCE, modelOfSubType } from '#formats/ovf/vocabulary.ts';
-import { attributeOf } from '#lib/xml.ts';
+import { attributeOf } from '#lib/xml/xml.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 type Devices = Pick<MachineDescription, 'disks' | 'nics' | 'rows' | 'bootOrderIsImplied'>;
 

@@ -2,13 +2,14 @@
 import type { Chipset } from '#api/devices/chipset.ts';
 import { DISK_BUSES, DISK_CACHES } from '#api/domain/disk.ts';
 import { UniqueNames } from '#formats/device-names.ts';
-import { quoteText, type Findings } from '#formats/findings.ts';
+import type { Findings } from '#formats/findings.ts';
 import type { DescribedDisk, DiskMedia } from '#formats/machine.ts';
 import { NO_FLOPPY, isSupportedBus, fallbackBus } from '#formats/supported-hardware.ts';
 import type { Envelope } from '#formats/ovf/envelope.ts';
 import type { OvfItem } from '#formats/ovf/read-item.ts';
 import type { OvfDisk, OvfFile, OvfStorage } from '#formats/ovf/read-storage.ts';
 import { RESOURCE, busOfInterface } from '#formats/ovf/vocabulary.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 export interface ReadDisk {
   /** The disk without its boot order. */

@@ -1,10 +1,11 @@
 /** Reads one Item of the hardware section, with defaults for missing values. */
 import type { DeviceAddress, SpecParams } from '#api/devices/learned-device.ts';
 import { parseAddressText } from '#formats/address-text.ts';
-import { quoteText, type Findings } from '#formats/findings.ts';
+import type { Findings } from '#formats/findings.ts';
 import { readSpecParams } from '#formats/ovf/spec-params.ts';
 import { OWN } from '#formats/ovf/vocabulary.ts';
-import { childNamed, type XmlElement } from '#lib/xml.ts';
+import { childNamed, type XmlElement } from '#lib/xml/xml.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 export interface OvfItem {
   readonly resourceType: number;

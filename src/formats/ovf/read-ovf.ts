@@ -6,17 +6,17 @@
 import { chipsetOf, type Chipset } from '#api/devices/chipset.ts';
 import { checkDescription } from '#formats/check-description.ts';
 import { toMachineName } from '#formats/device-names.ts';
-import { Findings, FileFormatError, quoteText } from '#formats/findings.ts';
-import type { FirmwareKind, MachineDescription } from '#formats/machine.ts';
+import { Findings, FileFormatError } from '#formats/findings.ts';
+import type { FirmwareKind, MachineDescription, DescribedState } from '#formats/machine.ts';
 import { parseEnvelope, ownNotes, type Envelope } from '#formats/ovf/envelope.ts';
 import { isBefore31, layOutOvirt } from '#formats/ovf/lay-out-ovirt.ts';
 import { readOvfDevices } from '#formats/ovf/read-devices.ts';
 import { readNumber, readItem, type OvfItem } from '#formats/ovf/read-item.ts';
-import { readState } from '#formats/ovf/read-state.ts';
-import { readStorage, parseUnit } from '#formats/ovf/read-storage.ts';
+import { readStorage, parseUnit, type OvfStorage } from '#formats/ovf/read-storage.ts';
 import { BIOS_TYPES, OWN, RESOURCE } from '#formats/ovf/vocabulary.ts';
-import { attributeOf, childrenNamed, parseXml, type XmlElement } from '#lib/xml.ts';
-import { XmlError } from '#lib/xml-scan.ts';
+import { attributeOf, childrenNamed, parseXml, type XmlElement } from '#lib/xml/xml.ts';
+import { XmlError } from '#lib/xml/xml-scan.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 const ACTION = 'read OVF';
 const MAX_ITEMS = 2048;
@@ -176,4 +176,29 @@ function readMemory(items: readonly OvfItem[], findings: Findings): number {
   const quantity = readNumber(item.texts, 'VirtualQuantity', item.label, findings);
   if (quantity === undefined) findings.addError('the memory size is missing');
   return Math.floor(((quantity ?? 1) * (unit ?? MIB)) / MIB);
+}
+
+/** Reads the persistent state: an element of our own namespace, which only our own OVFs have. */
+function readState(
+  { system }: Envelope,
+  { files }: OvfStorage,
+  findings: Findings,
+): { readonly state?: DescribedState } {
+  const [element, ...others] = childrenNamed(system, 'State', OWN);
+  if (element === undefined) return {};
+  if (others.length > 0) findings.addError('the persistent state appears twice');
+  const is = (name: string) => attributeOf(element, name, OWN) === 'true';
+  const reference = attributeOf(element, 'fileRef', OWN);
+  const file = reference === undefined ? undefined : files.find(({ id }) => id === reference);
+  if (reference !== undefined && file === undefined) {
+    findings.addError(`the persistent state is in the file ${quoteText(reference)}, which is missing`);
+  }
+  return {
+    state: {
+      tpm: is('tpm'),
+      efi: is('efi'),
+      ...(file !== undefined && { file: file.href }),
+      ...(file?.sizeBytes !== undefined && { sizeBytes: file.sizeBytes }),
+    },
+  };
 }

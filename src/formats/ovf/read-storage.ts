@@ -1,10 +1,11 @@
 /** Reads the files and the disk section of an OVF, without their assignment to devices. */
-import { quoteText, findDuplicates, type Findings } from '#formats/findings.ts';
+import { findDuplicates, type Findings } from '#formats/findings.ts';
 import type { DiskFormat } from '#formats/machine.ts';
 import type { Envelope } from '#formats/ovf/envelope.ts';
 import { OWN } from '#formats/ovf/vocabulary.ts';
-import { checkPath } from '#formats/safe-path.ts';
-import { attributeOf, childrenNamed, type XmlElement } from '#lib/xml.ts';
+import { checkPath } from '#lib/files/safe-path.ts';
+import { attributeOf, childrenNamed, type XmlElement } from '#lib/xml/xml.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
 
 export interface OvfFile {
   readonly id: string;

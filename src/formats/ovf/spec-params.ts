@@ -4,8 +4,8 @@
  */
 import type { SpecParams } from '#api/devices/learned-device.ts';
 import { OWN } from '#formats/ovf/vocabulary.ts';
-import { attributeOf, type XmlElement } from '#lib/xml.ts';
-import { isXmlName, xml, type XmlOutput } from '#lib/xml-writer.ts';
+import { attributeOf, type XmlElement } from '#lib/xml/xml.ts';
+import { isXmlName, xml, type XmlOutput } from '#lib/xml/xml-writer.ts';
 
 /** Returns undefined if a key is repeated. */
 export function readSpecParams(element: XmlElement | undefined): SpecParams | undefined {

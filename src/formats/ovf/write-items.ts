@@ -7,7 +7,7 @@ import type { DescribedDisk, DescribedNic, MachineDescription } from '#formats/m
 import { instanceId } from '#formats/ovf/instance-id.ts';
 import { printSpecParams } from '#formats/ovf/spec-params.ts';
 import { RESOURCE, subTypeOfModel } from '#formats/ovf/vocabulary.ts';
-import { leaf, xml, type XmlOutput } from '#lib/xml-writer.ts';
+import { leaf, xml, type XmlOutput } from '#lib/xml/xml-writer.ts';
 
 type Attributes = Record<string, string | number | boolean | undefined>;
 

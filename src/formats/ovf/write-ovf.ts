@@ -17,7 +17,7 @@ import {
   XSI,
 } from '#formats/ovf/vocabulary.ts';
 import { writeItems } from '#formats/ovf/write-items.ts';
-import { leaf, printXml, xml, type XmlOutput } from '#lib/xml-writer.ts';
+import { leaf, printXml, xml, type XmlOutput } from '#lib/xml/xml-writer.ts';
 
 const GIB = 1024 ** 3;
 const CUSTOM_SERIAL = 2;
@@ -66,7 +66,7 @@ function stateElement(machine: MachineDescription): XmlOutput | undefined {
   });
 }
 
-export function fileId(machine: MachineDescription, disk: DescribedDisk): string {
+function fileId(machine: MachineDescription, disk: DescribedDisk): string {
   return instanceId(machine, `${disk.id}/image`);
 }
 

@@ -3,9 +3,18 @@ import type { CDROM_BUSES, Disk, DiskBus } from '#api/domain/disk.ts';
 import type { VmiVolume } from '#api/domain/volume.ts';
 import type { Findings } from '#formats/findings.ts';
 import type { DescribedDisk, MachineDescription } from '#formats/machine.ts';
-import type { ManifestOptions } from '#formats/vm/to-manifests.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { apiVersionOf } from '#kube/meta.ts';
+
+export interface DiskOptions {
+  /** The name of the VM. */
+  readonly name: string;
+  readonly namespace: string;
+  /** The storage class of new claims. Default: that of the cluster. */
+  readonly storageClass?: string;
+  /** Existing claims by name of the disk. Every other disk with content gets a new one, `<vm>-<disk>`. */
+  readonly claimNames?: ReadonlyMap<string, string>;
+}
 
 export interface DiskManifests {
   readonly disks: readonly Disk[];
@@ -20,7 +29,7 @@ const EMPTY_DISC = '1Mi';
 /** Writes no boot orders that are only implied: they follow from the order of the disks again. */
 export function diskManifests(
   { disks: described, bootOrderIsImplied }: MachineDescription,
-  options: ManifestOptions,
+  options: DiskOptions,
   findings: Findings,
 ): DiskManifests {
   const disks: readonly DescribedDisk[] =
@@ -52,7 +61,7 @@ export function diskManifests(
 function buildClaim(
   { name, sizeBytes }: DescribedDisk,
   claimName: string,
-  { namespace, storageClass }: ManifestOptions,
+  { namespace, storageClass }: DiskOptions,
   findings: Findings,
 ): PersistentVolumeClaim[] {
   if (sizeBytes === undefined) {

@@ -7,7 +7,7 @@ import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { impliedBootOrders, isBootable } from '#formats/boot-sequence.ts';
 import type { DescribedDisk, DescribedNic } from '#formats/machine.ts';
 
-export interface EffectiveBootOrder {
+interface EffectiveBootOrder {
   readonly disks: readonly DescribedDisk[];
   readonly nics: readonly DescribedNic[];
   /** Set if the spec has no boot order and the effective one is that of its disks. */

@@ -11,30 +11,34 @@ import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { placeKey } from '#formats/address-text.ts';
 import { Findings } from '#formats/findings.ts';
-import { sourceText, type MachineDescription } from '#formats/machine.ts';
-import { diskManifests, type DiskManifests } from '#formats/vm/disk-manifests.ts';
-import { hardwareManifests } from '#formats/vm/hardware-manifests.ts';
-import { nicManifests } from '#formats/vm/nic-manifests.ts';
-import { stateManifests } from '#formats/vm/state-manifests.ts';
-import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import { sourceText, type MachineDescription, type DescribedNic } from '#formats/machine.ts';
+import { diskManifests, type DiskManifests, type DiskOptions } from '#formats/vm/disk-manifests.ts';
+import { type PersistentVolumeClaim, PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import { apiVersionOf } from '#kube/meta.ts';
+import type { Devices } from '#api/domain/devices.ts';
+import { INPUT_BUSES, SOUND_MODELS, WATCHDOG_ACTIONS } from '#api/domain/hardware.ts';
+import { VIDEO_TYPES } from '#api/domain/video.ts';
+import { SOUND_ID, VIDEO_ID, WATCHDOG_ID } from '#api/devices/fixed-devices.ts';
+import type { Interface, Network } from '#api/domain/interface.ts';
+import { quoteText } from '#lib/text/quote-text.ts';
+import {
+  STATE_LABEL,
+  stateAnnotationOf,
+  stateClaimName,
+  stateKeyOf,
+  stateSuffixOf,
+} from '#api/storage/persistent-state.ts';
 
-export interface ManifestOptions {
-  readonly name: string;
-  readonly namespace: string;
-  /** The storage class of new claims. Default: that of the cluster. */
-  readonly storageClass?: string;
+export interface ManifestOptions extends DiskOptions {
   /** The storage class of the claim for the persistent state if `storageClass` is absent. */
   readonly stateStorageClass?: string;
   /** The modes of that claim. Default: Filesystem and ReadWriteOnce. */
   readonly stateModes?: StateModes;
-  /** Existing claims by name of the disk. Every other disk with content gets a new one, `<vm>-<disk>`. */
-  readonly claimNames?: ReadonlyMap<string, string>;
   /** The replacement of each network of the description: `pod` or a bridge of the node. */
   readonly networks?: ReadonlyMap<string, string>;
 }
 
-export interface Manifests {
+interface Manifests {
   readonly vm: VirtualMachine;
   readonly claims: readonly PersistentVolumeClaim[];
   /** Sentences about changes, in addition to the notes of the description. */
@@ -154,4 +158,107 @@ function buildRecordRows({ rows, disks }: MachineDescription, findings: Findings
     if (isLost) findings.addNote(`${row.id} is not plugged, and another device is at its address; it gets a new one`);
     return { ...row, ...(specParams !== undefined && { specParams }), ...(isLost && { address: undefined }) };
   });
+}
+
+type Hardware = Pick<
+  Devices,
+  'autoattachGraphicsDevice' | 'video' | 'sound' | 'watchdog' | 'inputs' | 'clientPassthrough'
+>;
+
+/** Restores the devices of a spec from rows of our own VMs. Other rows stay recorded devices. */
+function hardwareManifests(rows: readonly LearnedDevice[]): Hardware {
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  const [video, sound, watchdog] = [byId.get(VIDEO_ID), byId.get(SOUND_ID), byId.get(WATCHDOG_ID)];
+  const inputs = rows.filter(({ id, type }) => type === 'input' && id.startsWith('input-'));
+  const type = VIDEO_TYPES.find((known) => known === video?.device);
+  const model = SOUND_MODELS.find((known) => known === sound?.device);
+  const action = WATCHDOG_ACTIONS.find((known) => known === watchdog?.specParams?.['action']);
+  return {
+    ...(video !== undefined && { autoattachGraphicsDevice: true, ...(type && type !== 'vga' && { video: { type } }) }),
+    ...(sound !== undefined && { sound: { name: nameOf(sound), ...(model && { model }) } }),
+    ...(watchdog !== undefined && { watchdog: { name: nameOf(watchdog), i6300esb: { ...(action && { action }) } } }),
+    ...(inputs.length > 0 && { inputs: inputs.map(toInput) }),
+    ...(rows.some(({ id }) => /^redir-\d+$/.test(id)) && { clientPassthrough: {} }),
+  };
+}
+
+function toInput(row: LearnedDevice): NonNullable<Devices['inputs']>[number] {
+  const bus = INPUT_BUSES.find((known) => known === row.specParams?.['bus']);
+  return { name: row.id.slice('input-'.length), type: 'tablet', ...(bus && { bus }) };
+}
+
+function nameOf({ id, name }: LearnedDevice): string {
+  return name ?? id;
+}
+
+const POD = 'pod';
+/** Linux' rule for names of bridges. */
+const BRIDGE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$/;
+
+/** Builds the interfaces and networks. `mapped` has `pod` or a bridge of the node for each network of the description. */
+function nicManifests(
+  nics: readonly DescribedNic[],
+  mapped: ReadonlyMap<string, string>,
+  findings: Findings,
+): { interfaces: Interface[]; networks: Network[] } {
+  let pods = 0;
+  const networks = nics.map(({ name, network = POD }): Network => {
+    const target = mapped.get(network) ?? network;
+    if (target === POD) {
+      if (++pods === 2) findings.addError('only one interface can be on the pod network; name bridges for the others');
+      return { name, pod: {} };
+    }
+    if (!BRIDGE.test(target))
+      findings.addError(`${quoteText(target)} is not a valid name of a bridge; name a bridge for this network`);
+    findings.addNote(`the interface ${name} is on the bridge ${target}, which must exist on the node`);
+    return { name, multus: { networkName: target } };
+  });
+  const interfaces = nics.map(({ name, model, mac, bootOrder, plugged }, i): Interface => ({
+    name,
+    model,
+    ...(mac !== undefined && { macAddress: mac }),
+    ...(bootOrder !== undefined && plugged && { bootOrder }),
+    ...(!plugged && { state: 'absent' }),
+    ...(networks[i]?.pod === undefined ? { bridge: {} } : { masquerade: {} }),
+  }));
+  return { interfaces, networks };
+}
+
+/** The size that the instance controller uses. */
+const STATE_SIZE = '10Mi';
+
+/** Returns a name that is the same for the same VM, so that a repeated import reuses the claim. */
+export function stateClaimFor(vmName: string): string {
+  return stateClaimName(vmName, stateSuffixOf(`import of ${vmName}`));
+}
+
+/** Builds the claim for the persistent state of a machine. The VM finds it by its label when it starts. */
+function stateManifests(
+  { state }: MachineDescription,
+  { name, namespace, stateStorageClass, storageClass = stateStorageClass, stateModes }: ManifestOptions,
+  findings: Findings,
+): PersistentVolumeClaim[] {
+  if (state === undefined) return [];
+  if (state.file === undefined) {
+    findings.addNote('the file does not contain the persistent state of TPM and EFI: both start empty');
+    return [];
+  }
+  return [
+    {
+      apiVersion: apiVersionOf(PERSISTENT_VOLUME_CLAIMS),
+      kind: PERSISTENT_VOLUME_CLAIMS.kind,
+      metadata: {
+        name: stateClaimFor(name),
+        namespace,
+        labels: { [STATE_LABEL]: stateKeyOf(name) },
+        annotations: { [stateAnnotationOf(name)]: 'true' },
+      },
+      spec: {
+        accessModes: [stateModes?.accessMode ?? 'ReadWriteOnce'],
+        ...(stateModes !== undefined && { volumeMode: stateModes.volumeMode }),
+        ...(storageClass !== undefined && { storageClassName: storageClass }),
+        resources: { requests: { storage: STATE_SIZE } },
+      },
+    },
+  ];
 }

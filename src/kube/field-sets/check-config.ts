@@ -11,7 +11,7 @@ import { itemElement, findItemError } from './list-item.ts';
 import { describeElement, fieldElement } from './path-element.ts';
 
 /** Live objects may have duplicates in their sets and map lists; configurations may not. */
-export interface TypeCheck {
+interface TypeCheck {
   readonly allowDuplicates?: boolean;
 }
 

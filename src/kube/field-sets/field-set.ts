@@ -39,15 +39,6 @@ export function asMember(set: FieldSet): FieldSet {
   return set.children.size === 0 ? LEAF : { member: true, children: set.children };
 }
 
-export function hasPath(set: FieldSet, path: readonly string[]): boolean {
-  let node: FieldSet | undefined = set;
-  for (const element of path) {
-    node = node.children.get(element);
-    if (node === undefined) return false;
-  }
-  return path.length > 0 && node.member;
-}
-
 export function hasSameFields(a: FieldSet, b: FieldSet): boolean {
   if (a === b) return true;
   if (a.member !== b.member || a.children.size !== b.children.size) return false;

@@ -24,7 +24,7 @@ export interface FieldListType {
   readonly items: FieldType;
 }
 
-export interface NamedField {
+interface NamedField {
   /** The path element as in FieldsV1. */
   readonly element: string;
   readonly type: FieldType;

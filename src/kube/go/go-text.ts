@@ -1,5 +1,5 @@
 /** Formats JSON values like Go's fmt, for the few API messages of Kubernetes that contain a raw map. */
-import { isRecord } from '#kube/meta.ts';
+import { isRecord, parseApiVersion } from '#kube/meta.ts';
 
 const MAX_TEXT = 2048;
 
@@ -77,4 +77,10 @@ export function goType(value: unknown): string {
     default:
       return typeof value;
   }
+}
+
+/** Renders the group, version and kind of an object: `apps/v1, Kind=Deployment`. */
+export function kindText({ apiVersion, kind }: { readonly apiVersion: string; readonly kind: string }): string {
+  const { group, version } = parseApiVersion(apiVersion);
+  return `${group}/${version}, Kind=${kind}`;
 }

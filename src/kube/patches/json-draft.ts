@@ -21,7 +21,7 @@ const MAX_WORK = 50_000_000;
 type Container = Record<string, unknown> | unknown[];
 
 /** The target of an operation: a key of the container that the pointer leads to, or the document itself. */
-export type DraftLocation = { readonly container: Container; readonly key: string } | 'root';
+type DraftLocation = { readonly container: Container; readonly key: string } | 'root';
 
 export class JsonDraft {
   #root: unknown;

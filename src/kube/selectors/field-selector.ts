@@ -25,15 +25,6 @@ export function matchesFields(requirements: readonly FieldRequirement[], read: (
   return true;
 }
 
-export function formatFieldSelector(requirements: readonly FieldRequirement[]): string {
-  return requirements.map(({ field, operator, value }) => `${field}${operator}${escapeFieldValue(value)}`).join(',');
-}
-
-/** Escapes a text so that it can be a value in a field selector. */
-export function escapeFieldValue(value: string): string {
-  return value.replace(/[\\,=]/g, '\\$&');
-}
-
 /** Splits at unescaped commas. The terms keep their escapes. */
 function splitTerms(text: string): string[] {
   const terms: string[] = [];

@@ -25,7 +25,7 @@ const COMPARISONS: ReadonlySet<string> = new Set(['==', '!=', '<', '<=', '>', '>
 /** Matches the characters that end a field name unless they are escaped. */
 const TERMINATOR = /[ \t\r\n.,[\]$@{}]/;
 
-export class JsonPathError extends Error {
+class JsonPathError extends Error {
   override name = 'JsonPathError';
 }
 

@@ -217,7 +217,7 @@ function checkRequirement(requirement: LabelRequirement, context = ''): LabelReq
 }
 
 /** Validates a requirement, also for selectors inside objects. The fields are relative to the requirement. */
-export function requirementErrors({ key, operator, values }: LabelRequirement): FieldError[] {
+function requirementErrors({ key, operator, values }: LabelRequirement): FieldError[] {
   const errors: FieldError[] = [];
   const keyErrors = labelKeyErrors(key);
   if (keyErrors.length > 0) errors.push(invalidValue('key', key, keyErrors.join('; ')));

@@ -22,12 +22,12 @@ export interface IssuedCertificate {
   readonly keyPem: string;
 }
 
-export interface Validity {
+interface Validity {
   readonly nowMs: number;
   readonly lifetimeMs: number;
 }
 
-export interface IssueOptions extends Validity {
+interface IssueOptions extends Validity {
   readonly subject: CertificateSubject;
   readonly purpose: Purpose;
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as der from '#lib/pki/der.ts';
-import { ipBytes } from '#lib/pki/ip-bytes.ts';
+import { ipBytes } from '#lib/pki/x509.ts';
 
 const elements: Record<string, [got: Buffer, wantHex: string]> = {
   'an empty sequence has no contents': [der.sequence(), '3000'],

@@ -4,9 +4,8 @@
  */
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import { isIP } from 'node:net';
+import { isIP, isIPv4, isIPv6 } from 'node:net';
 import * as der from '#lib/pki/der.ts';
-import { ipBytes } from '#lib/pki/ip-bytes.ts';
 import { invariant } from '#lib/invariant.ts';
 
 export interface CertificateSubject {
@@ -179,4 +178,29 @@ function keyIdentifier(key: KeyObject): Buffer {
 function pem(label: string, bytes: Buffer): string {
   const lines = bytes.toString('base64').match(/.{1,64}/g) ?? [];
   return `-----BEGIN ${label}-----\n${lines.join('\n')}\n-----END ${label}-----\n`;
+}
+
+const IPV6_GROUPS = 8;
+
+/** Returns the bytes of a valid address. Ignores a zone (`fe80::1%eth0`), because it is local to a host. */
+export function ipBytes(address: string): Buffer {
+  if (isIPv4(address)) return Buffer.from(address.split('.').map(Number));
+  invariant(isIPv6(address), `"${address}" is an IP address`);
+  const [head = '', tail] = replaceDottedTail(address.replace(/%.*$/, '')).split('::');
+  const before = parseGroups(head);
+  const after = tail === undefined ? [] : parseGroups(tail);
+  const zeros = Array.from({ length: IPV6_GROUPS - before.length - after.length }, () => 0);
+  return Buffer.from([...before, ...zeros, ...after].flatMap((group) => [group >> 8, group & 0xff]));
+}
+
+/** Turns `::ffff:10.0.0.1` into `::ffff:a00:1`. */
+function replaceDottedTail(address: string): string {
+  return address.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, ...bytes: string[]) => {
+    const [a = 0, b = 0, c = 0, d = 0] = bytes.map(Number);
+    return `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
+  });
+}
+
+function parseGroups(text: string): number[] {
+  return text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16));
 }

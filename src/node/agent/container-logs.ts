@@ -8,7 +8,7 @@ import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import { podRole } from '#node/pods/pod-role.ts';
 import type { ProgramPods } from '#node/pods/program-pods.ts';
 
-export interface ContainerLogParts {
+interface ContainerLogParts {
   readonly pods: Informer<Pod>;
   readonly programs: ProgramPods;
   readonly hypervisor: Hypervisor;

@@ -15,27 +15,25 @@ import { VOLUME_SNAPSHOT_CONTENTS } from '#kube/volume-snapshot-kinds.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { containerLog } from '#node/agent/container-logs.ts';
-import { createDiskAccess } from '#node/agent/disk-access.ts';
-import { startFillController } from '#node/agent/fill-controller.ts';
-import { startSnapshotController } from '#node/agent/snapshot-controller.ts';
-import { startVolumeController } from '#node/agent/volume-controller.ts';
-import { isMoving } from '#node/domains/decide-outgoing.ts';
-import { DeviceReadings } from '#node/domains/device-readings.ts';
+import { createDiskAccess } from '#node/storage/disk-access.ts';
+import { startFillController } from '#node/storage/fill-controller.ts';
+import { startSnapshotController } from '#node/storage/snapshot-controller.ts';
+import { startVolumeController } from '#node/storage/volume-controller.ts';
+import { DeviceReadings } from '#node/guests/device-readings.ts';
 import { startDomainController } from '#node/domains/domain-controller.ts';
-import { DomainNotes } from '#node/domains/domain-notes.ts';
-import type { NodeFacts } from '#node/domains/domain-world.ts';
-import { HotplugNotes } from '#node/domains/hotplug-notes.ts';
-import { INSTANCES_BY_UID, instanceUids } from '#node/domains/observe-domain.ts';
-import type { GuestKernel } from '#node/domains/start-instance.ts';
-import { DomainLocks } from '#node/domains/domain-locks.ts';
+import { DomainNotes } from '#node/guests/domain-notes.ts';
+import type { NodeFacts, GuestKernel } from '#node/guests/node-facts.ts';
+import { HotplugNotes } from '#node/guests/hotplug-notes.ts';
+import { INSTANCES_BY_UID, instanceUids } from '#node/guests/guest-objects.ts';
+import { DomainLocks } from '#node/guests/domain-locks.ts';
 import { recordWatchdogEvents } from '#node/domains/watchdog-events.ts';
-import { hasDisplay } from '#node/definition/has-display.ts';
+import { hasDisplay } from '#node/hardware/domain-definition.ts';
 import { NoDisplayError, type EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { AgentReader } from '#node/guest-agent/agent-reader.ts';
 import { readGuest } from '#node/guest-agent/read-guest.ts';
 import { GuestPortConnector } from '#node/guest-ports/guest-port-connector.ts';
 import { openHostApi } from '#node/host-api/host-api.ts';
-import { HypervisorError, type DomainInfo, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import { HypervisorError, isDomainMoving, type DomainInfo, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import { Migrations } from '#node/migration/migrations.ts';
 import { OwnWrites } from '#node/pods/own-writes.ts';
 import { PodAccess, type ProgramAccess } from '#node/pods/pod-access.ts';
@@ -45,11 +43,11 @@ import { ProbeRunner } from '#node/probes/probe-runner.ts';
 import { readHostFacts } from '#node/registration/host-facts.ts';
 import type { NodeDescription } from '#node/registration/node-object.ts';
 import { register } from '#node/registration/registration.ts';
-import type { Peers } from '#node/peers-port.ts';
-import type { Volumes } from '#node/volumes-port.ts';
+import type { Peers } from '#node/migration/peers.ts';
+import type { Volumes } from '#node/volumes/volumes-port.ts';
 import { EventRecorder } from '#runtime/events.ts';
 
-export interface NodeAgentOptions {
+interface NodeAgentOptions {
   readonly name: string;
   /** Client with the identity system:node:<name>. */
   readonly client: Client;
@@ -266,7 +264,7 @@ function endpointAgent({
   const runExclusively = (id: string, work: (id: string) => Promise<void>) =>
     locks.run(id, async () => {
       // A migration may have started after the request was checked.
-      const isAway = migrations.isSending(id) || isMoving(hypervisor.get(id), undefined);
+      const isAway = migrations.isSending(id) || isDomainMoving(hypervisor.get(id));
       if (isAway) throw new HypervisorError('VMI is migrating');
       await work(id);
     });

@@ -6,16 +6,16 @@
 import type { DomainSpec } from '#api/domain/domain.ts';
 import type { Hyperv, HypervFeature } from '#api/domain/hyperv.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
-import type { Capabilities } from '#node/hypervisor/hypervisor.ts';
+import type { Capabilities } from '#node/hardware/capabilities.ts';
 
-export type CpuFeatures = Readonly<Record<string, string | number | boolean>>;
+type CpuFeatures = Readonly<Record<string, string | number | boolean>>;
 
 /** Excludes commas, with which QEMU separates features. */
 const NAME = /^[a-z0-9][a-z0-9_.-]{0,62}$/;
 const VENDOR = /^[A-Za-z0-9 ._-]{0,12}$/;
 const MIN_SPINLOCKS = 4096;
 
-export interface CpuFeaturesResult {
+interface CpuFeaturesResult {
   readonly features?: CpuFeatures;
   /** Sentences for users about features that the guest does not get although its spec asks for them. */
   readonly omitted: readonly string[];

@@ -3,8 +3,8 @@ import { topologyOf } from '#api/domain/cpu.ts';
 import type { DomainSpec } from '#api/domain/domain.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
 import { defineCpuFeatures } from '#node/definition/cpu-features.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import type { Capabilities, MachineType } from '#node/hypervisor/hypervisor.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
+import type { Capabilities, MachineType } from '#node/hardware/capabilities.ts';
 
 const HOST_MODELS = new Set(['host-model', 'host-passthrough']);
 /** Excludes commas, with which QEMU separates a model from its features. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DomainSpec } from '#api/domain/domain.ts';
 import { defineDomain, type DefineResult } from '#node/definition/define-domain.ts';
-import type { DiskDevice } from '#node/definition/domain-definition.ts';
+import type { DiskDevice } from '#node/hardware/domain-definition.ts';
 import { anInput, aVmi, someMedia } from '#node/definition/testing/a-vmi.ts';
 
 type Devices = NonNullable<DomainSpec['devices']>;

@@ -4,7 +4,7 @@ import type { DomainSpec } from '#api/domain/domain.ts';
 import { GUEST_IMAGE } from '#api/names.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { defineDomain, type DefineInput } from '#node/definition/define-domain.ts';
-import type { DeviceOf, DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { Device, DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { anInput, aVmi, someCapabilities, someMedia, VM_UID, VMI_UID } from '#node/definition/testing/a-vmi.ts';
 
 function defineValid(input: DefineInput): DomainDefinition {
@@ -14,7 +14,7 @@ function defineValid(input: DefineInput): DomainDefinition {
 }
 
 const devicesOf = <T extends 'disk' | 'interface'>({ devices }: DomainDefinition, type: T) =>
-  devices.filter((device): device is DeviceOf<T> => device.type === type);
+  devices.filter((device): device is Extract<Device, { type: T }> => device.type === type);
 
 interface Given {
   domain?: DomainSpec;

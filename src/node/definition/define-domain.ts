@@ -15,28 +15,28 @@ import { layoutOf } from '#node/definition/addresses/layouts.ts';
 import { placeDevices } from '#node/definition/addresses/place-devices.ts';
 import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
 import { readSmbios } from '#api/identity/smbios-annotation.ts';
-import { defineClock } from '#node/definition/clock.ts';
+import { defineClock, defineMachine } from '#node/definition/machine.ts';
 import { defineCpu } from '#node/definition/cpu.ts';
 import { AGENT_CHANNEL_ID, defineAgentChannel } from '#node/definition/devices/agent-channel.ts';
-import { defineBalloon } from '#node/definition/devices/balloon.ts';
 import { defineDisks, type Medium } from '#node/definition/devices/disk.ts';
 import { defineFixtures, diskQueues } from '#node/definition/devices/fixtures.ts';
 import { defineInterfaces, interfaceQueues, noteSingleQueues } from '#node/definition/devices/interface.ts';
 import { defineOtherDevices } from '#node/definition/devices/other-devices.ts';
-import { defineRng } from '#node/definition/devices/rng.ts';
-import { defineRootPorts } from '#node/definition/devices/root-ports.ts';
-import { defineScsiController } from '#node/definition/devices/scsi-controller.ts';
-import { defineSerial } from '#node/definition/devices/serial.ts';
-import { defineVideo } from '#node/definition/devices/video.ts';
-import { defineTpm } from '#node/definition/devices/tpm.ts';
-import type { Device, DiskDevice, DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
-import { defineAcpi, defineFirmware, defineSmm } from '#node/definition/firmware.ts';
+import {
+  defineBalloon,
+  defineRng,
+  defineRootPorts,
+  defineScsiController,
+  defineSerial,
+  defineTpm,
+  defineVideo,
+} from '#node/definition/devices/simple-devices.ts';
+import type { Device, DiskDevice, DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
+import { defineAcpi, defineFirmware, defineSmm, defineState } from '#node/definition/firmware.ts';
 import { assignIoThreads } from '#node/definition/io-threads.ts';
 import { defineKernel, type KernelFiles } from '#node/definition/kernel.ts';
-import { defineMachine } from '#node/definition/machine.ts';
 import { defineMemoryKib } from '#node/definition/memory.ts';
-import { defineState } from '#node/definition/state.ts';
-import type { Capabilities } from '#node/hypervisor/hypervisor.ts';
+import type { Capabilities } from '#node/hardware/capabilities.ts';
 
 export interface DefineInput {
   readonly vmi: Stored<VirtualMachineInstance>;

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DomainSpec } from '#api/domain/domain.ts';
 import type { LearnedDevice } from '#api/devices/learned-device.ts';
-import { driveAddress } from '#node/definition/addresses/drive-address.ts';
+import { driveAddress } from '#node/hardware/drive-address.ts';
 import { parsePciAddress, pciAddressToMap, formatAnyAddress } from '#api/devices/pci-address.ts';
 import type { KnownDevices } from '#node/definition/addresses/known-devices.ts';
 import type { HotplugPlacement } from '#node/definition/addresses/place-hotplugged.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
 import { defineHotplugDisk, defineHotplugInterface } from '#node/definition/define-hotplug.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
+import { toLearnedDevices } from '#node/hardware/to-learned-devices.ts';
 import { anInput, aVmi } from '#node/definition/testing/a-vmi.ts';
 
 type Devices = NonNullable<DomainSpec['devices']>;

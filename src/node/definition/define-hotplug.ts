@@ -13,9 +13,9 @@ import { specPciAddresses, ownerUidOf } from '#node/definition/define-domain.ts'
 import { defineDisk, type Medium } from '#node/definition/devices/disk.ts';
 import { diskQueues } from '#node/definition/devices/fixtures.ts';
 import { defineInterface, interfaceQueues, checkInterfaceRoom } from '#node/definition/devices/interface.ts';
-import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition, PluggableDevice } from '#node/hardware/domain-definition.ts';
 
-export interface HotplugInput {
+interface HotplugInput {
   readonly vmi: Stored<VirtualMachineInstance>;
   /** The name of the disk or interface in the spec. */
   readonly name: string;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DomainSpec } from '#api/domain/domain.ts';
-import { defineDomain } from './define-domain.ts';
-import { anInput, aVmi } from './testing/a-vmi.ts';
+import { defineDomain } from '#node/definition/define-domain.ts';
+import { anInput, aVmi } from '#node/definition/testing/a-vmi.ts';
 
 const STATE = { directory: '/volumes/pvc-1/state' };
 const TPM: DomainSpec = { devices: { tpm: { persistent: true } } };

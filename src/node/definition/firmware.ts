@@ -1,9 +1,10 @@
-/** Defines the firmware of a guest: the SMBIOS values, the boot loader, ACPI and SMM. */
+/** Defines the firmware of a guest: the SMBIOS values, the boot loader, ACPI, SMM, and the persistent state. */
 import type { Chipset } from '#api/devices/chipset.ts';
 import type { Smbios } from '#api/domain/chassis.ts';
 import type { DomainSpec } from '#api/domain/domain.ts';
 import { forbiddenField, type FieldError } from '#kube/field-error.ts';
-import type { FirmwareDefinition } from '#node/definition/domain-definition.ts';
+import type { FirmwareDefinition, DomainDefinition } from '#node/hardware/domain-definition.ts';
+import { requestsPersistentTpm } from '#node/definition/devices/simple-devices.ts';
 
 /** Defines the firmware. `uid` becomes the UUID of an instance without one; instances of a VM always have one. */
 export function defineFirmware(domain: DomainSpec, uid: string, smbios?: Smbios): FirmwareDefinition {
@@ -35,7 +36,7 @@ function loaderOf(domain: DomainSpec): FirmwareDefinition['loader'] {
   };
 }
 
-export function requestsPersistentVariables({ firmware }: DomainSpec): boolean {
+function requestsPersistentVariables({ firmware }: DomainSpec): boolean {
   return firmware?.bootloader?.efi?.persistent === true;
 }
 
@@ -60,4 +61,28 @@ export function defineSmm(
 
 export function defineAcpi({ features }: DomainSpec): boolean {
   return features?.acpi?.enabled ?? true;
+}
+
+/**
+ * Defines the persistent state of a guest: the content of its TPM and its EFI variables. Returns undefined if the guest has
+ * none, even if there is a directory for it.
+ */
+export function defineState(
+  domain: DomainSpec,
+  state: DomainDefinition['state'],
+  problems: FieldError[],
+): DomainDefinition['state'] {
+  const persistentFields = [
+    ...(requestsPersistentTpm(domain.devices ?? {}) ? ['spec.domain.devices.tpm.persistent'] : []),
+    ...(requestsPersistentVariables(domain) ? ['spec.domain.firmware.bootloader.efi.persistent'] : []),
+  ];
+  if (persistentFields.length === 0) return undefined;
+  if (state === undefined) {
+    problems.push(
+      ...persistentFields.map((field) =>
+        forbiddenField(field, 'may not be true: the guest has no volume for its persistent state'),
+      ),
+    );
+  }
+  return state;
 }

@@ -5,11 +5,11 @@
  */
 import { vcpusOf } from '#api/domain/cpu.ts';
 import type { DomainSpec } from '#api/domain/domain.ts';
-import type { Device } from '#node/definition/domain-definition.ts';
+import type { Device } from '#node/hardware/domain-definition.ts';
 
 const THREADS_PER_VCPU = 2;
 
-export interface IoThreadAssignment {
+interface IoThreadAssignment {
   readonly devices: readonly Device[];
   /** Absent: none. */
   readonly ioThreads?: number;

@@ -2,7 +2,7 @@
 import type { DomainSpec } from '#api/domain/domain.ts';
 import { GUEST_IMAGE } from '#api/names.ts';
 import { invalidValue, requiredValue, unsupportedValue, type FieldError } from '#kube/field-error.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 
 export interface KernelFiles {
   readonly kernelPath: string;

@@ -2,7 +2,7 @@
 import type { DomainSpec } from '#api/domain/domain.ts';
 import { invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
 import { parseQuantity, quantityToNumber } from '#kube/quantity.ts';
-import type { Capabilities } from '#node/hypervisor/hypervisor.ts';
+import type { Capabilities } from '#node/hardware/capabilities.ts';
 
 const MIB = 1024 * 1024;
 /** QEMU's TCG loses writes of a migrating guest whose memory is a multiple of 256 KiB (fixed in QEMU 9.0). */

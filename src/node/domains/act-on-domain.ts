@@ -2,56 +2,27 @@
 import { MIGRATED_REASON } from '#api/names.ts';
 import { stateClaimIn } from '#api/storage/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import type { Client } from '#client/client.ts';
-import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { invariant, unreachable } from '#lib/invariant.ts';
-import type { Clock } from '#lib/clock.ts';
-import type { Log } from '#lib/log.ts';
-import { actOnDevice } from '#node/domains/act-on-device.ts';
+import { actOnDevice } from '#node/domains/hotplug/act-on-device.ts';
 import { actOnMigration } from '#node/domains/act-on-migration.ts';
-import type { HotplugState } from '#node/domains/decide-hotplug.ts';
-import type { DeviceReadings } from '#node/domains/device-readings.ts';
+import type { HotplugState } from '#node/domains/hotplug/hotplug-devices.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
-import type { DomainNotes } from '#node/domains/domain-notes.ts';
-import type { DomainWorld, NodeFacts } from '#node/domains/domain-world.ts';
-import type { HotplugNotes } from '#node/domains/hotplug-notes.ts';
-import { startInstance, type GuestKernel } from '#node/domains/start-instance.ts';
+import type { DomainWorld } from '#node/domains/domain-world.ts';
+import { startInstance } from '#node/domains/start-instance.ts';
+import type { DomainActionParts } from '#node/domains/domain-action-parts.ts';
 import { writeVmiStatus } from '#node/domains/write-vmi-status.ts';
 import { progressToReport } from '#node/domains/decide-outgoing.ts';
-import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
-import type { Migrations } from '#node/migration/migrations.ts';
-import type { OwnWrites } from '#node/pods/own-writes.ts';
 import { buildPodStatus, type PodView } from '#node/pods/pod-status.ts';
 import { removePod, reportPod } from '#node/pods/pod-writer.ts';
-import type { Volumes } from '#node/volumes-port.ts';
-import type { EventSink } from '#runtime/events.ts';
 import { requestPodToken } from '#node/pods/pod-token.ts';
 import { errorMessage } from '#lib/error-message.ts';
-
-export interface DomainActionParts {
-  readonly client: Client;
-  readonly hypervisor: Hypervisor;
-  readonly volumes: Volumes;
-  readonly guest: GuestKernel | undefined;
-  readonly node: NodeFacts;
-  readonly notes: DomainNotes;
-  readonly hotplugNotes: HotplugNotes;
-  readonly readings: DeviceReadings;
-  readonly migrations: Migrations;
-  readonly ownPods: OwnWrites<Pod>;
-  readonly ownVmis: OwnWrites<VirtualMachineInstance>;
-  readonly events: EventSink;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly signal: AbortSignal;
-}
 
 /**
  * `changed`: the domain changed, so that the remaining actions are obsolete. `decideAgain`: the remaining actions are still
  * valid, and another decision follows them. `afterMs`: when to decide again at the latest.
  */
-export type ActionResult = { readonly changed: true } | { readonly decideAgain?: true; readonly afterMs?: number };
+type ActionResult = { readonly changed: true } | { readonly decideAgain?: true; readonly afterMs?: number };
 
 const CHANGED: ActionResult = { changed: true };
 
@@ -144,7 +115,7 @@ async function start(id: string, world: DomainWorld, parts: DomainActionParts): 
   switch (outcome.is) {
     case 'started':
       notes.recordStart(id);
-      for (const [device, claim] of outcome.claims) parts.hotplugNotes.recordClaim(id, device, claim);
+      parts.hotplugNotes.recordClaims(id, vmi);
       for (const warning of outcome.warnings) recordWarning(vmi, parts, warning);
       return recordEvent(world, parts, 'Started', 'VirtualMachineInstance started.');
     case 'waiting':

@@ -1,6 +1,6 @@
 /** Carries out the actions of decide-outgoing.ts and decide-incoming.ts. Long ones continue in the background. */
 import { invariant, unreachable } from '#lib/invariant.ts';
-import type { DomainActionParts } from '#node/domains/act-on-domain.ts';
+import type { DomainActionParts } from '#node/domains/domain-action-parts.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
 

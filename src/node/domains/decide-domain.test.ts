@@ -4,11 +4,12 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
-import type { InterfaceDevice } from '#node/definition/domain-definition.ts';
+import type { InterfaceDevice } from '#node/hardware/domain-definition.ts';
 import { decideDomain } from '#node/domains/decide-domain.ts';
-import type { StartAttempt, DomainAction } from '#node/domains/domain-action.ts';
+import type { DomainAction } from '#node/domains/domain-action.ts';
+import type { StartAttempt } from '#node/guests/domain-notes.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
-import type { HotplugNote } from '#node/domains/hotplug-notes.ts';
+import type { HotplugNote } from '#node/guests/hotplug-notes.ts';
 import { reportedStatus } from '#node/domains/vmi-report.ts';
 import type { DomainInfo, DomainState } from '#node/hypervisor/hypervisor.ts';
 import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';

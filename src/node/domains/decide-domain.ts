@@ -13,16 +13,15 @@ import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
 import { refusedView, waitingView } from '#node/pods/pod-status.ts';
-import { decideHotplug, hotplugStates, type HotplugState } from '#node/domains/decide-hotplug.ts';
+import { decideHotplug, hotplugStates } from '#node/domains/hotplug/decide-hotplug.ts';
+import { type HotplugState, hotplugDevices } from '#node/domains/hotplug/hotplug-devices.ts';
 import { decideIncoming } from '#node/domains/decide-incoming.ts';
 import { decideMigrate, decideOutgoing, isMoving, progressToReport } from '#node/domains/decide-outgoing.ts';
 import { decideStop } from '#node/domains/decide-stop.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import { domainView, lostGuestView } from '#node/domains/domain-view.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
-import { isActivePod } from '#node/domains/active-pod.ts';
-import { hotplugDevices } from '#node/domains/hotplug-devices.ts';
-import { isInstanceOnNode } from '#node/domains/instance-node.ts';
+import { isActivePod, isInstanceOnNode } from '#node/guests/guest-objects.ts';
 import { isReported } from '#node/domains/vmi-report.ts';
 
 /** The first attempts are not reported, to save writes: a claim is usually bound within two of them. */

@@ -14,12 +14,12 @@ import { timestamp } from '#lib/clock.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
-import { isInstanceOnNode } from '#node/domains/instance-node.ts';
-import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
+import { isInstanceOnNode } from '#node/guests/guest-objects.ts';
+import { isDomainMoving, type DomainInfo } from '#node/hypervisor/hypervisor.ts';
 import type { DomainMigration } from '#node/hypervisor/migration.ts';
 
 /** A migration waits this long for the guest to release a device that is being unplugged. */
-export const DEVICE_RELEASE_TIMEOUT_MS = 60_000;
+const DEVICE_RELEASE_TIMEOUT_MS = 60_000;
 /** A fallback in case the event of the release is missed. */
 const DEVICE_RELEASE_RECHECK_MS = 5000;
 const AGENT_RESTARTED = 'the agent of the source node was restarted';
@@ -29,13 +29,10 @@ const AGENT_RESTARTED = 'the agent of the source node was restarted';
  * copied or read.
  */
 export function isMoving(domain: DomainInfo | undefined, vmi: VirtualMachineInstance | undefined): boolean {
-  if (isMigrating(vmi?.status?.migrationState)) return true;
-  const { migration, current } = domain ?? {};
-  if (current?.state === 'incoming') return true;
-  return migration?.role === 'source' && migration.step !== 'aborted';
+  return isMigrating(vmi?.status?.migrationState) || isDomainMoving(domain);
 }
 
-export type OutgoingDecision =
+type OutgoingDecision =
   /** These actions only; nothing else is done for the guest. */
   | { readonly is: 'exclusive'; readonly actions: readonly DomainAction[] }
   /** The guest is only reported. */

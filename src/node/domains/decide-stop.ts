@@ -12,7 +12,7 @@ import type { DomainWorld } from '#node/domains/domain-world.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
 
 /** The button is pressed repeatedly because guests miss it while they boot. */
-export const POWER_BUTTON_INTERVAL_MS = 10_000;
+const POWER_BUTTON_INTERVAL_MS = 10_000;
 
 export function decideStop(world: DomainWorld, pod: Stored<Pod>): readonly DomainAction[] {
   const { domain, elapsedMs } = world;

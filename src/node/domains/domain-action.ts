@@ -1,6 +1,5 @@
 /** The actions of the agent on one guest. decide-domain.ts decides on them; act-on-domain.ts carries them out. */
-import type { HotplugState } from '#node/domains/decide-hotplug.ts';
-import type { HotplugDevice } from '#node/domains/hotplug-devices.ts';
+import type { HotplugState, HotplugDevice } from '#node/domains/hotplug/hotplug-devices.ts';
 import type { PodView } from '#node/pods/pod-status.ts';
 
 export type DomainAction =
@@ -53,21 +52,3 @@ export type DomainAction =
   | { readonly do: 'removePod' }
   /** Decides again after this time, if no change comes first. */
   | { readonly do: 'recheck'; readonly afterMs: number };
-
-/** The result of the last unsuccessful attempt to start; kept until the domain runs or its pod is gone. */
-export type StartAttempt =
-  | {
-      readonly is: 'waiting';
-      readonly reason: string;
-      readonly message: string;
-      readonly tries: number;
-      /** Time of the next attempt. */
-      readonly dueAtMs: number;
-    }
-  | { readonly is: 'failed'; readonly reason: string; readonly message: string };
-
-/** The state of a shutdown: when it began, and when the power button was pressed last. */
-export interface StopState {
-  readonly sinceMs: number;
-  readonly pressedAtMs?: number;
-}

@@ -8,25 +8,24 @@
 import type { Informer } from '#client/informer.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { type Pod, PODS } from '#kube/core-kinds.ts';
-import { actOnDomain, type DomainActionParts } from '#node/domains/act-on-domain.ts';
+import { actOnDomain } from '#node/domains/act-on-domain.ts';
+import type { DomainActionParts } from '#node/domains/domain-action-parts.ts';
 import { decideDomain } from '#node/domains/decide-domain.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
-import {
-  PODS_BY_INSTANCE,
-  INSTANCES_BY_UID,
-  instanceUids,
-  observeObjects,
-  type ObservedObjects,
-} from '#node/domains/observe-domain.ts';
+import { observeObjects, type ObservedObjects } from '#node/domains/observe-domain.ts';
+import { PODS_BY_INSTANCE, INSTANCES_BY_UID, instanceUids } from '#node/guests/guest-objects.ts';
 import type { AgentReader } from '#node/guest-agent/agent-reader.ts';
 import type { ProbeRunner } from '#node/probes/probe-runner.ts';
-import { refuseMismatchedPod } from '#node/domains/refuse-mismatched-pod.ts';
-import type { DomainLocks } from '#node/domains/domain-locks.ts';
+import type { DomainLocks } from '#node/guests/domain-locks.ts';
 import { ReadRules } from '#runtime/decision-reads.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
+import type { Stored } from '#kube/meta.ts';
+import { hasEnded } from '#kube/pod-phase.ts';
+import { buildPodStatus, refusedView } from '#node/pods/pod-status.ts';
+import { removePod, reportPod } from '#node/pods/pod-writer.ts';
 
-export interface DomainControllerParts extends DomainActionParts {
+interface DomainControllerParts extends DomainActionParts {
   readonly pods: Informer<Pod>;
   readonly vmis: Informer<VirtualMachineInstance>;
   readonly locks: DomainLocks;
@@ -36,7 +35,7 @@ export interface DomainControllerParts extends DomainActionParts {
   readonly concurrency?: number;
 }
 
-export interface DomainController {
+interface DomainController {
   enqueue(id: string): void;
   idle(): Promise<void>;
   /** Resolves when the running passes have ended. Guests keep running. */
@@ -169,4 +168,22 @@ async function observe(
     nowMs: clock.now(),
     elapsedMs: clock.elapsed(),
   };
+}
+
+const REFUSED = refusedView(
+  'InstanceMismatch',
+  'The labels of this pod name a VirtualMachineInstance that it does not belong to.',
+);
+
+/** Fails a pod that has the labels of a launcher without being the launcher of the instance. No guest is affected. */
+async function refuseMismatchedPod(pod: Stored<Pod>, parts: DomainActionParts): Promise<void> {
+  if (pod.metadata.deletionTimestamp !== undefined) {
+    if (pod.metadata.deletionGracePeriodSeconds !== 0) await removePod(pod, parts);
+    return;
+  }
+  if (hasEnded(pod)) return;
+  const { node, clock, ownPods } = parts;
+  ownPods.record(
+    await reportPod(pod, buildPodStatus(pod, REFUSED, { hostIp: node.hostIp, nowMs: clock.now() }), parts),
+  );
 }

@@ -2,13 +2,14 @@
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import type { StartAttempt, StopState } from '#node/domains/domain-action.ts';
-import type { DomainDeviceReading } from '#node/domains/device-readings.ts';
-import type { DeviceNotes } from '#node/domains/hotplug-devices.ts';
+import type { StartAttempt, StopState } from '#node/guests/domain-notes.ts';
+import type { DomainDeviceReading } from '#node/guests/device-readings.ts';
+import type { DeviceNotes } from '#node/domains/hotplug/hotplug-devices.ts';
+import type { NodeFacts } from '#node/guests/node-facts.ts';
 import type { GuestAgentReport } from '#node/guest-agent/agent-reader.ts';
 import type { GuestHealth } from '#node/probes/probe-runner.ts';
 import type { MigrationNotes } from '#node/migration/migrations.ts';
-import type { Capabilities, DomainInfo, DomainInspection } from '#node/hypervisor/hypervisor.ts';
+import type { DomainInfo, DomainInspection } from '#node/hypervisor/hypervisor.ts';
 
 export interface DomainWorld {
   /** The launcher pod on this node. */
@@ -41,13 +42,4 @@ export interface DomainWorld {
    * guest has to shut down.
    */
   readonly elapsedMs: number;
-}
-
-/** Facts about the node that do not change while the agent runs. */
-export interface NodeFacts {
-  readonly name: string;
-  readonly hostIp: string;
-  readonly capabilities: Capabilities;
-  /** The user that runs the guests, if it is not the agent's own. */
-  readonly guestUid?: number | undefined;
 }

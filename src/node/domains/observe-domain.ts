@@ -7,16 +7,10 @@ import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
 import type { OwnWrites } from '#node/pods/own-writes.ts';
-import { podRole } from '#node/pods/pod-role.ts';
-import { isActivePod } from '#node/domains/active-pod.ts';
-import { getIfExists } from '#node/domains/start-instance.ts';
+import { INSTANCES_BY_UID, isActivePod, PODS_BY_INSTANCE } from '#node/guests/guest-objects.ts';
+import { getIfExists } from '#client/get-if-exists.ts';
 
-/** Index of launcher pods by the uid of their instance. */
-export const PODS_BY_INSTANCE = 'instance';
-/** Index of instances by uid. */
-export const INSTANCES_BY_UID = 'uid';
-
-export interface ObserveParts {
+interface ObserveParts {
   readonly client: Reader;
   readonly pods: Informer<Pod>;
   /** Contains only instances whose label names this node; others are read from the API. */
@@ -24,12 +18,6 @@ export interface ObserveParts {
   readonly ownPods: OwnWrites<Pod>;
   readonly ownVmis: OwnWrites<VirtualMachineInstance>;
   readonly signal: AbortSignal;
-}
-
-/** Returns the uid of the instance that a launcher pod names, or nothing for any other pod. An index function. */
-export function instanceUids(pod: Pod): string[] {
-  const role = podRole(pod);
-  return role.is === 'launcher' ? [role.uid] : [];
 }
 
 export interface ObservedObjects {
@@ -87,7 +75,7 @@ async function findInstance(
   if (cached !== undefined) return ownVmis.newest(cached);
   for (const { metadata } of candidates) {
     const name = { namespace: metadata.namespace, name: metadata.annotations?.[DOMAIN_ANNOTATION] ?? '' };
-    const found = await getIfExists(client, VIRTUAL_MACHINE_INSTANCES, name, signal);
+    const found = await getIfExists(client, VIRTUAL_MACHINE_INSTANCES, name, { signal });
     if (found?.metadata.uid === id) return found;
   }
   return undefined;

@@ -6,20 +6,22 @@ import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.t
 import { GUEST_IMAGE } from '#api/names.ts';
 import { needsState } from '#api/storage/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import type { ObjectName, Reader } from '#client/client.ts';
-import { isApiError } from '#kube/api-error.ts';
-import { CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, SECRETS } from '#kube/core-kinds.ts';
-import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import type { Reader } from '#client/client.ts';
+import { getIfExists } from '#client/get-if-exists.ts';
+import type { Stored } from '#kube/meta.ts';
 import { readKnownDevices, NOTHING_KNOWN, type KnownDevices } from '#node/definition/addresses/known-devices.ts';
-import { createDomain } from '#node/domains/create-domain.ts';
-import { hotpluggableClaims } from '#node/domains/hotplug-devices.ts';
-import type { Capabilities, Hypervisor } from '#node/hypervisor/hypervisor.ts';
-import type { MissingVolume, Preparation, StatePreparation, VolumeLookups, Volumes } from '#node/volumes-port.ts';
-
-export interface GuestKernel {
-  readonly kernelPath: string;
-  readonly initrdPath: string;
-}
+import { createDomain } from '#node/guests/create-domain.ts';
+import type { GuestKernel } from '#node/guests/node-facts.ts';
+import { hasEndedIn, volumeLookups } from '#node/guests/volume-lookups.ts';
+import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import type { Capabilities } from '#node/hardware/capabilities.ts';
+import type {
+  MissingVolume,
+  Preparation,
+  StatePreparation,
+  VolumeLookups,
+  Volumes,
+} from '#node/volumes/volumes-port.ts';
 
 export interface StartParts {
   readonly client: Reader;
@@ -35,11 +37,9 @@ export interface StartParts {
   readonly signal: AbortSignal;
 }
 
-export type StartOutcome =
+type StartOutcome =
   | {
       readonly is: 'started';
-      /** Hotpluggable claims by disk id. */
-      readonly claims: ReadonlyMap<string, string>;
       /** Warnings for the user, although the guest runs. */
       readonly warnings: readonly { readonly reason: string; readonly message: string }[];
     }
@@ -75,10 +75,8 @@ export async function startInstance(vmi: Stored<VirtualMachineInstance>, parts: 
     const { permanent, message } = created;
     return { is: permanent ? 'failed' : 'waiting', reason: 'StartFailed', message };
   }
-  const claims = new Map([...hotpluggableClaims(vmi)].map(([name, claim]) => [`disk-${name}`, claim]));
   return {
     is: 'started',
-    claims,
     warnings: startWarnings(prepared.missing, created.omittedDevices, created.omittedFeatures),
   };
 }
@@ -114,10 +112,6 @@ async function prepareState(
   );
 }
 
-function hasEndedIn(hypervisor: Hypervisor): (id: string) => boolean {
-  return (id) => hypervisor.get(id)?.current.state === 'ended';
-}
-
 /** Prepares the volumes with these names; all volumes of the instance by default. */
 export function prepareVolumes(
   vmi: Stored<VirtualMachineInstance>,
@@ -143,37 +137,7 @@ export async function knownDevices(
   const owner = metadata.ownerReferences?.find(({ kind, controller }) => kind === 'VirtualMachine' && controller);
   if (owner === undefined) return NOTHING_KNOWN;
   const name = { namespace: metadata.namespace, name: owner.name };
-  const identity = await getIfExists(client, VIRTUAL_MACHINE_IDENTITIES, name, signal);
+  const identity = await getIfExists(client, VIRTUAL_MACHINE_IDENTITIES, name, { signal });
   const isOfOwner = identity?.metadata.ownerReferences?.some(({ uid }) => uid === owner.uid);
   return isOfOwner ? readKnownDevices(identity?.status ?? {}) : NOTHING_KNOWN;
-}
-
-export function volumeLookups(
-  namespace: string | undefined,
-  client: Reader,
-  signal: AbortSignal,
-  token?: VolumeLookups['token'],
-): VolumeLookups {
-  return {
-    claim: (name) => getIfExists(client, PERSISTENT_VOLUME_CLAIMS, { namespace, name }, signal),
-    volume: (name) => getIfExists(client, PERSISTENT_VOLUMES, { name }, signal),
-    secret: (name) => getIfExists(client, SECRETS, { namespace, name }, signal),
-    configMap: (name) => getIfExists(client, CONFIG_MAPS, { namespace, name }, signal),
-    ...(token && { token }),
-  };
-}
-
-/** Returns an object, or undefined if it does not exist. */
-export async function getIfExists<T extends KubeObject>(
-  client: Reader,
-  type: ResourceType<T>,
-  name: ObjectName,
-  signal: AbortSignal,
-): Promise<Stored<T> | undefined> {
-  try {
-    return await client.get(type, name, { signal });
-  } catch (error) {
-    if (isApiError(error, 'NotFound')) return undefined;
-    throw error;
-  }
 }

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { timestamp } from '#lib/clock.ts';
-import type { NodeFacts } from '#node/domains/domain-world.ts';
+import type { NodeFacts } from '#node/guests/node-facts.ts';
 import { isReported, reportedStatus, type GuestFacts } from '#node/domains/vmi-report.ts';
-import type { HotplugState } from '#node/domains/decide-hotplug.ts';
-import type { Capabilities, DomainInfo, DomainState } from '#node/hypervisor/hypervisor.ts';
+import type { HotplugState } from '#node/domains/hotplug/hotplug-devices.ts';
+import type { DomainInfo, DomainState } from '#node/hypervisor/hypervisor.ts';
+import type { Capabilities } from '#node/hardware/capabilities.ts';
 import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
 
 const NOW = 1_900_000_000_000;

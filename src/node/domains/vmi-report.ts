@@ -1,19 +1,20 @@
 /**
- * Computes the agent's part of an instance's status: AGENT_FIELDS and AGENT_CONDITIONS. All other fields and conditions are
+ * Computes the agent's part of an instance's status: AGENT_FIELDS and AgentCondition. All other fields and conditions are
  * kept as they are. Pure.
  */
 import type { MigrationProgress } from '#api/migration/migration-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import type { AGENT_FIELDS, VmiStatus } from '#api/virtual-machine-instance/status.ts';
+import type { AGENT_FIELDS, AgentCondition, VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { setCondition, type Condition, type NextCondition } from '#kube/conditions.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { timestamp } from '#lib/clock.ts';
-import type { HotplugState } from '#node/domains/decide-hotplug.ts';
-import type { DomainDeviceReading } from '#node/domains/device-readings.ts';
-import type { NodeFacts } from '#node/domains/domain-world.ts';
+import type { HotplugState } from '#node/domains/hotplug/hotplug-devices.ts';
+import type { DomainDeviceReading } from '#node/guests/device-readings.ts';
+import type { NodeFacts } from '#node/guests/node-facts.ts';
 import { mergeInterfaces } from '#node/guest-agent/agent-answers.ts';
 import type { GuestAgentReport } from '#node/guest-agent/agent-reader.ts';
-import type { Capabilities, DomainInfo, DomainInspection, DomainState } from '#node/hypervisor/hypervisor.ts';
+import type { DomainInfo, DomainInspection, DomainState } from '#node/hypervisor/hypervisor.ts';
+import type { Capabilities } from '#node/hardware/capabilities.ts';
 
 export interface GuestFacts {
   readonly domain: DomainInfo;
@@ -112,12 +113,14 @@ function hotplugField(old: VmiStatus | undefined, { hotplug, nowMs }: GuestFacts
   });
 }
 
+type NextAgentCondition = NextCondition & { readonly type: AgentCondition };
+
 function agentConditions(old: readonly Condition[] | undefined, facts: GuestFacts): readonly Condition[] {
   const { domain, node, hotplug } = facts;
   const { current } = domain;
   const now = timestamp(facts.nowMs);
-  const present: NextCondition[] = [];
-  const obsolete = new Set<string>();
+  const present: NextAgentCondition[] = [];
+  const obsolete = new Set<AgentCondition>();
   const isAway = isElsewhere(current);
   if (current.state === 'paused' && !isAway) present.push(pausedCondition(current));
   else if (!isAway) obsolete.add('Paused');
@@ -128,7 +131,7 @@ function agentConditions(old: readonly Condition[] | undefined, facts: GuestFact
   else if (!isAway) obsolete.add('AgentConnected');
   const emulation = softwareEmulation(node.capabilities);
   if (emulation !== undefined) present.push(emulation);
-  const others = (old ?? []).filter(({ type }) => !obsolete.has(type));
+  const others = (old ?? []).filter(({ type }) => !obsolete.has(type as AgentCondition));
   return present.reduce<readonly Condition[]>((conditions, next) => setCondition(conditions, next, now), others);
 }
 
@@ -139,7 +142,7 @@ function isElsewhere(current: DomainState): boolean {
 }
 
 /** Returns the Paused condition, with KubeVirt's reasons and messages. */
-function pausedCondition({ why }: Extract<DomainState, { state: 'paused' }>): NextCondition {
+function pausedCondition({ why }: Extract<DomainState, { state: 'paused' }>): NextAgentCondition {
   const [reason, message] =
     why === 'ioError'
       ? ['PausedIOError', 'VMI was paused, low-level IO error detected']
@@ -148,7 +151,7 @@ function pausedCondition({ why }: Extract<DomainState, { state: 'paused' }>): Ne
 }
 
 /** Returns a condition if the guest or a volume delays a hotplug change. A change that proceeds needs no condition. */
-function changePending(hotplug: readonly HotplugState[]): NextCondition | undefined {
+function changePending(hotplug: readonly HotplugState[]): NextAgentCondition | undefined {
   const waiting = hotplug.filter(({ reason }) => reason !== undefined);
   const worst = waiting.find(({ phase }) => phase === 'Failed') ?? waiting[0];
   if (worst?.reason === undefined) return undefined;
@@ -161,7 +164,7 @@ function changePending(hotplug: readonly HotplugState[]): NextCondition | undefi
   };
 }
 
-function softwareEmulation({ accelerator, version }: Capabilities): NextCondition | undefined {
+function softwareEmulation({ accelerator, version }: Capabilities): NextAgentCondition | undefined {
   if (accelerator !== 'tcg') return undefined;
   const message = `This node has no KVM: ${version} emulates the processor in software, which is slow.`;
   return { type: 'SoftwareEmulation', status: 'True', reason: 'KvmUnavailable', message };

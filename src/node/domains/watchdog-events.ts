@@ -7,7 +7,7 @@ import type { Stored } from '#kube/meta.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { EventRecorder } from '#runtime/events.ts';
 
-export interface WatchdogEventParts {
+interface WatchdogEventParts {
   readonly hypervisor: Pick<Hypervisor, 'get' | 'onChange'>;
   /** Returns the instance of a domain. */
   readonly vmiOf: (id: string) => Stored<VirtualMachineInstance> | undefined;

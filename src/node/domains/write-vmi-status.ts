@@ -8,8 +8,8 @@ import type { Client } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';
-import { getIfExists } from '#node/domains/start-instance.ts';
-import { isInstanceOnNode } from '#node/domains/instance-node.ts';
+import { getIfExists } from '#client/get-if-exists.ts';
+import { isInstanceOnNode } from '#node/guests/guest-objects.ts';
 import { reportedStatus, type GuestFacts } from '#node/domains/vmi-report.ts';
 
 const MAX_TRIES = 5;
@@ -36,7 +36,7 @@ export async function writeVmiStatus(
     // The API forbids nodes to write instances of other nodes, and the cached instance may be outdated.
     const isStale = isApiError(failure, 'Conflict') || isApiError(failure, 'Forbidden');
     if (!isStale || tries >= MAX_TRIES) throw failure;
-    const found = await getIfExists(client, VIRTUAL_MACHINE_INSTANCES, { name, namespace }, signal);
+    const found = await getIfExists(client, VIRTUAL_MACHINE_INSTANCES, { name, namespace }, { signal });
     if (found?.metadata.uid !== uid || !isInstanceOnNode(found, facts.node.name)) return undefined;
     if (isApiError(failure, 'Forbidden') && found.metadata.resourceVersion === resourceVersion) throw failure;
     vmi = found;

@@ -4,7 +4,7 @@ import type { GuestRead } from '#api/guest-info.ts';
 import type { HostAnswer, HostVerb } from '#api/host-api.ts';
 import type { GuestPort } from '#node/hypervisor/guest-access.ts';
 import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
-import type { DiskContent, DiskUpload } from '#node/volumes-port.ts';
+import type { DiskContent, DiskUpload } from '#node/volumes/volumes-port.ts';
 
 /** The guest was started without a display. */
 export class NoDisplayError extends Error {

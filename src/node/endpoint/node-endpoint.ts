@@ -5,7 +5,7 @@
  */
 import { once } from 'node:events';
 import { createServer } from 'node:https';
-import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
@@ -13,12 +13,13 @@ import { ApiError, badRequest, internalError, methodNotAllowed } from '#kube/api
 import { nodeOfUser } from '#kube/node-user.ts';
 import { splitTarget } from '#kube/request-target.ts';
 import type { Clock } from '#lib/clock.ts';
+import { refuseUpgrade } from '#lib/https/refuse-upgrade.ts';
 import type { Log } from '#lib/log.ts';
+import type { UpgradeRequest } from '#lib/websocket/websocket-handshake.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { parseContainerLogOptions } from '#node/endpoint/log-options.ts';
 import { LOG_READER, refuseRequest } from '#node/endpoint/peer.ts';
 import { isIssuedBy } from '#lib/pki/issued-by.ts';
-import type { UpgradeRequest } from '#node/endpoint/plain-stream.ts';
 import { parseEndpointPath, type EndpointRoute } from '#node/endpoint/route.ts';
 import { readBodyUpTo } from '#node/endpoint/read-body-up-to.ts';
 import { serveConsole } from '#node/endpoint/serve-console.ts';
@@ -36,7 +37,7 @@ const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 60_000;
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
-export interface NodeEndpointOptions {
+interface NodeEndpointOptions {
   readonly host: string;
   /** 0 chooses a free port. */
   readonly port: number;
@@ -53,13 +54,13 @@ export interface NodeEndpointOptions {
 }
 
 /** Certificate, key and authority in PEM. */
-export interface EndpointIdentity {
+interface EndpointIdentity {
   readonly cert: string;
   readonly key: string;
   readonly ca: string;
 }
 
-export interface RunningEndpoint {
+interface RunningEndpoint {
   readonly port: number;
   /** Replaces the identity for new connections. */
   renew(identity: EndpointIdentity): void;
@@ -203,12 +204,12 @@ async function handleUpgrade(options: NodeEndpointOptions, open: OpenSessions, u
   const { request, socket } = upgrade;
   try {
     const { route, commonName, query } = admitRequest(options, request);
-    const { agent, log } = options;
+    const { agent, clock, log } = options;
     switch (route.kind) {
       case 'console':
-        return await serveConsole({ agent, log, sessions: open.consoles }, route, upgrade);
+        return await serveConsole({ agent, clock, log, sessions: open.consoles }, route, upgrade);
       case 'vnc':
-        return await serveVnc({ agent, log, sessions: open.displays }, route, query, upgrade);
+        return await serveVnc({ agent, clock, log, sessions: open.displays }, route, query, upgrade);
       case 'port':
         return await servePort(options, route, upgrade);
       case 'migrations':
@@ -221,13 +222,7 @@ async function handleUpgrade(options: NodeEndpointOptions, open: OpenSessions, u
   } catch (error) {
     const apiError = toResponseError(options, request, error);
     const body = Buffer.from(JSON.stringify(apiError.toStatus()));
-    const lines = [
-      `HTTP/1.1 ${apiError.code} ${STATUS_CODES[apiError.code] ?? ''}`,
-      'Content-Type: application/json',
-      `Content-Length: ${body.length}`,
-      'Connection: close',
-    ];
-    socket.end(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`), body]));
+    refuseUpgrade(socket, { status: apiError.code, contentType: 'application/json', body });
   }
 }
 

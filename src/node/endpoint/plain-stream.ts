@@ -1,50 +1,37 @@
 /** Serves a stream of a guest as a WebSocket with binary frames: KubeVirt's `plain.kubevirt.io`. */
-import type { IncomingMessage } from 'node:http';
+import { PLAIN_STREAM_PROTOCOL } from '#api/names.ts';
 import type { Duplex } from 'node:stream';
 import { badRequest } from '#kube/api-error.ts';
+import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { CLOSE_CODES } from '#lib/websocket-frames.ts';
-import { serverHandshake } from '#lib/websocket-handshake.ts';
-import { WebSocketStream } from '#lib/websocket.ts';
-import { headerText } from '#node/endpoint/header-text.ts';
+import { acceptWebSocket, findHandshakeError, type UpgradeRequest } from '#lib/websocket/websocket-handshake.ts';
+import { CLOSE_CODES, type WebSocketStream } from '#lib/websocket/websocket.ts';
 
-/** The subprotocol of KubeVirt's clients. */
-export const PLAIN_STREAM_PROTOCOL = 'plain.kubevirt.io';
-const KEEP_ALIVE_MS = 30_000;
 /** Time for the guest to receive the last data of its client. */
 const CLOSE_TIMEOUT_MS = 5000;
 
-export interface UpgradeRequest {
-  readonly request: IncomingMessage;
-  readonly socket: Duplex;
-  readonly head: Buffer;
-}
-
-export interface PlainStream {
+interface PlainStream {
   /** Kind of the stream for logs and errors, for example `console`. */
   readonly what: string;
   /** Rejects with ApiError. */
   open(): Promise<Duplex>;
   /** Called with the client's stream before any data is transferred. */
   onConnect?(client: WebSocketStream): void;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
 /** Throws ApiError before anything is sent; then the WebSocket owns the socket. */
-export async function servePlainStream({ request, socket, head }: UpgradeRequest, stream: PlainStream): Promise<void> {
-  if (request.headers.upgrade?.toLowerCase() !== 'websocket') {
-    throw badRequest(`a ${stream.what} is a WebSocket; the request does not ask to upgrade to one`);
-  }
-  const handshake = serverHandshake((header) => headerText(request.headers[header]), [PLAIN_STREAM_PROTOCOL]);
-  if ('refusal' in handshake) throw badRequest(handshake.refusal.message);
+export async function servePlainStream(upgrade: UpgradeRequest, stream: PlainStream): Promise<void> {
+  const refusal = findHandshakeError(upgrade.request.headers, [PLAIN_STREAM_PROTOCOL]);
+  if (refusal !== undefined) throw badRequest(`a ${stream.what} is a WebSocket; ${refusal}`);
   const guest = await stream.open();
-  if (socket.destroyed) {
+  const client = acceptWebSocket(upgrade, [PLAIN_STREAM_PROTOCOL]);
+  if (client === undefined) {
     guest.destroy();
     return;
   }
-  socket.write(handshake.head);
-  (socket as { setKeepAlive?(on: boolean, ms: number): void }).setKeepAlive?.(true, KEEP_ALIVE_MS);
-  const client = new WebSocketStream(socket, { role: 'server', head });
+  client.keepAlive(stream.clock);
   stream.onConnect?.(client);
   connectStreams(guest, client, stream);
 }

@@ -5,11 +5,11 @@ import { HOST_VERBS, hostPath, type HostVerb } from '#api/host-api.ts';
 import { isAmbiguous } from '#kube/request-target.ts';
 import type { GuestPort } from '#node/hypervisor/guest-access.ts';
 
-export const GUEST_VERBS = ['pause', 'unpause', 'freeze', 'unfreeze', 'softreboot', 'reset'] as const;
+const GUEST_VERBS = ['pause', 'unpause', 'freeze', 'unfreeze', 'softreboot', 'reset'] as const;
 export type GuestVerb = (typeof GUEST_VERBS)[number];
 
 /** The verbs that read or replace the content of a claim. */
-export type ClaimVerb = DiskVerb | typeof UPLOAD_VERB;
+type ClaimVerb = DiskVerb | typeof UPLOAD_VERB;
 const CLAIM_VERBS: readonly ClaimVerb[] = [...DISK_VERBS, UPLOAD_VERB];
 
 export const MIGRATIONS_PATH = '/v1/migrations';

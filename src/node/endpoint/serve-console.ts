@@ -1,7 +1,9 @@
 /** GET .../console: the serial console of a guest. As in KubeVirt, a new session replaces the previous one. */
+import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
+import type { UpgradeRequest } from '#lib/websocket/websocket-handshake.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
-import { servePlainStream, type UpgradeRequest } from '#node/endpoint/plain-stream.ts';
+import { servePlainStream } from '#node/endpoint/plain-stream.ts';
 import type { EndpointRoute } from '#node/endpoint/route.ts';
 import { liveDomain, toVerbError } from '#node/endpoint/serve-verb.ts';
 import type { Sessions } from '#node/endpoint/sessions.ts';
@@ -14,18 +16,20 @@ const REPLACED = 'another user connected to the console of the target VM';
 export interface ConsoleParts {
   readonly agent: EndpointAgent;
   readonly sessions: Sessions;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
 /** Throws ApiError before anything is sent; then the WebSocket owns the socket. */
 export async function serveConsole(
-  { agent, sessions, log }: ConsoleParts,
+  { agent, sessions, clock, log }: ConsoleParts,
   { namespace, name }: ConsoleRoute,
   upgrade: UpgradeRequest,
 ): Promise<void> {
   const { id } = liveDomain(agent, namespace, name);
   await servePlainStream(upgrade, {
     what: 'console',
+    clock,
     log: log.child({ namespace, name }),
     async open() {
       try {

@@ -1,17 +1,15 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import type { IncomingMessage } from 'node:http';
-import { duplexPair, type Duplex } from 'node:stream';
-import { test } from 'node:test';
+import { test, type TestContext } from 'node:test';
 import { streamContent, DISK_PROTOCOL, encodeDiskLine, DiskReader, streamDisk } from '#api/storage/disk-stream.ts';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
-import { clientHandshake } from '#lib/websocket-handshake.ts';
-import { newNonce, WebSocketStream } from '#lib/websocket.ts';
+import { connectWebSocket, serveUpgrades } from '#lib/testing/websocket-server.ts';
+import type { WebSocketStream } from '#lib/websocket/websocket.ts';
 import type { DiskAccess } from '#node/endpoint/endpoint-agent.ts';
 import { serveDisk } from '#node/endpoint/serve-disk.ts';
-import { DiskRefusedError } from '#node/volumes-port.ts';
+import { DiskRefusedError } from '#node/volumes/volumes-port.ts';
 
 const CONTENT = Buffer.from('the ledger');
 
@@ -46,36 +44,28 @@ function fakeDisks(noted: string[]): DiskAccess {
   };
 }
 
-function startTransfer(verb: 'exportdisk' | 'importdisk' | 'upload', claim = 'data') {
+type Verb = 'exportdisk' | 'importdisk' | 'upload';
+
+/** Serves one disk and connects to it. `served` settles when the server is done. */
+async function startTransfer(t: TestContext, verb: Verb) {
   const noted: string[] = [];
   const clock = new FakeClock();
-  const [socket, far]: [Duplex, Duplex] = duplexPair();
-  const handshake = Object.entries(clientHandshake(newNonce(), [DISK_PROTOCOL]));
-  const headers = Object.fromEntries(handshake.map(([name, value]) => [name.toLowerCase(), value]));
-  const upgrade = { request: { headers } as unknown as IncomingMessage, socket, head: Buffer.alloc(0) };
-  const parts = { disks: fakeDisks(noted), clock, log: silentLog };
-  const served = serveDisk(parts, { kind: 'disk', verb, namespace: 'lab', claim }, upgrade);
-  return { noted, clock, served, far };
-}
-
-/** Reads the response to the handshake and returns the client's WebSocket. */
-async function connectWebSocket(far: Duplex): Promise<WebSocketStream> {
-  const head = await new Promise<Buffer>((resolve) => {
-    far.once('data', (chunk: Buffer) => {
-      // Further data belongs to the WebSocket.
-      far.pause();
-      resolve(chunk);
-    });
+  const served = Promise.withResolvers<void>();
+  const port = await serveUpgrades(t, (upgrade) => {
+    const parts = { disks: fakeDisks(noted), clock, log: silentLog };
+    serveDisk(parts, { kind: 'disk', verb, namespace: 'lab', claim: 'data' }, upgrade).then(
+      served.resolve,
+      served.reject,
+    );
   });
-  const end = head.indexOf('\r\n\r\n') + 4;
-  const stream = new WebSocketStream(far, { role: 'client', head: head.subarray(end) });
+  const stream: WebSocketStream = await connectWebSocket(port, [DISK_PROTOCOL]);
   stream.on('error', () => {});
-  return stream;
+  return { noted, clock, served: served.promise, stream };
 }
 
-test('exports a disk and closes it', async () => {
-  const { noted, served, far } = startTransfer('exportdisk');
-  const reader = new DiskReader((await connectWebSocket(far)) as AsyncIterable<Buffer>);
+test('exports a disk and closes it', async (t) => {
+  const { noted, served, stream } = await startTransfer(t, 'exportdisk');
+  const reader = new DiskReader(stream as AsyncIterable<Buffer>);
   const header = await reader.readHeader();
   const pieces: Buffer[] = [];
   for await (const piece of reader.readVerified(header)) pieces.push(piece);
@@ -84,9 +74,8 @@ test('exports a disk and closes it', async () => {
   assert.deepEqual(noted, ['closed']);
 });
 
-test('imports a disk and sends its hash', async () => {
-  const { noted, served, far } = startTransfer('importdisk');
-  const stream = await connectWebSocket(far);
+test('imports a disk and sends its hash', async (t) => {
+  const { noted, served, stream } = await startTransfer(t, 'importdisk');
   const chunks = async function* () {
     yield CONTENT;
   };
@@ -102,9 +91,8 @@ const resumeCases: Record<string, { offset: number; noted: string }> = {
   'starts over if the client does not continue': { offset: 0, noted: 'received the ledger from 0' },
 };
 for (const [sentence, { offset, noted: want }] of Object.entries(resumeCases)) {
-  test(`an upload ${sentence}`, async () => {
-    const { noted, served, far } = startTransfer('upload');
-    const stream = await connectWebSocket(far);
+  test(`an upload ${sentence}`, async (t) => {
+    const { noted, served, stream } = await startTransfer(t, 'upload');
     const header = { size: CONTENT.length, format: 'raw' } as const;
     stream.write(encodeDiskLine(header));
     const reader = new DiskReader(stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>);
@@ -122,9 +110,8 @@ for (const [sentence, { offset, noted: want }] of Object.entries(resumeCases)) {
   });
 }
 
-test('refuses to continue an upload at another offset', async () => {
-  const { served, far, noted } = startTransfer('upload');
-  const stream = await connectWebSocket(far);
+test('refuses to continue an upload at another offset', async (t) => {
+  const { served, stream, noted } = await startTransfer(t, 'upload');
   stream.write(Buffer.concat([encodeDiskLine({ size: 10, format: 'raw' }), encodeDiskLine({ offset: 3 })]));
   const reader = new DiskReader(stream as AsyncIterable<Buffer>);
   await reader.readProgress();
@@ -133,18 +120,16 @@ test('refuses to continue an upload at another offset', async () => {
   assert.deepEqual(noted, ['closed']);
 });
 
-test('refuses data that is not a disk stream', async () => {
-  const { served, far } = startTransfer('importdisk');
-  const stream = await connectWebSocket(far);
+test('refuses data that is not a disk stream', async (t) => {
+  const { served, stream } = await startTransfer(t, 'importdisk');
   stream.write(Buffer.from('hello\n'));
   const answer = await new DiskReader(stream as AsyncIterable<Buffer>).readAnswer();
   assert.deepEqual(answer, { error: 'a line is not a JSON object' });
   await served;
 });
 
-test('closes the disk if the client disconnects', async () => {
-  const { noted, served, far } = startTransfer('importdisk');
-  const stream = await connectWebSocket(far);
+test('closes the disk if the client disconnects', async (t) => {
+  const { noted, served, stream } = await startTransfer(t, 'importdisk');
   stream.write(encodeDiskLine({ size: 100, format: 'raw' }));
   stream.write(Buffer.from('half'));
   stream.destroy();
@@ -152,9 +137,8 @@ test('closes the disk if the client disconnects', async () => {
   assert.deepEqual(noted, ['closed']);
 });
 
-test('closes an idle connection', async () => {
-  const { noted, served, far, clock } = startTransfer('importdisk');
-  const stream = await connectWebSocket(far);
+test('closes an idle connection', async (t) => {
+  const { noted, served, stream, clock } = await startTransfer(t, 'importdisk');
   stream.resume();
   const failed = once(stream, 'error');
   await clock.advance(119_000);
@@ -166,7 +150,14 @@ test('closes an idle connection', async () => {
   assert.deepEqual(noted, ['closed']);
 });
 
-test('refuses a disk in use before anything is sent', async () => {
-  const { served } = startTransfer('importdisk', 'used');
-  await assert.rejects(served, { name: 'ApiError', code: 409, message: 'it is in use by pod "p"' });
+test('refuses a disk in use before anything is sent', async (t) => {
+  const served = Promise.withResolvers<void>();
+  const port = await serveUpgrades(t, (upgrade) => {
+    const parts = { disks: fakeDisks([]), clock: new FakeClock(), log: silentLog };
+    const route = { kind: 'disk', verb: 'importdisk', namespace: 'lab', claim: 'used' } as const;
+    serveDisk(parts, route, upgrade).then(served.resolve, served.reject);
+    served.promise.catch(() => upgrade.socket.end('HTTP/1.1 409 Conflict\r\n\r\n'));
+  });
+  await assert.rejects(connectWebSocket(port, [DISK_PROTOCOL]), { message: 'the server answered 409' });
+  await assert.rejects(served.promise, { name: 'ApiError', code: 409, message: 'it is in use by pod "p"' });
 });

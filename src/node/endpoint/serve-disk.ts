@@ -7,24 +7,19 @@ import { UPLOAD_VERB, type ResumePoint, type DiskAnswer, type DiskHeader } from 
 import { ApiError, badRequest, internalError } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { CLOSE_CODES } from '#lib/websocket-frames.ts';
-import { serverHandshake } from '#lib/websocket-handshake.ts';
-import { WebSocketStream } from '#lib/websocket.ts';
+import { acceptWebSocket, findHandshakeError, type UpgradeRequest } from '#lib/websocket/websocket-handshake.ts';
+import { CLOSE_CODES, type WebSocketStream } from '#lib/websocket/websocket.ts';
 import type { DiskAccess } from '#node/endpoint/endpoint-agent.ts';
-import { headerText } from '#node/endpoint/header-text.ts';
 import type { EndpointRoute } from '#node/endpoint/route.ts';
-import type { UpgradeRequest } from '#node/endpoint/plain-stream.ts';
-import { DiskRefusedError, type DiskContent, type DiskUpload } from '#node/volumes-port.ts';
+import { DiskRefusedError, type DiskContent, type DiskUpload } from '#node/volumes/volumes-port.ts';
 import { errorMessage } from '#lib/error-message.ts';
 
 type DiskRoute = Extract<EndpointRoute, { kind: 'disk' }>;
 
 /** Closes idle connections, because guests cannot start while their disk is open. */
 const IDLE_TIMEOUT_MS = 120_000;
-/** Limit of the reason in a WebSocket close frame. */
-const MAX_REASON_BYTES = 120;
 
-export interface ServeDiskParts {
+interface ServeDiskParts {
   /** Undefined if the disks of the node are simulated. */
   readonly disks: DiskAccess | undefined;
   readonly clock: Clock;
@@ -33,17 +28,12 @@ export interface ServeDiskParts {
 
 /** Throws ApiError before anything is sent. Resolves when the disk is closed. */
 export async function serveDisk(parts: ServeDiskParts, route: DiskRoute, upgrade: UpgradeRequest): Promise<void> {
-  const { request } = upgrade;
-  if (request.headers.upgrade?.toLowerCase() !== 'websocket')
-    throw badRequest('the content of a disk is a WebSocket; the request does not ask to upgrade to one');
-  const handshake = serverHandshake((header) => headerText(request.headers[header]), [DISK_PROTOCOL]);
-  if ('refusal' in handshake) throw badRequest(handshake.refusal.message);
+  const refusal = findHandshakeError(upgrade.request.headers, [DISK_PROTOCOL]);
+  if (refusal !== undefined) throw badRequest(`the content of a disk is a WebSocket; ${refusal}`);
   const opened = await open(parts, route);
   try {
-    if (upgrade.socket.destroyed) return;
-    upgrade.socket.write(handshake.head);
-    const stream = new WebSocketStream(upgrade.socket, { role: 'server', head: upgrade.head });
-    await transfer(opened, stream, parts, route);
+    const stream = acceptWebSocket(upgrade, [DISK_PROTOCOL]);
+    if (stream !== undefined) await transfer(opened, stream, parts, route);
   } finally {
     await opened.close();
   }
@@ -88,13 +78,7 @@ async function transfer(
   } catch (error) {
     const why = errorMessage(error);
     log.info({ err: error, verb, namespace, claim }, 'Cannot transfer the content of a disk');
-    stream.close(
-      CLOSE_CODES.internal,
-      Buffer.from(why)
-        .subarray(0, MAX_REASON_BYTES)
-        .toString('utf8')
-        .replace(/\uFFFD+$/, ''),
-    );
+    stream.close(CLOSE_CODES.internal, why);
   } finally {
     idleTimer.stop();
   }

@@ -3,8 +3,9 @@
  * display, unless one asks with preserveSession for a session of its own.
  */
 import { ApiError, badRequest } from '#kube/api-error.ts';
+import type { UpgradeRequest } from '#lib/websocket/websocket-handshake.ts';
 import { NoDisplayError, type EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
-import { servePlainStream, type UpgradeRequest } from '#node/endpoint/plain-stream.ts';
+import { servePlainStream } from '#node/endpoint/plain-stream.ts';
 import type { EndpointRoute } from '#node/endpoint/route.ts';
 import type { ConsoleParts } from '#node/endpoint/serve-console.ts';
 import { liveDomain, toVerbError } from '#node/endpoint/serve-verb.ts';
@@ -16,7 +17,7 @@ const MAX_VIEWERS = 16;
 
 /** Throws ApiError before anything is sent; then the WebSocket owns the socket. */
 export async function serveVnc(
-  { agent, sessions, log }: ConsoleParts,
+  { agent, sessions, clock, log }: ConsoleParts,
   { namespace, name }: DisplayRoute,
   query: URLSearchParams,
   upgrade: UpgradeRequest,
@@ -36,6 +37,7 @@ export async function serveVnc(
   checkSessions();
   await servePlainStream(upgrade, {
     what: 'display',
+    clock,
     log: log.child({ namespace, name }),
     async open() {
       const display = await agent.openDisplay(id).catch((error: unknown) => {

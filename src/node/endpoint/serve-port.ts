@@ -1,9 +1,11 @@
 /** GET .../portforward/{port}/{protocol}: a connection to a port of a guest. */
 import { conflict } from '#kube/api-error.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
+import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
+import type { UpgradeRequest } from '#lib/websocket/websocket-handshake.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
-import { servePlainStream, type UpgradeRequest } from '#node/endpoint/plain-stream.ts';
+import { servePlainStream } from '#node/endpoint/plain-stream.ts';
 import type { EndpointRoute } from '#node/endpoint/route.ts';
 import { liveDomain, toVerbError } from '#node/endpoint/serve-verb.ts';
 
@@ -11,7 +13,7 @@ type PortRoute = Extract<EndpointRoute, { kind: 'port' }>;
 
 /** Throws ApiError before anything is sent; then the WebSocket owns the socket. */
 export async function servePort(
-  { agent, log }: { readonly agent: EndpointAgent; readonly log: Log },
+  { agent, clock, log }: { readonly agent: EndpointAgent; readonly clock: Clock; readonly log: Log },
   { namespace, name, guestPort }: PortRoute,
   upgrade: UpgradeRequest,
 ): Promise<void> {
@@ -21,6 +23,7 @@ export async function servePort(
   }
   await servePlainStream(upgrade, {
     what: 'connection',
+    clock,
     log: log.child({ namespace, name, ...guestPort }),
     async open() {
       try {

@@ -2,11 +2,10 @@
 import { DEFAULT_UNFREEZE_SECONDS } from '#api/guest-info.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import { conflict, internalError, notFound, type ApiError } from '#kube/api-error.ts';
-import { isMoving } from '#node/domains/decide-outgoing.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import type { EndpointRoute, GuestVerb } from '#node/endpoint/route.ts';
 import { GuestAgentError } from '#node/hypervisor/guest-access.ts';
-import { HypervisorError, type DomainInfo, type DomainState } from '#node/hypervisor/hypervisor.ts';
+import { HypervisorError, isDomainMoving, type DomainInfo, type DomainState } from '#node/hypervisor/hypervisor.ts';
 import { errorMessage } from '#lib/error-message.ts';
 
 const INSTANCES = { group: KUBEVIRT_GROUP, plural: 'virtualmachineinstance' };
@@ -69,7 +68,7 @@ export function liveDomain(agent: EndpointAgent, namespace: string, name: string
 }
 
 function verbRefusal(verb: GuestVerb, domain: DomainInfo): string | undefined {
-  if (isMoving(domain, undefined)) return 'VMI is migrating';
+  if (isDomainMoving(domain)) return 'VMI is migrating';
   const { state } = domain.current;
   return verb === 'softreboot' && state === 'paused' ? 'VMI is paused' : undefined;
 }

@@ -1,6 +1,5 @@
 /** The open consoles or displays of guests. */
-import { CLOSE_CODES } from '#lib/websocket-frames.ts';
-import type { WebSocketStream } from '#lib/websocket.ts';
+import { CLOSE_CODES, type WebSocketStream } from '#lib/websocket/websocket.ts';
 
 export class Sessions {
   readonly #open = new Map<string, Set<WebSocketStream>>();

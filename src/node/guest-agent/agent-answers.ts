@@ -13,7 +13,7 @@ const MAX_ADDRESSES = 32;
 /** Bounded because a guest may have hundreds of interfaces, and every watch receives the status. */
 const MAX_INTERFACES = 32;
 
-export type GuestInterface = NonNullable<VmiStatus['interfaces']>[number];
+type GuestInterface = NonNullable<VmiStatus['interfaces']>[number];
 
 export function readOsInfo(answer: unknown): GuestOsInfo {
   const read = textReader(answer);

@@ -25,7 +25,7 @@ interface ReadingState {
   dueAtMs: number;
 }
 
-export interface AgentReaderOptions {
+interface AgentReaderOptions {
   readonly hypervisor: Pick<Hypervisor, 'get' | 'list' | 'onChange' | 'askAgent'>;
   readonly clock: Clock;
   readonly log: Log;

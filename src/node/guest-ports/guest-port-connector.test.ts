@@ -5,7 +5,7 @@ import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { test, type TestContext } from 'node:test';
 import { systemClock } from '#lib/clock.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { GuestPortConnector } from '#node/guest-ports/guest-port-connector.ts';
 import { HypervisorError, type DomainState } from '#node/hypervisor/hypervisor.ts';
 import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';

@@ -18,7 +18,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** Limit per guest, the same as for connections through QEMU. */
 const MAX_CONNECTIONS = 256;
 
-export interface GuestPortConnectorParts {
+interface GuestPortConnectorParts {
   readonly hypervisor: Pick<Hypervisor, 'get' | 'inspect' | 'onChange' | 'openPort'>;
   readonly agents: Pick<AgentReader, 'get'>;
   readonly clock: Clock;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { InterfaceDevice } from '#node/definition/domain-definition.ts';
+import type { InterfaceDevice } from '#node/hardware/domain-definition.ts';
 import type { AgentInterface } from '#node/guest-agent/agent-answers.ts';
 import { findNeighbourMac, findGuestRoute } from '#node/guest-ports/guest-route.ts';
 

@@ -4,11 +4,11 @@
  * itself has an address in that network on that bridge: the guest cannot direct the node elsewhere. Pure.
  */
 import { isIPv4 } from 'node:net';
-import type { DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
 import type { AgentInterface } from '#node/guest-agent/agent-answers.ts';
 
 /** An address of the node, as returned by node:os. */
-export interface NodeAddress {
+interface NodeAddress {
   readonly address: string;
   readonly netmask: string;
 }
@@ -25,7 +25,7 @@ export interface BridgeRoute {
   readonly from: string;
 }
 
-export type GuestRoute = { readonly is: 'forward' } | BridgeRoute | { readonly is: 'none'; readonly why: string };
+type GuestRoute = { readonly is: 'forward' } | BridgeRoute | { readonly is: 'none'; readonly why: string };
 
 const OR_MASQUERADE = 'or add an interface in user mode (masquerade)';
 

@@ -5,8 +5,8 @@
 import { HOST_CODES, type HostAnswer, type HostStatus } from '#api/host-api.ts';
 import { isRecord } from '#kube/meta.ts';
 import type { HostParts } from '#node/host-api/host-parts.ts';
-import { quoteSentValue, type SentMap } from '#node/host-api/sent-values.ts';
-import { checkRequired, readVmId } from '#node/host-api/vm-conf.ts';
+import { quoteSentValue, type SentMap } from '#node/host-api/sent/sent-values.ts';
+import { checkRequired, readVmId } from '#node/host-api/sent/vm-conf.ts';
 import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
 
 const MAX_DETAIL = 4096;

@@ -11,21 +11,21 @@ import { unreachable } from '#lib/invariant.ts';
 import type { Log } from '#lib/log.ts';
 import type { HostApi, HostCallOptions } from '#node/endpoint/endpoint-agent.ts';
 import { refuseCall } from '#node/host-api/answers.ts';
-import { createHostVm } from '#node/host-api/create.ts';
-import { destroyHostVm } from '#node/host-api/destroy.ts';
+import { createHostVm } from '#node/host-api/verbs/create.ts';
+import { destroyHostVm } from '#node/host-api/verbs/destroy.ts';
 import { openHostImages } from '#node/host-api/host-images.ts';
 import type { HostParts, ReadParts } from '#node/host-api/host-parts.ts';
-import { hotplugDevice } from '#node/host-api/hotplug.ts';
-import { hotunplugDevice } from '#node/host-api/hotunplug.ts';
-import { addCallNotes } from '#node/host-api/key-rules.ts';
+import { hotplugDevice } from '#node/host-api/verbs/hotplug.ts';
+import { hotunplugDevice } from '#node/host-api/verbs/hotunplug.ts';
+import { addCallNotes } from '#node/host-api/sent/key-rules.ts';
 import { MonitorProbe } from '#node/host-api/monitor-probe.ts';
-import { getAllVmStats, listHostVms } from '#node/host-api/read-verbs.ts';
-import type { SentMap } from '#node/host-api/sent-values.ts';
+import { getAllVmStats, listHostVms } from '#node/host-api/verbs/read-verbs.ts';
+import type { SentMap } from '#node/host-api/sent/sent-values.ts';
 import { HostVmRecords } from '#node/host-api/host-vm-records.ts';
-import type { GuestProcessUser } from '#node/volumes/volumes-host.ts';
+import type { GuestProcessUser } from '#node/volumes/local/volumes-host.ts';
 import { errorMessage } from '#lib/error-message.ts';
 
-export interface HostApiOptions extends Omit<HostParts, 'vms' | 'images' | 'monitors'> {
+interface HostApiOptions extends Omit<HostParts, 'vms' | 'images' | 'monitors'> {
   /**
    * The directory of the node, with `host-images/` and `host-vms/`. Without one, only `list` and `getAllVmStats` work.
    */

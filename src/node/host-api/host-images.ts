@@ -5,12 +5,12 @@
 import { chmod, mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Medium } from '#node/definition/devices/disk.ts';
-import { openBelow } from '#node/volumes/mounts/directory.ts';
-import { prepareDirectLun } from '#node/volumes/mounts/direct-lun.ts';
-import { ensureImage } from '#node/volumes/content/disk-image.ts';
-import { runCommand } from '#node/volumes/run-command.ts';
-import type { GuestProcessUser } from '#node/volumes/volumes-host.ts';
-import type { SentDiskSource } from '#node/host-api/disk-source.ts';
+import { openBelow } from '#node/volumes/local/mounts/directory.ts';
+import { prepareDirectLun } from '#node/volumes/local/mounts/direct-lun.ts';
+import { ensureImage } from '#node/volumes/local/content/disk-image.ts';
+import { runCommand } from '#node/volumes/local/run-command.ts';
+import type { GuestProcessUser } from '#node/volumes/local/volumes-host.ts';
+import type { SentDiskSource } from '#node/host-api/sent/disk-source.ts';
 
 export interface MediumOptions {
   readonly readonly: boolean;
@@ -18,7 +18,7 @@ export interface MediumOptions {
   readonly format?: 'raw' | 'qcow2';
 }
 
-export type MediumLookup =
+type MediumLookup =
   | { readonly medium: Medium; readonly error?: undefined }
   /** `isMissing`: no file or device has this name. */
   | { readonly error: string; readonly isMissing: boolean; readonly medium?: undefined };
@@ -29,7 +29,7 @@ export interface HostImages {
   find(source: Exclude<SentDiskSource, { is: 'none' | 'invalid' }>, options: MediumOptions): Promise<MediumLookup>;
 }
 
-export interface HostImagesOptions {
+interface HostImagesOptions {
   readonly nodeDir: string;
   readonly guestUser: GuestProcessUser | undefined;
   /** Default: /dev. */

@@ -1,13 +1,14 @@
 /** The dependencies of the verbs of the host API. */
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import type { DeviceReadings } from '#node/domains/device-readings.ts';
-import type { DomainLocks } from '#node/domains/domain-locks.ts';
+import type { DeviceReadings } from '#node/guests/device-readings.ts';
+import type { DomainLocks } from '#node/guests/domain-locks.ts';
 import type { AgentReader } from '#node/guest-agent/agent-reader.ts';
 import type { HostImages } from '#node/host-api/host-images.ts';
 import type { MonitorProbe } from '#node/host-api/monitor-probe.ts';
 import type { HostVmRecords } from '#node/host-api/host-vm-records.ts';
-import type { Capabilities, Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import type { Capabilities } from '#node/hardware/capabilities.ts';
 
 export interface ReadParts {
   readonly hypervisor: Hypervisor;

@@ -16,14 +16,14 @@ import { readBodyUpTo } from '#node/endpoint/read-body-up-to.ts';
 import { parseEndpointPath } from '#node/endpoint/route.ts';
 import { serveHost } from '#node/endpoint/serve-host.ts';
 
-export interface HostSocketOptions {
+interface HostSocketOptions {
   /** The directory of the node. No other process may use this socket name in it. */
   readonly dir: string;
   readonly agent: Pick<EndpointAgent, 'host'>;
   readonly log: Log;
 }
 
-export interface RunningSocket {
+interface RunningSocket {
   /** Ends every connection and removes the socket. May be called again. */
   stop(): Promise<void>;
 }

@@ -6,9 +6,9 @@
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isRecord } from '#kube/meta.ts';
-import type { DeviceEntry } from '#node/host-api/device-entries.ts';
-import type { SentMap } from '#node/host-api/sent-values.ts';
-import { readVmId } from '#node/host-api/vm-conf.ts';
+import type { DeviceEntry } from '#node/host-api/sent/device-entries.ts';
+import type { SentMap } from '#node/host-api/sent/sent-values.ts';
+import { readVmId } from '#node/host-api/sent/vm-conf.ts';
 
 export interface HostVmRecord {
   readonly vmId: string;

@@ -5,7 +5,12 @@
  */
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { GuestAgentError, type AgentCommand, type AskAgentOptions, type FreezeOptions } from './guest-access.ts';
+import {
+  GuestAgentError,
+  type AgentCommand,
+  type AskAgentOptions,
+  type FreezeOptions,
+} from '#node/hypervisor/guest-access.ts';
 
 /** Freezing flushes everything that the guest has in its caches. */
 const FREEZE_MS = 30_000;
@@ -17,7 +22,7 @@ export interface FreezeRecord {
   readonly why: FreezeOptions['why'];
 }
 
-export interface GuestFreezeOptions {
+interface GuestFreezeOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly askAgent: (command: AgentCommand, options: AskAgentOptions) => Promise<unknown>;

@@ -16,25 +16,10 @@
  */
 import type { Duplex } from 'node:stream';
 import type { LearnedDevice } from '#api/devices/learned-device.ts';
-import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
+import type { Capabilities } from '#node/hardware/capabilities.ts';
+import type { DomainDefinition, PluggableDevice } from '#node/hardware/domain-definition.ts';
 import type { GuestAccess } from '#node/hypervisor/guest-access.ts';
 import type { DomainMigration, MigrationPort } from '#node/hypervisor/migration.ts';
-
-export interface MachineType {
-  readonly name: string;
-  readonly alias?: string;
-  readonly deprecated: boolean;
-  readonly maxCpus: number;
-}
-
-export interface Capabilities {
-  readonly machines: readonly MachineType[];
-  readonly accelerator: 'kvm' | 'tcg' | 'simulated';
-  /** CPU features under QEMU's names; absent if unknown. */
-  readonly cpuFeatures?: readonly string[];
-  /** `QEMU 7.2.22`. */
-  readonly version: string;
-}
 
 export type DomainState =
   | { readonly state: 'running' }
@@ -77,6 +62,13 @@ export interface DomainInfo {
   readonly watchdog?: { readonly times: number; readonly action: string };
   /** The latest migration that brought the guest here or takes it away. */
   readonly migration?: DomainMigration;
+}
+
+/** Reports whether a migration of the domain is in progress, or may be: its record does not say that it was aborted. */
+export function isDomainMoving(domain: DomainInfo | undefined): boolean {
+  const { migration, current } = domain ?? {};
+  if (current?.state === 'incoming') return true;
+  return migration?.role === 'source' && migration.step !== 'aborted';
 }
 
 /** The current definition of a domain: with the devices plugged in later, without those that the guest has released. */

@@ -11,7 +11,7 @@
  * The record of the source decides: `migrated` gives the guest to the target for good. The guest never runs on both
  * sides.
  */
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 
 export type SourceStep = 'sending' | 'aborted' | 'migrated' | 'left';
 export type TargetStep = 'waiting' | 'stored' | 'committed' | 'arrived';

@@ -5,15 +5,15 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import { decideVolumeMoves, type VolumeMove } from '#api/storage/volume-move.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import type { DiskDevice, DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DiskDevice, DomainDefinition } from '#node/hardware/domain-definition.ts';
 import type { DomainInfo, Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { MovingDisk } from '#node/hypervisor/migration.ts';
 import type { BeginMessage } from '#node/migration/messages.ts';
 import { describeDirectory } from '#node/migration/source-directory.ts';
-import type { VolumeLookups } from '#node/volumes-port.ts';
+import type { VolumeLookups } from '#node/volumes/volumes-port.ts';
 
 /** Limit for the contents of all small disks of a guest. */
-export const MAX_CONTENT_BYTES = 4 * 1024 * 1024;
+const MAX_CONTENT_BYTES = 4 * 1024 * 1024;
 
 /** The unit of `stat`. */
 const BLOCK_BYTES = 512;

@@ -16,7 +16,7 @@
  * `stored` asks for the outcome on a new stream.
  */
 import type { MigrationEndpoint, MovingDisk } from '#node/hypervisor/migration.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 
 export interface BeginMessage {
   readonly type: 'begin';

@@ -8,7 +8,8 @@ import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/vir
 import type { Stored } from '#kube/meta.ts';
 import { backoffMs } from '#lib/backoff.ts';
 import { invariant } from '#lib/invariant.ts';
-import { getIfExists, volumeLookups } from '#node/domains/start-instance.ts';
+import { volumeLookups } from '#node/guests/volume-lookups.ts';
+import { getIfExists } from '#client/get-if-exists.ts';
 import type { MigrationAcceptor } from '#node/endpoint/endpoint-agent.ts';
 import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
 import { Channel } from '#node/migration/channel.ts';
@@ -17,7 +18,7 @@ import { readFromSource, readOutcome } from '#node/migration/read-message.ts';
 import { SourceSession } from '#node/migration/source-session.ts';
 import { TargetSession, type SourceChannel, type Downtime, type TargetParts } from '#node/migration/target-session.ts';
 import { sourceOutcome, concludedOutcome } from '#node/migration/migration-outcome.ts';
-import type { Peers } from '#node/peers-port.ts';
+import type { Peers } from '#node/migration/peers.ts';
 
 /** The migrations of one guest, as input of decisions. */
 export interface MigrationNotes {
@@ -37,7 +38,7 @@ export interface MigrationNotes {
   readonly outcomeQuery?: OutcomeQuery;
 }
 
-export interface OutcomeQuery {
+interface OutcomeQuery {
   /** Uid of the migration. */
   readonly uid: string;
   readonly answer?: 'migrated' | 'aborted';
@@ -47,7 +48,7 @@ export interface OutcomeQuery {
   readonly dueAtMs: number;
 }
 
-export interface MigrationsParts extends Omit<TargetParts, 'onChange'> {
+interface MigrationsParts extends Omit<TargetParts, 'onChange'> {
   readonly peers: Peers | undefined;
   readonly signal: AbortSignal;
 }
@@ -229,7 +230,7 @@ export class Migrations implements MigrationAcceptor {
   async #readConclusion({ id, name }: DomainInfo, uid: string): Promise<'migrated' | 'aborted' | undefined> {
     const { client, node, signal } = this.#parts;
     const [namespace = '', vmiName = ''] = name.split('/');
-    const vmi = await getIfExists(client, VIRTUAL_MACHINE_INSTANCES, { namespace, name: vmiName }, signal);
+    const vmi = await getIfExists(client, VIRTUAL_MACHINE_INSTANCES, { namespace, name: vmiName }, { signal });
     return vmi?.metadata.uid === id ? concludedOutcome(vmi, uid, node.name) : undefined;
   }
 

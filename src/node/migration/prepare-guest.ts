@@ -10,17 +10,17 @@ import type { Stored } from '#kube/meta.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
 import { backoffMs } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
-import { isActivePod } from '#node/domains/active-pod.ts';
-import type { NodeFacts } from '#node/domains/domain-world.ts';
-import { PODS_BY_INSTANCE } from '#node/domains/observe-domain.ts';
-import { getIfExists, volumeLookups, type GuestKernel } from '#node/domains/start-instance.ts';
-import type { DomainLocks } from '#node/domains/domain-locks.ts';
+import { isActivePod, PODS_BY_INSTANCE } from '#node/guests/guest-objects.ts';
+import type { NodeFacts, GuestKernel } from '#node/guests/node-facts.ts';
+import { volumeLookups, hasEndedIn } from '#node/guests/volume-lookups.ts';
+import { getIfExists } from '#client/get-if-exists.ts';
+import type { DomainLocks } from '#node/guests/domain-locks.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { IncomingMigration, MigrationEndpoint } from '#node/hypervisor/migration.ts';
 import type { BeginMessage } from '#node/migration/messages.ts';
 import { retarget } from '#node/migration/retarget.ts';
 import { isLocalDirectory } from '#node/migration/source-directory.ts';
-import type { PreparedVolume, Volumes } from '#node/volumes-port.ts';
+import type { PreparedVolume, Volumes } from '#node/volumes/volumes-port.ts';
 
 export interface PrepareParts {
   readonly client: Reader;
@@ -35,7 +35,7 @@ export interface PrepareParts {
   onChange(id: string): void;
 }
 
-export interface PrepareOptions {
+interface PrepareOptions {
   readonly signal: AbortSignal;
   /** Called when the instance and its pod are known; later failures are reported in that pod. */
   onFound(vmi: Stored<VirtualMachineInstance>): void;
@@ -100,7 +100,7 @@ async function findTarget(
   signal: AbortSignal,
 ): Promise<TargetObjects | NotReady> {
   const { namespace, name } = instance;
-  const vmi = await getIfExists(client, VIRTUAL_MACHINE_INSTANCES, { namespace, name }, signal);
+  const vmi = await getIfExists(client, VIRTUAL_MACHINE_INSTANCES, { namespace, name }, { signal });
   if (vmi?.metadata.uid !== instance.uid)
     throw new Error(`VirtualMachineInstance "${namespace}/${name}" with uid ${instance.uid} does not exist`);
   const { migrationState: state } = vmi.status ?? {};
@@ -161,7 +161,7 @@ async function prepareIncomingVolumes(
   signal: AbortSignal,
 ): Promise<PreparedStorage | NotReady> {
   const lookups = volumeLookups(vmi.metadata.namespace, client, signal);
-  const hasEndedHere = (id: string) => hypervisor.get(id)?.current.state === 'ended';
+  const hasEndedHere = hasEndedIn(hypervisor);
   const options = {
     signal,
     hasEnded: hasEndedHere,

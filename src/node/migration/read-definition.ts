@@ -7,7 +7,7 @@ import { INPUT_BUSES, SOUND_MODELS, WATCHDOG_ACTIONS } from '#api/domain/hardwar
 import { VIDEO_TYPES } from '#api/domain/video.ts';
 import { isRecord } from '#kube/meta.ts';
 import { driverOf } from '#node/definition/devices/other-devices.ts';
-import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { Device, DomainDefinition } from '#node/hardware/domain-definition.ts';
 
 const MAX_DEVICES = 512;
 const MAX_DEPTH = 8;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { DiskDevice, DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
+import type { DiskDevice, DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
 import { aDefinition, aDisk } from '#node/hypervisor/testing/a-definition.ts';
 import { readDefinition } from '#node/migration/read-definition.ts';
 import { retarget, type TargetFacts } from '#node/migration/retarget.ts';

@@ -5,11 +5,11 @@
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { defineCpu } from '#node/definition/cpu.ts';
-import type { Device, DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
+import type { Device, DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
 import { defineMemoryKib } from '#node/definition/memory.ts';
-import type { GuestKernel } from '#node/domains/start-instance.ts';
-import type { Capabilities } from '#node/hypervisor/hypervisor.ts';
-import type { PreparedVolume } from '#node/volumes-port.ts';
+import type { GuestKernel } from '#node/guests/node-facts.ts';
+import type { Capabilities } from '#node/hardware/capabilities.ts';
+import type { PreparedVolume } from '#node/volumes/volumes-port.ts';
 
 const KIB_OF_MIB = 1024;
 
@@ -25,7 +25,7 @@ export interface TargetFacts {
   readonly spec: Pick<VmiSpec, 'domain' | 'networks'>;
 }
 
-export type RetargetResult = { readonly definition: DomainDefinition } | { readonly refused: string };
+type RetargetResult = { readonly definition: DomainDefinition } | { readonly refused: string };
 
 export function retarget(source: DomainDefinition, target: TargetFacts): RetargetResult {
   const { instance, capabilities } = target;

@@ -18,7 +18,7 @@ import { backoffMs } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { raceSignal } from '#lib/race-signal.ts';
-import type { DomainLocks } from '#node/domains/domain-locks.ts';
+import type { DomainLocks } from '#node/guests/domain-locks.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { TransferredState } from '#node/hypervisor/migration.ts';
 import { Channel } from '#node/migration/channel.ts';
@@ -26,11 +26,11 @@ import { describeGuest } from '#node/migration/describe-guest.ts';
 import type { BeginMessage, FromSource, FromTarget } from '#node/migration/messages.ts';
 import { ProgressReporter } from '#node/migration/progress-reporter.ts';
 import { readFromTarget } from '#node/migration/read-message.ts';
-import type { Peers } from '#node/peers-port.ts';
-import type { VolumeLookups } from '#node/volumes-port.ts';
+import type { Peers } from '#node/migration/peers.ts';
+import type { VolumeLookups } from '#node/volumes/volumes-port.ts';
 import { errorMessage } from '#lib/error-message.ts';
 
-export interface SourceParts {
+interface SourceParts {
   readonly hypervisor: Hypervisor;
   readonly locks: DomainLocks;
   readonly peers: Peers | undefined;
@@ -41,7 +41,7 @@ export interface SourceParts {
   onChange(id: string): void;
 }
 
-export interface SourceRequest {
+interface SourceRequest {
   readonly uid: string;
   readonly vmi: Stored<VirtualMachineInstance>;
   readonly target: string;

@@ -13,10 +13,9 @@ import { MIGRATION_ABORTED_REASON } from '#api/names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Log } from '#lib/log.ts';
-import type { DomainNotes } from '#node/domains/domain-notes.ts';
-import { hotpluggableClaims } from '#node/domains/hotplug-devices.ts';
-import type { HotplugNotes } from '#node/domains/hotplug-notes.ts';
-import type { DomainLocks } from '#node/domains/domain-locks.ts';
+import type { DomainNotes } from '#node/guests/domain-notes.ts';
+import type { HotplugNotes } from '#node/guests/hotplug-notes.ts';
+import type { DomainLocks } from '#node/guests/domain-locks.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { TransferredState } from '#node/hypervisor/migration.ts';
 import { ChannelClosedError, type Channel } from '#node/migration/channel.ts';
@@ -46,7 +45,7 @@ export interface TargetParts extends PrepareParts {
 export type SourceChannel = Channel<FromTarget | OutcomeResponse, FromSource | OutcomeRequest>;
 
 /** The decision of the source; undefined if the session ended without knowing it. */
-export type SourceDecision = 'migrated' | 'aborted' | undefined;
+type SourceDecision = 'migrated' | 'aborted' | undefined;
 
 export interface Downtime {
   /** Start of the pause, by Clock.elapsed. */
@@ -142,8 +141,7 @@ export class TargetSession {
     }
     this.#channel.trySend({ type: 'arrived', downtimeMs: this.#recordDowntime() });
     if (this.#vmi === undefined) return;
-    for (const [name, claim] of hotpluggableClaims(this.#vmi))
-      hotplugNotes.recordClaim(this.#id, `disk-${name}`, claim);
+    hotplugNotes.recordClaims(this.#id, this.#vmi);
     const message = `The VirtualMachineInstance migrated to node ${node.name}.`;
     events.record(this.#vmi, { type: 'Normal', reason: 'Migrated', message });
   }

@@ -21,7 +21,7 @@ export type ProgramAction =
   | { readonly do: 'removePod' }
   | { readonly do: 'recheck'; readonly afterMs: number };
 
-export interface ProgramWorld {
+interface ProgramWorld {
   readonly pod: Stored<Pod>;
   /** Undefined if this agent has not started it. */
   readonly run: ProgramState | undefined;

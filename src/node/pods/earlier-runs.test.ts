@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ContainerState, Pod } from '#kube/core-kinds.ts';
 import { timestamp } from '#lib/clock.ts';
-import { readEarlierRuns, type EarlierRuns } from '#node/pods/earlier-runs.ts';
+import { readEarlierRuns } from '#node/pods/earlier-runs.ts';
+import type { EarlierRuns } from '#node/pods/program-run.ts';
 
 const NOW = 1_900_000_000_000;
 const STARTED = NOW - 60_000;

@@ -3,12 +3,7 @@
  * latest. Pure.
  */
 import type { ContainerState, Pod } from '#kube/core-kinds.ts';
-import type { Exit } from '#node/pods/program-run.ts';
-
-export interface EarlierRuns {
-  readonly starts: number;
-  readonly lastExit: Exit | undefined;
-}
+import type { EarlierRuns, Exit } from '#node/pods/program-run.ts';
 
 /** The exit code after SIGKILL. */
 const KILLED_EXIT_CODE = 137;

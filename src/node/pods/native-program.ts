@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import type { ProgramProcess, RunProgram } from '#node/pods/program.ts';
 
-export interface NativeProgram {
+interface NativeProgram {
   /** Command that starts this program: node with its main file, or a launcher. */
   readonly command: readonly [string, ...string[]];
   readonly cwd: string;

@@ -12,7 +12,7 @@ import type { Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import { killLeftoverPrograms } from '#node/pods/leftover-programs.ts';
 import { ACCESS_VARIABLES } from '#node/pods/program.ts';
-import { TOKENS, type TokenRequest } from '#node/pods/pod-token.ts';
+import { requestServiceAccountToken } from '#client/token-request.ts';
 
 export interface ProgramAccess {
   /** Private directory of the agent; created on demand. */
@@ -23,7 +23,7 @@ export interface ProgramAccess {
   readonly certificateAuthority?: string | undefined;
 }
 
-export interface PodAccessParts extends ProgramAccess {
+interface PodAccessParts extends ProgramAccess {
   /** Client with the credentials of the node. */
   readonly client: Pick<Writer, 'create'>;
   readonly clock: Clock;
@@ -90,20 +90,16 @@ export class PodAccess {
     const { name, namespace, uid } = pod.metadata;
     const account = pod.spec.serviceAccountName || 'default';
     const boundObjectRef = { apiVersion: 'v1', kind: 'Pod', name, uid } as const;
-    const request: TokenRequest = {
-      apiVersion: 'authentication.k8s.io/v1',
-      kind: 'TokenRequest',
-      metadata: { name: account, namespace },
-      spec: { expirationSeconds: LIFETIME_SECONDS, boundObjectRef },
-    };
+    const spec = { expirationSeconds: LIFETIME_SECONDS, boundObjectRef };
     const requestedAtMs = clock.now();
-    const { status } = await client.create(TOKENS, request, { subresource: 'token', signal });
-    if (!status?.token)
+    const { token, expiresAtMs } = await requestServiceAccountToken(client, { namespace, name: account }, spec, {
+      signal,
+    });
+    if (token === undefined)
       throw new Error(`Cannot get a token for pod "${namespace}/${name}": the API server returned none`);
-    await writeAtomically(join(this.#dirOf(uid), 'token'), status.token);
+    await writeAtomically(join(this.#dirOf(uid), 'token'), token);
     // The server may grant a shorter lifetime, and its clock may differ.
-    const expiresAtMs = Date.parse(status.expirationTimestamp ?? '');
-    const lifeMs = Number.isNaN(expiresAtMs) ? LIFETIME_SECONDS * 1000 : expiresAtMs - requestedAtMs;
+    const lifeMs = expiresAtMs === undefined ? LIFETIME_SECONDS * 1000 : expiresAtMs - requestedAtMs;
     const waitMs = Math.max(MIN_RENEW_MS, Math.min(lifeMs, LIFETIME_SECONDS * 1000) * RENEW_FRACTION);
     // The pod may have been closed meanwhile.
     if (this.#renewAtMs.has(uid)) this.#renewAtMs.set(uid, requestedAtMs + waitMs);

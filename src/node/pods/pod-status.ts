@@ -112,7 +112,7 @@ export function refusedView(reason: string, message: string): PodView {
 }
 
 /** The end of a container. */
-export interface Termination {
+interface Termination {
   readonly exitCode: number;
   readonly reason: string;
   readonly message?: string | undefined;

@@ -7,7 +7,7 @@ import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { PodStatus } from '#node/pods/pod-status.ts';
 
-export interface PodWriterParts {
+interface PodWriterParts {
   readonly client: Pick<Writer, 'patch' | 'delete'>;
   readonly signal: AbortSignal;
 }

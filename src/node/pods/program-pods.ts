@@ -19,7 +19,7 @@ import { programVariables } from '#node/pods/program-variables.ts';
 import { ReadRules } from '#runtime/decision-reads.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
 
-export interface ProgramPodParts {
+interface ProgramPodParts {
   readonly client: Client;
   readonly pods: Informer<Pod>;
   readonly runProgram: RunProgram;

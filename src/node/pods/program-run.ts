@@ -1,6 +1,5 @@
 /** The program of one pod: its current process, the exit of the previous one, and the last output. */
 import type { Clock } from '#lib/clock.ts';
-import type { EarlierRuns } from '#node/pods/earlier-runs.ts';
 import type { ProgramProcess, RunProgram } from '#node/pods/program.ts';
 
 /** Size of the kept output; older output is dropped. */
@@ -26,6 +25,9 @@ export interface ProgramState {
   /** Time of the first signal to end. */
   readonly stopRequestedAtMs: number | undefined;
 }
+
+/** The runs of a program before this agent. */
+export type EarlierRuns = Pick<ProgramState, 'starts' | 'lastExit'>;
 
 export class ProgramRun {
   readonly #clock: Clock;

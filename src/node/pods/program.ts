@@ -39,7 +39,7 @@ export const ACCESS_VARIABLES = {
 const VARIABLE = /^(SELFSAME|JOB)_[A-Z0-9_]{1,100}$/;
 const RESERVED: ReadonlySet<string> = new Set([...Object.values(ACCESS_VARIABLES), 'SELFSAME_KUBECONFIG']);
 
-export interface ProgramContainer {
+interface ProgramContainer {
   readonly env?: readonly ProgramVariable[] | undefined;
   readonly command?: readonly string[] | undefined;
   readonly args?: readonly string[] | undefined;

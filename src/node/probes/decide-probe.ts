@@ -18,7 +18,7 @@ export interface ProbeState {
   readonly streak: number;
 }
 
-export interface ProbeTiming {
+interface ProbeTiming {
   readonly initialDelayMs: number;
   readonly periodMs: number;
   readonly timeoutMs: number;

@@ -31,7 +31,7 @@ export interface GuestHealth {
   readonly livenessFailure?: string;
 }
 
-export interface ProbeRunnerOptions {
+interface ProbeRunnerOptions {
   readonly hypervisor: Pick<Hypervisor, 'get' | 'onChange' | 'askAgent'>;
   readonly ports: Pick<GuestAccess, 'openPort'>;
   readonly events: Pick<EventRecorder, 'record'>;

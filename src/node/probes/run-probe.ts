@@ -18,7 +18,7 @@ export interface ProbeResult {
   readonly isUnreachable?: true;
 }
 
-export interface ProbeParts {
+interface ProbeParts {
   readonly hypervisor: Pick<Hypervisor, 'askAgent'>;
   readonly ports: Pick<GuestAccess, 'openPort'>;
   readonly clock: Clock;

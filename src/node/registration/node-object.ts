@@ -1,16 +1,14 @@
 /** Builds the Node object of this agent. Labels and conditions of other components are kept. Pure. */
 import { MACHINE_TYPES_ANNOTATION } from '#api/machine-types/names.ts';
-import { MACHINE_TYPE_LABEL_PREFIX, SCHEDULABLE_LABEL } from '#api/names.ts';
+import { MACHINE_TYPE_LABEL_PREFIX, SCHEDULABLE_LABEL, HYPERVISOR_LABEL } from '#api/names.ts';
 import { setCondition, type Condition } from '#kube/conditions.ts';
 import type { Node, Quantities } from '#kube/core-kinds.ts';
 import { formatQuantity } from '#kube/quantity.ts';
 import { timestamp } from '#lib/clock.ts';
 import { VERSION } from '#lib/version.ts';
 import { isDefinable } from '#node/definition/machine.ts';
-import type { Capabilities } from '#node/hypervisor/hypervisor.ts';
+import type { Capabilities } from '#node/hardware/capabilities.ts';
 import type { HostFacts } from '#node/registration/host-facts.ts';
-
-export const HYPERVISOR_LABEL = 'selfsame.io/hypervisor';
 
 export interface NodeDescription {
   readonly name: string;
@@ -25,7 +23,7 @@ export interface NodeDescription {
   readonly taints?: readonly { readonly key: string; readonly value: string; readonly effect: string }[];
 }
 
-export type NodeStatus = NonNullable<Node['status']>;
+type NodeStatus = NonNullable<Node['status']>;
 
 /** The agent behaves like a kubelet of this minor version. */
 const KUBELET_VERSION = `v1.32.0+selfsame.${VERSION}`;

@@ -2,6 +2,7 @@
  * Maintains the Node and its Lease. The Lease is renewed every few seconds. The Node is written when it differs from the
  * desired state, also after it was marked as lost, and periodically for its heartbeat.
  */
+import { getIfExists } from '#client/get-if-exists.ts';
 import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { isApiError } from '#kube/api-error.ts';
@@ -21,7 +22,7 @@ import {
 } from '#node/registration/node-object.ts';
 import { WorkQueue } from '#runtime/work-queue.ts';
 
-export interface RegistrationParts {
+interface RegistrationParts {
   readonly client: Client;
   /** Informer of this Node only. */
   readonly nodes: Informer<Node>;
@@ -31,7 +32,7 @@ export interface RegistrationParts {
   readonly signal: AbortSignal;
 }
 
-export interface Registration {
+interface Registration {
   /** Resolves when the Node is complete, including the address of this agent, or when the registration is stopped. */
   readonly registered: Promise<void>;
   idle(): Promise<void>;
@@ -137,7 +138,7 @@ class NodeLease {
     const known = this.#known;
     // After a failure the next try reads the Lease again.
     this.#known = undefined;
-    const lease = known ?? (await this.#read());
+    const lease = known ?? (await getIfExists(client, LEASES, { namespace: LEASE_NAMESPACE, name }, { signal }));
     const spec = { holderIdentity: name, leaseDurationSeconds: LEASE_SECONDS, renewTime: microTimestamp(clock.now()) };
     if (lease === undefined) {
       const metadata = { name, namespace: LEASE_NAMESPACE };
@@ -145,16 +146,6 @@ class NodeLease {
       this.#known = await client.create(LEASES, object, { signal });
     } else {
       this.#known = await client.update(LEASES, { ...lease, spec: { ...lease.spec, ...spec } }, { signal });
-    }
-  }
-
-  async #read(): Promise<Stored<Lease> | undefined> {
-    const { client, description, signal } = this.#parts;
-    try {
-      return await client.get(LEASES, { namespace: LEASE_NAMESPACE, name: description.name }, { signal });
-    } catch (error) {
-      if (isApiError(error, 'NotFound')) return undefined;
-      throw error;
     }
   }
 }

@@ -8,7 +8,7 @@ import {
   ROLES,
   SERVICE_ACCOUNTS,
   type PolicyRule,
-} from '#operator/kinds.ts';
+} from '#kube/cluster-kinds.ts';
 
 const RBAC = 'rbac.authorization.k8s.io';
 
@@ -22,7 +22,7 @@ interface Subject {
 export const groupSubject = (name: string): Subject => ({ kind: 'Group', name, apiGroup: RBAC });
 
 /** Returns the name of the cluster role of an account, with a prefix because cluster roles are not namespaced. */
-export const roleNameOf = (account: string) => `selfsame:${account}`;
+const roleNameOf = (account: string) => `selfsame:${account}`;
 
 export function serviceAccountObject(name: string): DesiredObject {
   return desiredObject(SERVICE_ACCOUNTS, { namespace: SYSTEM_NAMESPACE, name });

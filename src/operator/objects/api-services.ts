@@ -1,7 +1,7 @@
 /** Registration of the aggregated API that subresources/ serves: start, stop, console ... Old virtctls use v1alpha3. */
 import { SUBRESOURCES_GROUP, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { desiredObject, type DesiredObject } from '#operator/desired.ts';
-import { API_SERVICES } from '#operator/kinds.ts';
+import { API_SERVICES } from '#kube/cluster-kinds.ts';
 
 export const SUBRESOURCES_SERVICE = 'selfsame-subresources';
 

@@ -7,7 +7,7 @@ import { LOCAL_DRIVER, SYSTEM_NAMESPACE } from '#api/names.ts';
 import type { ResourceType } from '#kube/meta.ts';
 import { bootstrapObjects } from '#operator/bootstrap.ts';
 import { desiredObject, type DesiredObject } from '#operator/desired.ts';
-import { ROLE_BINDINGS, SERVICE_ACCOUNTS } from '#operator/kinds.ts';
+import { ROLE_BINDINGS, SERVICE_ACCOUNTS, SERVICES } from '#kube/cluster-kinds.ts';
 import { namespacedRoleObjects, serviceAccountObject } from '#operator/objects/accounts.ts';
 import { SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
 import { maintainedObjects } from '#operator/objects/installation.ts';
@@ -21,7 +21,6 @@ export const CLUSTER_SERVICES = [WEBHOOK_SERVICE, SUBRESOURCES_SERVICE] as const
 export const AUTHORITY_SECRET = 'selfsame-ca';
 const RBAC = 'rbac.authorization.k8s.io';
 
-const SERVICES: ResourceType = { group: '', version: 'v1', kind: 'Service', plural: 'services', namespaced: true };
 export const CSI_DRIVERS: ResourceType = {
   group: 'storage.k8s.io',
   version: 'v1',

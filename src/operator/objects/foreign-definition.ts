@@ -2,12 +2,12 @@
  * Definitions of third-party kinds, for clusters that do not have them: created if they are missing and never changed,
  * because their own project maintains them.
  */
-import type { PrinterColumn } from '#api/custom-kind.ts';
+import type { PrinterColumn } from '#api/custom-kinds/custom-kind.ts';
 import { groupResource, type ResourceType } from '#kube/meta.ts';
 import { str } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 import { desiredObject, type DesiredObject } from '#operator/desired.ts';
-import { DEFINITIONS } from '#operator/kinds.ts';
+import { CUSTOM_RESOURCE_DEFINITIONS } from '#kube/core-kinds.ts';
 
 export interface ForeignKind {
   readonly type: ResourceType;
@@ -53,5 +53,10 @@ export function foreignDefinition(kind: ForeignKind, { annotations = {} }: Defin
       },
     ],
   };
-  return desiredObject(DEFINITIONS, { name: groupResource(type), annotations }, { spec }, { once: true });
+  return desiredObject(
+    CUSTOM_RESOURCE_DEFINITIONS,
+    { name: groupResource(type), annotations },
+    { spec },
+    { once: true },
+  );
 }

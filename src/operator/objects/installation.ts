@@ -4,7 +4,7 @@
  *
  *   accounts, policies, webhooks ──► definitions (definitions.ts) ──► objects of our kinds, classes and services
  */
-import type { DesiredObject } from '#operator/desired.ts';
+import { type DesiredObject, desiredObject } from '#operator/desired.ts';
 import { apiServiceObjects } from '#operator/objects/api-services.ts';
 import { deleteProtectionPolicies } from '#operator/objects/delete-protection.ts';
 import { firmwarePolicy } from '#operator/objects/firmware-policy.ts';
@@ -12,11 +12,22 @@ import { nodePolicies } from '#operator/objects/node-policies.ts';
 import { rbacObjects } from '#operator/objects/rbac.ts';
 import { recordPolicies } from '#operator/objects/record-policy.ts';
 import { settingsPolicy } from '#operator/objects/settings-policy.ts';
-import { settingsObject } from '#operator/objects/settings.ts';
-import { storageClassObjects } from '#operator/objects/storage-classes.ts';
-import { storageProfileObjects } from '#operator/objects/storage-profiles.ts';
-import { volumeSnapshotClassObjects } from '#operator/objects/volume-snapshot-classes.ts';
+import {
+  storageClassObjects,
+  storageProfileObjects,
+  volumeSnapshotClassObjects,
+} from '#operator/objects/storage-classes.ts';
 import { webhookObjects } from '#operator/objects/webhooks.ts';
+import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
+import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
+
+/** The KubeVirt object: created empty, and owned by the administrator afterwards. */
+const settingsObject: DesiredObject = desiredObject(
+  KUBEVIRTS,
+  { namespace: SYSTEM_NAMESPACE, name: KUBEVIRT_NAME },
+  { spec: { configuration: {} } },
+  { once: true },
+);
 
 /** Objects that must exist before our kinds are served. The webhook gets its permissions before its first request. */
 export const objectsBeforeKinds: readonly DesiredObject[] = [

@@ -1,6 +1,6 @@
 /** Builds ValidatingAdmissionPolicies with their bindings. */
 import { desiredObject, type DesiredObject } from '#operator/desired.ts';
-import { POLICIES, POLICY_BINDINGS } from '#operator/kinds.ts';
+import { POLICIES, POLICY_BINDINGS } from '#kube/cluster-kinds.ts';
 
 interface Policy {
   readonly labels?: Readonly<Record<string, string>>;

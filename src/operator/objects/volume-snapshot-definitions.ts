@@ -2,7 +2,7 @@
  * Definitions of the volume snapshot kinds, for clusters that do not have them. Fields, columns and names are those of
  * the Kubernetes CSI project, for compatibility with tools and drivers.
  */
-import type { PrinterColumn } from '#api/custom-kind.ts';
+import type { PrinterColumn } from '#api/custom-kinds/custom-kind.ts';
 import { bool, int64, intOrString, map, obj, oneOf, str, time } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 import { VOLUME_SNAPSHOT_CLASSES, VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOTS } from '#kube/volume-snapshot-kinds.ts';

@@ -16,7 +16,7 @@ import {
 } from '#kube/core-kinds.ts';
 import type { ResourceType } from '#kube/meta.ts';
 import { desiredObject, type DesiredObject } from '#operator/desired.ts';
-import { MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS } from '#operator/kinds.ts';
+import { MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS } from '#kube/cluster-kinds.ts';
 
 export const WEBHOOK_SERVICE = 'selfsame-webhook';
 export const MUTATING_CONFIGURATION = 'selfsame';

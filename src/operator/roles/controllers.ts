@@ -1,6 +1,6 @@
 /** Permissions of each controller, according to the table of writers in ARCHITECTURE.md. */
 import { STORAGE_PROFILES } from '#api/storage/storage-profile.ts';
-import type { PolicyRule } from '#operator/kinds.ts';
+import type { PolicyRule } from '#kube/cluster-kinds.ts';
 import {
   CORE,
   identityRule,

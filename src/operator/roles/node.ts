@@ -4,7 +4,7 @@
  */
 import { AGENT_CERTIFICATES } from '#api/agent-certificate.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
-import type { PolicyRule } from '#operator/kinds.ts';
+import type { PolicyRule } from '#kube/cluster-kinds.ts';
 import {
   CORE,
   identityRule,

@@ -1,7 +1,7 @@
 /** Builders of policy rules for the API groups of our roles. */
 import { IDENTITY_GROUP, KUBEVIRT_GROUP, SNAPSHOT_GROUP } from '#api/names.ts';
 import { VOLUME_SNAPSHOT_GROUP } from '#kube/volume-snapshot-kinds.ts';
-import type { PolicyRule } from '#operator/kinds.ts';
+import type { PolicyRule } from '#kube/cluster-kinds.ts';
 
 export const READ_VERBS = ['get', 'list', 'watch'] as const;
 export const CORE = '';

@@ -1,5 +1,5 @@
 /** Permissions of our services: the webhook and the aggregated API. */
-import type { PolicyRule } from '#operator/kinds.ts';
+import type { PolicyRule } from '#kube/cluster-kinds.ts';
 import { CORE, READ_VERBS, READ_SETTINGS_RULE, policyRule, vmRule, vmSnapshotRule } from '#operator/roles/rules.ts';
 
 export const serviceRoles: Readonly<Record<string, readonly PolicyRule[]>> = {

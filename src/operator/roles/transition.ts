@@ -1,5 +1,5 @@
 /** Permissions of the Job that changes machine types. */
-import type { PolicyRule } from '#operator/kinds.ts';
+import type { PolicyRule } from '#kube/cluster-kinds.ts';
 import { CORE, identityRule, READ_VERBS, policyRule, vmRule } from '#operator/roles/rules.ts';
 
 export const transitionRules: Readonly<Record<'everywhere' | 'inSystemNamespace', readonly PolicyRule[]>> = {

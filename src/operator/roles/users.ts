@@ -1,8 +1,7 @@
 /** Permissions of users, which are aggregated to Kubernetes' roles admin, edit and view. */
-import { STATE_VERBS } from '#api/verbs/decide-verb.ts';
 import { UPLOAD_VERB } from '#api/storage/disk-stream.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
-import type { PolicyRule } from '#operator/kinds.ts';
+import type { PolicyRule } from '#kube/cluster-kinds.ts';
 import {
   identityRule,
   READ_VERBS,
@@ -11,6 +10,7 @@ import {
   vmSnapshotRule,
   volumeSnapshotRule,
 } from '#operator/roles/rules.ts';
+import { STATE_VERBS } from '#api/verbs/verb.ts';
 
 const ALL = [...READ_VERBS, 'create', 'update', 'patch', 'delete', 'deletecollection'] as const;
 const KINDS = ['virtualmachines', 'virtualmachineinstances', 'virtualmachineinstancemigrations'] as const;

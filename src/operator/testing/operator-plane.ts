@@ -11,7 +11,7 @@ import { operatorController, waitUntilServed } from '#operator/operator-controll
 import type { RunningController } from '#runtime/controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { noEvents } from '#runtime/events.ts';
-import { MetricRegistry } from '#runtime/metrics.ts';
+import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 import type { Informer } from '#client/informer.ts';
 import { ADMIN, type TestApi } from '#test/support/test-api.ts';

@@ -6,27 +6,14 @@ import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import type { Client } from '#client/client.ts';
 import { createHttpTransport, type HttpTransport } from '#client/http.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
+import { requestServiceAccountToken } from '#client/token-request.ts';
 import { createClient } from '#client/rest-client.ts';
-import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
-
-interface TokenRequest extends KubeObject {
-  spec: { expirationSeconds: number };
-  status?: { token?: string; expirationTimestamp?: string };
-}
-
-const TOKENS: ResourceType<TokenRequest> = {
-  group: '',
-  version: 'v1',
-  kind: 'ServiceAccount',
-  plural: 'serviceaccounts',
-  namespaced: true,
-};
 
 const LIFETIME_SECONDS = 3600;
 const RENEW_AT = 0.7;
 
-export interface AccountToken {
+interface AccountToken {
   readonly token: string;
   readonly expiresAtMs: number;
 }
@@ -37,24 +24,18 @@ export async function requestToken(
   account: string,
   { seconds, clock }: { readonly seconds: number; readonly clock: Clock },
 ): Promise<AccountToken> {
-  const request: TokenRequest = {
-    apiVersion: 'authentication.k8s.io/v1',
-    kind: 'TokenRequest',
-    metadata: { name: account, namespace: SYSTEM_NAMESPACE },
-    spec: { expirationSeconds: seconds },
-  };
-  const { status } = await client.create(TOKENS, request, { subresource: 'token' });
-  if (!status?.token) throw new Error(`Cannot act as ${account}: the API server returned no token`);
-  const endsAtMs = Date.parse(status.expirationTimestamp ?? '');
-  return { token: status.token, expiresAtMs: Number.isNaN(endsAtMs) ? clock.now() + seconds * 1000 : endsAtMs };
+  const name = { namespace: SYSTEM_NAMESPACE, name: account };
+  const { token, expiresAtMs } = await requestServiceAccountToken(client, name, { expirationSeconds: seconds });
+  if (token === undefined) throw new Error(`Cannot act as ${account}: the API server returned no token`);
+  return { token, expiresAtMs: expiresAtMs ?? clock.now() + seconds * 1000 };
 }
 
-export interface AccountClients {
+interface AccountClients {
   of(account: string): Client;
   close(): void;
 }
 
-export interface AccountClientsOptions {
+interface AccountClientsOptions {
   /** The API server; the credentials are not used. */
   readonly access: ClusterAccess;
   /** A client that may request tokens. */

@@ -6,6 +6,7 @@
 import { X509Certificate, createPublicKey } from 'node:crypto';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { delay } from '#client/abort.ts';
+import { getIfExists } from '#client/get-if-exists.ts';
 import type { Client } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { SECRETS, type Secret } from '#kube/core-kinds.ts';
@@ -13,6 +14,7 @@ import type { Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { BACKDATED_MS, issue, issueForKey, type Authority, type IssuedCertificate } from '#lib/pki/authority.ts';
+import { isRenewalDue } from '#lib/pki/renewal.ts';
 import { isIssuedBy } from '#lib/pki/issued-by.ts';
 import type { Purpose, CertificateSubject } from '#lib/pki/x509.ts';
 import { AUTHORITY_SECRET } from '#operator/objects/cluster.ts';
@@ -28,12 +30,10 @@ import {
 
 const NAME = { namespace: SYSTEM_NAMESPACE, name: AUTHORITY_SECRET };
 const MAX_ATTEMPTS = 5;
-/** Fraction of its lifetime after which a certificate is renewed. */
-const RENEW_AT = 0.5;
 const MIN_CHECK_MS = 500;
 const MAX_CHECK_MS = 5 * 60_000;
 
-export interface AuthorityKeeperOptions {
+interface AuthorityKeeperOptions {
   /** A client that may read and write the Secret. */
   readonly client: Pick<Client, 'get' | 'create' | 'update'>;
   readonly lifetimes: Lifetimes;
@@ -41,13 +41,13 @@ export interface AuthorityKeeperOptions {
   readonly log: Log;
 }
 
-export interface CertificateRequest {
+interface CertificateRequest {
   readonly subject: CertificateSubject;
   readonly purpose: Purpose;
 }
 
 /** The current certificate with its key and the authorities to trust. */
-export interface HeldIdentity {
+interface HeldIdentity {
   now(): IssuedCertificate & { readonly ca: string };
 }
 
@@ -122,7 +122,11 @@ export class AuthorityKeeper implements Trust {
     let isChanged = this.bundle() !== before;
     for (const held of this.#held) {
       // If the Secret was deleted, certificates of the old authorities are not trusted any more.
-      if (!isRenewalDue(held.issued, clock.now()) && isIssuedByBundle(held.issued, this.bundle())) continue;
+      if (
+        !isRenewalDue(held.issued.certPem, clock.now(), { backdatedMs: BACKDATED_MS }) &&
+        isIssuedByBundle(held.issued, this.bundle())
+      )
+        continue;
       held.issued = this.#issue(held.request);
       log.info({ name: held.request.subject.commonName }, 'Renewed a certificate');
       isChanged = true;
@@ -138,13 +142,6 @@ export class AuthorityKeeper implements Trust {
   }
 }
 
-/** Reports whether a certificate has to be renewed. */
-export function isRenewalDue({ certPem }: Pick<IssuedCertificate, 'certPem'>, nowMs: number): boolean {
-  const { validFromDate, validToDate } = new X509Certificate(certPem);
-  const from = validFromDate.getTime() + BACKDATED_MS;
-  return nowMs >= from + (validToDate.getTime() - from) * RENEW_AT;
-}
-
 const isIssuedByBundle = ({ certPem }: IssuedCertificate, bundle: string) =>
   isIssuedBy(new X509Certificate(certPem), bundle);
 
@@ -155,7 +152,7 @@ async function ensureAuthorities({
   log,
 }: AuthorityKeeperOptions): Promise<readonly Authority[]> {
   for (let attempt = 1; ; attempt++) {
-    const secret = await findSecret(client);
+    const secret = await getIfExists(client, SECRETS, NAME);
     const current = authoritiesFromData(secret?.data ?? {});
     const next = nextAuthorities(current, clock.now(), lifetimes);
     if (next === current) return current;
@@ -168,15 +165,6 @@ async function ensureAuthorities({
       const isRace = isApiError(error, 'Conflict') || isApiError(error, 'AlreadyExists');
       if (!isRace || attempt === MAX_ATTEMPTS) throw error;
     }
-  }
-}
-
-async function findSecret(client: Pick<Client, 'get'>): Promise<Stored<Secret> | undefined> {
-  try {
-    return await client.get(SECRETS, NAME);
-  } catch (error) {
-    if (isApiError(error, 'NotFound')) return undefined;
-    throw error;
   }
 }
 

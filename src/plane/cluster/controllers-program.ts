@@ -18,6 +18,8 @@ import { createClient } from '#client/rest-client.ts';
 import { invariant } from '#lib/invariant.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
+import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
+import { startProcessMetrics } from '#lib/metrics/process-metrics.ts';
 import { INFORMERS_ACCOUNT } from '#operator/bootstrap.ts';
 import { SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
 import { CLUSTER_SERVICES } from '#operator/objects/cluster.ts';
@@ -32,15 +34,14 @@ import { startHttpsServices } from '#plane/cluster/https-services.ts';
 import { keepMembership, renewMembership, type Member } from '#plane/cluster/members.ts';
 import { createConnectionsAs, createAgentSigner } from '#plane/cluster/component-identities.ts';
 import { keepOwnToken } from '#plane/cluster/own-token.ts';
-import { startPlaneControllers } from '#plane/plane-controllers.ts';
-import { createWebhook, createWebhookCaches, type WebhookCaches } from '#plane/webhook.ts';
+import { startPlaneControllers } from '#plane/components/plane-controllers.ts';
+import { createWebhook, createWebhookCaches, type WebhookCaches } from '#plane/components/webhook.ts';
 import type { RunningController } from '#runtime/controller.ts';
 import { runWhileLeading } from '#runtime/leader-election.ts';
-import { MetricRegistry } from '#runtime/metrics.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 import { createSubresourcesApi } from '#subresources/subresources-api.ts';
 
-export interface ControllersProgramOptions {
+interface ControllersProgramOptions {
   /** Access of the account that may request tokens of our accounts. */
   readonly access: ClusterAccess;
   /** The address to listen on, and the IP address under which the API server reaches it. */
@@ -79,7 +80,9 @@ export async function runControllersProgram(options: ControllersProgramOptions):
     const running = [authority.run({ signal: serving.signal }), keepOwnToken({ access, client, clock, log }, serving)];
     cleanups.unshift(() => Promise.all(running));
     const hosts = createConnectionsAs(authority, HOST_READER, { clock });
-    const parts: ProgramParts = { ...options, id, client, accounts, authority, hosts, metrics: new MetricRegistry() };
+    const metrics = new MetricRegistry();
+    cleanups.push(startProcessMetrics(metrics));
+    const parts: ProgramParts = { ...options, id, client, accounts, authority, hosts, metrics };
     const services = await startServices(parts, serving.signal);
     cleanups.unshift(() => services.stop());
     const member: Member = { id, address: options.advertiseAddress, port: services.port };

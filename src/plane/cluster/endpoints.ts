@@ -3,7 +3,7 @@
  * API servers before 1.33. Every process writes those of all processes, because the lost one may be the leader. A
  * process that leaves removes its own first.
  */
-import { isIPv6 } from 'node:net';
+import { isIPv6, connect } from 'node:net';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { delay } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
@@ -15,7 +15,6 @@ import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { SERVICE_PORT_NAME } from '#operator/objects/cluster.ts';
 import { MemberTracker, leaseName, type Member } from '#plane/cluster/members.ts';
-import { isConnectionRefused } from '#plane/cluster/probe.ts';
 
 const INTERVAL_MS = 2000;
 const MANAGED_BY = { 'endpointslice.kubernetes.io/managed-by': 'selfsame-controllers' };
@@ -49,7 +48,7 @@ const ENDPOINTS: ResourceType<Endpoints> = {
 
 const sliceName = (service: string, id: string) => ({ namespace: SYSTEM_NAMESPACE, name: `${service}-${id}` });
 
-export interface EndpointsOptions {
+interface EndpointsOptions {
   readonly client: Client;
   /** Id of this process. */
   readonly id: string;
@@ -158,4 +157,27 @@ async function ignoreRace(done: Promise<unknown>): Promise<void> {
   } catch (error) {
     if (!['NotFound', 'AlreadyExists', 'Conflict'].some((reason) => isApiError(error, reason))) throw error;
   }
+}
+
+const PROBE_MS = 1000;
+
+/**
+ * Reports whether the machine refuses connections to the port: then the process has ended. A timeout does not count,
+ * because other machines may still reach the process.
+ */
+function isConnectionRefused(
+  { address, port }: { readonly address: string; readonly port: number },
+  { clock }: { readonly clock: Clock },
+): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: address, port });
+    const done = (refused: boolean) => {
+      stopTimer();
+      socket.destroy();
+      resolve(refused);
+    };
+    const stopTimer = clock.after(PROBE_MS, () => done(false));
+    socket.once('connect', () => done(false));
+    socket.once('error', ({ code }: NodeJS.ErrnoException) => done(code === 'ECONNREFUSED'));
+  });
 }

@@ -4,17 +4,19 @@
  * authenticated. Certificates can be renewed while it listens; open connections stay.
  */
 import { once } from 'node:events';
-import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import { ApiError, badRequest, internalError, methodNotAllowed } from '#kube/api-error.ts';
 import { splitTarget, type RequestTarget } from '#kube/request-target.ts';
+import { refuseUpgrade } from '#lib/https/refuse-upgrade.ts';
 import type { Log } from '#lib/log.ts';
+import { METRICS_CONTENT_TYPE } from '#lib/metrics/metric-registry.ts';
 import { BodyBudget, type BodyLimits } from '#plane/cluster/body-budget.ts';
 import type { FrontProxy } from '#plane/cluster/front-proxy.ts';
-import type { Webhook } from '#plane/webhook.ts';
+import type { Webhook } from '#plane/components/webhook.ts';
 import type { SubresourceBytes, SubresourceHandler, SubresourceRequest } from '#subresources/http-types.ts';
 
 const MAX_CONNECTIONS = 4000;
@@ -27,12 +29,12 @@ const BODY_LIMITS: BodyLimits = { oneBytes: 16 * 1024 * 1024, allBytes: 256 * 10
 /** Time for requests in progress at the stop. */
 const STOP_GRACE_MS = 2000;
 
-export interface ServingIdentity {
+interface ServingIdentity {
   readonly certPem: string;
   readonly keyPem: string;
 }
 
-export interface HttpsServicesOptions {
+interface HttpsServicesOptions {
   readonly host: string;
   /** 0 selects a free port. */
   readonly port: number;
@@ -153,7 +155,7 @@ function metricsAnswer({ metricsText }: HttpsServicesOptions, { socket }: Incomi
   const from = socket.remoteAddress ?? '';
   if (!/^(?:::ffff:)?127\.|^::1$/.test(from))
     throw new ApiError(403, 'Forbidden', 'metrics are available on this machine only');
-  return { ...textAnswer(200, metricsText()), contentType: 'text/plain; version=0.0.4; charset=utf-8' };
+  return { ...textAnswer(200, metricsText()), contentType: METRICS_CONTENT_TYPE };
 }
 
 async function handleUpgrade(
@@ -165,26 +167,17 @@ async function handleUpgrade(
   const ending = new AbortController();
   const onClose = () => ending.abort();
   socket.once('close', onClose);
-  let answered: SubresourceBytes;
   try {
     const result = await options.api(apiRequest(frontProxy, request, ending.signal));
     if ('takeOver' in result) {
       socket.off('close', onClose);
       result.takeOver(socket, head);
-      return;
+    } else {
+      refuseUpgrade(socket, result);
     }
-    answered = result;
   } catch (error) {
-    answered = errorAnswer(options, request, error);
+    refuseUpgrade(socket, errorAnswer(options, request, error));
   }
-  const { status, contentType, body } = answered;
-  const lines = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
-    `Content-Type: ${contentType}`,
-    `Content-Length: ${body.length}`,
-    'Connection: close',
-  ];
-  socket.end(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`), body]));
 }
 
 function apiRequest(frontProxy: FrontProxy, request: IncomingMessage, signal: AbortSignal): SubresourceRequest {

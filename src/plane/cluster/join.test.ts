@@ -10,7 +10,7 @@ import { conflict, notFound } from '#kube/api-error.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { systemClock } from '#lib/clock.ts';
 import { joinNode } from '#plane/cluster/join.ts';
-import type { SigningRequest } from '#plane/cluster/signing-requests.ts';
+import type { SigningRequest } from '#plane/node/signing-requests.ts';
 
 const CERTIFICATE = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n';
 const ACCESS: ClusterAccess = {

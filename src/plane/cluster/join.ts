@@ -12,10 +12,10 @@ import { NODES } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { userOfNode } from '#kube/node-user.ts';
 import { timestamp, type Clock } from '#lib/clock.ts';
-import { kubeconfigText } from '#lib/kubeconfig-file.ts';
+import { kubeconfigText } from '#lib/files/kubeconfig-file.ts';
 import { newKeyPair, privateKeyPem, type KeyPair } from '#lib/pki/x509.ts';
-import { writePrivateFile } from '#lib/private-file.ts';
-import { HYPERVISOR_LABEL } from '#node/registration/node-object.ts';
+import { writePrivateFile } from '#lib/files/private-file.ts';
+import { HYPERVISOR_LABEL } from '#api/names.ts';
 import { CONTROLLERS_ACCOUNT } from '#operator/objects/cluster.ts';
 import { requestToken } from '#plane/cluster/account-clients.ts';
 import { OWN_TOKEN_SECONDS } from '#plane/cluster/own-token.ts';
@@ -25,7 +25,7 @@ import {
   signingOutcomeOf,
   SIGNING_REQUESTS,
   type SigningRequest,
-} from '#plane/cluster/signing-requests.ts';
+} from '#plane/node/signing-requests.ts';
 
 const SIGN_MS = 60_000;
 const POLL_MS = 500;
@@ -35,7 +35,7 @@ export class JoinError extends Error {
   override name = 'JoinError';
 }
 
-export interface JoinParts {
+interface JoinParts {
   /** A client with the rights of an administrator. */
   readonly client: Client;
   readonly access: ClusterAccess;

@@ -27,7 +27,7 @@ export interface Member {
   readonly port: number;
 }
 
-export interface MembershipOptions {
+interface MembershipOptions {
   readonly client: Client;
   readonly member: Member;
   readonly clock: Clock;

@@ -5,7 +5,7 @@ import type { Client } from '#client/client.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { writePrivateFile } from '#lib/private-file.ts';
+import { writePrivateFile } from '#lib/files/private-file.ts';
 import { CONTROLLERS_ACCOUNT } from '#operator/objects/cluster.ts';
 import { requestToken } from '#plane/cluster/account-clients.ts';
 
@@ -15,7 +15,7 @@ const RENEW_MS = 12 * 60 * 60 * 1000;
 /** Time until the next attempt after a failure. */
 const RETRY_MS = 60_000;
 
-export interface OwnTokenParts {
+interface OwnTokenParts {
   readonly access: ClusterAccess;
   readonly client: Pick<Client, 'create'>;
   readonly clock: Clock;
@@ -55,7 +55,7 @@ export async function keepOwnToken(
 }
 
 /** Returns the account of a token, or undefined if the token does not name one. */
-export function accountOfToken(token: string): string | undefined {
+function accountOfToken(token: string): string | undefined {
   try {
     const claims: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
     const { sub } = claims as { readonly sub?: unknown };

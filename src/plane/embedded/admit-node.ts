@@ -8,9 +8,9 @@ import { issue, readAuthority } from '#lib/pki/authority.ts';
 import { HOST_OPERATOR } from '#api/host-api.ts';
 import type { Pki } from '#engine/auth/certificates.ts';
 import { NODES, NODE_USER_PREFIX } from '#engine/auth/groups.ts';
-import { writeKubeconfig } from '#lib/kubeconfig-file.ts';
-import { writePrivateFile } from '#lib/private-file.ts';
-import { ensureNodeDirs, nodeDirOf, makePassable, sharedDirOf } from '#plane/node-dir.ts';
+import { writeKubeconfig } from '#lib/files/kubeconfig-file.ts';
+import { writePrivateFile } from '#lib/files/private-file.ts';
+import { ensureNodeDirs, nodeDirOf, makePassable, sharedDirOf } from '#plane/node/node-dir.ts';
 
 const DAYS = 365;
 const PRIVATE = 0o700;

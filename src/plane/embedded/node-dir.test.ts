@@ -16,9 +16,9 @@ import { ensurePki } from '#engine/auth/certificates.ts';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
-import { createLateAgent } from '#plane/late-agent.ts';
+import { createLateAgent } from '#plane/node/late-agent.ts';
 import { admitHostOperator, admitNode } from '#plane/embedded/admit-node.ts';
-import { nodeDirOf, readEndpointCertificate, sharedDirOf } from '#plane/node-dir.ts';
+import { nodeDirOf, readEndpointCertificate, sharedDirOf } from '#plane/node/node-dir.ts';
 
 async function scene(t: TestContext) {
   const dataDir = mkdtempSync(join(tmpdir(), 'selfsame-node-dir-'));

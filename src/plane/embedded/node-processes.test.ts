@@ -6,11 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { systemClock } from '#lib/clock.ts';
-import { acquireDataDir } from '#lib/data-dir-lock.ts';
+import { acquireDataDir } from '#lib/files/data-dir-lock.ts';
 import { silentLog } from '#lib/log.ts';
 import { NodeProcesses } from '#plane/embedded/node-processes.ts';
 
-const LOCK = join(import.meta.dirname, '../../lib/data-dir-lock.ts');
+const LOCK = join(import.meta.dirname, '../../lib/files/data-dir-lock.ts');
 
 /** Returns a program that locks the directory like an agent and records its pid. With `ends` it ends at once. */
 function agent(dir: string, { ends = false } = {}): string[] {

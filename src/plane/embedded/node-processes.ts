@@ -8,10 +8,10 @@ import { once } from 'node:events';
 import { readlinkSync, realpathSync } from 'node:fs';
 import { backoffMs } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
-import { DataDirBusyError, acquireDataDir } from '#lib/data-dir-lock.ts';
+import { DataDirBusyError, acquireDataDir } from '#lib/files/data-dir-lock.ts';
 import type { Log } from '#lib/log.ts';
 
-export interface NodeCommand {
+interface NodeCommand {
   readonly name: string;
   readonly dataDir: string;
   readonly file: string;
@@ -20,7 +20,7 @@ export interface NodeCommand {
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
-export interface NodeProcessOptions {
+interface NodeProcessOptions {
   readonly nodes: readonly NodeCommand[];
   readonly clock: Clock;
   readonly log: Log;

@@ -9,8 +9,8 @@ import { ensurePki } from '#engine/auth/certificates.ts';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { admitNode } from '#plane/embedded/admit-node.ts';
-import { nodeDirOf, sharedDirOf } from '#plane/node-dir.ts';
-import { startNodeProgram } from '#plane/node-program.ts';
+import { nodeDirOf, sharedDirOf } from '#plane/node/node-dir.ts';
+import { startNodeProgram } from '#plane/node/node-program.ts';
 
 test('the start of a node that waits for the API can be aborted', { timeout: 10_000 }, async (t) => {
   const dataDir = mkdtempSync(join(tmpdir(), 'selfsame-node-program-'));

@@ -10,10 +10,10 @@ import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
-import { createLateAgent } from '#plane/late-agent.ts';
+import { createLateAgent } from '#plane/node/late-agent.ts';
 import { admitNode } from '#plane/embedded/admit-node.ts';
-import { nodeDirOf, readEndpointCertificate } from '#plane/node-dir.ts';
-import { createPeers } from '#plane/peers.ts';
+import { nodeDirOf, readEndpointCertificate } from '#plane/node/node-dir.ts';
+import { createPeers } from '#plane/node/peers.ts';
 
 /** Starts an endpoint of node-2, to which peers connect whatever node they ask for. */
 async function aScene(t: TestContext) {

@@ -12,29 +12,31 @@ import type { Informer } from '#client/informer.ts';
 import { createClient } from '#client/rest-client.ts';
 import { AUTHENTICATED, MASTERS } from '#engine/auth/groups.ts';
 import { serviceAccountUser } from '#engine/auth/service-accounts/user.ts';
-import type { ApiHandler, UserInfo } from '#engine/request.ts';
-import type { LocalServices } from '#engine/services.ts';
+import type { ApiHandler, UserInfo } from '#engine/request/request.ts';
+import type { LocalServices } from '#engine/remote/local-services.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
+import type { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 import { waitForAdmission } from '#operator/admission-controller.ts';
 import { applyBootstrap, INFORMERS_ACCOUNT } from '#operator/bootstrap.ts';
 import { SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
 import { WEBHOOK_SERVICE } from '#operator/objects/webhooks.ts';
-import { startPlaneControllers } from '#plane/plane-controllers.ts';
-import { createWebhook, createWebhookCaches, type WebhookCaches } from '#plane/webhook.ts';
+import { startPlaneControllers } from '#plane/components/plane-controllers.ts';
+import { createWebhook, createWebhookCaches, type WebhookCaches } from '#plane/components/webhook.ts';
 import type { RunningController } from '#runtime/controller.ts';
-import { MetricRegistry } from '#runtime/metrics.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 import type { NodeConnections } from '#subresources/node-connections.ts';
 import { createSubresourcesApi } from '#subresources/subresources-api.ts';
 
-export interface PlaneComponentsOptions {
+interface PlaneComponentsOptions {
   readonly handler: ApiHandler;
   readonly services: LocalServices;
   /** Creates the connections of the subresources API to node agents, with a client of its account. */
   nodes(client: Client): NodeConnections;
   /** Creates the connections of the device map to node agents, with a client of its account. */
   hosts(client: Client): Pick<NodeConnections, 'post'>;
+  /** The metrics of this process, which the engine serves. */
+  readonly metrics: MetricRegistry;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -56,11 +58,10 @@ const ADMINISTRATOR: UserInfo = { name: 'selfsame-installer', groups: [MASTERS, 
  * installation.
  */
 export async function startPlaneComponents(options: PlaneComponentsOptions): Promise<PlaneComponents> {
-  const { services, hosts, clock, log } = options;
+  const { services, hosts, metrics, clock, log } = options;
   const stopping = new AbortController();
   const { signal } = stopping;
   const informers = new SharedInformers({ reader: accountClient(options, INFORMERS_ACCOUNT), clock, log, signal });
-  const metrics = new MetricRegistry();
   const controllers: RunningController[] = [];
   const cleanups: (() => void)[] = [];
   const stop = async () => {
@@ -70,7 +71,6 @@ export async function startPlaneComponents(options: PlaneComponentsOptions): Pro
   };
   try {
     await applyBootstrap(clientOf(options, ADMINISTRATOR));
-    cleanups.push(services.addMetrics(() => metrics.text()));
     const caches: { now?: WebhookCaches } = {};
     const webhook = createWebhook({ client: accountClient(options, WEBHOOK_SERVICE), caches, clock });
     cleanups.push(services.register(SYSTEM_NAMESPACE, WEBHOOK_SERVICE, webhook));

@@ -5,16 +5,16 @@
 import { HOST_READER } from '#api/host-api.ts';
 import type { Client } from '#client/client.ts';
 import { startEngine, type EngineOptions } from '#engine/engine.ts';
-import { LocalServices } from '#engine/services.ts';
+import { LocalServices } from '#engine/remote/local-services.ts';
 import { renewOnRead, renewWeekly } from '#lib/renewals.ts';
 import { SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
 import { admitHostOperator, admitNode } from '#plane/embedded/admit-node.ts';
-import { nodeDirOf, sharedDirOf } from '#plane/node-dir.ts';
+import { nodeDirOf, sharedDirOf } from '#plane/node/node-dir.ts';
 import { NodeProcesses } from '#plane/embedded/node-processes.ts';
 import { startPlaneComponents } from '#plane/embedded/plane-components.ts';
 import { createNodeConnections } from '#subresources/node-connections.ts';
 
-export interface PlaneOptions extends Omit<EngineOptions, 'services' | 'readyChecks'> {
+interface PlaneOptions extends Omit<EngineOptions, 'services' | 'readyChecks'> {
   readonly nodes: number;
   /** The program with its arguments before `node`, and the flags of all nodes. */
   readonly program: {
@@ -26,7 +26,7 @@ export interface PlaneOptions extends Omit<EngineOptions, 'services' | 'readyChe
   };
 }
 
-export interface Plane {
+interface Plane {
   readonly url: string;
   readonly kubeconfigPath: string;
   /** Nodes that did not start in time; they are retried. */
@@ -51,7 +51,7 @@ export async function startPlane(options: PlaneOptions): Promise<Plane> {
     for (let end = cleanups.pop(); end !== undefined; end = cleanups.pop()) await end();
   };
   try {
-    const { handler, pki, url, kubeconfigPath } = engine;
+    const { handler, pki, metrics, url, kubeconfigPath } = engine;
     // Node agents authorize clients by their common name.
     const connectionsOf = (user: string) => (client: Client) => {
       const identity = renewOnRead(() => {
@@ -67,6 +67,7 @@ export async function startPlane(options: PlaneOptions): Promise<Plane> {
       services,
       nodes: connectionsOf(SUBRESOURCES_SERVICE),
       hosts: connectionsOf(HOST_READER),
+      metrics,
       clock,
       log,
     });

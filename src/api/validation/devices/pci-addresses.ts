@@ -13,9 +13,9 @@ import { busOf, isPlugged } from '#api/devices/disk-bus.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { duplicateValue, forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
 
-export const MAX_ROOT_PORTS = 32;
+const MAX_ROOT_PORTS = 32;
 /** Root ports that are kept free for hotplug. */
-export const SPARE_ROOT_PORTS = 4;
+const SPARE_ROOT_PORTS = 4;
 /** First slot of bus 0 on i440fx; lower slots belong to the chipset. */
 const FIRST_SLOT = 0x02;
 const LAST_SLOT = 0x1f;

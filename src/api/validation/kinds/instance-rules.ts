@@ -23,7 +23,7 @@ import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { FieldError } from '#kube/field-error.ts';
 
 /** `path` is the path of the spec: `spec`, or `spec.template.spec` in a VM. */
-export type InstanceRule = (spec: VmiSpec, path: string, configuration: Configuration) => FieldError[];
+type InstanceRule = (spec: VmiSpec, path: string, configuration: Configuration) => FieldError[];
 
 const RULES: readonly InstanceRule[] = [
   checkCpu,

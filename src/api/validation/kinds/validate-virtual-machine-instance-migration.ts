@@ -2,18 +2,17 @@
  * Validates a VirtualMachineInstanceMigration. Pure; returns all errors of the object itself. findMigrationRefusal then
  * decides whether its instance can be migrated now.
  */
-import { isFinal } from '#api/verbs/decide-verb.ts';
 import { checkRecovery } from '#api/migration/migration-recovery.ts';
 import { checkLabelMap } from '#api/validation/spec/placement.ts';
 import { checkUnknownFields } from '#api/validation/unknown-fields.ts';
 import { migrationSpec, type VirtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
-import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { type VirtualMachineInstance, isFinal } from '#api/virtual-machine-instance/kind.ts';
 import { findCondition } from '#kube/conditions.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { forbiddenField, requiredValue, type FieldError } from '#kube/field-error.ts';
 import type { Stored } from '#kube/meta.ts';
 
-export interface MigrationContext {
+interface MigrationContext {
   readonly old?: VirtualMachineInstanceMigration | undefined;
 }
 
@@ -38,7 +37,7 @@ export function validateVirtualMachineInstanceMigration(
   ];
 }
 
-export interface MigrationRefusalWorld {
+interface MigrationRefusalWorld {
   readonly vmi: Pick<VirtualMachineInstance, 'status'> | undefined;
   /** Unfinished migrations of the instance. */
   readonly active: readonly Stored<VirtualMachineInstanceMigration>[];

@@ -13,7 +13,7 @@ import { deepEqual } from '#kube/deep.ts';
 import { forbiddenField, invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
 import { labelValueErrors } from '#kube/names.ts';
 
-export interface InstanceContext extends ValidationContext<VirtualMachineInstance> {
+interface InstanceContext extends ValidationContext<VirtualMachineInstance> {
   /** True if the request comes from one of our own components, which may make more changes than users. */
   readonly trusted: boolean;
   /** True if the component may hotplug devices. */

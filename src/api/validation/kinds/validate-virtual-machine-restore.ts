@@ -7,7 +7,7 @@ import { checkObjectName, checkVmReference } from '#api/validation/vm-reference.
 import { restoreSpec, type RestoreSpec, type VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import { duplicateValue, forbiddenField, requiredValue, tooMany, type FieldError } from '#kube/field-error.ts';
 
-export interface RestoreContext {
+interface RestoreContext {
   readonly old?: VirtualMachineRestore;
   /** Unfinished restores of the same target. */
   readonly unfinished: readonly { readonly name: string }[];

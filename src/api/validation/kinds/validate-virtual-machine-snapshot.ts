@@ -6,7 +6,7 @@ import { snapshotSpec, type VirtualMachineSnapshot } from '#api/virtual-machine-
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
 import { parseGoDuration } from '#kube/go/go-duration.ts';
 
-export interface SnapshotContext {
+interface SnapshotContext {
   readonly old?: VirtualMachineSnapshot;
 }
 

@@ -22,7 +22,7 @@ export interface ValidationContext<T> {
   readonly configuration: Configuration;
 }
 
-export interface VmContext extends ValidationContext<VirtualMachine> {
+interface VmContext extends ValidationContext<VirtualMachine> {
   /** The controller that makes the request; absent for other users. */
   readonly writer?: TrustedWriter;
 }

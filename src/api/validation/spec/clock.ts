@@ -37,7 +37,7 @@ function checkTimers({ hpet, pit, rtc }: NonNullable<GuestClock['timer']>, path:
 }
 
 /** Reports whether the name is in the time zone database. Offsets and paths are not. */
-export function isTimezone(name: string): boolean {
+function isTimezone(name: string): boolean {
   if (!/^[A-Za-z][A-Za-z0-9_+/-]*$/.test(name)) return false;
   try {
     return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== '';

@@ -1,6 +1,6 @@
 /** Checks volumes with files from API objects: configMap, secret, serviceAccount, downwardAPI. */
 import type { VmiVolume } from '#api/domain/volume.ts';
-import { isMetadataPath, METADATA_PATHS } from '#api/metadata-path.ts';
+import { isMetadataPath, METADATA_PATHS } from '#kube/metadata-path.ts';
 import {
   duplicateValue,
   forbiddenField,

@@ -1,13 +1,7 @@
 /** Builders of VMs and instances, and a test driver that renders the decision about a verb as short text. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  decideVerb,
-  type VerbWorld,
-  type VerbStep,
-  type SubresourceVerb,
-  type VerbOptions,
-} from '#api/verbs/decide-verb.ts';
+import { decideVerb } from '#api/verbs/decide-verb.ts';
 import type { MigrationState } from '#api/migration/migration-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
@@ -16,6 +10,7 @@ import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import { applyJsonPatch } from '#kube/patches/json-patch.ts';
 import type { Stored } from '#kube/meta.ts';
+import type { VerbWorld, VerbStep, SubresourceVerb, VerbOptions } from '#api/verbs/verb.ts';
 
 const metadata = { name: 'db', namespace: 'ns', resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };
 

@@ -1,14 +1,7 @@
 /** Builders of VMs and instances with volumes, and a test driver for addvolume and removevolume. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  decideVerb,
-  type AddedVolume,
-  type VerbWorld,
-  type VerbTarget,
-  type SubresourceVerb,
-  type VerbOptions,
-} from '#api/verbs/decide-verb.ts';
+import { decideVerb } from '#api/verbs/decide-verb.ts';
 import type { VmiVolume } from '#api/domain/volume.ts';
 import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
 import { aVm, aVmi } from '#api/validation/testing/valid-objects.ts';
@@ -19,6 +12,7 @@ import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import { applyJsonPatch } from '#kube/patches/json-patch.ts';
 import type { Stored } from '#kube/meta.ts';
+import type { AddedVolume, VerbWorld, VerbTarget, SubresourceVerb, VerbOptions } from '#api/verbs/verb.ts';
 
 const claim = (claimName: string) => ({ claimName, hotpluggable: true });
 export const addOptions = (name: string, claimName = name): VerbOptions => {

@@ -4,7 +4,7 @@
  */
 import { ArrayList } from '#cel/evaluate/array-list.ts';
 import { EntryMap } from '#cel/evaluate/entry-map.ts';
-import { parseDuration, parseTimestamp } from '#cel/evaluate/time-text.ts';
+import { parseDuration, parseTimestamp } from '#cel/evaluate/text/time-text.ts';
 import { typeNames } from '#cel/evaluate/type-of.ts';
 import { DYN } from '#cel/type.ts';
 import { CelFault, CelTypeValue, CelUint } from '#cel/value.ts';

@@ -1,7 +1,7 @@
 /** Calls library functions with plain values, as the evaluator does, and converts the results to plain values. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Budget } from '#cel/budget.ts';
+import { Budget } from '#cel/limits/budget.ts';
 import { ArrayList } from '#cel/evaluate/array-list.ts';
 import { EntryMap } from '#cel/evaluate/entry-map.ts';
 import { typeOfValue } from '#cel/evaluate/type-of.ts';

@@ -18,7 +18,7 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import type { StoredMigration, MigrationWorld } from '#controllers/migration/migration-world.ts';
-import { launcherPodName, targetPodName } from '#controllers/vmi/launcher-pod.ts';
+import { launcherPodName, targetPodName } from '#controllers/shared/launcher/launcher-pod.ts';
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '#kube/core-kinds.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';

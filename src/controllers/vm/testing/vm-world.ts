@@ -9,8 +9,8 @@ import { startedMark } from '#api/virtual-machine-identity/restored-vm.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { VmiPhase, VmiStatus } from '#api/virtual-machine-instance/status.ts';
-import { buildVmi } from '#controllers/vm/build-vmi.ts';
-import { resolveIdentity } from '#controllers/vm/identity.ts';
+import { buildVmi } from '#controllers/vm/start/build-vmi.ts';
+import { resolveIdentity } from '#controllers/vm/identity/identity.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 

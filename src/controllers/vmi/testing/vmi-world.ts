@@ -4,7 +4,8 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { claimNamesOf } from '#api/storage/claim-names.ts';
-import { type ClaimView, type VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '#kube/core-kinds.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 

@@ -1,13 +1,13 @@
 /**
  * The AdmissionRequest of admission.k8s.io/v1 without uid and objects, as webhooks and expressions see it. With
  * matchPolicy Equivalent, its version may differ from the client's. Conversion changes only apiVersion, unless a
- * webhook converts (conversion/admission-forms.ts), which callers must have prepared.
+ * webhook converts (admission/matching/equivalent-forms.ts), which callers must have prepared.
  */
-import type { AdmissionAttributes, GroupVersionKind } from '#engine/admission/admission.ts';
+import type { AdmissionAttributes } from '#engine/admission/admission.ts';
+import type { GroupVersionKind, Resource } from '#engine/registry/resource.ts';
 import { namespaceOf } from '#engine/admission/matching/match-resources.ts';
-import { formOf } from '#engine/conversion/admission-forms.ts';
-import type { Resource } from '#engine/registry/resource.ts';
-import type { UserInfo } from '#engine/request.ts';
+import { formOf } from '#engine/admission/matching/equivalent-forms.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 import { apiVersionOf, type KubeObject } from '#kube/meta.ts';
 
 export interface AdmissionRequestHead {

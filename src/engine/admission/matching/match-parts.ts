@@ -1,7 +1,7 @@
 /** Lookups for matching: namespace labels in the store, versions of a collection in the registry. */
 import type { ObjectLabels, MatchParts } from '#engine/admission/matching/match-resources.ts';
 import { NAMESPACE_COLLECTION } from '#engine/admission/namespace-lifecycle.ts';
-import { decodeStored } from '#engine/codec.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
 

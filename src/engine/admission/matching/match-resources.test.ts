@@ -3,15 +3,23 @@ import { test } from 'node:test';
 import type { AdmissionAttributes, AdmissionOperation } from '#engine/admission/admission.ts';
 import { anAdmission, anObject } from '#engine/admission/matching/testing/attributes.ts';
 import { MatchIndex } from '#engine/admission/matching/match-index.ts';
-import { compileMatch, compileMatchResources } from '#engine/admission/matching/match-resources.ts';
+import { compileMatchResources } from '#engine/admission/matching/match-resources.ts';
 import type { ObjectLabels, MatchParts, MatchResourcesLike } from '#engine/admission/matching/match-resources.ts';
-import { configMaps } from '#engine/registry/kinds/config-map.ts';
-import { namespaces } from '#engine/registry/kinds/namespace.ts';
-import { nodes } from '#engine/registry/kinds/node.ts';
+import { configMaps } from '#engine/registry/kinds/core/config-map.ts';
+import { namespaces } from '#engine/registry/kinds/core/namespace.ts';
+import { nodes } from '#engine/registry/kinds/core/node.ts';
 import { pods } from '#engine/registry/kinds/pod/pod.ts';
 import { Registry } from '#engine/registry/registry.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { isApiError } from '#kube/api-error.ts';
+
+function compileMatch(match: MatchResourcesLike, parts: MatchParts): (attributes: AdmissionAttributes) => boolean {
+  const compiled = compileMatchResources(match, parts);
+  return (attributes) => {
+    const { resource, subresource, operation } = attributes;
+    return compiled.narrow(resource, subresource, operation)?.(attributes) !== undefined;
+  };
+}
 
 const gadgets: Resource = {
   ...configMaps,

@@ -21,7 +21,7 @@ import type { KubeObject } from '#kube/meta.ts';
 
 export type ObjectLabels = Readonly<Record<string, string>>;
 
-export interface NamedRuleLike extends RuleLike {
+interface NamedRuleLike extends RuleLike {
   /** Absent or empty = every name. */
   readonly resourceNames?: readonly string[];
 }
@@ -77,18 +77,6 @@ export function compileMatchResources(match: MatchResourcesLike, parts: MatchPar
         return included.find(({ names }) => names === undefined || names.has(attributes.name))?.version;
       };
     },
-  };
-}
-
-/** For occasional use; steps that run for each request use a MatchIndex. */
-export function compileMatch(
-  match: MatchResourcesLike,
-  parts: MatchParts,
-): (attributes: AdmissionAttributes) => boolean {
-  const compiled = compileMatchResources(match, parts);
-  return (attributes) => {
-    const { resource, subresource, operation } = attributes;
-    return compiled.narrow(resource, subresource, operation)?.(attributes) !== undefined;
   };
 }
 

@@ -4,11 +4,17 @@
  */
 import type { Program } from '#cel/compile.ts';
 import { CelFault } from '#cel/value.ts';
-import { MATCH_UNITS, POLICY_UNITS } from '#engine/admission/expressions/cost.ts';
-import { OUT_OF_BUDGET, CostBudget, SPENT, type EvaluationResult } from '#engine/admission/expressions/cost-budget.ts';
-import type { RequestValues } from '#engine/admission/expressions/request-activation.ts';
-import type { Units } from '#engine/admission/expressions/slices.ts';
-import type { CompiledPolicy, CompiledValidation } from '#engine/admission/policies/compile-policy.ts';
+import {
+  MATCH_UNITS,
+  POLICY_UNITS,
+  OUT_OF_BUDGET,
+  CostBudget,
+  SPENT,
+  type EvaluationResult,
+} from '#cel/limits/cost-budget.ts';
+import type { RequestValues } from '#engine/admission/matching/request-activation.ts';
+import type { Units } from '#cel/limits/slices.ts';
+import type { CompiledPolicy, CompiledValidation } from '#engine/expressions/compile-policy.ts';
 import { LazyVariables } from '#engine/admission/policies/lazy-variables.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
@@ -20,7 +26,7 @@ export interface PolicyDenial {
   readonly reason: string | undefined;
 }
 
-export interface PolicyVerdict {
+interface PolicyVerdict {
   readonly denials: readonly PolicyDenial[];
   readonly annotations: readonly { readonly key: string; readonly value: string }[];
   /** Errors that refuse the request regardless of the binding's actions. */
@@ -33,7 +39,7 @@ const MAX_MESSAGE_BYTES = 5 * 1024;
 /** Longer annotations are truncated, as in Kubernetes. */
 const MAX_ANNOTATION = 10 * 1024;
 
-export interface PolicyEvaluation {
+interface PolicyEvaluation {
   readonly policy: CompiledPolicy;
   readonly ignoresFailures: boolean;
   readonly values: RequestValues;

@@ -1,6 +1,7 @@
 /** The variables of a policy as a map, each computed on first use and then cached. */
-import type { Activation, Program } from '#cel/compile.ts';
-import type { Budget } from '#cel/budget.ts';
+import type { Program } from '#cel/compile.ts';
+import type { Activation } from '#cel/environment.ts';
+import type { Budget } from '#cel/limits/budget.ts';
 import { CelFault, CelMap, type CelValue } from '#cel/value.ts';
 
 export class LazyVariables extends CelMap {

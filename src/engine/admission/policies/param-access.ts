@@ -8,15 +8,15 @@ import { paramResource } from '#engine/admission/policies/params.ts';
 import {
   BINDING_COLLECTION,
   POLICY_COLLECTION,
-  type ParamKind,
   type Policy,
   type PolicyBinding,
 } from '#engine/admission/policies/policy-spec.ts';
+import type { ParamKind } from '#engine/expressions/compile-policy.ts';
 import type { Authorizer } from '#engine/auth/authorize.ts';
 import { MASTERS } from '#engine/auth/groups.ts';
-import { decodeStored } from '#engine/codec.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import type { Registry } from '#engine/registry/registry.ts';
-import type { UserInfo } from '#engine/request.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 import type { Store } from '#engine/store/store.ts';
 import { invalid } from '#kube/api-error.ts';
 import { deepEqual } from '#kube/deep.ts';
@@ -24,7 +24,7 @@ import { forbiddenField } from '#kube/field-error.ts';
 import { goText } from '#kube/go/go-text.ts';
 import { parseApiVersion } from '#kube/meta.ts';
 
-export interface ParamAccessParts {
+interface ParamAccessParts {
   readonly store: Store;
   readonly registry: Registry;
   readonly authorizer: Authorizer;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { collectParams } from '#engine/admission/policies/params.ts';
-import { encodeJson } from '#engine/codec.ts';
+import { encodeJson } from '#engine/encoding/media-types.ts';
 import { builtInResources } from '#engine/registry/kinds/all.ts';
 import { Registry } from '#engine/registry/registry.ts';
 import type { Entry, Store } from '#engine/store/store.ts';

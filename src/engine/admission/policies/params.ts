@@ -1,6 +1,7 @@
 /** Reads the parameters of a policy under a binding from the store. */
-import type { ParamKind, ParamRef } from '#engine/admission/policies/policy-spec.ts';
-import { entryFilter, peekObject } from '#engine/handlers/selection.ts';
+import type { ParamRef } from '#engine/admission/policies/policy-spec.ts';
+import type { ParamKind } from '#engine/expressions/compile-policy.ts';
+import { entryFilter, entryId, idPrefix, peekObject } from '#engine/registry/stored-entries.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
@@ -8,7 +9,7 @@ import { labelRequirementsOf } from '#kube/selectors/label-selector.ts';
 import { apiVersionOf, parseApiVersion, type KubeObject } from '#kube/meta.ts';
 
 /** The reason why a policy cannot be evaluated under a binding. The failurePolicy decides the consequence. */
-export interface ParamsError {
+interface ParamsError {
   readonly error: string;
 }
 
@@ -51,7 +52,7 @@ export function paramResource({ apiVersion = '', kind }: ParamKind, registry: Re
 }
 
 function findNamed(name: string, namespace: string, resource: Resource, store: Store): KubeObject[] {
-  const entry = store.get(resource.collection, resource.namespaced ? `${namespace}/${name}` : name);
+  const entry = store.get(resource.collection, entryId(resource, namespace, name));
   return entry === undefined ? [] : [decodeShared(entry, resource)];
 }
 
@@ -62,7 +63,7 @@ function findSelected(
   store: Store,
 ): KubeObject[] | undefined {
   const matches = entryFilter(resource, { labels: labelRequirementsOf(selector ?? {}), fields: [] });
-  const { entries } = store.list(resource.collection, resource.namespaced ? { prefix: `${namespace}/` } : {});
+  const { entries } = store.list(resource.collection, { prefix: idPrefix(resource, namespace) });
   const found: Entry[] = [];
   for (const entry of entries) {
     if (matches !== undefined && !matches(entry)) continue;

@@ -3,10 +3,10 @@ import { test } from 'node:test';
 import { anAdmission } from '#engine/admission/matching/testing/attributes.ts';
 import { BINDING_COLLECTION, POLICY_COLLECTION } from '#engine/admission/policies/policy-spec.ts';
 import { validatingPolicies } from '#engine/admission/policies/validating-policies.ts';
-import { encodeJson } from '#engine/codec.ts';
+import { encodeJson } from '#engine/encoding/media-types.ts';
 import { builtInResources } from '#engine/registry/kinds/all.ts';
 import { Registry } from '#engine/registry/registry.ts';
-import { openMemoryStore } from '#engine/store/open-store.ts';
+import { openMemoryStore } from '#engine/store/testing/memory-store.ts';
 import { silentLog } from '#lib/log.ts';
 
 /** Counts lookups of equivalent versions, which happen when a match is computed. */

@@ -7,14 +7,9 @@ import {
   type CompiledMatch,
   type MatchParts,
 } from '#engine/admission/matching/match-resources.ts';
-import { runIndivisible, type Units } from '#engine/admission/expressions/slices.ts';
-import { compileUnits } from '#engine/admission/expressions/source-limits.ts';
-import {
-  compilePolicy,
-  failureText,
-  sourcesOf,
-  type CompiledPolicy,
-} from '#engine/admission/policies/compile-policy.ts';
+import { runIndivisible, type Units } from '#cel/limits/slices.ts';
+import { compileUnits } from '#cel/limits/source-limits.ts';
+import { compilePolicy, failureText, sourcesOf, type CompiledPolicy } from '#engine/expressions/compile-policy.ts';
 import {
   BINDING_COLLECTION,
   POLICY_COLLECTION,
@@ -23,7 +18,7 @@ import {
   type PolicyBinding,
   type PolicySpec,
 } from '#engine/admission/policies/policy-spec.ts';
-import { decodeStored } from '#engine/codec.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
 import type { Log } from '#lib/log.ts';
@@ -41,7 +36,7 @@ export interface PolicyBindingRule {
   readonly spec: BindingSpec;
 }
 
-export interface PolicyCompilation {
+interface PolicyCompilation {
   readonly policy: CompiledPolicy;
   /** The error of stored expressions that do not compile, for example because they bypassed validation. */
   readonly failure: string | undefined;
@@ -51,7 +46,7 @@ export interface PolicyCompilation {
  * A policy that is compiled by the first request that needs it, not in the turn of the event loop in which the policy
  * was written and already compiled once to validate it.
  */
-export class PolicyProgram {
+class PolicyProgram {
   readonly #spec: PolicySpec;
   #compilation: PolicyCompilation | undefined;
 
@@ -72,7 +67,7 @@ interface ParsedPolicy {
   readonly match: CompiledMatch;
 }
 
-export interface PolicyListParts {
+interface PolicyListParts {
   readonly store: Store;
   readonly registry: Registry;
   readonly log: Log;

@@ -1,27 +1,11 @@
 /** The types of stored ValidatingAdmissionPolicies and bindings, which are validated and defaulted. */
 import type { MatchResourcesLike } from '#engine/admission/matching/match-resources.ts';
+import type { PolicyExpressions } from '#engine/expressions/compile-policy.ts';
 import type { LabelSelector } from '#kube/selectors/label-selector.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
-export interface ParamKind {
-  readonly apiVersion?: string;
-  readonly kind?: string;
-}
-
-export interface Validation {
-  readonly expression: string;
-  readonly message?: string;
-  readonly messageExpression?: string;
-  readonly reason?: string;
-}
-
-export interface PolicySpec {
-  readonly paramKind?: ParamKind;
+export interface PolicySpec extends PolicyExpressions {
   readonly matchConstraints?: MatchResourcesLike;
-  readonly matchConditions?: readonly { readonly name: string; readonly expression: string }[];
-  readonly variables?: readonly { readonly name: string; readonly expression: string }[];
-  readonly validations?: readonly Validation[];
-  readonly auditAnnotations?: readonly { readonly key: string; readonly valueExpression: string }[];
   readonly failurePolicy?: string;
 }
 

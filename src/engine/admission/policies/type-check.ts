@@ -4,13 +4,13 @@
  */
 import { kindType } from '#cel/check/schema-type.ts';
 import type { CelType } from '#cel/type.ts';
-import { createCheckBudget } from '#engine/admission/expressions/source-limits.ts';
-import { compilePolicy, failureText, sourcesOf } from '#engine/admission/policies/compile-policy.ts';
+import { createCheckBudget } from '#cel/limits/source-limits.ts';
+import { compilePolicy, failureText, sourcesOf } from '#engine/expressions/compile-policy.ts';
 import type { PolicySpec } from '#engine/admission/policies/policy-spec.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { parseApiVersion } from '#kube/meta.ts';
 
-export interface ExpressionWarning {
+interface ExpressionWarning {
   readonly fieldRef: string;
   readonly warning: string;
 }

@@ -3,25 +3,25 @@
  * each of its parameters. The first denial in the order of names refuses the request.
  */
 import type { AdmissionAttributes, ValidatingStep } from '#engine/admission/admission.ts';
-import { RequestValues } from '#engine/admission/expressions/request-activation.ts';
-import { runInSlices, type Units } from '#engine/admission/expressions/slices.ts';
+import { RequestValues } from '#engine/admission/matching/request-activation.ts';
+import { runInSlices, type Units } from '#cel/limits/slices.ts';
 import { NAMESPACE_COLLECTION } from '#engine/admission/namespace-lifecycle.ts';
 import { namespaceOf } from '#engine/admission/matching/match-resources.ts';
-import type { CompiledPolicy } from '#engine/admission/policies/compile-policy.ts';
+import type { CompiledPolicy } from '#engine/expressions/compile-policy.ts';
 import { decide, type PolicyDenial } from '#engine/admission/policies/decide.ts';
 import { collectParams } from '#engine/admission/policies/params.ts';
 import { PolicyList, type BoundPolicy, type PolicyBindingRule } from '#engine/admission/policies/policy-list.ts';
-import { policyRefusalError } from '#engine/admission/policies/refusal.ts';
-import { decodeStored } from '#engine/codec.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import type { Authorizer } from '#engine/auth/authorize.ts';
 import type { Registry } from '#engine/registry/registry.ts';
-import { prepareForms } from '#engine/conversion/admission-forms.ts';
+import { prepareForms } from '#engine/admission/matching/equivalent-forms.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { Store } from '#engine/store/store.ts';
+import { ApiError, forbidden } from '#kube/api-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
 import type { Log } from '#lib/log.ts';
 
-export interface PolicyParts {
+interface PolicyParts {
   readonly store: Store;
   readonly registry: Registry;
   readonly authorizer: Authorizer;
@@ -30,11 +30,11 @@ export interface PolicyParts {
 }
 
 /** Metrics of policy evaluations. */
-export interface PolicyMetrics {
+interface PolicyMetrics {
   recordPolicyDenial(policy: string, binding: string, action: 'deny' | 'warn' | 'audit'): void;
 }
 
-export interface ValidatingPolicies {
+interface ValidatingPolicies {
   readonly step: ValidatingStep;
   stop(): void;
 }
@@ -45,7 +45,7 @@ interface MatchedPolicy {
 }
 
 /** A denial and its policy. The binding is undefined if the policy itself cannot be used. */
-export interface PolicyRefusal {
+interface PolicyRefusal {
   readonly policy: string;
   readonly binding: string | undefined;
   readonly denial: PolicyDenial;
@@ -76,6 +76,23 @@ export function validatingPolicies(parts: PolicyParts): ValidatingPolicies {
 
 function throwFirst(attributes: AdmissionAttributes, refusals: readonly PolicyRefusal[]): void {
   if (refusals.length > 0) throw policyRefusalError(attributes, refusals[0]!);
+}
+
+const CODES: Readonly<Record<string, number>> = {
+  Forbidden: 403,
+  Unauthorized: 401,
+  RequestEntityTooLarge: 413,
+  Invalid: 422,
+};
+
+/** Returns an error with Kubernetes' message: it reads as forbidden, whatever its reason. */
+export function policyRefusalError({ resource, name }: AdmissionAttributes, refusal: PolicyRefusal): ApiError {
+  const { policy, binding, denial } = refusal;
+  const bound = binding === undefined ? '' : ` with binding '${binding}'`;
+  const why = `ValidatingAdmissionPolicy '${policy}'${bound} denied request: ${denial.message}`;
+  const { message, details } = forbidden(resource, name, why);
+  const reason = denial.reason ?? 'Invalid';
+  return new ApiError(CODES[reason] ?? 422, reason, message, { details: { ...details, causes: [{ message: why }] } });
 }
 
 function* evaluatePolicies(

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { anAdmission, anObject } from '#engine/admission/matching/testing/attributes.ts';
 import { applyWebhookPatch } from '#engine/admission/webhooks/apply-webhook-patch.ts';
-import { configMaps } from '#engine/registry/kinds/config-map.ts';
+import { configMaps } from '#engine/registry/kinds/core/config-map.ts';
 import { badRequest, isApiError } from '#kube/api-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
 

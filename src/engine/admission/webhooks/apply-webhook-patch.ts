@@ -1,8 +1,8 @@
 /** Applies the patch of a mutating webhook. Errors in the patch are reported to the client as 500. */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { objectIn } from '#engine/admission/matching/admission-request.ts';
-import { dropForms, fromForm } from '#engine/conversion/admission-forms.ts';
-import { parseJson } from '#engine/json.ts';
+import { dropForms, fromForm } from '#engine/admission/matching/equivalent-forms.ts';
+import { parseJson } from '#engine/encoding/json.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { type ApiError, internalError } from '#kube/api-error.ts';
 import { deepClone, deepEqual } from '#kube/deep.ts';

@@ -2,14 +2,14 @@
  * The webhooks of all configurations of one kind, in sync with the store: effective as soon as a configuration is
  * durable, ordered by configuration name and position.
  */
+import type { ReviewCallerParts } from '#engine/remote/webhooks/review-caller.ts';
 import { MatchIndex, type Candidate } from '#engine/admission/matching/match-index.ts';
 import { matchPartsOf } from '#engine/admission/matching/match-parts.ts';
 import type { MatchParts } from '#engine/admission/matching/match-resources.ts';
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { compileHook, type Hook, type WebhookSpec } from '#engine/admission/webhooks/hook.ts';
 import { WebhookClients } from '#engine/admission/webhooks/webhook-clients.ts';
-import type { WebhookClientParts } from '#engine/admission/webhooks/webhook-client.ts';
-import { decodeStored } from '#engine/codec.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import type { Entry } from '#engine/store/store.ts';
 import type { Log } from '#lib/log.ts';
@@ -30,7 +30,7 @@ const EXEMPT: ReadonlySet<string> = new Set([
   `validatingadmissionpolicybindings.${GROUP}`,
 ]);
 
-export interface HookListParts extends WebhookClientParts {
+export interface HookListParts extends ReviewCallerParts {
   readonly registry: Registry;
   readonly log: Log;
 }

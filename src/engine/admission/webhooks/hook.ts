@@ -5,15 +5,15 @@ import {
   type MatchParts,
 } from '#engine/admission/matching/match-resources.ts';
 import type { RuleLike } from '#engine/admission/matching/rule-patterns.ts';
-import type { ClientConfig } from '#engine/admission/webhooks/endpoint.ts';
+import type { WebhookClientConfig } from '#engine/registry/webhook-client-config.ts';
 import type { AdmissionReviewVersion } from '#engine/admission/webhooks/verdict.ts';
-import { Conditions, type MatchConditionLike } from '#engine/admission/webhooks/webhook-conditions.ts';
+import { Conditions, type MatchConditionLike } from '#engine/expressions/match-conditions.ts';
 import type { LabelSelector } from '#kube/selectors/label-selector.ts';
 
 /** A stored webhook, which is validated and defaulted. */
 export interface WebhookSpec {
   readonly name: string;
-  readonly clientConfig: ClientConfig;
+  readonly clientConfig: WebhookClientConfig;
   readonly rules?: readonly RuleLike[];
   readonly failurePolicy?: string;
   readonly matchPolicy?: string;
@@ -31,7 +31,7 @@ export interface Hook {
   readonly key: string;
   readonly configuration: string;
   readonly name: string;
-  readonly clientConfig: ClientConfig;
+  readonly clientConfig: WebhookClientConfig;
   readonly ignoresFailures: boolean;
   readonly supportsDryRun: boolean;
   readonly reinvocable: boolean;

@@ -3,14 +3,14 @@
  * failures.
  */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
-import { RequestValues } from '#engine/admission/expressions/request-activation.ts';
-import type { Units } from '#engine/admission/expressions/slices.ts';
+import { RequestValues } from '#engine/admission/matching/request-activation.ts';
+import type { Units } from '#cel/limits/slices.ts';
 import type { Candidate } from '#engine/admission/matching/match-index.ts';
-import { CallCanceled, CallFailure } from '#engine/admission/webhooks/call-failure.ts';
+import { CallCanceled, CallFailure } from '#engine/remote/webhooks/call-failure.ts';
 import type { HookList, IndexedHook, WebhookKind } from '#engine/admission/webhooks/hook-list.ts';
 import { deniedError, dryRunUnsupportedError, failedCallError } from '#engine/admission/webhooks/webhook-errors.ts';
 import type { WebhookVerdict } from '#engine/admission/webhooks/verdict.ts';
-import { evaluateConditions } from '#engine/admission/webhooks/webhook-conditions.ts';
+import { evaluateConditions } from '#engine/expressions/match-conditions.ts';
 import type { Authorizer } from '#engine/auth/authorize.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { forbidden, timeout } from '#kube/api-error.ts';
@@ -18,7 +18,7 @@ import { labelKeyErrors } from '#kube/names.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 
-export type CallOutcome = 'allowed' | 'denied' | 'failed' | 'ignored';
+type CallOutcome = 'allowed' | 'denied' | 'failed' | 'ignored';
 
 /** Metrics of webhook calls. The configurations bound the names of webhooks. */
 export interface WebhookMetrics {

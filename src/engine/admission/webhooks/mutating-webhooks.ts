@@ -5,14 +5,14 @@
  *   round 0: every matching webhook ──changed──► round 1: only those to reinvoke, in the same order
  */
 import type { AdmissionAttributes, MutatingStep } from '#engine/admission/admission.ts';
-import { runInSlices, type Units } from '#engine/admission/expressions/slices.ts';
+import { runInSlices, type Units } from '#cel/limits/slices.ts';
 import type { Candidate } from '#engine/admission/matching/match-index.ts';
 import { applyWebhookPatch } from '#engine/admission/webhooks/apply-webhook-patch.ts';
 import type { Hook } from '#engine/admission/webhooks/hook.ts';
 import type { IndexedHook } from '#engine/admission/webhooks/hook-list.ts';
 import { selectVersion, invoke, type InvocationParts } from '#engine/admission/webhooks/invocation.ts';
 import { webhookStep } from '#engine/admission/webhooks/webhook-step.ts';
-import { prepareForms } from '#engine/conversion/admission-forms.ts';
+import { prepareForms } from '#engine/admission/matching/equivalent-forms.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
 const MUTATION = 'mutation.webhook.admission.k8s.io/';

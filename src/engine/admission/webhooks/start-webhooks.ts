@@ -6,13 +6,13 @@ import { mutatingStep } from '#engine/admission/webhooks/mutating-webhooks.ts';
 import { validatingStep } from '#engine/admission/webhooks/validating-webhooks.ts';
 import type { Authorizer } from '#engine/auth/authorize.ts';
 
-export interface AdmissionWebhookParts extends HookListParts {
+interface AdmissionWebhookParts extends HookListParts {
   /** Evaluates `authorizer` in matchConditions. */
   readonly authorizer: Authorizer;
   readonly metrics?: WebhookMetrics;
 }
 
-export interface Webhooks {
+interface Webhooks {
   /** Runs after all other mutating steps. */
   readonly mutating: MutatingStep;
   /** Runs after all other validating steps. */

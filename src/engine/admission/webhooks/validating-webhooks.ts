@@ -1,6 +1,6 @@
 /** Validating webhooks: calls all that match concurrently and waits for all; the first denial in their order counts. */
 import type { AdmissionAttributes, ValidatingStep } from '#engine/admission/admission.ts';
-import { runInSlices, type Units } from '#engine/admission/expressions/slices.ts';
+import { runInSlices, type Units } from '#cel/limits/slices.ts';
 import type { Candidate } from '#engine/admission/matching/match-index.ts';
 import type { IndexedHook } from '#engine/admission/webhooks/hook-list.ts';
 import { selectVersion, invoke, type InvocationParts } from '#engine/admission/webhooks/invocation.ts';

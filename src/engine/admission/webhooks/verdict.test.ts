@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CallFailure } from '#engine/admission/webhooks/call-failure.ts';
+import { CallFailure } from '#engine/remote/webhooks/call-failure.ts';
 import { deniedError } from '#engine/admission/webhooks/webhook-errors.ts';
-import { decodeResponse, readVerdict, type ExpectedReview } from '#engine/admission/webhooks/verdict.ts';
+import { readVerdict, type ExpectedReview } from '#engine/admission/webhooks/verdict.ts';
+import { decodeResponse } from '#engine/remote/webhooks/webhook-response.ts';
 
 const expected: ExpectedReview = { uid: 'u-1', version: 'v1', mutating: false };
 const review = (response: object | undefined, head: object = {}) => ({

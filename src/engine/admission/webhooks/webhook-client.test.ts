@@ -3,15 +3,15 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
 import { anAdmission } from '#engine/admission/matching/testing/attributes.ts';
-import { CallFailure } from '#engine/admission/webhooks/call-failure.ts';
-import type { ClientConfig } from '#engine/admission/webhooks/endpoint.ts';
+import { CallFailure } from '#engine/remote/webhooks/call-failure.ts';
+import type { WebhookClientConfig } from '#engine/registry/webhook-client-config.ts';
 import type { Hook } from '#engine/admission/webhooks/hook.ts';
-import { MAX_RESPONSE_BYTES } from '#engine/admission/webhooks/https-client.ts';
+import { MAX_RESPONSE_BYTES } from '#engine/remote/webhooks/review-poster.ts';
 import { WebhookClient } from '#engine/admission/webhooks/webhook-client.ts';
-import { encodeStored } from '#engine/codec.ts';
-import { configMaps } from '#engine/registry/kinds/config-map.ts';
-import { LocalServices, type LocalService } from '#engine/services.ts';
-import { openMemoryStore } from '#engine/store/open-store.ts';
+import { encodeStored } from '#engine/encoding/stored-object.ts';
+import { LocalServices, type LocalService } from '#engine/remote/local-services.ts';
+import { configMaps } from '#engine/registry/kinds/core/config-map.ts';
+import { openMemoryStore } from '#engine/store/testing/memory-store.ts';
 import type { Store } from '#engine/store/store.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
 import { buildReviewAnswer, sendJson, startWebhookServer, type WebhookServer } from '#test/support/webhook-server.ts';
@@ -100,7 +100,7 @@ interface Options {
   readonly services?: LocalServices;
 }
 
-function aClient(config: ClientConfig, { clock = systemClock, services = new LocalServices() }: Options = {}) {
+function aClient(config: WebhookClientConfig, { clock = systemClock, services = new LocalServices() }: Options = {}) {
   return new WebhookClient(config, { store, services, clock });
 }
 
@@ -116,12 +116,12 @@ function ask(client: WebhookClient, overrides: Partial<Hook> = {}, signal?: Abor
   return client.call({ ...hook, ...overrides }, attributes, configMaps, false);
 }
 
-const at = (path: string, config: Partial<ClientConfig> = {}): ClientConfig => ({
+const at = (path: string, config: Partial<WebhookClientConfig> = {}): WebhookClientConfig => ({
   url: server.url + path,
   caBundle: server.caBundle,
   ...config,
 });
-const inService = (name: string, port = server.port): ClientConfig => ({
+const inService = (name: string, port = server.port): WebhookClientConfig => ({
   service: { namespace: 'golden', name, path: '/allow', port },
   caBundle: server.caBundle,
 });
@@ -169,7 +169,7 @@ test('if one of several servers is down, another is called', async () => {
 });
 
 const post = (path: string) => `failed to call webhook: Post "${server.url}${path}?timeout=10s": `;
-const failures: Record<string, { config: () => ClientConfig; want: () => string }> = {
+const failures: Record<string, { config: () => WebhookClientConfig; want: () => string }> = {
   'a response that is too large': {
     config: () => at('/huge'),
     want: () => `${post('/huge')}the response is larger than ${MAX_RESPONSE_BYTES} bytes`,

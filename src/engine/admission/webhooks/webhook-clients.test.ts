@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { compileHook, type Hook } from '#engine/admission/webhooks/hook.ts';
 import { WebhookClients } from '#engine/admission/webhooks/webhook-clients.ts';
-import { LocalServices } from '#engine/services.ts';
-import { openMemoryStore } from '#engine/store/open-store.ts';
+import { LocalServices } from '#engine/remote/local-services.ts';
+import { openMemoryStore } from '#engine/store/testing/memory-store.ts';
 import { systemClock } from '#lib/clock.ts';
 
 const store = await openMemoryStore();

@@ -1,13 +1,14 @@
 /** The clients of all webhooks, one for each webhook, kept as long as its clientConfig does not change. */
+import type { ReviewCallerParts } from '#engine/remote/webhooks/review-caller.ts';
 import type { Hook } from '#engine/admission/webhooks/hook.ts';
-import { WebhookClient, type WebhookClientParts } from '#engine/admission/webhooks/webhook-client.ts';
+import { WebhookClient } from '#engine/admission/webhooks/webhook-client.ts';
 
 export class WebhookClients {
-  readonly #parts: WebhookClientParts;
+  readonly #parts: ReviewCallerParts;
   readonly #clients = new Map<string, WebhookClient>();
   #used: ReadonlySet<string> = new Set();
 
-  constructor(parts: WebhookClientParts) {
+  constructor(parts: ReviewCallerParts) {
     this.#parts = parts;
   }
 

@@ -6,7 +6,7 @@ import type { AdmissionAttributes, ValidatingStep } from '#engine/admission/admi
 import type { Candidate } from '#engine/admission/matching/match-index.ts';
 import type { IndexedHook } from '#engine/admission/webhooks/hook-list.ts';
 import type { InvocationParts } from '#engine/admission/webhooks/invocation.ts';
-import { prepareForms } from '#engine/conversion/admission-forms.ts';
+import { prepareForms } from '#engine/admission/matching/equivalent-forms.ts';
 
 type Begin = (
   parts: InvocationParts,

@@ -1,6 +1,6 @@
 /** A record of a successful create, with overrides. */
 import type { AuditRecord } from '#engine/audit/audit-record.ts';
-import { parseApiRoute } from '#engine/route.ts';
+import { parseApiRoute } from '#engine/request/route.ts';
 
 export const RECEIVED_MS = Date.UTC(2026, 0, 31, 12, 0, 0, 7);
 

@@ -2,7 +2,7 @@
 import type { AuthorizationDecision } from '#engine/auth/authorize.ts';
 import type { RbacBinding, RoleRef, RbacSubject } from '#engine/auth/rbac/policy.ts';
 import { serviceAccountName } from '#engine/auth/service-accounts/user.ts';
-import type { UserInfo } from '#engine/request.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 
 /** The grant of a binding to one subject. */
 export interface Grant {

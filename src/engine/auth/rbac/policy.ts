@@ -1,6 +1,7 @@
 /** The types and resources of rbac.authorization.k8s.io/v1. */
 import type { LabelSelector } from '#kube/selectors/label-selector.ts';
-import type { KubeObject, ResourceType } from '#kube/meta.ts';
+import { type KubeObject, resourceAs } from '#kube/meta.ts';
+import { ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS } from '#kube/cluster-kinds.ts';
 
 export const RBAC_GROUP = 'rbac.authorization.k8s.io';
 
@@ -39,24 +40,7 @@ export interface RbacBinding extends KubeObject {
   subjects?: readonly RbacSubject[] | null;
 }
 
-const common = { group: RBAC_GROUP, version: 'v1' } as const;
-
-export const RBAC_ROLES: ResourceType<RbacRole> = { ...common, kind: 'Role', plural: 'roles', namespaced: true };
-export const RBAC_CLUSTER_ROLES: ResourceType<RbacClusterRole> = {
-  ...common,
-  kind: 'ClusterRole',
-  plural: 'clusterroles',
-  namespaced: false,
-};
-export const RBAC_ROLE_BINDINGS: ResourceType<RbacBinding> = {
-  ...common,
-  kind: 'RoleBinding',
-  plural: 'rolebindings',
-  namespaced: true,
-};
-export const RBAC_CLUSTER_ROLE_BINDINGS: ResourceType<RbacBinding> = {
-  ...common,
-  kind: 'ClusterRoleBinding',
-  plural: 'clusterrolebindings',
-  namespaced: false,
-};
+export const RBAC_ROLES = resourceAs<RbacRole>(ROLES);
+export const RBAC_CLUSTER_ROLES = resourceAs<RbacClusterRole>(CLUSTER_ROLES);
+export const RBAC_ROLE_BINDINGS = resourceAs<RbacBinding>(ROLE_BINDINGS);
+export const RBAC_CLUSTER_ROLE_BINDINGS = resourceAs<RbacBinding>(CLUSTER_ROLE_BINDINGS);

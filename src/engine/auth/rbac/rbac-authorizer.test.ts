@@ -9,7 +9,7 @@ import {
   removePolicy,
   storeOf,
 } from '#engine/auth/rbac/testing/policy-store.ts';
-import type { UserInfo } from '#engine/request.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 import type { Store } from '#engine/store/store.ts';
 
 const POLICY = [

@@ -20,15 +20,14 @@ import {
   type RbacRole,
   type RoleRef,
 } from '#engine/auth/rbac/policy.ts';
-import { listRules } from '#engine/auth/rbac/rule-list.ts';
-import { decodeStored } from '#engine/codec.ts';
-import type { UserInfo } from '#engine/request.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
 import { groupResource, type ResourceType } from '#kube/meta.ts';
 import { silentLog, type Log } from '#lib/log.ts';
 
 /** The rules that a user holds, and the bound roles that do not exist. */
-export interface HeldRules {
+interface HeldRules {
   readonly rules: readonly RbacRule[];
   readonly missing: readonly RoleRef[];
 }
@@ -182,4 +181,28 @@ function follow(store: Store, type: ResourceType, take: EntryHandler): () => voi
   return store.watch({ collection, since: store.revision }, (events) => {
     for (const { type: change, entry } of events) take(entry.id, change === 'delete' ? undefined : entry);
   });
+}
+
+/**
+ * Formats rules for a SelfSubjectRulesReview (`kubectl auth can-i --list`): by resources and by paths, without
+ * duplicates.
+ */
+function listRules(rules: readonly RbacRule[], evaluationError: string | undefined): RuleList {
+  const resourceRules = new Map<string, RuleList['resourceRules'][number]>();
+  const nonResourceRules = new Map<string, RuleList['nonResourceRules'][number]>();
+  for (const { verbs, apiGroups, resources, resourceNames, nonResourceURLs } of rules) {
+    if (resources?.length) keep(resourceRules, { verbs, apiGroups, resources, resourceNames });
+    if (nonResourceURLs?.length) keep(nonResourceRules, { verbs, nonResourceURLs });
+  }
+  return {
+    resourceRules: [...resourceRules.values()],
+    nonResourceRules: [...nonResourceRules.values()],
+    incomplete: false,
+    ...(evaluationError === undefined ? {} : { evaluationError }),
+  };
+}
+
+function keep<T>(rules: Map<string, T>, rule: T): void {
+  const key = JSON.stringify(rule);
+  if (!rules.has(key)) rules.set(key, rule);
 }

@@ -18,13 +18,13 @@ import { readToken, type RefusedToken } from '#engine/auth/service-accounts/read
 import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { serviceAccountUser, type Reference } from '#engine/auth/service-accounts/user.ts';
 import { sharedAudiences, type TokenLookup, type TokenVerdict } from '#engine/auth/tokens.ts';
-import type { UserInfo } from '#engine/request.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 import type { Store } from '#engine/store/store.ts';
 import { goQuotedList } from '#kube/go/go-text.ts';
 import { BoundedCache } from '#lib/bounded-cache.ts';
 import type { Clock } from '#lib/clock.ts';
 
-export interface ServiceAccountTokenParts {
+interface ServiceAccountTokenParts {
   readonly store: Store;
   readonly clock: Clock;
   readonly key: SigningKey;

@@ -1,7 +1,7 @@
 /** Binds a token to an object, so that it ends with that object. Kubernetes' error messages. */
 import type { TokenRequestSpec } from '#engine/auth/service-accounts/issuer.ts';
 import type { Reference } from '#engine/auth/service-accounts/user.ts';
-import { decodeStored } from '#engine/codec.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import type { Store } from '#engine/store/store.ts';
 import { badRequest, conflict, notFound } from '#kube/api-error.ts';
 import { isRecord, parseApiVersion, type KubeObject } from '#kube/meta.ts';
@@ -13,10 +13,10 @@ export interface BoundObjectReference {
   readonly uid?: string;
 }
 
-export type BoundClaims = Pick<TokenRequestSpec, 'pod' | 'secret' | 'node'>;
+type BoundClaims = Pick<TokenRequestSpec, 'pod' | 'secret' | 'node'>;
 
 /** The account of the token. */
-export interface TokenAccount {
+interface TokenAccount {
   readonly namespace: string;
   readonly account: string;
 }

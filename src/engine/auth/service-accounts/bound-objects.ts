@@ -3,11 +3,11 @@
  * version.
  */
 import { createHash } from 'node:crypto';
-import { decodeStored } from '#engine/codec.ts';
+import { decodeStored } from '#engine/encoding/stored-object.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
 import { isRecord } from '#kube/meta.ts';
 
-export interface ObjectLifetime {
+interface ObjectLifetime {
   readonly uid: string;
   /** Time of the deletion; a pod lives until the end of its grace period. */
   readonly endsAtMs: number | undefined;
@@ -33,7 +33,7 @@ export function hasLifetimeEnded({ endsAtMs }: ObjectLifetime, nowMs: number): b
   return endsAtMs !== undefined && endsAtMs <= nowMs;
 }
 
-export interface SecretToken {
+interface SecretToken {
   /** tokenDigest() of the token; undefined if there is none. */
   readonly digest: string | undefined;
   /** True if the controller for unused tokens has invalidated it. */

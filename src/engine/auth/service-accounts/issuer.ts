@@ -9,7 +9,7 @@ export type TokenRequestSpec = Pick<IssuedClaims, 'namespace' | 'account' | 'aud
   readonly warnAfterSeconds?: number | undefined;
 };
 
-export interface IssuedToken {
+interface IssuedToken {
   readonly token: string;
   readonly id: string;
 }

@@ -1,8 +1,8 @@
 /** The OpenID Connect discovery documents by which other servers verify our service account tokens, as in kube-apiserver. */
 import { ISSUER } from '#engine/auth/service-accounts/claims.ts';
 import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
-import { JSON_TYPE } from '#engine/codec.ts';
-import type { BytesResponse } from '#engine/request.ts';
+import { JSON_TYPE } from '#engine/encoding/media-types.ts';
+import type { BytesResponse } from '#engine/request/request.ts';
 
 export const OPENID_CONFIGURATION_PATH = '/.well-known/openid-configuration';
 export const JWKS_PATH = '/openid/v1/jwks';
@@ -10,7 +10,7 @@ export const JWKS_PATH = '/openid/v1/jwks';
 const HEADERS = { 'cache-control': 'public, max-age=3600' };
 
 /** `serverAddress` is host:port. */
-export function openIdConfiguration(serverAddress: string): Record<string, unknown> {
+function openIdConfiguration(serverAddress: string): Record<string, unknown> {
   return {
     issuer: ISSUER,
     jwks_uri: `https://${serverAddress}${JWKS_PATH}`,

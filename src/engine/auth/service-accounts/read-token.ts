@@ -2,7 +2,7 @@
 import { verify } from 'node:crypto';
 import { decodeClaims, ISSUER, SECRET_ISSUER, type Claims } from '#engine/auth/service-accounts/claims.ts';
 import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
-import { MAX_HEADER_BYTES } from '#engine/limits.ts';
+import { MAX_HEADER_BYTES } from '#engine/request/limits.ts';
 import { isRecord } from '#kube/meta.ts';
 
 /** The reason with Kubernetes' message, for TokenReviews. */

@@ -5,8 +5,8 @@
 import { createHash, createPrivateKey, createPublicKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { join } from 'node:path';
-import { PkiError } from '#engine/auth/certificates.ts';
-import { ensurePrivateDir, readPrivateFile, writePrivateFile } from '#lib/private-file.ts';
+import { PkiError, readPkiFile } from '#engine/auth/certificates.ts';
+import { ensurePrivateDir, writePrivateFile } from '#lib/files/private-file.ts';
 import { newKeyPair, privateKeyPem } from '#lib/pki/x509.ts';
 
 export interface SigningKey {
@@ -20,7 +20,7 @@ export interface SigningKey {
 export async function ensureSigningKey(dir: string): Promise<SigningKey> {
   const path = join(dir, 'sa.key');
   await ensurePrivateDir(dir);
-  const pem = await read(path);
+  const pem = await readPkiFile(path);
   if (pem !== undefined) return signingKey(parse(path, pem));
   const made = newSigningKey();
   await writePrivateFile(path, privateKeyPem(made.privateKey));
@@ -38,14 +38,6 @@ function signingKey(privateKey: KeyObject): SigningKey {
     .update(publicKey.export({ type: 'spki', format: 'der' }))
     .digest('base64url');
   return { privateKey, publicKey, id };
-}
-
-async function read(path: string): Promise<string | undefined> {
-  try {
-    return await readPrivateFile(path);
-  } catch (cause) {
-    throw new PkiError(`Cannot read "${path}": ${(cause as Error).message}`, { cause });
-  }
 }
 
 function parse(path: string, pem: string): KeyObject {

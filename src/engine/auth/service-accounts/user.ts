@@ -1,6 +1,6 @@
 /** The user names, groups and extras of service accounts. */
 import { AUTHENTICATED } from '#engine/auth/groups.ts';
-import type { UserInfo } from '#engine/request.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 
 export const SERVICE_ACCOUNTS_GROUP = 'system:serviceaccounts';
 
@@ -13,7 +13,7 @@ export interface Reference {
 }
 
 /** The additional information of a token. */
-export interface Credential {
+interface Credential {
   /** The token's id. */
   readonly id?: string | undefined;
   readonly pod?: Reference | undefined;

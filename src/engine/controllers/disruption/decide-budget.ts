@@ -22,7 +22,7 @@ export interface BudgetWorld {
 }
 
 /** The time within which a pod is expected to be deleted after its eviction was allowed. */
-export const DELETION_TIMEOUT_MS = 2 * 60_000;
+const DELETION_TIMEOUT_MS = 2 * 60_000;
 
 const CONDITION = 'DisruptionAllowed';
 

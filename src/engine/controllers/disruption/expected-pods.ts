@@ -13,7 +13,7 @@ export type OwnerScale =
 /** Scales by the uid of the owner. Empty for budgets that do not need them. */
 export type Scales = ReadonlyMap<string, OwnerScale>;
 
-export type ExpectedPods =
+type ExpectedPods =
   | { readonly expectedPods: number; readonly desiredHealthy: number; readonly unmanaged: readonly string[] }
   | { readonly failed: string };
 

@@ -14,7 +14,7 @@ import {
   type Stored,
 } from '#kube/meta.ts';
 
-export interface ScaleReader {
+interface ScaleReader {
   readonly reader: Pick<Reader, 'get'>;
   readonly registry: Pick<Registry, 'resources'>;
 }

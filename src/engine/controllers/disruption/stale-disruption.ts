@@ -7,7 +7,7 @@ import { type Clock, timestamp } from '#lib/clock.ts';
 import { type ControllerDefinition, source } from '#runtime/controller.ts';
 import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
-export interface MarkedPodWorld {
+interface MarkedPodWorld {
   readonly pod: Stored<EnginePod>;
   readonly nowMs: number;
 }

@@ -41,7 +41,7 @@ export interface DependentWorld extends CollectedObject {
   readonly dependents: 'none' | 'some' | 'waiting';
 }
 
-export interface DependentDecision {
+interface DependentDecision {
   readonly plan: Plan;
   /** True if the object is to be checked again with increasing delay. */
   readonly retryLater?: boolean;

@@ -13,7 +13,7 @@ import { isOrphaning, isInForegroundDeletion } from '#engine/controllers/garbage
 import { FOREGROUND_FINALIZER, ORPHAN_FINALIZER } from '#engine/registry/metadata.ts';
 import { MAX_CHANGES, EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
-export interface OrphanWorld extends CollectedObject {
+interface OrphanWorld extends CollectedObject {
   /** Objects that refer to the owner. May be incomplete, but is empty only if there are none. */
   readonly dependents: readonly CollectedObject[];
 }
@@ -33,7 +33,7 @@ export function decideOrphan(world: OrphanWorld): Plan {
   return { changes, requeueAfterMs: 0 };
 }
 
-export interface ForegroundWorld extends CollectedObject {
+interface ForegroundWorld extends CollectedObject {
   /** True if a dependent blocks the deletion. */
   readonly isBlocked: boolean;
   /** The uids of owners in foreground deletion that are part of a cycle with this object. */

@@ -15,7 +15,7 @@ import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 
-export interface MonitorsOptions {
+interface MonitorsOptions {
   readonly reader: Pick<Reader, 'list' | 'watch'>;
   readonly kinds: ServedKinds;
   readonly clock: Clock;

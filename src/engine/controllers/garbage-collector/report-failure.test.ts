@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { policyRefusalError } from '#engine/admission/policies/refusal.ts';
+import { policyRefusalError } from '#engine/admission/policies/validating-policies.ts';
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { THINGS } from '#engine/controllers/garbage-collector/testing/sample-object.ts';
 import { reportFailure } from '#engine/controllers/garbage-collector/report-failure.ts';

@@ -22,7 +22,7 @@ import type { Stored } from '#kube/meta.ts';
 /** The maximum number of pods that one plan creates or deletes. */
 export const MAX_PODS = 30;
 
-export interface PodPlan {
+interface PodPlan {
   readonly remove: readonly Stored<EnginePod>[];
   readonly create: readonly NewPod[];
   /** Set if more pods are missing, but may be created only after this time. */

@@ -3,18 +3,26 @@
  * kept until its replacement exists, which takes over the count.
  */
 import { countsAsFailure } from '#engine/controllers/job/failure-policy.ts';
-import { hasIndex } from '#engine/controllers/job/indexes.ts';
+import { hasIndex, type Indexes } from '#engine/controllers/job/indexes.ts';
 import type { JobWorld } from '#engine/controllers/job/job-world.ts';
 import type { EnginePod } from '#engine/controllers/kinds.ts';
 import { completionIndex, finishedAtMs, hasFailed, indexesIn, isTracked } from '#engine/controllers/job/pod-state.ts';
 import { backoffRemainingMs } from '#engine/controllers/job/backoff.ts';
-import type { Tally } from '#engine/controllers/job/tally.ts';
 import type { JobSpec } from '#engine/registry/kinds/job/job-schema.ts';
 import { INT32_MAX } from '#engine/registry/kinds/shared/formats.ts';
 import type { Stored } from '#kube/meta.ts';
 
 const COUNT_KEY = 'batch.kubernetes.io/job-index-failure-count';
 const IGNORED_COUNT_KEY = 'batch.kubernetes.io/job-index-ignored-failure-count';
+
+/** The part of a Job's tally that concerns indexes. */
+export interface IndexTally {
+  readonly active: readonly Stored<EnginePod>[];
+  /** Empty unless completionMode is Indexed. */
+  readonly completedIndexes: Indexes;
+  /** Set with backoffLimitPerIndex. */
+  readonly failedIndexes: Indexes | undefined;
+}
 
 export function failureCount(pod: EnginePod): number {
   return readCount(pod, COUNT_KEY);
@@ -32,7 +40,7 @@ function readCount({ metadata }: EnginePod, key: string): number {
 }
 
 /** Returns the last failed pod of each index that is to be tried again. */
-export function lastFailedPods({ job, pods }: JobWorld, tally: Tally): ReadonlyMap<number, Stored<EnginePod>> {
+export function lastFailedPods({ job, pods }: JobWorld, tally: IndexTally): ReadonlyMap<number, Stored<EnginePod>> {
   const { spec } = job;
   const last = new Map<number, Stored<EnginePod>>();
   if (tally.failedIndexes === undefined) return last;

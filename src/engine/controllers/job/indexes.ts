@@ -10,8 +10,6 @@ interface Range {
 
 export type Indexes = readonly Range[];
 
-export const NO_INDEXES: Indexes = [];
-
 /** Parses a set. Skips invalid parts and indexes that are not below `completions`. */
 export function parseIndexes(text: string | undefined, completions: number): Indexes {
   const ranges: Range[] = [];

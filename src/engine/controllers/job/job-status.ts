@@ -11,13 +11,13 @@ import type { EventNote } from '#runtime/events.ts';
 
 type Condition = NonNullable<JobStatus['conditions']>[number];
 
-export interface StatusParts {
+interface StatusParts {
   readonly tally: Tally;
   readonly ending: JobEnding | undefined;
   readonly uncounted: UncountedPods;
 }
 
-export interface NextStatus {
+interface NextStatus {
   readonly status: JobStatus & Record<string, unknown>;
   /** The Events of this change. */
   readonly events: readonly EventNote[];

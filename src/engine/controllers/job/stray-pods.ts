@@ -16,7 +16,7 @@ import { controllerOf, type Stored } from '#kube/meta.ts';
 import { type ControllerDefinition, source } from '#runtime/controller.ts';
 import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
-export interface StrayWorld {
+interface StrayWorld {
   readonly pod: Stored<EnginePod>;
   /** undefined = it does not exist. */
   readonly job: Stored<BatchJob> | undefined;
@@ -29,7 +29,7 @@ export function decideStray({ pod, job }: StrayWorld): Plan {
   return { changes: job !== undefined && isActiveJobPod(pod) ? [...changes, deletePod(pod)] : changes };
 }
 
-export interface StrayParts {
+interface StrayParts {
   readonly reader: Reader;
   readonly jobs: Informer<BatchJob>;
   readonly pods: Informer<EnginePod>;

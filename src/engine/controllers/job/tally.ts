@@ -7,7 +7,7 @@
  * For succeeded indexes, the index in status.completedIndexes takes the role of the uid.
  */
 import { countsAsFailure, matchFailurePolicy } from '#engine/controllers/job/failure-policy.ts';
-import { failureCount } from '#engine/controllers/job/index-failures.ts';
+import { failureCount, type IndexTally } from '#engine/controllers/job/index-failures.ts';
 import { countIndexes, type Indexes, parseIndexes, unionOf } from '#engine/controllers/job/indexes.ts';
 import type { JobWorld } from '#engine/controllers/job/job-world.ts';
 import { type EnginePod } from '#engine/controllers/kinds.ts';
@@ -23,15 +23,13 @@ import {
   isTracked,
 } from '#engine/controllers/job/pod-state.ts';
 import type { JobSpec } from '#engine/registry/kinds/job/job-schema.ts';
-import type { Stored } from '#kube/meta.ts';
 
 export interface UncountedPods {
   readonly succeeded: readonly string[];
   readonly failed: readonly string[];
 }
 
-export interface Tally {
-  readonly active: readonly Stored<EnginePod>[];
+export interface Tally extends IndexTally {
   readonly ready: number;
   readonly terminating: number;
   /** The number of pods that succeeded or failed, including those that are not in the counters yet. */
@@ -41,10 +39,6 @@ export interface Tally {
   readonly counted: { readonly succeeded: number; readonly failed: number };
   /** The uids of ended pods that still have their finalizer. */
   readonly uncounted: UncountedPods;
-  /** Empty unless completionMode is Indexed. */
-  readonly completedIndexes: Indexes;
-  /** Set with backoffLimitPerIndex. */
-  readonly failedIndexes: Indexes | undefined;
 }
 
 export function tallyPods({ job, pods }: JobWorld): Tally {

@@ -9,15 +9,15 @@ import { type UncountedPods, isValid, type Tally } from '#engine/controllers/job
 import type { Stored } from '#kube/meta.ts';
 
 /** The maximum number of finalizers that one plan removes. */
-export const MAX_RELEASED = 40;
+const MAX_RELEASED = 40;
 
-export interface Tracking {
+interface Tracking {
   /** Pods whose finalizers are removed after the status is written. */
   readonly release: readonly Stored<EnginePod>[];
   readonly uncounted: UncountedPods;
 }
 
-export interface TrackingParts {
+interface TrackingParts {
   readonly ending: JobEnding | undefined;
   /** Failed pods whose index is to be tried again. They are kept until the new pod has their failure count. */
   readonly keptForRetry: ReadonlySet<EnginePod>;

@@ -14,8 +14,8 @@ import {
 } from '#engine/controllers/node-lifecycle/health.ts';
 import { isLifecycleTaint } from '#engine/controllers/node-lifecycle/node-taints.ts';
 import { type EngineNode, type EnginePod, ENGINE_PODS } from '#engine/controllers/kinds.ts';
-import { type Taint, type Toleration } from '#engine/controllers/scheduler/kinds.ts';
-import { tolerates } from '#engine/controllers/scheduler/tolerations.ts';
+import type { Taint, Toleration } from '#engine/controllers/placement/taints.ts';
+import { tolerates } from '#engine/controllers/placement/taints.ts';
 import { findCondition } from '#kube/conditions.ts';
 import type { Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';

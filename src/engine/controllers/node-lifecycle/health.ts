@@ -13,7 +13,7 @@ export const LEASE_NAMESPACE = 'kube-node-lease';
 /** Kubernetes' node-monitor-grace-period. */
 export const GRACE_MS = 40_000;
 /** Kubernetes' node-startup-grace-period, for nodes that have never reported. */
-export const STARTUP_GRACE_MS = 60_000;
+const STARTUP_GRACE_MS = 60_000;
 /** The interval at which nodes renew their Leases. */
 const RENEWAL_MS = 10_000;
 

@@ -5,7 +5,7 @@ import { decideNode, type NodeWorld } from '#engine/controllers/node-lifecycle/d
 import { decidePodOnNode } from '#engine/controllers/node-lifecycle/decide-pod-on-node.ts';
 import { updateHealth, type NodeHealth, type Outage, detectOutage } from '#engine/controllers/node-lifecycle/health.ts';
 import type { EngineNode } from '#engine/controllers/kinds.ts';
-import type { Taint } from '#engine/controllers/scheduler/kinds.ts';
+import type { Taint } from '#engine/controllers/placement/taints.ts';
 import { aNode, aPod, type PodOptions, stored } from '#engine/controllers/scheduler/testing/builders.ts';
 import type { Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';

@@ -38,7 +38,7 @@ export const nodeLifecycleController: EngineController = {
   },
 };
 
-export interface LifecycleParts {
+interface LifecycleParts {
   readonly nodes: Informer<EngineNode>;
   readonly pods: Informer<EnginePod>;
   readonly leases: Informer<Lease>;
@@ -52,7 +52,7 @@ function sharedParts({ informer, clock }: Pick<EngineControllerParts, 'informer'
   return { nodes, leases, pods: informer(ENGINE_PODS), records: new NodeRecords({ nodes, leases }), clock };
 }
 
-export function nodeDefinition({ nodes, leases, records, clock }: LifecycleParts): ControllerDefinition<NodeWorld> {
+function nodeDefinition({ nodes, leases, records, clock }: LifecycleParts): ControllerDefinition<NodeWorld> {
   return {
     name: 'node-lifecycle',
     type: ENGINE_NODES,
@@ -98,13 +98,7 @@ const LEASE_RECHECK = {
     'leases are renewed every few seconds; their effect on pods is visible in the state of the node, which is watched',
 };
 
-export function podDefinition({
-  nodes,
-  pods,
-  leases,
-  records,
-  clock,
-}: LifecycleParts): ControllerDefinition<PodOnNodeWorld> {
+function podDefinition({ nodes, pods, leases, records, clock }: LifecycleParts): ControllerDefinition<PodOnNodeWorld> {
   /** The keys of pods whose eviction is scheduled. */
   const pendingEvictions = new Set<string>();
   const byNode = new Map<string, Set<string>>();

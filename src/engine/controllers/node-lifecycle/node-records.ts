@@ -8,7 +8,7 @@ import {
   detectOutage,
 } from '#engine/controllers/node-lifecycle/health.ts';
 import type { EngineNode } from '#engine/controllers/kinds.ts';
-import type { Taint } from '#engine/controllers/scheduler/kinds.ts';
+import type { Taint } from '#engine/controllers/placement/taints.ts';
 import type { Lease } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 

@@ -2,8 +2,8 @@
 import type { Outage } from '#engine/controllers/node-lifecycle/health.ts';
 import { readyCondition } from '#engine/controllers/node-lifecycle/health.ts';
 import type { EngineNode } from '#engine/controllers/kinds.ts';
-import type { Taint } from '#engine/controllers/scheduler/kinds.ts';
-import { NOT_READY, UNREACHABLE, UNSCHEDULABLE } from '#engine/controllers/scheduler/tolerations.ts';
+import type { Taint } from '#engine/controllers/placement/taints.ts';
+import { NOT_READY, UNREACHABLE, UNSCHEDULABLE } from '#engine/controllers/placement/taints.ts';
 import { findCondition } from '#kube/conditions.ts';
 
 const PRESSURES: Readonly<Record<string, string>> = {

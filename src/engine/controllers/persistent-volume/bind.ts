@@ -10,7 +10,7 @@ import type { Stored } from '#kube/meta.ts';
 import type { Change, PatchChange } from '#runtime/plan.ts';
 
 export const BIND_COMPLETED = 'pv.kubernetes.io/bind-completed';
-export const BOUND_BY_CONTROLLER = 'pv.kubernetes.io/bound-by-controller';
+const BOUND_BY_CONTROLLER = 'pv.kubernetes.io/bound-by-controller';
 
 type StoredVolume = Stored<PersistentVolume>;
 type StoredClaim = Stored<PersistentVolumeClaim>;

@@ -10,7 +10,7 @@ import { keyOf, objectKey } from '#client/object-key.ts';
 import { listAll } from '#client/paged-list.ts';
 import { compareRevisions } from '#client/revision.ts';
 import { type EnginePod, ENGINE_PODS } from '#engine/controllers/kinds.ts';
-import { claimsOf } from '#engine/controllers/scheduler/filters/volumes.ts';
+import { claimsOf } from '#engine/controllers/placement/pod-claims.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 

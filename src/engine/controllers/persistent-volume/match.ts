@@ -1,7 +1,8 @@
 /** Selects the volume for a claim. Pure. */
 import type { EngineNode } from '#engine/controllers/kinds.ts';
 import { classNameOf } from '#engine/controllers/persistent-volume/storage-class.ts';
-import { compileNodeSelector, type NodeSelector } from '#engine/controllers/scheduler/node-selector.ts';
+import { compileNodeSelector } from '#engine/controllers/placement/node-selector.ts';
+import type { NodeSelector } from '#engine/controllers/placement/node-selector.ts';
 import type { PersistentVolume, PersistentVolumeClaim, Quantities } from '#kube/core-kinds.ts';
 import { labelRequirementsOf, matchesLabels } from '#kube/selectors/label-selector.ts';
 import { isRecord, type Stored } from '#kube/meta.ts';
@@ -10,7 +11,7 @@ import { compareQuantities, parseQuantity, type Quantity } from '#kube/quantity.
 type StoredVolume = Stored<PersistentVolume>;
 type StoredClaim = Stored<PersistentVolumeClaim>;
 
-export interface VolumeChoice {
+interface VolumeChoice {
   /** Unclaimed volumes of the claim's class, and volumes that are reserved for it. */
   readonly candidates: readonly StoredVolume[];
   /** True if the class binds only when the first consumer is scheduled. */
@@ -59,7 +60,7 @@ export function findMismatch(volume: StoredVolume, claim: StoredClaim): string |
   return hasAccessModes(volume, claim) ? undefined : 'incompatible accessMode';
 }
 
-export function volumeModeOf({ spec }: PersistentVolume | PersistentVolumeClaim): string {
+function volumeModeOf({ spec }: PersistentVolume | PersistentVolumeClaim): string {
   return spec.volumeMode ?? 'Filesystem';
 }
 

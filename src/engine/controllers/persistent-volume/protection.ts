@@ -12,10 +12,10 @@ import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { defineController, source, startController } from '#runtime/controller.ts';
 import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
-export const CLAIM_FINALIZER = 'kubernetes.io/pvc-protection';
+const CLAIM_FINALIZER = 'kubernetes.io/pvc-protection';
 const CONCURRENCY = 10;
 
-export interface ProtectedWorld {
+interface ProtectedWorld {
   readonly object: Stored;
   readonly type: ResourceType;
   readonly finalizer: string;

@@ -3,7 +3,8 @@ import type { RefusalCause, ClusterView } from '#engine/controllers/scheduler/fi
 import { pendingClaims } from '#engine/controllers/scheduler/filters/volumes.ts';
 import { SELECTED_NODE } from '#kube/volume-keys.ts';
 import { type EnginePod, ENGINE_PODS } from '#engine/controllers/kinds.ts';
-import { type SchedulerClaim, SCHEDULER_CLAIMS, labelOf } from '#engine/controllers/scheduler/kinds.ts';
+import { type SchedulerClaim, SCHEDULER_CLAIMS } from '#engine/controllers/scheduler/kinds.ts';
+import { labelOf } from '#engine/controllers/placement/node-selector.ts';
 import type { PodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 import { type ScheduleOutcome, schedulePod } from '#engine/controllers/scheduler/schedule-pod.ts';
 import { findCondition } from '#kube/conditions.ts';
@@ -20,7 +21,7 @@ export interface UnboundPodWorld {
   readonly now: string;
 }
 
-export interface PodDecision {
+interface PodDecision {
   readonly plan: Plan;
   /** The assigned node. The pod counts there from now on. */
   readonly node?: string;
@@ -28,7 +29,7 @@ export interface PodDecision {
   readonly waitsFor?: ReadonlySet<RefusalCause>;
 }
 
-export const SCHEDULER_NAME = 'default-scheduler';
+const SCHEDULER_NAME = 'default-scheduler';
 /** Unschedulable pods are retried after this time at the latest. Kubernetes' podMaxInUnschedulablePodsDuration. */
 export const RETRY_INTERVAL_MS = 5 * 60_000;
 const WAITS_FOR_VOLUMES: ReadonlySet<RefusalCause> = new Set<RefusalCause>(['volumes']);

@@ -1,7 +1,7 @@
 /** Renders why a pod fits on no node, with Kubernetes' wording and format (FitError). Pure. */
 import type { NodeRefusal } from '#engine/controllers/scheduler/filters/node-filter.ts';
 
-export interface FitFailure {
+interface FitFailure {
   /** The number of nodes. */
   readonly total: number;
   /** Set if the pod fits on no node, regardless of the nodes. */
@@ -11,7 +11,7 @@ export interface FitFailure {
   readonly preemptionPolicy: string | undefined;
 }
 
-export const NO_NODES = 'no nodes available to schedule pods';
+const NO_NODES = 'no nodes available to schedule pods';
 
 export function fitErrorMessage(unfit: FitFailure): string {
   const { total, noNodeReason, refusals } = unfit;

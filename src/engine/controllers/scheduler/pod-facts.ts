@@ -1,6 +1,7 @@
 /** The properties of a pod that the scheduler uses, computed once per pod. */
 import type { EnginePod } from '#engine/controllers/kinds.ts';
-import type { OptionalLabels, Toleration } from '#engine/controllers/scheduler/kinds.ts';
+import type { OptionalLabels } from '#engine/controllers/placement/node-selector.ts';
+import type { Toleration } from '#engine/controllers/placement/taints.ts';
 import {
   type PodTerm,
   preferredTerms,

@@ -1,7 +1,7 @@
 /** Compiles pod affinity terms, which select the other pods that affinity and anti-affinity refer to. Pure. */
 import { type EnginePod } from '#engine/controllers/kinds.ts';
-import { labelOf, type OptionalLabels } from '#engine/controllers/scheduler/kinds.ts';
-import type { podAffinity, podAffinityTerm } from '#engine/registry/kinds/shared/scheduling.ts';
+import { labelOf, type OptionalLabels } from '#engine/controllers/placement/node-selector.ts';
+import type { podAffinity, podAffinityTerm } from '#engine/registry/kinds/pod-spec/scheduling.ts';
 import { labelRequirementsOf, type LabelRequirement, matchesLabels } from '#kube/selectors/label-selector.ts';
 import type { Infer } from '#kube/schema-dsl.ts';
 
@@ -18,7 +18,7 @@ export interface WeightedPodTerm extends PodTerm {
 }
 
 /** Returns the labels of a namespace. */
-export type NamespaceLabels = (namespace: string) => OptionalLabels;
+type NamespaceLabels = (namespace: string) => OptionalLabels;
 
 type PodAffinity = Infer<typeof podAffinity>;
 

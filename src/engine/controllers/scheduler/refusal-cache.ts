@@ -3,7 +3,7 @@
  * cluster changes. Only refusals are cached, because a pod that fits changes the cluster.
  */
 import type { ClusterView } from '#engine/controllers/scheduler/filters/node-filter.ts';
-import { claimsOf } from '#engine/controllers/scheduler/filters/volumes.ts';
+import { claimsOf } from '#engine/controllers/placement/pod-claims.ts';
 import type { PodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 import { type ScheduleOutcome, schedulePod } from '#engine/controllers/scheduler/schedule-pod.ts';
 

@@ -2,7 +2,7 @@
  * The requests of pods and the capacity of nodes as plain numbers: thousandths of a CPU, whole units of everything else.
  * Rounded up as in Kubernetes, exact up to 2^53. Pure.
  */
-import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
 import { parseQuantity } from '#kube/quantity.ts';
 
 export type ResourceAmounts = ReadonlyMap<string, number>;

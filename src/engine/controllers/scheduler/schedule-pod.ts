@@ -93,7 +93,7 @@ function pickBestNode(fitting: readonly NodeView[], facts: PodFacts, cluster: Cl
   return fitting[best]!;
 }
 
-export function totalScores(fitting: readonly NodeView[], facts: PodFacts, cluster: ClusterView): number[] {
+function totalScores(fitting: readonly NodeView[], facts: PodFacts, cluster: ClusterView): number[] {
   const totals = fitting.map(() => 0);
   if (fitting.length === 1) return totals;
   for (const [weight, score] of SCORES) {

@@ -61,7 +61,7 @@ export const schedulerController: EngineController = {
   },
 };
 
-export interface SchedulerParts {
+interface SchedulerParts {
   readonly pods: Informer<EnginePod>;
   readonly nodes: Informer<EngineNode>;
   readonly claims: Informer<SchedulerClaim>;
@@ -87,7 +87,7 @@ type Add = (key: string) => void;
 /** The number of bindings that are written at the same time. */
 const CONCURRENCY = 32;
 
-export function schedulerDefinition(parts: SchedulerParts): ControllerDefinition<UnboundPodWorld> {
+function schedulerDefinition(parts: SchedulerParts): ControllerDefinition<UnboundPodWorld> {
   const { pods, nodes, claims, volumes, storageClasses, namespaces, clock } = parts;
   const state = new ClusterState();
   const waiting = new WaitingPods();

@@ -1,14 +1,14 @@
 /** Compiles topology spread constraints, and counts pods by topology domain. Pure. */
 import { requiredNodeMatch } from '#engine/controllers/scheduler/filters/node-affinity.ts';
 import { type EngineNode } from '#engine/controllers/kinds.ts';
-import { labelOf } from '#engine/controllers/scheduler/kinds.ts';
+import { labelOf } from '#engine/controllers/placement/node-selector.ts';
 import type { NodeView } from '#engine/controllers/scheduler/node-usage.ts';
 import type { PodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 import { labelRequirementsFrom } from '#engine/controllers/scheduler/pod-terms.ts';
-import { findUntoleratedTaint } from '#engine/controllers/scheduler/tolerations.ts';
+import { findUntoleratedTaint } from '#engine/controllers/placement/taints.ts';
 import { labelRequirementsOf, type LabelRequirement, matchesLabels } from '#kube/selectors/label-selector.ts';
 
-export interface SpreadConstraint {
+interface SpreadConstraint {
   readonly maxSkew: number;
   readonly topologyKey: string;
   readonly minDomains: number;
@@ -44,7 +44,7 @@ export function spreadConstraints(
 }
 
 /** Counts the pods on a node that the constraint selects. Pods under deletion do not count. */
-export function countSelected({ pods }: NodeView, { selector }: SpreadConstraint, namespace: string): number {
+function countSelected({ pods }: NodeView, { selector }: SpreadConstraint, namespace: string): number {
   if (selector === undefined || selector.length === 0) return 0;
   let count = 0;
   for (const other of pods.values()) {

@@ -1,7 +1,7 @@
 /** Decides which changes of the cluster may help an unschedulable pod. Only these cause another attempt. Pure. */
 import type { RefusalCause } from '#engine/controllers/scheduler/filters/node-filter.ts';
 import { findInsufficient } from '#engine/controllers/scheduler/filters/resources.ts';
-import { claimsOf } from '#engine/controllers/scheduler/filters/volumes.ts';
+import { claimsOf } from '#engine/controllers/placement/pod-claims.ts';
 import type { EngineNode, EnginePod } from '#engine/controllers/kinds.ts';
 import type { NodeView } from '#engine/controllers/scheduler/node-usage.ts';
 import type { PodFacts } from '#engine/controllers/scheduler/pod-facts.ts';

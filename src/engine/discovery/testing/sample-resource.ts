@@ -1,4 +1,6 @@
 /** Kinds for tests of discovery, OpenAPI and tables: small, and each with a different feature. */
+import { apiType, optional, required } from '#engine/registry/kinds/api-type.ts';
+import { intOrString, list, map, str } from '#kube/schema-dsl.ts';
 import { ALL_VERBS, type Resource } from '#engine/registry/resource.ts';
 import { groupResource } from '#kube/meta.ts';
 
@@ -29,6 +31,16 @@ export function aResource(overrides: Overrides): Resource {
   };
 }
 
+const container = apiType('core.v1.Container', 'A container.', {
+  name: required(1, str(), 'Name of the container.'),
+  port: optional(2, intOrString(), 'Port of the container.'),
+  limits: optional(3, map(intOrString()), 'Limits of the container.'),
+});
+
+const podSpec = apiType('core.v1.PodSpec', 'Desired behavior of a pod.', {
+  containers: required(2, list(container, { mergeKey: 'name' }), 'Containers of the pod.'),
+});
+
 export const pods = aResource({
   kind: 'Pod',
   plural: 'pods',
@@ -39,33 +51,7 @@ export const pods = aResource({
     { name: 'log', kind: 'Pod', verbs: ['get'] },
     { name: 'eviction', kind: 'Eviction', group: 'policy', version: 'v1', verbs: ['create'] },
   ],
-  schema: {
-    type: 'object',
-    properties: {
-      spec: {
-        type: 'object',
-        required: ['containers'],
-        properties: {
-          containers: {
-            type: 'array',
-            items: {
-              type: 'object',
-              required: ['name'],
-              properties: {
-                name: { type: 'string' },
-                port: { 'x-kubernetes-int-or-string': true },
-                limits: { type: 'object', additionalProperties: { 'x-kubernetes-int-or-string': true } },
-              },
-            },
-            'x-kubernetes-list-type': 'map',
-            'x-kubernetes-list-map-keys': ['name'],
-            'x-kubernetes-patch-strategy': 'merge',
-            'x-kubernetes-patch-merge-key': 'name',
-          },
-        },
-      },
-    },
-  },
+  schema: apiType('core.v1.Pod', 'A pod.', { spec: optional(2, podSpec, 'Desired behavior of the pod.') }),
 });
 
 export const namespaces = aResource({

@@ -2,7 +2,7 @@
 import { structuralBranches } from '#engine/registry/crd/schema-tree.ts';
 import { compileSchema } from '#engine/registry/structural/compile.ts';
 import { compilePrune } from '#engine/registry/structural/prune.ts';
-import { CostBudget } from '#engine/admission/expressions/cost-budget.ts';
+import { CostBudget } from '#cel/limits/cost-budget.ts';
 import { hasRules, checkDefaultAgainstRules } from '#engine/registry/structural/rules/rule-tree.ts';
 import { hasDefault } from '#engine/registry/structural/keywords.ts';
 import { deepClone } from '#kube/deep.ts';

@@ -2,7 +2,7 @@
  * Checks the rules of a schema (x-kubernetes-validations): they compile, use `oldSelf` only where an old value can be
  * correlated, and are cheap enough for the largest object. Kubernetes' messages.
  */
-import { CheckBudget } from '#cel/check/check-budget.ts';
+import { CheckBudget } from '#cel/limits/check-budget.ts';
 import { ruleType } from '#cel/check/schema-type.ts';
 import { MAX_REQUEST_BYTES, type SizeCache, estimateSizes, type SizeEstimate } from '#cel/estimate/schema-sizes.ts';
 import { structuralBranches } from '#engine/registry/crd/schema-tree.ts';

@@ -132,3 +132,15 @@ function ageOf(resource: Resource): unknown {
   const age = { ...resource, columns: resource.columns.filter(({ name }) => name === 'Age') };
   return cellsOf(age, {})['Age'];
 }
+
+test('atomic maps and lists of patches and applies', () => {
+  const mapTypes = (kind: string, ...path: string[]) => {
+    let schema = builtInResources.find((resource) => resource.kind === kind)?.schema;
+    for (const name of path) schema = schema?.properties?.[name];
+    return schema?.['x-kubernetes-map-type'] ?? 'granular';
+  };
+  assert.equal(mapTypes('Pod', 'spec', 'nodeSelector'), 'atomic');
+  assert.equal(mapTypes('Service', 'spec', 'selector'), 'atomic');
+  assert.equal(mapTypes('PersistentVolume', 'spec', 'claimRef'), 'granular');
+  assert.equal(mapTypes('Event', 'involvedObject'), 'atomic');
+});

@@ -1,38 +1,60 @@
 /** APIService: the server of an API group and version. */
+import { apiType, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
-import { plainCondition } from '#engine/registry/kinds/shared/condition.ts';
+import { conditionStatus, conditionTransition } from '#engine/registry/kinds/meta/condition.ts';
 import { checkName } from '#engine/registry/kinds/shared/formats.ts';
-import { checkServiceReference, serviceReferenceFields } from '#engine/registry/kinds/shared/service-reference.ts';
+import { checkServiceReference, servicePort } from '#engine/registry/kinds/shared/service-reference.ts';
 import { findCondition } from '#kube/conditions.ts';
 import { type FieldError, invalidValue, requiredValue } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
-import { bool, bytes, type Infer, int32, list, overrideOptions, obj, str } from '#kube/schema-dsl.ts';
+import { bool, bytes, type Infer, int32, list, overrideOptions, str } from '#kube/schema-dsl.ts';
 
-const apiServiceSpec = obj(
-  {
-    caBundle: bytes(),
-    group: str(),
-    groupPriorityMinimum: int32({ default: 0 }),
-    insecureSkipTLSVerify: bool(),
-    service: obj(serviceReferenceFields),
-    version: str(),
-    versionPriority: int32({ default: 0 }),
-  },
-  { required: ['groupPriorityMinimum', 'versionPriority'] },
-);
-
-const apiServiceStatus = obj({
-  conditions: list(plainCondition, { mergeKey: 'type' }),
+const serviceReference = apiType('apiregistration.v1.ServiceReference', 'A reference to a service.', {
+  namespace: optional(1, str(), 'Namespace of the service.'),
+  name: optional(2, str(), 'Name of the service.'),
+  port: servicePort(3),
 });
 
-const apiService = obj(
+const apiServiceSpec = apiType(
+  'apiregistration.v1.APIServiceSpec',
+  'The group and version that a server serves, and how to reach it.',
   {
-    spec: overrideOptions(apiServiceSpec, { default: {} }),
-    status: overrideOptions(apiServiceStatus, { default: {} }),
+    service: pointer(1, serviceReference, 'Service that serves the API. Unset means that this server serves it.'),
+    group: optional(2, str(), 'Name of the API group.'),
+    version: optional(3, str(), 'Name of the API version.'),
+    insecureSkipTLSVerify: optional(4, bool(), 'Whether verification of the server certificate is disabled.'),
+    caBundle: optional(5, bytes(), "PEM encoded CA bundle that verifies the server's certificate."),
+    groupPriorityMinimum: required(
+      7,
+      int32({ default: 0 }),
+      'Minimum priority of the group. Groups with higher numbers come first.',
+    ),
+    versionPriority: required(
+      8,
+      int32({ default: 0 }),
+      'Priority of the version in its group. Versions with higher numbers come first.',
+    ),
   },
-  { required: ['spec'] },
 );
+
+const apiServiceCondition = apiType('apiregistration.v1.APIServiceCondition', 'A condition of an APIService.', {
+  ...conditionStatus,
+  ...conditionTransition(3),
+});
+
+const apiServiceStatus = apiType('apiregistration.v1.APIServiceStatus', 'The availability of an API server.', {
+  conditions: optional(1, list(apiServiceCondition, { mergeKey: 'type' }), 'Current service state of the APIService.'),
+});
+
+const apiService = apiType('apiregistration.v1.APIService', 'A server for one API group and version.', {
+  spec: required(2, overrideOptions(apiServiceSpec, { default: {} }), 'Group, version and server.'),
+  status: optional(
+    3,
+    overrideOptions(apiServiceStatus, { default: {} }),
+    'Current availability of the server. Populated by the system. Read-only.',
+  ),
+});
 
 type Spec = Infer<typeof apiServiceSpec>;
 type Status = Infer<typeof apiServiceStatus>;

@@ -1,17 +1,19 @@
 /** ControllerRevision: a state of an object that its controller can restore. */
+import { apiType, optional, required } from '#engine/registry/kinds/api-type.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age, NONE_TEXT } from '#engine/registry/kinds/shared/columns.ts';
 import { checkImmutableValue, checkNotNegative } from '#engine/registry/kinds/shared/formats.ts';
 import { requiredValue } from '#kube/field-error.ts';
 import { groupKind, type ObjectMeta, parseApiVersion } from '#kube/meta.ts';
-import { anything, int64, obj } from '#kube/schema-dsl.ts';
+import { anything, int64 } from '#kube/schema-dsl.ts';
 
-const controllerRevision = obj(
+const controllerRevision = apiType(
+  'apps.v1.ControllerRevision',
+  'An immutable snapshot of state data, which controllers use for updates and rollbacks.',
   {
-    data: anything(),
-    revision: int64({ default: 0 }),
+    data: optional(2, anything(), 'Serialized state.', { message: 'RawExtension' }),
+    revision: required(3, int64({ default: 0 }), 'Revision number of the state.'),
   },
-  { required: ['revision'] },
 );
 
 export const controllerRevisions = defineKind({

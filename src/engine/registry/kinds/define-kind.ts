@@ -12,7 +12,7 @@ import type { Infer } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 
 /** An object of the kind that a schema describes. */
-export type ObjectOf<S extends Schema> = KubeObject & Infer<S>;
+type ObjectOf<S extends Schema> = KubeObject & Infer<S>;
 
 export interface KindColumn<T> extends Omit<TableColumn, 'value' | 'type'> {
   /** Defaults to string, as most built-in columns do. */
@@ -21,7 +21,7 @@ export interface KindColumn<T> extends Omit<TableColumn, 'value' | 'type'> {
 }
 
 /** The properties of a built-in kind, as far as they differ from the defaults. */
-export interface KindDefinition<S extends Schema> extends Partial<
+interface KindDefinition<S extends Schema> extends Partial<
   Pick<
     Resource,
     | 'needsRevision'

@@ -1,41 +1,77 @@
 /** EndpointSlice: the endpoints of a Service. Written by the owners of the endpoints; used to resolve services. */
+import { apiType, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
 import { isIP } from 'node:net';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age, NONE_TEXT } from '#engine/registry/kinds/shared/columns.ts';
 import { checkImmutableValue, checkPort } from '#engine/registry/kinds/shared/formats.ts';
-import { objectReference } from '#engine/registry/kinds/shared/references.ts';
+import { objectReference } from '#engine/registry/kinds/core/references.ts';
 import { type FieldError, invalidValue, requiredValue, tooMany } from '#kube/field-error.ts';
-import { bool, type Infer, int32, list, map, obj, oneOf, str } from '#kube/schema-dsl.ts';
+import { bool, type Infer, int32, list, map, oneOf, str } from '#kube/schema-dsl.ts';
 
 export const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
 
-const endpoint = obj(
-  {
-    addresses: list(str(), { set: true }),
-    conditions: obj({ ready: bool(), serving: bool(), terminating: bool() }),
-    deprecatedTopology: map(str()),
-    hints: obj({
-      forNodes: list(obj({ name: str() }, { required: ['name'] }), { atomic: true }),
-      forZones: list(obj({ name: str() }, { required: ['name'] }), { atomic: true }),
+const endpoint = apiType('discovery.v1.Endpoint', 'A logical backend of a service.', {
+  addresses: required(1, list(str(), { set: true }), 'Addresses of the endpoint. Clients may use any of them.'),
+  conditions: optional(
+    2,
+    apiType('discovery.v1.EndpointConditions', 'The current status of an endpoint.', {
+      ready: pointer(1, bool(), 'Whether the endpoint can receive traffic. Unset means true.'),
+      serving: pointer(2, bool(), 'Like ready, but independent of terminating.'),
+      terminating: pointer(3, bool(), 'Whether the endpoint is terminating.'),
     }),
-    hostname: str(),
-    nodeName: str(),
-    targetRef: objectReference,
-    zone: str(),
-  },
-  { required: ['addresses'] },
-);
+    'Current status of the endpoint.',
+  ),
+  hostname: pointer(3, str(), 'Hostname of the endpoint.'),
+  targetRef: pointer(4, objectReference, 'Object that the endpoint represents.'),
+  deprecatedTopology: optional(5, map(str()), 'Deprecated.'),
+  nodeName: pointer(6, str(), 'Name of the node that hosts the endpoint.'),
+  zone: pointer(7, str(), 'Name of the zone of the endpoint.'),
+  hints: pointer(
+    8,
+    apiType('discovery.v1.EndpointHints', 'How an endpoint should be consumed.', {
+      forZones: optional(
+        1,
+        list(
+          apiType('discovery.v1.ForZone', 'A zone whose clients should use an endpoint.', {
+            name: required(1, str(), 'Name of the zone.'),
+          }),
+          { atomic: true },
+        ),
+        'Zones whose clients should use the endpoint.',
+      ),
+      forNodes: optional(
+        2,
+        list(
+          apiType('discovery.v1.ForNode', 'A node whose clients should use an endpoint.', {
+            name: required(1, str(), 'Name of the node.'),
+          }),
+          { atomic: true },
+        ),
+        'Nodes whose clients should use the endpoint.',
+      ),
+    }),
+    'How the endpoint should be consumed.',
+  ),
+});
 
-const endpointPort = obj({ appProtocol: str(), name: str(), port: int32(), protocol: str() }, { atomic: true });
-
-const endpointSlice = obj(
+const endpointPort = apiType(
+  'discovery.v1.EndpointPort',
+  { description: 'A port of the endpoints of a slice.', atomic: true },
   {
-    addressType: oneOf(['FQDN', 'IPv4', 'IPv6']),
-    endpoints: list(endpoint, { atomic: true }),
-    ports: list(endpointPort, { atomic: true }),
+    name: pointer(1, str(), 'Name of the port, which matches the name of the service port.'),
+    protocol: pointer(2, str(), 'IP protocol of the port: TCP, UDP or SCTP.'),
+    port: pointer(3, int32(), 'Port number.'),
+    appProtocol: pointer(4, str(), 'Application protocol of the port.'),
   },
-  { required: ['addressType', 'endpoints'] },
 );
+
+const endpointSlice = apiType('discovery.v1.EndpointSlice', 'A subset of the endpoints of a service.', {
+  addressType: required(4, oneOf(['FQDN', 'IPv4', 'IPv6']), 'Type of the addresses: IPv4, IPv6 or FQDN.'),
+  endpoints: required(2, list(endpoint, { atomic: true }), 'Endpoints of the slice.'),
+  ports: optional(3, list(endpointPort, { atomic: true }), 'Network ports that each endpoint exposes.', {
+    omitEmpty: false,
+  }),
+});
 
 type Slice = Infer<typeof endpointSlice>;
 

@@ -1,19 +1,21 @@
 /** PriorityClass. */
+import { apiType, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
 import { checkImmutableValue } from '#engine/registry/kinds/shared/formats.ts';
 import { type FieldError, forbiddenField } from '#kube/field-error.ts';
-import { bool, int32, obj, oneOf, str } from '#kube/schema-dsl.ts';
+import { bool, int32, oneOf, str } from '#kube/schema-dsl.ts';
 
-const priorityClass = obj(
-  {
-    description: str(),
-    globalDefault: bool(),
-    preemptionPolicy: oneOf(['Never', 'PreemptLowerPriority'], { default: 'PreemptLowerPriority' }),
-    value: int32({ default: 0 }),
-  },
-  { required: ['value'] },
-);
+const priorityClass = apiType('scheduling.v1.PriorityClass', 'Maps a name to a priority of pods.', {
+  value: required(2, int32({ default: 0 }), 'Priority of the pods. Higher values are more important.'),
+  globalDefault: optional(3, bool(), 'Whether pods without a class get this one.'),
+  description: optional(4, str(), 'When to use the class.'),
+  preemptionPolicy: pointer(
+    5,
+    oneOf(['Never', 'PreemptLowerPriority'], { default: 'PreemptLowerPriority' }),
+    'Whether pods may preempt pods of lower priority: PreemptLowerPriority or Never.',
+  ),
+});
 
 const USER_MAX = 1_000_000_000;
 const SYSTEM_PREFIX = 'system-';

@@ -5,21 +5,21 @@ import { validatingAdmissionPolicyBindings } from '#engine/registry/kinds/admiss
 import { validatingAdmissionPolicies } from '#engine/registry/kinds/admission/validating-admission-policy.ts';
 import { validatingWebhookConfigurations } from '#engine/registry/kinds/admission/webhook-configurations.ts';
 import { apiServices } from '#engine/registry/kinds/api-service.ts';
-import { configMaps } from '#engine/registry/kinds/config-map.ts';
-import { events } from '#engine/registry/kinds/event.ts';
+import { configMaps } from '#engine/registry/kinds/core/config-map.ts';
+import { events } from '#engine/registry/kinds/core/event.ts';
 import { jobs } from '#engine/registry/kinds/job/job.ts';
 import { newObjectErrors, type Fields, UID } from '#engine/registry/kinds/testing/sample-kind.ts';
 import { leases } from '#engine/registry/kinds/lease.ts';
-import { nodes } from '#engine/registry/kinds/node.ts';
-import { persistentVolumeClaims } from '#engine/registry/kinds/persistent-volume-claim.ts';
-import { persistentVolumes } from '#engine/registry/kinds/persistent-volume.ts';
-import { podDisruptionBudgets } from '#engine/registry/kinds/pod-disruption-budget.ts';
+import { nodes } from '#engine/registry/kinds/core/node.ts';
+import { persistentVolumeClaims } from '#engine/registry/kinds/volumes/persistent-volume-claim.ts';
+import { persistentVolumes } from '#engine/registry/kinds/volumes/persistent-volume.ts';
+import { podDisruptionBudgets } from '#engine/registry/kinds/pod/pod-disruption-budget.ts';
 import { priorityClasses } from '#engine/registry/kinds/priority-class.ts';
-import { clusterRoleBindings, clusterRoles, roles } from '#engine/registry/kinds/rbac.ts';
-import { resourceQuotas } from '#engine/registry/kinds/resource-quota.ts';
-import { secrets } from '#engine/registry/kinds/secret.ts';
-import { services } from '#engine/registry/kinds/service.ts';
-import { storageClasses } from '#engine/registry/kinds/storage-class.ts';
+import { clusterRoleBindings, clusterRoles, roles } from '#engine/registry/kinds/access/rbac.ts';
+import { resourceQuotas } from '#engine/registry/kinds/core/resource-quota.ts';
+import { secrets } from '#engine/registry/kinds/core/secret.ts';
+import { services } from '#engine/registry/kinds/core/service.ts';
+import { storageClasses } from '#engine/registry/kinds/volumes/storage-class.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
 const CONFIG_KEY =

@@ -1,17 +1,17 @@
 /** Tests the validation of updates. Pods have a test of their own. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { configMaps } from '#engine/registry/kinds/config-map.ts';
+import { configMaps } from '#engine/registry/kinds/core/config-map.ts';
 import { controllerRevisions } from '#engine/registry/kinds/controller-revision.ts';
 import { jobs } from '#engine/registry/kinds/job/job.ts';
 import { changeErrors, type Fields } from '#engine/registry/kinds/testing/sample-kind.ts';
-import { nodes } from '#engine/registry/kinds/node.ts';
-import { persistentVolumeClaims } from '#engine/registry/kinds/persistent-volume-claim.ts';
-import { persistentVolumes } from '#engine/registry/kinds/persistent-volume.ts';
+import { nodes } from '#engine/registry/kinds/core/node.ts';
+import { persistentVolumeClaims } from '#engine/registry/kinds/volumes/persistent-volume-claim.ts';
+import { persistentVolumes } from '#engine/registry/kinds/volumes/persistent-volume.ts';
 import { priorityClasses } from '#engine/registry/kinds/priority-class.ts';
-import { roleBindings } from '#engine/registry/kinds/rbac.ts';
-import { secrets } from '#engine/registry/kinds/secret.ts';
-import { storageClasses } from '#engine/registry/kinds/storage-class.ts';
+import { roleBindings } from '#engine/registry/kinds/access/rbac.ts';
+import { secrets } from '#engine/registry/kinds/core/secret.ts';
+import { storageClasses } from '#engine/registry/kinds/volumes/storage-class.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
 const FROZEN = 'Forbidden: field is immutable when `immutable` is set';

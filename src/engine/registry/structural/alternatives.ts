@@ -1,8 +1,7 @@
 /**
  * Checks anyOf, oneOf, allOf and not. If no alternative matches, the errors of the one that got furthest are reported.
  */
-import type { Check, ValidationReport } from '#engine/registry/structural/report.ts';
-import type { CompileNode } from '#engine/registry/structural/validate.ts';
+import type { Check, CompileNode, ValidationReport } from '#engine/registry/structural/report.ts';
 import type { FieldError } from '#kube/field-error.ts';
 import type { Schema } from '#kube/schema.ts';
 

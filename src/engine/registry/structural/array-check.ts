@@ -1,7 +1,6 @@
 /** Checks items, their number, and the uniqueness of lists of type set and map. */
 import { canonicalJson } from '#engine/registry/structural/json-value.ts';
-import type { Check, ValidationReport } from '#engine/registry/structural/report.ts';
-import type { CompileNode } from '#engine/registry/structural/validate.ts';
+import type { Check, CompileNode, ValidationReport } from '#engine/registry/structural/report.ts';
 import { duplicateValue, invalidValue, tooMany } from '#kube/field-error.ts';
 import { goSyntax } from '#kube/go/go-text.ts';
 import { isRecord } from '#kube/meta.ts';

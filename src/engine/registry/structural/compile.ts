@@ -31,7 +31,7 @@ export interface CompiledSchema {
   readonly rules: RuleValidator | undefined;
 }
 
-export interface SchemaCompileOptions {
+interface SchemaCompileOptions {
   /** False for a part of an object: then apiVersion, kind and metadata at the top are ordinary fields. */
   readonly root?: boolean;
   /**

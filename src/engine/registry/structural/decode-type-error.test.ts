@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { metadataSchema } from '#engine/registry/metadata.ts';
+import { metadataSchema } from '#engine/registry/kinds/meta/object-meta.ts';
 import { compileSchema } from '#engine/registry/structural/compile.ts';
 import { decodeTypeError } from '#engine/registry/structural/decode-type-error.ts';
 import { bool, bytes, int32, intOrString, list, map, obj, quantity, str, time } from '#kube/schema-dsl.ts';

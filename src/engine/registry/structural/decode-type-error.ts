@@ -2,7 +2,6 @@
  * Finds the first value that does not match the Go type of a built-in kind, with the messages of Go's decoder:
  * kube-apiserver answers these with 400 before validation. Go type names are guessed from field names.
  */
-import type { CompiledSchema } from '#engine/registry/structural/compile.ts';
 import { decodedFormat, isInt32 } from '#engine/registry/structural/decode.ts';
 import { isInteger, jsonTypeOf } from '#engine/registry/structural/json-value.ts';
 import { typesOf, valueSchema } from '#engine/registry/structural/keywords.ts';
@@ -16,9 +15,13 @@ interface Place {
   readonly field: string;
 }
 
-type Decoder = Pick<CompiledSchema, 'schema' | 'decodes'>;
+interface SchemaDecoder {
+  readonly schema: Schema;
+  /** Reports whether Go would decode the object. */
+  decodes(object: Record<string, unknown>): boolean;
+}
 
-export function decodeTypeError(object: Record<string, unknown>, compiled: Decoder): string | undefined {
+export function decodeTypeError(object: Record<string, unknown>, compiled: SchemaDecoder): string | undefined {
   if (compiled.decodes(object)) return undefined;
   const kind = typeof object['kind'] === 'string' ? object['kind'] : 'Object';
   return findFieldError(object, compiled.schema, { struct: kind, field: '' });

@@ -21,7 +21,7 @@ interface Field {
   readonly omitEmpty: boolean;
 }
 
-export interface DefaultOptions {
+interface DefaultOptions {
   readonly dropEmpty?: boolean;
 }
 

@@ -1,5 +1,6 @@
 /** Checks an embedded resource (x-kubernetes-embedded-resource), which has a type and metadata of its own. */
-import { metadataSchema, validateMetadata } from '#engine/registry/metadata.ts';
+import { metadataSchema } from '#engine/registry/kinds/meta/object-meta.ts';
+import { validateMetadata } from '#engine/registry/metadata.ts';
 import { decodeTypeError } from '#engine/registry/structural/decode-type-error.ts';
 import { compileDecodes } from '#engine/registry/structural/decode.ts';
 import type { Check, ValidationReport } from '#engine/registry/structural/report.ts';

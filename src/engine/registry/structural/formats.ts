@@ -79,7 +79,7 @@ export function supportedFormat({ type, format }: Schema): string | undefined {
 }
 
 /** Parses by position, because every write checks a few times. */
-export function isDateTime(value: string): boolean {
+function isDateTime(value: string): boolean {
   if (!DATE_TIME.test(value)) return false;
   return (
     isDate(value.slice(0, 10)) && twoDigits(value, 11) <= 23 && twoDigits(value, 14) <= 59 && twoDigits(value, 17) <= 59
@@ -100,7 +100,7 @@ function twoDigits(value: string, at: number): number {
 }
 
 /** Accepts the empty string: Secrets have empty values. */
-export function isBase64(value: string): boolean {
+function isBase64(value: string): boolean {
   return value.length % 4 === 0 && BASE64.test(value);
 }
 

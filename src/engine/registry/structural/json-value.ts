@@ -1,6 +1,6 @@
 /** JSON values: their type names, and a canonical form. */
 
-export type JsonType = 'null' | 'boolean' | 'integer' | 'number' | 'string' | 'array' | 'object';
+type JsonType = 'null' | 'boolean' | 'integer' | 'number' | 'string' | 'array' | 'object';
 
 const INT64_END = 2 ** 63;
 

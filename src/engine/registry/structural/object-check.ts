@@ -1,8 +1,7 @@
 /** Checks fields, their number, required fields, and embedded resources. */
 import { embeddedCheck } from '#engine/registry/structural/embedded-check.ts';
 import { propertiesOf, valueSchema } from '#engine/registry/structural/keywords.ts';
-import type { Check, ValidationReport } from '#engine/registry/structural/report.ts';
-import type { CompileNode } from '#engine/registry/structural/validate.ts';
+import type { Check, CompileNode, ValidationReport } from '#engine/registry/structural/report.ts';
 import { invalidValue, requiredValue, tooMany } from '#kube/field-error.ts';
 import type { Schema } from '#kube/schema.ts';
 

@@ -5,7 +5,7 @@
  */
 import { isLeaf, isMap, OBJECT_FIELDS, propertiesOf, valueSchema } from '#engine/registry/structural/keywords.ts';
 import { Trail } from '#engine/registry/structural/trail.ts';
-import { metadataSchema } from '#engine/registry/metadata.ts';
+import { metadataSchema } from '#engine/registry/kinds/meta/object-meta.ts';
 import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 

@@ -1,6 +1,7 @@
 /** The errors of one validation and its current position. Bounded: beyond the limit, errors are dropped. */
 import { Trail } from '#engine/registry/structural/trail.ts';
 import type { FieldError } from '#kube/field-error.ts';
+import type { Schema } from '#kube/schema.ts';
 
 /** Enough for any reader; a body of 3 MiB could have a million errors. */
 const MAX_ERRORS = 256;
@@ -105,3 +106,5 @@ export class ValidationReport extends Trail {
 }
 
 export type Check<T = unknown> = (value: T, report: ValidationReport) => void;
+/** Compiles nested schemas. */
+export type CompileNode = (schema: Schema) => Check;

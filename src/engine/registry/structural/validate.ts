@@ -5,26 +5,22 @@
  */
 import { alternativesCheck } from '#engine/registry/structural/alternatives.ts';
 import { arrayCheck } from '#engine/registry/structural/array-check.ts';
-import { enumCheck } from '#engine/registry/structural/enum-check.ts';
 import { supportedFormat } from '#engine/registry/structural/formats.ts';
 import { Correlation } from '#engine/registry/structural/correlation.ts';
-import { isInteger, jsonTypeOf } from '#engine/registry/structural/json-value.ts';
+import { isInteger, jsonTypeOf, canonicalJson } from '#engine/registry/structural/json-value.ts';
 import { typesOf } from '#engine/registry/structural/keywords.ts';
 import { LenientReport } from '#engine/registry/structural/lenient-report.ts';
 import { numberCheck } from '#engine/registry/structural/number-check.ts';
 import { objectCheck } from '#engine/registry/structural/object-check.ts';
-import { type Check, ValidationReport } from '#engine/registry/structural/report.ts';
+import { type Check, type CompileNode, ValidationReport } from '#engine/registry/structural/report.ts';
 import { stringCheck } from '#engine/registry/structural/string-check.ts';
-import type { FieldError } from '#kube/field-error.ts';
+import { type FieldError, unsupportedValue } from '#kube/field-error.ts';
 import type { Schema } from '#kube/schema.ts';
 
-export interface ValidateOptions {
+interface ValidateOptions {
   /** True if lists of type set and map must not contain duplicates. */
   readonly uniqueLists: boolean;
 }
-
-/** Compiles nested schemas. */
-export type CompileNode = (schema: Schema) => Check;
 
 export interface Validator {
   validate(value: unknown): FieldError[];
@@ -121,5 +117,23 @@ function both(first: Check | undefined, second: Check | undefined): Check | unde
   return (value, report) => {
     first(value, report);
     second(value, report);
+  };
+}
+
+/** Compiles the check of an enum. */
+function enumCheck(schema: Schema): Check | undefined {
+  if (schema.enum === undefined || schema.enum.length === 0) return undefined;
+  const scalars = new Set<unknown>();
+  const composites = new Set<string>();
+  for (const value of schema.enum) {
+    if (typeof value === 'object' && value !== null) composites.add(canonicalJson(value));
+    else scalars.add(value);
+  }
+  const supported = schema.enum.map((value) => (typeof value === 'string' ? value : JSON.stringify(value)));
+  return (value, report) => {
+    if (scalars.has(value)) return;
+    if (composites.size > 0 && composites.has(canonicalJson(value))) return;
+    // kube-apiserver prints null as a quoted string.
+    report.add(unsupportedValue(report.path(), value ?? 'null', supported));
   };
 }

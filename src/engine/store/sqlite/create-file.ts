@@ -2,7 +2,15 @@
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { APPLICATION_ID, COMPACTED_REVISION, CREATE_TABLES, FORMAT, metaCrc, PAGE_BYTES, SET_META } from './format.ts';
+import {
+  APPLICATION_ID,
+  COMPACTED_REVISION,
+  CREATE_TABLES,
+  FORMAT,
+  metaCrc,
+  PAGE_BYTES,
+  SET_META,
+} from '#engine/store/sqlite/format.ts';
 
 export function createFile(file: string): void {
   const draft = `${file}.new`;

@@ -5,10 +5,10 @@ import { copyFileSync, readdirSync, readFileSync, rmSync, statSync, truncateSync
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
-import { openSqliteStore } from '../open-store.ts';
-import { StoreDamagedError } from '../store.ts';
-import { put, replay, temporaryDirectory } from '../testing/test-bed.ts';
-import { PAGE_BYTES } from './format.ts';
+import { openSqliteStore } from '#engine/store/open-store.ts';
+import { StoreDamagedError } from '#engine/store/store.ts';
+import { put, replay, temporaryDirectory } from '#engine/store/testing/test-bed.ts';
+import { PAGE_BYTES } from '#engine/store/sqlite/format.ts';
 
 const WRITES = 60;
 const TEXT = 'recognisable '.repeat(100);

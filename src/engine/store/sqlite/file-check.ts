@@ -3,8 +3,8 @@
  * and replay a log that belongs to another file.
  */
 import { readSync, openSync, closeSync, fstatSync, statSync } from 'node:fs';
-import { FileDamagedError } from './file-errors.ts';
-import { APPLICATION_ID, FORMAT } from './format.ts';
+import { FileDamagedError } from '#engine/store/sqlite/file-errors.ts';
+import { APPLICATION_ID, FORMAT } from '#engine/store/sqlite/format.ts';
 
 const MAGIC = 'SQLite format 3\0';
 const HEADER_BYTES = 100;
@@ -31,7 +31,7 @@ interface FormatMismatch {
 }
 
 /** Returns why the first bytes of a file are not those of a store file, or undefined if they are. */
-export function findFormatMismatch(header: Buffer): FormatMismatch | undefined {
+function findFormatMismatch(header: Buffer): FormatMismatch | undefined {
   if (header.length === 0) return { what: 'it is empty' };
   if (header.toString('latin1', 0, MAGIC.length) !== MAGIC) return { what: 'it is not a database' };
   if (header.length < HEADER_BYTES) return { what: `it ends after ${header.length} bytes` };

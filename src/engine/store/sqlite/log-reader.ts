@@ -5,12 +5,12 @@
 import { existsSync, rmSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
-import { FileDamagedError, isDiskFullOrIoError } from './file-errors.ts';
-import { sizeOf } from './file-check.ts';
-import { COMPACTED_REVISION, metaCrc, SELECT_META, SELECT_RECORDS } from './format.ts';
-import { pack, maxPackedBytes } from './record-codec.ts';
-import type { PackedFields } from './record-codec.ts';
-import { checkWal } from './wal-check.ts';
+import { FileDamagedError, isDiskFullOrIoError } from '#engine/store/sqlite/file-errors.ts';
+import { sizeOf } from '#engine/store/sqlite/file-check.ts';
+import { COMPACTED_REVISION, metaCrc, SELECT_META, SELECT_RECORDS } from '#engine/store/sqlite/format.ts';
+import { pack, maxPackedBytes } from '#engine/store/sqlite/record-codec.ts';
+import type { PackedFields } from '#engine/store/sqlite/record-codec.ts';
+import { checkWal } from '#engine/store/sqlite/wal-check.ts';
 
 type Row = [revision: number, collection: string, id: string, type: number, value: Uint8Array, crc: number];
 

@@ -4,11 +4,11 @@ import { renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, test } from 'node:test';
-import { temporaryDirectory } from '../testing/test-bed.ts';
-import { createFile } from './create-file.ts';
-import { LogReader } from './log-reader.ts';
-import { LogWriter } from './log-writer.ts';
-import { pack, maxPackedBytes, unpackRecords } from './record-codec.ts';
+import { temporaryDirectory } from '#engine/store/testing/test-bed.ts';
+import { createFile } from '#engine/store/sqlite/create-file.ts';
+import { LogReader } from '#engine/store/sqlite/log-reader.ts';
+import { LogWriter } from '#engine/store/sqlite/log-writer.ts';
+import { pack, maxPackedBytes, unpackRecords } from '#engine/store/sqlite/record-codec.ts';
 
 /** A writer whose commit can be replaced. */
 class FaultyWriter extends LogWriter {

@@ -11,10 +11,10 @@ import { DatabaseSync } from 'node:sqlite';
 import type { StatementSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { crc32 } from 'node:zlib';
-import { FileUnavailableError } from './file-errors.ts';
-import { COMPACTED_REVISION, INSERT_RECORD, metaCrc, SET_META } from './format.ts';
-import { readCompactedRevision } from './log-reader.ts';
-import { Unpacker } from './record-codec.ts';
+import { FileUnavailableError } from '#engine/store/sqlite/file-errors.ts';
+import { COMPACTED_REVISION, INSERT_RECORD, metaCrc, SET_META } from '#engine/store/sqlite/format.ts';
+import { readCompactedRevision } from '#engine/store/sqlite/log-reader.ts';
+import { Unpacker } from '#engine/store/sqlite/record-codec.ts';
 
 /** 8 MiB. A checkpoint then stalls writes for about 10 ms; larger intervals stall longer. */
 const CHECKPOINT_PAGES = 512;

@@ -5,7 +5,7 @@
  *   revision f64 | value length u32 | collection length u16 | id length u16 | type u8 | collection | id | value
  */
 import { invariant } from '#lib/invariant.ts';
-import type { LogRecord } from '../journal.ts';
+import type { LogRecord } from '#engine/store/journal.ts';
 
 const HEADER_BYTES = 17;
 const MAX_KEY_BYTES = 0xffff;

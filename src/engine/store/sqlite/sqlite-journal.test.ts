@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
-import { openSqliteStore } from '../open-store.ts';
-import { StoreUnavailableError } from '../store.ts';
-import { ids, put, sqliteBed } from '../testing/test-bed.ts';
+import { openSqliteStore } from '#engine/store/open-store.ts';
+import { StoreUnavailableError } from '#engine/store/store.ts';
+import { ids, put, sqliteBed } from '#engine/store/testing/test-bed.ts';
 
 function modeOf(file: string): number {
   return statSync(file).mode & 0o777;

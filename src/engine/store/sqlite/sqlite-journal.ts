@@ -5,10 +5,10 @@
 import { writeFile } from 'node:fs/promises';
 import { Worker } from 'node:worker_threads';
 import { invariant } from '#lib/invariant.ts';
-import type { Journal, LogRecord } from '../journal.ts';
-import { StoreDamagedError, StoreUnavailableError } from '../store.ts';
-import type { Reply, Request, WorkerSetup } from './protocol.ts';
-import { pack, maxPackedBytes, typeNumber, unpackRecords } from './record-codec.ts';
+import type { Journal, LogRecord } from '#engine/store/journal.ts';
+import { StoreDamagedError, StoreUnavailableError } from '#engine/store/store.ts';
+import type { Reply, Request, WorkerSetup } from '#engine/store/sqlite/protocol.ts';
+import { pack, maxPackedBytes, typeNumber, unpackRecords } from '#engine/store/sqlite/record-codec.ts';
 
 /** Batches and chunks up to this size share one block of memory; larger ones get a block of their own. */
 const SHARED_BYTES = 1024 * 1024;

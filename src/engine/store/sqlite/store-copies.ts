@@ -1,7 +1,7 @@
 /** Complete copies of the store for backups, one at a time, made in a temporary file beside it. */
 import { readFile, rm, stat } from 'node:fs/promises';
-import { StoreUnavailableError } from '../store.ts';
-import type { SqliteJournal } from './sqlite-journal.ts';
+import { StoreUnavailableError } from '#engine/store/store.ts';
+import type { SqliteJournal } from '#engine/store/sqlite/sqlite-journal.ts';
 
 /** Larger copies would not fit into one response, nor into memory. */
 const MAX_COPY_BYTES = 1024 ** 3;

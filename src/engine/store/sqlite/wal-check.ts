@@ -6,7 +6,7 @@
  * of the same generation (salts) follow the transaction of the bad frame, acknowledged commits would be lost.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
-import { FileDamagedError } from './file-errors.ts';
+import { FileDamagedError } from '#engine/store/sqlite/file-errors.ts';
 
 /** Checksums in little-endian words, which both supported platforms write. */
 const MAGIC = 0x377f0682;
@@ -35,7 +35,7 @@ export function checkWal(file: string): void {
 }
 
 /** Checks a log of `size` bytes. `read` fills its target from a position. */
-export function findDamage(size: number, read: (target: Buffer, position: number) => void): string | undefined {
+function findDamage(size: number, read: (target: Buffer, position: number) => void): string | undefined {
   if (size < HEADER_BYTES) return undefined;
   const header = allocateAligned(HEADER_BYTES);
   read(header, 0);
@@ -66,7 +66,7 @@ export function findDamage(size: number, read: (target: Buffer, position: number
 }
 
 /** Computes SQLite's checksum: two sums over pairs of 32-bit words. */
-export function checksum([first, second]: Sums, bytes: Buffer): Sums {
+function checksum([first, second]: Sums, bytes: Buffer): Sums {
   const words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
   let a = first;
   let b = second;

@@ -1,12 +1,12 @@
 /** The store's worker thread. Answers requests one after the other. SQLite's calls block, so they run only here. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { unreachable } from '#lib/invariant.ts';
-import { createFile } from './create-file.ts';
-import { FileDamagedError, toOpenError, toWriteError } from './file-errors.ts';
-import { checkFile } from './file-check.ts';
-import { LogReader } from './log-reader.ts';
-import { LogWriter } from './log-writer.ts';
-import type { Reply, Request, WorkerSetup } from './protocol.ts';
+import { createFile } from '#engine/store/sqlite/create-file.ts';
+import { FileDamagedError, toOpenError, toWriteError } from '#engine/store/sqlite/file-errors.ts';
+import { checkFile } from '#engine/store/sqlite/file-check.ts';
+import { LogReader } from '#engine/store/sqlite/log-reader.ts';
+import { LogWriter } from '#engine/store/sqlite/log-writer.ts';
+import type { Reply, Request, WorkerSetup } from '#engine/store/sqlite/protocol.ts';
 
 const { file, shared } = workerData as WorkerSetup;
 const port = parentPort!;

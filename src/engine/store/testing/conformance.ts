@@ -1,11 +1,11 @@
 /** The conformance suite for stores: each guarantee of store.ts as a test, run for each journal. */
 import { describe, it } from 'node:test';
-import { faultCases } from './fault-cases.ts';
-import { readCases } from './read-cases.ts';
-import { restartCases } from './restart-cases.ts';
-import type { TestBed } from './test-bed.ts';
-import { watchCases } from './watch-cases.ts';
-import { writeCases } from './write-cases.ts';
+import { faultCases } from '#engine/store/testing/fault-cases.ts';
+import { readCases } from '#engine/store/testing/read-cases.ts';
+import { restartCases } from '#engine/store/testing/restart-cases.ts';
+import type { TestBed } from '#engine/store/testing/test-bed.ts';
+import { watchCases } from '#engine/store/testing/watch-cases.ts';
+import { writeCases } from '#engine/store/testing/write-cases.ts';
 
 /** Tests by the guarantee that they check. */
 export type Cases = Readonly<Record<string, (bed: TestBed) => Promise<void>>>;

@@ -1,8 +1,8 @@
 /** Conformance: a journal that fails and recovers. */
 import assert from 'node:assert/strict';
-import type { Cases } from './conformance.ts';
-import { StoreUnavailableError } from '../store.ts';
-import { LARGE_TEXT, put, remove, replay, show, showEvent } from './test-bed.ts';
+import type { Cases } from '#engine/store/testing/conformance.ts';
+import { StoreUnavailableError } from '#engine/store/store.ts';
+import { LARGE_TEXT, put, remove, replay, show, showEvent } from '#engine/store/testing/test-bed.ts';
 
 export const faultCases: Cases = {
   async 'fails the write, reports why and still serves reads'(bed) {

@@ -2,9 +2,9 @@
  * The process that test/crash/store-kill.test.ts kills: many writers on `kill.db` in the working directory, each with a few ids of its
  * own. Prints `put id revision` and `delete id revision` as soon as a write is acknowledged.
  */
-import { openSqliteStore } from '../open-store.ts';
-import type { Store } from '../store.ts';
-import { KILL_OPTIONS } from './kill-options.ts';
+import { openSqliteStore } from '#engine/store/open-store.ts';
+import type { Store } from '#engine/store/store.ts';
+import { KILL_OPTIONS } from '#engine/store/testing/kill-options.ts';
 
 const WRITERS = 32;
 const IDS_PER_WRITER = 4;

@@ -1,5 +1,5 @@
 /** A naive reference store: keeps all events and folds over them for each query. */
-import type { StoreListing, ListRange } from '../store.ts';
+import type { StoreListing, ListRange } from '#engine/store/store.ts';
 
 export interface ModelEvent {
   readonly type: 'put' | 'delete';

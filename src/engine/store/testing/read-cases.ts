@@ -1,9 +1,9 @@
 /** Conformance: list with its ranges, now and in the past. */
 import assert from 'node:assert/strict';
-import type { Cases } from './conformance.ts';
-import { RevisionGoneError } from '../store.ts';
-import type { ListRange, Store } from '../store.ts';
-import { ids, put, remove, show } from './test-bed.ts';
+import type { Cases } from '#engine/store/testing/conformance.ts';
+import { RevisionGoneError } from '#engine/store/store.ts';
+import type { ListRange, Store } from '#engine/store/store.ts';
+import { ids, put, remove, show } from '#engine/store/testing/test-bed.ts';
 
 const NAMES = ['a/1', 'a/2', 'a-b/1', 'b/1', 'b/2', 'b/3', 'c'];
 

@@ -1,9 +1,9 @@
 /** Conformance: state after a restart, with and without compaction. */
 import assert from 'node:assert/strict';
-import type { Cases } from './conformance.ts';
-import { RevisionGoneError } from '../store.ts';
-import type { Store } from '../store.ts';
-import { put, remove, replay, show, showEvent } from './test-bed.ts';
+import type { Cases } from '#engine/store/testing/conformance.ts';
+import { RevisionGoneError } from '#engine/store/store.ts';
+import type { Store } from '#engine/store/store.ts';
+import { put, remove, replay, show, showEvent } from '#engine/store/testing/test-bed.ts';
 
 async function change(store: Store, times: number): Promise<void> {
   for (let i = 0; i < times; i++) {

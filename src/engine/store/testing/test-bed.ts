@@ -2,11 +2,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { LogStore } from '../log-store.ts';
-import type { LogStoreOptions } from '../log-store.ts';
-import { MemoryJournal } from '../memory/memory-journal.ts';
-import { SqliteJournal } from '../sqlite/sqlite-journal.ts';
-import type { Entry, Store, StoreEvent } from '../store.ts';
+import { LogStore } from '#engine/store/log-store.ts';
+import type { LogStoreOptions } from '#engine/store/log-store.ts';
+import { MemoryJournal } from '#engine/store/testing/memory-journal.ts';
+import { SqliteJournal } from '#engine/store/sqlite/sqlite-journal.ts';
+import type { Entry, Store, StoreEvent } from '#engine/store/store.ts';
 
 export interface TestBed {
   /** Closes the open store, if any, and opens its data again, like a restart. */

@@ -1,9 +1,9 @@
 /** Conformance: replay and live events, without gap or repetition. */
 import assert from 'node:assert/strict';
-import type { Cases } from './conformance.ts';
-import { RevisionGoneError } from '../store.ts';
-import type { Store, StoreEvent } from '../store.ts';
-import { put, remove, replay, showEvent } from './test-bed.ts';
+import type { Cases } from '#engine/store/testing/conformance.ts';
+import { RevisionGoneError } from '#engine/store/store.ts';
+import type { Store, StoreEvent } from '#engine/store/store.ts';
+import { put, remove, replay, showEvent } from '#engine/store/testing/test-bed.ts';
 
 /** Starts a watch and records what it receives, call by call. */
 function observe(store: Store, since: number, prefix?: string): { calls: string[][]; end: () => void } {

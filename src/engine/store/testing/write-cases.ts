@@ -1,9 +1,9 @@
 /** Conformance: put, delete, writes in flight, limits, reached, close. */
 import assert from 'node:assert/strict';
-import type { Cases } from './conformance.ts';
-import { RevisionConflictError, StoreOverloadedError, StoreUnavailableError } from '../store.ts';
-import type { Entry, Store } from '../store.ts';
-import { put, remove, show } from './test-bed.ts';
+import type { Cases } from '#engine/store/testing/conformance.ts';
+import { RevisionConflictError, StoreOverloadedError, StoreUnavailableError } from '#engine/store/store.ts';
+import type { Entry, Store } from '#engine/store/store.ts';
+import { put, remove, show } from '#engine/store/testing/test-bed.ts';
 
 const never = new AbortController().signal;
 

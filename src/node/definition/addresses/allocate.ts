@@ -23,7 +23,7 @@ export interface PlaceKind {
   print(place: number): string;
 }
 
-export interface Allocation {
+interface Allocation {
   readonly places: ReadonlyMap<string, number>;
   readonly problems: readonly FieldError[];
 }

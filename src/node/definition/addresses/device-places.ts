@@ -8,9 +8,9 @@ import { unreachable } from '#lib/invariant.ts';
 import type { DriveBus, Fixture, Layout } from '#node/definition/addresses/layout.ts';
 import type { PlaceableDevice } from '#node/definition/addresses/unplaced-device.ts';
 import { fixtureOf } from '#node/definition/devices/other-devices.ts';
-import type { DiskDevice, InterfaceDevice } from '#node/definition/domain-definition.ts';
+import type { DiskDevice, InterfaceDevice } from '#node/hardware/domain-definition.ts';
 
-export type DeviceBus = 'pci' | DriveBus;
+type DeviceBus = 'pci' | DriveBus;
 
 export function deviceBusOf(device: PlaceableDevice): DeviceBus {
   if (device.type === 'disk') return device.bus === 'virtio' ? 'pci' : device.bus;

@@ -5,16 +5,15 @@ import {
   ideAddress,
   ideUnitOf,
   unitOf,
+  USB_PORTS,
   usbAddress,
   usbPortOf,
-} from '#node/definition/addresses/drive-address.ts';
+} from '#node/hardware/drive-address.ts';
 import { range, type DrivePlaces } from '#node/definition/addresses/layout.ts';
 
 const SCSI_UNITS = 256;
 const IDE_UNITS = 4;
 const FLOPPY_UNITS = 2;
-/** The number of ports of libvirt's controllers. */
-export const USB_PORTS = 15;
 
 export const SCSI_PLACES = unitPlaces('SCSI unit', SCSI_UNITS);
 const USB_UNITS = range(1, USB_PORTS);

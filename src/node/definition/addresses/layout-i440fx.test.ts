@@ -1,7 +1,7 @@
 /** The layout must never change: a change that breaks one of these tests would move devices of existing guests. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { driveAddress } from '#node/definition/addresses/drive-address.ts';
+import { driveAddress } from '#node/hardware/drive-address.ts';
 import { I440FX_LAYOUT } from '#node/definition/addresses/layout-i440fx.ts';
 import { parsePciAddress, pciAddressToMap } from '#api/devices/pci-address.ts';
 

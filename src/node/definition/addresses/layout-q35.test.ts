@@ -1,15 +1,9 @@
 /** The layout must never change: a change that breaks one of these tests would move devices of existing guests. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  behindPort,
-  MAX_PORTS,
-  portCount,
-  portOf,
-  Q35_LAYOUT,
-  rootPortAddress,
-} from '#node/definition/addresses/layout-q35.ts';
-import { driveAddress } from '#node/definition/addresses/drive-address.ts';
+import { portCount, Q35_LAYOUT } from '#node/definition/addresses/layout-q35.ts';
+import { behindPort, MAX_PORTS, portOf, rootPortAddress } from '#node/hardware/root-ports.ts';
+import { driveAddress } from '#node/hardware/drive-address.ts';
 import type { Fixture } from '#node/definition/addresses/layout.ts';
 import { parsePciAddress, pciAddressToMap, formatPciAddress } from '#api/devices/pci-address.ts';
 

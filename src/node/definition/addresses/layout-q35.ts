@@ -20,12 +20,10 @@
 import { SCSI_PLACES, unitPlaces, USB_PLACES } from '#node/definition/addresses/drive-places.ts';
 import { range, type Fixture, type Layout, type PciPlaces } from '#node/definition/addresses/layout.ts';
 import { pciAddressFromMap, pciAddressToMap, formatPciAddress, type PciAddress } from '#api/devices/pci-address.ts';
+import { behindPort, MAX_PORTS, portOf, PORTS_PER_SLOT } from '#node/hardware/root-ports.ts';
 
-const FIRST_PORT_SLOT = 0x02;
-export const PORTS_PER_SLOT = 8;
-export const MAX_PORTS = 32;
 /** The minimum number of empty ports at a start, for hotplugged devices. */
-export const SPARE_PORTS = 4;
+const SPARE_PORTS = 4;
 
 const SATA_UNITS = 6;
 
@@ -41,26 +39,6 @@ const FIXED_SLOTS: Readonly<Record<Exclude<Fixture, 'spare'>, number>> = {
 };
 const FREE_SLOTS = [...range(0x0c, 0x1a), ...range(0x1c, 0x1e)];
 const ROOT_SLOTS: ReadonlySet<number> = new Set([...Object.values(FIXED_SLOTS), ...FREE_SLOTS]);
-
-/** Returns the address of the port itself. */
-export function rootPortAddress(index: number): PciAddress {
-  const slot = FIRST_PORT_SLOT + Math.floor(index / PORTS_PER_SLOT);
-  return { domain: 0, bus: 0, slot, function: index % PORTS_PER_SLOT };
-}
-
-/**
- * Returns the address of the device behind the port. The firmware numbers buses in the order of the ports, so no other
- * bridge may ever be before or between them.
- */
-export function behindPort(index: number): PciAddress {
-  return { domain: 0, bus: index + 1, slot: 0, function: 0 };
-}
-
-/** Returns the port that leads to the address, or undefined if there is none. */
-export function portOf({ domain, bus, slot, function: fn }: PciAddress): number | undefined {
-  const isBehindPort = domain === 0 && slot === 0 && fn === 0 && bus >= 1 && bus <= MAX_PORTS;
-  return isBehindPort ? bus - 1 : undefined;
-}
 
 /**
  * Returns the number of ports for a guest: whole slots, so that the addresses of ports do not depend on their number. A

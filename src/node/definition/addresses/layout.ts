@@ -5,7 +5,7 @@
 import type { Chipset } from '#api/devices/chipset.ts';
 import type { DeviceAddress } from '#api/devices/learned-device.ts';
 import type { PlaceKind } from '#node/definition/addresses/allocate.ts';
-import type { DiskDevice } from '#node/definition/domain-definition.ts';
+import type { DiskDevice } from '#node/hardware/domain-definition.ts';
 
 /** A kind of PCI device other than disks and interfaces. `spare` has no reserved place and gets a free one. */
 export type Fixture = 'scsi' | 'balloon' | 'rng' | 'video' | 'virtio-serial' | 'usb' | 'watchdog' | 'sound' | 'spare';

@@ -15,13 +15,13 @@ import {
 } from '#node/definition/addresses/device-places.ts';
 import type { PlaceableDevice, UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
 
-export interface DevicePlacement {
+interface DevicePlacement {
   /** In the order of the input. */
   readonly devices: readonly PlaceableDevice[];
   readonly ports: number;
 }
 
-export interface DevicePlacementOptions {
+interface DevicePlacementOptions {
   readonly layout: Layout;
   /** The result of rowsFor. */
   readonly rows: readonly LearnedDevice[];

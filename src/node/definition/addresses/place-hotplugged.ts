@@ -16,7 +16,7 @@ import {
   deviceBusOf,
 } from '#node/definition/addresses/device-places.ts';
 import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
-import type { Device, DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
+import type { Device, DomainDefinition, PluggableDevice } from '#node/hardware/domain-definition.ts';
 
 export type HotplugPlacement =
   | { readonly device: PluggableDevice; readonly problem?: undefined }

@@ -1,4 +1,4 @@
-import type { Device } from '#node/definition/domain-definition.ts';
+import type { Device } from '#node/hardware/domain-definition.ts';
 
 /** A device that needs a place, on PCI or on a controller. */
 export type PlaceableDevice = Exclude<Device, { readonly type: 'root-port' | 'tpm' | 'serial' | 'agent-channel' }>;

@@ -9,7 +9,7 @@ import type { DeviceAddress, LearnedDevice } from '#api/devices/learned-device.t
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
-import type { AgentChannel, OtherDevice } from '#node/definition/domain-definition.ts';
+import type { AgentChannel, OtherDevice } from '#node/hardware/domain-definition.ts';
 
 const DRIVER = 'virtio-serial-pci';
 export const AGENT_CHANNEL_ID = 'agent0';
@@ -21,13 +21,13 @@ const CONTROLLER: OtherDevice = {
   row: { type: 'controller', device: 'virtio-serial', managed: false },
 };
 
-export interface DefinedChannel {
+interface DefinedChannel {
   /** The new controller, if the record has none. */
   readonly controllers: readonly UnplacedDevice<OtherDevice>[];
   readonly channels: readonly AgentChannel[];
 }
 
-export interface ChannelHistory {
+interface ChannelHistory {
   readonly rows: readonly LearnedDevice[];
   /** Devices from the record. */
   readonly others: readonly UnplacedDevice<OtherDevice>[];

@@ -7,7 +7,7 @@ import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.
 import { diskQueues } from '#node/definition/devices/fixtures.ts';
 import { checkDeviceNames } from '#node/definition/devices/device-name.ts';
 import { validateDisk } from '#node/definition/devices/validate-disk.ts';
-import type { DiskDevice, DiskSource } from '#node/definition/domain-definition.ts';
+import type { DiskDevice, DiskSource } from '#node/hardware/domain-definition.ts';
 
 /** A volume that is prepared on this node. */
 export interface Medium {
@@ -45,7 +45,7 @@ export function defineDisks(
   });
 }
 
-export interface DiskContext {
+interface DiskContext {
   readonly layout: Layout;
   /** The number of queues of disks that support several. */
   readonly queues?: number | undefined;

@@ -5,7 +5,7 @@ import type { Devices } from '#api/domain/devices.ts';
 import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { formatAddress } from '#api/devices/device-address.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
-import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
+import { toLearnedDevices } from '#node/hardware/to-learned-devices.ts';
 import { anInput, aVmi } from '#node/definition/testing/a-vmi.ts';
 
 const PLAIN = new Set(['scsi0', 'balloon0', 'serial0', 'display0', 'virtio-serial0', 'agent0']);

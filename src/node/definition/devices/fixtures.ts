@@ -14,7 +14,7 @@ import type {
   SoundDevice,
   UsbController,
   WatchdogDevice,
-} from '#node/definition/domain-definition.ts';
+} from '#node/hardware/domain-definition.ts';
 
 const FIELD = 'spec.domain.devices';
 

@@ -8,12 +8,7 @@ import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error
 import type { Layout } from '#node/definition/addresses/layout.ts';
 import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
 import { checkDeviceNames } from '#node/definition/devices/device-name.ts';
-import type {
-  Device,
-  DomainDefinition,
-  InterfaceBackend,
-  InterfaceDevice,
-} from '#node/definition/domain-definition.ts';
+import type { Device, DomainDefinition, InterfaceBackend, InterfaceDevice } from '#node/hardware/domain-definition.ts';
 
 const FIELD = 'spec.domain.devices.interfaces';
 const MAC = /^[0-9a-f]{2}(?:([:-])[0-9a-f]{2})(?:\1[0-9a-f]{2}){4}$/;

@@ -7,7 +7,7 @@ import { isFixedDeviceId, VIDEO_ID, WATCHDOG_ID } from '#api/devices/fixed-devic
 import type { Fixture } from '#node/definition/addresses/layout.ts';
 import { pciAddressFromMap, formatAnyAddress } from '#api/devices/pci-address.ts';
 import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
-import type { OtherDevice } from '#node/definition/domain-definition.ts';
+import type { OtherDevice } from '#node/hardware/domain-definition.ts';
 
 type Row = Pick<LearnedDevice, 'type' | 'device' | 'specParams'>;
 
@@ -76,7 +76,7 @@ export function driverOf(row: Row): string | undefined {
   return hardwareOf(row)?.driver;
 }
 
-export interface OtherDevices {
+interface OtherDevices {
   readonly devices: readonly UnplacedDevice<OtherDevice>[];
   /** Sentences for users about rows that the guest does not get unchanged. */
   readonly notes: readonly string[];

@@ -2,7 +2,7 @@
 import type { Disk } from '#api/domain/disk.ts';
 import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
 import type { Layout } from '#node/definition/addresses/layout.ts';
-import type { DiskDevice } from '#node/definition/domain-definition.ts';
+import type { DiskDevice } from '#node/hardware/domain-definition.ts';
 
 const KINDS = ['disk', 'cdrom', 'floppy', 'lun'] as const;
 

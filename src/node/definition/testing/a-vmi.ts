@@ -6,7 +6,7 @@ import type { Stored } from '#kube/meta.ts';
 import { NOTHING_KNOWN } from '#node/definition/addresses/known-devices.ts';
 import type { DefineInput } from '#node/definition/define-domain.ts';
 import type { Medium } from '#node/definition/devices/disk.ts';
-import type { Capabilities } from '#node/hypervisor/hypervisor.ts';
+import type { Capabilities } from '#node/hardware/capabilities.ts';
 
 export const VMI_UID = '7e1c4a52-6f0b-4f52-9a57-0d6a5d3f2c11';
 export const VM_UID = '0b9fbb6c-2f43-4a53-8d0f-8d1f0c1f5a77';

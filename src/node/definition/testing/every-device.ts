@@ -2,7 +2,7 @@
 import { invariant } from '#lib/invariant.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
 import type { Medium } from '#node/definition/devices/disk.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { anInput, aVmi, someCapabilities, someMedia } from '#node/definition/testing/a-vmi.ts';
 
 const VOLUMES = ['root', 'data', 'sata', 'iso', 'scsi', 'scsi-iso', 'stick'];

@@ -16,8 +16,8 @@ import type { HotplugPlacement } from '#node/definition/addresses/place-hotplugg
 import { deviceBusOf } from '#node/definition/addresses/device-places.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
 import { defineHotplugDisk, defineHotplugInterface } from '#node/definition/define-hotplug.ts';
-import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';
-import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
+import type { Device, DomainDefinition } from '#node/hardware/domain-definition.ts';
+import { toLearnedDevices } from '#node/hardware/to-learned-devices.ts';
 import { anInput, aVmi } from '#node/definition/testing/a-vmi.ts';
 
 /** Low enough that places do not run out; otherwise the place of a device that is gone would be reused. */

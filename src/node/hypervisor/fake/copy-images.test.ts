@@ -5,8 +5,8 @@ import { mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { HypervisorError } from '../hypervisor.ts';
-import { copyImages, realImages } from './copy-images.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { copyImages, realImages } from '#node/hypervisor/fake/copy-images.ts';
 
 const skip = qemuImgSkipReason();
 

@@ -4,10 +4,10 @@
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { HypervisorError } from '../hypervisor.ts';
-import type { DiskSource } from '#node/definition/domain-definition.ts';
-import type { CopiedDisk } from './fake-copies.ts';
-import type { RealImages } from './fake-source.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import type { DiskSource } from '#node/hardware/domain-definition.ts';
+import type { CopiedDisk } from '#node/hypervisor/fake/fake-copies.ts';
+import type { RealImages } from '#node/hypervisor/fake/fake-source.ts';
 
 const TIMEOUT_MS = 60_000;
 const run = promisify(execFile);

@@ -3,9 +3,9 @@
  * exists until a test starts it.
  */
 import { duplexPair, type Duplex } from 'node:stream';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { GuestAgentError, type AgentCommand, type GuestPort } from '../guest-access.ts';
-import { HypervisorError } from '../hypervisor.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
+import { GuestAgentError, type AgentCommand, type GuestPort } from '#node/hypervisor/guest-access.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 
 /** The agent's answers by command. An Error is a refusal; a function is called each time. */
 export type AgentAnswers = Readonly<Record<string, unknown>>;

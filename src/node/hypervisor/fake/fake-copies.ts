@@ -1,6 +1,6 @@
 /** Copies of the disks of a simulated guest: only their state. FakeHost.onCopy or copy-images.ts writes the bytes. */
-import type { DiskSource, DomainDefinition } from '#node/definition/domain-definition.ts';
-import { HypervisorError, type CopyState, type DiskCopy } from '../hypervisor.ts';
+import type { DiskSource, DomainDefinition } from '#node/hardware/domain-definition.ts';
+import { HypervisorError, type CopyState, type DiskCopy } from '#node/hypervisor/hypervisor.ts';
 
 /** Part of GuestRecord, so it is stored on disk. */
 export interface FakeCopy extends DiskCopy {

@@ -2,9 +2,8 @@
  * The display of a simulated guest: it sends an RFB greeting and nothing more, and its screenshot is one black pixel.
  */
 import { Duplex } from 'node:stream';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { hasDisplay } from '#node/definition/has-display.ts';
-import { HypervisorError } from '../hypervisor.ts';
+import { type DomainDefinition, hasDisplay } from '#node/hardware/domain-definition.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 
 /** A PNG of one pixel. */
 const SCREEN = Buffer.from(

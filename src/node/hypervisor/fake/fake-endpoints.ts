@@ -9,8 +9,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, w
 import { basename, isAbsolute, join } from 'node:path';
 import { randomSuffix } from '#lib/ids.ts';
 import { invariant } from '#lib/invariant.ts';
-import { HypervisorError } from '../hypervisor.ts';
-import type { AgentAnswers } from './fake-agent.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import type { AgentAnswers } from '#node/hypervisor/fake/fake-agent.ts';
 
 /** Everything that moves with a guest besides its definition. Stored as JSON. */
 export interface TransferredGuest {

@@ -1,8 +1,8 @@
 /** The freezes of simulated guests that this process knows: it runs the timers that thaw them. */
 import type { Clock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
-import { GuestFreeze } from '../guest-freeze.ts';
-import type { FakeHost } from './fake-host.ts';
+import { GuestFreeze } from '#node/hypervisor/guest-freeze.ts';
+import type { FakeHost } from '#node/hypervisor/fake/fake-host.ts';
 
 export class FakeFreezes {
   readonly #clock: Clock;

@@ -5,7 +5,7 @@
  */
 import { Duplex } from 'node:stream';
 import { invariant } from '#lib/invariant.ts';
-import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition, PluggableDevice } from '#node/hardware/domain-definition.ts';
 import {
   HypervisorError,
   type CopyState,
@@ -13,20 +13,20 @@ import {
   type DomainInfo,
   type DomainInspection,
   type DomainState,
-} from '../hypervisor.ts';
-import { GuestAgentError, type AgentCommand, type GuestPort } from '../guest-access.ts';
-import type { DomainMigration } from '../migration.ts';
-import { answerAgentCommand, FakePorts, type AgentAnswers, type PortServer } from './fake-agent.ts';
-import { resolveCopiedDisks, COPYING, type CopiedDisk } from './fake-copies.ts';
-import { FakeDisplay } from './fake-display.ts';
-import type { TransferredGuest } from './fake-endpoints.ts';
-import { definitionOf, FakeHotplug } from './fake-hotplug.ts';
-import type { FakeStates } from './fake-states.ts';
-import { FakeWatchdog } from './fake-watchdog.ts';
-import { bootBanner, type GuestRecord } from './guest-record.ts';
+} from '#node/hypervisor/hypervisor.ts';
+import { GuestAgentError, type AgentCommand, type GuestPort } from '#node/hypervisor/guest-access.ts';
+import type { DomainMigration } from '#node/hypervisor/migration.ts';
+import { answerAgentCommand, FakePorts, type AgentAnswers, type PortServer } from '#node/hypervisor/fake/fake-agent.ts';
+import { resolveCopiedDisks, COPYING, type CopiedDisk } from '#node/hypervisor/fake/fake-copies.ts';
+import { FakeDisplay } from '#node/hypervisor/fake/fake-display.ts';
+import type { TransferredGuest } from '#node/hypervisor/fake/fake-endpoints.ts';
+import { definitionOf, FakeHotplug } from '#node/hypervisor/fake/fake-hotplug.ts';
+import type { FakeStates } from '#node/hypervisor/fake/fake-states.ts';
+import { bootBanner, type GuestRecord } from '#node/hypervisor/fake/guest-record.ts';
+import type { WatchdogAction } from '#api/domain/hardware.ts';
 
 /** A send that is in progress in this process. */
-export interface PendingSend {
+interface PendingSend {
   finish(): void;
   fail(error: Error): void;
 }
@@ -396,5 +396,22 @@ export class FakeGuest implements GuestControls {
   #setState(state: DomainState): void {
     this.record.current = state;
     this.#onChange(true);
+  }
+}
+
+/** The watchdog of a simulated guest, which fires when a test triggers it. */
+class FakeWatchdog {
+  #fired: DomainInfo['watchdog'];
+
+  get view(): Pick<DomainInfo, 'watchdog'> {
+    return this.#fired === undefined ? {} : { watchdog: this.#fired };
+  }
+
+  /** Counts the event and returns the action to take. */
+  fire({ name, devices }: DomainDefinition): WatchdogAction {
+    const [watchdog] = devices.flatMap((device) => (device.type === 'watchdog' ? device : []));
+    invariant(watchdog !== undefined, `"${name}" has a watchdog`);
+    this.#fired = { times: (this.#fired?.times ?? 0) + 1, action: watchdog.action };
+    return watchdog.action;
   }
 }

@@ -8,14 +8,19 @@ import { join } from 'node:path';
 import { isRecord } from '#kube/meta.ts';
 import { newUid } from '#lib/ids.ts';
 import { invariant } from '#lib/invariant.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import type { CopyState, DiskCopy } from '../hypervisor.ts';
-import type { IncomingMigration, SourceStep, TargetStep } from '../migration.ts';
-import type { CopiedDisk } from './fake-copies.ts';
-import { closeFakeEndpoint, closeUnknownEndpoints, openFakeEndpoint, assertRunsOnOneHost } from './fake-endpoints.ts';
-import { FakeGuest } from './fake-guest.ts';
-import { FakeStates } from './fake-states.ts';
-import { newGuestRecord, newIncomingRecord, type GuestRecord } from './guest-record.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
+import type { CopyState, DiskCopy } from '#node/hypervisor/hypervisor.ts';
+import type { IncomingMigration, SourceStep, TargetStep } from '#node/hypervisor/migration.ts';
+import type { CopiedDisk } from '#node/hypervisor/fake/fake-copies.ts';
+import {
+  closeFakeEndpoint,
+  closeUnknownEndpoints,
+  openFakeEndpoint,
+  assertRunsOnOneHost,
+} from '#node/hypervisor/fake/fake-endpoints.ts';
+import { FakeGuest } from '#node/hypervisor/fake/fake-guest.ts';
+import { FakeStates } from '#node/hypervisor/fake/fake-states.ts';
+import { newGuestRecord, newIncomingRecord, type GuestRecord } from '#node/hypervisor/fake/guest-record.ts';
 
 const PRIVATE_DIR = 0o700;
 const PRIVATE_FILE = 0o600;

@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import { driveAddress } from '#node/definition/addresses/drive-address.ts';
-import type { DiskDevice, DomainDefinition } from '#node/definition/domain-definition.ts';
-import { HypervisorError, type DomainInspection } from '../hypervisor.ts';
-import { aDefinition, aDisk } from '../testing/a-definition.ts';
-import { createFakeHypervisor, type FakeHypervisorOptions } from './fake-hypervisor.ts';
-import { findPlaceError } from './fake-places.ts';
+import { driveAddress } from '#node/hardware/drive-address.ts';
+import type { DiskDevice, DomainDefinition } from '#node/hardware/domain-definition.ts';
+import { HypervisorError, type DomainInspection } from '#node/hypervisor/hypervisor.ts';
+import { aDefinition, aDisk } from '#node/hypervisor/testing/a-definition.ts';
+import { createFakeHypervisor, type FakeHypervisorOptions } from '#node/hypervisor/fake/fake-hypervisor.ts';
+import { findPlaceError } from '#node/hypervisor/fake/fake-places.ts';
 
 const DISK = aDisk('late', 4, { path: '/disks/late', format: 'raw' }) as DiskDevice;
 const SCSI: DiskDevice = { ...DISK, id: 'disk-scsi', bus: 'scsi', address: driveAddress(3) };

@@ -3,10 +3,10 @@
  * devices; a restart releases all of them, as with QEMU. SCSI disks are released by QEMU alone, whatever the guest
  * does.
  */
-import type { Device, DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
-import { HypervisorError } from '../hypervisor.ts';
-import { findPlaceError } from './fake-places.ts';
-import type { GuestRecord } from './guest-record.ts';
+import type { Device, DomainDefinition, PluggableDevice } from '#node/hardware/domain-definition.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { findPlaceError } from '#node/hypervisor/fake/fake-places.ts';
+import type { GuestRecord } from '#node/hypervisor/fake/guest-record.ts';
 
 export class FakeHotplug {
   readonly #record: GuestRecord;

@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { hypervisorConformance, type ConformanceScene } from '../testing/conformance.ts';
-import { HypervisorError } from '../hypervisor.ts';
-import { aDefinition, aDisk } from '../testing/a-definition.ts';
-import { FakeHost } from './fake-host.ts';
-import { createFakeHypervisor, type FakeHypervisor } from './fake-hypervisor.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
+import { hypervisorConformance, type ConformanceScene } from '#node/hypervisor/testing/conformance.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { aDefinition, aDisk } from '#node/hypervisor/testing/a-definition.ts';
+import { FakeHost } from '#node/hypervisor/fake/fake-host.ts';
+import { createFakeHypervisor, type FakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
 
 async function inMemory(): Promise<ConformanceScene> {
   const hosts = [new FakeHost(), new FakeHost()] as const;

@@ -6,36 +6,34 @@
 import type { Duplex } from 'node:stream';
 import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import type { Clock } from '#lib/clock.ts';
-import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
-import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
+import type { DomainDefinition, PluggableDevice } from '#node/hardware/domain-definition.ts';
+import { toLearnedDevices } from '#node/hardware/to-learned-devices.ts';
 import {
   HypervisorError,
-  type Capabilities,
   type CopyState,
   type DiskCopy,
   type DomainInfo,
   type DomainInspection,
   type Hypervisor,
-  type MachineType,
-} from '../hypervisor.ts';
-import type { AgentCommand, FreezeOptions, GuestPort } from '../guest-access.ts';
+} from '#node/hypervisor/hypervisor.ts';
+import type { Capabilities, MachineType } from '#node/hardware/capabilities.ts';
+import type { AgentCommand, FreezeOptions, GuestPort } from '#node/hypervisor/guest-access.ts';
 import type {
   IncomingMigration,
   MigrationEndpoint,
   OutgoingMigration,
   SendOptions,
   TransferredState,
-} from '../migration.ts';
-import { resolveCopiedDisks, type CopiedDisk } from './fake-copies.ts';
-import { FakeFreezes } from './fake-freezes.ts';
-import type { FakeGuest, GuestControls } from './fake-guest.ts';
-import { FakeHost, type HostHolder } from './fake-host.ts';
-import { FAKE_MACHINES } from './fake-machines.ts';
-import * as source from './fake-source.ts';
-import type { FakeStates } from './fake-states.ts';
-import * as target from './fake-target.ts';
-import { migrationRefusal } from './guest-record.ts';
-import { newFailureQueues, wrongStateError } from './fake-errors.ts';
+} from '#node/hypervisor/migration.ts';
+import { resolveCopiedDisks, type CopiedDisk } from '#node/hypervisor/fake/fake-copies.ts';
+import { FakeFreezes } from '#node/hypervisor/fake/fake-freezes.ts';
+import type { FakeGuest, GuestControls } from '#node/hypervisor/fake/fake-guest.ts';
+import { FakeHost, type HostHolder } from '#node/hypervisor/fake/fake-host.ts';
+import { FAKE_MACHINES } from '#node/hypervisor/fake/fake-machines.ts';
+import * as source from '#node/hypervisor/fake/fake-source.ts';
+import type { FakeStates } from '#node/hypervisor/fake/fake-states.ts';
+import * as target from '#node/hypervisor/fake/fake-target.ts';
+import { migrationRefusal } from '#node/hypervisor/fake/guest-record.ts';
 
 export interface FakeHypervisorOptions {
   readonly clock: Clock;
@@ -54,7 +52,7 @@ export interface FakeHypervisorOptions {
   readonly states?: FakeStates;
 }
 
-export const SIMULATED_BYTES = 64 * 2 ** 20;
+const SIMULATED_BYTES = 64 * 2 ** 20;
 
 export interface FakeHypervisor extends Hypervisor {
   readonly host: FakeHost;
@@ -396,4 +394,15 @@ class SimulatedHypervisor implements FakeHypervisor {
   #checkHoldsHost(action: string): void {
     if (!this.#holdsHost) throw new HypervisorError(`Cannot ${action}: the host is not acquired; call adopt first`);
   }
+}
+
+/** Returns empty queues of errors for the next calls to fail with. */
+function newFailureQueues(): Record<'create' | 'plug' | 'receive' | 'send' | 'store', HypervisorError[]> {
+  return { create: [], plug: [], receive: [], send: [], store: [] };
+}
+
+function wrongStateError(verb: string, { record }: FakeGuest, expected: string): HypervisorError {
+  return new HypervisorError(
+    `Cannot ${verb} domain "${record.name}": the guest is ${record.current.state}; expected ${expected}`,
+  );
 }

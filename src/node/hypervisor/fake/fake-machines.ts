@@ -3,7 +3,7 @@
  * (qemu-kvm of CentOS Stream 9: 7.6 and all of 8 are deprecated, `q35` and `pc` are aliases of RHEL's types), and those
  * of QEMU 7.2.
  */
-import type { MachineType } from '../hypervisor.ts';
+import type { MachineType } from '#node/hardware/capabilities.ts';
 
 const Q35_VERSIONS =
   '7.2 7.1 7.0 6.2 6.1 6.0 5.2 5.1 5.0 4.2 4.1 4.0.1 4.0 3.1 3.0 2.12 2.11 2.10 2.9 2.8 2.7 2.6 2.5 2.4'.split(' ');

@@ -6,13 +6,13 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { newUid } from '#lib/ids.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { HypervisorError } from '../hypervisor.ts';
-import type { IncomingMigration, MovingDisk, OutgoingMigration, TransferredState } from '../migration.ts';
-import { aDefinition, aDisk } from '../testing/a-definition.ts';
-import { assertRunsOnOneHost } from './fake-endpoints.ts';
-import type { FakeHost } from './fake-host.ts';
-import { createFakeHypervisor, type FakeHypervisor } from './fake-hypervisor.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import type { IncomingMigration, MovingDisk, OutgoingMigration, TransferredState } from '#node/hypervisor/migration.ts';
+import { aDefinition, aDisk } from '#node/hypervisor/testing/a-definition.ts';
+import { assertRunsOnOneHost } from '#node/hypervisor/fake/fake-endpoints.ts';
+import type { FakeHost } from '#node/hypervisor/fake/fake-host.ts';
+import { createFakeHypervisor, type FakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
 
 const EFI: DomainDefinition['firmware'] = {
   uuid: '5d307ca9-b3ef-428c-8861-06e72d69f223',

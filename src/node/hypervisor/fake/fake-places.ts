@@ -1,9 +1,9 @@
 /** Checks whether a device can be plugged into a simulated guest at its address, with QEMU's error texts. Pure. */
 import { chipsetOf } from '#api/devices/chipset.ts';
 import type { DeviceAddress } from '#api/devices/learned-device.ts';
-import { portOf } from '#node/definition/addresses/layout-q35.ts';
+import { portOf } from '#node/hardware/root-ports.ts';
 import { pciAddressFromMap } from '#api/devices/pci-address.ts';
-import type { Device, DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
+import type { Device, DomainDefinition, PluggableDevice } from '#node/hardware/domain-definition.ts';
 
 /** Returns why the device cannot be plugged in, or undefined if it can. */
 export function findPlaceError(definition: DomainDefinition, device: PluggableDevice): string | undefined {

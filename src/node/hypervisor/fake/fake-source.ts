@@ -2,9 +2,9 @@
  * The source side of a simulated migration (migration.ts). A guest is sent at once, unless the host holds it in
  * transit. Its state is packed after it was paused, so that nothing it did before is lost.
  */
-import type { DiskSource, DomainDefinition } from '#node/definition/domain-definition.ts';
-import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
-import { HypervisorError } from '../hypervisor.ts';
+import type { DiskSource, DomainDefinition } from '#node/hardware/domain-definition.ts';
+import { toLearnedDevices } from '#node/hardware/to-learned-devices.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import type {
   DomainMigration,
   MovingDisk,
@@ -13,7 +13,7 @@ import type {
   SendProgress,
   TransferredState,
   SourceStep,
-} from '../migration.ts';
+} from '#node/hypervisor/migration.ts';
 import {
   sendToEndpoint,
   isEndpointOpen,
@@ -21,10 +21,10 @@ import {
   onEndpointClosed,
   assertRunsOnOneHost,
   type TransferredGuest,
-} from './fake-endpoints.ts';
-import type { FakeGuest } from './fake-guest.ts';
-import type { FakeHost } from './fake-host.ts';
-import { EFI_PREFIX } from './fake-states.ts';
+} from '#node/hypervisor/fake/fake-endpoints.ts';
+import type { FakeGuest } from '#node/hypervisor/fake/fake-guest.ts';
+import type { FakeHost } from '#node/hypervisor/fake/fake-host.ts';
+import { EFI_PREFIX } from '#node/hypervisor/fake/fake-states.ts';
 
 /** The real images behind simulated guests, if there are any. */
 export interface RealImages {
@@ -32,7 +32,7 @@ export interface RealImages {
   move(from: DiskSource, to: DiskSource): Promise<void>;
 }
 
-export interface FakeSendOptions extends SendOptions {
+interface FakeSendOptions extends SendOptions {
   readonly images?: RealImages | undefined;
   /** The error with which the send fails in transit. */
   readonly failure?: HypervisorError | undefined;

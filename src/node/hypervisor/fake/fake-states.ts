@@ -4,7 +4,7 @@
  */
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { StateEntry } from './fake-endpoints.ts';
+import type { StateEntry } from '#node/hypervisor/fake/fake-endpoints.ts';
 
 export const EFI_PREFIX = 'efi/';
 const PRIVATE_FILE = 0o600;

@@ -1,13 +1,18 @@
 /**
  * The target side of a simulated migration (migration.ts). Everything that arrives is stored before it takes effect.
  */
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { HypervisorError } from '../hypervisor.ts';
-import type { IncomingMigration, MigrationEndpoint, TransferredState } from '../migration.ts';
-import { closeFakeEndpoint, readFromEndpoint, type StateEntry } from './fake-endpoints.ts';
-import type { FakeGuest } from './fake-guest.ts';
-import type { FakeHost } from './fake-host.ts';
-import { migrationError, hasPersistentVariables, machineFingerprint, diskSources } from './fake-source.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import type { IncomingMigration, MigrationEndpoint, TransferredState } from '#node/hypervisor/migration.ts';
+import { closeFakeEndpoint, readFromEndpoint, type StateEntry } from '#node/hypervisor/fake/fake-endpoints.ts';
+import type { FakeGuest } from '#node/hypervisor/fake/fake-guest.ts';
+import type { FakeHost } from '#node/hypervisor/fake/fake-host.ts';
+import {
+  migrationError,
+  hasPersistentVariables,
+  machineFingerprint,
+  diskSources,
+} from '#node/hypervisor/fake/fake-source.ts';
 
 export function receive(host: FakeHost, definition: DomainDefinition, incoming: IncomingMigration): MigrationEndpoint {
   const media = diskSources(definition);

@@ -1,11 +1,11 @@
 /** The record of a simulated guest, in memory and on disk: everything that the next process needs. */
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import type { FreezeRecord } from '../guest-freeze.ts';
-import type { DomainState } from '../hypervisor.ts';
-import type { DomainMigration, IncomingMigration } from '../migration.ts';
-import type { AgentAnswers, FakeAgentState } from './fake-agent.ts';
-import type { FakeCopy } from './fake-copies.ts';
-import type { StateEntry } from './fake-endpoints.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
+import type { FreezeRecord } from '#node/hypervisor/guest-freeze.ts';
+import type { DomainState } from '#node/hypervisor/hypervisor.ts';
+import type { DomainMigration, IncomingMigration } from '#node/hypervisor/migration.ts';
+import type { AgentAnswers, FakeAgentState } from '#node/hypervisor/fake/fake-agent.ts';
+import type { FakeCopy } from '#node/hypervisor/fake/fake-copies.ts';
+import type { StateEntry } from '#node/hypervisor/fake/fake-endpoints.ts';
 
 /** Stored as JSON, so its member names must not change. */
 export interface GuestRecord {

@@ -1,17 +1,10 @@
 /** One domain with a monitor that the test answers, and `sleep` as its process. */
 import assert from 'node:assert/strict';
-import { mkdtemp, open, rm } from 'node:fs/promises';
-import { createServer, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { test } from 'node:test';
-import { FakeClock } from '#client/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
-import { aDefinition } from '../testing/a-definition.ts';
-import { DomainDir } from './process/domain-dir.ts';
-import { spawnDetached } from './process/process.ts';
-import { waitWithClock } from './testing/wait-with-clock.ts';
-import { QemuDomain } from './qemu-domain.ts';
+import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
+import { withSleepingQemu } from '#node/hypervisor/qemu/testing/sleeping-qemu.ts';
+import { QemuDomain } from '#node/hypervisor/qemu/qemu-domain.ts';
 
 interface Scene {
   readonly domain: QemuDomain;
@@ -25,64 +18,38 @@ interface Scene {
   until(isSo: () => boolean): Promise<void>;
 }
 
-async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
-  const root = await mkdtemp(join(tmpdir(), 'selfsame-domain-'));
-  const dir = new DomainDir(root, 'a-uid');
-  await dir.prepare(undefined);
-  const clock = new FakeClock();
-  const log = await open(join(root, 'log'), 'a');
-  const qemu = await spawnDetached(
-    { command: 'sleep', args: ['60'], cwd: root, user: undefined, logFd: log.fd },
-    clock,
-  );
-  const sockets: Socket[] = [];
-  const answer = (socket: Socket, command: string, id: number) => {
-    made.commands.push(command);
-    if (command === 'quit') void qemu.kill('SIGKILL');
-    if (command === 'query-status' && made.status === undefined) return;
-    const result = made.answers.get(command) ?? { status: made.status };
-    socket.write(`${JSON.stringify({ return: result, id })}\n`);
+function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
+  const commands: string[] = [];
+  const answers = new Map<string, unknown>();
+  let made: Scene | undefined;
+  let quit = () => {};
+  const answer = (command: string) => {
+    commands.push(command);
+    if (command === 'quit') quit();
+    const status = made === undefined ? 'running' : made.status;
+    if (command === 'query-status' && status === undefined) return undefined;
+    return answers.get(command) ?? { status };
   };
-  const server = createServer((socket) => {
-    sockets.push(socket);
-    socket.on('error', () => undefined);
-    socket.write('{"QMP": {}}\n');
-    socket.on('data', (bytes: Buffer) => {
-      for (const line of bytes.toString().trim().split('\n')) {
-        const { execute, id } = JSON.parse(line) as { execute: string; id: number };
-        answer(socket, execute, id);
-      }
+  return withSleepingQemu(answer, async ({ dir, qemu, clock, sockets, until }) => {
+    quit = () => void qemu.kill('SIGKILL');
+    const definition = aDefinition({ id: 'a-uid', devices: [] });
+    const started = { startedAtMs: 0, qemu: qemu.identity };
+    const domain = new QemuDomain({
+      ...{ dir, qemu, swtpm: undefined, onChange: () => undefined },
+      record: { version: 1, definition, paused: false, started },
+      context: {
+        ...{ clock, log: silentLog, user: undefined, accelerator: 'tcg' },
+        ...{ qemuBinary: 'sleep', swtpmBinary: 'sleep', ovmfDir: '/' },
+      },
     });
+    const emit = (event: string) => void sockets.at(-1)?.write(`${JSON.stringify({ event })}\n`);
+    made = { domain, status: 'running', commands, answers, emit, until };
+    try {
+      await run(made);
+    } finally {
+      await domain.close();
+    }
   });
-  await new Promise<void>((resolve) => server.listen(join(dir.run, 'qmp.sock'), resolve));
-  const definition = aDefinition({ id: 'a-uid', devices: [] });
-  const started = { startedAtMs: 0, qemu: qemu.identity };
-  const domain = new QemuDomain({
-    ...{ dir, qemu, swtpm: undefined, onChange: () => undefined },
-    record: { version: 1, definition, paused: false, started },
-    context: {
-      ...{ clock, log: silentLog, user: undefined, accelerator: 'tcg' },
-      ...{ qemuBinary: 'sleep', swtpmBinary: 'sleep', ovmfDir: '/' },
-    },
-  });
-  const made: Scene = {
-    domain,
-    status: 'running',
-    commands: [],
-    answers: new Map(),
-    emit: (event) => void sockets.at(-1)?.write(`${JSON.stringify({ event })}\n`),
-    until: waitWithClock(clock),
-  };
-  try {
-    await run(made);
-  } finally {
-    await domain.close();
-    await qemu.kill('SIGKILL');
-    for (const socket of sockets) socket.destroy();
-    await new Promise((resolve) => server.close(resolve));
-    await log.close();
-    await rm(root, { recursive: true });
-  }
 }
 
 const timeout = 20_000;

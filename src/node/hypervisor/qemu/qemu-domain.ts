@@ -9,37 +9,49 @@ import type { Duplex } from 'node:stream';
 import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Log } from '#lib/log.ts';
-import { HypervisorError, LOG_BYTES, type DomainInfo, type DomainInspection, type DomainState } from '../hypervisor.ts';
-import { copyName, isCopyName } from './arguments/block-nodes.ts';
-import type { QemuContext } from './context.ts';
-import { deviceParts } from './devices/device-parts.ts';
-import { GuestDisplay } from './guest-io/display.ts';
-import { DiskCopies } from './disks/disk-copies.ts';
-import type { DomainDir } from './process/domain-dir.ts';
-import { removeKeyFiles } from './migration/migration-endpoint.ts';
-import type { EndedState } from './process/domain-record.ts';
-import { growDisk, readDiskSizes } from './disks/disk-size.ts';
-import { GuestMigration } from './migration/guest-migration.ts';
-import { GuestWatchdog } from './guest-io/guest-watchdog.ts';
-import { Hotplug } from './devices/hotplug.ts';
-import { RecordStore, type StartedRecord } from './process/record-store.ts';
-import { learnGuest } from './devices/learn.ts';
-import { GuestChannels } from './guest-io/guest-channels.ts';
-import { hasMigratedAway, migrationView, combineStates } from './migration/migration-record.ts';
-import { readQemuError, qemuExitText } from './monitor/monitor.ts';
-import type { DetachedProcess } from './process/process.ts';
-import { QemuConnection } from './monitor/qemu-connection.ts';
-import type { QmpClient, QmpEvent } from './monitor/qmp.ts';
-import { killQemu, quitOrKill } from './process/quit.ts';
-import { createFileAccess } from './process/file-access.ts';
-import { PAUSED, parseRunState, RUNNING, STATE_EVENTS, type QemuRunState } from './monitor/run-state.ts';
-import { removeTaps } from './process/tap.ts';
+import {
+  HypervisorError,
+  LOG_BYTES,
+  type DomainInfo,
+  type DomainInspection,
+  type DomainState,
+} from '#node/hypervisor/hypervisor.ts';
+import { copyName, isCopyName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
+import type { QemuContext } from '#node/hypervisor/qemu/process/context.ts';
+import { deviceParts } from '#node/hypervisor/qemu/devices/device-parts.ts';
+import { GuestDisplay } from '#node/hypervisor/qemu/guest-io/display.ts';
+import { DiskCopies } from '#node/hypervisor/qemu/disks/disk-copies.ts';
+import type { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
+import { removeKeyFiles } from '#node/hypervisor/qemu/migration/migration-endpoint.ts';
+import type { EndedState } from '#node/hypervisor/qemu/record/domain-record.ts';
+import { growDisk, readDiskSizes } from '#node/hypervisor/qemu/disks/disk-size.ts';
+import { GuestMigration } from '#node/hypervisor/qemu/migration/guest-migration.ts';
+import { GuestWatchdog } from '#node/hypervisor/qemu/guest-io/guest-watchdog.ts';
+import { Hotplug } from '#node/hypervisor/qemu/devices/hotplug.ts';
+import { RecordStore, type StartedRecord } from '#node/hypervisor/qemu/record/record-store.ts';
+import { learnGuest } from '#node/hypervisor/qemu/devices/learn.ts';
+import { GuestChannels } from '#node/hypervisor/qemu/guest-io/guest-channels.ts';
+import { hasMigratedAway, migrationView, combineStates } from '#node/hypervisor/qemu/migration/migration-record.ts';
+import { readQemuError, qemuExitText } from '#node/hypervisor/qemu/monitor/monitor.ts';
+import type { DetachedProcess } from '#node/hypervisor/qemu/process/process.ts';
+import { QemuConnection } from '#node/hypervisor/qemu/monitor/qemu-connection.ts';
+import type { QmpClient, QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
+import { killQemu, quitOrKill } from '#node/hypervisor/qemu/monitor/quit.ts';
+import { createFileAccess } from '#node/hypervisor/qemu/process/file-access.ts';
+import {
+  PAUSED,
+  parseRunState,
+  RUNNING,
+  STATE_EVENTS,
+  type QemuRunState,
+} from '#node/hypervisor/qemu/monitor/run-state.ts';
+import { removeTaps } from '#node/hypervisor/qemu/process/tap.ts';
 
 const SWTPM_MS = 1000;
 const LAST_OUTPUT_MS = 1000;
 const REFRESH_RETRY_MS = 1000;
 
-export interface QemuDomainParts {
+interface QemuDomainParts {
   readonly dir: DomainDir;
   readonly record: StartedRecord;
   readonly qemu: DetachedProcess;

@@ -6,15 +6,15 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { HypervisorError } from '../hypervisor.ts';
-import { aDefinition } from '../testing/a-definition.ts';
-import { machineTypes, versionText } from './process/capabilities.ts';
-import { firmwareFiles } from './process/firmware.ts';
-import { findProcessesBelow } from './process/process.ts';
-import { createQemuHypervisor } from './qemu-hypervisor.ts';
-import { parseRunState } from './monitor/run-state.ts';
-import { tapName, tapsOf } from './process/tap.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
+import { machineTypes, versionText } from '#node/hypervisor/qemu/capabilities.ts';
+import { firmwareFiles } from '#node/hypervisor/qemu/state/firmware.ts';
+import { findProcessesBelow } from '#node/hypervisor/qemu/process/process.ts';
+import { createQemuHypervisor } from '#node/hypervisor/qemu/qemu-hypervisor.ts';
+import { parseRunState } from '#node/hypervisor/qemu/monitor/run-state.ts';
+import { tapName, tapsOf } from '#node/hypervisor/qemu/process/tap.ts';
 
 interface FailedStart {
   /** The text of a shell script; absent if the program is missing. */

@@ -6,26 +6,33 @@ import { resolve } from 'node:path';
 import type { Clock } from '#lib/clock.ts';
 import { invariant } from '#lib/invariant.ts';
 import type { Log } from '#lib/log.ts';
-import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
-import { HypervisorError, type Capabilities, type CopyState, type DiskCopy, type Hypervisor } from '../hypervisor.ts';
+import type { DomainDefinition, PluggableDevice } from '#node/hardware/domain-definition.ts';
+import { HypervisorError, type CopyState, type DiskCopy, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import type { Capabilities } from '#node/hardware/capabilities.ts';
 import type {
   IncomingMigration,
   MigrationEndpoint,
   OutgoingMigration,
   SendOptions,
   TransferredState,
-} from '../migration.ts';
-import { chooseAccelerator } from './process/accelerator.ts';
-import { adoptDomains } from './process/adopt.ts';
-import { readCapabilities } from './process/capabilities.ts';
-import type { QemuContext } from './context.ts';
-import type { AgentCommand, AskAgentOptions, FreezeOptions, GuestPort, OpenPortOptions } from '../guest-access.ts';
-import { DomainDir } from './process/domain-dir.ts';
-import { DEFAULT_OVMF_DIR } from './process/firmware.ts';
-import { LogTruncator } from './process/log-truncator.ts';
-import type { User } from './process/process.ts';
-import type { QemuDomain } from './qemu-domain.ts';
-import { startQemuDomain, type StartOptions } from './process/start.ts';
+} from '#node/hypervisor/migration.ts';
+import { chooseAccelerator } from '#node/hypervisor/qemu/process/accelerator.ts';
+import { adoptDomains } from '#node/hypervisor/qemu/adopt.ts';
+import { readCapabilities } from '#node/hypervisor/qemu/capabilities.ts';
+import type { QemuContext } from '#node/hypervisor/qemu/process/context.ts';
+import type {
+  AgentCommand,
+  AskAgentOptions,
+  FreezeOptions,
+  GuestPort,
+  OpenPortOptions,
+} from '#node/hypervisor/guest-access.ts';
+import { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
+import { DEFAULT_OVMF_DIR } from '#node/hypervisor/qemu/state/firmware.ts';
+import { LogTruncator } from '#node/hypervisor/qemu/process/log-truncator.ts';
+import type { User } from '#node/hypervisor/qemu/process/process.ts';
+import type { QemuDomain } from '#node/hypervisor/qemu/qemu-domain.ts';
+import { startQemuDomain, type StartOptions } from '#node/hypervisor/qemu/start.ts';
 
 export interface QemuHypervisorOptions {
   /** `<node dir>/domains`. */

@@ -1,7 +1,7 @@
 /** A small guest with one device of most types, at the addresses of our layout. */
 import type { DeviceAddress } from '#api/devices/learned-device.ts';
 import { newUid } from '#lib/ids.ts';
-import type { Device, DiskSource, DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { Device, DiskSource, DomainDefinition } from '#node/hardware/domain-definition.ts';
 
 export function aDefinition(overrides: Partial<DomainDefinition> = {}): DomainDefinition {
   return {

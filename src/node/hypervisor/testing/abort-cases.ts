@@ -1,9 +1,17 @@
 /** Migrations that are aborted or interrupted: the statements of migration.ts about them. */
 import assert from 'node:assert/strict';
-import { driveAddress } from '#node/definition/addresses/drive-address.ts';
-import type { PluggableDevice } from '#node/definition/domain-definition.ts';
-import { HypervisorError, type Hypervisor } from '../hypervisor.ts';
-import { beginMove, moveTo, POINTS, stepsOf, migrationStatusOf, type Move, type Point } from './move.ts';
+import { driveAddress } from '#node/hardware/drive-address.ts';
+import type { PluggableDevice } from '#node/hardware/domain-definition.ts';
+import { HypervisorError, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import {
+  beginMove,
+  moveTo,
+  POINTS,
+  stepsOf,
+  migrationStatusOf,
+  type Move,
+  type Point,
+} from '#node/hypervisor/testing/move.ts';
 import {
   hasEnded,
   SLOW_BYTES_PER_SECOND,
@@ -12,7 +20,7 @@ import {
   waitUntil,
   type Cases,
   type ConformanceScene,
-} from './scene.ts';
+} from '#node/hypervisor/testing/scene.ts';
 
 const BEFORE_MIGRATED: readonly Point[] = ['received', 'sent', 'switched', 'stored'];
 

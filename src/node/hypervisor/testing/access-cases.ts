@@ -1,8 +1,8 @@
 /** Access to a guest's agent and ports, for guests without an agent or open ports. */
 import assert from 'node:assert/strict';
-import { GuestAgentError, type AgentErrorReason } from '../guest-access.ts';
-import { HypervisorError } from '../hypervisor.ts';
-import { startGuest, type Cases } from './scene.ts';
+import { GuestAgentError, type AgentErrorReason } from '#node/hypervisor/guest-access.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { startGuest, type Cases } from '#node/hypervisor/testing/scene.ts';
 
 const PING = { execute: 'guest-ping' };
 const FREEZE = { timeoutMs: 60_000, why: 'asked' as const };

@@ -1,7 +1,7 @@
 /** Guests outlive the process that started them. */
 import assert from 'node:assert/strict';
 import { newUid } from '#lib/ids.ts';
-import { hasEnded, startGuest, stateOf, waitUntil, type Cases } from './scene.ts';
+import { hasEnded, startGuest, stateOf, waitUntil, type Cases } from '#node/hypervisor/testing/scene.ts';
 
 export const adoptCases: Cases = {
   'finds no domains in an empty directory': async (scene) => {

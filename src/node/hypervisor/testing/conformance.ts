@@ -3,19 +3,19 @@
  * implementation runs it.
  */
 import { describe, it } from 'node:test';
-import { adoptCases } from './adopt-cases.ts';
-import { consoleCases } from './console-cases.ts';
-import { copyCases } from './copy-cases.ts';
-import { displayCases } from './display-cases.ts';
-import { endCases } from './end-cases.ts';
-import { accessCases } from './access-cases.ts';
-import { hotplugCases } from './hotplug-cases.ts';
-import { migrateCases } from './migrate-cases.ts';
-import type { ConformanceScene } from './scene.ts';
-import { startCases } from './start-cases.ts';
-import { abortCases } from './abort-cases.ts';
+import { adoptCases } from '#node/hypervisor/testing/adopt-cases.ts';
+import { consoleCases } from '#node/hypervisor/testing/console-cases.ts';
+import { copyCases } from '#node/hypervisor/testing/copy-cases.ts';
+import { displayCases } from '#node/hypervisor/testing/display-cases.ts';
+import { endCases } from '#node/hypervisor/testing/end-cases.ts';
+import { accessCases } from '#node/hypervisor/testing/access-cases.ts';
+import { hotplugCases } from '#node/hypervisor/testing/hotplug-cases.ts';
+import { migrateCases } from '#node/hypervisor/testing/migrate-cases.ts';
+import type { ConformanceScene } from '#node/hypervisor/testing/scene.ts';
+import { startCases } from '#node/hypervisor/testing/start-cases.ts';
+import { abortCases } from '#node/hypervisor/testing/abort-cases.ts';
 
-export type { ConformanceScene } from './scene.ts';
+export type { ConformanceScene } from '#node/hypervisor/testing/scene.ts';
 
 /** Generous, because real guests are slow on a busy machine. Passing tests do not wait for it. */
 const TIMEOUT_MS = 60_000;

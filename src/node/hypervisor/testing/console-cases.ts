@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
-import { CONSOLE_LOG_BYTES, HypervisorError, LOG_BYTES } from '../hypervisor.ts';
-import { hasEnded, startGuest, waitUntil, type Cases } from './scene.ts';
+import { CONSOLE_LOG_BYTES, HypervisorError, LOG_BYTES } from '#node/hypervisor/hypervisor.ts';
+import { hasEnded, startGuest, waitUntil, type Cases } from '#node/hypervisor/testing/scene.ts';
 
 export const consoleCases: Cases = {
   'shows the same output on all consoles': async (scene) => {

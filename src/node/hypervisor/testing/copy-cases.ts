@@ -1,8 +1,8 @@
 /** Copies of disks while the guest keeps running. */
 import assert from 'node:assert/strict';
 import { newUid } from '#lib/ids.ts';
-import { HypervisorError, type CopyState, type DiskCopy, type Hypervisor } from '../hypervisor.ts';
-import { hasEnded, stateOf, waitUntil, type Cases, type ConformanceScene } from './scene.ts';
+import { HypervisorError, type CopyState, type DiskCopy, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import { hasEnded, stateOf, waitUntil, type Cases, type ConformanceScene } from '#node/hypervisor/testing/scene.ts';
 
 export const copyCases: Cases = {
   'copies several disks while the guest runs, and reports when they are done': async (scene) => {

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
-import { HypervisorError, SCREENSHOT_BYTES } from '../hypervisor.ts';
-import type { VideoDevice } from '#node/definition/domain-definition.ts';
-import { startGuest, type Cases, type ConformanceScene } from './scene.ts';
+import { HypervisorError, SCREENSHOT_BYTES } from '#node/hypervisor/hypervisor.ts';
+import type { VideoDevice } from '#node/hardware/domain-definition.ts';
+import { startGuest, type Cases, type ConformanceScene } from '#node/hypervisor/testing/scene.ts';
 
 export const displayCases: Cases = {
   'opens separate connections to the display': async (scene) => {

@@ -1,8 +1,8 @@
 /** The ways in which guests end, and what is left of them. */
 import assert from 'node:assert/strict';
 import { newUid } from '#lib/ids.ts';
-import { HypervisorError } from '../hypervisor.ts';
-import { hasEnded, startGuest, stateOf, waitUntil, type Cases } from './scene.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { hasEnded, startGuest, stateOf, waitUntil, type Cases } from '#node/hypervisor/testing/scene.ts';
 
 export const endCases: Cases = {
   'presses the power button, and lets the guest decide': async (scene) => {

@@ -1,11 +1,11 @@
 /** Devices that are plugged and unplugged while the guest runs. */
 import assert from 'node:assert/strict';
 import { pciAddressToMap } from '#api/devices/pci-address.ts';
-import { behindPort } from '#node/definition/addresses/layout-q35.ts';
-import { driveAddress } from '#node/definition/addresses/drive-address.ts';
-import type { DiskDevice, InterfaceDevice, PluggableDevice } from '#node/definition/domain-definition.ts';
-import { HypervisorError, type DomainInspection, type Hypervisor } from '../hypervisor.ts';
-import { startGuest, stateOf, type Cases, type ConformanceScene } from './scene.ts';
+import { behindPort } from '#node/hardware/root-ports.ts';
+import { driveAddress } from '#node/hardware/drive-address.ts';
+import type { DiskDevice, InterfaceDevice, PluggableDevice } from '#node/hardware/domain-definition.ts';
+import { HypervisorError, type DomainInspection, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import { startGuest, stateOf, type Cases, type ConformanceScene } from '#node/hypervisor/testing/scene.ts';
 
 /** Free in every guest of a scene, as is SCSI unit 7. Port 0 has the interface, and there are eight ports. */
 const FREE_PORT = 5;

@@ -2,11 +2,18 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { readFile, truncate } from 'node:fs/promises';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { HypervisorError } from '../hypervisor.ts';
-import type { MovingDisk, SendProgress } from '../migration.ts';
-import { beginMove, moveTo, SOURCE_NODE, stepsOf, TARGET_NODE, migrationStatusOf } from './move.ts';
-import { stateOf, type Cases, type ConformanceScene } from './scene.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import type { MovingDisk, SendProgress } from '#node/hypervisor/migration.ts';
+import {
+  beginMove,
+  moveTo,
+  SOURCE_NODE,
+  stepsOf,
+  TARGET_NODE,
+  migrationStatusOf,
+} from '#node/hypervisor/testing/move.ts';
+import { stateOf, type Cases, type ConformanceScene } from '#node/hypervisor/testing/scene.ts';
 
 export const migrateCases: Cases = {
   'waits for an incoming guest': async (scene) => {

@@ -1,10 +1,10 @@
 /** Moves a guest from the hypervisor of a scene to the second one, up to the step that a case wants. */
 import assert from 'node:assert/strict';
 import { newUid } from '#lib/ids.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import type { DomainMigration, MovingDisk, OutgoingMigration, TransferredState } from '../migration.ts';
-import type { DomainInfo, Hypervisor } from '../hypervisor.ts';
-import { stateOf, type ConformanceScene } from './scene.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
+import type { DomainMigration, MovingDisk, OutgoingMigration, TransferredState } from '#node/hypervisor/migration.ts';
+import type { DomainInfo, Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import { stateOf, type ConformanceScene } from '#node/hypervisor/testing/scene.ts';
 
 export const SOURCE_NODE = 'here';
 export const TARGET_NODE = 'there';

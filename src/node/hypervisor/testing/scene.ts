@@ -1,6 +1,6 @@
 /** A hypervisor under test, and what its tests can do to it from outside. */
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import type { DomainInfo, DomainState, Hypervisor } from '../hypervisor.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
+import type { DomainInfo, DomainState, Hypervisor } from '#node/hypervisor/hypervisor.ts';
 
 export interface ConformanceScene {
   /** Already adopted, without domains. */

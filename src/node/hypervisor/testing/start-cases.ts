@@ -1,8 +1,8 @@
 /** Start, pause and resume of guests, and what the hypervisor reports of them. */
 import assert from 'node:assert/strict';
 import { newUid } from '#lib/ids.ts';
-import { HypervisorError } from '../hypervisor.ts';
-import { startGuest, stateOf, type Cases } from './scene.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { startGuest, stateOf, type Cases } from '#node/hypervisor/testing/scene.ts';
 
 export const startCases: Cases = {
   'lists each machine type once, and its version': async ({ hypervisor, definition }) => {

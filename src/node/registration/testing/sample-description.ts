@@ -1,5 +1,5 @@
 /** Builds the description of a node. */
-import type { Capabilities } from '#node/hypervisor/hypervisor.ts';
+import type { Capabilities } from '#node/hardware/capabilities.ts';
 import type { NodeDescription } from '#node/registration/node-object.ts';
 
 export function aDescription(accelerator: Capabilities['accelerator'] = 'tcg'): NodeDescription {

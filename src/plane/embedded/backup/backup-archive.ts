@@ -7,7 +7,9 @@
  *   pki/          the CA, so that issued certificates stay valid, and the key that signs tokens
  */
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { BLOCK, padding, parseTarHeader, printTarHeader } from '#formats/ova/tar-header.ts';
+import { readTar, readWhole } from '#lib/tar/read-tar.ts';
+import { TarError } from '#lib/tar/tar-header.ts';
+import { tarFile, writeTar } from '#lib/tar/write-tar.ts';
 import { BackupError } from '#plane/embedded/backup/backup-error.ts';
 
 export interface BackupFile {
@@ -17,29 +19,25 @@ export interface BackupFile {
 
 /** Archives that claim to be larger are refused. */
 const MAX_BYTES = 2 * 1024 ** 3;
+const LIMITS = { entries: 100, fileBytes: MAX_BYTES, totalBytes: MAX_BYTES };
 const NAMES = /^(?:backup\.json|store\.db|pki\/[a-z]+\.(?:key|crt))$/;
 
-export function packBackup(files: readonly BackupFile[], seconds: number): Buffer {
-  const parts = files.flatMap(({ name, content }) => [
-    printTarHeader(name, content.length, seconds),
-    content,
-    padding(content.length),
-  ]);
-  return gzipSync(Buffer.concat([...parts, Buffer.alloc(2 * BLOCK)]));
+export async function packBackup(files: readonly BackupFile[], modifiedSeconds: number): Promise<Buffer> {
+  const entries = files.map(({ name, content }) => tarFile(name, content));
+  return gzipSync(Buffer.concat(await Array.fromAsync(writeTar(entries, { modifiedSeconds }))));
 }
 
 /** Throws BackupError if the archive is not a backup or has unexpected files. */
-export function unpackBackup(archive: Buffer): Map<string, Buffer> {
-  const bytes = unzip(archive);
+export async function unpackBackup(archive: Buffer): Promise<Map<string, Buffer>> {
   const files = new Map<string, Buffer>();
-  for (let at = 0; at + BLOCK <= bytes.length;) {
-    const header = parseHeaderAt(bytes, at);
-    if (header === undefined) break;
-    if (!NAMES.test(header.name)) throw new BackupError(`it has an unexpected file ${JSON.stringify(header.name)}`);
-    const content = bytes.subarray(at + BLOCK, at + BLOCK + header.size);
-    if (content.length !== header.size) throw new BackupError('it is truncated');
-    files.set(header.name, content);
-    at += BLOCK + header.size + padding(header.size).length;
+  try {
+    for await (const file of readTar(unzip(archive), LIMITS)) {
+      if (!NAMES.test(file.name)) throw new BackupError(`it has an unexpected file ${JSON.stringify(file.name)}`);
+      files.set(file.name, await readWhole(file, MAX_BYTES));
+    }
+  } catch (error) {
+    if (!(error instanceof TarError)) throw error;
+    throw new BackupError(`it is damaged: ${error.message}`, { cause: error });
   }
   for (const needed of ['backup.json', 'store.db', 'pki/ca.crt', 'pki/ca.key']) {
     if (!files.has(needed)) throw new BackupError(`it has no ${needed}`);
@@ -47,17 +45,9 @@ export function unpackBackup(archive: Buffer): Map<string, Buffer> {
   return files;
 }
 
-function parseHeaderAt(bytes: Buffer, at: number): ReturnType<typeof parseTarHeader> {
+async function* unzip(archive: Buffer): AsyncGenerator<Buffer> {
   try {
-    return parseTarHeader(bytes.subarray(at, at + BLOCK));
-  } catch (cause) {
-    throw new BackupError('it is damaged', { cause });
-  }
-}
-
-function unzip(archive: Buffer): Buffer {
-  try {
-    return gunzipSync(archive, { maxOutputLength: MAX_BYTES });
+    yield gunzipSync(archive, { maxOutputLength: MAX_BYTES });
   } catch (cause) {
     throw new BackupError('it was not created by selfsame backup, or it is damaged', { cause });
   }

@@ -3,20 +3,24 @@
  * copy without interruption; otherwise the files are copied under the lock of the data directory.
  */
 import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
-import { request } from 'node:https';
-import { isIP } from 'node:net';
 import { dirname, join } from 'node:path';
+import { apiServerOf, clientIdentityOf } from '#client/api-server.ts';
 import { loadKubeconfig, type ClusterAccess } from '#client/kubeconfig.ts';
 import { STORE_FILE } from '#engine/engine.ts';
 import { LogStore } from '#engine/store/log-store.ts';
 import { SqliteJournal } from '#engine/store/sqlite/sqlite-journal.ts';
-import { acquireDataDir, DataDirBusyError } from '#lib/data-dir-lock.ts';
-import { writePrivateFile } from '#lib/private-file.ts';
+import { systemClock } from '#lib/clock.ts';
+import { acquireDataDir, DataDirBusyError } from '#lib/files/data-dir-lock.ts';
+import { errorMessage } from '#lib/error-message.ts';
+import { HttpsClient } from '#lib/https/https-client.ts';
+import { readBody, readBodyStart } from '#lib/https/read-body.ts';
+import { writePrivateFile } from '#lib/files/private-file.ts';
 import { VERSION } from '#lib/version.ts';
 import { packBackup, type BackupFile } from '#plane/embedded/backup/backup-archive.ts';
 import { BackupError } from '#plane/embedded/backup/backup-error.ts';
 
 const REQUEST_TIMEOUT_MS = 120_000;
+const MAX_REFUSAL_BYTES = 300;
 
 export interface MakeBackupOptions {
   readonly dataDir: string;
@@ -44,7 +48,7 @@ export async function makeBackup({ dataDir, to, now }: MakeBackupOptions): Promi
     { name: STORE_FILE, content: store },
     ...pki,
   ];
-  const archive = packBackup(files, Math.floor(now.getTime() / 1000));
+  const archive = await packBackup(files, Math.floor(now.getTime() / 1000));
   await writePrivateFile(to, archive);
   return { bytes: archive.length, from };
 }
@@ -99,35 +103,19 @@ async function readAdminAccess(dataDir: string): Promise<ClusterAccess> {
   return loadKubeconfig(text, { readFile: readNothing });
 }
 
-function requestCopy(access: ClusterAccess): Promise<Buffer> {
-  const url = new URL('/backup', access.server);
-  const host = url.hostname.replace(/^\[|\]$/g, '');
-  const { certificateAuthority: ca, clientCertificate: cert, clientKey: key } = access;
-  const servername = isIP(host) === 0 ? host : '';
-  return new Promise((resolve, reject) => {
-    const sent = request(url, {
-      method: 'POST',
-      ca,
-      cert,
-      key,
-      servername,
-      agent: false,
-      signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
-    });
-    sent.on('error', (cause) => reject(new BackupError(`the server does not respond: ${cause.message}`, { cause })));
-    sent.on('response', (response) => {
-      const parts: Buffer[] = [];
-      response.on('data', (part: Buffer) => parts.push(part));
-      response.on('error', reject);
-      response.on('end', () => {
-        const body = Buffer.concat(parts);
-        if (response.statusCode === 200) resolve(body);
-        else
-          reject(
-            new BackupError(`the server responded with ${response.statusCode}: ${body.toString('utf8').slice(0, 300)}`),
-          );
-      });
-    });
-    sent.end();
-  });
+async function requestCopy(access: ClusterAccess): Promise<Buffer> {
+  const client = new HttpsClient({ maxSockets: 1, clock: systemClock });
+  const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
+  try {
+    const request = { method: 'POST', path: '/backup', headers: { 'content-length': '0' }, signal };
+    const { incoming } = await client.send(apiServerOf(access).server, clientIdentityOf(access), request);
+    if (incoming.statusCode === 200) return await readBody(incoming, Number.POSITIVE_INFINITY);
+    const why = await readBodyStart(incoming, MAX_REFUSAL_BYTES);
+    throw new BackupError(`the server responded with ${incoming.statusCode}: ${why.slice(0, MAX_REFUSAL_BYTES)}`);
+  } catch (cause) {
+    if (cause instanceof BackupError) throw cause;
+    throw new BackupError(`the server does not respond: ${errorMessage(cause)}`, { cause });
+  } finally {
+    client.close();
+  }
 }

@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/p
 import { dirname, join } from 'node:path';
 import { STORE_FILE } from '#engine/engine.ts';
 import { openSqliteStore } from '#engine/store/open-store.ts';
-import { acquireDataDir } from '#lib/data-dir-lock.ts';
+import { acquireDataDir } from '#lib/files/data-dir-lock.ts';
 import { unpackBackup } from '#plane/embedded/backup/backup-archive.ts';
 import { BackupError } from '#plane/embedded/backup/backup-error.ts';
 
@@ -28,7 +28,7 @@ export interface RestoredBackup {
 
 /** Throws BackupError, StoreDamagedError or DataDirError before it changes the directory. */
 export async function restoreBackupArchive({ from, dataDir, now }: RestoreOptions): Promise<RestoredBackup> {
-  const files = unpackBackup(await readFile(from));
+  const files = await unpackBackup(await readFile(from));
   const createdAt = parseCreationTime(files.get('backup.json')!);
   const lock = acquireDataDir(dataDir);
   try {

@@ -1,6 +1,6 @@
 /** Admission attributes for tests: a valid request with overrides. */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
-import { configMaps } from '#engine/registry/kinds/config-map.ts';
+import { configMaps } from '#engine/registry/kinds/core/config-map.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { KubeObject } from '#kube/meta.ts';
 

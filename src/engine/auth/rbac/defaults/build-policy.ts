@@ -37,7 +37,7 @@ export function pathRule(verbs: readonly string[], ...paths: readonly string[]):
 /** Recording Events includes counting repetitions. */
 export const DEFAULT_RECORD_EVENTS_RULE = resourceRule(['create', 'patch', 'update'], CORE_GROUP, 'events');
 
-export interface RoleOptions {
+interface RoleOptions {
   readonly labels?: Readonly<Record<string, string>>;
   /** The aggregation controller collects its rules from the roles with this label. */
   readonly aggregates?: string;

@@ -7,12 +7,12 @@ import type { RbacClusterRole } from '#engine/auth/rbac/policy.ts';
 import { rbacAuthorizer, type RbacAuthorizer } from '#engine/auth/rbac/rbac-authorizer.ts';
 import { aBinding, parseAttributes, storeOf } from '#engine/auth/rbac/testing/policy-store.ts';
 import { serviceAccountUser } from '#engine/auth/service-accounts/user.ts';
-import { decideAggregation } from '#engine/controllers/cluster-role-aggregation.ts';
+import { decideAggregation } from '#engine/controllers/rbac/cluster-role-aggregation.ts';
 import { customResourceDefinitions } from '#engine/registry/crd/custom-resource-definitions.ts';
 import { builtInResources } from '#engine/registry/kinds/all.ts';
-import { reviewResources } from '#engine/registry/kinds/reviews.ts';
+import { reviewResources } from '#engine/registry/kinds/access/reviews.ts';
 import type { Resource } from '#engine/registry/resource.ts';
-import type { UserInfo } from '#engine/request.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 import type { Store } from '#engine/store/store.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 

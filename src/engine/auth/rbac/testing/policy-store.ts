@@ -12,8 +12,8 @@ import {
   RBAC_ROLES,
   type RbacSubject,
 } from '#engine/auth/rbac/policy.ts';
-import { encodeStored } from '#engine/codec.ts';
-import { openMemoryStore } from '#engine/store/open-store.ts';
+import { encodeStored } from '#engine/encoding/stored-object.ts';
+import { openMemoryStore } from '#engine/store/testing/memory-store.ts';
 import type { Store } from '#engine/store/store.ts';
 import { apiVersionOf, groupResource, type KubeObject, type ResourceType } from '#kube/meta.ts';
 

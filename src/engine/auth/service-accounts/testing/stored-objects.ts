@@ -1,6 +1,6 @@
 /** A memory store with objects, for tests of bound tokens. */
-import { encodeStored } from '#engine/codec.ts';
-import { openMemoryStore } from '#engine/store/open-store.ts';
+import { encodeStored } from '#engine/encoding/stored-object.ts';
+import { openMemoryStore } from '#engine/store/testing/memory-store.ts';
 import type { Store } from '#engine/store/store.ts';
 import type { KubeObject, ObjectMeta } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';

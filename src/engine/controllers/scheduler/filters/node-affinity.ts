@@ -6,8 +6,8 @@ import {
   matchesNodeSelector,
   namedNodes,
   type NodeMatch,
-  type NodeSelector,
-} from '#engine/controllers/scheduler/node-selector.ts';
+} from '#engine/controllers/placement/node-selector.ts';
+import type { NodeSelector } from '#engine/controllers/placement/node-selector.ts';
 
 function requiredSelector({ spec }: EnginePod): NodeSelector | undefined {
   return spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;

@@ -2,12 +2,8 @@
  * The types of filters. A filter examines the pod and the cluster once, and then each node. Only the first filter that
  * refuses a node is reported, so the order of filters affects the messages that users see.
  */
-import type {
-  OptionalLabels,
-  SchedulerVolume,
-  SchedulerClaim,
-  SchedulerStorageClass,
-} from '#engine/controllers/scheduler/kinds.ts';
+import type { SchedulerVolume, SchedulerClaim, SchedulerStorageClass } from '#engine/controllers/scheduler/kinds.ts';
+import type { OptionalLabels } from '#engine/controllers/placement/node-selector.ts';
 import type { NodeView } from '#engine/controllers/scheduler/node-usage.ts';
 import type { PodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 

@@ -1,7 +1,7 @@
 /** Filters cordoned nodes and nodes with taints that the pod does not tolerate. */
 import { type NodeFilter, unresolvableRefusal } from '#engine/controllers/scheduler/filters/node-filter.ts';
-import type { Taint } from '#engine/controllers/scheduler/kinds.ts';
-import { UNSCHEDULABLE, findUntoleratedTaint } from '#engine/controllers/scheduler/tolerations.ts';
+import type { Taint } from '#engine/controllers/placement/taints.ts';
+import { UNSCHEDULABLE, findUntoleratedTaint } from '#engine/controllers/placement/taints.ts';
 
 const CORDON_TAINTS: Taint[] = [{ key: UNSCHEDULABLE, effect: 'NoSchedule' }];
 const BLOCKING_EFFECTS: Taint['effect'][] = ['NoSchedule', 'NoExecute'];

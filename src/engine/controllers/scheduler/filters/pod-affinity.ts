@@ -5,7 +5,7 @@ import {
   resolvableRefusal,
   unresolvableRefusal,
 } from '#engine/controllers/scheduler/filters/node-filter.ts';
-import { type OptionalLabels, labelOf } from '#engine/controllers/scheduler/kinds.ts';
+import { type OptionalLabels, labelOf } from '#engine/controllers/placement/node-selector.ts';
 import type { PodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 import { type PodTerm, termSelects } from '#engine/controllers/scheduler/pod-terms.ts';
 

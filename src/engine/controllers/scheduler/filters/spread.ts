@@ -4,7 +4,7 @@ import {
   resolvableRefusal,
   unresolvableRefusal,
 } from '#engine/controllers/scheduler/filters/node-filter.ts';
-import { labelOf } from '#engine/controllers/scheduler/kinds.ts';
+import { labelOf } from '#engine/controllers/placement/node-selector.ts';
 import { countByDomain, hasAllKeys, spreadConstraints } from '#engine/controllers/scheduler/spread-constraints.ts';
 import { matchesLabels } from '#kube/selectors/label-selector.ts';
 

@@ -7,8 +7,9 @@ import { SELECTED_NODE } from '#kube/volume-keys.ts';
 import type { ClusterView, NodeFilter, NoNodeFits } from '#engine/controllers/scheduler/filters/node-filter.ts';
 import { unresolvableRefusal } from '#engine/controllers/scheduler/filters/node-filter.ts';
 import { type EngineNode, type EnginePod } from '#engine/controllers/kinds.ts';
-import { type SchedulerClaim, labelOf, type SchedulerStorageClass } from '#engine/controllers/scheduler/kinds.ts';
-import { compileNodeSelector } from '#engine/controllers/scheduler/node-selector.ts';
+import type { SchedulerClaim, SchedulerStorageClass } from '#engine/controllers/scheduler/kinds.ts';
+import { labelOf, compileNodeSelector } from '#engine/controllers/placement/node-selector.ts';
+import { claimsOf } from '#engine/controllers/placement/pod-claims.ts';
 import type { NodeView } from '#engine/controllers/scheduler/node-usage.ts';
 
 const CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';
@@ -19,21 +20,6 @@ const VOLUME_NOT_FOUND = unresolvableRefusal(
 );
 const NODE_AFFINITY_CONFLICT = unresolvableRefusal('node(s) had volume node affinity conflict');
 const NO_VOLUME_TO_BIND = unresolvableRefusal("node(s) didn't find available persistent volumes to bind");
-
-interface PodClaim {
-  readonly name: string;
-  /** True if the ephemeral volume controller creates the claim for this pod. */
-  readonly ephemeral: boolean;
-}
-
-export function claimsOf({ metadata, spec }: EnginePod): PodClaim[] {
-  return (spec.volumes ?? []).flatMap((volume): PodClaim[] => {
-    if (volume.persistentVolumeClaim !== undefined) {
-      return [{ name: volume.persistentVolumeClaim.claimName, ephemeral: false }];
-    }
-    return volume.ephemeral === undefined ? [] : [{ name: `${metadata.name}-${volume.name}`, ephemeral: true }];
-  });
-}
 
 export const volumeFilter: NodeFilter = ({ pod, namespace }, cluster) => {
   const wanted = claimsOf(pod);
@@ -87,7 +73,7 @@ function refuseClaim(
   return undefined;
 }
 
-export function isClaimBound({ metadata, spec, status }: SchedulerClaim): boolean {
+function isClaimBound({ metadata, spec, status }: SchedulerClaim): boolean {
   if (!spec?.volumeName) return false;
   return status?.phase === 'Bound' || labelOf(metadata.annotations, BIND_COMPLETED) !== undefined;
 }

@@ -1,6 +1,6 @@
 /** Scores by the usage of a node, preferred node affinity, and PreferNoSchedule taints. */
 import type { EngineNode } from '#engine/controllers/kinds.ts';
-import { compileTerm } from '#engine/controllers/scheduler/node-selector.ts';
+import { compileTerm } from '#engine/controllers/placement/node-selector.ts';
 import { CPU, MEMORY } from '#engine/controllers/scheduler/requests.ts';
 import {
   MAX_SCORE,
@@ -8,7 +8,7 @@ import {
   invertScores,
   type NodeScore,
 } from '#engine/controllers/scheduler/scores/node-score.ts';
-import { tolerates } from '#engine/controllers/scheduler/tolerations.ts';
+import { tolerates } from '#engine/controllers/placement/taints.ts';
 
 /** The average share of CPU and memory that would remain free. */
 export const leastUsedScore: NodeScore = ({ scored: wanted }, _, fitting) =>

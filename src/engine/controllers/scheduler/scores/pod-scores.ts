@@ -1,6 +1,6 @@
 /** Scores by other pods: preferred affinity and anti-affinity in both directions, and spreading by constraint or owner. */
 import { type EnginePod } from '#engine/controllers/kinds.ts';
-import { type OptionalLabels, labelOf } from '#engine/controllers/scheduler/kinds.ts';
+import { type OptionalLabels, labelOf } from '#engine/controllers/placement/node-selector.ts';
 import type { NodeView } from '#engine/controllers/scheduler/node-usage.ts';
 import type { PodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 import { type PodTerm, termSelects } from '#engine/controllers/scheduler/pod-terms.ts';

@@ -2,13 +2,9 @@
 import { ClusterState } from '#engine/controllers/scheduler/cluster-state.ts';
 import type { ClusterView } from '#engine/controllers/scheduler/filters/node-filter.ts';
 import type { EngineNode, EnginePod } from '#engine/controllers/kinds.ts';
-import type {
-  SchedulerClaim,
-  OptionalLabels,
-  SchedulerStorageClass,
-  Taint,
-  SchedulerVolume,
-} from '#engine/controllers/scheduler/kinds.ts';
+import type { SchedulerClaim, SchedulerStorageClass, SchedulerVolume } from '#engine/controllers/scheduler/kinds.ts';
+import type { OptionalLabels } from '#engine/controllers/placement/node-selector.ts';
+import type { Taint } from '#engine/controllers/placement/taints.ts';
 import { objectKey } from '#client/object-key.ts';
 import type { KubeObject, ObjectMeta, Stored } from '#kube/meta.ts';
 

@@ -10,26 +10,27 @@ import { taintNewNodes } from '#engine/admission/node-taints.ts';
 import { tolerateLostNodes } from '#engine/admission/pod-tolerations.ts';
 import { priorityAdmission, priorityClassValidation } from '#engine/admission/priority.ts';
 import { noAggregation } from '#engine/aggregation/aggregation.ts';
-import { createApi } from '#engine/api.ts';
+import { createApi } from '#engine/dispatch/api.ts';
 import { rbacAuthorizer } from '#engine/auth/rbac/rbac-authorizer.ts';
 import { crdController } from '#engine/controllers/custom-resource-definition.ts';
 import { disruptionController } from '#engine/controllers/disruption/disruption.ts';
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
 import { accountUser, INFORMERS } from '#engine/controllers/identities.ts';
 import { nodeLifecycleController } from '#engine/controllers/node-lifecycle/node-lifecycle.ts';
-import { ensureRbacDefaults } from '#engine/controllers/rbac-defaults.ts';
+import { ensureRbacDefaults } from '#engine/controllers/rbac/rbac-defaults.ts';
 import { schedulerController } from '#engine/controllers/scheduler/scheduler.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
-import { createMetrics } from '#engine/metrics.ts';
+import { createEngineMetrics } from '#engine/dispatch/metrics.ts';
 import { customResourceDefinitions } from '#engine/registry/crd/custom-resource-definitions.ts';
-import { trackCustomKinds } from '#engine/registry/custom-kinds.ts';
+import { trackCustomKinds } from '#engine/custom-kinds/track-custom-kinds.ts';
 import { builtInResources } from '#engine/registry/kinds/all.ts';
 import { Registry } from '#engine/registry/registry.ts';
-import { openMemoryStore } from '#engine/store/open-store.ts';
+import { openMemoryStore } from '#engine/store/testing/memory-store.ts';
 import { podBinding } from '#engine/subresources/pod-binding.ts';
 import { podEviction } from '#engine/subresources/pod-eviction.ts';
 import { microTimestamp, timestamp } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
+import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 import { EventRecorder } from '#runtime/events.ts';
 import { ADMIN, type Loose } from '#test/support/test-api.ts';
 
@@ -78,7 +79,7 @@ export async function startClusterScene(t: TestContext): Promise<ClusterScene> {
     registry,
     authorizer,
     tokens: () => undefined,
-    metrics: createMetrics(store),
+    metrics: createEngineMetrics(new MetricRegistry(), store),
     admission: admissionChain({
       mutating: [lifecycle, taintNewNodes, priorityAdmission(store), tolerateLostNodes],
       validating: [priorityClassValidation(store)],

@@ -1,39 +1,82 @@
 /** Schema and validation of the match rules of policies and webhooks. */
+import { apiType, inlined, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
 import { checkName, checkQualifiedName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
-import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
+import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/meta/label-selector.ts';
 import { type FieldError, invalidValue, requiredValue, tooMany } from '#kube/field-error.ts';
-import { type Infer, list, overrideOptions, obj, oneOf, str } from '#kube/schema-dsl.ts';
+import { type Infer, list, overrideOptions, oneOf, str } from '#kube/schema-dsl.ts';
 
-export const matchCondition = obj(
+export const matchCondition = apiType(
+  'admissionregistration.v1.MatchCondition',
+  'A condition that must be true for a request to be processed.',
   {
-    expression: str(),
-    name: str(),
+    name: required(1, str(), 'Name of the condition.'),
+    expression: required(2, str(), 'CEL expression that evaluates to a bool.'),
   },
-  { required: ['name', 'expression'] },
 );
 
-export const ruleWithOperations = obj({
-  apiGroups: list(str(), { atomic: true }),
-  apiVersions: list(str(), { atomic: true }),
-  operations: list(oneOf(['*', 'CONNECT', 'CREATE', 'DELETE', 'UPDATE']), { atomic: true }),
-  resources: list(str(), { atomic: true }),
-  scope: oneOf(['*', 'Cluster', 'Namespaced'], { default: '*' }),
-});
+const rule = {
+  operations: optional(
+    1,
+    list(oneOf(['*', 'CONNECT', 'CREATE', 'DELETE', 'UPDATE']), { atomic: true }),
+    'Operations to match: CREATE, UPDATE, DELETE, CONNECT. * matches all operations.',
+  ),
+  ...inlined(2, 'admissionregistration.v1.Rule', {
+    apiGroups: optional(1, list(str(), { atomic: true }), 'API groups of the resources. * matches all groups.'),
+    apiVersions: optional(2, list(str(), { atomic: true }), 'API versions of the resources. * matches all versions.'),
+    resources: optional(
+      3,
+      list(str(), { atomic: true }),
+      'Resources to match. pods/* matches all subresources of pods, */* all resources and subresources.',
+    ),
+    scope: pointer(
+      4,
+      oneOf(['*', 'Cluster', 'Namespaced'], { default: '*' }),
+      'Scope of the resources: Cluster, Namespaced or * for both.',
+    ),
+  }),
+};
 
-export const namedRuleWithOperations = obj(
-  { ...ruleWithOperations.properties, resourceNames: list(str(), { atomic: true }) },
-  { atomic: true },
+export const ruleWithOperations = apiType(
+  'admissionregistration.v1.RuleWithOperations',
+  'Operations on resources.',
+  rule,
 );
 
-export const matchResources = obj(
+const namedRuleWithOperations = apiType(
+  'admissionregistration.v1.NamedRuleWithOperations',
+  { description: 'Operations on resources, optionally limited to some object names.', atomic: true },
   {
-    excludeResourceRules: list(namedRuleWithOperations, { atomic: true }),
-    matchPolicy: oneOf(['Equivalent', 'Exact'], { default: 'Equivalent' }),
-    namespaceSelector: overrideOptions(labelSelector, { default: {} }),
-    objectSelector: overrideOptions(labelSelector, { default: {} }),
-    resourceRules: list(namedRuleWithOperations, { atomic: true }),
+    resourceNames: optional(1, list(str(), { atomic: true }), 'Names of objects. An empty list matches all objects.'),
+    ...inlined(2, 'admissionregistration.v1.RuleWithOperations', rule),
   },
-  { atomic: true },
+);
+
+export const matchResources = apiType(
+  'admissionregistration.v1.MatchResources',
+  { description: 'Selects requests by operation, resource, namespace and labels.', atomic: true },
+  {
+    namespaceSelector: pointer(
+      1,
+      overrideOptions(labelSelector, { default: {} }),
+      'Selects the namespaces of the objects.',
+    ),
+    objectSelector: pointer(2, overrideOptions(labelSelector, { default: {} }), 'Selects objects by their labels.'),
+    resourceRules: optional(
+      3,
+      list(namedRuleWithOperations, { atomic: true }),
+      'Operations and resources that are matched.',
+    ),
+    excludeResourceRules: optional(
+      4,
+      list(namedRuleWithOperations, { atomic: true }),
+      'Operations and resources that are not matched.',
+    ),
+    matchPolicy: pointer(
+      7,
+      oneOf(['Equivalent', 'Exact'], { default: 'Equivalent' }),
+      'Whether rules also match requests to equivalent versions of a resource: Exact or Equivalent.',
+    ),
+  },
 );
 
 type Rule = Infer<typeof ruleWithOperations>;

@@ -1,35 +1,58 @@
 /** ValidatingAdmissionPolicyBinding: binds a policy to resources, parameters and actions. */
+import { apiType, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
 import { checkMatchResources, matchResources } from '#engine/registry/kinds/admission/match.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age, selectorText, UNSET_TEXT } from '#engine/registry/kinds/shared/columns.ts';
 import { checkName, checkRequiredName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
-import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
+import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/meta/label-selector.ts';
 import { type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
-import { type Infer, list, overrideOptions, obj, oneOf, str } from '#kube/schema-dsl.ts';
+import { type Infer, list, overrideOptions, oneOf, str } from '#kube/schema-dsl.ts';
 
-const paramRef = obj(
+const paramRef = apiType(
+  'admissionregistration.v1.ParamRef',
+  { description: 'A reference to the parameter resources of a policy.', atomic: true },
   {
-    name: str(),
-    namespace: str(),
-    parameterNotFoundAction: oneOf(['Allow', 'Deny']),
-    selector: labelSelector,
+    name: optional(1, str(), 'Name of one parameter resource.'),
+    namespace: optional(
+      2,
+      str(),
+      "Namespace of the parameter resources. Defaults to the request's namespace for namespaced kinds.",
+    ),
+    selector: pointer(3, labelSelector, 'Selects several parameter resources by their labels.'),
+    parameterNotFoundAction: pointer(
+      4,
+      oneOf(['Allow', 'Deny']),
+      'Whether requests pass if no parameter resource exists: Allow or Deny.',
+    ),
   },
-  { atomic: true },
 );
 
-const validatingAdmissionPolicyBindingSpec = obj(
+const validatingAdmissionPolicyBindingSpec = apiType(
+  'admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec',
+  'Desired behavior of a ValidatingAdmissionPolicyBinding.',
   {
-    matchResources,
-    paramRef,
-    policyName: str(),
-    validationActions: list(oneOf(['Audit', 'Deny', 'Warn']), { set: true }),
+    policyName: required(1, str(), 'Name of the ValidatingAdmissionPolicy.', { omitEmpty: true }),
+    paramRef: pointer(2, paramRef, 'Parameter resources of the policy.'),
+    matchResources: pointer(3, matchResources, 'Further limits the resources that the policy validates.'),
+    validationActions: required(
+      4,
+      list(oneOf(['Audit', 'Deny', 'Warn']), { set: true }),
+      'How failed validations are enforced: Deny, Warn, Audit.',
+      { omitEmpty: true },
+    ),
   },
-  { required: ['policyName', 'validationActions'] },
 );
 
-const policyBinding = obj(
-  { spec: overrideOptions(validatingAdmissionPolicyBindingSpec, { default: {} }) },
-  { required: ['spec'] },
+const policyBinding = apiType(
+  'admissionregistration.v1.ValidatingAdmissionPolicyBinding',
+  'Binds a ValidatingAdmissionPolicy to resources and parameters.',
+  {
+    spec: required(
+      2,
+      overrideOptions(validatingAdmissionPolicyBindingSpec, { default: {} }),
+      'Desired behavior of the binding.',
+    ),
+  },
 );
 
 type ParamRef = Infer<typeof paramRef>;

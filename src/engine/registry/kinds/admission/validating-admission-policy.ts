@@ -1,5 +1,6 @@
 /** ValidatingAdmissionPolicy: CEL rules for writes. */
-import { checkExpressions } from '#engine/admission/policies/compile-policy.ts';
+import { checkExpressions } from '#engine/expressions/compile-policy.ts';
+import { apiType, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
 import {
   checkMatchConditions,
   checkMatchResources,
@@ -8,78 +9,135 @@ import {
 } from '#engine/registry/kinds/admission/match.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age, UNSET_TEXT } from '#engine/registry/kinds/shared/columns.ts';
-import { coreConditionSchema } from '#engine/registry/kinds/shared/condition.ts';
+import { metaConditionSchema } from '#engine/registry/kinds/meta/condition.ts';
 import { checkQualifiedName, checkName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
 import { type FieldError, invalidValue, requiredValue } from '#kube/field-error.ts';
 import { parseApiVersion } from '#kube/meta.ts';
-import { type Infer, int64, list, overrideOptions, obj, oneOf, str } from '#kube/schema-dsl.ts';
+import { type Infer, int64, list, overrideOptions, oneOf, str } from '#kube/schema-dsl.ts';
 
-const paramKind = obj(
+const paramKind = apiType(
+  'admissionregistration.v1.ParamKind',
+  { description: 'The API version and kind of parameter resources.', atomic: true },
   {
-    apiVersion: str(),
-    kind: str(),
+    apiVersion: optional(1, str(), 'API version of the kind.'),
+    kind: optional(2, str(), 'Name of the kind.'),
   },
-  { atomic: true },
 );
 
-const validation = obj(
+const validation = apiType(
+  'admissionregistration.v1.Validation',
+  'A CEL expression that decides whether a request is allowed.',
   {
-    expression: str(),
-    message: str(),
-    messageExpression: str(),
-    reason: oneOf(['Forbidden', 'Invalid', 'RequestEntityTooLarge']),
+    expression: required(1, str(), 'CEL expression that must evaluate to true.'),
+    message: optional(2, str(), 'Message returned when the validation fails.'),
+    reason: pointer(
+      3,
+      oneOf(['Forbidden', 'Invalid', 'RequestEntityTooLarge']),
+      'Machine-readable reason of the failure: Unauthorized, Forbidden, Invalid or RequestEntityTooLarge.',
+    ),
+    messageExpression: optional(
+      4,
+      str(),
+      'CEL expression that evaluates to the message. Takes precedence over message.',
+    ),
   },
-  { required: ['expression'] },
 );
 
-const variable = obj(
+const variable = apiType(
+  'admissionregistration.v1.Variable',
+  { description: 'A named expression that other expressions can use.', atomic: true },
   {
-    expression: str(),
-    name: str(),
+    name: required(1, str(), 'Name of the variable. Expressions refer to it as variables.<name>.'),
+    expression: required(2, str(), 'CEL expression that evaluates to the value of the variable.'),
   },
-  { required: ['name', 'expression'], atomic: true },
 );
 
-const auditAnnotation = obj(
+const auditAnnotation = apiType(
+  'admissionregistration.v1.AuditAnnotation',
+  'An annotation added to the audit event of the request.',
   {
-    key: str(),
-    valueExpression: str(),
+    key: required(1, str(), 'Key of the annotation.'),
+    valueExpression: required(
+      2,
+      str(),
+      'CEL expression that evaluates to the value as a string, or to null to omit the annotation.',
+    ),
   },
-  { required: ['key', 'valueExpression'] },
 );
 
-const validatingAdmissionPolicySpec = obj({
-  auditAnnotations: list(auditAnnotation, { atomic: true }),
-  failurePolicy: oneOf(['Fail', 'Ignore'], { default: 'Fail' }),
-  matchConditions: list(matchCondition, { mergeKey: 'name' }),
-  matchConstraints: matchResources,
-  paramKind,
-  validations: list(validation, { atomic: true }),
-  variables: list(variable, { mergeKey: 'name' }),
+const validatingAdmissionPolicySpec = apiType(
+  'admissionregistration.v1.ValidatingAdmissionPolicySpec',
+  'Desired behavior of a ValidatingAdmissionPolicy.',
+  {
+    paramKind: pointer(1, paramKind, 'Kind of the resources that parameterize the policy.'),
+    matchConstraints: pointer(2, matchResources, 'Operations and resources that the policy validates.'),
+    validations: optional(3, list(validation, { atomic: true }), 'CEL expressions that the request must satisfy.'),
+    failurePolicy: pointer(
+      4,
+      oneOf(['Fail', 'Ignore'], { default: 'Fail' }),
+      'How errors of the policy are handled: Ignore or Fail.',
+    ),
+    auditAnnotations: optional(
+      5,
+      list(auditAnnotation, { atomic: true }),
+      'Annotations added to the audit event of the request.',
+    ),
+    matchConditions: optional(
+      6,
+      list(matchCondition, { mergeKey: 'name' }),
+      'CEL expressions that must all be true for the policy to be evaluated.',
+    ),
+    variables: optional(
+      7,
+      list(variable, { mergeKey: 'name' }),
+      'Named expressions that other expressions of the policy can use.',
+    ),
+  },
+);
+
+const expressionWarning = apiType('admissionregistration.v1.ExpressionWarning', 'A warning about one expression.', {
+  fieldRef: required(2, str(), 'Path of the field that holds the expression.'),
+  warning: required(3, str(), 'Text of the warning, with the type errors that were found.'),
 });
 
-const expressionWarning = obj(
+const typeChecking = apiType(
+  'admissionregistration.v1.TypeChecking',
+  'Results of type checking the expressions of a policy.',
   {
-    fieldRef: str(),
-    warning: str(),
+    expressionWarnings: optional(1, list(expressionWarning, { atomic: true }), 'Warnings about expressions.'),
   },
-  { required: ['fieldRef', 'warning'] },
 );
 
-const typeChecking = obj({
-  expressionWarnings: list(expressionWarning, { atomic: true }),
-});
+const validatingAdmissionPolicyStatus = apiType(
+  'admissionregistration.v1.ValidatingAdmissionPolicyStatus',
+  'Status of a ValidatingAdmissionPolicy.',
+  {
+    observedGeneration: optional(1, int64(), 'Generation of the policy that the status describes.'),
+    typeChecking: pointer(2, typeChecking, 'Results of type checking the expressions.'),
+    conditions: optional(
+      3,
+      list(metaConditionSchema, { mapKeys: ['type'] }),
+      'Latest observations of the state of the policy.',
+    ),
+  },
+);
 
-const validatingAdmissionPolicyStatus = obj({
-  conditions: list(coreConditionSchema, { mapKeys: ['type'] }),
-  observedGeneration: int64(),
-  typeChecking,
-});
-
-const policy = obj({
-  spec: overrideOptions(validatingAdmissionPolicySpec, { default: {} }),
-  status: overrideOptions(validatingAdmissionPolicyStatus, { default: {} }),
-});
+const policy = apiType(
+  'admissionregistration.v1.ValidatingAdmissionPolicy',
+  'An admission policy that accepts or rejects objects without changing them. Takes effect through bindings.',
+  {
+    spec: optional(
+      2,
+      overrideOptions(validatingAdmissionPolicySpec, { default: {} }),
+      'Desired behavior of the policy.',
+    ),
+    status: optional(
+      3,
+      overrideOptions(validatingAdmissionPolicyStatus, { default: {} }),
+      'Status of the policy, including warnings about its expressions. Populated by the system. Read-only.',
+    ),
+  },
+);
 
 type PolicySpec = Infer<typeof validatingAdmissionPolicySpec>;
 

@@ -1,6 +1,7 @@
 /** ValidatingWebhookConfiguration and MutatingWebhookConfiguration. */
-import { createCheckBudget, checkSourceLimits } from '#engine/admission/expressions/source-limits.ts';
-import { conditionFailure } from '#engine/admission/webhooks/webhook-conditions.ts';
+import { createCheckBudget, checkSourceLimits } from '#cel/limits/source-limits.ts';
+import { conditionFailure } from '#engine/expressions/match-conditions.ts';
+import { apiType, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
 import {
   checkMatchConditions,
   checkRule,
@@ -10,49 +11,104 @@ import {
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
 import { checkName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
-import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
-import { checkServiceReference, serviceReferenceFields } from '#engine/registry/kinds/shared/service-reference.ts';
+import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/meta/label-selector.ts';
+import { checkServiceReference, webhookClientConfig } from '#engine/registry/kinds/shared/service-reference.ts';
 import { type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
-import { bytes, type Infer, int32, list, overrideOptions, obj, oneOf, str } from '#kube/schema-dsl.ts';
+import { type Infer, int32, list, overrideOptions, oneOf, str } from '#kube/schema-dsl.ts';
 
-const serviceReference = obj({ ...serviceReferenceFields, path: str() }, { required: ['namespace', 'name'] });
+const clientConfig = webhookClientConfig('admissionregistration.v1');
 
-const webhookClientConfig = obj({
-  caBundle: bytes(),
-  service: serviceReference,
-  url: str(),
+/** The fields of webhooks of both kinds. The first number in which they differ is that of objectSelector. */
+const webhookFields = (objectSelector: number) => ({
+  name: required(1, str(), 'Fully qualified name of the webhook.'),
+  clientConfig: required(2, clientConfig, 'How to call the webhook.'),
+  rules: optional(
+    3,
+    list(ruleWithOperations, { atomic: true }),
+    'Operations and resources that the webhook is called for.',
+  ),
+  failurePolicy: pointer(
+    4,
+    oneOf(['Fail', 'Ignore'], { default: 'Fail' }),
+    'How failures of the call are handled: Ignore or Fail.',
+  ),
+  matchPolicy: pointer(
+    9,
+    oneOf(['Equivalent', 'Exact'], { default: 'Equivalent' }),
+    'Whether rules also match requests to equivalent versions of a resource: Exact or Equivalent.',
+  ),
+  namespaceSelector: pointer(
+    5,
+    overrideOptions(labelSelector, { default: {} }),
+    'Selects the namespaces whose requests go to the webhook.',
+  ),
+  objectSelector: pointer(
+    objectSelector,
+    overrideOptions(labelSelector, { default: {} }),
+    'Selects the objects whose requests go to the webhook.',
+  ),
+  sideEffects: required(6, oneOf(['None', 'NoneOnDryRun']), 'Side effects of the webhook: None or NoneOnDryRun.', {
+    pointer: true,
+  }),
+  timeoutSeconds: pointer(7, int32({ default: 10 }), 'Timeout of a call in seconds.'),
+  admissionReviewVersions: required(
+    8,
+    list(str(), { atomic: true }),
+    'Versions of AdmissionReview that the webhook accepts, in order of preference.',
+  ),
 });
 
-const validatingWebhook = obj(
-  {
-    admissionReviewVersions: list(str(), { atomic: true }),
-    clientConfig: webhookClientConfig,
-    failurePolicy: oneOf(['Fail', 'Ignore'], { default: 'Fail' }),
-    matchConditions: list(matchCondition, { mergeKey: 'name' }),
-    matchPolicy: oneOf(['Equivalent', 'Exact'], { default: 'Equivalent' }),
-    name: str(),
-    namespaceSelector: overrideOptions(labelSelector, { default: {} }),
-    objectSelector: overrideOptions(labelSelector, { default: {} }),
-    rules: list(ruleWithOperations, { atomic: true }),
-    sideEffects: oneOf(['None', 'NoneOnDryRun']),
-    timeoutSeconds: int32({ default: 10 }),
-  },
-  { required: ['name', 'clientConfig', 'sideEffects', 'admissionReviewVersions'] },
-);
+const matchConditions = (number: number) =>
+  optional(
+    number,
+    list(matchCondition, { mergeKey: 'name' }),
+    'CEL expressions that must all be true for the webhook to be called.',
+  );
 
-const mutatingWebhook = obj(
+const validatingWebhook = apiType('admissionregistration.v1.ValidatingWebhook', 'A webhook that may reject requests.', {
+  ...webhookFields(10),
+  matchConditions: matchConditions(11),
+});
+
+const mutatingWebhook = apiType(
+  'admissionregistration.v1.MutatingWebhook',
+  'A webhook that may change or reject requests.',
   {
-    ...validatingWebhook.properties,
-    reinvocationPolicy: oneOf(['IfNeeded', 'Never'], { default: 'Never' }),
+    ...webhookFields(11),
+    reinvocationPolicy: pointer(
+      10,
+      oneOf(['IfNeeded', 'Never'], { default: 'Never' }),
+      'Whether the webhook is called again after later plugins changed the object: Never or IfNeeded.',
+    ),
+    matchConditions: matchConditions(12),
   },
-  { required: ['name', 'clientConfig', 'sideEffects', 'admissionReviewVersions'] },
 );
 
 type Webhook = Infer<typeof validatingWebhook>;
-type ClientConfig = Infer<typeof webhookClientConfig>;
+type ClientConfig = Infer<typeof clientConfig>;
 
-const validatingConfiguration = obj({ webhooks: list(validatingWebhook, { mergeKey: 'name' }) });
-const mutatingConfiguration = obj({ webhooks: list(mutatingWebhook, { mergeKey: 'name' }) });
+const validatingConfiguration = apiType(
+  'admissionregistration.v1.ValidatingWebhookConfiguration',
+  'Webhooks that may reject requests before objects are stored, without changing them.',
+  {
+    webhooks: optional(
+      2,
+      list(validatingWebhook, { mergeKey: 'name' }),
+      'Webhooks to call, with the operations that each is called for.',
+    ),
+  },
+);
+const mutatingConfiguration = apiType(
+  'admissionregistration.v1.MutatingWebhookConfiguration',
+  'Webhooks that may change or reject requests before objects are stored.',
+  {
+    webhooks: optional(
+      2,
+      list(mutatingWebhook, { mergeKey: 'name' }),
+      'Webhooks to call, with the operations that each is called for.',
+    ),
+  },
+);
 
 const columns = [
   {

@@ -1,4 +1,5 @@
 /** Job: runs pods until a number of them succeeded. */
+import { apiType, optional, required } from '#engine/registry/kinds/api-type.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { jobLabels, UID_LABEL } from '#engine/registry/kinds/job/job-labels.ts';
 import { checkJob, checkJobUpdate } from '#engine/registry/kinds/job/job-rules.ts';
@@ -6,20 +7,21 @@ import { checkJobStatus } from '#engine/registry/kinds/job/job-status-rules.ts';
 import { jobSpec, type JobSpec, jobStatus, type JobStatus } from '#engine/registry/kinds/job/job-schema.ts';
 import { age, selectorText } from '#engine/registry/kinds/shared/columns.ts';
 import { INT32_MAX } from '#engine/registry/kinds/shared/formats.ts';
-import { defaultPodSpec } from '#engine/registry/kinds/shared/pod-defaults.ts';
+import { defaultPodSpec } from '#engine/registry/kinds/pod-spec/pod-spec-defaults.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { isTrue } from '#kube/conditions.ts';
 import { humanDuration } from '#kube/go/human-duration.ts';
 import { isRecord, type KubeObject, type ObjectMeta } from '#kube/meta.ts';
-import { type Infer, overrideOptions, obj } from '#kube/schema-dsl.ts';
+import { type Infer, overrideOptions } from '#kube/schema-dsl.ts';
 
-const job = obj(
-  {
-    spec: overrideOptions(jobSpec, { default: {} }),
-    status: overrideOptions(jobStatus, { default: {} }),
-  },
-  { required: ['spec'] },
-);
+const job = apiType('batch.v1.Job', 'A job runs pods until a number of them complete successfully.', {
+  spec: required(2, overrideOptions(jobSpec, { default: {} }), 'Desired behavior of the job.'),
+  status: optional(
+    3,
+    overrideOptions(jobStatus, { default: {} }),
+    'Current status of the job. Populated by the system. Read-only.',
+  ),
+});
 
 type Job = KubeObject & Infer<typeof job>;
 

@@ -3,7 +3,7 @@ import type { KindColumn } from '#engine/registry/kinds/define-kind.ts';
 import { podStateOf } from '#engine/registry/kinds/pod/pod-state.ts';
 import type { podStatusSchema } from '#engine/registry/kinds/pod/pod-status.ts';
 import { age, NONE_TEXT } from '#engine/registry/kinds/shared/columns.ts';
-import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
 import { isTrue } from '#kube/conditions.ts';
 import { humanDuration } from '#kube/go/human-duration.ts';
 import type { KubeObject } from '#kube/meta.ts';

@@ -1,7 +1,7 @@
 /** Validates pods, beyond the rules that templates share: creation, and the few changes that an update may make. */
 import { checkQualifiedName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
-import { checkPodSpec } from '#engine/registry/kinds/shared/pod-rules.ts';
-import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import { checkPodSpec } from '#engine/registry/kinds/pod-spec/pod-spec-rules.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
 import { records, sameValue } from '#engine/registry/kinds/shared/reading.ts';
 import { type FieldError, forbiddenField, invalidValue } from '#kube/field-error.ts';
 

@@ -1,6 +1,6 @@
 /** Summarizes the state of a pod for `kubectl get pods`: READY, STATUS and RESTARTS. */
 import type { containerStatus, podStatusSchema } from '#engine/registry/kinds/pod/pod-status.ts';
-import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
 import { isTrue } from '#kube/conditions.ts';
 import type { ObjectMeta } from '#kube/meta.ts';
 import type { Infer } from '#kube/schema-dsl.ts';
@@ -9,7 +9,7 @@ type PodStatus = Infer<typeof podStatusSchema>;
 type ContainerStatus = Infer<typeof containerStatus>;
 type Terminated = NonNullable<NonNullable<ContainerStatus['state']>['terminated']>;
 
-export interface PodState {
+interface PodState {
   readonly reason: string;
   readonly ready: number;
   readonly total: number;

@@ -62,7 +62,7 @@ export function checkPort(field: string, port: number): FieldError[] {
 
 const PORT_NAME_MAX = 15;
 
-export function portNameErrors(name: string): string[] {
+function portNameErrors(name: string): string[] {
   const errors: string[] = [];
   if (name.length > PORT_NAME_MAX) errors.push(`must be no more than ${PORT_NAME_MAX} characters`);
   if (!/^[-a-z0-9]+$/.test(name)) {

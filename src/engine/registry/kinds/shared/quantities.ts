@@ -5,10 +5,10 @@ import { isRecord } from '#kube/meta.ts';
 import { qualifiedNameErrors } from '#kube/names.ts';
 import { formatQuantity, parseQuantity, type Quantity, QuantityError } from '#kube/quantity.ts';
 
-export type Amount = string | number;
-export type Amounts = Readonly<Record<string, Amount>>;
+type Amount = string | number;
+type Amounts = Readonly<Record<string, Amount>>;
 
-export const NOT_POSITIVE = 'must be greater than zero';
+const NOT_POSITIVE = 'must be greater than zero';
 
 /** Returns the quantity, or Kubernetes' message if it is invalid. */
 function parse(amount: Amount): Quantity | string {

@@ -3,7 +3,7 @@
  * compile.
  */
 import type { Expr } from '#cel/ast.ts';
-import type { CheckBudget } from '#cel/check/check-budget.ts';
+import type { CheckBudget } from '#cel/limits/check-budget.ts';
 import { compile, type CompileFailure, type Program } from '#cel/compile.ts';
 import { type Environment, withVariables } from '#cel/environment.ts';
 import { estimateCost } from '#cel/estimate/estimate-cost.ts';
@@ -29,7 +29,7 @@ export interface CompiledRule {
 }
 
 /** The context in which the rules of a schema node are compiled. */
-export interface RuleScope {
+interface RuleScope {
   readonly schema: Schema;
   /** The type of `self`. */
   readonly self: CelType;

@@ -2,13 +2,13 @@
  * Evaluates the rules of a schema on an object. Each rule may cost what Kubernetes allows per call, and all rules
  * together what it allows per object: beyond that, the remaining rules are skipped and the object is rejected. A
  * generator that yields after each rule, so that the caller can let other requests run
- * (admission/expressions/slices.ts).
+ * (cel/limits/slices.ts).
  */
 import { adaptJson } from '#cel/evaluate/adapt-json.ts';
-import type { Activation } from '#cel/compile.ts';
+import type { Activation } from '#cel/environment.ts';
 import { CelFault, CelOptional, type CelValue } from '#cel/value.ts';
-import { CostBudget, OUT_OF_BUDGET, SPENT } from '#engine/admission/expressions/cost-budget.ts';
-import type { Units } from '#engine/admission/expressions/slices.ts';
+import { CostBudget, OUT_OF_BUDGET, SPENT } from '#cel/limits/cost-budget.ts';
+import type { Units } from '#cel/limits/slices.ts';
 import { Correlation, OldItems } from '#engine/registry/structural/correlation.ts';
 import type { CompiledRule } from '#engine/registry/structural/rules/compile-rule.ts';
 import {
@@ -17,7 +17,6 @@ import {
   ruleError,
   ruleText,
 } from '#engine/registry/structural/rules/rule-message.ts';
-import type { RuleNode } from '#engine/registry/structural/rules/rule-tree.ts';
 import { type FieldError, invalidValue } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
@@ -27,13 +26,26 @@ const OBJECT_UNITS = 10_000_000;
 /** Enough for any reader. */
 const MAX_ERRORS = 256;
 
+/** The rules of a schema and of the schemas within it. rule-tree.ts builds it. */
+export interface RuleNode {
+  /** Includes the fields of an object if the node is a resource. */
+  readonly schema: Schema;
+  /** Compiled on first use: a schema may have many rules, and compiling all at once would block other requests. */
+  readonly rules: readonly CompiledRule[];
+  /** Cost of the next access to `rules`. */
+  readonly compileUnits: Units;
+  readonly fields: ReadonlyMap<string, RuleNode> | undefined;
+  readonly values: RuleNode | undefined;
+  readonly items: RuleNode | undefined;
+}
+
 export interface RuleVerdict {
   readonly errors: readonly FieldError[];
   /** Errors in unchanged values: `spec.size: Invalid value: ...`. */
   readonly warnings: readonly string[];
 }
 
-export interface RuleEvaluation {
+interface RuleEvaluation {
   readonly object: unknown;
   /** Undefined if there is no old object. */
   readonly old: unknown;

@@ -15,7 +15,7 @@ export interface FoundField {
   readonly schema: Schema | undefined;
 }
 
-export interface FieldPathOptions {
+interface FieldPathOptions {
   /** True if `['x']` is allowed instead of `.x`. */
   readonly brackets?: boolean;
 }

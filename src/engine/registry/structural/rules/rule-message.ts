@@ -1,7 +1,7 @@
 /** Returns the message of a failed rule: its messageExpression, else its message, else the rule itself. */
 import type { Program } from '#cel/compile.ts';
 import { CelFault } from '#cel/value.ts';
-import { SPENT, type EvaluationResult } from '#engine/admission/expressions/cost-budget.ts';
+import { SPENT, type EvaluationResult } from '#cel/limits/cost-budget.ts';
 import type { CompiledRule } from '#engine/registry/structural/rules/compile-rule.ts';
 import { duplicateValue, type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
 import type { ValidationRule } from '#kube/schema.ts';

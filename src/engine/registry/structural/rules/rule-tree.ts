@@ -6,26 +6,14 @@
 import { ruleType } from '#cel/check/schema-type.ts';
 import { withObjectNames } from '#cel/check/object-meta.ts';
 import { escapeFieldName } from '#cel/check/field-names.ts';
-import type { CostBudget } from '#engine/admission/expressions/cost-budget.ts';
-import type { Units } from '#engine/admission/expressions/slices.ts';
-import { compileUnits } from '#engine/admission/expressions/source-limits.ts';
+import type { CostBudget } from '#cel/limits/cost-budget.ts';
+import type { Units } from '#cel/limits/slices.ts';
+import { compileUnits } from '#cel/limits/source-limits.ts';
 import { valueSchema } from '#engine/registry/structural/keywords.ts';
 import { compileRule, type CompiledRule } from '#engine/registry/structural/rules/compile-rule.ts';
-import { evaluateRules, type RuleVerdict } from '#engine/registry/structural/rules/evaluate-rules.ts';
+import { evaluateRules, type RuleNode, type RuleVerdict } from '#engine/registry/structural/rules/evaluate-rules.ts';
 import type { FieldError } from '#kube/field-error.ts';
 import type { Schema } from '#kube/schema.ts';
-
-export interface RuleNode {
-  /** Includes the fields of an object if the node is a resource. */
-  readonly schema: Schema;
-  /** Compiled on first use: a schema may have many rules, and compiling all at once would block other requests. */
-  readonly rules: readonly CompiledRule[];
-  /** Cost of the next access to `rules`. */
-  readonly compileUnits: Units;
-  readonly fields: ReadonlyMap<string, RuleNode> | undefined;
-  readonly values: RuleNode | undefined;
-  readonly items: RuleNode | undefined;
-}
 
 export interface RuleValidator {
   /** `lenient`: errors in unchanged values become warnings. Yields after each rule (slices.ts). */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ClockDefinition } from '#node/definition/domain-definition.ts';
+import type { ClockDefinition } from '#node/hardware/domain-definition.ts';
 import { clockArguments } from '#node/hypervisor/qemu/arguments/clock.ts';
 import type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
 

@@ -1,5 +1,5 @@
 /** The clock of the machine: its start time, and how it advances. */
-import type { ClockDefinition } from '#node/definition/domain-definition.ts';
+import type { ClockDefinition } from '#node/hardware/domain-definition.ts';
 import { optionText } from '#node/hypervisor/qemu/arguments/option-text.ts';
 import type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
 

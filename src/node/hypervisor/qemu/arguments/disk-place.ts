@@ -2,7 +2,7 @@
 import { USB_ID } from '#api/devices/fixed-devices.ts';
 import type { Chipset } from '#api/devices/chipset.ts';
 import { invariant, unreachable } from '#lib/invariant.ts';
-import type { DiskDevice } from '#node/definition/domain-definition.ts';
+import type { DiskDevice } from '#node/hardware/domain-definition.ts';
 import type { DeviceOptions } from '#node/hypervisor/qemu/arguments/option-text.ts';
 import { usbPort } from '#node/hypervisor/qemu/arguments/usb.ts';
 import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';

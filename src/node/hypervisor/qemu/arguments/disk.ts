@@ -1,6 +1,6 @@
 /** Arguments of a disk. QEMU has two objects for it: its data (blockdev), and the device that the guest sees. */
 import type { Chipset } from '#api/devices/chipset.ts';
-import type { DiskDevice, DiskSource } from '#node/definition/domain-definition.ts';
+import type { DiskDevice, DiskSource } from '#node/hardware/domain-definition.ts';
 import { fileNodeName, formatNodeName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
 import { ioThreadName } from '#node/hypervisor/qemu/arguments/machine.ts';
 import { diskPlace, driveUnit } from '#node/hypervisor/qemu/arguments/disk-place.ts';

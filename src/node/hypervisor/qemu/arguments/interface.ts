@@ -5,7 +5,7 @@
 import type { Chipset } from '#api/devices/chipset.ts';
 import type { InterfaceModel } from '#api/domain/interface.ts';
 import { invariant } from '#lib/invariant.ts';
-import type { InterfaceDevice } from '#node/definition/domain-definition.ts';
+import type { InterfaceDevice } from '#node/hardware/domain-definition.ts';
 import { deviceArguments, optionText, type DeviceOptions } from '#node/hypervisor/qemu/arguments/option-text.ts';
 import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';
 import type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
@@ -19,7 +19,7 @@ const DRIVERS: Record<InterfaceModel, string> = {
   pcnet: 'pcnet',
 };
 
-export interface NetdevOptions extends DeviceOptions {
+interface NetdevOptions extends DeviceOptions {
   readonly type: 'user' | 'tap';
   readonly id: string;
 }

@@ -1,6 +1,6 @@
 /** Arguments of the machine without its devices: chipset, processors, memory, firmware and SMBIOS values. */
 import { invariant } from '#lib/invariant.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { timerOptions } from '#node/hypervisor/qemu/arguments/clock.ts';
 import { blockdevArguments, optionText } from '#node/hypervisor/qemu/arguments/option-text.ts';
 import type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';

@@ -3,7 +3,7 @@
  * accept. A value can never become a key, whatever it contains.
  */
 
-export type OptionValue = string | number | boolean;
+type OptionValue = string | number | boolean;
 export type DeviceOptions = Readonly<Record<string, OptionValue>>;
 export type JsonOptions = { readonly [key: string]: OptionValue | JsonOptions };
 

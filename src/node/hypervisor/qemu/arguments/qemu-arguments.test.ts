@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { DiskDevice, DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
+import type { DiskDevice, DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
 import { everyDevice } from '#node/definition/testing/every-device.ts';
 import { fileNodeName, formatNodeName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
-import { qemuArguments, type QemuHost } from '#node/hypervisor/qemu/arguments/qemu-arguments.ts';
+import { qemuArguments } from '#node/hypervisor/qemu/arguments/qemu-arguments.ts';
+import type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
 
 const host: QemuHost = {
   accelerator: 'tcg',

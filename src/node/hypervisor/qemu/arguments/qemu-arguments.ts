@@ -1,31 +1,30 @@
 /**
- * Builds QEMU's command line from a definition. Pure; one file per device. Every device has an explicit id, bus and
+ * Builds QEMU's command line from a definition. Pure. Every device has an explicit id, bus and
  * address, so that QEMU chooses nothing. start.ts runs the command.
  */
 import { chipsetOf, type Chipset } from '#api/devices/chipset.ts';
 import { invariant, unreachable } from '#lib/invariant.ts';
-import { hasDisplay } from '#node/definition/has-display.ts';
-import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';
-import { agentChannelArguments } from '#node/hypervisor/qemu/arguments/agent-channel.ts';
-import { balloonArguments } from '#node/hypervisor/qemu/arguments/balloon.ts';
+import { hasDisplay, type Device, type DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { diskArguments } from '#node/hypervisor/qemu/arguments/disk.ts';
 import { interfaceArguments } from '#node/hypervisor/qemu/arguments/interface.ts';
 import { machineArguments } from '#node/hypervisor/qemu/arguments/machine.ts';
 import { optionText } from '#node/hypervisor/qemu/arguments/option-text.ts';
-import { otherArguments } from '#node/hypervisor/qemu/arguments/other.ts';
 import type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
-import { rngArguments } from '#node/hypervisor/qemu/arguments/rng.ts';
-import { rootPortArguments } from '#node/hypervisor/qemu/arguments/root-port.ts';
-import { scsiControllerArguments } from '#node/hypervisor/qemu/arguments/scsi-controller.ts';
-import { serialArguments } from '#node/hypervisor/qemu/arguments/serial.ts';
+import {
+  agentChannelArguments,
+  balloonArguments,
+  otherArguments,
+  rngArguments,
+  rootPortArguments,
+  scsiControllerArguments,
+  serialArguments,
+  soundArguments,
+  tpmArguments,
+  videoArguments,
+  watchdogArguments,
+} from '#node/hypervisor/qemu/arguments/simple-devices.ts';
 import { clockArguments } from '#node/hypervisor/qemu/arguments/clock.ts';
-import { soundArguments } from '#node/hypervisor/qemu/arguments/sound.ts';
 import { inputArguments, redirectionArguments, usbControllerArguments } from '#node/hypervisor/qemu/arguments/usb.ts';
-import { watchdogArguments } from '#node/hypervisor/qemu/arguments/watchdog.ts';
-import { videoArguments } from '#node/hypervisor/qemu/arguments/video.ts';
-import { tpmArguments } from '#node/hypervisor/qemu/arguments/tpm.ts';
-
-export type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
 
 /**
  * Builds the arguments. The guest does not run until it is started (-S), and QEMU stays after a shutdown, so that its

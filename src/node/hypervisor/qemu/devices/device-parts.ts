@@ -2,16 +2,16 @@
  * QEMU's objects for one disk or interface: its medium (two block nodes) or its network (netdev, tap device), and the
  * device itself. The options are those of the command line (arguments/).
  */
-import type { DiskDevice, InterfaceDevice, PluggableDevice } from '#node/definition/domain-definition.ts';
-import { formatNodeName } from '../arguments/block-nodes.ts';
-import { diskBlockdev, diskDevice } from '../arguments/disk.ts';
-import { interfaceDevice, interfaceNetdev, netdevName } from '../arguments/interface.ts';
-import { requireChipset } from '../arguments/qemu-arguments.ts';
-import { readBlockNodes } from '../disks/copy-jobs.ts';
-import type { User } from '../process/process.ts';
-import { QmpError, type QmpClient } from '../monitor/qmp.ts';
-import type { FileAccess } from '../process/file-access.ts';
-import { addTap, removeTap, tapName } from '../process/tap.ts';
+import type { DiskDevice, InterfaceDevice, PluggableDevice } from '#node/hardware/domain-definition.ts';
+import { formatNodeName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
+import { diskBlockdev, diskDevice } from '#node/hypervisor/qemu/arguments/disk.ts';
+import { interfaceDevice, interfaceNetdev, netdevName } from '#node/hypervisor/qemu/arguments/interface.ts';
+import { requireChipset } from '#node/hypervisor/qemu/arguments/qemu-arguments.ts';
+import { readBlockNodes } from '#node/hypervisor/qemu/disks/copy-jobs.ts';
+import type { User } from '#node/hypervisor/qemu/process/process.ts';
+import { QmpError, type QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
+import type { FileAccess } from '#node/hypervisor/qemu/process/file-access.ts';
+import { addTap, removeTap, tapName } from '#node/hypervisor/qemu/process/tap.ts';
 
 export interface DeviceParts {
   /** Adds everything, the device last. A failure may leave some parts behind. */
@@ -20,7 +20,7 @@ export interface DeviceParts {
   clear(qmp: QmpClient, device: PluggableDevice): Promise<void>;
 }
 
-export interface DevicePartsOptions {
+interface DevicePartsOptions {
   readonly domainId: string;
   readonly user: User | undefined;
   readonly files: FileAccess;

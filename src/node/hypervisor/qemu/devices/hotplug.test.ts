@@ -1,20 +1,19 @@
 /** Hotplug that fails, with a simulated QEMU. Real hotplug is in test/e2e/hypervisor-qemu.test.ts. */
 import assert from 'node:assert/strict';
-import { duplexPair } from 'node:stream';
 import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import type { DiskDevice, DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
-import { aDefinition, aDisk } from '../../testing/a-definition.ts';
-import { formatNodeName } from '../arguments/block-nodes.ts';
-import { deviceParts } from './device-parts.ts';
-import { Hotplug } from './hotplug.ts';
-import { QmpClient } from '../monitor/qmp.ts';
-
-interface Command {
-  readonly execute: string;
-  readonly id: number;
-  readonly arguments?: Readonly<Record<string, unknown>>;
-}
+import type { DiskDevice, DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
+import { aDefinition, aDisk } from '#node/hypervisor/testing/a-definition.ts';
+import { formatNodeName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
+import { deviceParts } from '#node/hypervisor/qemu/devices/device-parts.ts';
+import { Hotplug } from '#node/hypervisor/qemu/devices/hotplug.ts';
+import {
+  DeviceNotFound,
+  NO_ANSWER,
+  openScriptedMonitor,
+  type Command,
+} from '#node/hypervisor/qemu/testing/scripted-monitor.ts';
+import { SimulatedBlocks } from '#node/hypervisor/qemu/testing/simulated-blocks.ts';
 
 const DISK = aDisk('late', 4, { path: '/disks/late', format: 'raw' }) as DiskDevice;
 const NIC: InterfaceDevice = {
@@ -27,41 +26,37 @@ const NIC: InterfaceDevice = {
   address: { ...DISK.address, bus: '0x05' },
 };
 
-class SimulatedQemu {
-  readonly nodes = new Set<string>();
+class SimulatedQemu extends SimulatedBlocks {
   readonly netdevs = new Set<string>();
   readonly devices: Set<string>;
   /** Reasons by refused command; undefined for a command that is not answered. */
   readonly refused = new Map<string, string | undefined>();
 
   constructor(devices: Iterable<string>) {
+    super();
     this.devices = new Set(devices);
   }
 
-  answer({ execute, arguments: args = {} }: Command): unknown {
+  override answer(command: Command): unknown {
+    const { execute, arguments: args = {} } = command;
+    const refusal = this.refused.get(execute);
+    if (refusal !== undefined) return new Error(refusal);
+    if (this.refused.has(execute)) return NO_ANSWER;
     switch (execute) {
       case 'qom-list':
         return [...this.devices].map((name) => ({ name, type: 'child<some-device>' }));
-      case 'query-named-block-nodes':
-        return [...this.nodes].map((name) => ({ 'node-name': name }));
-      case 'blockdev-add':
-        this.nodes.add(String(args['node-name']));
-        return {};
-      case 'blockdev-del':
-        this.nodes.delete(String(args['node-name']));
-        return {};
       case 'netdev_add':
         this.netdevs.add(String(args['id']));
         return {};
       case 'netdev_del':
-        return this.netdevs.delete(String(args['id'])) ? {} : undefined;
+        return this.netdevs.delete(String(args['id'])) ? {} : new DeviceNotFound('not found');
       case 'device_add':
         this.devices.add(String(args['id']));
         return {};
       case 'device_del':
-        return this.devices.has(String(args['id'])) ? {} : undefined;
+        return this.devices.has(String(args['id'])) ? {} : new DeviceNotFound('not found');
       default:
-        return {};
+        return super.answer(command);
     }
   }
 
@@ -75,20 +70,7 @@ const plain = aDefinition();
 async function scene(definition: DomainDefinition = plain) {
   const clock = new FakeClock();
   const qemu = new SimulatedQemu(definition.devices.map(({ id }) => id));
-  const [ours, theirs] = duplexPair();
-  theirs.on('data', (bytes: Buffer) => {
-    for (const line of bytes.toString().trim().split('\n')) {
-      const command = JSON.parse(line) as Command;
-      const desc = qemu.refused.get(command.execute);
-      if (desc === undefined && qemu.refused.has(command.execute)) continue;
-      const value = desc === undefined ? qemu.answer(command) : undefined;
-      const error =
-        desc === undefined ? { class: 'DeviceNotFound', desc: 'not found' } : { class: 'GenericError', desc };
-      theirs.write(`${JSON.stringify({ ...(value === undefined ? { error } : { return: value }), id: command.id })}\n`);
-    }
-  });
-  theirs.write('{"QMP": {}}\n');
-  const qmp = await QmpClient.open(ours, { clock });
+  const qmp = await openScriptedMonitor(clock, (command) => qemu.answer(command));
   const state = { record: definition, changes: 0, reconciles: 0, unwritable: false };
   const hotplug = new Hotplug({
     parts: deviceParts({

@@ -11,15 +11,15 @@
  * how a command ended, compares it with QEMU's object tree and removes the parts without a device (`reconcile`). The
  * parts of a device are in device-parts.ts.
  */
-import type { DomainDefinition, Device, PluggableDevice } from '#node/definition/domain-definition.ts';
-import { HypervisorError, type DomainInspection } from '../../hypervisor.ts';
-import { hintFor, isPermanentError } from '../process/process-log.ts';
-import { isQemuRefusal } from '../disks/copy-jobs.ts';
-import { setLink, type DeviceParts } from './device-parts.ts';
-import { readDeviceTypes } from './learn.ts';
-import { QmpError, type QmpClient, type QmpEvent } from '../monitor/qmp.ts';
+import type { DomainDefinition, Device, PluggableDevice } from '#node/hardware/domain-definition.ts';
+import { HypervisorError, type DomainInspection } from '#node/hypervisor/hypervisor.ts';
+import { hintFor, isPermanentError } from '#node/hypervisor/qemu/process/process-log.ts';
+import { isQemuRefusal } from '#node/hypervisor/qemu/disks/copy-jobs.ts';
+import { setLink, type DeviceParts } from '#node/hypervisor/qemu/devices/device-parts.ts';
+import { readDeviceTypes } from '#node/hypervisor/qemu/devices/learn.ts';
+import { QmpError, type QmpClient, type QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
 
-export interface HotplugOptions {
+interface HotplugOptions {
   readonly parts: DeviceParts;
   readonly definition: () => DomainDefinition;
   /** The definition is on disk when it resolves. */

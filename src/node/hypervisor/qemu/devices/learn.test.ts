@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Chipset } from '#api/devices/chipset.ts';
-import { qomAddress, learnDevices, type QomDevice } from './learn.ts';
+import { qomAddress, learnDevices, type QomDevice } from '#node/hypervisor/qemu/devices/learn.ts';
 
 const pci = (bus: string, slot: string, fn: string) => ({
   type: 'pci',

@@ -10,10 +10,10 @@
 import type { Chipset } from '#api/devices/chipset.ts';
 import type { DeviceAddress, LearnedDevice } from '#api/devices/learned-device.ts';
 import { pciAddressToMap } from '#api/devices/pci-address.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { toLearnedDevices } from '#node/definition/to-learned-devices.ts';
-import { requireChipset } from '../arguments/qemu-arguments.ts';
-import type { QmpClient } from '../monitor/qmp.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
+import { toLearnedDevices } from '#node/hardware/to-learned-devices.ts';
+import { requireChipset } from '#node/hypervisor/qemu/arguments/qemu-arguments.ts';
+import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 
 const PERIPHERAL = '/machine/peripheral';
 
@@ -74,7 +74,7 @@ function busKind({ type, bus }: Pick<QomDevice, 'type' | 'bus'>): BusKind | unde
   return BUS_KINDS.find((kind) => kind.bus.test(busName(bus)) && (kind.device?.test(type) ?? true));
 }
 
-export async function readQomDevices(qmp: QmpClient): Promise<QomDevice[]> {
+async function readQomDevices(qmp: QmpClient): Promise<QomDevice[]> {
   const devices: QomDevice[] = [];
   for (const [id, type] of await readDeviceTypes(qmp)) devices.push(await readDevice(qmp, id, type));
   return devices;

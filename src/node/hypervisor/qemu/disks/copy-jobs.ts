@@ -10,10 +10,10 @@
  * QEMU 7.2 fails the write if the copy cannot be written (later versions can be configured to fail only the copy).
  */
 import type { Clock } from '#lib/clock.ts';
-import { HypervisorError } from '../../hypervisor.ts';
-import { copyFileName, copyName } from '../arguments/block-nodes.ts';
-import { QmpError, type QmpClient } from '../monitor/qmp.ts';
-import { poll } from '../monitor/timing.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { copyFileName, copyName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
+import { QmpError, type QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
+import { poll } from '#node/hypervisor/qemu/process/timing.ts';
 
 /** Time for all pending requests to finish. */
 const TRANSACTION_MS = 60_000;
@@ -21,14 +21,14 @@ const CREATE_MS = 30_000;
 const CANCEL_MS = 30_000;
 const POLL_INTERVAL_MS = 10;
 
-export interface CopyTarget {
+interface CopyTarget {
   readonly copyId: string;
   /** The path as QEMU opens it. The file exists and is empty. */
   readonly filename: string;
   readonly bytes: number;
 }
 
-export interface CopyJob {
+interface CopyJob {
   readonly copyId: string;
   /** The block node of the disk. */
   readonly source: string;

@@ -3,9 +3,9 @@
  * fails, the guest's write fails, too.
  */
 import { stat, statfs } from 'node:fs/promises';
-import { HypervisorError } from '../../hypervisor.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 
-export interface NeededSpace {
+interface NeededSpace {
   readonly path: string;
   readonly bytes: number;
 }

@@ -1,14 +1,14 @@
 /** Copies that fail, with a simulated QEMU. Real copies are in test/e2e/hypervisor-qemu.test.ts. */
 import assert from 'node:assert/strict';
-import { duplexPair } from 'node:stream';
 import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import { HypervisorError, type DiskCopy } from '../../hypervisor.ts';
-import { copyName } from '../arguments/block-nodes.ts';
-import { checkFreeSpace, copySpaceBytes } from './copy-space.ts';
-import { DiskCopies } from './disk-copies.ts';
-import type { CopyRecord } from '../process/domain-record.ts';
-import { QmpClient } from '../monitor/qmp.ts';
+import { HypervisorError, type DiskCopy } from '#node/hypervisor/hypervisor.ts';
+import { copyName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
+import { checkFreeSpace, copySpaceBytes } from '#node/hypervisor/qemu/disks/copy-space.ts';
+import { DiskCopies } from '#node/hypervisor/qemu/disks/disk-copies.ts';
+import type { CopyRecord } from '#node/hypervisor/qemu/record/domain-record.ts';
+import { openScriptedMonitor, type Command } from '#node/hypervisor/qemu/testing/scripted-monitor.ts';
+import { SimulatedBlocks } from '#node/hypervisor/qemu/testing/simulated-blocks.ts';
 
 /** An existing file, which is never written: the simulated QEMU opens nothing. */
 const path = import.meta.filename;
@@ -17,57 +17,32 @@ const COPIES: readonly DiskCopy[] = [
   { copyId: 'b', deviceId: 'disk-b', path },
 ];
 
-interface Command {
-  readonly execute: string;
-  readonly id: number;
-  readonly arguments?: Readonly<Record<string, unknown>>;
-}
-
-interface Job {
-  readonly id: string;
-  status: string;
-  error?: string;
-}
-
-class SimulatedQemu {
-  readonly nodes = new Set<string>();
-  readonly jobs = new Map<string, Job>();
+class SimulatedQemu extends SimulatedBlocks {
   /** Reasons by refused command. */
   readonly refused = new Map<string, string>();
 
-  answer({ execute, arguments: args = {} }: Command): unknown {
+  override answer(command: Command): unknown {
+    const { execute, arguments: args = {} } = command;
+    const refusal = this.refused.get(execute);
+    if (refusal !== undefined) return new Error(refusal);
     switch (execute) {
-      case 'query-jobs':
-        return [...this.jobs.values()].map((job) => ({ ...job, 'current-progress': 1, 'total-progress': 2 }));
-      case 'query-named-block-nodes':
-        return [...this.nodes].map((name) => ({ 'node-name': name }));
       case 'query-block':
         return COPIES.map(({ deviceId }) => ({
           qdev: deviceId,
           inserted: { 'node-name': `of-${deviceId}`, image: { 'virtual-size': 4096, 'actual-size': 4096 } },
         }));
-      case 'blockdev-add':
-        this.nodes.add(String(args['node-name']));
-        return {};
-      case 'blockdev-del':
-        this.nodes.delete(String(args['node-name']));
-        return {};
       case 'blockdev-create':
-        this.jobs.set(String(args['job-id']), { id: String(args['job-id']), status: 'concluded' });
+        this.setJob(args['job-id'], 'concluded');
         return {};
       case 'transaction':
-        for (const { data } of args['actions'] as { data: { 'job-id': string } }[]) {
-          this.jobs.set(data['job-id'], { id: data['job-id'], status: 'running' });
-        }
+        for (const { data } of args['actions'] as { data: { 'job-id': string } }[])
+          this.setJob(data['job-id'], 'running');
         return {};
       case 'job-cancel':
         this.conclude(String(args['id']), 'cancelled');
         return {};
-      case 'job-dismiss':
-        this.jobs.delete(String(args['id']));
-        return {};
       default:
-        return {};
+        return super.answer(command);
     }
   }
 
@@ -80,18 +55,7 @@ class SimulatedQemu {
 async function scene() {
   const clock = new FakeClock();
   const qemu = new SimulatedQemu();
-  const [ours, theirs] = duplexPair();
-  theirs.on('data', (bytes: Buffer) => {
-    for (const line of bytes.toString().trim().split('\n')) {
-      const command = JSON.parse(line) as Command;
-      const desc = qemu.refused.get(command.execute);
-      const response =
-        desc === undefined ? { return: qemu.answer(command) } : { error: { class: 'GenericError', desc } };
-      theirs.write(`${JSON.stringify({ ...response, id: command.id })}\n`);
-    }
-  });
-  theirs.write('{"QMP": {}}\n');
-  const qmp = await QmpClient.open(ours, { clock });
+  const qmp = await openScriptedMonitor(clock, (command) => qemu.answer(command));
   const observed = { failures: 0, ended: false };
   let records: readonly CopyRecord[] = [];
   const copies = new DiskCopies({

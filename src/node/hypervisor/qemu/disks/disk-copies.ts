@@ -8,8 +8,8 @@
  * `done` is reported only after QEMU has flushed and closed the file.
  */
 import type { Clock } from '#lib/clock.ts';
-import { HypervisorError, type CopyState, type DiskCopy } from '../../hypervisor.ts';
-import { copyName, formatNodeName } from '../arguments/block-nodes.ts';
+import { HypervisorError, type CopyState, type DiskCopy } from '#node/hypervisor/hypervisor.ts';
+import { copyName, formatNodeName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
 import {
   addTarget,
   clearCopy,
@@ -18,16 +18,16 @@ import {
   readBlockJobs,
   startJobs,
   type JobInfo,
-} from './copy-jobs.ts';
-import { checkFreeSpace, copySpaceBytes } from './copy-space.ts';
-import { readMedium } from './disk-size.ts';
-import type { CopyRecord } from '../process/domain-record.ts';
-import type { QmpClient } from '../monitor/qmp.ts';
+} from '#node/hypervisor/qemu/disks/copy-jobs.ts';
+import { checkFreeSpace, copySpaceBytes } from '#node/hypervisor/qemu/disks/copy-space.ts';
+import { readMedium } from '#node/hypervisor/qemu/disks/disk-size.ts';
+import type { CopyRecord } from '#node/hypervisor/qemu/record/domain-record.ts';
+import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 
 /** Far more than the number of a guest's disks. */
 const MAX_COPIES = 256;
 
-export interface DiskCopiesParts {
+interface DiskCopiesParts {
   readonly clock: Clock;
   /** Bandwidth of each copy; undefined for unlimited. */
   readonly bytesPerSecond: number | undefined;

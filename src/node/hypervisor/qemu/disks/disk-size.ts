@@ -1,7 +1,7 @@
 /** The size of a running guest's disks, and how they grow. */
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { HypervisorError } from '../../hypervisor.ts';
-import type { QmpClient } from '../monitor/qmp.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 
 interface BlockInfo {
   readonly qdev?: string;
@@ -14,7 +14,7 @@ interface ImageInfo {
   readonly 'backing-image'?: ImageInfo;
 }
 
-export interface DiskMedium {
+interface DiskMedium {
   readonly node: string;
   readonly bytes: number;
   /** Bytes allocated on the host in all layers; 0 for block devices. */

@@ -8,13 +8,13 @@
  * Names are derived from the device id, so that a later process finds them.
  */
 import type { Clock } from '#lib/clock.ts';
-import { HypervisorError } from '../../hypervisor.ts';
-import type { MovingDisk } from '../../migration.ts';
-import { formatNodeName, isMirrorName, mirrorName } from '../arguments/block-nodes.ts';
-import { pollOnEvents, type WaitContext } from '../monitor/event-signal.ts';
-import { readBlockJobs, readBlockNodes, ignoreRefusal, type JobInfo } from './copy-jobs.ts';
-import type { QmpClient } from '../monitor/qmp.ts';
-import { poll } from '../monitor/timing.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import type { MovingDisk } from '#node/hypervisor/migration.ts';
+import { formatNodeName, isMirrorName, mirrorName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
+import { pollOnEvents, type WaitContext } from '#node/hypervisor/qemu/monitor/event-signal.ts';
+import { readBlockJobs, readBlockNodes, ignoreRefusal, type JobInfo } from '#node/hypervisor/qemu/disks/copy-jobs.ts';
+import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
+import { poll } from '#node/hypervisor/qemu/process/timing.ts';
 
 const FINISH_MS = 60_000;
 const CANCEL_MS = 30_000;
@@ -22,7 +22,7 @@ const CONNECT_MS = 30_000;
 const POLL_INTERVAL_MS = 50;
 
 /** The target's NBD server, as `server` of a block node. */
-export interface MirrorTarget {
+interface MirrorTarget {
   readonly server: object;
   /** The name of QEMU's credentials object. */
   readonly tlsCreds: string | undefined;

@@ -12,8 +12,8 @@
  */
 import type { Socket } from 'node:net';
 import type { Clock } from '#lib/clock.ts';
-import { GuestAgentError, type AgentCommand, type AskAgentOptions } from '../../guest-access.ts';
-import type { QmpEvent } from '../monitor/qmp.ts';
+import { GuestAgentError, type AgentCommand, type AskAgentOptions } from '#node/hypervisor/guest-access.ts';
+import type { QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
 
 const ANSWER_MS = 5000;
 const SYNC_MS = 5000;
@@ -24,7 +24,7 @@ const NEWLINE = 0x0a;
 /** Never part of JSON. It marks the start of an answer and makes the agent discard an incomplete command. */
 const MARK = 0xff;
 
-export interface AgentConnectionOptions {
+interface AgentConnectionOptions {
   readonly deviceId: string;
   readonly connect: () => Promise<Socket>;
   readonly clock: Clock;

@@ -3,7 +3,7 @@ import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { ConsoleLog, readConsoleLogFile } from './console-log.ts';
+import { ConsoleLog, readConsoleLogFile } from '#node/hypervisor/qemu/guest-io/console-log.ts';
 
 const HALF = 8;
 

@@ -3,7 +3,7 @@
  * full, it replaces the older one. One writer.
  */
 import { open, readFile, rename, type FileHandle } from 'node:fs/promises';
-import { CONSOLE_LOG_BYTES } from '../../hypervisor.ts';
+import { CONSOLE_LOG_BYTES } from '#node/hypervisor/hypervisor.ts';
 
 const HALF_BYTES = CONSOLE_LOG_BYTES / 2;
 const PRIVATE_FILE = 0o600;

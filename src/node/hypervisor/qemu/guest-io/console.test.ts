@@ -7,8 +7,8 @@ import { duplexPair, type Duplex } from 'node:stream';
 import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
-import { ConsoleLog, readConsoleLogFile } from './console-log.ts';
-import { SerialConsole } from './console.ts';
+import { ConsoleLog, readConsoleLogFile } from '#node/hypervisor/qemu/guest-io/console-log.ts';
+import { SerialConsole } from '#node/hypervisor/qemu/guest-io/console.ts';
 
 interface Scene {
   readonly console: SerialConsole;

@@ -6,16 +6,16 @@ import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { HypervisorError } from '../../hypervisor.ts';
-import type { ConsoleLog } from './console-log.ts';
-import { waitAtMost } from '../monitor/timing.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import type { ConsoleLog } from '#node/hypervisor/qemu/guest-io/console-log.ts';
+import { waitAtMost } from '#node/hypervisor/qemu/process/timing.ts';
 
 const MAX_VIEWERS = 32;
 /** A viewer with more unread bytes than this is disconnected; the others do not wait for it. */
 const MAX_UNREAD_BYTES = 1024 * 1024;
 const RECONNECT_MS = 1000;
 
-export interface SerialConsoleOptions {
+interface SerialConsoleOptions {
   readonly connect: () => Promise<Socket>;
   readonly consoleLog: ConsoleLog;
   readonly clock: Clock;

@@ -5,18 +5,17 @@
  */
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { hasDisplay } from '#node/definition/has-display.ts';
-import { HypervisorError } from '../../hypervisor.ts';
-import { DISPLAY_SOCKET, type DomainDir } from '../process/domain-dir.ts';
-import type { QmpClient } from '../monitor/qmp.ts';
-import { takeScreenshot } from './screenshot.ts';
+import { type DomainDefinition, hasDisplay } from '#node/hardware/domain-definition.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { DISPLAY_SOCKET, type DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
+import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
+import { takeScreenshot } from '#node/hypervisor/qemu/guest-io/screenshot.ts';
 
 const MAX_VIEWERS = 32;
 const OPEN = 'open the display of';
 const SCREENSHOT = 'take a screenshot of';
 
-export interface DisplayParts {
+interface DisplayParts {
   readonly dir: DomainDir;
   readonly definition: () => DomainDefinition;
   readonly hasEnded: () => boolean;

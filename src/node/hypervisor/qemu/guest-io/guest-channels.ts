@@ -1,18 +1,18 @@
 /** All connections to one guest besides QEMU's monitor: its console, its agent and its ports. */
 import type { Duplex } from 'node:stream';
 import type { Log } from '#lib/log.ts';
-import { GuestAgentError, type AgentCommand, type AskAgentOptions } from '../../guest-access.ts';
-import type { DomainInfo } from '../../hypervisor.ts';
-import { AgentConnection } from './agent-connection.ts';
-import { ConsoleLog, readConsoleLogFile } from './console-log.ts';
-import { SerialConsole } from './console.ts';
-import type { QemuContext } from '../context.ts';
-import { AGENT_SOCKET, SERIAL_SOCKET, type DomainDir } from '../process/domain-dir.ts';
-import { GuestFreeze, type FreezeRecord } from '../../guest-freeze.ts';
-import { GuestPorts, type GuestPortsOptions } from './guest-ports.ts';
-import type { QmpClient, QmpEvent } from '../monitor/qmp.ts';
+import { GuestAgentError, type AgentCommand, type AskAgentOptions } from '#node/hypervisor/guest-access.ts';
+import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
+import { AgentConnection } from '#node/hypervisor/qemu/guest-io/agent-connection.ts';
+import { ConsoleLog, readConsoleLogFile } from '#node/hypervisor/qemu/guest-io/console-log.ts';
+import { SerialConsole } from '#node/hypervisor/qemu/guest-io/console.ts';
+import type { QemuContext } from '#node/hypervisor/qemu/process/context.ts';
+import { AGENT_SOCKET, SERIAL_SOCKET, type DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
+import { GuestFreeze, type FreezeRecord } from '#node/hypervisor/guest-freeze.ts';
+import { GuestPorts, type GuestPortsOptions } from '#node/hypervisor/qemu/guest-io/guest-ports.ts';
+import type { QmpClient, QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
 
-export interface GuestChannelsOptions extends Omit<GuestPortsOptions, 'clock'> {
+interface GuestChannelsOptions extends Omit<GuestPortsOptions, 'clock'> {
   readonly dir: DomainDir;
   readonly context: QemuContext;
   readonly log: Log;

@@ -11,12 +11,12 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { Clock } from '#lib/clock.ts';
-import type { DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
-import type { GuestPort, OpenPortOptions } from '../../guest-access.ts';
-import { HypervisorError } from '../../hypervisor.ts';
-import { netdevName } from '../arguments/interface.ts';
-import type { QmpClient } from '../monitor/qmp.ts';
-import { parseUsernet, type UsernetEntry } from './usernet.ts';
+import type { DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
+import type { GuestPort, OpenPortOptions } from '#node/hypervisor/guest-access.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { netdevName } from '#node/hypervisor/qemu/arguments/interface.ts';
+import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
+import { parseUsernet, type UsernetEntry } from '#node/hypervisor/qemu/guest-io/usernet.ts';
 
 const LOOPBACK = '127.0.0.1';
 const ACCEPT_MS = 10_000;

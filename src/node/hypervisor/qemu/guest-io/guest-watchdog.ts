@@ -1,6 +1,6 @@
 /** Tracks the watchdog of a guest: QEMU's events that it has fired, and the action it took. */
-import type { DomainInfo } from '../../hypervisor.ts';
-import type { QmpEvent } from '../monitor/qmp.ts';
+import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
+import type { QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
 
 export class GuestWatchdog {
   readonly #onChange: () => void;

@@ -6,12 +6,12 @@ import { constants } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { newUid } from '#lib/ids.ts';
-import { SCREENSHOT_BYTES } from '../../hypervisor.ts';
-import type { QmpClient } from '../monitor/qmp.ts';
+import { SCREENSHOT_BYTES } from '#node/hypervisor/hypervisor.ts';
+import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 
 const PNG = Buffer.from('89504e470d0a1a0a', 'hex');
 
-export interface ScreenshotOptions {
+interface ScreenshotOptions {
   /** The working directory of QEMU. */
   readonly run: string;
   readonly moveCursor: boolean;

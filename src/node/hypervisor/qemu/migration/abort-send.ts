@@ -1,14 +1,14 @@
 /** Aborts a migration at its source, whatever QEMU is doing, also for the migration of an earlier process. */
-import { HypervisorError } from '../../hypervisor.ts';
-import { pollOnEvents } from '../monitor/event-signal.ts';
-import { ignoreRefusal } from '../disks/copy-jobs.ts';
-import { uninstallKey } from './migration-endpoint.ts';
-import { hasMigrationEnded, readMigrationInfo } from './migrate-status.ts';
-import { isPausedByMigration } from './migration-record.ts';
-import { clearMirrors } from '../disks/mirror.ts';
-import type { QmpClient } from '../monitor/qmp.ts';
-import { parseRunState } from '../monitor/run-state.ts';
-import type { GuestMigrationContext } from './send.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { pollOnEvents } from '#node/hypervisor/qemu/monitor/event-signal.ts';
+import { ignoreRefusal } from '#node/hypervisor/qemu/disks/copy-jobs.ts';
+import { uninstallKey } from '#node/hypervisor/qemu/migration/migration-endpoint.ts';
+import { hasMigrationEnded, readMigrationInfo } from '#node/hypervisor/qemu/migration/migrate-status.ts';
+import { isPausedByMigration } from '#node/hypervisor/qemu/migration/migration-record.ts';
+import { clearMirrors } from '#node/hypervisor/qemu/disks/mirror.ts';
+import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
+import { parseRunState } from '#node/hypervisor/qemu/monitor/run-state.ts';
+import type { GuestMigrationContext } from '#node/hypervisor/qemu/migration/send.ts';
 
 const CANCEL_MS = 30_000;
 const POLL_INTERVAL_MS = 50;

@@ -7,14 +7,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import type { OutgoingMigration } from '../../migration.ts';
-import { aDefinition } from '../../testing/a-definition.ts';
-import { mirrorName } from '../arguments/block-nodes.ts';
-import { DomainDir } from '../process/domain-dir.ts';
-import { GuestMigration } from './guest-migration.ts';
-import type { MigrationRecord } from './migration-record.ts';
-import { openScriptedMonitor, type Command } from '../testing/scripted-monitor.ts';
-import { waitWithClock } from '../testing/wait-with-clock.ts';
+import type { OutgoingMigration } from '#node/hypervisor/migration.ts';
+import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
+import { mirrorName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
+import { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
+import { GuestMigration } from '#node/hypervisor/qemu/migration/guest-migration.ts';
+import type { MigrationRecord } from '#node/hypervisor/qemu/record/domain-record.ts';
+import { openScriptedMonitor, type Command } from '#node/hypervisor/qemu/testing/scripted-monitor.ts';
+import { SimulatedBlocks } from '#node/hypervisor/qemu/testing/simulated-blocks.ts';
+import { waitWithClock } from '#node/hypervisor/qemu/testing/wait-with-clock.ts';
 
 const DISKS = [{ deviceId: 'disk-a', bytes: 4096, overlay: false }];
 const base = { uid: 'u', peer: 'other', disks: DISKS, goesOn: true };
@@ -27,41 +28,27 @@ const OUTGOING: OutgoingMigration = {
 };
 const { signal } = new AbortController();
 
-class SimulatedQemu {
+class SimulatedQemu extends SimulatedBlocks {
   status = 'running';
   migrate: { status?: string; 'error-desc'?: string } = {};
-  readonly jobs = new Map<string, { id: string; status: string; error?: string }>();
-  readonly nodes = new Set<string>();
   /** Commands that change something, and written records, in order. */
   readonly done: string[] = [];
 
-  answer({ execute, arguments: args = {} }: Command): unknown {
+  override answer(command: Command): unknown {
+    const { execute, arguments: args = {} } = command;
     if (!execute.startsWith('query-') && execute !== 'qmp_capabilities') this.done.push(execute);
     switch (execute) {
       case 'query-status':
         return { status: this.status };
       case 'query-migrate':
         return this.migrate;
-      case 'query-jobs':
-        return [...this.jobs.values()].map((job) => ({ ...job, 'current-progress': 1, 'total-progress': 2 }));
-      case 'query-named-block-nodes':
-        return [...this.nodes].map((name) => ({ 'node-name': name }));
       case 'object-del':
         return new Error('not found');
-      case 'blockdev-add':
-        this.nodes.add(String(args['node-name']));
-        return {};
-      case 'blockdev-del':
-        this.nodes.delete(String(args['node-name']));
-        return {};
       case 'blockdev-mirror':
-        this.jobs.set(String(args['job-id']), { id: String(args['job-id']), status: 'ready' });
+        this.setJob(args['job-id'], 'ready');
         return {};
       case 'block-job-cancel':
-        this.jobs.set(String(args['device']), { id: String(args['device']), status: 'concluded' });
-        return {};
-      case 'job-dismiss':
-        this.jobs.delete(String(args['id']));
+        this.setJob(args['device'], 'concluded');
         return {};
       case 'migrate':
         this.migrate = { status: 'active' };
@@ -78,7 +65,7 @@ class SimulatedQemu {
         this.status = 'running';
         return {};
       default:
-        return {};
+        return super.answer(command);
     }
   }
 }

@@ -2,8 +2,8 @@
  * The migration of one domain: its steps, each of which is on disk before it takes effect (../migration.ts). The
  * commands to QEMU are in send.ts, abort-send.ts and receive.ts.
  */
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { HypervisorError } from '../../hypervisor.ts';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import type {
   IncomingMigration,
   MigrationEndpoint,
@@ -12,28 +12,27 @@ import type {
   TransferredState,
   SourceStep,
   TargetStep,
-} from '../../migration.ts';
-import { EventSignal } from '../monitor/event-signal.ts';
-import { readNvram } from '../process/move-state.ts';
+} from '#node/hypervisor/migration.ts';
+import { EventSignal } from '#node/hypervisor/qemu/monitor/event-signal.ts';
+import { readNvram } from '#node/hypervisor/qemu/state/move-state.ts';
+import { isPausedByMigration, accessRefusal, changeRefusal } from '#node/hypervisor/qemu/migration/migration-record.ts';
+import type { MigrationRecord, SourceRecord, TargetRecord } from '#node/hypervisor/qemu/record/domain-record.ts';
+import type { QmpClient, QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
+import { closeEndpoint, openEndpoint, storeGuest } from '#node/hypervisor/qemu/migration/receive.ts';
+import { parseRunState } from '#node/hypervisor/qemu/monitor/run-state.ts';
 import {
-  isPausedByMigration,
-  accessRefusal,
-  changeRefusal,
-  type MigrationRecord,
-  type SourceRecord,
-  type TargetRecord,
-} from './migration-record.ts';
-import type { QmpClient, QmpEvent } from '../monitor/qmp.ts';
-import { closeEndpoint, openEndpoint, storeGuest } from './receive.ts';
-import { parseRunState } from '../monitor/run-state.ts';
-import { removeEndpointLinks, sendGuest, finishSend, type GuestMigrationContext } from './send.ts';
-import { resumeAfterMigration, abortSend } from './abort-send.ts';
+  removeEndpointLinks,
+  sendGuest,
+  finishSend,
+  type GuestMigrationContext,
+} from '#node/hypervisor/qemu/migration/send.ts';
+import { resumeAfterMigration, abortSend } from '#node/hypervisor/qemu/migration/abort-send.ts';
 
 const EVENTS: ReadonlySet<string> = new Set(['MIGRATION', 'JOB_STATUS_CHANGE', 'BLOCK_JOB_READY', 'STOP']);
 
 const PAUSED_SINCE_ABORT = 'the guest is paused since an aborted migration; resume it before the next migration';
 
-export interface GuestMigrationParts extends Omit<GuestMigrationContext, 'events'> {
+interface GuestMigrationParts extends Omit<GuestMigrationContext, 'events'> {
   readonly definition: () => DomainDefinition;
   readonly record: () => MigrationRecord | undefined;
   /** The record is on disk when it resolves. */

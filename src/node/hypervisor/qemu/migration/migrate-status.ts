@@ -1,7 +1,7 @@
 /** The state of a migration as QEMU reports it, on either side. */
-import { HypervisorError } from '../../hypervisor.ts';
-import { pollOnEvents, type WaitContext } from '../monitor/event-signal.ts';
-import type { QmpClient } from '../monitor/qmp.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { pollOnEvents, type WaitContext } from '#node/hypervisor/qemu/monitor/event-signal.ts';
+import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 
 export interface MigrationInfo {
   /** Absent if there was no migration. */

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import { HypervisorError } from '../../hypervisor.ts';
-import { DomainDir } from '../process/domain-dir.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import {
   installKey,
   listenOnFreePort,
@@ -15,8 +15,8 @@ import {
   reachableAddress,
   newSecret,
   parseEndpointAddress,
-} from './migration-endpoint.ts';
-import { openScriptedMonitor } from '../testing/scripted-monitor.ts';
+} from '#node/hypervisor/qemu/migration/migration-endpoint.ts';
+import { openScriptedMonitor } from '#node/hypervisor/qemu/testing/scripted-monitor.ts';
 
 for (const text of ['unix:/a/b c,d.sock', 'tcp:10.0.0.1:49152', 'tcp:[fd00::1]:49153', 'tcp:node-1.example:49154']) {
   test(`parses an address that it formatted: ${text}`, () =>

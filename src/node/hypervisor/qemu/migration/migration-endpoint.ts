@@ -9,12 +9,12 @@ import { getDiffieHellman } from 'node:crypto';
 import { link, mkdir, open, realpath, rm } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import { newUid } from '#lib/ids.ts';
-import { HypervisorError } from '../../hypervisor.ts';
-import type { DomainDir } from '../process/domain-dir.ts';
-import type { User } from '../process/process.ts';
-import { ignoreRefusal } from '../disks/copy-jobs.ts';
-import type { QmpClient } from '../monitor/qmp.ts';
-import { directoriesBetween, canSearchAll } from '../process/file-access.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import type { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
+import type { User } from '#node/hypervisor/qemu/process/process.ts';
+import { ignoreRefusal } from '#node/hypervisor/qemu/disks/copy-jobs.ts';
+import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
+import { directoriesBetween, canSearchAll } from '#node/hypervisor/qemu/process/file-access.ts';
 
 export type EndpointAddress =
   | { readonly type: 'unix'; readonly path: string }

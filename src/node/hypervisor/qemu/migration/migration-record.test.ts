@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { SourceStep, TargetStep } from '../../migration.ts';
+import type { SourceStep, TargetStep } from '#node/hypervisor/migration.ts';
 import {
   migrationView,
   combineStates,
   accessRefusal,
   changeRefusal,
-  type MigrationRecord,
-} from './migration-record.ts';
-import { parseRunState } from '../monitor/run-state.ts';
+} from '#node/hypervisor/qemu/migration/migration-record.ts';
+import type { MigrationRecord } from '#node/hypervisor/qemu/record/domain-record.ts';
+import { parseRunState } from '#node/hypervisor/qemu/monitor/run-state.ts';
 
 const base = { uid: 'u', peer: 'other', disks: [] };
 const source = (step: SourceStep, goesOn = true): MigrationRecord => ({ ...base, role: 'source', step, goesOn });

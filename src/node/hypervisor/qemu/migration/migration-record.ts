@@ -2,20 +2,12 @@
  * The migration in a domain's record, and what follows from it for the domain's state and for requests. Pure. The steps
  * are described in ../migration.ts.
  */
-import type { DomainState } from '../../hypervisor.ts';
-import type { DomainMigration, MovingDisk, SourceStep, TargetStep } from '../../migration.ts';
-import { PAUSED, type QemuRunState } from '../monitor/run-state.ts';
+import type { DomainState } from '#node/hypervisor/hypervisor.ts';
+import type { DomainMigration, SourceStep, TargetStep } from '#node/hypervisor/migration.ts';
+import type { MigrationRecord } from '#node/hypervisor/qemu/record/domain-record.ts';
+import { PAUSED, type QemuRunState } from '#node/hypervisor/qemu/monitor/run-state.ts';
 
-export type MigrationRecord = DomainMigration & {
-  /** The guest was running when the migration began, so it runs again when it ends, on either side. */
-  readonly goesOn: boolean;
-  readonly disks: readonly MovingDisk[];
-};
-
-export type SourceRecord = Extract<MigrationRecord, { role: 'source' }>;
-export type TargetRecord = Extract<MigrationRecord, { role: 'target' }>;
-
-export const INCOMING: DomainState = { state: 'incoming' };
+const INCOMING: DomainState = { state: 'incoming' };
 const MIGRATED_AWAY: DomainState = { state: 'paused', why: 'migration' };
 const INCOMING_STEPS: ReadonlySet<TargetStep> = new Set<TargetStep>(['waiting', 'stored', 'committed']);
 const MIGRATED_AWAY_STEPS: ReadonlySet<SourceStep> = new Set<SourceStep>(['migrated', 'left']);
@@ -34,11 +26,11 @@ export function hasMigratedAway(record: MigrationRecord | undefined): boolean {
 }
 
 /** Reports whether the guest has not continued here yet. */
-export function isIncoming(record: MigrationRecord | undefined): boolean {
+function isIncoming(record: MigrationRecord | undefined): boolean {
   return record?.role === 'target' && INCOMING_STEPS.has(record.step);
 }
 
-export function isSending(record: MigrationRecord | undefined): boolean {
+function isSending(record: MigrationRecord | undefined): boolean {
   return record?.role === 'source' && record.step === 'sending';
 }
 

@@ -5,12 +5,12 @@
  */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { DiskDevice, DiskSource, DomainDefinition } from '#node/definition/domain-definition.ts';
-import { HypervisorError } from '../../hypervisor.ts';
-import type { IncomingMigration, MigrationEndpoint, MovingDisk, TransferredState } from '../../migration.ts';
-import { fillNodeName, formatNodeName } from '../arguments/block-nodes.ts';
-import { diskBlockdev } from '../arguments/disk.ts';
-import { readBlockNodes, ignoreRefusal } from '../disks/copy-jobs.ts';
+import type { DiskDevice, DiskSource, DomainDefinition } from '#node/hardware/domain-definition.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import type { IncomingMigration, MigrationEndpoint, MovingDisk, TransferredState } from '#node/hypervisor/migration.ts';
+import { fillNodeName, formatNodeName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
+import { diskBlockdev } from '#node/hypervisor/qemu/arguments/disk.ts';
+import { readBlockNodes, ignoreRefusal } from '#node/hypervisor/qemu/disks/copy-jobs.ts';
 import {
   installKey,
   listenOnFreePort,
@@ -18,12 +18,12 @@ import {
   uninstallKey,
   newSecret,
   type EndpointAddress,
-} from './migration-endpoint.ts';
-import { DISKS_SOCKET, MIGRATION_SOCKET, type DomainDir } from '../process/domain-dir.ts';
-import { syncFile, syncPersistentState, writeNvram } from '../process/move-state.ts';
-import { waitUntilCompleted } from './migrate-status.ts';
-import type { QmpClient } from '../monitor/qmp.ts';
-import type { GuestMigrationContext } from './send.ts';
+} from '#node/hypervisor/qemu/migration/migration-endpoint.ts';
+import { DISKS_SOCKET, MIGRATION_SOCKET, type DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
+import { syncFile, syncPersistentState, writeNvram } from '#node/hypervisor/qemu/state/move-state.ts';
+import { waitUntilCompleted } from '#node/hypervisor/qemu/migration/migrate-status.ts';
+import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
+import type { GuestMigrationContext } from '#node/hypervisor/qemu/migration/send.ts';
 
 const COMPLETE_MS = 60_000;
 

@@ -2,10 +2,10 @@
  * The source side of a migration in QEMU. Disks are sent first, because they are large; then memory, in rounds, until
  * little is left; then QEMU pauses the guest (pre-switchover) and waits for us.
  */
-import { HypervisorError } from '../../hypervisor.ts';
-import type { MovingDisk, OutgoingMigration, SendOptions, SendProgress } from '../../migration.ts';
-import { pollOnEvents, type WaitContext } from '../monitor/event-signal.ts';
-import { readBlockJobs, type JobInfo } from '../disks/copy-jobs.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import type { MovingDisk, OutgoingMigration, SendOptions, SendProgress } from '#node/hypervisor/migration.ts';
+import { pollOnEvents, type WaitContext } from '#node/hypervisor/qemu/monitor/event-signal.ts';
+import { readBlockJobs, type JobInfo } from '#node/hypervisor/qemu/disks/copy-jobs.ts';
 import {
   installKey,
   formatEndpointAddress,
@@ -13,14 +13,19 @@ import {
   reachableAddress,
   parseEndpointAddress,
   type EndpointAddress,
-} from './migration-endpoint.ts';
-import type { DomainDir } from '../process/domain-dir.ts';
-import { isMirrorName } from '../arguments/block-nodes.ts';
-import { checkMigrationInfo, readMigrationInfo, waitUntilCompleted, type MigrationInfo } from './migrate-status.ts';
-import { areReady, finishMirrors, startMirrors } from '../disks/mirror.ts';
-import type { User } from '../process/process.ts';
-import type { QmpClient } from '../monitor/qmp.ts';
-import type { FileAccess } from '../process/file-access.ts';
+} from '#node/hypervisor/qemu/migration/migration-endpoint.ts';
+import type { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
+import { isMirrorName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
+import {
+  checkMigrationInfo,
+  readMigrationInfo,
+  waitUntilCompleted,
+  type MigrationInfo,
+} from '#node/hypervisor/qemu/migration/migrate-status.ts';
+import { areReady, finishMirrors, startMirrors } from '#node/hypervisor/qemu/disks/mirror.ts';
+import type { User } from '#node/hypervisor/qemu/process/process.ts';
+import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
+import type { FileAccess } from '#node/hypervisor/qemu/process/file-access.ts';
 
 const PROGRESS_MS = 500;
 const COMPLETE_MS = 60_000;
@@ -142,7 +147,7 @@ async function followProgress(
 const NO_JOBS: ReadonlyMap<string, JobInfo> = new Map();
 
 /** Returns the progress of disks and memory together. */
-export function sendProgress({ info: { ram }, jobs }: SendStatus): SendProgress {
+function sendProgress({ info: { ram }, jobs }: SendStatus): SendProgress {
   const mirrors = [...jobs.values()].filter(({ id }) => isMirrorName(id));
   const sum = (of: (job: JobInfo) => number) => mirrors.reduce((all, job) => all + of(job), 0);
   const [diskDoneBytes, diskTotalBytes] = [sum((job) => job['current-progress']), sum((job) => job['total-progress'])];

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import { EventSignal, pollOnEvents } from './event-signal.ts';
+import { EventSignal, pollOnEvents } from '#node/hypervisor/qemu/monitor/event-signal.ts';
 
 test('queries again at once after an event during a query', async () => {
   const [clock, events] = [new FakeClock(), new EventSignal()];

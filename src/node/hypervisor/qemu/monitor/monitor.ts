@@ -1,17 +1,17 @@
 /** Connects to the monitor of a QEMU that has just started, or whose connection was lost. */
 import type { Clock } from '#lib/clock.ts';
-import { HypervisorError } from '../../hypervisor.ts';
-import { findFirstError, isPermanentError } from '../process/process-log.ts';
-import { QMP_SOCKET, type DomainDir } from '../process/domain-dir.ts';
-import type { DetachedProcess } from '../process/process.ts';
-import { QmpClient, type QmpOptions } from './qmp.ts';
-import { poll } from './timing.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { findFirstError, isPermanentError } from '#node/hypervisor/qemu/process/process-log.ts';
+import { QMP_SOCKET, type DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
+import type { DetachedProcess } from '#node/hypervisor/qemu/process/process.ts';
+import { QmpClient, type QmpOptions } from '#node/hypervisor/qemu/monitor/qmp.ts';
+import { poll } from '#node/hypervisor/qemu/process/timing.ts';
 
 const POLL_INTERVAL_MS = 5;
 /** Time from closing its socket to its exit. */
 const EXIT_MS = 2000;
 
-export interface MonitorOptions extends Pick<QmpOptions, 'onEvent' | 'onClose'> {
+interface MonitorOptions extends Pick<QmpOptions, 'onEvent' | 'onClose'> {
   readonly clock: Clock;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;

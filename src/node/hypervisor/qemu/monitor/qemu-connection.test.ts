@@ -1,64 +1,34 @@
 /** The connection to a QEMU, with a server that only greets, and `sleep` as the process. */
 import assert from 'node:assert/strict';
-import { mkdtemp, open, rm } from 'node:fs/promises';
-import { createServer, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { test } from 'node:test';
-import { FakeClock } from '#client/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
-import { DomainDir } from '../process/domain-dir.ts';
-import { spawnDetached, type DetachedProcess } from '../process/process.ts';
-import { QemuConnection } from './qemu-connection.ts';
-import { waitWithClock } from '../testing/wait-with-clock.ts';
+import { QemuConnection } from '#node/hypervisor/qemu/monitor/qemu-connection.ts';
+import { withSleepingQemu, type SleepingQemu } from '#node/hypervisor/qemu/testing/sleeping-qemu.ts';
 
-interface Scene {
+interface Scene extends SleepingQemu {
   readonly connection: QemuConnection;
-  readonly qemu: DetachedProcess;
   readonly calls: { reconnects: number; exits: number };
-  /** All connections so far; the last one is the current one. */
-  readonly sockets: Socket[];
-  /** Advances the clock until the condition holds. */
-  until(isSo: () => boolean): Promise<void>;
 }
 
-async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
-  const root = await mkdtemp(join(tmpdir(), 'selfsame-connection-'));
-  const dir = new DomainDir(root, 'a-uid');
-  await dir.prepare(undefined);
-  const clock = new FakeClock();
-  const log = await open(join(root, 'log'), 'a');
-  const options = { command: 'sleep', args: ['60'], cwd: root, user: undefined, logFd: log.fd };
-  const qemu = await spawnDetached(options, clock);
-  const sockets: Socket[] = [];
-  const server = createServer((socket) => {
-    sockets.push(socket);
-    socket.on('error', () => undefined);
-    socket.write('{"QMP": {}}\n');
-    socket.on('data', (bytes: Buffer) => {
-      const { id } = JSON.parse(bytes.toString()) as { id: number };
-      socket.write(`${JSON.stringify({ return: {}, id })}\n`);
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(join(dir.run, 'qmp.sock'), resolve));
-  const calls = { reconnects: 0, exits: 0 };
-  const connection = new QemuConnection({
-    ...{ dir, qemu, clock, log: silentLog },
-    onEvent: () => undefined,
-    onReconnect: async () => void calls.reconnects++,
-    onExit: async () => void calls.exits++,
-  });
-  const until = waitWithClock(clock);
-  try {
-    await run({ connection, qemu, calls, sockets, until });
-  } finally {
-    connection.close();
-    await qemu.kill('SIGKILL');
-    for (const socket of sockets) socket.destroy();
-    await new Promise((resolve) => server.close(resolve));
-    await log.close();
-    await rm(root, { recursive: true });
-  }
+function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
+  return withSleepingQemu(
+    () => ({}),
+    async (sleeping) => {
+      const { dir, qemu, clock } = sleeping;
+      const calls = { reconnects: 0, exits: 0 };
+      const connection = new QemuConnection({
+        ...{ dir, qemu, clock, log: silentLog },
+        onEvent: () => undefined,
+        onReconnect: async () => void calls.reconnects++,
+        onExit: async () => void calls.exits++,
+      });
+      try {
+        await run({ ...sleeping, connection, calls });
+      } finally {
+        connection.close();
+      }
+    },
+  );
 }
 
 const timeout = 20_000;

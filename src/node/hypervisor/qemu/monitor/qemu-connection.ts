@@ -7,16 +7,16 @@
  */
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import type { DomainDir } from '../process/domain-dir.ts';
-import { openMonitor } from './monitor.ts';
-import type { DetachedProcess } from '../process/process.ts';
-import type { QmpClient, QmpEvent } from './qmp.ts';
+import type { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
+import { openMonitor } from '#node/hypervisor/qemu/monitor/monitor.ts';
+import type { DetachedProcess } from '#node/hypervisor/qemu/process/process.ts';
+import type { QmpClient, QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
 
 const EXIT_MS = 3000;
 const RECONNECT_MS = 1000;
 const RECONNECT_TIMEOUT_MS = 10_000;
 
-export interface QemuConnectionOptions {
+interface QemuConnectionOptions {
   readonly dir: DomainDir;
   readonly qemu: DetachedProcess;
   readonly clock: Clock;

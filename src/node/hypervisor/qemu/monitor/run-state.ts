@@ -1,5 +1,5 @@
 /** Translates QEMU's run states to domain states. Pure. */
-import type { DomainState } from '../../hypervisor.ts';
+import type { DomainState } from '#node/hypervisor/hypervisor.ts';
 
 /** `never ran`: the guest has not executed its first instruction. */
 export type QemuRunState = DomainState | { readonly state: 'never ran' };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { kvmGroup, isKvmUsable, type KvmFacts } from './accelerator.ts';
+import { kvmGroup, isKvmUsable, type KvmFacts } from '#node/hypervisor/qemu/process/accelerator.ts';
 
 const works: KvmFacts = {
   canOpen: true,

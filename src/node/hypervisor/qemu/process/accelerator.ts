@@ -1,7 +1,7 @@
 /** Decides whether guests run with KVM or are emulated (TCG). */
 import { constants, type Stats } from 'node:fs';
 import { access, readFile, stat } from 'node:fs/promises';
-import type { User } from './process.ts';
+import type { User } from '#node/hypervisor/qemu/process/process.ts';
 
 export type Accelerator = 'kvm' | 'tcg';
 

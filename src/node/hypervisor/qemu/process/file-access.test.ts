@@ -1,7 +1,7 @@
 /** Paths to a file. test/e2e/hypervisor-qemu.test.ts shows that QEMU can walk them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { directoriesBetween, maySearch } from './file-access.ts';
+import { directoriesBetween, maySearch } from '#node/hypervisor/qemu/process/file-access.ts';
 
 const ways: Record<string, { from: string; file: string; want: string[] }> = {
   'up to a common directory, and down': {

@@ -5,11 +5,11 @@
  */
 import { link, readdir, readlink, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
-import { HypervisorError } from '../../hypervisor.ts';
-import type { User } from './process.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import type { User } from '#node/hypervisor/qemu/process/process.ts';
 
 /** A directory that QEMU has open, and the name by which QEMU can open it. */
-export interface Anchor {
+interface Anchor {
   readonly directory: string;
   readonly name: string;
 }

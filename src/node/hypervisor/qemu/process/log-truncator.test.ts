@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import { LogTruncator } from './log-truncator.ts';
+import { LogTruncator } from '#node/hypervisor/qemu/process/log-truncator.ts';
 
 const LIMIT = 4 * 1024 * 1024;
 

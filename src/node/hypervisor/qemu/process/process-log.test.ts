@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { findFirstError, isPermanentError, startLine } from './process-log.ts';
+import { findFirstError, isPermanentError, startLine } from '#node/hypervisor/qemu/process/process-log.ts';
 
 const cases: Record<string, { log: string; want: string; permanent: boolean }> = {
   'an empty log': { log: '\n', want: '', permanent: false },

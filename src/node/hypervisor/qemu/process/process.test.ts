@@ -4,7 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { systemClock } from '#lib/clock.ts';
-import { isRunning, DetachedProcess, parseStat, findProcessesBelow, spawnDetached } from './process.ts';
+import {
+  isRunning,
+  DetachedProcess,
+  parseStat,
+  findProcessesBelow,
+  spawnDetached,
+} from '#node/hypervisor/qemu/process/process.ts';
 
 const LONG_MS = 20_000;
 

@@ -6,7 +6,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { readFile, readdir, readlink } from 'node:fs/promises';
 import type { Clock } from '#lib/clock.ts';
-import { poll, waitAtMost } from '../monitor/timing.ts';
+import { poll, waitAtMost } from '#node/hypervisor/qemu/process/timing.ts';
 
 /** Identifies a process, also after its exit. */
 export interface ProcessIdentity {
@@ -21,7 +21,7 @@ export interface User {
   readonly gid: number;
 }
 
-export interface SpawnOptions {
+interface SpawnOptions {
   readonly command: string;
   readonly args: readonly string[];
   readonly cwd: string;
@@ -118,7 +118,7 @@ export async function isRunning({ pid, startTicks, bootId }: ProcessIdentity): P
   return bootId === (await readBootId());
 }
 
-export interface FoundProcess {
+interface FoundProcess {
   readonly identity: ProcessIdentity;
   /** The working directory, also if it has been removed. */
   readonly cwd: string;

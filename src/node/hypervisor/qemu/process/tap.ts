@@ -7,9 +7,9 @@ import { createHash } from 'node:crypto';
 import { access } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { Log } from '#lib/log.ts';
-import type { DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
-import { HypervisorError } from '../../hypervisor.ts';
-import type { User } from './process.ts';
+import type { DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import type { User } from '#node/hypervisor/qemu/process/process.ts';
 
 const run = promisify(execFile);
 /** Excludes options of `ip` and paths. */
@@ -17,7 +17,7 @@ const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$/;
 const TIMEOUT_MS = 10_000;
 const MAX_OUTPUT_BYTES = 64 * 1024;
 
-export interface Tap {
+interface Tap {
   readonly name: string;
   readonly bridge: string;
   /** Queues of the guest's interface; absent for one queue. */

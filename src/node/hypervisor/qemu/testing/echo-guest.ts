@@ -3,7 +3,7 @@
  * and shuts down when the power button is pressed or a `!` arrives. It boots in about a second, even without KVM.
  */
 import { writeFile } from 'node:fs/promises';
-import type { DiskDevice } from '#node/definition/domain-definition.ts';
+import type { DiskDevice } from '#node/hardware/domain-definition.ts';
 
 export const READY = 'echo guest ready\n';
 export const SHUT_DOWN = '!';

@@ -9,6 +9,14 @@ export interface Command {
   readonly arguments?: Readonly<Record<string, unknown>>;
 }
 
+/** The answer to a command that is never answered. */
+export const NO_ANSWER = Symbol('no answer');
+
+/** A refusal that says that the device does not exist. */
+export class DeviceNotFound extends Error {
+  override readonly name = 'DeviceNotFound';
+}
+
 /** Opens a client whose commands `answer` answers. A returned Error is a refusal. */
 export async function openScriptedMonitor(clock: Clock, answer: (command: Command) => unknown): Promise<QmpClient> {
   const [ours, theirs] = duplexPair();
@@ -16,11 +24,16 @@ export async function openScriptedMonitor(clock: Clock, answer: (command: Comman
     for (const line of bytes.toString().trim().split('\n')) {
       const command = JSON.parse(line) as Command;
       const result = answer(command);
-      const body =
-        result instanceof Error ? { error: { class: 'GenericError', desc: result.message } } : { return: result };
-      theirs.write(`${JSON.stringify({ ...body, id: command.id })}\n`);
+      if (result === NO_ANSWER) continue;
+      theirs.write(`${JSON.stringify({ ...toBody(result), id: command.id })}\n`);
     }
   });
   theirs.write('{"QMP": {}}\n');
   return QmpClient.open(ours, { clock });
+}
+
+function toBody(result: unknown): object {
+  if (!(result instanceof Error)) return { return: result };
+  const errorClass = result instanceof DeviceNotFound ? result.name : 'GenericError';
+  return { error: { class: errorClass, desc: result.message } };
 }

@@ -1,0 +1,26 @@
+/** Parses the two locations of scp, one of which is `[user@]type/name[/namespace]:path`. Pure. */
+import { parseUserTarget, type UserTarget } from '#cli/commands/access/target.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
+
+export interface ScpCopy {
+  readonly target: UserTarget;
+  readonly remotePath: string;
+  readonly localPath: string;
+  readonly toRemote: boolean;
+}
+
+/** Throws CommandError. */
+export function parseCopy(source: string, destination: string): ScpCopy {
+  const [fromRemote, toRemote] = [source.includes(':'), destination.includes(':')];
+  const shown = `${JSON.stringify(source)} to ${JSON.stringify(destination)}`;
+  if (fromRemote && toRemote) {
+    throw new CommandError(`copying from a remote location to another remote location is not supported: ${shown}`);
+  }
+  if (!fromRemote && !toRemote) {
+    throw new CommandError(`none of the two provided locations seems to be a remote location: ${shown}`);
+  }
+  const [remote, localPath] = toRemote ? [destination, source] : [source, destination];
+  const colon = remote.indexOf(':');
+  const target = parseUserTarget(remote.slice(0, colon));
+  return { target, remotePath: remote.slice(colon + 1), localPath, toRemote };
+}

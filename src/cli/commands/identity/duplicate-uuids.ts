@@ -1,0 +1,61 @@
+/** Finds and prints VirtualMachines that share a firmware uuid. Pure. */
+import { isRecord } from '#kube/meta.ts';
+import { alignedTable } from '#lib/terminal/table.ts';
+
+/** A VirtualMachine that has a uuid. */
+export interface ListedUuidHolder {
+  /** In lower case; guests do not distinguish case. */
+  readonly uuid: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly status: string;
+}
+
+interface Duplicate {
+  readonly uuid: string;
+  /** Two or more, by namespace and name. */
+  readonly holders: readonly ListedUuidHolder[];
+}
+
+/** Returns undefined for a VM without a uuid or under deletion, which releases its uuid. */
+export function toListedUuidHolder(vm: unknown): ListedUuidHolder | undefined {
+  const uuid = textAt(vm, 'spec', 'template', 'spec', 'domain', 'firmware', 'uuid').toLowerCase();
+  if (uuid === '' || textAt(vm, 'metadata', 'deletionTimestamp') !== '') return undefined;
+  const namespace = textAt(vm, 'metadata', 'namespace');
+  return { uuid, namespace, name: textAt(vm, 'metadata', 'name'), status: textAt(vm, 'status', 'printableStatus') };
+}
+
+/** Returns duplicates by uuid; with a namespace, only those that involve a VM in it. */
+export function findUuidDuplicates(holders: readonly ListedUuidHolder[], namespace?: string): Duplicate[] {
+  return [...Map.groupBy(holders, ({ uuid }) => uuid)]
+    .map(([uuid, sharing]) => ({ uuid, holders: sharing.toSorted(byNamespaceAndName) }))
+    .filter((one) => one.holders.length > 1)
+    .filter((one) => namespace === undefined || one.holders.some((holder) => holder.namespace === namespace))
+    .toSorted((a, b) => compare(a.uuid, b.uuid));
+}
+
+export function duplicatesTable(duplicates: readonly Duplicate[]): string {
+  const rows = duplicates.flatMap(({ holders }) =>
+    holders.map(({ uuid, namespace, name, status }) => [uuid, namespace, name, status === '' ? '<none>' : status]),
+  );
+  return alignedTable([['UUID', 'NAMESPACE', 'NAME', 'STATUS'], ...rows]);
+}
+
+/** Returns the value for JSON and YAML output. */
+export function duplicatesAsValue(duplicates: readonly Duplicate[]): unknown {
+  return duplicates.map(({ uuid, holders }) => ({
+    uuid,
+    virtualMachines: holders.map(({ namespace, name }) => ({ namespace, name })),
+  }));
+}
+
+const byNamespaceAndName = (a: ListedUuidHolder, b: ListedUuidHolder) =>
+  compare(a.namespace, b.namespace) || compare(a.name, b.name);
+const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
+
+/** Returns the string at the path, or ''. */
+function textAt(object: unknown, ...path: string[]): string {
+  let value = object;
+  for (const key of path) value = isRecord(value) ? value[key] : undefined;
+  return typeof value === 'string' ? value : '';
+}

@@ -1,0 +1,51 @@
+/** virtctl identity duplicates */
+import type { ApiConnection } from '#cli/connection/api-connection.ts';
+import { defineCommand } from '#cli/command.ts';
+import {
+  duplicatesAsValue,
+  findUuidDuplicates,
+  duplicatesTable,
+  toListedUuidHolder,
+  type ListedUuidHolder,
+} from '#cli/commands/identity/duplicate-uuids.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
+import { formatValue, outputFlag } from '#cli/output-format.ts';
+import { listCollection } from '#cli/connection/list-collection.ts';
+import { vmCollectionPath } from '#cli/connection/verb-path.ts';
+import { ApiError } from '#kube/api-error.ts';
+
+const HINT = 'Finding duplicates requires permission to list virtualmachines.kubevirt.io in all namespaces.';
+
+export const identityDuplicates = defineCommand({
+  name: 'duplicates',
+  usage: '',
+  summary: 'List the virtual machines that share a firmware uuid.',
+  details:
+    'Searches all namespaces. With --namespace, lists only duplicates that involve a virtual machine of that namespace.\n' +
+    'Ignores virtual machines that are being deleted.',
+  example: [
+    '  # List all virtual machines that share a firmware uuid with another one:',
+    '  virtctl identity duplicates',
+    '',
+    "  # List the duplicates that involve the namespace 'team-a':",
+    '  virtctl identity duplicates -n team-a',
+  ].join('\n'),
+  flags: { output: { ...outputFlag, help: 'Output format: json or yaml; a table by default.' } },
+  args: 0,
+  async run({ flags: { output }, connect, namespace, print, report }) {
+    const duplicates = findUuidDuplicates(await listHolders(await connect(), report), namespace);
+    if (output !== undefined) print(formatValue(duplicatesAsValue(duplicates), output));
+    else if (duplicates.length > 0) print(duplicatesTable(duplicates));
+    else if (namespace === undefined) print('No two VirtualMachines have the same firmware uuid.');
+    else print(`No VirtualMachine in namespace ${namespace} shares its firmware uuid.`);
+  },
+});
+
+async function listHolders(api: ApiConnection, report: (line: string) => void): Promise<ListedUuidHolder[]> {
+  try {
+    return await listCollection(api, { path: vmCollectionPath('virtualmachines') }, toListedUuidHolder, report);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code !== 403) throw error;
+    throw new CommandError(`${error.message}\n${HINT}`, { cause: error });
+  }
+}

@@ -1,0 +1,153 @@
+/** Opens a local image file: determines its format and size, and reads its content. */
+import { spawn } from 'node:child_process';
+import { createHash, type Hash } from 'node:crypto';
+import { createReadStream, type ReadStream } from 'node:fs';
+import { createGunzip } from 'node:zlib';
+import type { DiskStreamFormat } from '#api/storage/disk-stream.ts';
+import { findUnsupportedFormat, HEADER_BYTES, readImageHeader } from '#api/storage/image-header.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
+import { fileSize } from '#cli/transfer/local-files.ts';
+import { errorMessage } from '#lib/error-message.ts';
+
+const READ_BYTES = 256 * 1024;
+const MAX_STDERR = 1000;
+const COMPRESSED = ['gzip', 'xz'] as const;
+type Compression = (typeof COMPRESSED)[number];
+
+export interface LocalImage {
+  readonly path: string;
+  readonly format: DiskStreamFormat;
+  /** The size in bytes after decompression. */
+  readonly size: number;
+  /** The size of the disk as the guest sees it. */
+  readonly virtualSize: number;
+  readonly compression?: Compression;
+  /** Reads the content, starting at `from`. Throws CommandError. */
+  chunks(from?: number): AsyncIterable<Buffer>;
+}
+
+/**
+ * Opens an image. A compressed file is read once to determine its size, which is reported because it may take a while.
+ * Throws CommandError if the file cannot be used as a disk.
+ */
+export async function openImage(path: string, report: (line: string) => void): Promise<LocalImage> {
+  const bytes = await fileSize(path);
+  const prefix = await readPrefix(createReadStream(path, { end: HEADER_BYTES - 1 }), path);
+  const compression = COMPRESSED.find((one) => one === findUnsupportedFormat(prefix));
+  const chunks = (from = 0) => skipBytes(bytesOf(path, compression), from, path);
+  const header = compression === undefined ? prefix : await readPrefix(chunks(), path);
+  const image = checkHeader(path, header);
+  if (compression !== undefined) report(`${path} is compressed with ${compression}: reading it to determine its size`);
+  const size = compression === undefined ? bytes : await countBytes(chunks());
+  if (size === 0) throw new CommandError(`Cannot upload ${path}: it is empty`);
+  const virtualSize = image.is === 'qcow2' ? image.virtualBytes : size;
+  return { path, format: image.is, size, virtualSize, chunks, ...(compression && { compression }) };
+}
+
+function checkHeader(path: string, header: Buffer) {
+  const foreign = findUnsupportedFormat(header);
+  if (foreign !== undefined) {
+    const how = (COMPRESSED as readonly string[]).includes(foreign) ? 'decompress it' : TO_QCOW2;
+    throw new CommandError(`Cannot upload ${path}: its format is ${foreign}; expected raw or qcow2: ${how} first`);
+  }
+  const image = readImageHeader(header);
+  if (image.is === 'refused') {
+    throw new CommandError(`Cannot upload ${path}: ${image.why}; expected a raw or a self-contained qcow2 image`);
+  }
+  return image;
+}
+
+const TO_QCOW2 = 'convert it with "qemu-img convert -O qcow2"';
+
+async function* bytesOf(path: string, compression: Compression | undefined): AsyncGenerator<Buffer> {
+  if (compression === 'xz') {
+    yield* unxz(path);
+    return;
+  }
+  const file = createReadStream(path, { highWaterMark: READ_BYTES });
+  try {
+    // A truncated file causes an error.
+    yield* compression === 'gzip' ? gunzipFile(file) : (file as AsyncIterable<Buffer>);
+  } finally {
+    file.destroy();
+  }
+}
+
+function gunzipFile(file: ReadStream): AsyncIterable<Buffer> {
+  const gunzip = createGunzip({ chunkSize: READ_BYTES });
+  file.on('error', (error) => gunzip.destroy(error));
+  return file.pipe(gunzip);
+}
+
+/** Decompresses with the program xz, which Node.js does not support. */
+async function* unxz(path: string): AsyncGenerator<Buffer> {
+  const child = spawn('xz', ['--decompress', '--stdout', '--', path], { stdio: ['ignore', 'pipe', 'pipe'] });
+  let stderr = '';
+  child.stderr.on('data', (chunk: Buffer) => (stderr = (stderr + chunk.toString()).slice(-MAX_STDERR)));
+  const ended = new Promise<Error | undefined>((resolve) => {
+    child.once('error', ({ code, message }: NodeJS.ErrnoException) =>
+      resolve(new Error(code === 'ENOENT' ? 'the program xz is not installed' : message)),
+    );
+    child.once('close', (code) =>
+      resolve(code === 0 ? undefined : new Error(stderr.trim() || `xz ended with ${code}`)),
+    );
+  });
+  try {
+    yield* child.stdout as AsyncIterable<Buffer>;
+    const error = await ended;
+    if (error !== undefined) throw error;
+  } catch (error) {
+    throw (await ended) ?? error;
+  } finally {
+    child.kill();
+  }
+}
+
+/** Yields the bytes after the first `from` bytes. */
+async function* skipBytes(source: AsyncIterable<Buffer>, from: number, path: string): AsyncGenerator<Buffer> {
+  let left = from;
+  try {
+    for await (const chunk of source) {
+      if (left < chunk.length) yield chunk.subarray(left);
+      left = Math.max(0, left - chunk.length);
+    }
+  } catch (cause) {
+    throw new CommandError(`Cannot read ${path}: ${errorMessage(cause)}`, { cause });
+  }
+}
+
+async function readPrefix(source: AsyncIterable<Buffer>, path: string): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const piece of source) {
+      pieces.push(piece);
+      bytes += piece.length;
+      if (bytes >= HEADER_BYTES) break;
+    }
+  } catch (cause) {
+    throw cause instanceof CommandError
+      ? cause
+      : new CommandError(`Cannot read ${path}: ${errorMessage(cause)}`, { cause });
+  }
+  return Buffer.concat(pieces).subarray(0, HEADER_BYTES);
+}
+
+async function countBytes(chunks: AsyncIterable<Buffer>): Promise<number> {
+  let bytes = 0;
+  for await (const { length } of chunks) bytes += length;
+  return bytes;
+}
+
+/** Hashes the first `bytes` bytes; undefined if the image is shorter. */
+export async function hashPrefix({ chunks }: LocalImage, bytes: number): Promise<Hash | undefined> {
+  const hash = createHash('sha256');
+  let left = bytes;
+  if (left === 0) return hash;
+  for await (const chunk of chunks()) {
+    hash.update(chunk.subarray(0, left));
+    left -= Math.min(left, chunk.length);
+    if (left === 0) return hash;
+  }
+  return undefined;
+}

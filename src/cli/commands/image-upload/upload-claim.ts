@@ -1,0 +1,98 @@
+/** Creates or checks the claim for an upload, and releases it for guests when the upload is complete. */
+import { UPLOAD_ANNOTATION } from '#api/storage/disk-stream.ts';
+import type { ApiConnection } from '#cli/connection/api-connection.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
+import type { LocalImage } from '#cli/commands/image-upload/local-image.ts';
+import { bytesText } from '#lib/terminal/progress-text.ts';
+import { findObject } from '#cli/connection/vm-objects.ts';
+import { collectionPath, objectPath } from '#client/resource-path.ts';
+import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import { parseQuantity, findQuantityError, quantityToNumber } from '#kube/quantity.ts';
+
+export interface UploadClaimOptions {
+  readonly name: string;
+  readonly size: string | undefined;
+  readonly storageClass: string | undefined;
+  readonly accessMode: string | undefined;
+  readonly volumeMode: 'Block' | 'Filesystem' | undefined;
+  readonly noCreate: boolean;
+}
+
+type Api = Pick<ApiConnection, 'get' | 'post' | 'patch' | 'namespace'>;
+
+const ACCESS_MODES = ['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod'] as const;
+
+interface UploadClaim {
+  readonly name: string;
+  readonly isNew: boolean;
+  /** True if the claim was already waiting for content. */
+  readonly wasAwaitingUpload: boolean;
+}
+
+/** Creates the claim, or marks an existing one as waiting for content. Throws CommandError and changes nothing then. */
+export async function prepareClaim(api: Api, options: UploadClaimOptions, image: LocalImage): Promise<UploadClaim> {
+  const { name, noCreate } = options;
+  const found = await findObject(api, PERSISTENT_VOLUME_CLAIMS, name);
+  if (found === undefined) {
+    if (noCreate) throw new CommandError(`persistentvolumeclaims "${name}" not found`);
+    await api.post(collectionPath(PERSISTENT_VOLUME_CLAIMS, api.namespace), buildUploadClaim(options, image));
+    return { name, isNew: true, wasAwaitingUpload: true };
+  }
+  const error = findSizeError(image, capacityOf(found), `PersistentVolumeClaim ${name}`);
+  if (error !== undefined) throw new CommandError(error);
+  if (found.metadata.deletionTimestamp !== undefined) {
+    throw new CommandError(`Cannot upload to PersistentVolumeClaim ${name}: it is being deleted`);
+  }
+  const wasAwaitingUpload = found.metadata.annotations?.[UPLOAD_ANNOTATION] === 'true';
+  if (!wasAwaitingUpload) await annotate(api, name, found.metadata.uid, 'true');
+  return { name, isNew: false, wasAwaitingUpload };
+}
+
+/** Builds a new claim. Pure; throws CommandError. */
+export function buildUploadClaim(options: UploadClaimOptions, image: LocalImage): PersistentVolumeClaim {
+  const { name, size, storageClass, accessMode = 'ReadWriteOnce', volumeMode } = options;
+  if (size === undefined) throw new CommandError('when creating a resource, the size must be specified');
+  if (findQuantityError(size) !== undefined || bytesOf(size) <= 0) {
+    throw new CommandError(`invalid size ${JSON.stringify(size)}: expected a quantity like 10Gi or 500Mi`);
+  }
+  const mode = ACCESS_MODES.find((one) => one === accessMode);
+  if (mode === undefined) {
+    throw new CommandError(`invalid access mode ${JSON.stringify(accessMode)}: expected ${ACCESS_MODES.join(', ')}`);
+  }
+  const error = findSizeError(image, bytesOf(size), `--size=${size}`);
+  if (error !== undefined) throw new CommandError(error);
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name, annotations: { [UPLOAD_ANNOTATION]: 'true' } },
+    spec: {
+      accessModes: [mode],
+      ...(volumeMode && { volumeMode }),
+      ...(storageClass !== undefined && { storageClassName: storageClass }),
+      resources: { requests: { storage: size } },
+    },
+  };
+}
+
+function findSizeError({ path, virtualSize }: LocalImage, bytes: number, what: string): string | undefined {
+  if (virtualSize <= bytes) return undefined;
+  const needs = `${virtualSize} bytes (${bytesText(virtualSize)})`;
+  return `Cannot upload ${path}: its disk needs ${needs}, but ${what} has ${bytes} bytes (${bytesText(bytes)})`;
+}
+
+function capacityOf({ spec, status }: PersistentVolumeClaim): number {
+  return bytesOf(String(status?.capacity?.['storage'] ?? spec.resources?.requests?.['storage'] ?? '0'));
+}
+
+const bytesOf = (quantity: string) => quantityToNumber(parseQuantity(quantity));
+
+/** Allows guests to use the claim. */
+export async function releaseClaim(api: Api, name: string): Promise<void> {
+  await annotate(api, name, undefined, null);
+}
+
+async function annotate(api: Api, name: string, uid: string | undefined, value: 'true' | null): Promise<void> {
+  const path = objectPath(PERSISTENT_VOLUME_CLAIMS, { namespace: api.namespace, name });
+  const metadata = { ...(uid !== undefined && { uid }), annotations: { [UPLOAD_ANNOTATION]: value } };
+  await api.patch(path, { metadata });
+}

@@ -1,0 +1,184 @@
+/** The verbs that start, stop and pause machines: start, stop, restart, pause, unpause, reset and soft-reboot. */
+import type { ApiConnection } from '#cli/connection/api-connection.ts';
+import { vmPath, verbPath } from '#cli/connection/verb-path.ts';
+import { defineCommand, type VirtctlCommand } from '#cli/command.ts';
+import { dryRunFlag, dryRunOption } from '#cli/dry-run.ts';
+import { isApiError } from '#kube/api-error.ts';
+import { isRecord } from '#kube/meta.ts';
+import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
+import { integerFlag, switchFlag, type FlagTable, type FlagValues } from '#lib/command-line/flag.ts';
+
+/** A verb of a VirtualMachine. */
+interface VmVerb<Table extends FlagTable> {
+  readonly name: 'start' | 'stop' | 'restart';
+  readonly flags: Table;
+  /** Returns the body of the request, and how its error message begins. Throws CommandError. */
+  request(flags: FlagValues<Table>): { readonly body: object; readonly error: string };
+}
+
+function defineVmVerb<Table extends FlagTable>({ name, flags, request }: VmVerb<Table>): VirtctlCommand {
+  const title = name[0]!.toUpperCase() + name.slice(1);
+  return defineCommand({
+    name,
+    usage: '(VM)',
+    summary: `${title} a virtual machine.`,
+    example: `  # ${title} a virtual machine called 'myvm':\n  virtctl ${name} myvm`,
+    flags: { ...flags, dryRun: dryRunFlag },
+    args: 1,
+    async run({ args: [vm = ''], flags: given, connect, print }) {
+      const { body, error } = request(given as FlagValues<Table>);
+      const api = await connect();
+      const options = dryRunOption((given as { readonly dryRun: boolean }).dryRun, print);
+      const path = verbPath('virtualmachines', api.namespace, vm, name);
+      await explainFailure(`${error} `, api.put(path, { ...body, ...options }));
+      print(`VM ${vm} was scheduled to ${name}`);
+    },
+  });
+}
+
+/** The flags of stop and restart, which must be used together. */
+const forceFlags = {
+  force: switchFlag({
+    name: 'force',
+    help: '--force=false: Only used when grace-period=0. If true, immediately remove VMI pod from API and bypass graceful deletion. Note that immediate deletion of some resources may result in inconsistency or data loss.',
+  }),
+  gracePeriod: integerFlag(
+    {
+      name: 'grace-period',
+      help: '--grace-period=-1: Period of time in seconds given to the VMI to terminate gracefully. Can only be set to 0 when --force is true (force deletion). Currently only setting 0 is supported.',
+    },
+    undefined,
+  ),
+};
+
+/** Returns the requested grace period; undefined for the one of the VM. Throws CommandError. */
+function forcedGrace({ force, gracePeriod }: FlagValues<typeof forceFlags>): number | undefined {
+  if ((gracePeriod !== undefined) !== force) {
+    throw new CommandError('Must both use --force=true and set --grace-period.');
+  }
+  return gracePeriod;
+}
+
+/** A verb of a VirtualMachineInstance. */
+interface InstanceVerb {
+  /** The verb of the API. */
+  readonly verb: 'pause' | 'unpause' | 'softreboot' | 'reset';
+  /** The verb in messages. */
+  readonly word: 'pause' | 'unpause' | 'soft-reboot' | 'reset';
+  /** Used in `Error <gerund> VirtualMachineInstance`. */
+  readonly gerund: 'pausing' | 'unpausing' | 'soft rebooting' | 'resetting';
+  /** The beginning of the summary. */
+  readonly title: string;
+}
+
+function defineInstanceVerb(verb: InstanceVerb): VirtctlCommand {
+  const { word, title } = verb;
+  return defineCommand({
+    name: word,
+    usage: '(VMI)',
+    summary: `${title} a virtual machine instance.`,
+    example: `  # ${title} a virtualmachineinstance called 'myvmi':\n  virtctl ${word} myvmi`,
+    flags: {},
+    args: 1,
+    async run({ args: [name = ''], connect, print }) {
+      print(await sendInstanceVerb(await connect(), verb, name, {}));
+    },
+  });
+}
+
+/** Defines pause or unpause, which name the instance directly or by its VM. */
+function definePauseVerb(verb: InstanceVerb): VirtctlCommand {
+  const { word, title } = verb;
+  return defineCommand({
+    name: word,
+    usage: 'vm|vmi (VM)|(VMI)',
+    summary: `${title} a virtual machine.`,
+    example: `  # ${title} a virtual machine called 'myvm':\n  virtctl ${word} vm myvm`,
+    flags: { dryRun: dryRunFlag },
+    args: 2,
+    completes: [['vm', 'vmi'], 'vm'],
+    async run({ args: [kind = '', target = ''], flags, connect, print }) {
+      const send = parseKindWord(kind) === 'vm' ? sendInstanceVerbOfVm : sendInstanceVerb;
+      print(await send(await connect(), verb, target, dryRunOption(flags.dryRun, print)));
+    },
+  });
+}
+
+/** Parses the first argument of pause and unpause. Throws CommandError. */
+function parseKindWord(word: string): 'vm' | 'vmi' {
+  const kind = word.toLowerCase();
+  if (/^(?:vms?|virtualmachines?)$/.test(kind)) return 'vm';
+  if (/^(?:vmis?|virtualmachineinstances?)$/.test(kind)) return 'vmi';
+  throw new CommandError(`unsupported resource type ${JSON.stringify(word)}; expected vm or vmi`);
+}
+
+/** Sends the verb and returns the message of success. Throws CommandError. */
+async function sendInstanceVerb(
+  api: ApiConnection,
+  { verb, word, gerund }: InstanceVerb,
+  name: string,
+  body: object,
+): Promise<string> {
+  const path = verbPath('virtualmachineinstances', api.namespace, name, verb);
+  await explainFailure(`Error ${gerund} VirtualMachineInstance ${name}: `, api.put(path, body));
+  return `VMI ${name} was scheduled to ${word}`;
+}
+
+/** Like sendInstanceVerb, for the instance of a VM. The error explains why there is no instance. */
+async function sendInstanceVerbOfVm(
+  api: ApiConnection,
+  verb: InstanceVerb,
+  name: string,
+  body: object,
+): Promise<string> {
+  const path = vmPath('virtualmachines', api.namespace, name);
+  const vm = await explainFailure(`Error getting VirtualMachine ${name}: `, api.get(path));
+  try {
+    return await sendInstanceVerb(api, verb, name, body);
+  } catch (error) {
+    if (!(error instanceof CommandError) || !isApiError(error.cause, 'NotFound')) throw error;
+    const what = `Error ${verb.gerund} VirtualMachineInstance ${name}`;
+    const why = isHalted(vm) ? `. VirtualMachine ${name} is not set to run` : ' was not found';
+    throw new CommandError(what + why, { cause: error });
+  }
+}
+
+function isHalted(vm: unknown): boolean {
+  const spec = isRecord(vm) && isRecord(vm['spec']) ? vm['spec'] : {};
+  return spec['runStrategy'] === 'Halted' || spec['running'] === false;
+}
+
+export const powerCommands: readonly VirtctlCommand[] = [
+  defineVmVerb({
+    name: 'start',
+    flags: {
+      paused: switchFlag({
+        name: 'paused',
+        help: '--paused=false: If set to true, start virtual machine in paused state',
+      }),
+    },
+    request: ({ paused }) => ({ body: paused ? { paused } : {}, error: 'Error starting VirtualMachine' }),
+  }),
+  defineVmVerb({
+    name: 'stop',
+    flags: forceFlags,
+    request(flags) {
+      const gracePeriod = forcedGrace(flags);
+      if (gracePeriod === undefined) return { body: {}, error: 'error stopping VirtualMachine' };
+      return { body: { gracePeriod }, error: 'error force stopping VirtualMachine:' };
+    },
+  }),
+  defineVmVerb({
+    name: 'restart',
+    flags: forceFlags,
+    request(flags) {
+      const gracePeriodSeconds = forcedGrace(flags);
+      if (gracePeriodSeconds === undefined) return { body: {}, error: 'error restarting VirtualMachine:' };
+      return { body: { gracePeriodSeconds }, error: 'error force restarting VirtualMachine:' };
+    },
+  }),
+  definePauseVerb({ verb: 'pause', word: 'pause', gerund: 'pausing', title: 'Pause' }),
+  definePauseVerb({ verb: 'unpause', word: 'unpause', gerund: 'unpausing', title: 'Unpause' }),
+  defineInstanceVerb({ verb: 'reset', word: 'reset', gerund: 'resetting', title: 'Reset' }),
+  defineInstanceVerb({ verb: 'softreboot', word: 'soft-reboot', gerund: 'soft rebooting', title: 'Soft reboot' }),
+];

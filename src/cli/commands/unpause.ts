@@ -1,4 +1,0 @@
-/** virtctl unpause */
-import { definePauseCommand } from '#cli/verbs/pause-command.ts';
-
-export const unpause = definePauseCommand({ verb: 'unpause', word: 'unpause', gerund: 'unpausing' }, 'Unpause');

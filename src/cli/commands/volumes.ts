@@ -1,0 +1,155 @@
+/** virtctl addvolume and removevolume: plug and unplug disks of running machines. */
+import { DISK_CACHES, HOTPLUG_BUSES } from '#api/domain/disk.ts';
+import { defineCommand } from '#cli/command.ts';
+import type { ApiConnection } from '#cli/connection/api-connection.ts';
+import { verbPath } from '#cli/connection/verb-path.ts';
+import { dryRunFlag, dryRunOption } from '#cli/dry-run.ts';
+import { isApiError } from '#kube/api-error.ts';
+import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
+import { requiredFlag, switchFlag, textFlag } from '#lib/command-line/flag.ts';
+import { errorMessage } from '#lib/error-message.ts';
+
+const MAX_NAME_LENGTH = 63;
+/** The longest serial that a disk can show to the guest (domain/disk.ts). */
+const MAX_SERIAL_LENGTH = 36;
+
+const persistFlags = {
+  persist: switchFlag({
+    name: 'persist',
+    help: 'if set, change the VM, so that the change survives a restart; otherwise change only the running instance',
+  }),
+  dryRun: dryRunFlag,
+};
+
+const volumeNameFlag = (help: string) => requiredFlag({ name: 'volume-name', help }, 'string');
+
+interface VolumeVerb {
+  readonly verb: 'addvolume' | 'removevolume';
+  /** Used in `error <gerund> volume, ...` and `submitted <word> volume request`. */
+  readonly gerund: 'adding' | 'removing';
+  readonly word: 'add' | 'remove';
+}
+
+const ADD: VolumeVerb = { verb: 'addvolume', gerund: 'adding', word: 'add' };
+const REMOVE: VolumeVerb = { verb: 'removevolume', gerund: 'removing', word: 'remove' };
+
+export const addVolume = defineCommand({
+  name: 'addvolume',
+  usage: 'VMI',
+  summary: 'Add a volume to a running VM.',
+  details: 'The volume is a PersistentVolumeClaim in the namespace of the VM.',
+  example: [
+    '  # Plug a volume into a running VM, with a serial number to find it by inside the guest:',
+    '  virtctl addvolume myvm --volume-name=mydisk --serial=1234567890',
+    '',
+    '  # Plug it in and also add it to the spec of the VM, so that it is there at the next start:',
+    '  virtctl addvolume myvm --volume-name=mydisk --persist',
+    '',
+    '  # Use a different name in the spec and a different bus:',
+    '  virtctl addvolume myvm --volume-name=mydisk --disk-name=data --bus=virtio',
+  ].join('\n'),
+  flags: {
+    volumeName: volumeNameFlag('name of the volume source, a PVC'),
+    diskName: textFlag({ name: 'disk-name', help: 'name used in the disk/volume section of spec' }, 'string'),
+    serial: textFlag({ name: 'serial', help: 'serial number you want to assign to the disk' }, 'string'),
+    cache: textFlag({ name: 'cache', help: `cache of the disk: ${DISK_CACHES.join(', ')}` }, 'string'),
+    bus: textFlag({ name: 'bus', help: `bus of the disk: ${HOTPLUG_BUSES.join(', ')}. scsi by default.` }, 'string'),
+    diskType: textFlag({ name: 'disk-type', help: 'type of the disk: disk, lun. disk by default.' }, 'string'),
+    ...persistFlags,
+  },
+  args: 1,
+  async run({ args: [name = ''], flags: { persist, diskName, ...flags }, connect, print }) {
+    const { volumeName } = flags;
+    const hotplugName = diskName || volumeName;
+    checkName(hotplugName, diskName);
+    const disk = buildDisk(hotplugName, flags);
+    const api = await connect();
+    await checkClaimExists(api, volumeName);
+    const volumeSource = { persistentVolumeClaim: { claimName: volumeName } };
+    const body = { name: hotplugName, disk, volumeSource, ...dryRunOption(flags.dryRun, print) };
+    print(await sendVolumeVerb(api, ADD, { name, volumeName, persist }, body));
+  },
+});
+
+export const removeVolume = defineCommand({
+  name: 'removevolume',
+  usage: 'VMI',
+  summary: 'Remove a volume from a running VM.',
+  example: [
+    '  # Remove a volume that was plugged into a running VM:',
+    '  virtctl removevolume myvm --volume-name=mydisk',
+    '',
+    '  # Remove a volume from the spec of the VM, and from the VM while it runs:',
+    '  virtctl removevolume myvm --volume-name=mydisk --persist',
+  ].join('\n'),
+  flags: { volumeName: volumeNameFlag('name used in volumes section of spec'), ...persistFlags },
+  args: 1,
+  async run({ args: [name = ''], flags: { persist, ...flags }, connect, print }) {
+    const { volumeName } = flags;
+    const api = await connect();
+    const body = { name: volumeName, ...dryRunOption(flags.dryRun, print) };
+    print(await sendVolumeVerb(api, REMOVE, { name, volumeName, persist }, body));
+  },
+});
+
+/** Sends the request and returns the message of success. Throws CommandError. */
+async function sendVolumeVerb(
+  api: ApiConnection,
+  { verb, gerund, word }: VolumeVerb,
+  { name, volumeName, persist }: { readonly name: string; readonly volumeName: string; readonly persist: boolean },
+  body: object,
+): Promise<string> {
+  const kind = persist ? 'virtualmachines' : 'virtualmachineinstances';
+  await explainFailure(`error ${gerund} volume, `, api.put(verbPath(kind, api.namespace, name, verb), body));
+  return `Successfully submitted ${word} volume request to VM ${name} for volume ${volumeName}`;
+}
+
+interface DiskFlags {
+  readonly serial: string | undefined;
+  readonly cache: string | undefined;
+  readonly diskType: string | undefined;
+  readonly bus: string | undefined;
+}
+
+function checkName(name: string, diskName: string | undefined): void {
+  if (name.length <= MAX_NAME_LENGTH) return;
+  const limit = `must not exceed ${MAX_NAME_LENGTH} characters`;
+  if (diskName) throw new CommandError(`Invalid disk name ${name}, ${limit}`);
+  const hint = 'Use in conjunction with --disk-name to specify a shorter name';
+  throw new CommandError(`Invalid volume name ${name}, ${limit}. ${hint}`);
+}
+
+/** Like KubeVirt, uses the name as the serial if it fits and no serial is given. */
+function buildDisk(name: string, { serial, cache, diskType = 'disk', bus = 'scsi' }: DiskFlags): object {
+  const target = buildDiskTarget(diskType, bus);
+  if (cache && !(DISK_CACHES as readonly string[]).includes(cache)) {
+    throw new CommandError(`error adding volume, invalid cache value ${cache}`);
+  }
+  const usual = diskType === 'disk' && name.length <= MAX_SERIAL_LENGTH ? name : '';
+  return { ...target, ...(serial || usual ? { serial: serial || usual } : {}), ...(cache ? { cache } : {}) };
+}
+
+function buildDiskTarget(diskType: string, bus: string): object {
+  switch (diskType) {
+    case 'disk':
+      if ((HOTPLUG_BUSES as readonly string[]).includes(bus)) return { disk: { bus } };
+      throw new CommandError(`Invalid bus type '${bus}' for disk. Only 'scsi' and 'virtio' are supported.`);
+    case 'lun':
+      if (bus === 'scsi') return { lun: { bus } };
+      throw new CommandError(`Invalid bus type '${bus}' for LUN disk. Only 'scsi' bus is supported.`);
+    default:
+      throw new CommandError(`Invalid disk type '${diskType}'. Only LUN and Disk are supported.`);
+  }
+}
+
+/** Rejects a wrong claim name immediately instead of when the guest waits for its disk. */
+async function checkClaimExists(api: ApiConnection, claim: string): Promise<void> {
+  const path = `/api/v1/namespaces/${encodeURIComponent(api.namespace)}/persistentvolumeclaims/${encodeURIComponent(claim)}`;
+  try {
+    await api.get(path);
+  } catch (cause) {
+    const missing = isApiError(cause, 'NotFound');
+    const why = missing ? `Volume ${claim} is not a DataVolume or PersistentVolumeClaim` : errorMessage(cause);
+    throw new CommandError(`error adding volume, ${why}`, { cause });
+  }
+}

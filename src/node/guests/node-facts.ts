@@ -1,0 +1,16 @@
+/** Facts about the node that do not change while the agent runs. */
+import type { Capabilities } from '#node/hardware/capabilities.ts';
+
+export interface NodeFacts {
+  readonly name: string;
+  readonly hostIp: string;
+  readonly capabilities: Capabilities;
+  /** The user that runs the guests, if it is not the agent's own. */
+  readonly guestUid?: number | undefined;
+}
+
+/** The files of the built-in guest. */
+export interface GuestKernel {
+  readonly kernelPath: string;
+  readonly initrdPath: string;
+}

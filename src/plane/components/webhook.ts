@@ -1,0 +1,111 @@
+/**
+ * Creates our webhook, which is served in this process or over HTTPS, with its caches, its own account, live reads and
+ * its only write.
+ */
+import { reviewAdmission } from '#admission/review-admission.ts';
+import type { AdmissionLookup } from '#admission/validate.ts';
+import { PROTECTED_SELECTOR } from '#api/protection/delete-protection.ts';
+import { BY_FIRMWARE_UUID, firmwareUuidOf } from '#api/identity/firmware-uuid-index.ts';
+import { configurationOf } from '#api/kubevirt/configuration.ts';
+import { KUBEVIRTS, type KubeVirt } from '#api/kubevirt/kind.ts';
+import { KUBEVIRT_NAME, SYSTEM_NAMESPACE, VMI_NAME_LABEL } from '#api/names.ts';
+import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINE_RESTORES, type VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
+import type { Client } from '#client/client.ts';
+import type { Informer } from '#client/informer.ts';
+import { keyOf } from '#client/object-key.ts';
+import { UNFINISHED_BY_VM, vmKeysOfUnfinishedRestore } from '#controllers/shared/indexes/unfinished-by-vm.ts';
+import { timestamp, type Clock } from '#lib/clock.ts';
+import { newUid } from '#lib/ids.ts';
+import type { SharedInformers } from '#runtime/shared-informers.ts';
+import type { EvictionParts } from '#admission/pod-evictions.ts';
+import { isFinalPhase, VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
+import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
+import { getIfExists } from '#client/get-if-exists.ts';
+import { listAll } from '#client/paged-list.ts';
+import { PODS } from '#kube/core-kinds.ts';
+import { labelValueErrors } from '#kube/names.ts';
+
+/** The caches of the webhook. */
+export interface WebhookCaches {
+  readonly kubevirts: Informer<KubeVirt>;
+  readonly vms: Informer<VirtualMachine>;
+  readonly restores: Informer<VirtualMachineRestore>;
+}
+
+/** Creates the caches. Must be called after our kinds are served. */
+export function createWebhookCaches(informer: SharedInformers['of']): WebhookCaches {
+  const [kubevirts, vms, restores] = [
+    informer(KUBEVIRTS),
+    informer(VIRTUAL_MACHINES),
+    informer(VIRTUAL_MACHINE_RESTORES),
+  ];
+  vms.addIndex(BY_FIRMWARE_UUID, (vm) => {
+    const uuid = firmwareUuidOf(vm);
+    return uuid === undefined ? [] : [uuid];
+  });
+  restores.addIndex(UNFINISHED_BY_VM, vmKeysOfUnfinishedRestore);
+  return { kubevirts, vms, restores };
+}
+
+interface WebhookOptions {
+  /** A client with the account of the webhook. */
+  readonly client: Client;
+  /** Set once the caches exist. Until then the webhook uses the default configuration. */
+  readonly caches: { readonly now?: WebhookCaches };
+  readonly clock: Clock;
+}
+
+export interface Webhook {
+  /** Answers an AdmissionReview. Throws ApiError if it is not one. */
+  review(path: string, review: unknown): Promise<unknown>;
+}
+
+export function createWebhook({ client, caches, clock }: WebhookOptions): Webhook {
+  const lookup: AdmissionLookup = {
+    configuration: () => configurationOf(caches.now?.kubevirts.get(`${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`)),
+    vmsWithUuid: (uuid) =>
+      (caches.now?.vms.byIndex(BY_FIRMWARE_UUID, uuid.toLowerCase()) ?? []).map(({ metadata }) => ({
+        namespace: metadata.namespace ?? '',
+        name: metadata.name,
+      })),
+    restoresOf: (namespace, name) =>
+      (caches.now?.restores.byIndex(UNFINISHED_BY_VM, keyOf({ namespace, name })) ?? []).map(
+        ({ metadata }) => metadata,
+      ),
+    protectedVms: async (query) =>
+      (await client.list(VIRTUAL_MACHINES, { ...query, labelSelector: PROTECTED_SELECTOR })).items,
+    ...createMigrationLookup(client),
+  };
+  const markForEvacuation = createEvacuationMarker(client);
+  const parts = { lookup, markForEvacuation, newUuid: newUid, now: () => timestamp(clock.now()) };
+  return { review: (path, review) => reviewAdmission(path, review, parts) };
+}
+
+type MigrationLookup = Pick<AdmissionLookup, 'pod' | 'instance' | 'activeMigrationsOf'>;
+
+/** Returns the live reads about migrations. */
+export function createMigrationLookup(client: Pick<Client, 'get' | 'list'>): MigrationLookup {
+  return {
+    pod: (namespace, name) => getIfExists(client, PODS, { namespace, name }),
+    instance: (namespace, name) => getIfExists(client, VIRTUAL_MACHINE_INSTANCES, { namespace, name }),
+    async activeMigrationsOf(namespace, vmiName) {
+      // A name that is too long for a label is searched among all migrations (admission/mutate.ts).
+      const few = labelValueErrors(vmiName).length === 0 ? { labelSelector: `${VMI_NAME_LABEL}=${vmiName}` } : {};
+      const { items } = await listAll(client, VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, { namespace, ...few });
+      return items.filter(({ spec, status }) => spec.vmiName === vmiName && !isFinalPhase(status?.phase));
+    },
+  };
+}
+
+/** Returns a function that marks an instance for evacuation. It fails if the instance was replaced meanwhile. */
+export function createEvacuationMarker(client: Pick<Client, 'patch'>): EvictionParts['markForEvacuation'] {
+  return async ({ metadata: { namespace, name, uid } }, evacuationNodeName) => {
+    const body = [
+      { op: 'test', path: '/metadata/uid', value: uid },
+      { op: 'add', path: '/status/evacuationNodeName', value: evacuationNodeName },
+    ];
+    const patch = { type: 'json' as const, body };
+    await client.patch(VIRTUAL_MACHINE_INSTANCES, { namespace, name }, patch, { subresource: 'status' });
+  };
+}

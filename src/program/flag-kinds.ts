@@ -1,0 +1,119 @@
+/** Kinds of flags that several commands of selfsame have: paths, ports, addresses, names and times. Pure. */
+import { isIP } from 'node:net';
+import { join } from 'node:path';
+import { nameErrors } from '#kube/names.ts';
+import { checkedFlag, choiceFlag, type Flag, type FlagHeader, type FlagTable } from '#lib/command-line/flag.ts';
+import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
+import type { LogLevel } from '#lib/log.ts';
+
+const PROJECT_ROOT = join(import.meta.dirname, '../..');
+const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
+const MAX_PORT = 65_535;
+const NODE_NAME = /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/;
+const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const MIN_LIFETIME_MS = 5000;
+const VARIABLE_PREFIX = 'SELFSAME_';
+
+/** Lets the variable SELFSAME_NAME set each flag `--name` that is not given. */
+export function withFlagVariables<Table extends FlagTable>(table: Table): Table {
+  const variable = (name: string) => `${VARIABLE_PREFIX}${name.toUpperCase().replaceAll('-', '_')}`;
+  const entries = Object.entries(table).map(([key, flag]) => [key, { ...flag, variable: variable(flag.name) }]);
+  return Object.fromEntries(entries) as Table;
+}
+
+/** Returns the environment without flag variables, for child processes that get all flags as arguments. */
+export function withoutFlagVariables(env: EnvironmentVariables): EnvironmentVariables {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith(VARIABLE_PREFIX)));
+}
+
+type Header = FlagHeader & { readonly value: string };
+
+const readPath = (text: string) => (text === '' ? undefined : text);
+
+/** Creates a flag for a file or directory. `place` is relative to the folder of the program. */
+export function pathInProgram(header: Header, place: string): Flag<string> {
+  const fallback = join(PROJECT_ROOT, place);
+  return pathFlag({ defaultText: `${place} in the folder of the program`, ...header }, fallback);
+}
+
+export function pathFlag<F extends string | undefined>(header: Header, fallback: F): Flag<string | F> {
+  return checkedFlag<string, F>({ completes: 'file', ...header, fallback, mustBe: 'a path', read: readPath });
+}
+
+export function portFlag(header: FlagHeader, fallback: number): Flag<number> {
+  return checkedFlag({
+    ...header,
+    value: 'PORT',
+    fallback,
+    mustBe: `a port number from 0 to ${MAX_PORT}`,
+    read: (text) => readNumber(text, 0, MAX_PORT),
+  });
+}
+
+/** Creates a flag for a number in a range. */
+export function rangeFlag(header: Header & { readonly fallback: number }, least: number, most: number): Flag<number> {
+  return checkedFlag({
+    ...header,
+    mustBe: `a number from ${least} to ${most}`,
+    read: (text) => readNumber(text, least, most),
+  });
+}
+
+function readNumber(text: string, least: number, most: number): number | undefined {
+  const value = /^\d{1,6}$/.test(text) ? Number(text) : Number.NaN;
+  return value >= least && value <= most ? value : undefined;
+}
+
+/** Creates a flag for an IP address, or localhost if it is allowed. */
+export function addressFlag<F extends string | undefined>(
+  header: FlagHeader,
+  fallback: F,
+  { allowsLocalhost = false } = {},
+): Flag<string | F> {
+  return checkedFlag<string, F>({
+    ...header,
+    value: 'ADDRESS',
+    fallback,
+    mustBe: allowsLocalhost ? 'an IP address or localhost' : 'an IP address',
+    read: (text) => (isIP(text) !== 0 || (allowsLocalhost && text === 'localhost') ? text : undefined),
+  });
+}
+
+export function dnsNameFlag(header: FlagHeader): Flag<string | undefined> {
+  return checkedFlag<string, undefined>({
+    ...header,
+    value: 'NAME',
+    fallback: undefined,
+    mustBe: 'a DNS name in lower case',
+    read: (text) => (nameErrors('subdomain', text).length === 0 ? text : undefined),
+  });
+}
+
+/** Creates a flag for a lifetime in milliseconds. */
+export function lifetimeFlag(header: FlagHeader, days: number): Flag<number> {
+  return checkedFlag({
+    defaultText: `${days}d`,
+    ...header,
+    value: 'TIME',
+    fallback: days * UNITS['d']!,
+    mustBe: 'a time of at least 5s, such as 12h or 90d',
+    read(text) {
+      const [, count = '', unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+      const ms = Number(count) * (UNITS[unit] ?? Number.NaN);
+      return ms >= MIN_LIFETIME_MS ? ms : undefined;
+    },
+  });
+}
+
+export function nodeNameFlag<F extends string | undefined>(header: FlagHeader, fallback: F): Flag<string | F> {
+  return checkedFlag<string, F>({
+    ...header,
+    value: 'NAME',
+    fallback,
+    mustBe: 'a lower-case name of at most 63 characters',
+    read: (text) => (NODE_NAME.test(text) ? text : undefined),
+  });
+}
+
+export const logLevelFlag = (fallback: LogLevel) =>
+  choiceFlag({ name: 'log-level', value: 'LEVEL', help: LOG_LEVELS.join(', ') }, LOG_LEVELS, fallback);
