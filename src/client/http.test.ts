@@ -5,7 +5,7 @@ import { after, test } from 'node:test';
 import { createHttpTransport } from '#client/http.ts';
 import type { HttpTransport, HttpTransportOptions } from '#client/http.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { TEST_CA, TEST_CLIENT_CERTIFICATE, TEST_CLIENT_KEY } from '#client/testing/test-certificates.ts';
 import { TestProxy, startHttp1Server, startHttp2Server } from '#client/testing/tls-server.ts';
 import type { TestHandler, TestServer } from '#client/testing/tls-server.ts';

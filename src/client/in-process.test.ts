@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createInProcessTransport } from '#client/in-process.ts';
 import type { InProcessHandler, InProcessRequest, InProcessSink } from '#client/in-process.ts';
-import { settle } from '#client/testing/fake-clock.ts';
+import { settle } from '#lib/testing/fake-clock.ts';
 import type { Transport } from '#client/transport.ts';
 import { notFound } from '#kube/api-error.ts';
 

@@ -1,7 +1,7 @@
 /** The interface of an informer: waiting, listeners, indexes. informer.test.ts tests how it follows the server. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { settle } from '#client/testing/fake-clock.ts';
+import { settle } from '#lib/testing/fake-clock.ts';
 import { GADGETS, aGadget } from '#client/testing/gadgets.ts';
 import type { Gadget } from '#client/testing/gadgets.ts';
 import { startInformer } from '#client/testing/informer-world.ts';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { Informer } from '#client/informer.ts';
 import { FakeApi } from '#client/testing/fake-api.ts';
-import { FakeClock, settle } from '#client/testing/fake-clock.ts';
+import { FakeClock, settle } from '#lib/testing/fake-clock.ts';
 import { FakeLink } from '#client/testing/fake-link.ts';
 import type { Break } from '#client/testing/fake-stream.ts';
 import { GADGETS, aGadget } from '#client/testing/gadgets.ts';

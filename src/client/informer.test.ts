@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { settle } from '#client/testing/fake-clock.ts';
+import { settle } from '#lib/testing/fake-clock.ts';
 import { GADGETS, aGadget } from '#client/testing/gadgets.ts';
 import { startInformer } from '#client/testing/informer-world.ts';
 import { ApiError } from '#kube/api-error.ts';

@@ -5,7 +5,7 @@ import { inClusterAccess, loadKubeconfig } from '#client/kubeconfig.ts';
 import { KubeconfigError } from '#client/kubeconfig-fields.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import type { PluginCall, PluginHost } from '#client/credentials/plugin-process.ts';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 
 const PEM = '-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n';
 const DATA = Buffer.from(PEM).toString('base64');

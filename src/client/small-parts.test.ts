@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { keyOf, objectKey, parseKey } from '#client/object-key.ts';
 import { compareRevisions, isRevision } from '#client/revision.ts';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { TokenSource } from '#client/credentials/token-source.ts';
 import { errorFromResponse } from '#client/transport.ts';
 import { parseWarnings } from '#client/warnings.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Informer } from '#client/informer.ts';
 import { FakeApi } from '#client/testing/fake-api.ts';
-import { FakeClock, settle } from '#client/testing/fake-clock.ts';
+import { FakeClock, settle } from '#lib/testing/fake-clock.ts';
 import { FakeLink } from '#client/testing/fake-link.ts';
 import { GADGETS, aGadget, type Gadget } from '#client/testing/gadgets.ts';
 import type { ResourceType, Stored } from '#kube/meta.ts';

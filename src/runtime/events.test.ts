@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeApi } from '#client/testing/fake-api.ts';
-import { FakeClock, settle } from '#client/testing/fake-clock.ts';
+import { FakeClock, settle } from '#lib/testing/fake-clock.ts';
 import { FakeLink } from '#client/testing/fake-link.ts';
 import { aGadget } from '#client/testing/gadgets.ts';
 import { ApiError, alreadyExists } from '#kube/api-error.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { FakeClock, settle } from '#client/testing/fake-clock.ts';
+import { FakeClock, settle } from '#lib/testing/fake-clock.ts';
 import { WorkQueue } from '#runtime/work-queue.ts';
 import type { QueueMetrics, WorkQueueOptions, WorkResult } from '#runtime/work-queue.ts';
 

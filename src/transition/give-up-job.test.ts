@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TransitionJob } from '#api/machine-types/kinds.ts';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { forbidden, internalError } from '#kube/api-error.ts';
 import type { Stored } from '#kube/meta.ts';
 import { silentLog } from '#lib/log.ts';

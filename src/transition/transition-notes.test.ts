@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ConfigMap } from '#kube/core-kinds.ts';
 import { ENTRIES_PER_CHUNK, readProgress, type EntryNote } from '#api/machine-types/plan.ts';
-import { FakeClock, settle } from '#client/testing/fake-clock.ts';
+import { FakeClock, settle } from '#lib/testing/fake-clock.ts';
 import { alreadyExists, internalError, notFound } from '#kube/api-error.ts';
 import { silentLog } from '#lib/log.ts';
 import { TransitionNotes, WRITE_INTERVAL_MS } from '#transition/transition-notes.ts';

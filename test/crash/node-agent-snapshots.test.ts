@@ -1,7 +1,7 @@
 /** Snapshots of volumes and volumes from snapshots by the node agent, with the API server in process. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { settle } from '#client/testing/fake-clock.ts';
+import { settle } from '#lib/testing/fake-clock.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { SnapshotUnusableError } from '#node/volumes/volumes-port.ts';
 import { CONTENTS, NODE, PODS, startAgentScene, VOLUMES, type AgentScene } from '#test/support/agent-scene.ts';

@@ -11,7 +11,7 @@ import type { RunStrategy } from '#api/virtual-machine/schema.ts';
 import { VIRTUAL_MACHINE_IDENTITIES as RECORD_TYPE } from '#api/virtual-machine-identity/kind.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
-import { FakeClock, settle } from '#client/testing/fake-clock.ts';
+import { FakeClock, settle } from '#lib/testing/fake-clock.ts';
 import { vmController } from '#controllers/vm/vm-controller.ts';
 import type { ApiHandler, ApiRequest } from '#engine/request/request.ts';
 import { forbidden } from '#kube/api-error.ts';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { after, before, test } from 'node:test';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { sendJson, startExtensionServer, type ExtensionServer } from '#test/support/extension-server.ts';
 import { startFrontServer, type FrontServer } from '#test/support/front-server.ts';
 import { sendHttp1Request } from '#test/support/raw-https.ts';

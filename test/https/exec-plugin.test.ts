@@ -12,7 +12,7 @@ import { createHttpTransport } from '#client/http.ts';
 import { readKubeconfigFile } from '#client/kubeconfig-file.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { createPluginHost } from '#client/credentials/plugin-process.ts';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { ensurePki } from '#engine/auth/certificates.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';

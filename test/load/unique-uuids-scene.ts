@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { parentPort, workerData } from 'node:worker_threads';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { MemoryJournal } from '#engine/store/testing/memory-journal.ts';
 import { directConnections } from '#test/support/vm-plane-nodes.ts';
 import { advanceUntil, startVmPlaneServer } from '#test/support/vm-plane-server.ts';

@@ -1,7 +1,7 @@
 /** Admission webhooks through the whole core: real HTTPS, real configurations, responses of every kind. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import type { AuditRecord } from '#engine/audit/audit-record.ts';
 import { LocalServices } from '#engine/remote/local-services.ts';
 import { startTestApi, type TestResponse, type Loose, type TestApi } from '#test/support/test-api.ts';

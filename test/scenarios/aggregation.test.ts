@@ -1,7 +1,7 @@
 /** APIServices through the whole core: in this process and over HTTPS, in discovery, in OpenAPI, and their conditions. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import type { ApiRequest, ApiResponse } from '#engine/request/request.ts';
 import { LocalServices } from '#engine/remote/local-services.ts';
 import { sendJson, startExtensionServer, type ExtensionServer } from '#test/support/extension-server.ts';

@@ -1,7 +1,7 @@
 /** Protected objects stay, are reported, and do not prevent the deletion of others. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { namespaceController } from '#engine/controllers/namespace/namespace.ts';
 import { startEngineController } from '#test/crash/collector.ts';
 import { createBareNamespace } from '#test/support/bare-namespace.ts';

@@ -1,7 +1,7 @@
 /** Deletes: their limits, and what delays them. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { createBareNamespace } from '#test/support/bare-namespace.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 

@@ -1,7 +1,7 @@
 /** Watches that end without the client: after their timeout, with a last bookmark, whether the client reads or not. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { BOOKMARK_INTERVAL_MS, WATCH_LINGER_MS, WATCH_PIECE_BYTES, WATCH_TIMEOUT_MS } from '#engine/request/limits.ts';
 import type { StreamSink } from '#engine/request/request.ts';
 import { ADMIN, startTestApi } from '#test/support/test-api.ts';

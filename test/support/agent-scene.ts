@@ -5,7 +5,7 @@ import { buildCrd } from '#api/custom-kinds/custom-kind.ts';
 import { customKinds } from '#api/custom-kinds/all-kinds.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
-import { FakeClock, settle } from '#client/testing/fake-clock.ts';
+import { FakeClock, settle } from '#lib/testing/fake-clock.ts';
 import type { ApiRequest } from '#engine/request/request.ts';
 import { silentLog } from '#lib/log.ts';
 import { startNodeAgent, type RunningAgent } from '#node/agent/node-agent.ts';

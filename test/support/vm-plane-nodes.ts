@@ -4,7 +4,7 @@
  */
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
-import type { FakeClock } from '#client/testing/fake-clock.ts';
+import type { FakeClock } from '#lib/testing/fake-clock.ts';
 import type { ApiHandler } from '#engine/request/request.ts';
 import { internalError, notFound } from '#kube/api-error.ts';
 import { silentLog } from '#lib/log.ts';

@@ -3,7 +3,7 @@
  * crash at any moment: from then on no request is answered, and only what the store has accepted remains.
  */
 import assert from 'node:assert/strict';
-import type { FakeClock } from '#client/testing/fake-clock.ts';
+import type { FakeClock } from '#lib/testing/fake-clock.ts';
 import type { ApiHandler } from '#engine/request/request.ts';
 import { LocalServices } from '#engine/remote/local-services.ts';
 import { LogStore } from '#engine/store/log-store.ts';

@@ -9,7 +9,7 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { parse } from 'yaml';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { MemoryJournal } from '#engine/store/testing/memory-journal.ts';
 import { FakeStates } from '#node/hypervisor/fake/fake-states.ts';
 import type { FakeGuest } from '#node/hypervisor/fake/fake-guest.ts';

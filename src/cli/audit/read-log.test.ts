@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { readLog, type ReadOptions } from '#cli/audit/read-log.ts';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 
 function scene(t: TestContext) {
   const dir = mkdtempSync(join(tmpdir(), 'audit-'));

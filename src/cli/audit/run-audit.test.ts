@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { AUDIT_FLAGS } from '#cli/audit/audit-query.ts';
 import { runAudit } from '#cli/audit/run-audit.ts';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { parseArgs } from '#lib/command-line/parse-args.ts';
 
 interface Event {

@@ -9,7 +9,7 @@ import type { GuestReport } from '#cli/tour/guest-report.ts';
 import { runSteps } from '#cli/tour/run-tour.ts';
 import { buildSteps, type Scene, type TourStep } from '#cli/tour/steps.ts';
 import { tourClaim, DISK_CLAIM, newEdits, PLUGGED, RESTORE, SNAPSHOT, tourVm, VM_NAME } from '#cli/tour/tour-vm.ts';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 
 const FIRST: GuestReport = {
   facts: {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { readAuthProvider } from '#client/credentials/auth-provider.ts';
 import { CredentialError } from '#client/credentials/credential-source.ts';
 import { KubeconfigError } from '#client/kubeconfig-fields.ts';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 
 const clock = new FakeClock();
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');

@@ -4,7 +4,7 @@ import { CredentialError } from '#client/credentials/credential-source.ts';
 import type { ExecPlugin } from '#client/credentials/exec-plugin.ts';
 import { ExecSource } from '#client/credentials/exec-source.ts';
 import type { PluginCall, PluginHost, PluginOutcome } from '#client/credentials/plugin-process.ts';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 
 const V1 = 'client.authentication.k8s.io/v1';
 const SECRET = 'do-not-print';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { createPluginHost, type PluginCall, type PluginOutcome } from '#client/credentials/plugin-process.ts';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { systemClock } from '#lib/clock.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'selfsame-plugin-'));

@@ -2,7 +2,7 @@
 import { Informer } from '#client/informer.ts';
 import type { InformerOptions } from '#client/informer.ts';
 import { FakeApi } from '#client/testing/fake-api.ts';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { FakeLink } from '#client/testing/fake-link.ts';
 import { GADGETS } from '#client/testing/gadgets.ts';
 import type { Gadget } from '#client/testing/gadgets.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { HostVm } from '#api/host-api.ts';
-import { FakeClock, settle } from '#client/testing/fake-clock.ts';
+import { FakeClock, settle } from '#lib/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
 import {
   DeviceReports,

@@ -8,7 +8,7 @@ import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { FakeApi } from '#client/testing/fake-api.ts';
-import { FakeClock, settle } from '#client/testing/fake-clock.ts';
+import { FakeClock, settle } from '#lib/testing/fake-clock.ts';
 import { FakeLink } from '#client/testing/fake-link.ts';
 import { restoreController } from '#controllers/restore/restore-controller.ts';
 import { aContent, aRestore, aSnapshot, aVolumeSnapshot } from '#controllers/restore/testing/restore-world.ts';

@@ -6,7 +6,7 @@ import { STORAGE_PROFILES, type StorageProfile } from '#api/storage/storage-prof
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { FakeApi } from '#client/testing/fake-api.ts';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { FakeLink } from '#client/testing/fake-link.ts';
 import { createStateObserver } from '#controllers/vmi/observe-state.ts';
 import { aClaim, aPod, aVmi } from '#controllers/vmi/testing/vmi-world.ts';

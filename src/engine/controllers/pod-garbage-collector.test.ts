@@ -1,7 +1,7 @@
 import type { EnginePod } from '#engine/controllers/kinds.ts';
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import {
   decideCollectedPod,
   podGarbageCollector,

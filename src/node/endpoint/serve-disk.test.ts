@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { test, type TestContext } from 'node:test';
 import { streamContent, DISK_PROTOCOL, encodeDiskLine, DiskReader, streamDisk } from '#api/storage/disk-stream.ts';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { connectWebSocket, serveUpgrades } from '#lib/testing/websocket-server.ts';
 import type { WebSocketStream } from '#lib/websocket/websocket.ts';

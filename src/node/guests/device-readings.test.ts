@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deviceHash } from '#api/devices/device-hash.ts';
 import type { LearnedDevice } from '#api/devices/learned-device.ts';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { DeviceReadings } from '#node/guests/device-readings.ts';
 import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { HostDevice, HostVm } from '#api/host-api.ts';
-import { settle } from '#client/testing/fake-clock.ts';
+import { settle } from '#lib/testing/fake-clock.ts';
 import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { aVm, startHostScene, VM_ID } from '#node/host-api/testing/host-scene.ts';

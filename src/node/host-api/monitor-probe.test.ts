@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { ANSWER_MS, FRESH_MS, MonitorProbe } from '#node/host-api/monitor-probe.ts';
 
 /** Monitors that answer, except for those in `mute`, whose pings reject after the timeout, as in QEMU's client. */

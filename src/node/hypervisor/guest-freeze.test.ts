@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { GuestFreeze, type FreezeRecord } from '#node/hypervisor/guest-freeze.ts';
 import { GuestAgentError } from '#node/hypervisor/guest-access.ts';

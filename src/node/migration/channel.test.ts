@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { duplexPair, type Duplex } from 'node:stream';
 import { describe, it } from 'node:test';
-import { FakeClock, settle } from '#client/testing/fake-clock.ts';
+import { FakeClock, settle } from '#lib/testing/fake-clock.ts';
 import {
   Channel,
   ChannelClosedError,

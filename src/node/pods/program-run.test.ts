@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { OUTPUT_BYTES, ProgramRun } from '#node/pods/program-run.ts';
 
 /** A started run, with functions for its output and exit. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import type { Probe } from '#api/domain/probe.ts';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { aVmi } from '#node/definition/testing/a-vmi.ts';
 import { HypervisorError, type DomainInfo } from '#node/hypervisor/hypervisor.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Informer } from '#client/informer.ts';
 import { FakeApi } from '#client/testing/fake-api.ts';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { FakeLink } from '#client/testing/fake-link.ts';
 import { ApiError } from '#kube/api-error.ts';
 import { LEASES, NODES } from '#kube/core-kinds.ts';

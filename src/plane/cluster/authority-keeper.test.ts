@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { test } from 'node:test';
 import type { Client } from '#client/client.ts';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { notFound } from '#kube/api-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
 import { silentLog } from '#lib/log.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Client } from '#client/client.ts';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { timestamp } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { keepOwnToken } from '#plane/cluster/own-token.ts';

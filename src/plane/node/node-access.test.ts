@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { kubeconfigText } from '#lib/files/kubeconfig-file.ts';
 import { silentLog } from '#lib/log.ts';
 import { issue, makeAuthority } from '#lib/pki/authority.ts';

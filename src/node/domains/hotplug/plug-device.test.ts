@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Reader } from '#client/client.ts';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import type { DiskDevice } from '#node/hardware/domain-definition.ts';
 import { aVmi, VMI_UID } from '#node/definition/testing/a-vmi.ts';
 import { plugDevice } from '#node/domains/hotplug/plug-device.ts';

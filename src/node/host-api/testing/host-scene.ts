@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { HostAnswer, HostVerb, HostVm } from '#api/host-api.ts';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { DeviceReadings } from '#node/guests/device-readings.ts';
 import { DomainLocks } from '#node/guests/domain-locks.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { HOST_CODES, type HostVerb, type HostVm } from '#api/host-api.ts';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { DeviceReadings } from '#node/guests/device-readings.ts';
 import { DomainLocks } from '#node/guests/domain-locks.ts';

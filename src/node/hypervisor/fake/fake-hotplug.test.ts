@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { driveAddress } from '#node/hardware/drive-address.ts';
 import type { DiskDevice, DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { HypervisorError, type DomainInspection } from '#node/hypervisor/hypervisor.ts';

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { hypervisorConformance, type ConformanceScene } from '#node/hypervisor/testing/conformance.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';

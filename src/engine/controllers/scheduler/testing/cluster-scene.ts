@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
-import { FakeClock, settle } from '#client/testing/fake-clock.ts';
+import { FakeClock, settle } from '#lib/testing/fake-clock.ts';
 import { admissionChain } from '#engine/admission/admission.ts';
 import { namespaceLifecycle } from '#engine/admission/namespace-lifecycle.ts';
 import { taintNewNodes } from '#engine/admission/node-taints.ts';

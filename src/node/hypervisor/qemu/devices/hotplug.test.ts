@@ -1,7 +1,7 @@
 /** Hotplug that fails, with a simulated QEMU. Real hotplug is in test/e2e/hypervisor-qemu.test.ts. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import type { DiskDevice, DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
 import { aDefinition, aDisk } from '#node/hypervisor/testing/a-definition.ts';
 import { formatNodeName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';

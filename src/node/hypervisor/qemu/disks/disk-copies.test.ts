@@ -1,7 +1,7 @@
 /** Copies that fail, with a simulated QEMU. Real copies are in test/e2e/hypervisor-qemu.test.ts. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { HypervisorError, type DiskCopy } from '#node/hypervisor/hypervisor.ts';
 import { copyName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
 import { checkFreeSpace, copySpaceBytes } from '#node/hypervisor/qemu/disks/copy-space.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
 import { duplexPair, type Duplex } from 'node:stream';
 import { test } from 'node:test';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { GuestAgentError, type AgentErrorReason } from '#node/hypervisor/guest-access.ts';
 import { AgentConnection } from '#node/hypervisor/qemu/guest-io/agent-connection.ts';
 

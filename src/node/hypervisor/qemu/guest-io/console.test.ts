@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { duplexPair, type Duplex } from 'node:stream';
 import { test } from 'node:test';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { ConsoleLog, readConsoleLogFile } from '#node/hypervisor/qemu/guest-io/console-log.ts';
 import { SerialConsole } from '#node/hypervisor/qemu/guest-io/console.ts';

@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import type { OutgoingMigration } from '#node/hypervisor/migration.ts';
 import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
 import { mirrorName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, writeFile } from
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import {

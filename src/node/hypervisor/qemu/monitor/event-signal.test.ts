@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { EventSignal, pollOnEvents } from '#node/hypervisor/qemu/monitor/event-signal.ts';
 
 test('queries again at once after an event during a query', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { duplexPair, type Duplex } from 'node:stream';
 import { test } from 'node:test';
-import { FakeClock, settle } from '#client/testing/fake-clock.ts';
+import { FakeClock, settle } from '#lib/testing/fake-clock.ts';
 import { QmpClient, QmpError, type QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
 
 const GREETING = { QMP: { version: {}, capabilities: [] } };

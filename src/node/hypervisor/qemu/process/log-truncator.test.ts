@@ -3,7 +3,7 @@ import { appendFile, mkdtemp, rm, stat, truncate } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { LogTruncator } from '#node/hypervisor/qemu/process/log-truncator.ts';
 
 const LIMIT = 4 * 1024 * 1024;

@@ -3,7 +3,7 @@ import { mkdtemp, open, rm } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import { spawnDetached, type DetachedProcess } from '#node/hypervisor/qemu/process/process.ts';
 import { waitWithClock } from '#node/hypervisor/qemu/testing/wait-with-clock.ts';

@@ -1,5 +1,5 @@
 /** Advances a fake clock for tests with real processes and sockets, which need some real time at each step. */
-import type { FakeClock } from '#client/testing/fake-clock.ts';
+import type { FakeClock } from '#lib/testing/fake-clock.ts';
 
 const STEP_MS = 10;
 /** Limits the loop: if it continued after the timeout of its test, the process would never end. */
