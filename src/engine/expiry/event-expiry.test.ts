@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { decodeStored, encodeStored } from '#engine/encoding/stored-object.ts';
 import { startEventExpiry } from '#engine/expiry/event-expiry.ts';
 import { openMemoryStore } from '#engine/store/testing/memory-store.ts';

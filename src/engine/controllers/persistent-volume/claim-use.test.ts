@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { Informer } from '#client/informer.ts';
 import { FakeApi } from '#client/testing/fake-api.ts';
-import { FakeClock } from '#client/testing/fake-clock.ts';
+import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { FakeLink } from '#client/testing/fake-link.ts';
 import { ENGINE_PODS } from '#engine/controllers/kinds.ts';
 import { ClaimUse } from '#engine/controllers/persistent-volume/claim-use.ts';
