@@ -27,6 +27,8 @@ flock                                util-linux          run
 virsh                                libvirt-clients     test
 virt-qemu-run                        libvirt-daemon-driver-qemu test
 bsdtar                               libarchive-tools    test
+zsh                                  zsh                 test
+fish                                 fish                test
 '
 
 purpose=run
