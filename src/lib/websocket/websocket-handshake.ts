@@ -2,9 +2,10 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Agent } from 'node:https';
 import type { Duplex } from 'node:stream';
-import { WebSocket, WebSocketServer } from 'ws';
+import { WebSocket, WebSocketServer, type ClientOptions } from 'ws';
 import type { Clock } from '#lib/clock.ts';
 import { HttpsTimeoutError } from '#lib/https/https-error.ts';
+import type { ServerNameOptions } from '#lib/https/https-server.ts';
 import { enableTcpKeepAlive } from '#lib/tcp-keep-alive.ts';
 import { WebSocketStream } from '#lib/websocket/websocket.ts';
 
@@ -73,8 +74,7 @@ interface WebSocketRequest {
   readonly headers?: Readonly<Record<string, string>>;
   /** Opens the connection. Must not negotiate HTTP/2. */
   readonly agent?: Agent;
-  /** The name that the certificate must be valid for, or '' for the address. */
-  readonly serverName?: string;
+  readonly serverName?: ServerNameOptions;
   readonly timeoutMs: number;
   readonly clock: Clock;
 }
@@ -98,7 +98,8 @@ export function requestWebSocket(options: WebSocketRequest): Promise<WebSocketRe
       ...LIMITS,
       headers,
       agent,
-      ...(serverName !== undefined && { servername: serverName }),
+      // The types of `ws` declare checkServerIdentity differently; `ws` passes it on to Node.js.
+      ...(serverName as ClientOptions | undefined),
     });
     let incoming: IncomingMessage | undefined;
     const stopTimer = clock.after(timeoutMs, () => {
