@@ -104,6 +104,25 @@ test('delivers what the other side sent before it saw our end', async (t) => {
   assert.equal((await buffer(client)).toString(), 'last words');
 });
 
+test('reports the reason of a close that comes while it writes', async (t) => {
+  const { client, server } = await aPair(t);
+  const failed = once(client, 'error', { signal: t.signal });
+  const results: unknown[] = [];
+  const chunk = Buffer.alloc(100_000);
+  const write = () =>
+    void client.write(chunk, (error) => {
+      if (error) results.push(error);
+      else setImmediate(write);
+    });
+  write();
+  await once(server, 'data');
+  server.close(1011, 'no space left');
+  const [error] = (await failed) as [Error & { code: number }];
+  assert.deepEqual([error.code, error.message], [1011, 'no space left']);
+  await nextTurn();
+  assert.deepEqual(results, [error], 'the last write ends');
+});
+
 test('reports a close with an error code as an error with its reason', async (t) => {
   const { client, server } = await aPair(t);
   server.close(1011, 'the guest is gone');
