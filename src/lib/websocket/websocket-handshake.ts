@@ -13,11 +13,17 @@ const VERSION = '13';
 /** The base64 form of 16 bytes. */
 const KEY = /^[A-Za-z0-9+/]{22}==$/;
 const MAX_MESSAGE_BYTES = 1024 * 1024;
+/**
+ * Limit for the pieces in which a message arrives: `ws` takes minutes to join several hundred thousand. Even the shortest
+ * packets (536 bytes) need fewer for the largest message.
+ */
+const MAX_MESSAGE_PIECES = 8192;
 /** Time for the other side to answer a close. */
 const CLOSE_TIMEOUT_MS = 30_000;
 const LIMITS = {
   perMessageDeflate: false,
   maxPayload: MAX_MESSAGE_BYTES,
+  maxBufferedChunks: MAX_MESSAGE_PIECES,
   closeTimeout: CLOSE_TIMEOUT_MS,
 } as const;
 
