@@ -21,7 +21,7 @@ const SPEC: VmiSpec = {
         { name: 'root', bootOrder: 1, disk: { bus: 'virtio' } },
         { name: 'seed', cdrom: { bus: 'sata' } },
       ],
-      interfaces: [{ name: 'default', macAddress: '02:00:00:00:00:01', bootOrder: 2, masquerade: {} }],
+      interfaces: [{ name: 'default', bootOrder: 2, masquerade: {} }],
     },
   },
   networks: [{ name: 'default', pod: {} }],
