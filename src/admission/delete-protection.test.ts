@@ -122,7 +122,7 @@ interface DeleteCase {
   readonly want?: string;
 }
 
-const first = 'remove the label kubevirt.io/vm-delete-protection from them first';
+const first = 'remove the label kubevirt.io/vm-delete-protection from them first (virtctl unprotect)';
 const namespace = (name: string) => ({ kind: 'Namespace', metadata: { name } });
 const claim = (inNamespace: string, name: string, metadata: object = {}) => ({
   kind: 'PersistentVolumeClaim',

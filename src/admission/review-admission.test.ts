@@ -20,6 +20,7 @@ const CONTROLLER = 'system:serviceaccount:selfsame-system:vmi-controller';
 const LOOKUP: AdmissionLookup = {
   configuration: () => CONFIGURATION,
   vmsWithUuid: () => [],
+  vmsWithMac: () => [],
   restoresOf: () => [],
   protectedVms: async () => [],
   pod: async () => undefined,
@@ -248,6 +249,33 @@ for (const [name, { same, vm = {}, want }] of Object.entries(duplicates)) {
       assert.deepEqual({ allowed, warnings }, { allowed: true, warnings: want });
     });
   }
+}
+
+const withMacs = (...macs: string[]) => ({
+  spec: {
+    template: {
+      spec: { domain: { devices: { interfaces: macs.map((macAddress, i) => ({ name: `n${i}`, macAddress })) } } },
+    },
+  },
+});
+const MAC_SHARED = 'MAC address 02:00:00:00:0d:01 is also that of';
+const macDuplicates: Record<string, { same: string[]; macs?: string[]; want?: string[] }> = {
+  'only the VM itself has its MAC address': { same: ['golden/db'] },
+  'other VMs have its MAC address, written differently': {
+    same: ['golden/db', 'golden/web', 'blue/db'],
+    want: [`${MAC_SHARED} VirtualMachine "web"`, `${MAC_SHARED} a VirtualMachine in another namespace`],
+  },
+  'the VM names no MAC address': { same: ['golden/web'], macs: [] },
+};
+for (const [name, { same, macs = ['02-00-00-00-0D-01'], want }] of Object.entries(macDuplicates)) {
+  test(`a VM: ${name}`, async () => {
+    const lookup: Partial<AdmissionLookup> = {
+      vmsWithMac: (mac) => (mac === '02:00:00:00:0d:01' ? others(...same) : []),
+    };
+    const object = aVm(withMacs(...macs));
+    const { warnings } = await ask({ path: '/validate-virtualmachines', object, operation: 'CREATE', lookup });
+    assert.deepEqual(warnings, want);
+  });
 }
 
 const accountOf = (name: string) => `system:serviceaccount:selfsame-system:${name}`;

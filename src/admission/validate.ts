@@ -2,6 +2,7 @@
 import type { EvictionLookup } from '#admission/pod-evictions.ts';
 import type { ProtectionLookup } from '#admission/protected-deletes.ts';
 import type { ReviewRequest, AdmissionDecision } from '#admission/review.ts';
+import { macAddressesOf } from '#api/identity/mac-address-index.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { accountOf } from '#api/own-accounts.ts';
 import {
@@ -23,7 +24,9 @@ import type { KubeObject, Stored } from '#kube/meta.ts';
 export interface AdmissionLookup extends ProtectionLookup, EvictionLookup {
   configuration(): Configuration;
   /** Returns the VMs of all namespaces that have this firmware uuid, ignoring case, and are not being deleted. */
-  vmsWithUuid(uuid: string): readonly UuidHolder[];
+  vmsWithUuid(uuid: string): readonly ValueHolder[];
+  /** Returns the VMs whose template has the MAC address, in the form of macAddressesOf. */
+  vmsWithMac(mac: string): readonly ValueHolder[];
   /** Returns the unfinished VirtualMachineRestores of the VM. */
   restoresOf(namespace: string, vmName: string): readonly { readonly name: string }[];
   /** Returns the unfinished migrations of the instance, read from the API. */
@@ -106,34 +109,42 @@ function writtenObjects<T extends KubeObject>({
 
 /** Maximum number of VMs in the warnings. */
 const MAX_NAMED = 3;
+/** A VM can have many interfaces; the condition of the VM and `virtctl identity duplicates` report the others. */
+const MAX_MAC_WARNINGS = 8;
 
-interface UuidHolder {
+interface ValueHolder {
   readonly namespace: string;
   readonly name: string;
 }
 
-interface UuidLookup {
-  vmsWithUuid(uuid: string): readonly UuidHolder[];
+type DuplicateLookup = Pick<AdmissionLookup, 'vmsWithUuid' | 'vmsWithMac'>;
+
+/** Warns about other VMs with the same firmware UUID or MAC address. Duplicates are allowed: a user may want them. */
+function warnAboutDuplicates(vm: VirtualMachine, lookup: DuplicateLookup): string[] {
+  const { metadata, spec } = vm;
+  const uuid = spec.template?.spec?.domain?.firmware?.uuid;
+  if (metadata.deletionTimestamp !== undefined) return [];
+  return [
+    ...(uuid ? warnAboutHolders(`firmware uuid ${uuid}`, metadata, lookup.vmsWithUuid(uuid)) : []),
+    ...macAddressesOf(vm)
+      .flatMap((mac) => warnAboutHolders(`MAC address ${mac}`, metadata, lookup.vmsWithMac(mac)))
+      .slice(0, MAX_MAC_WARNINGS),
+  ];
 }
 
-/**
- * Warns about other VMs with the same firmware UUID. Duplicates are allowed, because a user may want them. Names VMs of
- * the same namespace only: the user may not be allowed to see others.
- */
-function warnAboutDuplicates({ metadata, spec }: VirtualMachine, lookup: UuidLookup): string[] {
-  const uuid = spec.template?.spec?.domain?.firmware?.uuid;
-  if (!uuid || metadata.deletionTimestamp !== undefined) return [];
-  const others = lookup
-    .vmsWithUuid(uuid)
-    .filter(({ namespace, name }) => namespace !== metadata.namespace || name !== metadata.name);
+/** Names VMs of the same namespace only: the user may not be allowed to see others. */
+function warnAboutHolders(
+  value: string,
+  metadata: VirtualMachine['metadata'],
+  holders: readonly ValueHolder[],
+): string[] {
+  const others = holders.filter(({ namespace, name }) => namespace !== metadata.namespace || name !== metadata.name);
   const inNamespace = others.filter(({ namespace }) => namespace === metadata.namespace).map(({ name }) => name);
   return [
     ...inNamespace
       .toSorted()
       .slice(0, MAX_NAMED)
-      .map((name) => `firmware uuid ${uuid} is also that of VirtualMachine "${name}"`),
-    ...(inNamespace.length < others.length
-      ? [`firmware uuid ${uuid} is also that of a VirtualMachine in another namespace`]
-      : []),
+      .map((name) => `${value} is also that of VirtualMachine "${name}"`),
+    ...(inNamespace.length < others.length ? [`${value} is also that of a VirtualMachine in another namespace`] : []),
   ];
 }

@@ -6,7 +6,7 @@ import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { specParamOf } from '#api/libvirt-layout/hardware.ts';
 import { formatPciAddress } from '#api/devices/pci-address.ts';
 import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
-import { rootPortAddress } from '#node/hardware/root-ports.ts';
+import { rootPortAddress } from '#api/devices/root-ports.ts';
 
 /** Fails if a device has another address than libvirt assigns, although our machines can have it, or if one is missing. */
 export function assertLibvirtLayout(domain: string, defined: string): void {

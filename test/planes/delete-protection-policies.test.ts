@@ -18,7 +18,7 @@ const CLAIMS = '/api/v1/namespaces/golden/persistentvolumeclaims';
 const VOLUMES = '/api/v1/persistentvolumes';
 const NAMESPACES = '/api/v1/namespaces';
 const DEFINITION = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/virtualmachines.kubevirt.io';
-const FIRST = `remove the label ${LABEL} from them first`;
+const FIRST = `remove the label ${LABEL} from them first (virtctl unprotect)`;
 
 let scene: AdmissionScene;
 let api: TestApi;
@@ -87,10 +87,26 @@ async function releaseAll(): Promise<void> {
 const policyMessage = ({ body }: TestResponse): string => body.message?.split('denied request: ')[1] ?? '';
 const webhookMessage = ({ body }: TestResponse): string => body.message?.split('denied the request: ')[1] ?? '';
 const exists = async (path: string) => (await api.call('GET', path)).status === 200;
-const refusalMessage = (name: string) =>
-  `VirtualMachine ${name} cannot be deleted, disable/remove label '${LABEL}' from VirtualMachine before deleting it`;
+const refusalMessage = (name: string, reason = '') =>
+  `VirtualMachine ${name} cannot be deleted, disable/remove label '${LABEL}' from VirtualMachine before deleting it` +
+  `${reason}; to end the protection: virtctl unprotect ${name} -n golden`;
 
 describe('a VM', () => {
+  const reasons: Record<string, [string, string]> = {
+    'names the reason': ['holds the ledger', 'holds the ledger'],
+    'joins the lines of a reason': ['the ledger\r\nof "2026"', 'the ledger  of "2026"'],
+    'accepts the longest reason': ['ü'.repeat(1024), 'ü'.repeat(1024)],
+  };
+  for (const [title, [reason, shown]] of Object.entries(reasons)) {
+    test(`the refusal ${title}`, async () => {
+      const { metadata } = await createVm({
+        metadata: { labels: { [LABEL]: 'true' }, annotations: { [REASON]: reason } },
+      });
+      const answer = await api.call('DELETE', `${VMS}/${metadata.name}`);
+      assert.equal(policyMessage(answer), refusalMessage(metadata.name, ` (reason: ${shown})`));
+    });
+  }
+
   for (const value of ['true', 'True']) {
     test(`labelled ${value} is not deleted`, async () => {
       const { metadata } = await createVm(labels(value));

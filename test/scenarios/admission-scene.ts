@@ -2,6 +2,7 @@
 import { reviewAdmission } from '#admission/review-admission.ts';
 import type { AdmissionLookup } from '#admission/validate.ts';
 import { PROTECTED_SELECTOR } from '#api/protection/delete-protection.ts';
+import { macAddressesOf } from '#api/identity/mac-address-index.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
@@ -84,6 +85,10 @@ function lookupOf(plane: OperatorPlane | undefined): AdmissionLookup {
         .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
         .map(({ metadata: { namespace = '', name } }) => ({ namespace, name }));
     },
+    vmsWithMac: (mac) =>
+      (plane?.informer(VIRTUAL_MACHINES).list() ?? [])
+        .filter((vm) => macAddressesOf(vm).includes(mac))
+        .map(({ metadata: { namespace = '', name } }) => ({ namespace, name })),
     restoresOf: (namespace, vmName) =>
       (plane?.informer(VIRTUAL_MACHINE_RESTORES).list() ?? [])
         .filter(({ metadata, spec }) => metadata.namespace === namespace && spec.target.name === vmName)

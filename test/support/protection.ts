@@ -12,7 +12,7 @@ export const RECORD_CRD =
   '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/virtualmachineidentities.identity.selfsame.io';
 export const PRECIOUS = 'precious';
 
-/** Returns the message with which KubeVirt refuses the deletion, word for word. */
+/** Returns the message with which KubeVirt refuses the deletion, word for word. Ours continues after it. */
 export const refusalMessage = (vm: string) =>
   `VirtualMachine ${vm} cannot be deleted, disable/remove label '${LABEL}' from VirtualMachine before deleting it`;
 

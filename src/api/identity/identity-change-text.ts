@@ -4,6 +4,7 @@ import { formatAddress } from '#api/devices/device-address.ts';
 import { devicePartOf } from '#api/identity/identity-changes.ts';
 import { isRootPort, type DeviceAddress, type LearnedDevice } from '#api/devices/learned-device.ts';
 import type { HistoryEntry, IdentityChange } from '#api/virtual-machine-identity/kind.ts';
+import { isRecord } from '#kube/meta.ts';
 
 const NO_ADDRESS = 'no address';
 const NONE = '<none>';
@@ -21,20 +22,71 @@ const NAMES: Readonly<Record<string, string>> = {
 const MAC = /^interfaces\.(.+)\.macAddress$/;
 const SMBIOS = 'smbios.';
 
-/** Returns one sentence for each subject that changed. Empty root ports and minor properties of devices get none. */
+/**
+ * Returns one sentence for each subject that changed, and one for each range of root ports. Minor properties of devices
+ * get none.
+ */
 export function renderChanges(changes: readonly IdentityChange[]): string[] {
   const bySubject = Map.groupBy(changes, subjectOf);
-  return [...bySubject.values()].flatMap((group) => {
+  const sentences = [...bySubject.values()].flatMap((group) => {
     const [first] = group;
     if (first === undefined) return [];
     const device = devicePartOf(first);
     return device === undefined ? group.flatMap(renderPlainChange) : renderDeviceChanges(device.id, group);
   });
+  return [...sentences, ...findPortRanges(changes).map(renderPortRange)];
 }
+
+/** Reports whether the change adds or removes a root port. */
+export function isPortChange(change: IdentityChange): boolean {
+  const row = change.to ?? change.from;
+  return devicePartOf(change)?.name === undefined && isRecord(row) && isRootPort(row as LearnedDevice);
+}
+
+/** Root ports with consecutive numbers that came or went together. */
+interface PortRange {
+  readonly first: LearnedDevice;
+  readonly last: LearnedDevice;
+  readonly isNew: boolean;
+}
+
+function findPortRanges(changes: readonly IdentityChange[]): PortRange[] {
+  const ports = changes.filter(isPortChange).map(({ from, to }) => ({ row: (to ?? from) as LearnedDevice, from }));
+  const ranges: PortRange[] = [];
+  for (const { row, from } of ports.toSorted((a, b) => portNumber(a.row) - portNumber(b.row))) {
+    const isNew = from === undefined;
+    const at = ranges.findIndex((range) => range.isNew === isNew && portNumber(range.last) + 1 === portNumber(row));
+    const range = ranges[at];
+    if (range === undefined) ranges.push({ first: row, last: row, isNew });
+    else ranges[at] = { ...range, last: row };
+  }
+  return ranges;
+}
+
+/** Returns the number in the id, or -1 for an imported port with another id. */
+function portNumber({ id }: LearnedDevice): number {
+  const [, digits] = /^rp(\d{1,2})$/.exec(id) ?? [];
+  return digits === undefined ? -1 : Number(digits);
+}
+
+function renderPortRange({ first, last, isNew }: PortRange): string {
+  const verb = `${first.id === last.id ? 'is' : 'are'} ${isNew ? 'new at' : 'gone from'}`;
+  return `${rangeText(first.id, last.id)} ${verb} ${rangeText(placeOf(first), placeOf(last))}`;
+}
+
+function portRow({ first, last, isNew }: PortRange): ChangeRow {
+  const place = rangeText(placeOf(first), placeOf(last));
+  return { what: rangeText(first.id, last.id), from: isNew ? NONE : place, to: isNew ? place : NONE };
+}
+
+const rangeText = (first: string, last: string) => (first === last ? first : `${first} to ${last}`);
 
 /** Returns the number of devices whose changes have no sentence in renderChanges. */
 export function countSilentDevices(changes: readonly IdentityChange[]): number {
-  const groups = Map.groupBy(changes, (change) => devicePartOf(change)?.id);
+  const groups = Map.groupBy(
+    changes.filter((change) => !isPortChange(change)),
+    (change) => devicePartOf(change)?.id,
+  );
   return [...groups].filter(([id, group]) => id !== undefined && renderDeviceChanges(id, group).length === 0).length;
 }
 
@@ -116,8 +168,14 @@ interface ChangeRow {
   readonly to: string;
 }
 
+/** Rows by id, from which a table takes properties that the changes do not contain. */
+type RowLookup = ReadonlyMap<string, Pick<LearnedDevice, 'specParams'>>;
+
 /** Returns the table rows of an entry. Entries of older versions have no changes, only their text. */
-export function renderChangeRows({ what = '', changes = [] }: HistoryEntry): ChangeRow[] {
+export function renderChangeRows(
+  { what = '', changes = [] }: HistoryEntry,
+  recorded: RowLookup = new Map(),
+): ChangeRow[] {
   if (changes.length === 0) return [{ what, from: '', to: '' }];
   const smbios = changes.filter(({ field }) => field.startsWith(SMBIOS));
   const plain = changes.filter((change) => devicePartOf(change) === undefined && !smbios.includes(change));
@@ -128,7 +186,7 @@ export function renderChangeRows({ what = '', changes = [] }: HistoryEntry): Cha
   return [
     ...plain.map(({ field, from, to }) => ({ what: nameOf(field), from: shortenValue(from), to: shortenValue(to) })),
     ...(smbios.length === 0 ? [] : [smbiosRow(smbios)]),
-    ...deviceRows(devices),
+    ...deviceRows(devices, recorded),
   ];
 }
 
@@ -138,40 +196,37 @@ function smbiosRow(changes: readonly IdentityChange[]): ChangeRow {
   return { what: 'SMBIOS strings', from: strings('from'), to: strings('to') };
 }
 
-function deviceRows(devices: ReadonlyMap<string, readonly IdentityChange[]>): ChangeRow[] {
-  const all = [...devices];
+function deviceRows(devices: ReadonlyMap<string, readonly IdentityChange[]>, rows: RowLookup): ChangeRow[] {
+  const all = [...devices].filter(([, changes]) => !changes.some(isPortChange));
   const listed = all.filter(([id, changes]) => renderDeviceChanges(id, changes).length > 0);
-  const silent = all.filter((device) => !listed.includes(device)).map(([, changes]) => changes);
+  const minor = all.length - listed.length;
   const isAdded = listed.every(([, changes]) => changes.every(({ from }) => from === undefined));
-  const rows =
-    listed.length > MAX_DEVICE_ROWS
-      ? [countRow(`${listed.length} devices`, isAdded)]
-      : listed.flatMap(([id, changes]) => changes.flatMap((change) => deviceRow(id, change)));
-  const wholeRows = silent.flat().filter((change) => devicePartOf(change)?.name === undefined);
-  const minor = silent.filter((changes) => !changes.some((change) => wholeRows.includes(change))).length;
   return [
-    ...rows,
-    ...portsRow(wholeRows.filter(({ from }) => from === undefined).length, NONE, 'new'),
-    ...portsRow(wholeRows.filter(({ to }) => to === undefined).length, 'there', NONE),
+    ...(listed.length > MAX_DEVICE_ROWS
+      ? [countRow(`${listed.length} devices`, isAdded)]
+      : listed.flatMap(([id, changes]) => changes.map((change) => deviceRow(id, change, rows)))),
+    ...findPortRanges([...devices.values()].flat()).map(portRow),
     ...(minor === 0 ? [] : [{ what: countText(minor, 'device'), from: '', to: 'minor properties' }]),
   ];
 }
 
-/** Added or removed devices without a sentence are root ports, which are spares for hotplug. */
-const portsRow = (count: number, from: string, to: string): ChangeRow[] =>
-  count === 0 ? [] : [{ what: countText(count, 'root port'), from, to }];
-
 const countText = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
 const countRow = (what: string, isAdded: boolean): ChangeRow => ({ what, from: isAdded ? NONE : '', to: '' });
 
-function deviceRow(id: string, change: IdentityChange): ChangeRow[] {
+function deviceRow(id: string, change: IdentityChange, rows: RowLookup): ChangeRow {
   const { from, to } = change;
   const { name } = devicePartOf(change) ?? { id };
-  if (name === undefined) return [{ what: id, from: rowPlace(from), to: rowPlace(to) }];
-  if (name === 'address') return [{ what: `${id} address`, from: addressOf(from), to: addressOf(to) }];
-  if (name === 'plugged') return [{ what: `${id} plugged`, from: pluggedText(from), to: pluggedText(to) }];
-  const what = name === 'bootOrder' ? `${id} boot order` : `${id} ${name}`;
-  return [{ what, from: shortenValue(from), to: shortenValue(to) }];
+  if (name === undefined) return { what: id, from: rowPlace(from), to: rowPlace(to) };
+  if (name === 'address') {
+    // The bus of a drive is a part of the row, not of its address.
+    const { specParams } = rows.get(id) ?? {};
+    const placeText = (value: unknown) =>
+      placeOf({ address: value as DeviceAddress | undefined, ...(specParams && { specParams }) });
+    return { what: `${id} address`, from: placeText(from), to: placeText(to) };
+  }
+  if (name === 'plugged') return { what: `${id} plugged`, from: pluggedText(from), to: pluggedText(to) };
+  const what = name === 'bootOrder' ? `${id} boot order` : `${id} ${name === 'specParams' ? 'properties' : name}`;
+  return { what, from: shortenValue(from), to: shortenValue(to) };
 }
 
 const rowPlace = (row: unknown) => (row === undefined ? NONE : placeOf(row as LearnedDevice));
@@ -185,5 +240,8 @@ function shortenValue(value: unknown): string {
 
 function valueText(value: unknown): string {
   if (value === undefined) return '';
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  if (!isRecord(value)) return typeof value === 'string' ? value : JSON.stringify(value);
+  return Object.entries(value)
+    .map(([key, part]) => `${key}=${isRecord(part) ? `(${valueText(part)})` : valueText(part)}`)
+    .join(', ');
 }

@@ -1,4 +1,6 @@
 /** Tests the predicted changes of the devices of a VM. */
+import { formatPciAddress } from '#api/devices/pci-address.ts';
+import { rootPortAddress } from '#api/devices/root-ports.ts';
 import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
 import {
   root,
@@ -21,6 +23,13 @@ import {
   TEMPLATE_CHANGED,
   testDiffs,
 } from '#api/testing/diff-cases.ts';
+
+/** Returns the differences for new root ports. */
+const newPorts = (first: number, last: number, why: string) =>
+  Array.from({ length: last - first + 1 }, (_, i) => {
+    const address = formatPciAddress(rootPortAddress(first + i));
+    return `rp${first + i}: not present -> pcie-root-port, address ${address} (${why})`;
+  });
 
 const cases: Record<string, Case> = {
   'no video card if the spec does not ask for one': { spec: aSpec({ autoattachGraphicsDevice: undefined }), want: [] },
@@ -66,7 +75,28 @@ const cases: Record<string, Case> = {
   },
   'a new disk with an explicit address': {
     spec: aSpec({ disks: [root, data, { name: 'more', disk: { pciAddress: '0000:09:00.0' } }] }),
-    want: ['disk-more: not present -> disk on virtio, address 0000:09:00.0 (new in the template)'],
+    want: [
+      'disk-more: not present -> disk on virtio, address 0000:09:00.0 (new in the template)',
+      ...newPorts(8, 15, 'disk-more needs a port; ports come in slots of eight'),
+    ],
+  },
+  'new ports for a disk that has none otherwise, because removed disks had the free ones': {
+    spec: aSpec({ disks: [root, data, { name: 'more', disk: {} }] }),
+    record: aRecord({
+      freed: ['0x03', '0x04', '0x05', '0x06', '0x07', '0x08'].map((bus) => ({
+        ...rootRow,
+        id: `disk-old${bus}`,
+        address: pci(bus),
+      })),
+    }),
+    want: [
+      'disk-more: not present -> disk on virtio, address assigned at the start (new in the template)',
+      ...newPorts(8, 15, 'disk-more needs a port; ports come in slots of eight'),
+    ],
+  },
+  'no new ports for the remembered places of removed disks': {
+    record: aRecord({ freed: [{ ...rootRow, id: 'disk-old', address: pci('0x09') }] }),
+    want: [],
   },
   'a new disk that boots first': {
     spec: aSpec({ disks: [{ name: 'more', disk: {} }, root, data] }),

@@ -3,7 +3,7 @@ import { chipsetOf, type Chipset } from '#api/devices/chipset.ts';
 import { formatAddress, driveBusOf, isSamePci } from '#api/devices/device-address.ts';
 import type { Disk } from '#api/domain/disk.ts';
 import { isFixedDeviceId } from '#api/devices/fixed-devices.ts';
-import type { LastSeen, Difference } from '#api/identity/identity-last-seen.ts';
+import { NOT_PRESENT, type LastSeen, type Difference } from '#api/identity/identity-last-seen.ts';
 import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { nextDevices, SCSI, USB, type NextDevice } from '#api/identity/next-devices.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
@@ -11,7 +11,6 @@ import { deepEqual } from '#kube/deep.ts';
 import { AGENT_PORT_NAME, asksForAgent } from '#api/devices/agent-channel.ts';
 
 const ASSIGNED_AT_START = 'assigned at the start';
-const ABSENT = 'not present';
 const UNPLUGGED = 'unplugged';
 const TEMPLATE = 'the template of the VM changed';
 
@@ -56,7 +55,7 @@ function deviceDifference(device: NextDevice, { seen, last, changesChipset }: Co
   const place = pin ?? (kept === '' ? ASSIGNED_AT_START : kept);
   const to = hasNoAddress(device) ? device.device : `${kindText(device)}, address ${place}`;
   if (lastRow === undefined && onlyKept === true) return [];
-  if (lastRow === undefined) return [{ what: id, from: ABSENT, to, why: addedReason(device) }];
+  if (lastRow === undefined) return [{ what: id, from: NOT_PRESENT, to, why: addedReason(device) }];
   if (!wasPlugged) return [{ what: id, from: UNPLUGGED, to, why: 'the template plugs it in' }];
   if (isOtherKind) return [{ what: id, from: describeRow(lastRow), to, why: TEMPLATE }];
   const from = formatAddress(lastRow);
@@ -86,7 +85,7 @@ function removedDifference(row: LearnedDevice, { ephemeral }: LastSeen): Differe
   if ((!REMOVABLE.has(row.type) && !isFixedDeviceId(row.id)) || row.plugged === false) return [];
   const isForThisRun = row.type === 'disk' && ephemeral.has(row.id.replace(/^disk-/, ''));
   const why = isForThisRun ? 'it was plugged in for this run only' : 'the template no longer has it';
-  return [{ what: row.id, from: describeRow(row), to: ABSENT, why }];
+  return [{ what: row.id, from: describeRow(row), to: NOT_PRESENT, why }];
 }
 
 /** Compares devices whose rows are never removed: only the instance shows whether the guest has them. */
@@ -95,7 +94,7 @@ function removedByInstance(next: VmiSpec, { spec, devices }: LastSeen, chipset: 
   const ids = new Set(nextDevices(next, chipset).map(({ id }) => id));
   return nextDevices(spec, chipset)
     .filter(({ id, type }) => (type === 'tpm' || type === 'console') && !ids.has(id))
-    .map(({ id, device }) => ({ what: id, from: device, to: ABSENT, why: TEMPLATE }));
+    .map(({ id, device }) => ({ what: id, from: device, to: NOT_PRESENT, why: TEMPLATE }));
 }
 
 /** Compares properties of disks that only the specs contain. */
@@ -183,9 +182,9 @@ export function agentDifferences(
   const isRequested = asksForAgent(next);
   if ((!isRequested && !(isImported && hasController)) || (hasController && rows.some(isAgentPort))) return [];
   const why = isRequested ? REQUESTED : IMPORTED;
-  const port = { what: 'agent0', from: ABSENT, to: `port ${AGENT_PORT_NAME}`, why };
+  const port = { what: 'agent0', from: NOT_PRESENT, to: `port ${AGENT_PORT_NAME}`, why };
   if (hasController) return [port];
-  return [{ what: 'virtio-serial0', from: ABSENT, to: 'virtio-serial, address assigned at the start', why }, port];
+  return [{ what: 'virtio-serial0', from: NOT_PRESENT, to: 'virtio-serial, address assigned at the start', why }, port];
 }
 
 function isAgentPort({ type, specParams }: LearnedDevice): boolean {

@@ -70,6 +70,10 @@ const cases: Record<string, Case> = {
     want: [
       `machine type: pc-q35-7.2 -> pc (resolved at the start) (${TEMPLATE_CHANGED})`,
       'addresses of all devices: of q35 -> of i440fx (addresses of the chipset q35 are not valid on i440fx: every device gets a new one)',
+      ...Array.from({ length: 8 }, (_, port) => {
+        const from = `pcie-root-port, address 0000:00:02.${port}`;
+        return `rp${port}: ${from} -> not present (the new chipset has no root ports)`;
+      }),
     ],
   },
   'memory, CPUs and firmware that differ from the instance': {

@@ -9,6 +9,7 @@ import type { DomainSpec } from '#api/domain/domain.ts';
 import { interfacesOf } from '#api/devices/attached-interfaces.ts';
 import { derivedMacOf } from '#api/virtual-machine-identity/restored-vm.ts';
 import { agentDifferences, deviceDifferences } from '#api/identity/identity-diff-devices.ts';
+import { portDifferences } from '#api/identity/identity-diff-ports.ts';
 import { bootDifference } from '#api/identity/identity-diff-boot.ts';
 import {
   collectLastSeen,
@@ -47,6 +48,7 @@ export function identityDiff({ vm, record, vmi, configuration }: DiffInput): Dif
     ...hardwareDifferences(next.domain, seen),
     ...macDifferences(vm, next, seen),
     ...deviceDifferences(next, seen, machine),
+    ...portDifferences(next, seen, machine),
     ...agentDifferences({ metadata: vm.spec.template.metadata ?? {}, spec: next }, seen),
     ...bootDifference(next, seen),
   ];

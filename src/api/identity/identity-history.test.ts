@@ -7,6 +7,8 @@ import {
   MAX_ENTRY_BYTES,
   MAX_HISTORY_BYTES,
 } from '#api/identity/identity-history.ts';
+import { pciAddressToMap } from '#api/devices/pci-address.ts';
+import { rootPortAddress } from '#api/devices/root-ports.ts';
 import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { type HistoryEntry, type IdentityChange, MAX_HISTORY } from '#api/virtual-machine-identity/kind.ts';
 
@@ -16,8 +18,16 @@ const [EDIT, START] = [
   { cause: 'start', instance: 'vmi-1' },
 ];
 const pci = (bus: string) => ({ type: 'pci', domain: '0x0000', bus, slot: '0x00', function: '0x0' });
+const drive = (unit: string) => ({ type: 'drive', controller: '0', bus: '0', target: '0', unit });
 const disk: LearnedDevice = { id: 'disk-a', type: 'disk', device: 'disk', address: pci('0x02') };
 const port: LearnedDevice = { id: 'rp0', type: 'controller', device: 'pcie-root-port', address: pci('0x00') };
+/** Root ports with consecutive numbers. */
+const portRows = (first: number, last: number): LearnedDevice[] =>
+  Array.from({ length: last - first + 1 }, (_, i) => ({
+    ...port,
+    id: `rp${first + i}`,
+    address: pciAddressToMap(rootPortAddress(first + i)),
+  }));
 
 test('changes with the same cause are one entry, and minor changes join the main change', () => {
   const uuid = { field: 'firmware.uuid', from: 'a', to: 'b' };
@@ -28,10 +38,13 @@ test('changes with the same cause are one entry, and minor changes join the main
     { change: added, cause: EDIT },
     { change: silent, cause: START },
   ];
-  const what = 'firmware uuid changed from a to b; disk-a is new at 0000:02:00.0';
+  const what = 'firmware uuid changed from a to b; disk-a is new at 0000:02:00.0; rp0 is new at 0000:00:00.0';
   assert.deepEqual(buildHistoryEntries(AT, caused), [{ at: AT, what, ...EDIT, changes: [uuid, added, silent] }]);
   const alone = buildHistoryEntries(AT, [{ change: silent, cause: START }]);
-  assert.deepEqual(alone, [{ at: AT, what: 'minor properties of 1 device changed', ...START, changes: [silent] }]);
+  assert.deepEqual(alone, [{ at: AT, what: 'rp0 is new at 0000:00:00.0', ...START, changes: [silent] }]);
+  const minor = { field: 'devices.disk-a.specParams', to: {} };
+  const [entry] = buildHistoryEntries(AT, [{ change: minor, cause: START }]);
+  assert.equal(entry?.what, 'minor properties of 1 device changed');
 });
 
 const texts: Record<string, [IdentityChange[], string]> = {
@@ -54,6 +67,10 @@ const texts: Record<string, [IdentityChange[], string]> = {
   ],
   'a boot order': [[{ field: 'devices.disk-a.bootOrder', from: 1, to: 2 }], 'boot order of disk-a changed from 1 to 2'],
   'a MAC address': [[{ field: 'interfaces.lan.macAddress', from: 'x', to: 'y' }], 'MAC of lan changed from x to y'],
+  'root ports, in ranges': [
+    [...portRows(8, 15).map((row) => ({ field: `devices.${row.id}`, to: row })), { field: 'devices.rp0', from: port }],
+    'rp0 is gone from 0000:00:00.0; rp8 to rp15 are new at 0000:00:03.0 to 0000:00:03.7',
+  ],
   'another chipset': [
     [{ field: 'machine.type', from: 'pc-i440fx-7.2', to: 'pc-q35-7.2' }],
     'machine type changed from pc-i440fx-7.2 to pc-q35-7.2; chipset changed from i440fx to q35: no device keeps its address',
@@ -108,17 +125,23 @@ test('a table has a row for each change', () => {
     { field: 'smbios.product', to: 'Anvil' },
     { field: 'devices.disk-a', to: disk },
     { field: 'devices.disk-b.plugged', to: false },
-    { field: 'devices.rp0', to: port },
+    ...portRows(8, 15).map((row) => ({ field: `devices.${row.id}`, to: row })),
+    { field: 'devices.disk-d.address', from: drive('1'), to: drive('2') },
+    { field: 'devices.disk-d.specParams', from: { bus: 'sata' }, to: { bus: 'scsi', io: { thread: '1' } } },
     { field: 'devices.disk-c.specParams', to: {} },
   ];
   assert.deepEqual(
-    renderChangeRows({ changes }).map(({ what, from, to }) => `${what}: ${from} -> ${to}`),
+    renderChangeRows({ changes }, new Map([['disk-d', { specParams: { bus: 'scsi' } }]])).map(
+      ({ what, from, to }) => `${what}: ${from} -> ${to}`,
+    ),
     [
       'firmware uuid: a -> b',
       'SMBIOS strings: <none> -> Acme, Anvil',
       'disk-a: <none> -> 0000:02:00.0',
       'disk-b plugged: yes -> no',
-      '1 root port: <none> -> new',
+      'disk-d address: scsi 0:0:0:1 -> scsi 0:0:0:2',
+      'disk-d properties: bus=sata -> bus=scsi, io=(thread=1)',
+      'rp8 to rp15: <none> -> 0000:00:03.0 to 0000:00:03.7',
       '1 device:  -> minor properties',
     ],
   );

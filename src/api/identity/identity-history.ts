@@ -2,7 +2,7 @@
  * Builds and bounds the history of an identity record. One entry holds the changes of one write with the same cause; an
  * entry that would be too large is split. The oldest entries are dropped first; the newest is always kept. Pure.
  */
-import { renderChanges, countSilentDevices } from '#api/identity/identity-change-text.ts';
+import { countSilentDevices, isPortChange, renderChanges } from '#api/identity/identity-change-text.ts';
 import { MAX_HISTORY, type HistoryEntry, type IdentityChange } from '#api/virtual-machine-identity/kind.ts';
 
 /** Limit of an entry with more than one change. A single change is at most one device row, whose size is bounded. */
@@ -45,9 +45,9 @@ export function buildHistoryEntries(
   });
 }
 
-/** Minor changes, such as empty root ports, join the entry of the change that came with them. */
+/** Minor changes and root ports join the entry of the change that came with them. */
 function mergeMinorChanges(changes: readonly CausedChange[]): CausedChange[] {
-  const isMinor = ({ change }: CausedChange) => renderChanges([change]).length === 0;
+  const isMinor = ({ change }: CausedChange) => isPortChange(change) || renderChanges([change]).length === 0;
   const leading = changes.findLast((one) => !isMinor(one) && one.change.field.startsWith('devices.'));
   return leading === undefined
     ? [...changes]

@@ -5,6 +5,7 @@
 import { interfacesOf } from '#api/devices/attached-interfaces.ts';
 import { ephemeralVolumesOf } from '#api/storage/ephemeral-volumes.ts';
 import { devicesIn, buildIdentityState, revertChanges } from '#api/identity/identity-changes.ts';
+import { readKnownDevices, type KnownDevices } from '#api/devices/known-devices.ts';
 import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import type { IdentityStatus, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -23,6 +24,8 @@ export interface LastSeen {
   readonly devices?: ReadonlyMap<string, LearnedDevice>;
   /** The rows of the record now, by id: their addresses are kept. */
   readonly rows: ReadonlyMap<string, LearnedDevice>;
+  /** The rows from which the next start places the devices; includes the places of removed devices. */
+  readonly known: KnownDevices;
   /** True if the VM was imported and has not run here yet. */
   readonly isImported: boolean;
   /** Volumes that were plugged in for this run only. */
@@ -49,6 +52,7 @@ export function collectLastSeen(
     macs: macsOf(record, vmi),
     ...(devices && { devices: revertTemplateChanges(record?.status ?? {}) }),
     rows,
+    known: readKnownDevices(record?.status ?? {}),
     isImported: record?.status?.learnedAt === undefined && (devices?.length ?? 0) > 0,
     ephemeral: new Set(vmi === undefined ? [] : ephemeralVolumesOf(vmi)),
   };
@@ -76,7 +80,6 @@ function revertTemplateChanges({
 }
 
 /** A difference between what a guest saw last and what it will see. */
-
 export interface Difference {
   /** `uuid`, `machine type`, or the id of a device. */
   readonly what: string;
@@ -86,3 +89,5 @@ export interface Difference {
 }
 
 export const RESOLVED_AT_START = 'resolved at the start';
+/** The value of a device that the guest does not have. */
+export const NOT_PRESENT = 'not present';

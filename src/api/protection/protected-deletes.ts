@@ -31,6 +31,9 @@ export function relationOf(kind: GuardedKind, name: string): string {
   return (isDefinition ? DEFINITION_RELATIONS[name] : undefined) ?? RELATIONS[kind];
 }
 
+/** The end of a refusal: what to do. */
+export const UNPROTECT_FIRST = `remove the label ${PROTECTION_LABEL} from them first (virtctl unprotect)`;
+
 interface ProtectedDelete {
   readonly kind: string;
   readonly name: string;
@@ -40,5 +43,5 @@ interface ProtectedDelete {
 }
 
 export function describeDeleteRefusal({ kind, name, relation, vms }: ProtectedDelete): string {
-  return `${kind} "${name}" cannot be deleted: ${relation} the protected VirtualMachine ${vms}; remove the label ${PROTECTION_LABEL} from them first`;
+  return `${kind} "${name}" cannot be deleted: ${relation} the protected VirtualMachine ${vms}; ${UNPROTECT_FIRST}`;
 }

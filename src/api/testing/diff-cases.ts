@@ -64,8 +64,15 @@ export const dataRow: LearnedDevice = {
   bootOrder: 2,
   specParams: { bus: 'scsi' },
 };
+/** A root port of the first slot. */
+const portRow = (port: number): LearnedDevice => ({
+  id: `rp${port}`,
+  type: 'controller',
+  device: 'pcie-root-port',
+  address: { ...pci('0x00', '0x02'), function: `0x${port}` },
+});
 export const rows: LearnedDevice[] = [
-  { id: 'rp0', type: 'controller', device: 'pcie-root-port', address: pci('0x00', '0x02') },
+  ...Array.from({ length: 8 }, (_, port) => portRow(port)),
   { id: 'scsi0', type: 'controller', device: 'virtio-scsi', address: pci('0x00', '0x06') },
   nicRow,
   rootRow,

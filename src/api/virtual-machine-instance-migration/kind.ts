@@ -39,6 +39,7 @@ const migrationStatus = obj({
   message: str({ description: 'The reason for waiting or for the failure.' }),
   phaseTransitionTimestamps: list(obj({ phase: str(), phaseTransitionTimestamp: time() })),
   conditions: list(conditionSchema),
+  progress: str({ description: 'The part of memory and mirrored disks that is on the target: 45%.' }),
   migrationState: migrationStateSchema,
   migrationProgress: migrationProgressSchema,
 });
@@ -68,8 +69,9 @@ export const virtualMachineInstanceMigration: CustomKind<VirtualMachineInstanceM
   columns: [
     { name: 'Phase', type: 'string', jsonPath: '.status.phase' },
     { name: 'VMI', type: 'string', jsonPath: '.spec.vmiName' },
-    { name: 'Source', type: 'string', jsonPath: '.status.migrationState.sourceNode', wide: true },
-    { name: 'Target', type: 'string', jsonPath: '.status.migrationState.targetNode', wide: true },
+    { name: 'Source', type: 'string', jsonPath: '.status.migrationState.sourceNode' },
+    { name: 'Target', type: 'string', jsonPath: '.status.migrationState.targetNode' },
+    { name: 'Progress', type: 'string', jsonPath: '.status.progress' },
     { name: 'Downtime', type: 'string', jsonPath: '.status.migrationProgress.downtimeMs', wide: true },
     { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
   ],

@@ -1,5 +1,5 @@
 /** The status of a migration: its phase, the decisions so far, and what it waits for. Pure. */
-import type { MigrationState } from '#api/migration/migration-state.ts';
+import type { MigrationProgress, MigrationState } from '#api/migration/migration-state.ts';
 import { MANUAL_RECOVERY_CONDITION } from '#api/names.ts';
 import {
   isFinalPhase,
@@ -41,14 +41,24 @@ export function buildMigrationStatus(
   const progress = reportedProgressOf(world) ?? old.migrationProgress;
   const migrationState = state ?? old.migrationState;
   const conditions = buildConditions(world, whyUnknown);
+  const percent = formatProgress(next, progress);
   return {
     phase: next,
     ...(message === undefined ? {} : { message }),
     phaseTransitionTimestamps: buildTransitions(world, next),
     ...(conditions.length === 0 ? {} : { conditions: conditions as MigrationStatus['conditions'] }),
+    ...(percent === undefined ? {} : { progress: percent }),
     ...(migrationState === undefined ? {} : { migrationState }),
     ...(progress === undefined ? {} : { migrationProgress: progress }),
   };
+}
+
+/** Returns `45%`, and 100% only once the guest is on the target; undefined if the amount of data is not known yet. */
+export function formatProgress(phase: MigrationPhase, progress: MigrationProgress | undefined): string | undefined {
+  if (phase === 'Succeeded') return '100%';
+  const { dataTotalBytes: total = 0, dataRemainingBytes: remaining } = progress ?? {};
+  if (total <= 0 || remaining === undefined) return undefined;
+  return `${Math.min(99, Math.max(0, Math.floor((1 - remaining / total) * 100)))}%`;
 }
 
 /** Returns the phase of a migration that is not finished. */

@@ -3,8 +3,8 @@ import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import { awaitsImport } from '#controllers/vm/identity/imported-devices.ts';
 import { awaitsRebuild, lossCondition, RECORD_LOST } from '#controllers/vm/identity/lost-record.ts';
 import { requiresRestart } from '#controllers/vm/hotplug/restart-required.ts';
-import type { UuidSharers } from '#controllers/vm/identity/uuid-holders.ts';
-import type { VmFailure, VmWorld } from '#controllers/vm/vm-world.ts';
+import type { ValueSharers } from '#controllers/vm/identity/value-holders.ts';
+import type { SharedMac, VmFailure, VmWorld } from '#controllers/vm/vm-world.ts';
 import { templateSpec } from '#api/virtual-machine/kind.ts';
 import { findCondition, setCondition, type Condition, type NextCondition } from '#kube/conditions.ts';
 import { timestamp } from '#lib/clock.ts';
@@ -12,12 +12,22 @@ import { timestamp } from '#lib/clock.ts';
 type Conditions = NonNullable<VmStatus['conditions']>;
 
 const DUPLICATE_UUID = 'DuplicateFirmwareUUID';
+const DUPLICATE_MAC = 'DuplicateMACAddress';
+/** A condition describes the first of them. */
+const MAX_MACS = 3;
 
 /** Condition types that the VM sets itself; all others are copied from the instance. */
-const OWN_TYPES: ReadonlySet<string> = new Set(['Ready', 'Failure', 'RestartRequired', DUPLICATE_UUID, RECORD_LOST]);
+const OWN_TYPES: ReadonlySet<string> = new Set([
+  'Ready',
+  'Failure',
+  'RestartRequired',
+  DUPLICATE_UUID,
+  DUPLICATE_MAC,
+  RECORD_LOST,
+]);
 
 export function vmConditions(world: VmWorld, failure: VmFailure | undefined): Conditions {
-  const { vm, vmi, sharers, now } = world;
+  const { vm, vmi, sharers, sharedMacs = [], now } = world;
   const old = (vm.status?.conditions ?? []) as Condition[];
   const condition = (next: NextCondition): Condition[] => {
     const before = findCondition(old, next.type);
@@ -32,6 +42,7 @@ export function vmConditions(world: VmWorld, failure: VmFailure | undefined): Co
     ...(requiresRestart(world) ? condition(RESTART_REQUIRED) : []),
     ...(loss === undefined ? [] : condition(loss)),
     ...(sharers === undefined ? [] : condition(duplicateUuid(world, sharers))),
+    ...(sharedMacs.length === 0 ? [] : condition(duplicateMacs(world, sharedMacs))),
     ...mirrored.filter(({ type }) => !OWN_TYPES.has(type)),
   ] as Conditions;
 }
@@ -52,8 +63,22 @@ function notReady(world: VmWorld): NextCondition {
  * Returns the condition. Its message has no count, so that it does not change with each additional duplicate, and no
  * names from other namespaces, which the reader may not be allowed to see.
  */
-function duplicateUuid({ vm }: VmWorld, { names, hasMore }: UuidSharers): NextCondition {
+function duplicateUuid({ vm }: VmWorld, sharers: ValueSharers): NextCondition {
   const { uuid } = templateSpec(vm).domain.firmware ?? {};
+  const message = `Firmware uuid ${uuid} is also used by ${describeSharers(vm, sharers)}; change the uuid of all but one of them`;
+  return { type: DUPLICATE_UUID, status: 'True', reason: DUPLICATE_UUID, message };
+}
+
+function duplicateMacs({ vm }: VmWorld, shared: readonly SharedMac[]): NextCondition {
+  const texts = shared
+    .slice(0, MAX_MACS)
+    .map(({ macAddress, sharers }) => `MAC address ${macAddress} is also used by ${describeSharers(vm, sharers)}`);
+  const more = shared.length > MAX_MACS ? ['so are other MAC addresses of this VirtualMachine'] : [];
+  const message = `${[...texts, ...more].join('; ')}; change the address of all but one of them`;
+  return { type: DUPLICATE_MAC, status: 'True', reason: DUPLICATE_MAC, message };
+}
+
+function describeSharers(vm: VmWorld['vm'], { names, hasMore }: ValueSharers): string {
   const prefix = `${vm.metadata.namespace}/`;
   const own = names.filter((name) => name.startsWith(prefix)).map((name) => `"${name.slice(prefix.length)}"`);
   const listed = [
@@ -61,8 +86,7 @@ function duplicateUuid({ vm }: VmWorld, { names, hasMore }: UuidSharers): NextCo
     ...(own.length === names.length ? [] : ['VirtualMachines in other namespaces']),
     ...(hasMore ? ['others'] : []),
   ];
-  const message = `Firmware uuid ${uuid} is also used by ${listed.join(' and ')}; change the uuid of all but one of them`;
-  return { type: DUPLICATE_UUID, status: 'True', reason: DUPLICATE_UUID, message };
+  return listed.join(' and ');
 }
 
 const RESTART_REQUIRED: NextCondition = {

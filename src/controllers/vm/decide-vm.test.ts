@@ -37,6 +37,7 @@ const disputed: Stored<PersistentVolumeClaim> = {
   },
   spec: {},
 };
+const halted = aVm({ runStrategy: 'Halted' });
 const bare = aVm({ metadata: FRESH, template: { domain: {} } });
 
 const cases: Record<string, Case> = {
@@ -68,6 +69,15 @@ const cases: Record<string, Case> = {
     world: { vmi: aVmi('Running'), identity: aRecord(aVm(), { ownerReferences: undefined }), lock },
     want: [],
   },
+  'the record of a halted copy gets its uuid before the first start': {
+    world: { vm: halted, identity: { ...aRecord(halted), spec: {} } },
+    want: ['patch VirtualMachineIdentity'],
+  },
+  'the record of a copy is left to the restore that holds the copy': {
+    world: { vm: halted, identity: { ...aRecord(halted), spec: {} }, lock },
+    want: [],
+  },
+  'a complete record of a halted VM is left alone': { world: { vm: halted }, want: [] },
   'a record of another VM is not adopted': {
     world: {
       vmi: aVmi('Running'),

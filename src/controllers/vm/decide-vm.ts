@@ -1,5 +1,5 @@
 /** Decides the next step for one VM. Pure. */
-import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { templateSpec, VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { adoptInstance } from '#controllers/vm/adopt-instance.ts';
 import { releaseInstance, removeVm, stopInstance } from '#controllers/vm/delete.ts';
 import { planHotplug, hotplugFailure } from '#controllers/vm/hotplug/hotplug.ts';
@@ -19,7 +19,7 @@ import { errorMessage } from '#lib/error-message.ts';
 import { isStale } from '#runtime/apply.ts';
 import type { EventNote } from '#runtime/events.ts';
 import type { FailedChange, Plan } from '#runtime/plan.ts';
-import { isDeleting } from '#kube/meta.ts';
+import { controllerUid, isDeleting } from '#kube/meta.ts';
 
 type Rule = (world: VmWorld) => Plan | undefined;
 
@@ -39,6 +39,7 @@ const rules: readonly Rule[] = [
   addMissingFinalizer, // Records of older versions get the finalizer that keeps them until their VM is deleted.
   readoptRecord, // A record whose owner is gone is adopted before the garbage collector takes it.
   persistFirmware, // A VM that was stored without a firmware uuid gets it, even if it does not start now.
+  completeRecord, // The record of a restored copy gets the uuid and MACs of the copy before the first start.
   planHotplug, // Changes of disks and interfaces in the template are applied to the running guest if possible.
   startWanted,
 ];
@@ -150,6 +151,19 @@ function persistFirmware(world: VmWorld): Plan | undefined {
   if (firmware === undefined || mayStart(world)) return undefined;
   // concludeVm reports a failure in the status; on success the next reconcile computes the full status.
   return { changes: [patchVm(world.vm, { firmware }, 'the template has no firmware uuid')], continueOnError: true };
+}
+
+/**
+ * A restore creates the record of a copy without the uuid and MACs of the original, before the copy has its own. Does
+ * nothing if the VM can start: planStart then writes the record.
+ */
+function completeRecord(world: VmWorld): Plan | undefined {
+  const { vm, vmi, lock } = world;
+  const record = ownRecord(world);
+  if (record === undefined || vmi !== undefined || lock !== undefined || mayStart(world)) return undefined;
+  const isIncomplete = !record.spec.firmware?.uuid && templateSpec(vm).domain.firmware?.uuid;
+  if (!isIncomplete || controllerUid(record) !== vm.metadata.uid) return undefined;
+  return { changes: recordIdentity(world), status: vmStatusOf(world) };
 }
 
 function startWanted(world: VmWorld): Plan | undefined {

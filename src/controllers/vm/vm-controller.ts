@@ -6,6 +6,7 @@
  */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { firmwareUuidOf } from '#api/identity/firmware-uuid-index.ts';
+import { macAddressesOf } from '#api/identity/mac-address-index.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { LEGACY_UUID_METRIC } from '#api/identity/legacy-uuid.ts';
 import { isRestartMarked, restartMarkOf } from '#api/machine-types/restart-mark.ts';
@@ -47,9 +48,14 @@ import {
   vmKeysOfUnfinishedSnapshot,
 } from '#controllers/shared/indexes/unfinished-by-vm.ts';
 import { persistsLegacyUuid } from '#controllers/vm/identity/persist-firmware.ts';
-import { UuidHolders, vmAndSharerSource, type UuidSharers } from '#controllers/vm/identity/uuid-holders.ts';
+import {
+  type IdentityHolders,
+  ValueHolders,
+  vmAndSharerSource,
+  type ValueSharers,
+} from '#controllers/vm/identity/value-holders.ts';
 import { neededClaimNames } from '#controllers/shared/launcher/needed-volumes.ts';
-import type { NeededClaim, VmWorld } from '#controllers/vm/vm-world.ts';
+import type { NeededClaim, SharedMac, VmWorld } from '#controllers/vm/vm-world.ts';
 import { CUSTOM_RESOURCE_DEFINITIONS, PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import { type ControllerDefinition, defineController, source, startController } from '#runtime/controller.ts';
@@ -106,12 +112,16 @@ function definition({
   snapshots.addIndex(UNFINISHED_BY_VM, vmKeysOfUnfinishedSnapshot);
   restores.addIndex(UNFINISHED_BY_VM, vmKeysOfUnfinishedRestore);
   const readLive = createLiveReader(client);
-  const holders = new UuidHolders();
+  const holders: IdentityHolders = { uuids: new ValueHolders(), macs: new ValueHolders() };
   const legacyUuids = metrics.counter(LEGACY_UUID_METRIC);
   legacyUuids.add(LEGACY_USE, 0);
   metrics.gaugeFunc(
     { name: 'selfsame_duplicate_firmware_uuids', help: 'VMs whose firmware uuid another VM has, too.' },
-    () => holders.sharingCount,
+    () => holders.uuids.sharingCount,
+  );
+  metrics.gaugeFunc(
+    { name: 'selfsame_duplicate_mac_addresses', help: 'MAC addresses of VMs that another VM has, too.' },
+    () => holders.macs.sharingCount,
   );
 
   function claimsOf(vm: Stored<VirtualMachine>): NeededClaim[] {
@@ -129,9 +139,16 @@ function definition({
     return [...vms.byIndex(VMS_BY_CLAIM, objectKey(claim)), ...withState].map(objectKey);
   }
 
-  function sharersOf(vm: Stored<VirtualMachine>): UuidSharers | undefined {
+  function sharersOf(vm: Stored<VirtualMachine>): ValueSharers | undefined {
     const uuid = firmwareUuidOf(vm);
-    return uuid === undefined ? undefined : holders.sharersOf(uuid, objectKey(vm));
+    return uuid === undefined ? undefined : holders.uuids.sharersOf(uuid, objectKey(vm));
+  }
+
+  function macSharersOf(vm: Stored<VirtualMachine>): SharedMac[] {
+    return macAddressesOf(vm).flatMap((macAddress) => {
+      const sharers = holders.macs.sharersOf(macAddress, objectKey(vm));
+      return sharers === undefined ? [] : [{ macAddress, sharers }];
+    });
   }
 
   /**
@@ -218,6 +235,7 @@ function definition({
           named,
         ),
         sharers: sharersOf(vm),
+        sharedMacs: macSharersOf(vm),
         claims: claimsOf(vm),
         stateConflicts: stateConflictsOf(vm),
         now: clock.now(),

@@ -14,7 +14,7 @@ import {
   STATUS_AFTER_RUN,
   UUID,
 } from '#controllers/vm/testing/vm-world.ts';
-import type { UuidSharers } from '#controllers/vm/identity/uuid-holders.ts';
+import type { ValueSharers } from '#controllers/vm/identity/value-holders.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { vmStatusOf } from '#controllers/vm/vm-status.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
@@ -141,7 +141,7 @@ for (const [name, { status, world, want }] of Object.entries(marks)) {
   });
 }
 
-const sharers: Record<string, [UuidSharers | undefined, string | undefined]> = {
+const sharers: Record<string, [ValueSharers | undefined, string | undefined]> = {
   'a unique uuid is not reported': [undefined, undefined],
   'another VM with the same uuid is named': [{ names: ['ns/x'], hasMore: false }, 'VirtualMachine "x"'],
   'several VMs are named': [{ names: ['ns/x', 'ns/y', 'ns/z'], hasMore: false }, 'VirtualMachine "x", "y", "z"'],
@@ -176,6 +176,26 @@ for (const [name, [others, want]] of Object.entries(sharers)) {
     );
   });
 }
+
+test('DuplicateMACAddress: the addresses that other VMs have are listed, at most three', () => {
+  const sharedMacs = [1, 2, 3, 4].map((n) => ({
+    macAddress: `02:00:00:00:00:0${n}`,
+    sharers: { names: n === 1 ? ['ns/x'] : ['other/x'], hasMore: false },
+  }));
+  const messageFor = (count: number) => {
+    const { conditions = [] } = vmStatusOf(aWorld({ sharedMacs: sharedMacs.slice(0, count) }));
+    return conditions.find(({ type }) => type === 'DuplicateMACAddress')?.message;
+  };
+  assert.equal(messageFor(0), undefined);
+  assert.equal(
+    messageFor(1),
+    'MAC address 02:00:00:00:00:01 is also used by VirtualMachine "x"; change the address of all but one of them',
+  );
+  assert.match(
+    messageFor(4) ?? '',
+    /02 is also used by VirtualMachines in other namespaces; .*; so are other MAC addresses of this VirtualMachine; change/,
+  );
+});
 
 test('a VM without an instance is not ready, and keeps the time of that transition', () => {
   const before = '2026-01-01T10:00:00Z';

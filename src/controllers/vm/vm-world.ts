@@ -1,6 +1,6 @@
 /** Everything that a decision about one VirtualMachine may know. */
 import type { VmLock } from '#controllers/vm/lock.ts';
-import type { UuidSharers } from '#controllers/vm/identity/uuid-holders.ts';
+import type { ValueSharers } from '#controllers/vm/identity/value-holders.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
@@ -8,6 +8,11 @@ import type { SnapshotRecord } from '#api/virtual-machine-identity/record-state.
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
+
+export interface SharedMac {
+  readonly macAddress: string;
+  readonly sharers: ValueSharers;
+}
 
 export interface VmWorld {
   readonly vm: Stored<VirtualMachine>;
@@ -31,7 +36,9 @@ export interface VmWorld {
   /** The snapshot or restore that holds the VM, which does not start meanwhile. */
   readonly lock?: VmLock;
   /** Other VMs with the same firmware uuid. */
-  readonly sharers?: UuidSharers;
+  readonly sharers?: ValueSharers;
+  /** The MAC addresses of the template that other VMs have, too. */
+  readonly sharedMacs?: readonly SharedMac[];
   /** The claims that a start needs. */
   readonly claims: readonly NeededClaim[];
   /**

@@ -8,7 +8,7 @@ import type { Disk } from '#api/domain/disk.ts';
 import type { Interface } from '#api/domain/interface.ts';
 import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { pciAddressFromMap } from '#api/devices/pci-address.ts';
-import { portOf } from '#node/hardware/root-ports.ts';
+import { portOf } from '#api/devices/root-ports.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
 import type { Device, DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { toLearnedDevices } from '#node/hardware/to-learned-devices.ts';

@@ -9,7 +9,7 @@ import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { duplicateValue, type FieldError } from '#kube/field-error.ts';
 import type { Stored } from '#kube/meta.ts';
-import { rowsFor, type KnownDevices } from '#node/definition/addresses/known-devices.ts';
+import { rowsFor, type KnownDevices } from '#api/devices/known-devices.ts';
 import type { Layout } from '#node/definition/addresses/layout.ts';
 import { layoutOf } from '#node/definition/addresses/layouts.ts';
 import { placeDevices } from '#node/definition/addresses/place-devices.ts';

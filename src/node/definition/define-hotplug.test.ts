@@ -4,7 +4,7 @@ import type { DomainSpec } from '#api/domain/domain.ts';
 import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { driveAddress } from '#node/hardware/drive-address.ts';
 import { parsePciAddress, pciAddressToMap, formatAnyAddress } from '#api/devices/pci-address.ts';
-import type { KnownDevices } from '#node/definition/addresses/known-devices.ts';
+import type { KnownDevices } from '#api/devices/known-devices.ts';
 import type { HotplugPlacement } from '#node/definition/addresses/place-hotplugged.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
 import { defineHotplugDisk, defineHotplugInterface } from '#node/definition/define-hotplug.ts';

@@ -6,7 +6,7 @@ import { interfacesOf, networksOf } from '#api/devices/attached-interfaces.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { FieldError } from '#kube/field-error.ts';
 import type { Stored } from '#kube/meta.ts';
-import type { KnownDevices } from '#node/definition/addresses/known-devices.ts';
+import type { KnownDevices } from '#api/devices/known-devices.ts';
 import { layoutOfDomain, placeHotplugged, type HotplugPlacement } from '#node/definition/addresses/place-hotplugged.ts';
 import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
 import { specPciAddresses, ownerUidOf } from '#node/definition/define-domain.ts';

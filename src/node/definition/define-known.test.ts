@@ -6,7 +6,7 @@ import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { pciAddressFromMap, formatPciAddress } from '#api/devices/pci-address.ts';
 import { parsePciAddress, pciAddressToMap } from '#api/devices/pci-address.ts';
 import { driveAddress, ideAddress } from '#node/hardware/drive-address.ts';
-import type { KnownDevices } from '#node/definition/addresses/known-devices.ts';
+import type { KnownDevices } from '#api/devices/known-devices.ts';
 import { defineDomain, type DefineResult } from '#node/definition/define-domain.ts';
 import { anInput, aVmi } from '#node/definition/testing/a-vmi.ts';
 

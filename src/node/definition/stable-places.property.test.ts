@@ -1,6 +1,7 @@
 /**
  * Applies a thousand operations to a VM, to its spec and its running guest: no device that stays ever moves, no two
- * devices share a place, and every place exists. Once for each chipset.
+ * devices share a place, every place exists, and the diff of the identity announces the controllers and root ports that the
+ * next start adds. Once for each chipset.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -39,7 +40,8 @@ const operationArb = fc.record({
 const operationsArb = fc.array(operationArb, { minLength: OPERATIONS, maxLength: OPERATIONS, size: 'max' });
 
 for (const chipset of ['q35', 'i440fx'] as const satisfies readonly Chipset[]) {
-  test(`devices neither move nor collide in ${OPERATIONS} operations: ${chipset}`, () => {
+  test(`devices neither move nor collide, and new ports are announced, in ${OPERATIONS} operations: ${chipset}`, () => {
+    let announced = 0;
     const done = new Set<string>();
     fc.assert(
       fc.property(operationsArb, (operations) => {
@@ -49,9 +51,11 @@ for (const chipset of ['q35', 'i440fx'] as const satisfies readonly Chipset[]) {
           if (vm[what](pick)) done.add(what);
           vm.check();
         }
+        announced += vm.addedControllers;
       }),
       { numRuns: RUNS, endOnFailure: true },
     );
     assert.deepEqual(done, new Set(Object.keys(WEIGHTS)), 'every operation happened');
+    assert.ok(announced > (chipset === 'q35' ? 8 : 0), 'controllers were added, and ports with q35');
   });
 }

@@ -9,7 +9,7 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import type { Reader } from '#client/client.ts';
 import { getIfExists } from '#client/get-if-exists.ts';
 import type { Stored } from '#kube/meta.ts';
-import { readKnownDevices, NOTHING_KNOWN, type KnownDevices } from '#node/definition/addresses/known-devices.ts';
+import { readKnownDevices, NOTHING_KNOWN, type KnownDevices } from '#api/devices/known-devices.ts';
 import { createDomain } from '#node/guests/create-domain.ts';
 import type { GuestKernel } from '#node/guests/node-facts.ts';
 import { hasEndedIn, volumeLookups } from '#node/guests/volume-lookups.ts';

@@ -2,10 +2,21 @@
  * Policies by which the API server refuses to delete protected VMs, and objects that they depend on, even if none of
  * our processes runs. controllers/protection marks these objects with an annotation, which no other user may write.
  */
-import { PROTECTED_VMS_ANNOTATION, PROTECTION_LABEL, PROTECTION_POLICY } from '#api/protection/delete-protection.ts';
+import {
+  MAX_REASON_LENGTH,
+  PROTECTED_VMS_ANNOTATION,
+  PROTECTION_LABEL,
+  PROTECTION_POLICY,
+  PROTECTION_REASON_ANNOTATION,
+} from '#api/protection/delete-protection.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import { CLAIM_REPLACERS, PROTECTION_ACCOUNT } from '#api/own-accounts.ts';
-import { RELATIONS, DEFINITION_RELATIONS, describeDeleteRefusal } from '#api/protection/protected-deletes.ts';
+import {
+  RELATIONS,
+  DEFINITION_RELATIONS,
+  describeDeleteRefusal,
+  UNPROTECT_FIRST,
+} from '#api/protection/protected-deletes.ts';
 import type { DesiredObject } from '#operator/desired.ts';
 import { buildPolicy, matchDeletes, matchUpdates } from '#operator/objects/policy.ts';
 
@@ -17,8 +28,15 @@ const text = (value: string) => `'${value}'`;
 const list = (values: readonly string[]) => `[${values.map(text).join(', ')}]`;
 
 /** CEL: the annotation of the object, or ''. */
-const markOf = (object: string) =>
-  `(has(${object}.metadata.annotations) && '${PROTECTED_VMS_ANNOTATION}' in ${object}.metadata.annotations ? ${object}.metadata.annotations['${PROTECTED_VMS_ANNOTATION}'] : '')`;
+const annotationOf = (object: string, annotation: string) =>
+  `(has(${object}.metadata.annotations) && '${annotation}' in ${object}.metadata.annotations ? ${object}.metadata.annotations['${annotation}'] : '')`;
+const markOf = (object: string) => annotationOf(object, PROTECTED_VMS_ANNOTATION);
+
+/** CEL: the reason of the protection. A message that is too long or has line breaks would be replaced by a general one. */
+const reason = `${annotationOf('oldObject', PROTECTION_REASON_ANNOTATION)}.replace('\\n', ' ').replace('\\r', ' ')`;
+const shortReason = `(size(${reason}) > ${MAX_REASON_LENGTH} ? ${reason}.substring(0, ${MAX_REASON_LENGTH}) : ${reason})`;
+/** CEL: the end of the message that refuses to delete a VM: why it is protected, and how the protection ends. */
+const wayOut = `(${reason} == '' ? '' : ' (reason: ' + ${shortReason} + ')') + '; to end the protection: virtctl unprotect ' + string(oldObject.metadata.name) + ' -n ' + string(oldObject.metadata.namespace)`;
 
 /** CEL: an expression within a string literal. */
 const interpolate = (expression: string) => `' + ${expression} + '`;
@@ -29,7 +47,10 @@ const mapOf = (values: Readonly<Record<string, string>>) =>
 /** CEL: the relation of the object to the VMs. Names of definitions contain dots, names of kinds do not. */
 const relation = `(oldObject.metadata.name in ${mapOf(DEFINITION_RELATIONS)} && request.kind.kind == 'CustomResourceDefinition' ? ${mapOf(DEFINITION_RELATIONS)}[oldObject.metadata.name] : ${mapOf(RELATIONS)}[request.kind.kind])`;
 
-/** Name, rule and message are KubeVirt's, because its users and tools know them. */
+/**
+ * Name, rule and message are KubeVirt's, because its users and tools know them. The message continues with the reason of
+ * the user who protected the VM.
+ */
 const vms = buildPolicy(PROTECTION_POLICY, {
   labels: {
     'app.kubernetes.io/name': 'vm-delete-protection',
@@ -42,7 +63,8 @@ const vms = buildPolicy(PROTECTION_POLICY, {
       expression:
         "(!has(oldObject.metadata.labels) || !(variables.label in oldObject.metadata.labels) || !oldObject.metadata.labels[variables.label].matches('^(true|True)$'))",
       messageExpression:
-        "'VirtualMachine ' + string(oldObject.metadata.name) + ' cannot be deleted, disable/remove label \\'' + variables.label + '\\' from VirtualMachine before deleting it'",
+        "'VirtualMachine ' + string(oldObject.metadata.name) + ' cannot be deleted, disable/remove label \\'' + variables.label + '\\' from VirtualMachine before deleting it' + " +
+        wayOut,
     },
   ],
 });
@@ -105,7 +127,7 @@ const volumeRefusal = (what: string) =>
   [
     `'PersistentVolume "' + oldObject.metadata.name + '" cannot be ${what}: ${RELATIONS.PersistentVolume} the protected VirtualMachine '`,
     markOf('oldObject'),
-    `'; remove the label ${PROTECTION_LABEL} from them first'`,
+    `'; ${UNPROTECT_FIRST}'`,
   ].join(' + ');
 
 /**

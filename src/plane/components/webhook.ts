@@ -6,6 +6,7 @@ import { reviewAdmission } from '#admission/review-admission.ts';
 import type { AdmissionLookup } from '#admission/validate.ts';
 import { PROTECTED_SELECTOR } from '#api/protection/delete-protection.ts';
 import { BY_FIRMWARE_UUID, firmwareUuidOf } from '#api/identity/firmware-uuid-index.ts';
+import { BY_MAC_ADDRESS, macAddressesOf } from '#api/identity/mac-address-index.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS, type KubeVirt } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE, VMI_NAME_LABEL } from '#api/names.ts';
@@ -44,6 +45,7 @@ export function createWebhookCaches(informer: SharedInformers['of']): WebhookCac
     const uuid = firmwareUuidOf(vm);
     return uuid === undefined ? [] : [uuid];
   });
+  vms.addIndex(BY_MAC_ADDRESS, macAddressesOf);
   restores.addIndex(UNFINISHED_BY_VM, vmKeysOfUnfinishedRestore);
   return { kubevirts, vms, restores };
 }
@@ -66,6 +68,11 @@ export function createWebhook({ client, caches, clock }: WebhookOptions): Webhoo
     configuration: () => configurationOf(caches.now?.kubevirts.get(`${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`)),
     vmsWithUuid: (uuid) =>
       (caches.now?.vms.byIndex(BY_FIRMWARE_UUID, uuid.toLowerCase()) ?? []).map(({ metadata }) => ({
+        namespace: metadata.namespace ?? '',
+        name: metadata.name,
+      })),
+    vmsWithMac: (mac) =>
+      (caches.now?.vms.byIndex(BY_MAC_ADDRESS, mac) ?? []).map(({ metadata }) => ({
         namespace: metadata.namespace ?? '',
         name: metadata.name,
       })),

@@ -2,13 +2,17 @@
 import { isRecord } from '#kube/meta.ts';
 import { alignedTable } from '#lib/terminal/table.ts';
 
-/** A VirtualMachine that has a uuid. */
-export interface ListedUuidHolder {
-  /** In lower case; guests do not distinguish case. */
-  readonly uuid: string;
+/** A VirtualMachine of a list. */
+export interface ListedVm {
   readonly namespace: string;
   readonly name: string;
   readonly status: string;
+}
+
+/** A VirtualMachine that has a uuid. */
+export interface ListedUuidHolder extends ListedVm {
+  /** In lower case; guests do not distinguish case. */
+  readonly uuid: string;
 }
 
 interface Duplicate {
@@ -27,11 +31,20 @@ export function toListedUuidHolder(vm: unknown): ListedUuidHolder | undefined {
 
 /** Returns duplicates by uuid; with a namespace, only those that involve a VM in it. */
 export function findUuidDuplicates(holders: readonly ListedUuidHolder[], namespace?: string): Duplicate[] {
-  return [...Map.groupBy(holders, ({ uuid }) => uuid)]
-    .map(([uuid, sharing]) => ({ uuid, holders: sharing.toSorted(byNamespaceAndName) }))
-    .filter((one) => one.holders.length > 1)
-    .filter((one) => namespace === undefined || one.holders.some((holder) => holder.namespace === namespace))
-    .toSorted((a, b) => compare(a.uuid, b.uuid));
+  return groupDuplicates(holders, ({ uuid }) => uuid, namespace).map(([uuid, sharing]) => ({ uuid, holders: sharing }));
+}
+
+/** Returns the values that two or more holders have, with these, sorted. */
+export function groupDuplicates<T extends ListedVm>(
+  holders: readonly T[],
+  valueOf: (holder: T) => string,
+  namespace?: string,
+): [value: string, holders: readonly T[]][] {
+  return [...Map.groupBy(holders, valueOf)]
+    .filter(([, sharing]) => sharing.length > 1)
+    .filter(([, sharing]) => namespace === undefined || sharing.some((holder) => holder.namespace === namespace))
+    .map(([value, sharing]): [string, readonly T[]] => [value, sharing.toSorted(byNamespaceAndName)])
+    .toSorted(([a], [b]) => compare(a, b));
 }
 
 export function duplicatesTable(duplicates: readonly Duplicate[]): string {
@@ -42,19 +55,18 @@ export function duplicatesTable(duplicates: readonly Duplicate[]): string {
 }
 
 /** Returns the value for JSON and YAML output. */
-export function duplicatesAsValue(duplicates: readonly Duplicate[]): unknown {
+export function duplicatesAsValue(duplicates: readonly Duplicate[]): unknown[] {
   return duplicates.map(({ uuid, holders }) => ({
     uuid,
     virtualMachines: holders.map(({ namespace, name }) => ({ namespace, name })),
   }));
 }
 
-const byNamespaceAndName = (a: ListedUuidHolder, b: ListedUuidHolder) =>
-  compare(a.namespace, b.namespace) || compare(a.name, b.name);
+const byNamespaceAndName = (a: ListedVm, b: ListedVm) => compare(a.namespace, b.namespace) || compare(a.name, b.name);
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 
 /** Returns the string at the path, or ''. */
-function textAt(object: unknown, ...path: string[]): string {
+export function textAt(object: unknown, ...path: string[]): string {
   let value = object;
   for (const key of path) value = isRecord(value) ? value[key] : undefined;
   return typeof value === 'string' ? value : '';

@@ -2,6 +2,13 @@
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { defineCommand } from '#cli/command.ts';
 import {
+  findMacDuplicates,
+  macDuplicatesAsValue,
+  macDuplicatesTable,
+  toListedMacHolders,
+  type ListedMacHolder,
+} from '#cli/commands/identity/duplicate-macs.ts';
+import {
   duplicatesAsValue,
   findUuidDuplicates,
   duplicatesTable,
@@ -19,12 +26,13 @@ const HINT = 'Finding duplicates requires permission to list virtualmachines.kub
 export const identityDuplicates = defineCommand({
   name: 'duplicates',
   usage: '',
-  summary: 'List the virtual machines that share a firmware uuid.',
+  summary: 'List the virtual machines that share a firmware uuid or a MAC address.',
   details:
     'Searches all namespaces. With --namespace, lists only duplicates that involve a virtual machine of that namespace.\n' +
-    'Ignores virtual machines that are being deleted.',
+    'Ignores virtual machines that are being deleted. Compares the MAC addresses in the templates; others are derived and\n' +
+    'differ.',
   example: [
-    '  # List all virtual machines that share a firmware uuid with another one:',
+    '  # List all virtual machines that share a firmware uuid or a MAC address with another one:',
     '  virtctl identity duplicates',
     '',
     "  # List the duplicates that involve the namespace 'team-a':",
@@ -33,17 +41,35 @@ export const identityDuplicates = defineCommand({
   flags: { output: { ...outputFlag, help: 'Output format: json or yaml; a table by default.' } },
   args: 0,
   async run({ flags: { output }, connect, namespace, print, report }) {
-    const duplicates = findUuidDuplicates(await listHolders(await connect(), report), namespace);
-    if (output !== undefined) print(formatValue(duplicatesAsValue(duplicates), output));
-    else if (duplicates.length > 0) print(duplicatesTable(duplicates));
-    else if (namespace === undefined) print('No two VirtualMachines have the same firmware uuid.');
-    else print(`No VirtualMachine in namespace ${namespace} shares its firmware uuid.`);
+    const vms = await listHolders(await connect(), report);
+    const uuids = findUuidDuplicates(
+      vms.flatMap(({ uuid }) => uuid ?? []),
+      namespace,
+    );
+    const macs = findMacDuplicates(
+      vms.flatMap((vm) => vm.macs),
+      namespace,
+    );
+    const tables = [
+      ...(uuids.length === 0 ? [] : [duplicatesTable(uuids)]),
+      ...(macs.length === 0 ? [] : [macDuplicatesTable(macs)]),
+    ];
+    if (output !== undefined) print(formatValue([...duplicatesAsValue(uuids), ...macDuplicatesAsValue(macs)], output));
+    else if (tables.length > 0) print(tables.join('\n\n'));
+    else if (namespace === undefined) print('No two VirtualMachines have the same firmware uuid or MAC address.');
+    else print(`No VirtualMachine in namespace ${namespace} shares its firmware uuid or a MAC address.`);
   },
 });
 
-async function listHolders(api: ApiConnection, report: (line: string) => void): Promise<ListedUuidHolder[]> {
+interface ListedHolder {
+  readonly uuid: ListedUuidHolder | undefined;
+  readonly macs: readonly ListedMacHolder[];
+}
+
+async function listHolders(api: ApiConnection, report: (line: string) => void): Promise<ListedHolder[]> {
+  const toHolder = (vm: unknown) => ({ uuid: toListedUuidHolder(vm), macs: toListedMacHolders(vm) });
   try {
-    return await listCollection(api, { path: vmCollectionPath('virtualmachines') }, toListedUuidHolder, report);
+    return await listCollection(api, { path: vmCollectionPath('virtualmachines') }, toHolder, report);
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 403) throw error;
     throw new CommandError(`${error.message}\n${HINT}`, { cause: error });

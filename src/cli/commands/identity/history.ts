@@ -1,5 +1,6 @@
 /** virtctl identity history */
 import { renderChangeRows } from '#api/identity/identity-change-text.ts';
+import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import type { HistoryEntry } from '#api/virtual-machine-identity/kind.ts';
 import { defineCommand } from '#cli/command.ts';
 import { formatValue, outputFlag } from '#cli/output-format.ts';
@@ -30,16 +31,17 @@ export const identityHistory = defineCommand({
     const history = record?.status?.history ?? [];
     if (format !== undefined) print(formatValue(history, format));
     else if (history.length === 0) print(`VirtualMachine ${name} has no history: it has not been started yet.`);
-    else print(historyTable(history));
+    else print(historyTable(history, record?.status?.devices));
   },
 });
 
 const COLUMNS = ['TIME', 'CHANGE', 'FROM', 'TO', 'CAUSE', 'BY'];
 
-/** Returns a table with a row for each change. */
-export function historyTable(history: readonly HistoryEntry[]): string {
+/** Returns a table with a row for each change, with addresses as in `identity show`. `devices` are those of the record. */
+export function historyTable(history: readonly HistoryEntry[], devices: readonly LearnedDevice[] = []): string {
+  const recorded = new Map(devices.map((row) => [row.id, row]));
   const rows = history.flatMap((entry) =>
-    renderChangeRows(entry).map(({ what, from, to }) => [
+    renderChangeRows(entry, recorded).map(({ what, from, to }) => [
       entry.at ?? '',
       what,
       from,

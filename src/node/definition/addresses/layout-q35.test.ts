@@ -1,8 +1,8 @@
 /** The layout must never change: a change that breaks one of these tests would move devices of existing guests. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { portCount, Q35_LAYOUT } from '#node/definition/addresses/layout-q35.ts';
-import { behindPort, MAX_PORTS, portOf, rootPortAddress } from '#node/hardware/root-ports.ts';
+import { Q35_LAYOUT } from '#node/definition/addresses/layout-q35.ts';
+import { behindPort, countPorts, MAX_PORTS, portOf, rootPortAddress } from '#api/devices/root-ports.ts';
 import { driveAddress } from '#node/hardware/drive-address.ts';
 import type { Fixture } from '#node/definition/addresses/layout.ts';
 import { parsePciAddress, pciAddressToMap, formatPciAddress } from '#api/devices/pci-address.ts';
@@ -105,5 +105,5 @@ const counts: Record<string, { taken: readonly number[]; before?: number; want: 
   'all ports can be used': { taken: upTo(32), want: 32 },
 };
 for (const [name, { taken, before = 0, want }] of Object.entries(counts)) {
-  test(name, () => assert.equal(portCount(new Set(taken), before), want));
+  test(name, () => assert.equal(countPorts(new Set(taken), before), want));
 }

@@ -20,10 +20,7 @@
 import { SCSI_PLACES, unitPlaces, USB_PLACES } from '#node/definition/addresses/drive-places.ts';
 import { range, type Fixture, type Layout, type PciPlaces } from '#node/definition/addresses/layout.ts';
 import { pciAddressFromMap, pciAddressToMap, formatPciAddress, type PciAddress } from '#api/devices/pci-address.ts';
-import { behindPort, MAX_PORTS, portOf, PORTS_PER_SLOT } from '#node/hardware/root-ports.ts';
-
-/** The minimum number of empty ports at a start, for hotplugged devices. */
-const SPARE_PORTS = 4;
+import { behindPort, countPorts, MAX_PORTS, portOf } from '#api/devices/root-ports.ts';
 
 const SATA_UNITS = 6;
 
@@ -39,18 +36,6 @@ const FIXED_SLOTS: Readonly<Record<Exclude<Fixture, 'spare'>, number>> = {
 };
 const FREE_SLOTS = [...range(0x0c, 0x1a), ...range(0x1c, 0x1e)];
 const ROOT_SLOTS: ReadonlySet<number> = new Set([...Object.values(FIXED_SLOTS), ...FREE_SLOTS]);
-
-/**
- * Returns the number of ports for a guest: whole slots, so that the addresses of ports do not depend on their number. A
- * new guest gets spares up to the limit. Later no port vanishes, and new ones come only when a device needs one of them,
- * again with spares: ports are hardware as well.
- */
-export function portCount(usedPorts: ReadonlySet<number>, previousCount: number): number {
-  const needed = Math.max(-1, ...usedPorts) + 1;
-  const count =
-    needed <= previousCount && previousCount > 0 ? previousCount : Math.max(needed, usedPorts.size + SPARE_PORTS);
-  return Math.min(MAX_PORTS, Math.ceil(count / PORTS_PER_SLOT) * PORTS_PER_SLOT);
-}
 
 /** A place below MAX_PORTS is the index of a port; a slot of the root bus is this offset plus the slot. */
 const ROOT_BUS = 0x100;
@@ -86,5 +71,5 @@ export const Q35_LAYOUT: Layout = {
   drives: { sata: unitPlaces('SATA unit', SATA_UNITS), scsi: SCSI_PLACES, usb: USB_PLACES },
   cdromBus: 'sata',
   hasPorts: true,
-  portCount: (taken, before) => portCount(new Set([...taken].filter(isPort)), before),
+  portCount: (taken, before) => countPorts(new Set([...taken].filter(isPort)), before),
 };

@@ -4,7 +4,7 @@
  */
 import type { Chipset } from '#api/devices/chipset.ts';
 import type { DeviceAddress } from '#api/devices/learned-device.ts';
-import type { PlaceKind } from '#node/definition/addresses/allocate.ts';
+import type { PlaceKind } from '#api/devices/allocate.ts';
 import type { DiskDevice } from '#node/hardware/domain-definition.ts';
 
 /** A kind of PCI device other than disks and interfaces. `spare` has no reserved place and gets a free one. */

@@ -4,7 +4,7 @@
  */
 import { isRootPort, type LearnedDevice } from '#api/devices/learned-device.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
-import { allocate, type PlaceRequest } from '#node/definition/addresses/allocate.ts';
+import { allocate, type PlaceRequest } from '#api/devices/allocate.ts';
 import type { DriveBus, Layout } from '#node/definition/addresses/layout.ts';
 import { parsePciAddress, pciAddressToMap, formatAnyAddress } from '#api/devices/pci-address.ts';
 import {

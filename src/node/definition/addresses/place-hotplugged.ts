@@ -3,8 +3,8 @@
  * Pure; a refusal says what would help.
  */
 import { chipsetOf } from '#api/devices/chipset.ts';
-import { chooseFree } from '#node/definition/addresses/allocate.ts';
-import { rowsFor, type KnownDevices } from '#node/definition/addresses/known-devices.ts';
+import { chooseFree } from '#api/devices/allocate.ts';
+import { rowsFor, type KnownDevices } from '#api/devices/known-devices.ts';
 import type { Layout } from '#node/definition/addresses/layout.ts';
 import { layoutOf } from '#node/definition/addresses/layouts.ts';
 import { parsePlace, parsePlaces } from '#node/definition/addresses/place-devices.ts';

@@ -15,13 +15,13 @@ import type {
   TpmDevice,
   VideoDevice,
 } from '#node/hardware/domain-definition.ts';
-import { rootPortAddress } from '#node/hardware/root-ports.ts';
+import { rootPortAddress, rootPortId } from '#api/devices/root-ports.ts';
 
 /** Defines the root ports for pluggable devices, used and spare ones. */
 export function defineRootPorts(count: number): RootPort[] {
   return Array.from({ length: count }, (_, index) => ({
     type: 'root-port',
-    id: `rp${index}`,
+    id: rootPortId(index),
     index,
     address: pciAddressToMap(rootPortAddress(index)),
   }));

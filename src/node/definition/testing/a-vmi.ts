@@ -3,7 +3,7 @@ import type { DomainSpec } from '#api/domain/domain.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { Stored } from '#kube/meta.ts';
-import { NOTHING_KNOWN } from '#node/definition/addresses/known-devices.ts';
+import { NOTHING_KNOWN } from '#api/devices/known-devices.ts';
 import type { DefineInput } from '#node/definition/define-domain.ts';
 import type { Medium } from '#node/definition/devices/disk.ts';
 import type { Capabilities } from '#node/hardware/capabilities.ts';

@@ -9,7 +9,12 @@ import type { Disk } from '#api/domain/disk.ts';
 import type { Interface } from '#api/domain/interface.ts';
 import { isFixedDeviceId } from '#api/devices/fixed-devices.ts';
 import type { DeviceAddress, LearnedDevice } from '#api/devices/learned-device.ts';
-import type { KnownDevices } from '#node/definition/addresses/known-devices.ts';
+import { readKnownDevices, type KnownDevices } from '#api/devices/known-devices.ts';
+import { identityDiff } from '#api/identity/identity-diff.ts';
+import { configurationOf } from '#api/kubevirt/configuration.ts';
+import type { IdentityStatus, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { Stored } from '#kube/meta.ts';
 import { layoutOf } from '#node/definition/addresses/layouts.ts';
 import { parsePlace } from '#node/definition/addresses/place-devices.ts';
 import type { HotplugPlacement } from '#node/definition/addresses/place-hotplugged.ts';
@@ -34,6 +39,8 @@ const DISKS: Readonly<Record<Chipset, readonly Omit<Disk, 'name'>[]>> = {
 };
 /** Low enough that SATA, IDE and floppy units do not run out. */
 const MAX_OF_A_KIND = 2;
+/** Low enough that places do not run out: the record of a VM remembers more. */
+const MAX_FREED = 6;
 /** Optional hardware of a template, each at most once. */
 const HARDWARE: readonly Devices[] = [
   { autoattachGraphicsDevice: true },
@@ -53,8 +60,12 @@ export class RecordedVm {
   #nics: readonly Interface[] = [];
   readonly #hardware = new Set<number>();
   #made = 0;
-  #record: KnownDevices = { devices: [] };
+  #record: { readonly machine?: string; readonly devices: readonly LearnedDevice[] } = { devices: [] };
+  /** Rows of removed disks and interfaces. */
+  #freed: readonly LearnedDevice[] = [];
   #guest: DomainDefinition | undefined;
+  /** The number of ports and controllers that starts after the first one added. */
+  addedControllers = 0;
   /** The first address of every device that still exists. */
   readonly #places = new Map<string, DeviceAddress>();
 
@@ -179,12 +190,13 @@ export class RecordedVm {
   }
 
   restart(): boolean {
-    const input = anInput(this.#vmi(), { known: this.#record });
+    const input = anInput(this.#vmi(), { known: this.#known() });
     const machines = MACHINES[this.#chipset].map((name) => ({ name, deprecated: false, maxCpus: 255 }));
     const { definition, problems } = defineDomain({ ...input, capabilities: { ...input.capabilities, machines } });
     assert.deepEqual(problems, undefined);
     const gone = this.#gone(definition);
     this.#checkPorts(definition);
+    this.#checkDiff(definition);
     this.#guest = definition;
     this.#learn();
     for (const id of gone) this.#forget(id);
@@ -230,14 +242,60 @@ export class RecordedVm {
     if (!needsMore && !isNamed) assert.equal(portsOf(next), before, 'the guest has the same ports');
   }
 
+  /** The diff of the identity announces exactly the controllers and ports that the start adds. */
+  #checkDiff(next: DomainDefinition | undefined): void {
+    if (this.#guest === undefined || next === undefined) return;
+    const controllersOf = (guest: DomainDefinition) =>
+      toLearnedDevices(guest).flatMap(({ id, type }) => (type === 'controller' ? [id] : []));
+    const before = new Set(controllersOf(this.#guest));
+    const added = controllersOf(next).filter((id) => !before.has(id));
+    this.addedControllers += added.length;
+    const ids = new Set([...before, ...controllersOf(next)]);
+    const announced = this.#diff().filter(({ what }) => ids.has(what) || what.startsWith('rp'));
+    assert.deepEqual(announced.map(({ what }) => what).toSorted(), added.toSorted(), 'the diff announces what comes');
+  }
+
+  #diff(): ReturnType<typeof identityDiff> {
+    const { metadata, spec } = this.#vmi();
+    const owner = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name: metadata.name, uid: metadata.uid };
+    const vm: Stored<VirtualMachine> = {
+      apiVersion: owner.apiVersion,
+      kind: owner.kind,
+      metadata,
+      spec: { runStrategy: 'Halted', template: { spec } },
+    };
+    const record: VirtualMachineIdentity = {
+      apiVersion: 'identity.selfsame.io/v1',
+      kind: 'VirtualMachineIdentity',
+      metadata: { name: metadata.name, ownerReferences: [{ ...owner, controller: true }] },
+      spec: {},
+      status: this.#status(),
+    };
+    return identityDiff({ vm, record, configuration: configurationOf(undefined) });
+  }
+
+  #status(): IdentityStatus {
+    const { machine, devices } = this.#record;
+    return {
+      ...(machine !== undefined && { machine: { type: machine } }),
+      devices: [...devices],
+      freed: [...this.#freed],
+      learnedAt: '2026-01-01T00:00:00Z',
+    };
+  }
+
+  #known(): KnownDevices {
+    return readKnownDevices(this.#status());
+  }
+
   #plugNic({ name }: Interface): void {
-    this.#plug(defineHotplugInterface({ vmi: this.#vmi(), name, current: this.#running(), known: this.#record }));
+    this.#plug(defineHotplugInterface({ vmi: this.#vmi(), name, current: this.#running(), known: this.#known() }));
   }
 
   /** Plugs the disk in. A disk that cannot be hotplugged is added at the next start. */
   #plugDisk({ name }: Disk): void {
     const medium = { source: { path: `/data/${name}.img`, format: 'raw' as const }, readonly: false };
-    this.#plug(defineHotplugDisk({ vmi: this.#vmi(), name, current: this.#running(), known: this.#record, medium }));
+    this.#plug(defineHotplugDisk({ vmi: this.#vmi(), name, current: this.#running(), known: this.#known(), medium }));
   }
 
   #plug({ device }: HotplugPlacement): void {
@@ -257,6 +315,8 @@ export class RecordedVm {
 
   #forget(id: string): void {
     this.#release(id);
+    const isRemembered = (row: LearnedDevice) => row.id === id && (row.type === 'disk' || row.type === 'interface');
+    this.#freed = [...this.#freed, ...this.#record.devices.filter(isRemembered)].slice(-MAX_FREED);
     this.#record = { ...this.#record, devices: this.#record.devices.filter((row) => row.id !== id) };
     this.#places.delete(id);
   }
@@ -267,6 +327,7 @@ export class RecordedVm {
     const ids = new Set(learned.map(({ id }) => id));
     const kept = this.#record.devices.filter(({ id }) => !ids.has(id));
     this.#record = { machine: guest.machine, devices: [...learned, ...kept] };
+    this.#freed = this.#freed.filter(({ id }) => !ids.has(id));
   }
 
   /**

@@ -1,7 +1,7 @@
 /** Checks whether a device can be plugged into a simulated guest at its address, with QEMU's error texts. Pure. */
 import { chipsetOf } from '#api/devices/chipset.ts';
 import type { DeviceAddress } from '#api/devices/learned-device.ts';
-import { portOf } from '#node/hardware/root-ports.ts';
+import { portOf } from '#api/devices/root-ports.ts';
 import { pciAddressFromMap } from '#api/devices/pci-address.ts';
 import type { Device, DomainDefinition, PluggableDevice } from '#node/hardware/domain-definition.ts';
 

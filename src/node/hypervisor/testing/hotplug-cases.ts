@@ -1,7 +1,7 @@
 /** Devices that are plugged and unplugged while the guest runs. */
 import assert from 'node:assert/strict';
 import { pciAddressToMap } from '#api/devices/pci-address.ts';
-import { behindPort } from '#node/hardware/root-ports.ts';
+import { behindPort } from '#api/devices/root-ports.ts';
 import { driveAddress } from '#node/hardware/drive-address.ts';
 import type { DiskDevice, InterfaceDevice, PluggableDevice } from '#node/hardware/domain-definition.ts';
 import { HypervisorError, type DomainInspection, type Hypervisor } from '#node/hypervisor/hypervisor.ts';

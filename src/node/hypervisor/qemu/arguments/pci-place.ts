@@ -2,7 +2,7 @@
 import type { Chipset } from '#api/devices/chipset.ts';
 import type { DeviceAddress } from '#api/devices/learned-device.ts';
 import { invariant } from '#lib/invariant.ts';
-import { portOf } from '#node/hardware/root-ports.ts';
+import { portOf } from '#api/devices/root-ports.ts';
 import { pciAddressFromMap } from '#api/devices/pci-address.ts';
 
 const ROOT_BUS = { q35: 'pcie.0', i440fx: 'pci.0' } as const;

@@ -5,7 +5,7 @@
 import type { DomainSpec } from '#api/domain/domain.ts';
 import type { DeviceAddress, LearnedDevice } from '#api/devices/learned-device.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
-import type { KnownDevices } from '#node/definition/addresses/known-devices.ts';
+import type { KnownDevices } from '#api/devices/known-devices.ts';
 import type { DefineInput } from '#node/definition/define-domain.ts';
 import type { Medium } from '#node/definition/devices/disk.ts';
 import { HARDWARE_SPECS } from '#node/hypervisor/qemu/arguments/testing/golden-hardware.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { allocate, type PlaceKind, type PlaceRequest } from '#node/definition/addresses/allocate.ts';
+import { allocate, type PlaceKind, type PlaceRequest } from '#api/devices/allocate.ts';
 
 const SEATS: PlaceKind = { noun: 'seat', print: (place) => `seat ${place}` };
 

@@ -1,14 +1,15 @@
 /**
- * Finds VMs with the same firmware uuid. Each VM reports only a few of its duplicates: those that follow it by name,
+ * Finds VMs with the same firmware uuid or MAC address. Each VM reports only a few of its duplicates: those that follow it by name,
  * with the first after the last. So a VM that is added or removed changes the report of a few others, however many
  * there are.
  */
 import { firmwareUuidOf } from '#api/identity/firmware-uuid-index.ts';
+import { macAddressesOf } from '#api/identity/mac-address-index.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import type { Source } from '#runtime/controller.ts';
 
-export interface UuidSharers {
+export interface ValueSharers {
   /** `namespace/name`, sorted; at least one. */
   readonly names: readonly string[];
   /** True if there are more than `names`. */
@@ -17,18 +18,18 @@ export interface UuidSharers {
 
 const MAX_NAMES = 3;
 
-export class UuidHolders {
-  /** The sorted keys of the VMs with each uuid. */
+export class ValueHolders {
+  /** The sorted keys of the VMs with each value. */
   readonly #held = new Map<string, string[]>();
   #sharing = 0;
 
-  /** The number of VMs that share their uuid with another VM. */
+  /** The number of values of VMs that another VM has, too. */
   get sharingCount(): number {
     return this.#sharing;
   }
 
-  /** Records a changed uuid of a VM and returns the keys of the other VMs whose sharers have changed. */
-  setUuid(key: string, from: string | undefined, to: string | undefined): string[] {
+  /** Records a changed value of a VM and returns the keys of the other VMs whose sharers have changed. */
+  setValue(key: string, from: string | undefined, to: string | undefined): string[] {
     if (from === to) return [];
     return [
       ...(from === undefined ? [] : this.#change(from, key, false)),
@@ -36,9 +37,9 @@ export class UuidHolders {
     ];
   }
 
-  /** Returns other VMs with the uuid, or undefined if there are none. */
-  sharersOf(uuid: string, key: string): UuidSharers | undefined {
-    const keys = this.#held.get(uuid) ?? [];
+  /** Returns other VMs with the value, or undefined if there are none. */
+  sharersOf(value: string, key: string): ValueSharers | undefined {
+    const keys = this.#held.get(value) ?? [];
     const { at, found } = findPosition(keys, key);
     const others = found ? keys.length - 1 : keys.length;
     if (others === 0) return undefined;
@@ -46,24 +47,30 @@ export class UuidHolders {
     return { names: names.toSorted(), hasMore: others > MAX_NAMES };
   }
 
-  #change(uuid: string, key: string, holds: boolean): string[] {
-    const keys = this.#held.get(uuid) ?? [];
+  #change(value: string, key: string, holds: boolean): string[] {
+    const keys = this.#held.get(value) ?? [];
     const { at, found } = findPosition(keys, key);
     if (found === holds) return [];
     this.#sharing -= sharingOf(keys);
     if (holds) keys.splice(at, 0, key);
     else keys.splice(at, 1);
     this.#sharing += sharingOf(keys);
-    if (keys.length === 0) this.#held.delete(uuid);
-    else this.#held.set(uuid, keys);
+    if (keys.length === 0) this.#held.delete(value);
+    else this.#held.set(value, keys);
     // One more than MAX_NAMES: a VM that named all of its sharers must now report that there are more.
     const affected = Array.from({ length: Math.min(MAX_NAMES + 1, keys.length) }, (_, n) => itemAt(keys, at - 1 - n));
     return affected.filter((other) => other !== key);
   }
 }
 
-/** Wakes each VM that changes and, if its uuid has changed, the other VMs whose sharers have changed. */
-export function vmAndSharerSource(vms: Informer<VirtualMachine>, holders: UuidHolders): Source {
+/** The VMs with each firmware uuid and with each MAC address. */
+export interface IdentityHolders {
+  readonly uuids: ValueHolders;
+  readonly macs: ValueHolders;
+}
+
+/** Wakes each VM that changes and, if its uuid or MAC addresses have changed, the other VMs whose sharers have changed. */
+export function vmAndSharerSource(vms: Informer<VirtualMachine>, { uuids, macs }: IdentityHolders): Source {
   return {
     cache: vms,
     subscribe: (add) =>
@@ -71,9 +78,25 @@ export function vmAndSharerSource(vms: Informer<VirtualMachine>, holders: UuidHo
         add(key);
         const from = old === undefined ? undefined : firmwareUuidOf(old);
         const to = present === undefined ? undefined : firmwareUuidOf(present);
-        for (const other of holders.setUuid(key, from, to)) add(other);
+        for (const other of uuids.setValue(key, from, to)) add(other);
+        for (const other of changeMacs(macs, key, { old, present })) add(other);
       }),
   };
+}
+
+interface ChangedVm {
+  readonly old: VirtualMachine | undefined;
+  readonly present: VirtualMachine | undefined;
+}
+
+/** Returns the keys of the other VMs whose sharers have changed. */
+function changeMacs(macs: ValueHolders, key: string, { old, present }: ChangedVm): string[] {
+  const before = old === undefined ? [] : macAddressesOf(old);
+  const after = present === undefined ? [] : macAddressesOf(present);
+  return [
+    ...before.filter((mac) => !after.includes(mac)).flatMap((mac) => macs.setValue(key, mac, undefined)),
+    ...after.filter((mac) => !before.includes(mac)).flatMap((mac) => macs.setValue(key, undefined, mac)),
+  ];
 }
 
 function sharingOf({ length }: readonly string[]): number {

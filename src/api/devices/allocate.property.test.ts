@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { allocate, type PlaceKind } from '#node/definition/addresses/allocate.ts';
+import { allocate, type PlaceKind } from '#api/devices/allocate.ts';
 
 const COUNT = 6;
 const KIND: PlaceKind = { noun: 'seat', print: String };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import type { IdentityStatus } from '#api/virtual-machine-identity/kind.ts';
-import { readKnownDevices, rowsFor, type KnownDevices } from '#node/definition/addresses/known-devices.ts';
+import { readKnownDevices, rowsFor, type KnownDevices } from '#api/devices/known-devices.ts';
 
 const address = { type: 'pci', domain: '0x0000', bus: '0x01', slot: '0x00', function: '0x0' };
 const row = (id: string, overrides: Partial<LearnedDevice> = {}): LearnedDevice => ({
