@@ -113,6 +113,7 @@ const VMS = [
 const lookup: ProtectionLookup = {
   protectedVms: async ({ namespace, limit }) =>
     VMS.filter(({ metadata }) => namespace === undefined || metadata.namespace === namespace).slice(0, limit),
+  vmsOfClaim: () => [],
 };
 
 interface DeleteCase {
@@ -208,7 +209,10 @@ describe('the webhook for deletes', () => {
   }
 
   test('reads no VMs unless an object is deleted', async () => {
-    const never: ProtectionLookup = { protectedVms: () => Promise.reject(new Error('unexpected call')) };
+    const never: ProtectionLookup = {
+      protectedVms: () => Promise.reject(new Error('unexpected call')),
+      vmsOfClaim: () => assert.fail('unexpected call'),
+    };
     const object = namespace('golden') as KubeObject;
     const request = { ...REQUEST, operation: 'UPDATE', user: 'alice', object, oldObject: object } as const;
     assert.deepEqual(await reviewProtectedDelete(request, never), {});
@@ -221,6 +225,7 @@ describe('the webhook for deletes', () => {
         limits.push(limit);
         return [];
       },
+      vmsOfClaim: () => [],
     };
     for (const object of [
       namespace('golden'),
@@ -235,4 +240,69 @@ describe('the webhook for deletes', () => {
     }
     assert.deepEqual(limits, [20, 500, 500, 20]);
   });
+});
+
+const RUNNING = { status: { created: true } };
+const DISK_OF_RUNNING =
+  'PersistentVolumeClaim "root" is a disk of VirtualMachine "db": the claim and its data are deleted when the VM stops, and until then the VM cannot be migrated, restarted or snapshotted';
+
+interface WarningCase {
+  readonly vms: readonly Stored<VirtualMachine>[];
+  readonly metadata?: object;
+  readonly user?: string;
+  readonly want: readonly string[];
+}
+
+const warningCases: Record<string, WarningCase> = {
+  'the disk of a running VM': {
+    vms: [aStoredVm('ns', 'db', { ...RUNNING, ...withDisk('root') })],
+    want: [DISK_OF_RUNNING],
+  },
+  'the disk of a stopped VM': {
+    vms: [aStoredVm('ns', 'db', withDisk('root'))],
+    want: ['PersistentVolumeClaim "root" is a disk of VirtualMachine "db", which cannot start without it'],
+  },
+  'the persistent state of a running VM': {
+    vms: [aStoredVm('ns', 'db', { ...RUNNING, ...withDisk('other') })],
+    want: [
+      'PersistentVolumeClaim "root" is the persistent state of VirtualMachine "db": the claim and its data are deleted when the VM stops; the next start begins with empty state',
+    ],
+  },
+  'a disk of many VMs, naming three of them': {
+    vms: ['a', 'b', 'c', 'd'].map((name) => aStoredVm('ns', name, withDisk('root'))),
+    want: ['a', 'b', 'c'].map(
+      (name) => `PersistentVolumeClaim "root" is a disk of VirtualMachine "${name}", which cannot start without it`,
+    ),
+  },
+  'not a disk of a VM that is being deleted': {
+    vms: [aStoredVm('ns', 'db', { ...DELETING, ...withDisk('root') })],
+    want: [],
+  },
+  'not a claim that is already being deleted': {
+    vms: [aStoredVm('ns', 'db', withDisk('root'))],
+    metadata: { deletionTimestamp: THEN },
+    want: [],
+  },
+  'not one of our own components': {
+    vms: [aStoredVm('ns', 'db', withDisk('root'))],
+    user: 'system:serviceaccount:selfsame-system:restore-controller',
+    want: [],
+  },
+  'not the garbage collector': {
+    vms: [aStoredVm('ns', 'db', withDisk('root'))],
+    user: 'system:serviceaccount:kube-system:generic-garbage-collector',
+    want: [],
+  },
+  'no claim without a VM': { vms: [], want: [] },
+};
+
+describe('the deletion of a claim warns about', () => {
+  for (const [sentence, { vms, metadata, user = 'alice', want }] of Object.entries(warningCases)) {
+    test(sentence, async () => {
+      const oldObject = claim('ns', 'root', metadata) as KubeObject;
+      const request = { ...REQUEST, operation: 'DELETE', user, oldObject } as const;
+      const decision = await reviewProtectedDelete(request, { ...lookup, vmsOfClaim: () => vms });
+      assert.deepEqual(decision, want.length === 0 ? {} : { warnings: want });
+    });
+  }
 });

@@ -1,12 +1,12 @@
 /**
- * Reviews deletes of objects that protected VMs need. The policies (operator/objects/) refuse them by annotations,
+ * Reviews deletes of objects that protected VMs need, and warns about claims that other VMs use. The policies (operator/objects/) refuse them by annotations,
  * which follow the labels of VMs with a delay; this webhook covers the delay by reading the VMs. Without a response
  * from it, the policies alone decide.
  */
 import type { ReviewRequest, AdmissionDecision } from '#admission/review.ts';
 import { claimNamesOf } from '#api/storage/claim-names.ts';
 import { formatProtectedNames } from '#api/protection/delete-protection.ts';
-import { CLAIM_REPLACERS } from '#api/own-accounts.ts';
+import { CLAIM_REPLACERS, isOwnAccount, RECORD_DELETERS } from '#api/own-accounts.ts';
 import { isUnownedStateOf } from '#api/storage/persistent-state.ts';
 import {
   relationOf,
@@ -21,6 +21,8 @@ import { controllerUid, isDeleting, type KubeObject, type Stored } from '#kube/m
 export interface ProtectionLookup {
   /** Returns the first protected VMs of the namespace, or of all namespaces. Reads from the API, not from a cache. */
   protectedVms(query: { namespace?: string; limit: number }): Promise<readonly Stored<VirtualMachine>[]>;
+  /** Returns the VMs that have the claim as a disk or control it. Reads from a cache: the result is only for warnings. */
+  vmsOfClaim(claim: KubeObject): readonly Stored<VirtualMachine>[];
 }
 
 /** More than a refusal lists, because some VMs may be being deleted. */
@@ -69,11 +71,33 @@ export async function reviewProtectedDelete(
   const kind = oldObject?.kind ?? '';
   if (operation !== 'DELETE' || oldObject === undefined || !isGuarded(kind)) return {};
   const names = await FINDERS[kind](oldObject, request, lookup);
-  if (names.length === 0) return {};
+  if (names.length === 0) return kind === 'PersistentVolumeClaim' ? warnAboutUse(oldObject, request, lookup) : {};
   const vms = formatProtectedNames(names.toSorted());
   const { name = '' } = oldObject.metadata;
   return { forbidden: describeDeleteRefusal({ kind, name, relation: relationOf(kind, name), vms }) };
 }
+
+/** Maximum number of VMs in the warnings. */
+const MAX_WARNINGS = 3;
+
+/** Warns about VMs that lose the claim. Components that delete claims as a part of their own work get no warning. */
+function warnAboutUse(claim: KubeObject, { user }: ReviewRequest, lookup: ProtectionLookup): AdmissionDecision {
+  if (isOwnAccount(user) || RECORD_DELETERS.includes(user) || isDeletingObject(claim)) return {};
+  const vms = lookup.vmsOfClaim(claim).filter(isKept).slice(0, MAX_WARNINGS);
+  return vms.length === 0 ? {} : { warnings: vms.map((vm) => describeUse(claim.metadata.name ?? '', vm)) };
+}
+
+function describeUse(claim: string, vm: Stored<VirtualMachine>): string {
+  const subject = `PersistentVolumeClaim "${claim}" is ${usesClaim(vm, claim) ? 'a disk' : 'the persistent state'} of VirtualMachine "${vm.metadata.name}"`;
+  const [running, stopped] = usesClaim(vm, claim)
+    ? [', and until then the VM cannot be migrated, restarted or snapshotted', 'which cannot start without it']
+    : ['; the next start begins with empty state', 'which starts with empty state without it'];
+  return vm.status?.created === true
+    ? `${subject}: the claim and its data are deleted when the VM stops${running}`
+    : `${subject}, ${stopped}`;
+}
+
+const isDeletingObject = ({ metadata }: KubeObject) => metadata.deletionTimestamp !== undefined;
 
 function isGuarded(kind: string): kind is GuardedKind {
   return Object.hasOwn(FINDERS, kind);

@@ -22,6 +22,7 @@ const LOOKUP: AdmissionLookup = {
   vmsWithUuid: () => [],
   restoresOf: () => [],
   protectedVms: async () => [],
+  vmsOfClaim: () => [],
   pod: async () => undefined,
   instance: async () => undefined,
   activeMigrationsOf: async () => [],

@@ -14,6 +14,7 @@ import { VIRTUAL_MACHINE_RESTORES, type VirtualMachineRestore } from '#api/virtu
 import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf } from '#client/object-key.ts';
+import { claimKeysOfVm, VMS_BY_CLAIM } from '#controllers/shared/indexes/claim-keys.ts';
 import { UNFINISHED_BY_VM, vmKeysOfUnfinishedRestore } from '#controllers/shared/indexes/unfinished-by-vm.ts';
 import { timestamp, type Clock } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
@@ -24,6 +25,7 @@ import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts
 import { getIfExists } from '#client/get-if-exists.ts';
 import { listAll } from '#client/paged-list.ts';
 import { PODS } from '#kube/core-kinds.ts';
+import type { KubeObject, Stored } from '#kube/meta.ts';
 import { labelValueErrors } from '#kube/names.ts';
 
 /** The caches of the webhook. */
@@ -44,8 +46,20 @@ export function createWebhookCaches(informer: SharedInformers['of']): WebhookCac
     const uuid = firmwareUuidOf(vm);
     return uuid === undefined ? [] : [uuid];
   });
+  vms.addIndex(VMS_BY_CLAIM, claimKeysOfVm);
   restores.addIndex(UNFINISHED_BY_VM, vmKeysOfUnfinishedRestore);
   return { kubevirts, vms, restores };
+}
+
+/** Returns the VMs with the claim as a disk, and the VM that controls it. */
+function findVmsOfClaim(vms: Informer<VirtualMachine>, claim: KubeObject): Stored<VirtualMachine>[] {
+  const { namespace, name = '', ownerReferences = [] } = claim.metadata;
+  const users = vms.byIndex(VMS_BY_CLAIM, keyOf({ namespace, name }));
+  const owners = ownerReferences.flatMap((owner) => {
+    const vm = owner.controller === true ? vms.get(keyOf({ namespace, name: owner.name })) : undefined;
+    return vm === undefined || vm.metadata.uid !== owner.uid ? [] : [vm];
+  });
+  return [...new Set([...users, ...owners])];
 }
 
 interface WebhookOptions {
@@ -73,6 +87,7 @@ export function createWebhook({ client, caches, clock }: WebhookOptions): Webhoo
       (caches.now?.restores.byIndex(UNFINISHED_BY_VM, keyOf({ namespace, name })) ?? []).map(
         ({ metadata }) => metadata,
       ),
+    vmsOfClaim: (claim) => (caches.now === undefined ? [] : findVmsOfClaim(caches.now.vms, claim)),
     protectedVms: async (query) =>
       (await client.list(VIRTUAL_MACHINES, { ...query, labelSelector: PROTECTED_SELECTOR })).items,
     ...createMigrationLookup(client),
