@@ -7,6 +7,7 @@ import { recordProtection } from '#admission/protection-annotations.ts';
 import { aVm } from '#api/validation/testing/valid-objects.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { applyJsonPatch } from '#kube/patches/json-patch.ts';
+import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 
 const LABEL = 'kubevirt.io/vm-delete-protection';
@@ -114,6 +115,7 @@ const lookup: ProtectionLookup = {
   protectedVms: async ({ namespace, limit }) =>
     VMS.filter(({ metadata }) => namespace === undefined || metadata.namespace === namespace).slice(0, limit),
   vmsOfClaim: () => [],
+  claimsOfVm: () => [],
 };
 
 interface DeleteCase {
@@ -212,6 +214,7 @@ describe('the webhook for deletes', () => {
     const never: ProtectionLookup = {
       protectedVms: () => Promise.reject(new Error('unexpected call')),
       vmsOfClaim: () => assert.fail('unexpected call'),
+      claimsOfVm: () => assert.fail('unexpected call'),
     };
     const object = namespace('golden') as KubeObject;
     const request = { ...REQUEST, operation: 'UPDATE', user: 'alice', object, oldObject: object } as const;
@@ -226,6 +229,7 @@ describe('the webhook for deletes', () => {
         return [];
       },
       vmsOfClaim: () => [],
+      claimsOfVm: () => [],
     };
     for (const object of [
       namespace('golden'),
@@ -303,6 +307,34 @@ describe('the deletion of a claim warns about', () => {
       const request = { ...REQUEST, operation: 'DELETE', user, oldObject } as const;
       const decision = await reviewProtectedDelete(request, { ...lookup, vmsOfClaim: () => vms });
       assert.deepEqual(decision, want.length === 0 ? {} : { warnings: want });
+    });
+  }
+});
+
+describe('the deletion of a VM warns about', () => {
+  const restored = (name: string, uid = 'db-uid', annotations: object = { 'restore.kubevirt.io/name': 'back' }) =>
+    claim('ns', name, { ...ownerMetadata(uid, true), annotations }) as unknown as Stored<PersistentVolumeClaim>;
+  const isDeletedToo = (names: string) =>
+    `PersistentVolumeClaim ${names} came to VirtualMachine "db" with a restore and is deleted with it, unless the VM is deleted with --cascade=orphan`;
+  const diskCases: Record<string, { claims: readonly Stored<PersistentVolumeClaim>[]; user?: string; want?: string }> =
+    {
+      'restored disks': { claims: [restored('root')], want: isDeletedToo('"root"') },
+      'many restored disks, naming three of them': {
+        claims: ['a', 'b', 'c', 'd'].map((name) => restored(name)),
+        want: isDeletedToo('"a", "b", "c" and others'),
+      },
+      'no other disks of its own': { claims: [restored('root', 'db-uid', {})] },
+      'no disks of another owner': { claims: [restored('root', 'other-uid')] },
+      'nothing if a component deletes it': {
+        claims: [restored('root')],
+        user: 'system:serviceaccount:kube-system:namespace-controller',
+      },
+    };
+  for (const [sentence, { claims, user = 'alice', want }] of Object.entries(diskCases)) {
+    test(sentence, async () => {
+      const request = { ...REQUEST, operation: 'DELETE', user, oldObject: aStoredVm('ns', 'db') } as const;
+      const decision = await reviewProtectedDelete(request, { ...lookup, claimsOfVm: () => claims });
+      assert.deepEqual(decision, want === undefined ? {} : { warnings: [want] });
     });
   }
 });

@@ -1,5 +1,6 @@
 /**
- * Reviews deletes of objects that protected VMs need, and warns about claims that other VMs use. The policies (operator/objects/) refuse them by annotations,
+ * Reviews deletes of objects that protected VMs need, and warns about claims that other VMs use and about
+ * disks that are deleted with a VM. The policies (operator/objects/) refuse them by annotations,
  * which follow the labels of VMs with a delay; this webhook covers the delay by reading the VMs. Without a response
  * from it, the policies alone decide.
  */
@@ -7,6 +8,7 @@ import type { ReviewRequest, AdmissionDecision } from '#admission/review.ts';
 import { claimNamesOf } from '#api/storage/claim-names.ts';
 import { formatProtectedNames } from '#api/protection/delete-protection.ts';
 import { CLAIM_REPLACERS, isOwnAccount, RECORD_DELETERS } from '#api/own-accounts.ts';
+import { RESTORE_NAME_ANNOTATION } from '#api/names.ts';
 import { isUnownedStateOf } from '#api/storage/persistent-state.ts';
 import {
   relationOf,
@@ -14,7 +16,7 @@ import {
   isGuardedDefinition,
   type GuardedKind,
 } from '#api/protection/protected-deletes.ts';
-import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type KubeObject, type Stored } from '#kube/meta.ts';
 
@@ -23,6 +25,8 @@ export interface ProtectionLookup {
   protectedVms(query: { namespace?: string; limit: number }): Promise<readonly Stored<VirtualMachine>[]>;
   /** Returns the VMs that have the claim as a disk or control it. Reads from a cache: the result is only for warnings. */
   vmsOfClaim(claim: KubeObject): readonly Stored<VirtualMachine>[];
+  /** Returns the claims of the VM's disks, from a cache. */
+  claimsOfVm(vm: VirtualMachine): readonly Stored<PersistentVolumeClaim>[];
 }
 
 /** More than a refusal lists, because some VMs may be being deleted. */
@@ -69,6 +73,8 @@ export async function reviewProtectedDelete(
 ): Promise<AdmissionDecision> {
   const { operation, oldObject } = request;
   const kind = oldObject?.kind ?? '';
+  if (operation === 'DELETE' && kind === VIRTUAL_MACHINES.kind)
+    return warnAboutDisks(oldObject as VirtualMachine, request, lookup);
   if (operation !== 'DELETE' || oldObject === undefined || !isGuarded(kind)) return {};
   const names = await FINDERS[kind](oldObject, request, lookup);
   if (names.length === 0) return kind === 'PersistentVolumeClaim' ? warnAboutUse(oldObject, request, lookup) : {};
@@ -96,6 +102,28 @@ function describeUse(claim: string, vm: Stored<VirtualMachine>): string {
     ? `${subject}: the claim and its data are deleted when the VM stops${running}`
     : `${subject}, ${stopped}`;
 }
+
+/** Warns about restored disks: the VM owns them, unlike those that it had before the restore. */
+function warnAboutDisks(vm: VirtualMachine, { user }: ReviewRequest, lookup: ProtectionLookup): AdmissionDecision {
+  if (isOwnAccount(user) || RECORD_DELETERS.includes(user) || isDeletingObject(vm)) return {};
+  const restored = lookup
+    .claimsOfVm(vm)
+    .filter((claim) => controllerUid(claim) === vm.metadata.uid && isRestored(claim))
+    .map(({ metadata }) => metadata.name);
+  if (restored.length === 0) return {};
+  const others = restored.length > MAX_WARNINGS ? ' and others' : '';
+  const names = `${restored
+    .slice(0, MAX_WARNINGS)
+    .map((name) => `"${name}"`)
+    .join(', ')}${others}`;
+  return {
+    warnings: [
+      `PersistentVolumeClaim ${names} came to VirtualMachine "${vm.metadata.name}" with a restore and is deleted with it, unless the VM is deleted with --cascade=orphan`,
+    ],
+  };
+}
+
+const isRestored = ({ metadata }: KubeObject) => metadata.annotations?.[RESTORE_NAME_ANNOTATION] !== undefined;
 
 const isDeletingObject = ({ metadata }: KubeObject) => metadata.deletionTimestamp !== undefined;
 

@@ -23,6 +23,7 @@ const LOOKUP: AdmissionLookup = {
   restoresOf: () => [],
   protectedVms: async () => [],
   vmsOfClaim: () => [],
+  claimsOfVm: () => [],
   pod: async () => undefined,
   instance: async () => undefined,
   activeMigrationsOf: async () => [],

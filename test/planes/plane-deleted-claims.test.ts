@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { aMigration } from '#test/support/migrating-vm.ts';
-import { aSnapshot } from '#test/support/snapshots.ts';
+import { aRestore, aSnapshot } from '#test/support/snapshots.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { aClaim, aVm, aVmOnClaim, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
@@ -91,4 +91,37 @@ test('a VM whose persistent state is being deleted says so', async (t) => {
   assert.match(await plane.runVerb('restart', 'safe'), /^409 .*Cannot restart the VM/);
   assert.equal(await plane.runVerb('stop', 'safe'), '202');
   assert.equal(await plane.summaryOf('safe'), STOPPED);
+});
+
+test('a restore reports copied TPM keys and owned disks, and the deletion of the VM warns about the disks', async (t) => {
+  const plane = await startVmPlane(t);
+  await plane.apply(aClaim('home'));
+  const domain = {
+    memory: { guest: '128Mi' },
+    devices: { tpm: { persistent: true }, disks: [{ name: 'root', disk: { bus: 'virtio' } }] },
+  };
+  const volumes = [{ name: 'root', persistentVolumeClaim: { claimName: 'home' } }];
+  await plane.apply(aVm('db', { runStrategy: 'Always' }, { domain, volumes }));
+  await plane.apply(aSnapshot('s', 'db'));
+  await plane.advance(5000);
+  await plane.apply(aRestore('r1', 'copy', 's'));
+  await plane.apply(aRestore('r2', 'fresh', 's', { persistentStatePolicy: 'Omit', volumeOwnershipPolicy: 'None' }));
+  await plane.advance(15_000);
+  const reasonsOf = async (vm: string) =>
+    (await plane.eventsOf(vm)).filter((line) => /PersistentStateCopied|RestoredClaimsOwned/.test(line));
+  assert.equal((await reasonsOf('copy')).length, 2);
+  assert.deepEqual(await reasonsOf('fresh'), []);
+  const states = (await plane.names('PersistentVolumeClaim')).filter((name) =>
+    name.startsWith('persistent-state-for-'),
+  );
+  assert.deepEqual(
+    states.map((name) => name.split('-')[3]),
+    ['copy', 'db'],
+  );
+
+  const url = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines';
+  const warned = await plane.call('DELETE', `${url}/copy`);
+  assert.match(warned.warnings.join(), /^PersistentVolumeClaim "restore-.*-root" came to VirtualMachine "copy" with a/);
+  assert.deepEqual((await plane.call('DELETE', `${url}/fresh`)).warnings, []);
+  await plane.settle();
 });

@@ -90,6 +90,7 @@ function lookupOf(plane: OperatorPlane | undefined): AdmissionLookup {
         .filter((restore) => !isRestoreFinished(restore))
         .map(({ metadata: { name } }) => ({ name })),
     vmsOfClaim: () => [],
+    claimsOfVm: () => [],
     async protectedVms(query) {
       const options = { ...query, labelSelector: PROTECTED_SELECTOR };
       return (await plane?.client('selfsame-webhook').list(VIRTUAL_MACHINES, options))?.items ?? [];

@@ -11,6 +11,7 @@ import { KUBEVIRTS, type KubeVirt } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE, VMI_NAME_LABEL } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_RESTORES, type VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
+import { claimNamesOf } from '#api/storage/claim-names.ts';
 import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf } from '#client/object-key.ts';
@@ -24,7 +25,7 @@ import { isFinalPhase, VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { getIfExists } from '#client/get-if-exists.ts';
 import { listAll } from '#client/paged-list.ts';
-import { PODS } from '#kube/core-kinds.ts';
+import { PERSISTENT_VOLUME_CLAIMS, PODS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 import { labelValueErrors } from '#kube/names.ts';
 
@@ -33,6 +34,7 @@ export interface WebhookCaches {
   readonly kubevirts: Informer<KubeVirt>;
   readonly vms: Informer<VirtualMachine>;
   readonly restores: Informer<VirtualMachineRestore>;
+  readonly claims: Informer<PersistentVolumeClaim>;
 }
 
 /** Creates the caches. Must be called after our kinds are served. */
@@ -48,7 +50,7 @@ export function createWebhookCaches(informer: SharedInformers['of']): WebhookCac
   });
   vms.addIndex(VMS_BY_CLAIM, claimKeysOfVm);
   restores.addIndex(UNFINISHED_BY_VM, vmKeysOfUnfinishedRestore);
-  return { kubevirts, vms, restores };
+  return { kubevirts, vms, restores, claims: informer(PERSISTENT_VOLUME_CLAIMS) };
 }
 
 /** Returns the VMs with the claim as a disk, and the VM that controls it. */
@@ -88,6 +90,10 @@ export function createWebhook({ client, caches, clock }: WebhookOptions): Webhoo
         ({ metadata }) => metadata,
       ),
     vmsOfClaim: (claim) => (caches.now === undefined ? [] : findVmsOfClaim(caches.now.vms, claim)),
+    claimsOfVm: ({ metadata: { namespace }, spec }) =>
+      claimNamesOf(spec.template.spec ?? {}).flatMap(
+        (name) => caches.now?.claims.get(keyOf({ namespace, name })) ?? [],
+      ),
     protectedVms: async (query) =>
       (await client.list(VIRTUAL_MACHINES, { ...query, labelSelector: PROTECTED_SELECTOR })).items,
     ...createMigrationLookup(client),
