@@ -6,9 +6,9 @@ import { VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { ApiError } from '#kube/api-error.ts';
-import type { Node, PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import type { Node, PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import { findDiskClaim, soleDataNodeOf, pickNode, checkUpload } from '#subresources/decide-disk.ts';
+import { findClassError, findDiskClaim, soleDataNodeOf, pickNode, checkUpload } from '#subresources/decide-disk.ts';
 
 const meta = { name: 'db', uid: 'u', resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };
 const aVm = (more: { status?: object; metadata?: object; spec?: object } = {}) =>
@@ -166,3 +166,41 @@ test('in an existing cluster one of our nodes is chosen, although it repels othe
   assert.equal(pickNode([kubelet, aNode('host', 'True', taintSpec('selfsame.io/vms-only', 'NoSchedule'))]), 'host');
   assert.equal(pickNode([kubelet]), undefined);
 });
+
+const aManualVolume = (claimRef?: object) =>
+  ({ metadata: meta, spec: { storageClassName: 'nosuch', claimRef } }) as Stored<PersistentVolume>;
+const classCases: Record<
+  string,
+  { name?: string; classes?: string[]; volumes?: Stored<PersistentVolume>[]; want: string | undefined }
+> = {
+  'a class that does not exist': {
+    name: 'nosuch',
+    want: 'its storage class "nosuch" does not exist; choose one of local, shared',
+  },
+  'no class and no default class': {
+    want: 'it has no storage class, and there is no default class; choose one of local, shared',
+  },
+  'no class at all': {
+    name: 'nosuch',
+    classes: [],
+    want: 'its storage class "nosuch" does not exist; there is none; create one',
+  },
+  'a volume that an administrator created': { name: 'nosuch', volumes: [aManualVolume()], want: undefined },
+  'a volume that is reserved for the claim': {
+    name: 'nosuch',
+    volumes: [aManualVolume({ namespace: 'lab', name: 'disk' })],
+    want: undefined,
+  },
+  'a volume of another claim': {
+    name: 'nosuch',
+    volumes: [aManualVolume({ namespace: 'lab', name: 'other' })],
+    want: 'its storage class "nosuch" does not exist; choose one of local, shared',
+  },
+};
+for (const [title, { name, classes = ['shared', 'local'], volumes = [], want }] of Object.entries(classCases)) {
+  test(`a claim with ${title}`, () => {
+    const claim = { metadata: { namespace: 'lab', name: 'disk' }, spec: { storageClassName: name } };
+    const known = classes.map((one) => ({ metadata: { ...meta, name: one } }) as Stored<StorageClass>);
+    assert.equal(findClassError(claim as PersistentVolumeClaim, known, volumes), want);
+  });
+}

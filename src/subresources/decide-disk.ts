@@ -8,7 +8,7 @@ import { type VirtualMachine, runStrategyOf } from '#api/virtual-machine/kind.ts
 import { type VirtualMachineInstance, isFinal } from '#api/virtual-machine-instance/kind.ts';
 import { ApiError, badRequest, conflict, notFound } from '#kube/api-error.ts';
 import { findCondition } from '#kube/conditions.ts';
-import type { Node, PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import type { Node, PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import { HOLD_MESSAGES } from '#api/verbs/verb.ts';
 
@@ -72,6 +72,24 @@ export function checkUpload({ metadata }: PersistentVolumeClaim): ApiError | und
   if (owners !== undefined) return refuse(`it is used by VMs that are protected from deletion: ${owners}`);
   if (annotations[UPLOAD_ANNOTATION] === 'true') return undefined;
   return refuse(`it does not wait for content; it needs the annotation ${UPLOAD_ANNOTATION}: "true"`);
+}
+
+/** Returns why a claim whose class is not among `classes` can never be bound, or undefined if it may be. */
+export function findClassError(
+  { spec, metadata }: PersistentVolumeClaim,
+  classes: readonly Stored<StorageClass>[],
+  volumes: readonly Stored<PersistentVolume>[],
+): string | undefined {
+  const { storageClassName: name = '' } = spec;
+  const mayBind = ({ spec: { storageClassName = '', claimRef } }: PersistentVolume) =>
+    storageClassName === name &&
+    (claimRef === undefined || (claimRef.namespace === metadata.namespace && claimRef.name === metadata.name));
+  if (volumes.some(mayBind)) return undefined;
+  const names = classes.map((one) => one.metadata.name).sort();
+  const choice = names.length === 0 ? 'there is none; create one' : `choose one of ${names.join(', ')}`;
+  return name === ''
+    ? `it has no storage class, and there is no default class; ${choice}`
+    : `its storage class "${name}" does not exist; ${choice}`;
 }
 
 /** Returns the node that has the data, or undefined if all nodes can reach it. */
