@@ -54,7 +54,7 @@ const cases: Record<string, Case> = {
   'the persistent state of a running VM': {
     ...STATE,
     vmi: aVmi('Running'),
-    want: '409 VM is running: stop it, or take a snapshot and export that',
+    want: '409 VM is running; stop it with "virtctl stop", or restore a snapshot of it to a new VM and export that',
   },
   'persistent state that the VM does not have': {
     ...STATE,
@@ -72,10 +72,13 @@ const cases: Record<string, Case> = {
     volume: 'scratch',
     want: '400 volume "scratch" is not a PersistentVolumeClaim: it has no persistent content',
   },
-  'a running VM': { vmi: aVmi('Running'), want: '409 VM is running: stop it, or take a snapshot and export that' },
+  'a running VM': {
+    vmi: aVmi('Running'),
+    want: '409 VM is running; stop it with "virtctl stop", or restore a snapshot of it to a new VM and export that',
+  },
   'a VM that starts': {
     vmi: aVmi('Scheduling'),
-    want: '409 VM is running: stop it, or take a snapshot and export that',
+    want: '409 VM is running; stop it with "virtctl stop", or restore a snapshot of it to a new VM and export that',
   },
   'an import into a running VM': { verb: 'importdisk', vmi: aVmi('Running'), want: '409 VM is running' },
   'an import': { verb: 'importdisk', want: 'db-root' },
@@ -180,6 +183,7 @@ const classCases: Record<
   'no class and no default class': {
     want: 'it has no storage class, and there is no default class; choose one of local, shared',
   },
+  'no class yet, which gets the default class': { classes: ['local', 'default'], want: undefined },
   'no class at all': {
     name: 'nosuch',
     classes: [],
@@ -200,7 +204,10 @@ const classCases: Record<
 for (const [title, { name, classes = ['shared', 'local'], volumes = [], want }] of Object.entries(classCases)) {
   test(`a claim with ${title}`, () => {
     const claim = { metadata: { namespace: 'lab', name: 'disk' }, spec: { storageClassName: name } };
-    const known = classes.map((one) => ({ metadata: { ...meta, name: one } }) as Stored<StorageClass>);
+    const known = classes.map((one) => {
+      const annotations = { 'storageclass.kubernetes.io/is-default-class': String(one === 'default') };
+      return { metadata: { ...meta, name: one, annotations } } as unknown as Stored<StorageClass>;
+    });
     assert.equal(findClassError(claim as PersistentVolumeClaim, known, volumes), want);
   });
 }

@@ -32,7 +32,9 @@ export function findDiskClaim(access: DiskTransferRequest): { readonly claim: st
   const isRunning = vmi !== undefined && controllerUid(vmi) === vm.metadata.uid && !isFinal(vmi);
   if (isRunning) {
     return refuse(
-      verb === 'exportdisk' ? 'VM is running: stop it, or take a snapshot and export that' : 'VM is running',
+      verb === 'exportdisk'
+        ? 'VM is running; stop it with "virtctl stop", or restore a snapshot of it to a new VM and export that'
+        : 'VM is running',
     );
   }
   const { snapshotInProgress, restoreInProgress } = vm.status ?? {};
@@ -74,6 +76,9 @@ export function checkUpload({ metadata }: PersistentVolumeClaim): ApiError | und
   return refuse(`it does not wait for content; it needs the annotation ${UPLOAD_ANNOTATION}: "true"`);
 }
 
+const DEFAULT_CLASS = 'storageclass.kubernetes.io/is-default-class';
+const isDefaultClass = ({ metadata }: Stored<StorageClass>) => metadata.annotations?.[DEFAULT_CLASS] === 'true';
+
 /** Returns why a claim whose class is not among `classes` can never be bound, or undefined if it may be. */
 export function findClassError(
   { spec, metadata }: PersistentVolumeClaim,
@@ -84,6 +89,8 @@ export function findClassError(
   const mayBind = ({ spec: { storageClassName = '', claimRef } }: PersistentVolume) =>
     storageClassName === name &&
     (claimRef === undefined || (claimRef.namespace === metadata.namespace && claimRef.name === metadata.name));
+  // A claim without a class gets the default class, possibly later.
+  if (spec.storageClassName === undefined && classes.some(isDefaultClass)) return undefined;
   if (volumes.some(mayBind)) return undefined;
   const names = classes.map((one) => one.metadata.name).sort();
   const choice = names.length === 0 ? 'there is none; create one' : `choose one of ${names.join(', ')}`;
