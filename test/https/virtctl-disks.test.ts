@@ -276,7 +276,7 @@ suite('virtctl with disks', () => {
     assert.match(used.err, /is in use by pod "p"/);
     await scene.createVmi('busy', { phase: 'Running' });
     const runs = await scene.virtctl('export', 'ovf', 'busy', '--ova', join(dir, 'busy.ova'));
-    assert.match(runs.err, /VM is running: stop it, or take a snapshot and export that/);
+    assert.match(runs.err, /VM is running; stop it with "virtctl stop", or restore a snapshot of it to a new VM/);
     assert.deepEqual(
       readdirSync(dir).filter((name) => name.startsWith('busy')),
       [],

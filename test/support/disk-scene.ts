@@ -20,6 +20,8 @@ export class DiskScene {
   use: string | undefined;
   /** Wraps an upload between the connection and the disk. */
   wrap: (upload: DiskUpload) => DiskUpload = (upload) => upload;
+  /** Returns the free space of the node's file system. */
+  freeBytes: () => number = () => 100 * 1024 ** 3;
   readonly #cleanups: (() => unknown)[];
 
   private constructor(scene: SubresourcesScene, dir: string, cleanups: (() => unknown)[]) {
@@ -53,6 +55,7 @@ export class DiskScene {
       nodeName: NODE,
       nodeDir: this.dir,
       sharedDir: this.dir,
+      freeBytes: async () => this.freeBytes(),
       log: silentLog,
     });
     assert.ok(contents);

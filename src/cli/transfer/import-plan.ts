@@ -54,7 +54,7 @@ export function planImport(
 ): ImportPlan | { readonly errors: readonly string[] } {
   const errors = [...checkName(machine, options), ...checkClaims(machine, options, canUpload)];
   const known = options.newIdentity ? removeIdentity(machine, options) : machine;
-  const omitted = machine.state?.file !== undefined && known.state?.file === undefined ? [STATE_OMITTED] : [];
+  const omitsState = machine.state?.file !== undefined && known.state?.file === undefined;
   const name = options.name ?? machine.name;
   const { namespace, storageClass, stateStorageClass, stateModes, claims: claimNames, networks } = options;
   const classes = {
@@ -63,7 +63,7 @@ export function planImport(
     ...(stateModes && { stateModes }),
   };
   try {
-    const manifests = toManifests(known, { name, namespace, claimNames, networks, ...classes });
+    const manifests = toManifests(known, { name, namespace, claimNames, networks, omitsState, ...classes });
     if (errors.length > 0) return { errors: limitList(errors) };
     const uploads = [
       ...machine.disks.flatMap((disk) => findUpload(disk, manifests.vm, options)),
@@ -76,7 +76,7 @@ export function planImport(
         awaiting.has(claim.metadata.name ?? '') ? markAwaitingUpload(claim) : claim,
       ),
       uploads,
-      notes: [...machine.notes, ...manifests.notes, ...omitted],
+      notes: [...machine.notes, ...manifests.notes, ...(omitsState ? [STATE_OMITTED] : [])],
     };
   } catch (error) {
     if (!(error instanceof FileFormatError)) throw error;
@@ -137,7 +137,8 @@ function removeIdentity(machine: MachineDescription, { keepState }: ImportOption
 
 /** The keys in a TPM identify a machine, so two machines must not share them. */
 const STATE_OMITTED =
-  'the persistent state is not imported, because it is part of the identity; use --keep-state to import it';
+  'the persistent state is not imported, because it is part of the identity: TPM and EFI start empty; ' +
+  'use --keep-state to import it';
 
 function findStateUpload({ state }: MachineDescription, vmName: string): Upload[] {
   if (state?.file === undefined) return [];

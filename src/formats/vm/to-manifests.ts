@@ -34,6 +34,8 @@ export interface ManifestOptions extends DiskOptions {
   readonly stateStorageClass?: string;
   /** The modes of that claim. Default: Filesystem and ReadWriteOnce. */
   readonly stateModes?: StateModes;
+  /** True if the caller omits the persistent state of the file, and says so itself. */
+  readonly omitsState?: boolean;
   /** The replacement of each network of the description: `pod` or a bridge of the node. */
   readonly networks?: ReadonlyMap<string, string>;
 }
@@ -235,12 +237,14 @@ export function stateClaimFor(vmName: string): string {
 /** Builds the claim for the persistent state of a machine. The VM finds it by its label when it starts. */
 function stateManifests(
   { state }: MachineDescription,
-  { name, namespace, stateStorageClass, storageClass = stateStorageClass, stateModes }: ManifestOptions,
+  { name, namespace, stateStorageClass, storageClass = stateStorageClass, stateModes, omitsState }: ManifestOptions,
   findings: Findings,
 ): PersistentVolumeClaim[] {
   if (state === undefined) return [];
   if (state.file === undefined) {
-    findings.addNote('the file does not contain the persistent state of TPM and EFI: both start empty');
+    if (omitsState !== true) {
+      findings.addNote('the file does not contain the persistent state of TPM and EFI: both start empty');
+    }
     return [];
   }
   return [

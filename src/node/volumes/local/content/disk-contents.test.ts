@@ -162,7 +162,7 @@ describe('the content of a disk', () => {
     addAwaitingClaim(scene);
     const volumes = await scene.open({ freeBytes: async () => 1000 });
     const sent = upload(scene, volumes, { size: 5, format: 'raw' }, inPieces(Buffer.from('bytes')));
-    await assert.rejects(sent, /the file system has 1000 bytes left/);
+    await assert.rejects(sent, /node "node-1" has 1000 B of free space there and needs 128\.0 MiB; free space/);
   });
 
   it('is not replaced if the claim does not wait for content', async () => {
