@@ -6,17 +6,22 @@ import { pipeline } from 'node:stream/promises';
 import { CommandError } from '#lib/command-line/command-error.ts';
 import { errorMessage } from '#lib/error-message.ts';
 
-/** Writes a file, which gets its name when it is complete. Throws CommandError and leaves no partial file behind. */
+/**
+ * Writes a file, which gets its name when it is complete. A private file can be read only by the user. Throws
+ * CommandError and leaves no partial file behind.
+ */
 export async function writeLocalFile(
   path: string,
   chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  { force }: { readonly force: boolean },
+  { force, isPrivate = false }: { readonly force: boolean; readonly isPrivate?: boolean },
 ): Promise<void> {
   if (!force && (await exists(path)))
     throw new CommandError(`Cannot write ${path}: it already exists; use --force to overwrite it`);
   const partial = `${path}.part`;
   try {
-    await pipeline(Readable.from(chunks, { objectMode: false }), createWriteStream(partial));
+    if (isPrivate) await rm(partial, { force: true });
+    const mode = isPrivate ? 0o600 : 0o666;
+    await pipeline(Readable.from(chunks, { objectMode: false }), createWriteStream(partial, { mode }));
     await rename(partial, path);
   } catch (cause) {
     await rm(partial, { force: true });

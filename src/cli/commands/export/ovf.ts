@@ -2,7 +2,7 @@
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { defineCommand } from '#cli/command.ts';
 import { openDisk } from '#cli/transfer/disk-transfer.ts';
-import { exportMachine } from '#cli/transfer/export-machine.ts';
+import { exportMachine, includeCloudInitSecrets } from '#cli/transfer/export-machine.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
 import { switchFlag, textFlag } from '#lib/command-line/flag.ts';
 import { writeLocalFile } from '#cli/transfer/local-files.ts';
@@ -13,6 +13,7 @@ import { STATE_VOLUME } from '#api/storage/persistent-state.ts';
 import type { DescribedDisk, DescribedState, MachineDescription } from '#formats/machine.ts';
 import { writeOva, type OvaFile } from '#formats/ova/write-ova.ts';
 import { writeOvf } from '#formats/ovf/write-ovf.ts';
+import { listMissingSecrets } from '#formats/vm/cloud-init.ts';
 import { isApiError } from '#kube/api-error.ts';
 
 export const exportOvf = defineCommand({
@@ -22,7 +23,7 @@ export const exportOvf = defineCommand({
   details:
     'The file contains the whole identity of the machine: uuid, serial, MAC addresses, and every device with its address.\n' +
     'Disks and persistent TPM and EFI state can be exported only while the virtual machine is stopped. See docs/ovf.md for\n' +
-    'the format.',
+    'the format. The cloud-init data of the virtual machine is included, unless it is in Secrets.',
   example: [
     "  # Export the description of the virtual machine 'db':",
     '  virtctl export ovf db',
@@ -34,25 +35,44 @@ export const exportOvf = defineCommand({
   flags: {
     output: textFlag({ name: 'output', short: 'o', help: 'The file to write; - for standard output.' }, 'file'),
     ova: textFlag({ name: 'ova', help: 'The OVA file to write, with the disks.' }, 'file'),
+    secrets: switchFlag({
+      name: 'include-secrets',
+      help:
+        'Include cloud-init data that is in Secrets. Everyone who can read the file can read it, so the file is ' +
+        'readable only by you.',
+    }),
     force: switchFlag({ name: 'force', help: 'Overwrite an existing file.' }),
   },
   args: 1,
-  async run({ args: [name = ''], flags: { output = '-', ova, force }, connect, report, status, terminal }) {
+  async run({ args: [name = ''], flags: { output = '-', ova, secrets, force }, connect, report, status, terminal }) {
     if (ova !== undefined && output !== '-') throw new CommandError('--output and --ova cannot be combined');
     const api = await connect();
-    const { machine } = await exportMachine(api, name, report);
+    const described = (await exportMachine(api, name, report)).machine;
+    const machine = secrets ? await includeCloudInitSecrets(api, described) : described;
+    reportMissingSecrets(machine, report);
+    const options = { force, isPrivate: secrets };
     if (ova !== undefined) {
-      await writeLocalFile(ova, await buildOva(api, name, machine, status), { force });
+      await writeLocalFile(ova, await buildOva(api, name, machine, status), options);
       return report(`VM ${name} was exported to ${ova}`);
     }
     const text = writeOvf(machine);
     if (output === '-') terminal.stdout.write(text);
-    else await writeLocalFile(output, [Buffer.from(text)], { force });
+    else await writeLocalFile(output, [Buffer.from(text)], options);
     if (machine.disks.some(hasContent)) report('Note: an OVF does not contain disks; use --ova to include them');
     if (machine.state !== undefined)
       report('Note: an OVF does not contain persistent TPM and EFI state; use --ova to include it');
   },
 });
+
+function reportMissingSecrets({ disks }: MachineDescription, report: (line: string) => void): void {
+  for (const { name, cloudInit } of disks) {
+    const secrets = cloudInit === undefined ? [] : listMissingSecrets(cloudInit);
+    if (secrets.length === 0) continue;
+    report(
+      `Note: the cloud-init data of the disk ${name} is in the Secret ${secrets.join(', ')} and is not exported; use --include-secrets to include it`,
+    );
+  }
+}
 
 const progressName = (name: string) => (name === STATE_VOLUME ? 'persistent state' : `disk ${name}`);
 
