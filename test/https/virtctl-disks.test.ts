@@ -1,5 +1,6 @@
 /** virtctl export and import with disks: the real API, a real node endpoint and real files, without guests. */
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
@@ -33,7 +34,7 @@ after(async () => await disks?.stop());
 
 const create = (type: ResourceType, object: Loose) => disks.create(type, object);
 const aVolumeFor = (claim: string, storage?: string) => disks.createVolumeFor(claim, storage);
-const aClaim = (name: string, marks?: Loose) => disks.createClaim(name, marks);
+const aClaim = (name: string, marks?: Loose, storage?: string) => disks.createClaim(name, marks, storage);
 const imageOf = (claim: string) => disks.imageOf(claim);
 /** Fails after the first bytes. */
 const failWith =
@@ -47,8 +48,8 @@ const failWith =
 const pci = (bus: string) => ({ type: 'pci', domain: '0x0000', bus, slot: '0x00', function: '0x0' });
 
 /** Makes a stopped VM that has run, with a small disk. */
-async function aStoppedVm(name: string): Promise<void> {
-  await aClaim(`${name}-root`);
+async function aStoppedVm(name: string, storage?: string): Promise<void> {
+  await aClaim(`${name}-root`, {}, storage);
   await scene.createVm(name, {
     runStrategy: 'Halted',
     template: {
@@ -104,7 +105,10 @@ suite('virtctl with disks', () => {
     const ova = join(dir, 'db.ova');
     const exported = await scene.virtctl('export', 'ovf', 'db', '--ova', ova);
     assert.equal(exported.code, 0, exported.err);
-    assert.match(exported.err, /^disk root: 4\.0 MiB\ndisk root: done, .*\/s\nVM db was exported to .*db\.ova\n$/);
+    assert.match(
+      exported.err,
+      /^disk root: 4\.0 MiB\ndisk root: done, .*\/s\nwriting root\.qcow2: .*iB\nwriting root\.qcow2: done, .*\/s\nVM db was exported to .*db\.ova\n$/,
+    );
     assert.deepEqual(
       readdirSync(dir).filter((name) => name.startsWith('db.')),
       ['db.ova'],
@@ -132,6 +136,50 @@ suite('virtctl with disks', () => {
     assert.deepEqual([places['nic-default'], places['disk-root']], ['0x03', '0x05']);
     const claim = await scene.admin.get(PERSISTENT_VOLUME_CLAIMS, { namespace: 'default', name: 'copy-root' });
     assert.equal(claim.metadata.annotations?.[UPLOAD_ANNOTATION], undefined);
+  });
+
+  test('exports disks as compressed qcow2 that QEMU accepts, or as raw on request, and imports both', async () => {
+    const out = join(dir, 'extracted');
+    mkdirSync(out);
+    const extract = (ova: string, name: string) => execFileSync('tar', ['-xf', ova, '-C', out, name]);
+    extract(join(dir, 'db.ova'), 'db.ovf');
+    extract(join(dir, 'db.ova'), 'root.qcow2');
+    const ovf = readFileSync(join(out, 'db.ovf'), 'utf8');
+    assert.match(
+      ovf,
+      /ovf:format="http:\/\/www\.gnome\.org\/~markmc\/qcow-image-format\.html" ovf:volume-format="COW"/,
+    );
+    const image = join(out, 'root.qcow2');
+    assert.ok(statSync(image).size < MIB, 'holes take no space');
+    assert.match(String(execFileSync('qemu-img', ['check', '-f', 'qcow2', image])), /No errors were found/);
+    const compared = execFileSync('qemu-img', ['compare', '-f', 'qcow2', '-F', 'raw', image, imageOf('db-root')]);
+    assert.match(String(compared), /Images are identical/);
+
+    const raw = join(dir, 'raw.ova');
+    const exported = await scene.virtctl('export', 'ovf', 'db', '--ova', raw, '--disk-format', 'raw');
+    assert.equal(exported.code, 0, exported.err);
+    extract(raw, 'root.img');
+    assert.ok(readFileSync(join(out, 'root.img')).equals(readFileSync(imageOf('db-root'))));
+    await aVolumeFor('plain-root');
+    const imported = await scene.virtctl('import', 'ovf', raw, '--name', 'plain', '--storage-class', 'manual');
+    assert.equal(imported.code, 0, imported.err);
+    assert.ok(readFileSync(imageOf('plain-root')).equals(readFileSync(imageOf('db-root'))));
+    const vmdk = await scene.virtctl('export', 'ovf', 'db', '--ova', raw, '--disk-format', 'vmdk');
+    assert.match(vmdk.err, /must be one of qcow2, raw/);
+  });
+
+  test('does not begin an export without enough free space', async () => {
+    await aStoppedVm('vast', '4Ti');
+    const ova = join(dir, 'vast.ova');
+    const { code, err } = await scene.virtctl('export', 'ovf', 'vast', '--ova', ova, '--disk-format', 'raw');
+    assert.equal(code, 1);
+    assert.match(
+      err,
+      /Cannot write .*vast\.ova: it needs up to 4\.0 TiB, and the file system of .* has .* left; free space, or choose/,
+    );
+    assert.ok(!readdirSync(dir).some((name) => name.startsWith('vast')));
+    const nowhere = await scene.virtctl('export', 'ovf', 'db', '--ova', join(dir, 'missing', 'db.ova'));
+    assert.match(nowhere.err, /Cannot write .*missing\/db\.ova: ENOENT/);
   });
 
   test('exports and imports the persistent state', async () => {
