@@ -92,9 +92,9 @@ export class DiskScene {
     });
   }
 
-  async createClaim(name: string, marks: Loose = {}): Promise<void> {
-    await this.createVolumeFor(name);
-    const resources = { requests: { storage: '4Mi' } };
+  async createClaim(name: string, marks: Loose = {}, storage = '4Mi'): Promise<void> {
+    await this.createVolumeFor(name, storage);
+    const resources = { requests: { storage } };
     const spec = { accessModes: ['ReadWriteOnce'], storageClassName: 'manual', resources };
     await this.create(PERSISTENT_VOLUME_CLAIMS, { metadata: { namespace: 'default', name, ...marks }, spec });
     await this.#awaitBound(name);

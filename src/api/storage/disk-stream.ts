@@ -35,6 +35,8 @@ export interface DiskHeader {
   readonly format: DiskStreamFormat;
   /** Size that the guest sees; set by a node that exports. */
   readonly virtualSize?: number;
+  /** Space that the disk occupies on the node that exports it: an estimate of its data without holes. */
+  readonly allocatedBytes?: number;
   /** Uploads only: true if existing content may be replaced. */
   readonly replace?: boolean;
   /**
@@ -125,7 +127,7 @@ export class DiskReader {
 
   async readHeader(): Promise<DiskHeader> {
     const line = await this.#line();
-    const { size, virtualSize, dataBytes } = line;
+    const { size, virtualSize, allocatedBytes, dataBytes } = line;
     const format = DISK_STREAM_FORMATS.find((one) => one === line['format']);
     if (!isSize(size) || format === undefined || (virtualSize !== undefined && !isSize(virtualSize))) {
       throw new DiskStreamError('the header line has no valid size and format');
@@ -135,6 +137,7 @@ export class DiskReader {
       size,
       format,
       ...(virtualSize !== undefined && { virtualSize }),
+      ...(isSize(allocatedBytes) && { allocatedBytes }),
       ...(replace && { replace }),
       ...(isSize(dataBytes) && { dataBytes }),
     };

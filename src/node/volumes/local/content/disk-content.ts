@@ -26,6 +26,8 @@ import { isVolumeRefusal, type VolumesHost } from '#node/volumes/local/volumes-h
 
 const { O_CREAT, O_EXCL, O_RDONLY, O_RDWR } = constants;
 
+/** The unit of `blocks` in the status of a file. */
+const BLOCK_BYTES = 512;
 const READ_BYTES = 256 * 1024;
 const ZEROS = Buffer.alloc(READ_BYTES);
 export const UPLOADED = `${DISK_IMAGE}.upload`;
@@ -49,8 +51,9 @@ export async function openContent(volume: PersistentVolume, host: VolumesHost): 
   if (file === undefined)
     throw new Error(`Cannot read "${join(directory.path, DISK_IMAGE)}": it was removed meanwhile`);
   try {
-    const { size, mtimeNs } = await file.stat({ bigint: true });
-    const header = { size: Number(size), format: image.source.format, virtualSize: image.bytes };
+    const { size, blocks, mtimeNs } = await file.stat({ bigint: true });
+    const allocatedBytes = Math.min(Number(blocks) * BLOCK_BYTES, Number(size));
+    const header = { size: Number(size), format: image.source.format, virtualSize: image.bytes, allocatedBytes };
     return { header, chunks: () => readChunks(file, header.size, mtimeNs), close: () => file.close() };
   } catch (error) {
     await file.close();
