@@ -27,6 +27,9 @@ flock                                util-linux          run
 virsh                                libvirt-clients     test
 virt-qemu-run                        libvirt-daemon-driver-qemu test
 bsdtar                               libarchive-tools    test
+zsh                                  zsh                 test
+fish                                 fish                test
+ssh                                  openssh-client      test
 vncviewer                            tigervnc-viewer     test
 gvnccapture                          gvncviewer          test
 Xvfb                                 xvfb                test

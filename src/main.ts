@@ -45,7 +45,7 @@ function describe(error: unknown): string {
 }
 
 // A reader that has seen enough and closes the pipe must not end the server.
-process.stdout.on('error', () => {});
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
 try {
   process.exitCode = await main(process.argv.slice(2));

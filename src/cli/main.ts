@@ -7,8 +7,8 @@ import { runVirtctl } from '#cli/run.ts';
 import { createPluginHost } from '#client/credentials/plugin-process.ts';
 import { systemClock } from '#lib/clock.ts';
 
-// A reader that closes the pipe early is not an error.
-process.stdout.on('error', () => {});
+// A reader that closes the pipe early is not an error, and must not end an upload whose progress it has read.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
 // Handles signals only while a command waits for them. Otherwise a signal ends the process.
 const untilInterrupted = () =>

@@ -40,6 +40,7 @@ const GONE_MS = 10_000;
 const BRIDGE = 'ss-test-br';
 const IMAGE_BYTES = 32 * 2 ** 20;
 const WRITTEN_AT = 4 * 2 ** 20;
+const RESEND_MS = 1000;
 
 if (skip === false) hypervisorConformance('qemu', qemuScene);
 
@@ -56,9 +57,7 @@ describe('qemu: a running guest', { skip, timeout: 60_000 }, () => {
       const booted = Promise.all([waitForText(first, READY), waitForText(second, READY)]);
       await hypervisor.resume(definition.id);
       await booted;
-      const answered = waitForText(second, 'can you hear me');
-      first.write('can you hear me');
-      await answered;
+      await sendUntilEchoed(first, 'can you hear me', second);
 
       const ended = waitUntil(hypervisor, definition.id, hasEnded);
       await hypervisor.powerDown(definition.id);
@@ -85,9 +84,7 @@ describe('qemu: a running guest', { skip, timeout: 60_000 }, () => {
       assert.equal(hypervisor.get(definition.id)?.pid, started.qemu.pid);
       const console = await hypervisor.openConsole(definition.id);
       // The first agent received READY; a second READY would mean that the guest was booted again.
-      const received = waitForText(console, 'same guest');
-      console.write('same guest');
-      assert.equal(await received, 'same guest');
+      assert.equal(await sendUntilEchoed(console, 'same guest'), 'same guest');
       assert.ok((await hypervisor.readConsoleLog(definition.id)).includes(READY));
       await hypervisor.destroy(definition.id);
     });
@@ -101,21 +98,23 @@ describe('qemu: a running guest', { skip, timeout: 60_000 }, () => {
 
       // The line stays open until the end: QEMU would drop data that the guest has not read.
       const lines: Duplex[] = [];
-      const next = await scene.reopen(async () => {
-        const line = scene.openSerialPort(definition.id);
-        lines.push(line);
-        const received = waitForText(line, 'x');
-        // The echo shows that the guest reads; QEMU itself stays until it is asked to quit.
-        line.write(`x${SHUT_DOWN}`);
-        await received;
-      });
-      await next.adopt();
+      try {
+        const next = await scene.reopen(async () => {
+          const line = scene.openSerialPort(definition.id);
+          lines.push(line);
+          // The echo shows that the guest reads; QEMU itself stays until it is asked to quit.
+          await sendUntilEchoed(line, 'x');
+          line.write(SHUT_DOWN);
+        });
+        await next.adopt();
 
-      const { current } = await waitUntil(next, definition.id, hasEnded);
-      for (const line of lines) line.destroy();
-      assert.deepEqual(current, { state: 'ended', how: 'shutdown' });
-      await next.remove(definition.id);
-      assert.deepEqual(await readdir(join(scene.nodeDir, 'domains')), []);
+        const { current } = await waitUntil(next, definition.id, hasEnded);
+        assert.deepEqual(current, { state: 'ended', how: 'shutdown' });
+        await next.remove(definition.id);
+        assert.deepEqual(await readdir(join(scene.nodeDir, 'domains')), []);
+      } finally {
+        for (const line of lines) line.destroy();
+      }
     });
   });
 });
@@ -417,6 +416,17 @@ async function createPaused(scene: QemuScene): Promise<DomainDefinition> {
 }
 
 /** Makes a guest with a disk in a directory of volumes, owned by the user of the guests. */
+/**
+ * Sends the text until the guest echoes it, and returns what the guest sent up to then. On a busy machine QEMU sometimes
+ * drops input that arrives just after a connection to the serial port was made.
+ */
+async function sendUntilEchoed(to: Duplex, text: string, from = to): Promise<string> {
+  const received = waitForText(from, text);
+  to.write(text);
+  const sending = setInterval(() => to.write(text), RESEND_MS);
+  return await received.finally(() => clearInterval(sending));
+}
+
 async function echoGuest(scene: QemuScene): Promise<DomainDefinition> {
   const path = await imageFile(scene, 'echo.img');
   await writeEchoDisk(path);

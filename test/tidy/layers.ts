@@ -334,7 +334,8 @@ function isVisible(layer: string, own: string, fromTest: boolean): boolean {
   return rows.some((row) => LAYERS[row]?.sees.some((seen) => layer === seen || isBelow(layer, seen)));
 }
 
-function isBelow(layer: string, seen: string): boolean {
+/** Reports whether `seen` is a folder with `/*` and the row is that folder or below it. */
+export function isBelow(layer: string, seen: string): boolean {
   return seen.endsWith('/*') && (layer === seen.slice(0, -2) || layer.startsWith(seen.slice(0, -1)));
 }
 

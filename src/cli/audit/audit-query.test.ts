@@ -49,6 +49,8 @@ const matches: Record<string, { words: string[]; line?: Partial<AuditLine>; want
   'no object if a subresource is requested': { words: ['--resource', 'virtualmachines/s'], want: false },
   'a namespace': { words: ['-n', 'a'], want: true },
   'no other namespace': { words: ['-nb'], want: false },
+  'cluster-scoped objects with an empty namespace': { words: ['--namespace='], line: { namespace: '' }, want: true },
+  'no object of a namespace with an empty one': { words: ['--namespace='], want: false },
   'a name': { words: ['--name', 'db'], want: true },
   'no other name': { words: ['--name', 'd'], want: false },
   'refused requests with --refused': { words: ['--refused'], line: { code: 403 }, want: true },

@@ -47,7 +47,8 @@ function matchAny(
   values: (line: AuditLine) => string[],
 ): (line: AuditLine) => boolean {
   if (words === undefined) return () => true;
-  const wanted = new Set(words.map((word) => word.trim()));
+  // An empty value selects events without one: --namespace= those of cluster-scoped objects.
+  const wanted = new Set(words.length === 0 ? [''] : words.map((word) => word.trim()));
   return (line) => values(line).some((value) => wanted.has(value));
 }
 

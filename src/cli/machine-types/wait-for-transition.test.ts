@@ -5,8 +5,9 @@ import type { EntryNote, PlanEntry } from '#api/machine-types/plan.ts';
 import { deletionText } from '#cli/machine-types/deletion-text.ts';
 import type { Transition } from '#cli/machine-types/read-transitions.ts';
 import { transitionsText } from '#cli/machine-types/transition-table.ts';
-import { outcomeText, progressOf } from '#cli/machine-types/wait-for-transition.ts';
+import { outcomeText, progressOf, waitForTransition } from '#cli/machine-types/wait-for-transition.ts';
 import type { Stored } from '#kube/meta.ts';
+import { StatusOutput } from '#lib/terminal/status-output.ts';
 
 function aJob(ended?: { type: string; message?: string }): Stored<TransitionJob> {
   const env = [{ name: 'JOB_GLOB', value: '*rhel8.*' }];
@@ -62,6 +63,38 @@ for (const [title, { transition, want }] of Object.entries(lines)) {
 test('the progress has a bar on a terminal', () => {
   const { live } = progressOf(aTransition(aJob(), [done, undefined]), 120_000);
   assert.equal(live?.(60), 'job-x [======>      ]  50% 1/2: 1 pending, 1 done, 2m0s left');
+});
+
+test('prints the result below the progress on a terminal', async () => {
+  const jobs = [aJob(), COMPLETE];
+  const api = {
+    namespace: 'default',
+    get: async (path: string) => (path.includes('/jobs/') ? (jobs.shift() ?? COMPLETE) : { metadata: {}, items: [] }),
+  };
+  let screen = '';
+  const write = (text: string) => (screen += text);
+  const clock = {
+    now: () => 0,
+    elapsed: () => 0,
+    after(_: number, run: () => void) {
+      queueMicrotask(run);
+      return () => {};
+    },
+  };
+  const status = new StatusOutput({ isTTY: true, columns: 80, write }, { clock, env: {} });
+  await waitForTransition(api, 'job-x', { maxFailures: 0, status, print: (line) => write(`${line}\n`) });
+  const [begun, ended, result] = screen
+    .split('\r\u001b[2K')
+    .flatMap((part) => part.split('\n'))
+    .slice(1);
+  assert.deepEqual(
+    [begun, ended, result],
+    [
+      'job-x: Running, no plan yet',
+      'job-x: Complete, no plan yet',
+      '\u001b[?25hJob job-x is complete: it had no plan yet',
+    ],
+  );
 });
 
 test('renders the result', () => {

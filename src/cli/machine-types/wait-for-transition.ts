@@ -25,7 +25,17 @@ type Api = Pick<ApiConnection, 'get' | 'namespace'>;
 
 /** Prints the result. Throws CommandError if the Job or the change of a VM has failed. */
 export async function waitForTransition(api: Api, name: string, options: WaitOptions): Promise<void> {
-  const { status, print, maxFailures } = options;
+  const { print, maxFailures } = options;
+  // The result is printed when the live line has ended, which it would otherwise be appended to.
+  print(outcomeText(await followTransition(api, name, options), maxFailures));
+}
+
+/** Shows the progress of a Job and returns its final state. */
+async function followTransition(
+  api: Api,
+  name: string,
+  { status, maxFailures }: Omit<WaitOptions, 'print'>,
+): Promise<Transition> {
   const { clock } = status;
   const progress = status.begin();
   const beganAtMs = clock.elapsed();
@@ -40,8 +50,7 @@ export async function waitForTransition(api: Api, name: string, options: WaitOpt
         const shown = progressOf(reading, clock.elapsed() - beganAtMs);
         if (hasJobEnded(reading.job) || countFailed(reading) > maxFailures) {
           last = shown.plain;
-          print(outcomeText(reading, maxFailures));
-          return;
+          return reading;
         }
         progress.show(shown);
       }

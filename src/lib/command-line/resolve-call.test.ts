@@ -118,7 +118,7 @@ Use "virtctl identity <command> --help" for more information about a given comma
 for (const line of ['identity', 'identity --help', '-n x identity', 'help identity']) {
   test(`shows the group: ${line}`, () => assert.deepEqual(resolve(line), { text: GROUP }));
 }
-for (const line of ['', '--help', 'help', '-n identity']) {
+for (const line of ['', '--help', 'help', 'help help', '-n identity']) {
   test(`shows the overview: ${line}`, () => {
     const call = resolve(line);
     assert.ok('text' in call);

@@ -93,9 +93,13 @@ function findCommand<Context>(
   argv: readonly string[],
 ): CommandMatch<Context> {
   const { name, calledAs: path = name, intro, commands: entries, shared } = program;
-  const { word, rest } = takeWord(argv, shared);
   const top = { path, intro: `${path} ${intro}`, entries, expected: '' };
-  return findInLevel(program, top, word === 'help' ? [...rest, '--help'] : argv);
+  let words = argv;
+  // Repeated in `help help`.
+  for (let first = takeWord(words, shared); first.word === 'help'; first = takeWord(words, shared)) {
+    words = [...first.rest, '--help'];
+  }
+  return findInLevel(program, top, words);
 }
 
 function findInLevel<Context>(

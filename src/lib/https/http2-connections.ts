@@ -14,7 +14,7 @@ import type { Clock } from '#lib/clock.ts';
 import { exchangeHttp2, type ExchangeRequest, type StreamedResponse } from '#lib/https/http2-exchange.ts';
 import { HttpsClient } from '#lib/https/https-client.ts';
 import { HttpsError, HttpsTimeoutError, NotProcessedError } from '#lib/https/https-error.ts';
-import { joinHostPort, tlsServerName, type HttpsServer } from '#lib/https/https-server.ts';
+import { joinHostPort, serverNameOptions, type HttpsServer } from '#lib/https/https-server.ts';
 import { createTlsContext, type ClientIdentity } from '#lib/https/client-identity.ts';
 import { raceSignal } from '#lib/race-signal.ts';
 
@@ -169,7 +169,7 @@ export class Http2Connections {
       const socket = connectTls({
         host,
         port,
-        servername: tlsServerName(this.#server),
+        ...serverNameOptions(this.#server),
         secureContext: createTlsContext(identity),
         rejectUnauthorized: identity.insecure !== true,
         ALPNProtocols: ['h2', 'http/1.1'],

@@ -8,6 +8,7 @@ import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { test, type TestContext } from 'node:test';
 import { systemClock, type Clock } from '#lib/clock.ts';
+import { Http2Connections } from '#lib/https/http2-connections.ts';
 import { HttpsClient, type HttpsRequest } from '#lib/https/https-client.ts';
 import type { ClientIdentity } from '#lib/https/client-identity.ts';
 import { readBody, readBodyStart, readBodyWithin } from '#lib/https/read-body.ts';
@@ -145,6 +146,43 @@ test('the certificate is checked for the server name, and by the caller', async 
   await assert.rejects(send('named.example', {}, { ...ALICE, key: 'nonsense' }), { name: 'ClientIdentityError' });
 });
 
+const addresses: Record<string, { serverName: string; isValid: boolean }> = {
+  'a server name may be an address': { serverName: '127.0.0.1', isValid: true },
+  'a server name that is another address is not replaced by the host': { serverName: '127.0.0.2', isValid: false },
+};
+for (const [sentence, { serverName, isValid }] of Object.entries(addresses)) {
+  test(sentence, async (t) => {
+    const scene = await aScene(t, sayName);
+    const { port } = scene.server.address() as AddressInfo;
+    const hosts = isValid ? ['127.0.0.1', 'localhost'] : ['127.0.0.1'];
+    for (const host of hosts) {
+      const server = { host, port, serverName };
+      const http2 = new Http2Connections({ server, identity: ALICE, clock: systemClock });
+      t.after(() => http2.close());
+      const { signal } = new AbortController();
+      const webSocket = { path: '/', headers: {}, protocols: [], headersTimeoutMs: 10_000 };
+      const requests = [
+        () => scene.client.send(server, ALICE, { method: 'GET', path: '/', headers: {} }),
+        () => http2.exchange({ method: 'GET', path: '/', headers: {}, body: undefined, signal }),
+        () => scene.client.openWebSocket(server, ALICE, webSocket),
+      ];
+      for (const request of requests) {
+        if (isValid) await request();
+        else await assert.rejects(request(), { code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
+      }
+    }
+  });
+}
+
+test('an upgrade that was not requested is an error', async (t) => {
+  const scene = await aScene(t, ({ socket }) => {
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n');
+  });
+  for (const connection of ['fresh', 'repeatable'] as const) {
+    await assert.rejects(scene.send({ connection }), { name: 'HttpsError', message: /switched protocols/ });
+  }
+});
+
 test('an upgrade yields the connection, and a refused one a response', async (t) => {
   const scene = await aScene(t, (_, response) => void response.writeHead(409).end('busy'));
   const { port } = scene.server.address() as AddressInfo;
@@ -217,10 +255,13 @@ test('a body is bounded in size and time', async (t) => {
   const get = (path: string) => scene.send({ path });
   assert.equal((await readBody(await get('/whole'), 10)).toString(), '1234567890');
   await assert.rejects(readBody(await get('/whole'), 9), { message: 'the response is larger than 9 bytes' });
-  assert.equal((await readBodyStart(await get('/'), 4)).slice(0, 4), '1234');
-  const late = readBodyWithin(await get('/'), { maxBytes: 100, timeoutMs: 3000, clock });
-  fire(3000);
-  await assert.rejects(late, { name: 'HttpsTimeoutError', phase: 'body' });
+  const limits = { maxBytes: 4, timeoutMs: 3000, clock };
+  assert.equal((await readBodyStart(await get('/'), limits)).slice(0, 4), '1234');
+  for (const read of [readBodyWithin, readBodyStart]) {
+    const late = read(await get('/'), { ...limits, maxBytes: 100 });
+    fire(3000);
+    await assert.rejects(late, { name: 'HttpsTimeoutError', phase: 'body' });
+  }
 });
 
 test('a body that breaks off is an error', async (t) => {

@@ -4,15 +4,15 @@
  * the number of requests and read the responses (read-body.ts). http2-connections.ts is for many requests to one server
  * that supports HTTP/2, which has no upgrades and shares one connection.
  *
- * Errors are those of Node.js, HttpsTimeoutError or ClientIdentityError.
+ * Errors are those of Node.js or HttpsError.
  */
 import { Agent, request, type RequestOptions } from 'node:https';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Duplex, Readable } from 'node:stream';
 import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import type { Clock } from '#lib/clock.ts';
-import { HttpsTimeoutError, type HttpsPhase } from '#lib/https/https-error.ts';
-import { joinHostPort, tlsServerName, type HttpsServer } from '#lib/https/https-server.ts';
+import { HttpsError, HttpsTimeoutError, type HttpsPhase } from '#lib/https/https-error.ts';
+import { joinHostPort, serverNameOptions, type HttpsServer } from '#lib/https/https-server.ts';
 import { createTlsContext, isSameIdentity, type ClientIdentity } from '#lib/https/client-identity.ts';
 import { requestWebSocket, type WebSocketResponse } from '#lib/websocket/websocket-handshake.ts';
 
@@ -102,7 +102,7 @@ export class HttpsClient {
   ): Promise<WebSocketResponse> {
     return await requestWebSocket({
       url: `https://${joinHostPort(server.host, server.port)}${path}`,
-      serverName: tlsServerName(server),
+      serverName: serverNameOptions(server),
       protocols,
       headers,
       agent: this.#agentsOf(identity).fresh,
@@ -167,13 +167,17 @@ export class HttpsClient {
         incoming.on('error', () => {});
         resolve({ incoming });
       });
-      if (sent.upgrade === true) {
-        outgoing.once('upgrade', (incoming, connection, head) => {
-          stopTimers();
-          connection.on('error', () => {});
+      // Always handled: without a listener Node.js closes the connection and the request never ends.
+      outgoing.once('upgrade', (incoming, connection, head) => {
+        stopTimers();
+        connection.on('error', () => {});
+        if (sent.upgrade === true) {
           resolve({ incoming, connection, head });
-        });
-      }
+        } else {
+          connection.destroy();
+          reject(new HttpsError('the server switched protocols without a request to do so'));
+        }
+      });
       sendBody(outgoing, sent.body);
     });
   }
@@ -201,18 +205,20 @@ const CLOSED: ReadonlySet<string | undefined> = new Set(['ECONNRESET', 'EPIPE'])
 
 function requestOptions(server: HttpsServer, sent: HttpsRequest): RequestOptions {
   const { method, path, headers, signal, maxHeaderBytes, checkPeer } = sent;
+  const named = serverNameOptions(server);
+  const { checkServerIdentity: check = checkServerIdentity } = named;
   return {
     method,
     host: server.host,
     port: server.port,
     path,
     headers,
-    servername: tlsServerName(server),
+    ...named,
     ...(signal !== undefined && { signal }),
     ...(maxHeaderBytes !== undefined && { maxHeaderSize: maxHeaderBytes }),
     ...(checkPeer !== undefined && {
       checkServerIdentity: (name: string, certificate: PeerCertificate) =>
-        checkServerIdentity(name, certificate) ?? checkPeer(certificate),
+        check(name, certificate) ?? checkPeer(certificate),
     }),
   };
 }

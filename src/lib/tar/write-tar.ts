@@ -65,6 +65,7 @@ async function* checkSize({ name, size, content }: TarContent): AsyncGenerator<U
 
 /** Returns an entry whose content is in memory. */
 export function tarFile(name: string, content: string | Buffer): TarContent {
-  const bytes = Buffer.from(content);
+  // A Buffer is not copied: it may be a whole backup.
+  const bytes = typeof content === 'string' ? Buffer.from(content) : content;
   return { name, size: bytes.length, content: [bytes] };
 }

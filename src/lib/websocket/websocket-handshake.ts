@@ -2,9 +2,10 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Agent } from 'node:https';
 import type { Duplex } from 'node:stream';
-import { WebSocket, WebSocketServer } from 'ws';
+import { WebSocket, WebSocketServer, type ClientOptions } from 'ws';
 import type { Clock } from '#lib/clock.ts';
 import { HttpsTimeoutError } from '#lib/https/https-error.ts';
+import type { ServerNameOptions } from '#lib/https/https-server.ts';
 import { enableTcpKeepAlive } from '#lib/tcp-keep-alive.ts';
 import { WebSocketStream } from '#lib/websocket/websocket.ts';
 
@@ -12,11 +13,17 @@ const VERSION = '13';
 /** The base64 form of 16 bytes. */
 const KEY = /^[A-Za-z0-9+/]{22}==$/;
 const MAX_MESSAGE_BYTES = 1024 * 1024;
+/**
+ * Limit for the pieces in which a message arrives: `ws` takes minutes to join several hundred thousand. Even the shortest
+ * packets (536 bytes) need fewer for the largest message.
+ */
+const MAX_MESSAGE_PIECES = 8192;
 /** Time for the other side to answer a close. */
 const CLOSE_TIMEOUT_MS = 30_000;
 const LIMITS = {
   perMessageDeflate: false,
   maxPayload: MAX_MESSAGE_BYTES,
+  maxBufferedChunks: MAX_MESSAGE_PIECES,
   closeTimeout: CLOSE_TIMEOUT_MS,
 } as const;
 
@@ -73,8 +80,7 @@ interface WebSocketRequest {
   readonly headers?: Readonly<Record<string, string>>;
   /** Opens the connection. Must not negotiate HTTP/2. */
   readonly agent?: Agent;
-  /** The name that the certificate must be valid for, or '' for the address. */
-  readonly serverName?: string;
+  readonly serverName?: ServerNameOptions;
   readonly timeoutMs: number;
   readonly clock: Clock;
 }
@@ -98,7 +104,8 @@ export function requestWebSocket(options: WebSocketRequest): Promise<WebSocketRe
       ...LIMITS,
       headers,
       agent,
-      ...(serverName !== undefined && { servername: serverName }),
+      // The types of `ws` declare checkServerIdentity differently; `ws` passes it on to Node.js.
+      ...(serverName as ClientOptions | undefined),
     });
     let incoming: IncomingMessage | undefined;
     const stopTimer = clock.after(timeoutMs, () => {

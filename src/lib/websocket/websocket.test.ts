@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { test, type TestContext } from 'node:test';
@@ -102,6 +103,40 @@ test('delivers what the other side sent before it saw our end', async (t) => {
   client.end();
   server.resume();
   assert.equal((await buffer(client)).toString(), 'last words');
+});
+
+test('refuses a message in too many pieces, which would block the process', async (t) => {
+  const { promise: accepted, resolve } = Promise.withResolvers<{ stream: WebSocketStream; socket: Duplex }>();
+  const port = await serveUpgrades(t, (upgrade) => {
+    resolve({ stream: acceptWebSocket(upgrade, [])!, socket: upgrade.socket });
+  });
+  const client = await connectWebSocket(port);
+  client.on('error', () => {});
+  const { stream, socket } = await accepted;
+  const failed = once(stream, 'error', { signal: t.signal });
+  const message = encodeFrame({ opcode: OPCODES.binary, payload: Buffer.alloc(20_000) });
+  // TCP would join the pieces.
+  for (const byte of message) socket.emit('data', Buffer.from([byte]));
+  assert.match(String(await failed), /Too many buffered chunks/);
+});
+
+test('reports the reason of a close that comes while it writes', async (t) => {
+  const { client, server } = await aPair(t);
+  const failed = once(client, 'error', { signal: t.signal });
+  const results: unknown[] = [];
+  const chunk = Buffer.alloc(100_000);
+  const write = () =>
+    void client.write(chunk, (error) => {
+      if (error) results.push(error);
+      else setImmediate(write);
+    });
+  write();
+  await once(server, 'data');
+  server.close(1011, 'no space left');
+  const [error] = (await failed) as [Error & { code: number }];
+  assert.deepEqual([error.code, error.message], [1011, 'no space left']);
+  await nextTurn();
+  assert.deepEqual(results, [error], 'the last write ends');
 });
 
 test('reports a close with an error code as an error with its reason', async (t) => {

@@ -42,6 +42,8 @@ export class WebSocketError extends Error {
 export class WebSocketStream extends Duplex {
   readonly #socket: WebSocket;
   #hasClosed = false;
+  /** The callback of a write that came after the close of the other side. */
+  #lateWrite: ((error: Error) => void) | undefined;
 
   /** Takes a WebSocket in the turn in which it opens, so that no message is lost. */
   constructor(socket: WebSocket) {
@@ -90,10 +92,11 @@ export class WebSocketStream extends Duplex {
   }
 
   override _write(chunk: Buffer, _encoding: string, done: (error?: Error | null) => void): void {
-    if (this.#socket.readyState !== WebSocket.OPEN) {
-      done(new WebSocketError(CLOSE_CODES.abnormal, 'the connection is closed'));
-      return;
-    }
+    const { readyState } = this.#socket;
+    // The write fails with the reason of the other side, which `ws` reports when the connection is closed.
+    if (readyState === WebSocket.CLOSING) this.#lateWrite = done;
+    else if (readyState === WebSocket.CLOSED) done(closedError());
+    if (readyState !== WebSocket.OPEN) return;
     if (chunk.length === 0) done();
     for (let at = 0; at < chunk.length; at += MESSAGE_BYTES) {
       const isLast = at + MESSAGE_BYTES >= chunk.length;
@@ -120,10 +123,18 @@ export class WebSocketStream extends Duplex {
   }
 
   #handleClose(code: number, reason: string): void {
+    const error = this.#closeError(code, reason);
+    if (error === undefined) this.push(null);
+    else this.destroy(error);
+    this.#lateWrite?.(error ?? closedError());
+  }
+
+  /** Returns undefined for a normal close. */
+  #closeError(code: number, reason: string): WebSocketError | undefined {
     // After our own close, the other side may simply disconnect.
-    if (NORMAL_CLOSE_CODES.has(code) || (code === CLOSE_CODES.abnormal && this.#hasClosed)) this.push(null);
-    else if (code === CLOSE_CODES.abnormal) this.destroy(new WebSocketError(code, 'the connection broke'));
-    else this.destroy(new WebSocketError(code, reason === '' ? `closed with code ${code}` : reason));
+    if (NORMAL_CLOSE_CODES.has(code) || (code === CLOSE_CODES.abnormal && this.#hasClosed)) return undefined;
+    if (code === CLOSE_CODES.abnormal) return new WebSocketError(code, 'the connection broke');
+    return new WebSocketError(code, reason === '' ? `closed with code ${code}` : reason);
   }
 
   #sendClose(code: number, reason: string): void {
@@ -132,6 +143,8 @@ export class WebSocketStream extends Duplex {
     this.#socket.close(code, truncate(reason));
   }
 }
+
+const closedError = () => new WebSocketError(CLOSE_CODES.abnormal, 'the connection is closed');
 
 /** Returns the beginning of the text that fits into a close frame, without a partial character. */
 function truncate(reason: string): string {

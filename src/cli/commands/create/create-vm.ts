@@ -27,6 +27,9 @@ const flags = {
     GRACE_SECONDS,
   ),
   memory: textFlag({ name: 'memory', help: `Specify the memory of the VM; ${MEMORY} by default.` }, 'string'),
+  efi: switchFlag({ name: 'efi', help: 'Boot with UEFI instead of BIOS; its variables are kept.' }),
+  secureBoot: switchFlag({ name: 'secure-boot', help: 'Boot with UEFI and Secure Boot.' }),
+  tpm: switchFlag({ name: 'tpm', help: 'Add a TPM 2.0; its state is kept.' }),
   claims: listFlag(
     {
       name: 'volume-pvc',
@@ -117,6 +120,9 @@ const createVm = defineCommand({
     '  # Create a VM that boots from an uploaded image:',
     '  virtctl create vm --name=my-vm --memory=1Gi --volume-pvc=src:my-pvc | kubectl create -f -',
     '',
+    '  # The same with UEFI, Secure Boot and a TPM, as Windows 11 and many cloud images require:',
+    '  virtctl create vm --name=my-vm --memory=4Gi --volume-pvc=src:my-pvc --secure-boot --tpm | kubectl create -f -',
+    '',
     '  # Add an empty disk, and a user with an SSH key:',
     '  virtctl create vm --volume-pvc=src:my-pvc --volume-import=type:blank,size:50Gi --user=admin --ssh-key="ssh-ed25519 AAAA..."',
     '',
@@ -136,6 +142,8 @@ const createVm = defineCommand({
       runStrategy,
       memory,
       terminationGracePeriod,
+      firmware: given.secureBoot ? 'secure-boot' : given.efi ? 'efi' : 'bios',
+      tpm: given.tpm,
       volumes: volumesOf(given),
       cloudInit: {
         kind: given.cloudInit,

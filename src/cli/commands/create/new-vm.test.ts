@@ -8,7 +8,14 @@ function buildVm(flags: Flags = {}) {
   const { containerDisks = [], claims = [], imports = [], sysprep, name = 'db', runStrategy = 'Always' } = flags;
   const { memory = '512Mi', terminationGracePeriod = 180, kind, userData, networkData, user, password } = flags;
   return buildVmManifest({
-    ...{ name, runStrategy, memory, terminationGracePeriod },
+    ...{
+      name,
+      runStrategy,
+      memory,
+      terminationGracePeriod,
+      firmware: flags.firmware ?? 'bios',
+      tpm: flags.tpm ?? false,
+    },
     volumes: { containerDisks, claims, imports, sysprep },
     cloudInit: {
       kind,
@@ -39,6 +46,25 @@ test('the smallest VM has memory and runs', () => {
     },
   ]);
 });
+
+const firmwares: Record<string, { flags: Flags; want: object }> = {
+  'UEFI without Secure Boot keeps its variables': {
+    flags: { firmware: 'efi' },
+    want: { devices: {}, firmware: { bootloader: { efi: { secureBoot: false, persistent: true } } } },
+  },
+  'Secure Boot brings the System Management Mode that it needs': {
+    flags: { firmware: 'secure-boot' },
+    want: {
+      devices: {},
+      firmware: { bootloader: { efi: { secureBoot: true, persistent: true } } },
+      features: { smm: { enabled: true } },
+    },
+  },
+  'a TPM keeps its state': { flags: { tpm: true }, want: { devices: { tpm: { persistent: true } } } },
+};
+for (const [name, { flags, want }] of Object.entries(firmwares)) {
+  test(name, () => assert.deepEqual(specOf(flags)['domain'], { memory: { guest: '512Mi' }, ...want }));
+}
 
 test('volumes have disks with their names and boot orders', () => {
   const { objects } = buildVm({

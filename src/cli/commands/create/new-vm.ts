@@ -11,6 +11,8 @@ export interface NewVmOptions {
   readonly runStrategy: string;
   readonly memory: string;
   readonly terminationGracePeriod: number;
+  readonly firmware: 'bios' | 'efi' | 'secure-boot';
+  readonly tpm: boolean;
   readonly volumes: VolumeOptions;
   readonly cloudInit: CloudInitOptions;
 }
@@ -49,7 +51,11 @@ export function buildVmManifest(options: NewVmOptions): NewVm {
       runStrategy,
       template: {
         spec: {
-          domain: { devices: disks.length === 0 ? {} : { disks }, memory: { guest: memory } },
+          domain: {
+            devices: { ...(disks.length > 0 && { disks }), ...(options.tpm && { tpm: { persistent: true } }) },
+            memory: { guest: memory },
+            ...firmwareOf(options.firmware),
+          },
           terminationGracePeriodSeconds: terminationGracePeriod,
           ...(volumes.length > 0 && { volumes }),
         },
@@ -60,5 +66,16 @@ export function buildVmManifest(options: NewVmOptions): NewVm {
   return {
     objects: [...added.flatMap(({ claim }) => (claim === undefined ? [] : [claim])), vm],
     notes: [...new Set(notes)],
+  };
+}
+
+/** Returns the firmware part of a domain. Variables of UEFI persist: a VM keeps its boot entries and keys. */
+function firmwareOf(firmware: NewVmOptions['firmware']): object {
+  if (firmware === 'bios') return {};
+  const secureBoot = firmware === 'secure-boot';
+  return {
+    firmware: { bootloader: { efi: { secureBoot, persistent: true } } },
+    // Secure Boot protects its variables with System Management Mode.
+    ...(secureBoot && { features: { smm: { enabled: true } } }),
   };
 }

@@ -1,4 +1,4 @@
-/** Schema and validation of label selectors. #kube/label-selector.ts evaluates them. */
+/** Schema and validation of label selectors. #kube/selectors/label-selector.ts evaluates them. */
 import { apiType, optional, required } from '#engine/registry/kinds/api-type.ts';
 import { checkLabelKey, checkLabelEntries, checkLabelValue } from '#engine/registry/kinds/shared/formats.ts';
 import { type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
