@@ -56,8 +56,7 @@ import {
   type ValueSharers,
 } from '#controllers/vm/identity/value-holders.ts';
 import { neededClaimNames } from '#controllers/shared/launcher/needed-volumes.ts';
-import type { NeededClaim, SharedMac, VmWorld } from '#controllers/vm/vm-world.ts';
-import type { DeletedClaim, NeededClaim, VmWorld } from '#controllers/vm/vm-world.ts';
+import type { DeletedClaim, NeededClaim, SharedMac, VmWorld } from '#controllers/vm/vm-world.ts';
 import { CUSTOM_RESOURCE_DEFINITIONS, PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import { type ControllerDefinition, defineController, source, startController } from '#runtime/controller.ts';
